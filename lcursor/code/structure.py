@@ -15,20 +15,10 @@ from lcursor.code import grammars, line_definitions
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node
 
-CLASSES: Final = frozenset(
-    {
-        "class",
-        "enum",
-        "extension",
-        "impl",
-        "interface",
-        "object",
-        "protocol",
-        "struct",
-        "trait",
-        "union",
-    }
-)
+CLASSES: Final = frozenset({
+    "class", "enum", "extension", "impl", "interface", "object", "protocol", "struct", "trait",
+    "union",
+})  # fmt: skip
 """Kinds whose functions are methods."""
 CONTAINERS: Final = CLASSES | {"module"}
 """Kinds that have members, and an outline."""

@@ -36,24 +36,11 @@ MIN_CHARS: Final = 250
 MAX_DEPTH: Final = 60
 """Deeper nodes are split by rows: a sum of ten thousand terms nests ten thousand times."""
 
-GLUED: Final = frozenset(
-    {
-        "annotation",
-        "attribute",
-        "attribute_item",
-        "attribute_list",
-        "block_comment",
-        "comment",
-        "decorator",
-        "doc_comment",
-        "haddock",
-        "line_comment",
-        "modifiers",
-        "multiline_comment",
-        "pragma",
-        "signature",
-    }
-)
+GLUED: Final = frozenset({
+    "annotation", "attribute", "attribute_item", "attribute_list", "block_comment", "comment",
+    "decorator", "doc_comment", "haddock", "line_comment", "modifiers", "multiline_comment",
+    "pragma", "signature",
+})  # fmt: skip
 """Nodes that belong to the node right below them."""
 
 Cut = tuple[int, int]

@@ -28,8 +28,6 @@ NO_DAMAGE = (
     "locked", "busy", "locking protocol", "full", "I/O", "unable to open", "readonly",
 )  # fmt: skip
 """Words in errors that are about the disk, the permissions or another process."""
-TRUNCATED = ("SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS")
-"""I/O errors (named from Python 3.11 on) that mean a file which ends too soon."""
 
 
 class Database:
@@ -234,8 +232,6 @@ class Connection:
 
 def is_damage(error: Exception) -> bool:
     """Return whether an error means that the database must be rebuilt."""
-    if getattr(error, "sqlite_errorname", "") in TRUNCATED:
-        return True
     return (
         isinstance(error, sqlite3.DatabaseError)
         and not isinstance(error, sqlite3.ProgrammingError)

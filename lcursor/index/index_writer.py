@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lcursor.index.parse import NOTHING, Content, ParseResult, parse_file, read_file
+from lcursor.index.parse import ParseResult, parse_file
 from lcursor.index.records import FileState
 from lcursor.index.store import Entry, Store
-from lcursor.project.listing import Survey, folders_of
+from lcursor.project.listing import Found, Survey, folders_of
 from lcursor.project.secrets import SecretGlobs
 
 
@@ -30,17 +30,8 @@ class Batch:
     gone: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to do to bring the index up to date."""
-
-    read: list[str]
-    """New files and those that may have changed, the newest first."""
-    gone: list[str]
-
-
-def difference(known: Mapping[str, FileState], survey: Survey) -> Plan:
-    """Compare the known files with those of a survey.
+def difference(known: Mapping[str, FileState], survey: Survey) -> tuple[list[Found], list[str]]:
+    """Return the files to read, the newest first, and the paths of those that are gone.
 
     Any other size or time is a change, not only a newer one: a stash brings older times back.
     """
@@ -52,7 +43,7 @@ def difference(known: Mapping[str, FileState], survey: Survey) -> Plan:
     ]
     changed.sort(key=lambda file: -file.mtime_ns)
     there = {file.path for file in survey.files}
-    return Plan([file.path for file in changed], sorted(known.keys() - there))
+    return changed, sorted(known.keys() - there)
 
 
 class IndexWriter:
@@ -93,11 +84,11 @@ class IndexWriter:
         return self.store.revision.identity != self._identity
 
     def parse(self, path: str, batch: Batch) -> None:
-        """Read and parse one file, and add it to a batch."""
-        is_secret = self.is_secret(path)  # then it is not even read
-        known = self.digest_of(path)
-        found = ParseResult(path, is_gone=True) if is_secret else parse_file(self.root, path, known)
-        self.add(found, batch)
+        """Read and parse one file, if it is not secret, and add it to a batch."""
+        if self.is_secret(path):
+            self.add(ParseResult(path, is_gone=True), batch)
+        else:
+            self.add(parse_file(self.root, path, self.digest_of(path)), batch)
 
     def digest_of(self, path: str) -> bytes | None:
         """Return the digest of the known content of a file; None for an unknown file."""
@@ -115,12 +106,6 @@ class IndexWriter:
             batch.bytes += state.size_bytes
         elif state is not None and state != self.known.get(path):
             batch.touched.append((path, state))
-
-    def add_unparsable(self, path: str, batch: Batch) -> None:
-        """Add a file that cannot be parsed as an empty one, so that it is not tried again."""
-        found = read_file(self.root, path)
-        if isinstance(found, Content):
-            self.add(ParseResult(path, found.state, NOTHING), batch)
 
     def write(self, batch: Batch) -> None:
         """Write a batch to the store."""

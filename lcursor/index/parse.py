@@ -75,7 +75,7 @@ class ParseResult:
     is_gone: bool = False
     """Whether what is known of the file must be forgotten."""
     is_fatal: bool = False
-    """Whether parsing this file crashed the process that did it."""
+    """Parsing it crashed the process that did it; it counts as empty, so it is not tried again."""
 
 
 def read_file(root: Path, path: str) -> Content | Unreadable:
@@ -143,7 +143,7 @@ class ParsePool:
         self._root, self._digest_of = root, digest_of
         self._executor: ProcessPoolExecutor | None = None
         self._processes = 0
-        self._starting: list[Future[None]] = []
+        self._starting: list[Future[int]] = []
         self._groups: deque[tuple[Future[list[ParseResult]], list[str]]] = deque()
         """Submitted groups in order."""
         self._suspects: deque[str] = deque()
@@ -163,18 +163,15 @@ class ParsePool:
         try:
             context = multiprocessing.get_context("spawn")
             self._executor = ProcessPoolExecutor(self._processes, context, _initialize)
-            self._starting = [self._executor.submit(_started) for _ in range(self._processes)]
+            self._starting = [self._executor.submit(os.getpid) for _ in range(self._processes)]
         except (OSError, BrokenProcessPool):
             self._give_up()
 
     def next(self, waiting: deque[str]) -> list[ParseResult]:
-        """Submit files from `waiting` and return the results of the oldest group.
+        """Parse some of the files in `waiting`; return the results of the oldest group.
 
-        A file that changed after it was read goes back to `waiting`.
-
-        Returns:
-            An empty list when the caller should parse the next file itself: without processes, and
-            while they start.
+        Without processes, and while they start, the group is one file, which is parsed here. A file
+        that changed after it was read goes back to `waiting`.
         """
         while self._is_ready():
             try:
@@ -193,7 +190,10 @@ class ParsePool:
         if self._executor is None:
             waiting.extendleft(self._suspects)
             self._suspects.clear()
-        return []
+        if not waiting:
+            return []
+        path = waiting.popleft()
+        return [parse_file(self._root, path, self._digest_of(path))]
 
     def close(self) -> None:
         """Forget what was submitted; the processes end after the files that they are parsing."""
@@ -241,7 +241,9 @@ class ParsePool:
         self._stop()
         self.start()
         if len(paths) == 1:
-            return ParseResult(paths[0], is_fatal=True)
+            found = read_file(self._root, paths[0])
+            state = found.state if isinstance(found, Content) else None
+            return ParseResult(paths[0], state, NOTHING, is_fatal=True)
         self._suspects.extend(paths)
         return None
 
@@ -273,7 +275,3 @@ def _end_with_parent() -> None:
         if parent := multiprocessing.parent_process():
             parent.join()
     os._exit(0)
-
-
-def _started() -> None:
-    """Do nothing: the result says that a process has started."""

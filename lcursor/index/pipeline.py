@@ -256,21 +256,21 @@ class Pipeline:
             self._on_remark(remark)
         self._watcher.use(survey)
         self._writer.forget_secrets()
-        plan = difference(self._writer.known, survey)
-        self._writer.forget(plan.gone)
-        sizes = {found.path: found.size_bytes for found in survey.files}
+        changed, gone = difference(self._writer.known, survey)
+        self._writer.forget(gone)
         first = {path: n for n, path in enumerate(self._recent)}
         order = [
-            path
-            for path in plan.read
-            if not filetypes.by_name(path, sizes[path]) and not self._writer.is_secret(path)
+            file.path
+            for file in changed
+            if not filetypes.by_name(file.path, file.size_bytes)
+            and not self._writer.is_secret(file.path)
         ]
         order.sort(key=lambda path: first.get(path, len(first)))  # of the rest the newest first
         self._waiting = deque(order)
         if len(order) >= POOL_FILES:
             self._pool.start()
         self._survey_s = time.monotonic()
-        is_unchanged = bool(self._surveys) and not order and not plan.gone
+        is_unchanged = bool(self._surveys) and not order and not gone
         if is_polling:
             self._reconcile_s = max(POLL_S, POLL_REST * survey.seconds)
         elif is_unchanged:
@@ -288,7 +288,10 @@ class Pipeline:
         start_s = time.monotonic()
         batch = Batch()
         while (self._waiting or self._pool.is_busy) and batch.count < MAX_BATCH_FILES:
-            self._parse_next(batch)
+            for result in self._pool.next(self._waiting):
+                if result.is_fatal:
+                    self._on_remark(f"{result.path} was skipped: the parser crashes on it")
+                self._writer.add(result, batch)
             if self._dirty or time.monotonic() - start_s > self._batch_s:
                 break
             if batch.bytes > MAX_BATCH_BYTES:
@@ -303,18 +306,6 @@ class Pipeline:
             if self.progress.total > MAX_BATCH_FILES:
                 trim_memory()  # before the embedder takes its share
         self._on_change()
-
-    def _parse_next(self, batch: Batch) -> None:
-        """Add a group of files that was parsed elsewhere to a batch, or parse one here."""
-        results = self._pool.next(self._waiting)
-        for result in results:
-            if result.is_fatal:
-                self._writer.add_unparsable(result.path, batch)
-                self._on_remark(f"{result.path} was skipped: the parser crashes on it")
-            else:
-                self._writer.add(result, batch)
-        if not results and self._waiting:
-            self._writer.parse(self._waiting.popleft(), batch)
 
     def _read_now(self, paths: Iterable[str]) -> None:
         batch = Batch()

@@ -180,11 +180,13 @@ class Project:
         with self._query() as index:
             hits = index.search(text, MAX_HITS, mode, editor)
         found = choose(hits, tokens=tokens, count=lambda part: int(len(part) / CHARS_PER_TOKEN) + 1)
-        left_out = [
-            {**asdict(each.hit), "text": "", "reason": each.reason} for each in found.left_out
-        ]
-        used = [asdict(hit) for hit in found.used]
-        return {"used": used, "left_out": left_out, "tokens": found.tokens}
+        return {
+            "used": [asdict(hit) for hit in found.used],
+            "left_out": [
+                {**asdict(hit), "text": "", "reason": reason} for hit, reason in found.left_out
+            ],
+            "tokens": found.tokens,
+        }
 
     def around(self, path: str, before: str, after: str, editor: EditorState) -> dict[str, Any]:
         """Return hits for a completion at a cursor. On the search thread."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from lcursor.code.headers import signature_end
 from lcursor.index import words
@@ -44,21 +45,13 @@ CONTAINERS = frozenset({"class", "interface", "struct", "trait", "enum", "object
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A hit that was left out, and why."""
-
-    hit: Hit
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieved:
+class Retrieved(NamedTuple):
     """The hits for a prompt."""
 
-    used: tuple[Hit, ...]
+    used: list[Hit]
     """Best first; the last one may be cut."""
-    left_out: tuple[LeftOut, ...]
+    left_out: list[tuple[Hit, str]]
+    """The other hits, each with the reason."""
     tokens: int
     """Of the texts of `used`, with their headers."""
 
@@ -66,7 +59,7 @@ class Retrieved:
 def choose(hits: Sequence[Hit], *, tokens: int, count: Callable[[str], int]) -> Retrieved:
     """Return which hits, best first, fit into a number of tokens."""
     used: list[Hit] = []
-    left_out: list[LeftOut] = []
+    left_out: list[tuple[Hit, str]] = []
     spent: dict[str, int] = {}
     total = 0
     has_several_files = len({hit.path for hit in hits}) > 1
@@ -77,22 +70,21 @@ def choose(hits: Sequence[Hit], *, tokens: int, count: Callable[[str], int]) -> 
         if has_several_files and hit.path in spent:
             room = min(room, int(tokens * MAX_FILE_SHARE) - spent[hit.path])
         if hit.score < min_score:
-            left_out.append(LeftOut(hit, "far less like it than the best"))
+            left_out.append((hit, "far less like it than the best"))
             continue
         if any(_contains(one, hit) for one in used):
-            left_out.append(LeftOut(hit, "part of what is used"))
+            left_out.append((hit, "part of what is used"))
             continue
         part = hit if size <= room else _cut(hit, room - HEADER_TOKENS, count)
         if part is None:
             is_full = room == tokens - total
-            reason = "no room left" if is_full else "enough of its file is used"
-            left_out.append(LeftOut(hit, reason))
+            left_out.append((hit, "no room left" if is_full else "enough of its file is used"))
             continue
         used.append(part)
         size = count(part.text) + HEADER_TOKENS
         total += size
         spent[hit.path] = spent.get(hit.path, 0) + size
-    return Retrieved(tuple(used), tuple(left_out), total)
+    return Retrieved(used, left_out, total)
 
 
 def _contains(outer: Hit, hit: Hit) -> bool:

@@ -36,9 +36,6 @@ SURVEY_REST = 5
 """The pause after a survey, as a multiple of its duration."""
 STORM = 500
 """For more changed files than this a survey is requested."""
-GIT_LOCK_S = 10.0
-"""Longest wait for a running git command."""
-GIT_POLL_S = 0.05
 JOIN_S = 5.0
 GIT = "\0git"
 """Name of the git directory among the watched ones: no path has a NUL."""
@@ -254,23 +251,12 @@ class Watcher:
                     self._wake.wait()
                 elif due_s > now_s:
                     self._wake.wait(due_s - now_s)
-                elif now_s < due_s + GIT_LOCK_S and self._is_git_running():
-                    self._wake.wait(GIT_POLL_S)
                 elif survey_s is not None and survey_s <= now_s:
                     self._pending = Pending()
                     return None
                 else:
                     return self._pending.pop_paths()
         return None
-
-    def _is_git_running(self) -> bool:
-        if not self._survey.git_folder:
-            return False
-        try:
-            lock = os.stat(self._survey.git_folder / "index.lock")
-        except OSError:
-            return False
-        return time.time() - lock.st_mtime < GIT_LOCK_S  # an older one is of a git that died
 
     def _report_paths(self, watches: Watches, pending: Pending) -> bool:
         """Report changed paths; return False if a survey is needed instead."""

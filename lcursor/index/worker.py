@@ -34,12 +34,6 @@ LOCK_IS_HELD = 3
 """Exit status of a worker that did not get the lock."""
 SWITCH_S = 0.0005
 """Longest time that a query waits for another thread which computes in Python."""
-MAX_UNREAD_BYTES = 16 << 20
-"""A client that leaves more than this unread is disconnected."""
-MAX_OPEN_REQUESTS = 64
-"""Unanswered requests of one client, before no more are read from it."""
-MAX_BUFFERS = 100
-"""Unsaved texts kept for one client."""
 PUBLISH_S = 0.4
 """Shortest time between two state events."""
 
@@ -107,24 +101,11 @@ class Session:
         self.recent: list[str] = []
         self.secrets: list[str] = []
         self.is_subscribed = False
-        self.open = asyncio.Semaphore(MAX_OPEN_REQUESTS)
-
-    def set_buffer(self, path: str, text: str | None) -> None:
-        """Keep or forget an unsaved text; if there are too many, drop the oldest."""
-        self.buffers.pop(path, None)
-        if text is not None:
-            self.buffers[path] = text
-            if len(self.buffers) > MAX_BUFFERS:
-                del self.buffers[next(iter(self.buffers))]
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send a message, on the thread of the event loop."""
-        if self._writer.is_closing():
-            return
-        if self._writer.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
-            self._writer.transport.abort()
-            return
-        self._writer.write(protocol.encode(message))
+        if not self._writer.is_closing():
+            self._writer.write(protocol.encode(message))
 
     def close(self) -> None:
         """Close the connection after the pending messages."""
@@ -200,9 +181,7 @@ class Server:
         self._sessions.add(session)
         try:
             while line := await reader.readline():
-                await session.open.acquire()
-                task = self._create_task(self._answer_line(session, line))
-                task.add_done_callback(lambda _: session.open.release())
+                self._create_task(self._answer_line(session, line))
         except (OSError, ValueError):  # the connection broke, or a line is too long
             pass
         finally:
@@ -210,11 +189,10 @@ class Server:
             self._alone_s = time.monotonic()
             writer.close()
 
-    def _create_task(self, work: Any) -> asyncio.Task[None]:
+    def _create_task(self, work: Any) -> None:
         task = asyncio.create_task(work)
-        self._tasks.add(task)
+        self._tasks.add(task)  # the loop keeps weak references only
         task.add_done_callback(self._tasks.discard)
-        return task
 
     async def _answer_line(self, session: Session, line: bytes) -> None:
         number = -1
@@ -273,16 +251,17 @@ class Server:
 
     def _set_buffer(self, session: Session, path: str, text: str | None) -> dict[str, Any]:
         """Keep or forget an unsaved text, on the search thread."""
+        session.buffers.pop(path, None)
         is_taken = text is not None and self.project.accepts_buffer(path, text)
-        session.set_buffer(path, text if is_taken else None)
+        if text is not None and is_taken:
+            session.buffers[path] = text
         return {"is_taken": is_taken}
 
     def _forget_secret_buffers(self) -> None:
         """Forget unsaved texts of files that have become secret, on the search thread."""
         for session in list(self._sessions):
-            secret = filter(self.project.secret_globs.reason, list(session.buffers))
-            for path in secret:
-                session.set_buffer(path, None)
+            for path in filter(self.project.secret_globs.reason, list(session.buffers)):
+                del session.buffers[path]
 
     # Events
 

@@ -14,16 +14,10 @@ from pathlib import Path
 
 from lcursor.process.run import Cancel, Output, run
 
-INHERITED = (
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_DIR",
-    "GIT_INDEX_FILE",
-    "GIT_NAMESPACE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_WORK_TREE",
-)
+INHERITED = frozenset({
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE",
+    "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_WORK_TREE",
+})  # fmt: skip
 """An editor that `git commit` starts has these set, perhaps for another repository than ours."""
 NO_WORK_TREE = ("not a git repository", "must be run in a work tree")
 """What git says where there is no repository."""

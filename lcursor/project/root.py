@@ -13,20 +13,10 @@ from pathlib import Path
 from lcursor.storage import folders
 
 MARKERS = (
-    "pyproject.toml",
-    "package.json",
-    "Cargo.toml",
-    "go.mod",
-    "pom.xml",
-    "build.gradle",
-    "CMakeLists.txt",
-    "Makefile",
-    "mix.exs",
-    "Gemfile",
-    "composer.json",
-    ".luarc.json",
+    "pyproject.toml", "package.json", "Cargo.toml", "go.mod", "pom.xml", "build.gradle",
+    "CMakeLists.txt", "Makefile", "mix.exs", "Gemfile", "composer.json", ".luarc.json",
     ".lcursorignore",
-)
+)  # fmt: skip
 """Files that mark a project's root where there is no version control."""
 VERSION_CONTROL = (".git", ".hg", ".svn", ".jj")
 BEGUN = "begun.json"

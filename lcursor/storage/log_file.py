@@ -38,21 +38,19 @@ class LogFile:
     @contextlib.contextmanager
     def lock_for_writing(self) -> Iterator[int | OSError]:
         """Yield the file, locked and created if need be; or the error that prevents it."""
-        with contextlib.ExitStack() as stack:
-            result: int | OSError | None = None
-            while result is None:
-                try:
-                    fd = self._open()
-                except OSError as error:
-                    result = error
-                else:
-                    with contextlib.ExitStack() as attempt:
-                        attempt.callback(os.close, fd)
-                        attempt.enter_context(file_lock.hold(fd, LOCK_S))
-                        if file_lock.is_same_file(self.path, fd):
-                            stack.push(attempt.pop_all())
-                            result = fd  # else it was replaced just now: try again
-            yield result
+        while True:
+            try:
+                fd = self._open()
+            except OSError as error:
+                yield error
+                return
+            try:
+                with file_lock.hold(fd, LOCK_S):
+                    if file_lock.is_same_file(self.path, fd):
+                        yield fd
+                        return  # else it was replaced just now: try again
+            finally:
+                os.close(fd)
 
     @contextlib.contextmanager
     def lock_for_reading(self) -> Iterator[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +15,6 @@ from lcursor.index.store import Store
 from tests.unit.index.test_store_failures import filled, whole
 
 AGAIN = "Ask again in a moment"
-NAMED_ERRORS = pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="before, no I/O error can be told from another"
-)
 
 
 def settled(store: Store) -> None:
@@ -39,16 +35,9 @@ def no_database(store: Store) -> None:
         file.write(b"not what it was ")
 
 
-def no_log(store: Store) -> None:
-    """What is written and not in the file yet is lost: SQLite calls it an I/O error."""
-    log = store.path.with_name(f"{store.path.name}-wal")
-    assert log.stat().st_size > 4096
-    os.truncate(log, 4096)
-
-
 @pytest.mark.parametrize(
     "damage",
-    [cut, no_database, pytest.param(no_log, marks=NAMED_ERRORS)],
+    [cut, no_database],
     ids=lambda one: one.__name__,
 )
 def test_a_query_that_meets_damage_has_the_index_rebuilt(

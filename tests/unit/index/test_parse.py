@@ -55,18 +55,12 @@ class Project:
         self.pool.start()
         wait_for(self.pool._is_ready, timeout_s=DEADLINE_S)
 
-    def parse_all(self, names: Sequence[str]) -> int:
-        """Parse some files; return how many of them were parsed in this process."""
-        waiting, here = deque(names), 0
+    def parse_all(self, names: Sequence[str]) -> None:
+        waiting = deque(names)
         deadline_s = time.monotonic() + DEADLINE_S
         while waiting or self.pool.is_busy:
             assert time.monotonic() < deadline_s
-            results = self.pool.next(waiting)
-            if not results and waiting:
-                results = [parse_file(self.root, waiting.popleft(), None)]
-                here += 1
-            self.results.update((one.path, one) for one in results)
-        return here
+            self.results.update((one.path, one) for one in self.pool.next(waiting))
 
     def symbols(self) -> list[str]:
         parsed = [one.parsed for one in self.results.values() if one.parsed]
@@ -88,12 +82,14 @@ def test_all_files_are_parsed_elsewhere_and_known_ones_are_not_parsed(project: P
     assert state
     project.digests["n3.py"] = state.digest
     project.start()
-    assert project.parse_all(project.names) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parse, "parse_file", None)  # not in this process
+        project.parse_all(project.names)
     assert project.symbols() == project.wanted("n3.py")
     assert project.results["n3.py"] == ParseResult("n3.py", state)
 
 
-def test_without_processes_the_caller_parses(
+def test_without_processes_files_are_parsed_here(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -101,7 +97,7 @@ def test_without_processes_the_caller_parses(
 
     monkeypatch.setattr(parse, "ProcessPoolExecutor", fail)
     project.pool.start()
-    assert project.parse_all(project.names) == COUNT
+    project.parse_all(project.names)
     assert project.symbols() == project.wanted()
 
 
@@ -132,14 +128,11 @@ def test_a_file_that_crashes_the_parser_is_found(
 ) -> None:
     monkeypatch.setattr(parse, "parse_group", crash_on_n7)
     project.start()
-    waiting = deque(project.names)
-    while waiting or project.pool.is_busy:
-        results = project.pool.next(waiting)
-        project.results.update((one.path, one) for one in results)
-        if not results:
-            time.sleep(0.01)  # the next process starts
+    project.parse_all(project.names)
     assert project.symbols() == project.wanted("n7.py")
-    assert [one.path for one in project.results.values() if one.is_fatal] == ["n7.py"]
+    [fatal] = [one for one in project.results.values() if one.is_fatal]
+    assert (fatal.path, fatal.parsed) == ("n7.py", parse.NOTHING)
+    assert fatal.state
 
 
 def test_a_file_that_changed_since_is_parsed_again(project: Project) -> None:

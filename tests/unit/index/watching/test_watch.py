@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lcursor.index import watch
-from lcursor.index.watch import Watcher
 from lcursor.project import listing
 from tests.unit.index.watching.conftest import Start
 from tests.unit.project.trees import git, modules, repository, write
@@ -276,32 +274,6 @@ def test_a_checkout_in_a_work_tree_requests_a_survey(tmp_path: Path, watched: St
     seen = watched(tmp_path / "feature")
     git(tmp_path / "feature", "checkout", "-qb", "another")
     seen.wait_survey()
-
-
-def test_nothing_is_reported_while_git_is_running(
-    tmp_path: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks: list[bool] = []
-    look = Watcher._is_git_running
-
-    def is_git_at_work(watcher: Watcher) -> bool:
-        looks.append(look(watcher))
-        return looks[-1]
-
-    monkeypatch.setattr(Watcher, "_is_git_running", is_git_at_work)
-    root = repository(tmp_path / "project", "a.py", "settled.py")
-    seen = watched(root)
-    lock = root / ".git/index.lock"
-    lock.touch()
-    write(root, "a.py", text="half of a checkout")
-    wait_for(lambda: looks.count(True) > 2, what="the save is due and held back")
-    assert seen.told == []
-    lock.unlink()
-    seen.wait("a.py")
-    lock.touch()
-    os.utime(lock, (time.time() - 60,) * 2)  # of a git that died
-    write(root, "a.py", text="and on")
-    seen.wait("a.py")
 
 
 def test_an_ignore_file_changes_what_is_watched(root: Path, watched: Start) -> None:
