@@ -245,15 +245,8 @@ def _is_skipped(path: str, text: str) -> bool:
 
 
 def _search_hit(hit: Mapping[str, Any], why: str) -> SearchHit:
-    return SearchHit(
-        hit["path"],
-        hit["first_row"],
-        hit["end_row"],
-        hit["text"],
-        why,
-        hit.get("scope", ""),
-        float(hit.get("score", 0.0)),
-    )
+    where = (hit["path"], hit["first_row"], hit["end_row"])
+    return SearchHit(*where, hit["text"], why, hit.get("scope", ""), hit.get("score", 0.0))
 
 
 def _reason(hit: Mapping[str, Any]) -> str:

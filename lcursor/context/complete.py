@@ -60,12 +60,11 @@ def complete(
 
 
 def _kinds(typed: str) -> list[ChatWord]:
-    begun = [kind for kind in mentions.KINDS if kind.startswith(typed)]
-    found = []
-    for kind in begun:
-        colon = ":" if kind in mentions.WITH_ARGUMENT else ""
-        found.append(_word(f"@{kind}{colon}", "mention", mentions.KINDS[kind]))
-    return found
+    return [
+        _word(f"@{kind}{':' if kind in mentions.WITH_ARGUMENT else ''}", "mention", info)
+        for kind, info in mentions.KINDS.items()
+        if kind.startswith(typed)
+    ]
 
 
 def _commands(root: Path, typed: str) -> list[ChatWord]:
@@ -73,11 +72,11 @@ def _commands(root: Path, typed: str) -> list[ChatWord]:
     known = prompts.library(root)
     begun = [prompt for prompt in known if prompt.name.startswith(lower)]
     inside = [prompt for prompt in known if lower in prompt.name and prompt not in begun]
-    found: list[ChatWord] = []
-    for prompt in [*begun, *inside][:MAX]:
-        origin = "" if prompt.origin == "built in" else f" ({prompt.origin})"
-        found.append(_word(f"/{prompt.name}", "command", prompt.description + origin))
-    return found
+    origins = {"built in": "", "project": " (project)", "own": " (own)"}
+    return [
+        _word(f"/{prompt.name}", "command", prompt.description + origins[prompt.origin])
+        for prompt in [*begun, *inside][:MAX]
+    ]
 
 
 def _files(reader: Reader, typed: str, kind: str) -> list[ChatWord]:

@@ -7,27 +7,20 @@ huge becomes an item that is left out, with the reason. Blocks.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lcursor.context import (
-    changes,
-    item_builders,
-    mentions,
-    paths,
-    prompts,
-    rules,
-    trace,
-)
+from lcursor.context import changes, item_builders, mentions, paths, prompts, rules, trace
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import DROPPED, Item, missing
 from lcursor.context.mentions import Mention
 from lcursor.process.run import Cancel
 from lcursor.project import git
 from lcursor.project.reading import MAX_BYTES, MAX_S, Reader
-from lcursor.protocol.chat import AttachmentKind, ChatAttachment
+from lcursor.protocol.chat import ChatAttachment
 
 CODEBASE_TOKENS = 4000
 """Default limit of `@codebase`."""
@@ -162,6 +155,7 @@ class _Gathering:
 
     def __post_init__(self) -> None:
         self.reader, self.path = self.resolver.reader, self.resolver.path
+        self._file = partial(item_builders.file_item, self.resolver)
 
     def add_mentions(self, text: str) -> None:
         """Add what a text mentions, and the user's attachments."""
@@ -228,27 +222,25 @@ class _Gathering:
         self, mention: Mention, text: str, all_of: Sequence[Mention]
     ) -> Iterable[Item]:
         kind, argument = mention.kind, mention.argument
-        if kind == "file":
-            return self._files(argument)
-        if kind == "dir":
-            return self._folder(argument)
-        if kind == "buffer":
-            return self._buffer(argument)
-        if kind == "symbol":
-            return item_builders.symbol_items(argument, self.codebase, self.resolver)
-        if kind == "diff":
-            return self._diff(argument)
-        if kind == "commit":
-            return changes.commit(argument, self.reader)
-        if kind == "codebase":
-            question = argument or mentions.without(text, all_of)
-            return item_builders.codebase_items(
-                question, self.codebase, self.resolver, self.codebase_tokens
-            )
-        if kind == "rules":
-            found = rules.named(argument, [self.path], self.reader)
-            return [found or missing("rules", argument, "there are no such rules")]
-        return self._sent(kind, argument)
+        sources: dict[str, Callable[[], Iterable[Item]]] = {
+            "file": lambda: self._files(argument),
+            "dir": lambda: self._folder(argument),
+            "buffer": lambda: self._buffer(argument),
+            "symbol": lambda: item_builders.symbol_items(argument, self.codebase, self.resolver),
+            "diff": lambda: self._diff(argument),
+            "commit": lambda: changes.commit(argument, self.reader),
+            "codebase": lambda: item_builders.codebase_items(
+                argument or mentions.without(text, all_of),
+                self.codebase,
+                self.resolver,
+                self.codebase_tokens,
+            ),
+            "rules": lambda: [rules.named(argument, [self.path], self.reader)],
+        }
+        try:
+            return sources[kind]() if kind in sources else self._sent(kind, argument)
+        except paths.Refused as refusal:
+            return [missing(kind, argument, str(refusal))]
 
     def _sent(self, kind: str, argument: str) -> list[Item]:
         """Return the attachments of a kind whose name contains the argument."""
@@ -298,10 +290,10 @@ class _Gathering:
         if found:
             return [self._attached(each) for _, each in found]
         if argument:  # it may be a file that is not open
-            files = self._files(argument)
-            is_none = len(files) == 1 and files[0].is_left_out and not files[0].path
-            why = f"there is no such buffer, and {files[0].note}" if is_none else ""
-            return [missing("buffer", argument, why)] if why else files
+            try:
+                return self._files(argument)
+            except paths.Refused as refusal:
+                raise paths.Refused(f"there is no such buffer, and {refusal}") from refusal
         if not here:
             return [missing("buffer", "buffer", NOTHING["buffer"])]
         return [self._file(Path(self.path), 0, -1, "", "buffer")]
@@ -309,9 +301,7 @@ class _Gathering:
     def _files(self, argument: str) -> list[Item]:
         """Return a file, rows of it, or all files that match a glob."""
         found = self.resolver.find_files(argument, is_foreign=self.is_foreign)
-        if found.refusal:
-            return [missing("file", argument, found.refusal)]
-        if found.is_folder:
+        if found is None:
             return self._folder(argument)
         items = [
             self._file(path, found.first_row, found.end_row, found.note) for path in found.paths
@@ -323,8 +313,6 @@ class _Gathering:
     def _folder(self, argument: str) -> list[Item]:
         """Return the list of a folder's files, and those that are text."""
         found = self.resolver.find_folder(argument, is_foreign=self.is_foreign)
-        if found.refusal:
-            return [missing("dir", argument, found.refusal)]
         name = self.resolver.display_name(found.folder)
         items = [Item(f"dir:{name}", "dir", f"{name}/", str(found.folder), 0, found.listing)]
         note = f"in {name}"
@@ -338,11 +326,6 @@ class _Gathering:
         if found.more:
             items.append(missing("dir", f"{name}: the rest", found.more))
         return items
-
-    def _file(
-        self, path: Path, first: int, end: int, note: str, kind: AttachmentKind = "file"
-    ) -> Item:
-        return item_builders.file_item(self.resolver, path, first, end, note, kind)
 
     def _diff(self, argument: str) -> list[Item]:
         found = changes.diff(argument, self.reader)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from lcursor.context import file_names, mentions
 from lcursor.project import filetypes, listing
@@ -34,29 +35,28 @@ _TEST_WORD: Final = re.compile(r"^tests?[_.-]|[_.-](?:tests?|spec)$|(?:Tests?|Sp
 _WILD: Final = re.compile(r"[*?]|\[[^\]]+\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
+class Refused(Exception):
+    """No file can be read for an argument; the message is for the user. Caught in `gather`."""
+
+
+class Files(NamedTuple):
     """The files of an argument of `@file`."""
 
-    paths: tuple[Path, ...] = ()
-    first_row: int = 0
-    end_row: int = -1
+    paths: Sequence[Path]
+    first_row: int
+    end_row: int
     note: str = ""
-    refusal: str = ""
-    is_folder: bool = False
     more: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(NamedTuple):
     """The folder of an argument of `@dir`."""
 
-    folder: Path = Path()
-    files: tuple[tuple[Path, str], ...] = ()
+    folder: Path
+    files: Sequence[tuple[Path, str]]
     """Each with the reason why it is left out, or ""."""
-    listing: str = ""
-    refusal: str = ""
-    more: str = ""
+    listing: str
+    more: str
 
 
 @dataclass
@@ -85,52 +85,41 @@ class PathResolver:
         is_inside = Path(os.path.normpath(path)).is_relative_to(self.reader.root)
         return os.path.realpath(path) if is_inside and not self._is_inside(path) else ""
 
-    def find_files(self, argument: str, *, is_foreign: bool = False) -> Files:
-        """Return a file, with rows, or all files that match a glob.
+    def find_files(self, argument: str, *, is_foreign: bool = False) -> Files | None:
+        """Return a file, with rows, or all files that match a glob; None for a folder.
 
         Args:
             is_foreign: it is from a prompt of the project, which may not name files outside.
+
+        Raises:
+            Refused: there is no such file, or it may not be read.
         """
         for place in (mentions.FileRows(argument, 0, -1, False), mentions.parse_rows(argument)):
             path = self._existing(place.path)
             if path is None:
                 continue
-            if is_foreign and not self._is_inside(path):
-                return Files(refusal="it is outside the project, whose prompt names it")
-            if path.is_dir():
-                return Files(is_folder=True)
-            return self._rows((path,), place)
+            self._check_inside(path, is_foreign)
+            return None if path.is_dir() else self._rows(path, place)
         place = mentions.parse_rows(argument)
         if _WILD.search(place.path):
             return self._globbed(place)
-        ends = file_names.ending_in(self._all(), place.path.strip("/").removeprefix("./"))
-        if len(ends) == 1:
-            found = self._rows((self.reader.root / ends[0],), place)
-            return Files(found.paths, found.first_row, found.end_row, found.note)
-        if ends:
-            few = ", ".join(ends[:5]) + (", …" if len(ends) > 5 else "")
-            return Files(refusal=f"there are several: {few}")
-        return Files(refusal=self._no_such("file", place.path, self._all()))
+        return self._rows(self._ending_in("file", self._all(), place.path), place)
 
     def find_folder(self, argument: str, *, is_foreign: bool = False) -> Folder:
-        """Return a folder, and which of its files are read."""
+        """Return a folder, and which of its files are read.
+
+        Raises:
+            Refused: there is no such folder, or it may not be read.
+        """
         bare = argument.rstrip("/") or "/"
         path = self._existing(bare)
         if path is None:
-            names = file_names.folders(self._all())
-            ends = file_names.ending_in(names, bare.strip("/").removeprefix("./"))
-            if len(ends) > 1:
-                few = ", ".join(ends[:5]) + (", …" if len(ends) > 5 else "")
-                return Folder(refusal=f"there are several: {few}")
-            if not ends:
-                return Folder(refusal=self._no_such("folder", bare, names))
-            path = self.reader.root / ends[0]
-        if is_foreign and not self._is_inside(path):
-            return Folder(refusal="it is outside the project, whose prompt names it")
+            path = self._ending_in("folder", file_names.folders(self._all()), bare)
+        self._check_inside(path, is_foreign)
         if not path.is_dir():
-            return Folder(refusal=f"it is a file: write {mentions.spell('file', argument)}")
+            raise Refused(f"it is a file: write {mentions.spell('file', argument)}")
         if is_home_like(path):
-            return Folder(refusal="it is your home directory, or above it")
+            raise Refused("it is your home directory, or above it")
         return self._read_folder(path)
 
     def find_frame(self, name: str) -> Path | None:
@@ -183,11 +172,25 @@ class PathResolver:
     def _is_inside(self, path: Path) -> bool:
         return Path(os.path.realpath(path)).is_relative_to(self.reader.root)
 
-    def _rows(self, found: tuple[Path, ...], place: mentions.FileRows) -> Files:
+    def _check_inside(self, path: Path, is_foreign: bool) -> None:
+        if is_foreign and not self._is_inside(path):
+            raise Refused("it is outside the project, whose prompt names it")
+
+    def _ending_in(self, what: str, names: Sequence[str], name: str) -> Path:
+        """Return the one path of the project that ends with a name."""
+        ends = file_names.ending_in(names, name.strip("/").removeprefix("./"))
+        if not ends:
+            raise Refused(_no_such(what, name, names))
+        if len(ends) > 1:
+            few = ", ".join(ends[:5]) + (", …" if len(ends) > 5 else "")
+            raise Refused(f"there are several: {few}")
+        return self.reader.root / ends[0]
+
+    def _rows(self, path: Path, place: mentions.FileRows) -> Files:
         if not place.is_point:
-            return Files(found, place.first_row, place.end_row)
-        first = max(place.first_row - AROUND_ROWS, 0)
-        return Files(found, first, place.end_row + AROUND_ROWS, f"around row {place.first_row + 1}")
+            return Files([path], place.first_row, place.end_row)
+        first, note = max(place.first_row - AROUND_ROWS, 0), f"around row {place.first_row + 1}"
+        return Files([path], first, place.end_row + AROUND_ROWS, note)
 
     def _globbed(self, place: mentions.FileRows) -> Files:
         glob = place.path.removeprefix("./")
@@ -195,16 +198,16 @@ class PathResolver:
         found = [name for name in self._all() if test(name)]
         found = [name for name in found if not self.target_outside(self.reader.root / name)]
         if not found:
-            return Files(refusal="the project has no such file")
+            raise Refused("the project has no such file")
         rest = len(found) - MAX_FILES
         more = f"{rest} more files: over {MAX_FILES}" if rest > 0 else ""
-        paths = tuple(self.reader.root / name for name in found[:MAX_FILES])
-        return Files(paths, place.first_row, place.end_row, f"{place.path} names it", more=more)
+        paths = [self.reader.root / name for name in found[:MAX_FILES]]
+        return Files(paths, place.first_row, place.end_row, f"{place.path} names it", more)
 
     def _read_folder(self, path: Path) -> Folder:
         found = listing.names(path, self.reader.root, self.reader.cancel)
         if not found.files:
-            return Folder(refusal="there is no file in it that is not ignored")
+            raise Refused("there is no file in it that is not ignored")
         files: list[tuple[Path, str]] = []
         size = read = explained = unlisted = 0
         for name in found.files:
@@ -231,20 +234,21 @@ class PathResolver:
         lines = list(found.files[:MAX_LISTED])
         if len(found.files) > MAX_LISTED:
             lines.append(f"… and {len(found.files) - MAX_LISTED:,} more")
-        return Folder(path, tuple(files), "\n".join(lines) + "\n", more=more)
+        return Folder(path, files, "\n".join(lines) + "\n", more)
 
     def _all(self) -> tuple[str, ...]:
         if self._names is None:
             self._names = file_names.cached(self.reader.root, self.reader.cancel)
         return self._names
 
-    def _no_such(self, what: str, name: str, names: list[str] | tuple[str, ...]) -> str:
-        near = difflib.get_close_matches(name, names[:20_000], 1, 0.7)
-        if not near:
-            last = {each.rpartition("/")[2]: each for each in names[:20_000]}
-            close = difflib.get_close_matches(name.rpartition("/")[2], last, 1, 0.75)
-            near = [last[each] for each in close]
-        return f"there is no such {what}" + (f"; did you mean {near[0]}?" if near else "")
+
+def _no_such(what: str, name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, names[:20_000], 1, 0.7)
+    if not near:
+        last = {each.rpartition("/")[2]: each for each in names[:20_000]}
+        close = difflib.get_close_matches(name.rpartition("/")[2], last, 1, 0.75)
+        near = [last[each] for each in close]
+    return f"there is no such {what}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _bare(name: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.context import front_matter
-from lcursor.context.items import Item
+from lcursor.context.items import Item, missing
 from lcursor.project import listing
 from lcursor.project.globs import path_test
 from lcursor.project.reading import Reader
@@ -83,13 +83,13 @@ def applicable(reader: Reader, paths: Sequence[str] = ()) -> list[Item]:
     return items
 
 
-def named(name: str, paths: Sequence[str], reader: Reader) -> Item | None:
-    """Return the rules of `@rules:NAME`, None if there are none."""
+def named(name: str, paths: Sequence[str], reader: Reader) -> Item:
+    """Return the rules of `@rules:NAME`; left out with the reason if there are none."""
     names = [each for path in paths if (each := inside(reader.root, path))]
     for rule in known(reader, names):
         if name in {rule.name, rule.path.name, os.path.relpath(rule.path, reader.root)}:
             return as_item(rule, "", reader.root)
-    return None
+    return missing("rules", name, "there are no such rules")
 
 
 def known(reader: Reader, names: Sequence[str] = ()) -> list[Rule]:

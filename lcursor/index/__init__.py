@@ -9,5 +9,5 @@
 
 In the worker, `watch` reports changed files to `pipeline`, which has them parsed (`parse`,
 `chunk`), stored (`store`) and embedded (`chunk_embedder`). `search` asks the words (`postings`),
-the vectors (`vector_index`) and the names (`definitions`), and `rank` makes one list of it.
+the vectors (`vector_index`) and the names of definitions, and `rank` makes one list of it.
 """

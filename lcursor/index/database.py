@@ -71,7 +71,7 @@ class Database:
             except sqlite3.Error as error:
                 if is_reader or not is_damage(error):
                     raise
-                self._replace(error)
+                self.rebuild(self.epoch, error)
                 return self._connect(is_reader, busy_s), self.epoch
 
     def rebuild(self, epoch: int, error: sqlite3.Error) -> None:
@@ -79,7 +79,8 @@ class Database:
         with self._lock:
             if epoch != self.epoch:
                 return
-            self._replace(error)
+            self._remove()
+            self.remarks.append(f"{self.name} was damaged and is being rebuilt ({error})")
             self._connect(False, BUSY_S).close()
         self.on_rebuild()
 
@@ -109,12 +110,9 @@ class Database:
         if not is_reader:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if is_reader else 'rwc'}"
         base = sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode={'ro' if is_reader else 'rwc'}",
-            uri=True,
-            timeout=busy_s,
-            isolation_level=None,
-            check_same_thread=False,
+            uri, uri=True, timeout=busy_s, isolation_level=None, check_same_thread=False
         )
         try:
             base.execute(f"PRAGMA cache_size = -{PAGES_KIB}")
@@ -130,11 +128,11 @@ class Database:
 
     def _prepare(self, base: sqlite3.Connection) -> bool:
         """Set up a connection that writes; return False if the file is of another version."""
-        base.execute("PRAGMA journal_mode = WAL")
-        base.execute("PRAGMA synchronous = NORMAL")
-        base.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
-        base.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
-        base.execute("PRAGMA secure_delete = OFF")  # Debian's default writes every page twice
+        base.executescript(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+            f"PRAGMA wal_autocheckpoint = {WAL_PAGES}; PRAGMA journal_size_limit = {WAL_BYTES};"
+            "PRAGMA secure_delete = OFF"  # Debian's default writes every page twice
+        )
         version, tables = base.execute(
             "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
         ).fetchone()
@@ -144,10 +142,6 @@ class Database:
             )
             return True
         return bool(version == self._version)
-
-    def _replace(self, error: Exception) -> None:
-        self._remove()
-        self.remarks.append(f"{self.name} was damaged and is being rebuilt ({error})")
 
     def _remove(self) -> None:
         """Delete the file with its -wal and -shm.

@@ -4,10 +4,11 @@ Each reader has a connection of its own, so that it never waits for the writer. 
 that use the same reader wait for each other.
 """
 
+# ruff: noqa: S608 - only constants are put into statements
+
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -36,13 +37,8 @@ SYMBOL = """
 SELECT f.path, f.language, s.name, s.kind, s.first_row, s.end_row, s.scope
 FROM symbols s JOIN files f ON f.id = s.file
 """
-PATH = "SELECT c.id, f.path FROM chunks c JOIN files f ON f.id = c.file"
-DIGEST = "SELECT id, digest FROM chunks"
 STATE = "SELECT path, size_bytes, mtime_ns, digest FROM files"
 LISTED = "(SELECT value FROM json_each(?))"
-NAMED = "SELECT rowid AS number, name FROM symbols s"
-PASSING = "SELECT c.id FROM chunks c"
-BEST = "SELECT number FROM"
 MAX_NAMES = 1_000
 """Names with a prefix that are compared; in alphabetical order, so short ones are among them."""
 
@@ -123,7 +119,8 @@ class Reader:
             where = "s.name >= ? COLLATE NOCASE AND s.name < ? COLLATE NOCASE"
             values.append(name + "\U0010ffff")
         rows = self._rows(
-            f"{SYMBOL} WHERE s.rowid IN ({BEST} ({NAMED} WHERE {where} LIMIT ?) "
+            f"{SYMBOL} WHERE s.rowid IN (SELECT number FROM "
+            f"(SELECT rowid AS number, name FROM symbols s WHERE {where} LIMIT ?) "
             "ORDER BY substr(name, 1, ?) = ? DESC, length(name), number LIMIT ?) "
             "ORDER BY substr(s.name, 1, ?) = ? DESC, length(s.name), f.path, s.first_row",
             *(*values, MAX_NAMES, len(name), name, limit, len(name), name),
@@ -132,10 +129,8 @@ class Reader:
 
     def symbols_in(self, path: str) -> list[StoredSymbol]:
         """Return the definitions in a file, by row."""
-        order = "ORDER BY s.first_row, s.end_row DESC"
-        return [
-            _symbol(row) for row in self._rows(f"{SYMBOL} WHERE f.path = ? {order}", pack(path))
-        ]
+        where = "WHERE f.path = ? ORDER BY s.first_row, s.end_row DESC"
+        return [_symbol(row) for row in self._rows(f"{SYMBOL} {where}", pack(path))]
 
     # Chunks
 
@@ -146,7 +141,8 @@ class Reader:
 
     def paths_of(self, ids: Iterable[int]) -> dict[int, str]:
         """Return the paths of chunks by their ids, without removed ones."""
-        rows = self._rows(f"{PATH} WHERE c.id IN {LISTED}", _listed(ids))
+        paths = "SELECT c.id, f.path FROM chunks c JOIN files f ON f.id = c.file"
+        rows = self._rows(f"{paths} WHERE c.id IN {LISTED}", _listed(ids))
         return {number: unpack(path) for number, path in rows}
 
     def chunks_at(self, path: str, row: int) -> list[StoredChunk]:
@@ -167,7 +163,8 @@ class Reader:
 
     def digests(self, ids: Iterable[int]) -> dict[int, bytes]:
         """Return the digests of chunks by their ids, ascending."""
-        return dict(self._rows(f"{DIGEST} WHERE id IN {LISTED} ORDER BY id", _listed(ids)))
+        statement = f"SELECT id, digest FROM chunks WHERE id IN {LISTED} ORDER BY id"
+        return dict(self._rows(statement, _listed(ids)))
 
     def allowed(self, filters: Filters) -> NDArray[np.int64] | None:
         """Return the ids of the chunks that pass, ascending; None if all do."""
@@ -180,7 +177,8 @@ class Reader:
             known = self._passing[1]
             if filters not in known:
                 where, values = _where(base, filters)
-                known[filters] = _ids(self._rows(f"{PASSING} WHERE {where} ORDER BY c.id", *values))
+                statement = f"SELECT c.id FROM chunks c WHERE {where} ORDER BY c.id"
+                known[filters] = _ids(self._rows(statement, *values))
             return known[filters]
 
     # Files
@@ -225,20 +223,18 @@ def _where(base: sqlite3.Connection, filters: Filters) -> tuple[str, list[str]]:
         passes = path_test(filters.paths)
         languages = {one.lower() for one in filters.languages}
         files = [
-            str(number)
+            number
             for number, path, language in base.execute("SELECT id, path, language FROM files")
             if (not languages or language in languages) and passes(unpack(path))
         ]
-        where.append("c.file IN (SELECT value FROM json_each(?))")
-        values.append(f"[{','.join(files)}]")
+        where.append(f"c.file IN {LISTED}")
+        values.append(json.dumps(files))
     if filters.kinds:
-        kinds = ",".join(f'"{kind}"' for kind in filters.kinds if re.fullmatch(r"[\w-]+", kind))
         where.append(
-            "EXISTS (SELECT 1 FROM symbols s WHERE s.file = c.file "
-            "AND s.first_row >= c.first_row AND s.first_row < c.end_row "
-            "AND s.kind IN (SELECT value FROM json_each(?)))"
+            "EXISTS (SELECT 1 FROM symbols s WHERE s.file = c.file AND s.first_row >= c.first_row "
+            f"AND s.first_row < c.end_row AND s.kind IN {LISTED})"
         )
-        values.append(f"[{kinds}]")
+        values.append(json.dumps(filters.kinds))
     return " AND ".join(where), values
 
 

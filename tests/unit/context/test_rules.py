@@ -82,8 +82,8 @@ def test_a_rule_can_be_named(root: Path) -> None:
     found = rules.named("release", [], Reader(root))
     assert found is not None
     assert found.text == "Tag it.\n"
-    assert rules.named("release.mdc", [], Reader(root))
-    assert rules.named("nothing", [], Reader(root)) is None
+    assert not rules.named("release.mdc", [], Reader(root)).is_left_out
+    assert rules.named("nothing", [], Reader(root)).is_left_out
 
 
 def test_what_is_too_long_is_cut_and_says_so_and_what_is_too_much_stays_out(root: Path) -> None:

@@ -18,9 +18,13 @@ def known(**files: tuple[int, int]) -> dict[str, FileState]:
 
 
 def test_new_changed_and_gone() -> None:
-    before = known(same=(1, 10), larger=(1, 10), later=(1, 10), gone=(1, 10))
+    before = known(same=(1, 10), larger=(1, 10), later=(1, 10), older=(1, 10), gone=(1, 10))
     now = survey(
-        Found("same", 1, 10), Found("larger", 2, 10), Found("later", 1, 30), Found("new", 1, 20)
+        *(Found("same", 1, 10), Found("larger", 2, 10), Found("later", 1, 30)),
+        *(Found("older", 1, 1), Found("new", 1, 20)),
     )
     changed, gone = difference(before, now)
-    assert ([file.path for file in changed], gone) == (["later", "new", "larger"], ["gone"])
+    assert ([file.path for file in changed], gone) == (
+        ["later", "new", "larger", "older"],
+        ["gone"],
+    )

@@ -23,7 +23,6 @@ from lcursor.index.throttle import Throttle
 from lcursor.index.watch import Watcher
 from lcursor.project import listing
 from lcursor.project.secrets import SecretGlobs
-from tests.unit.project.trees import git
 from tests.waiting import wait_for
 
 
@@ -181,15 +180,6 @@ def test_touched_files_keep_their_chunks(root: Path, line: Line) -> None:
     assert [one.id for one in line.reader.chunks_of("a.py")] == before
 
 
-def test_an_older_file_that_comes_back_is_read(root: Path, line: Line) -> None:
-    write(root, "a.py", "alpha = 1\n")
-    line.fill()
-    write(root, "a.py", "omega = 2\n")
-    os.utime(root / "a.py", (1, 1))  # as a stash or an archive restores it
-    line.pipe.begin()
-    line.wait(lambda: "omega" in line.text("a.py"))
-
-
 def test_typing_pauses_bulk_work_but_not_saved_files(root: Path, tmp_path: Path) -> None:
     for number in range(50):
         write(root, f"f{number}.py", f"value = {number}\n")
@@ -337,24 +327,6 @@ def test_a_file_that_is_written_all_the_time_is_stored_as_of_one_moment(
     line.pipe.changed(["busy.py"])
     line.wait(lambda: set(line.text("busy.py").split("\n")) - {""} == {"version_end = 0"})
     assert line.remarks == []
-
-
-def test_another_branch_is_one_comparison(root: Path, line: Line) -> None:
-    git(root, "init", "-q", "-b", "main")
-    for number in range(40):
-        write(root, f"f{number}.py", f"value = {number}\n")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "one")
-    git(root, "checkout", "-qb", "other")
-    for number in range(20):
-        write(root, f"f{number}.py", f"other = {number}\n")
-    (root / "f39.py").unlink()
-    git(root, "commit", "-qam", "two")
-    line.fill()
-    assert len(line.paths()) == 39
-    git(root, "checkout", "-q", "main")
-    line.pipe.survey()
-    line.wait(lambda: len(line.paths()) == 40 and "value = 7" in line.text("f7.py"))
 
 
 class Clock:

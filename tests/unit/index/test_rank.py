@@ -183,20 +183,3 @@ def test_the_parts_add_up_and_the_order_follows(
 )
 def test_the_share_of_words_in_a_path(wanted: list[str], path: str, share: float) -> None:
     assert rank.share(wanted, path) == share
-
-
-def test_recent_files_rank_a_little_higher_for_sentences() -> None:
-    facts = paths("a.py", "b.py", "c.py")
-
-    def first(decay: float) -> int:
-        found = ranked(
-            "open the doors",
-            facts,
-            has_rules=False,
-            decay=decay,
-            vector=[1, 2, *range(4, 100)],
-            recent=[2],
-        )
-        return order(found)[0]
-
-    assert (first(0.99), first(0.8)) == (2, 1)

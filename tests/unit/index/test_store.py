@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,21 +60,6 @@ def test_stored_files_are_found_whole(store: Store) -> None:
     reader.close()
 
 
-def test_the_best_comes_first_and_only_so_many(store: Store) -> None:
-    store.put_many(
-        [
-            entry("a.py", "socket timeout"),
-            entry("b.py", "socket timeout retry backoff"),
-            *(entry(f"n{number}.py", "nothing of that") for number in range(20)),
-        ]
-    )
-    assert found(store, "retry socket")[0] == "socket timeout retry backoff"
-    reader = store.reader()
-    assert len(reader.lexical(words.terms("nothing"), 7)) == 7
-    assert reader.lexical([], 7) == reader.lexical(["nothing"], 0) == []
-    reader.close()
-
-
 def test_a_changed_file_keeps_what_stayed(store: Store) -> None:
     store.put(*entry("a.py", "first", "second", "third"))
     one, two, three = ids(store, "a.py")
@@ -90,15 +74,6 @@ def test_a_changed_file_keeps_what_stayed(store: Store) -> None:
     moved = reader.chunks([one])[one].chunk
     assert (moved.first_row, moved.end_row) == (10, 20)
     reader.close()
-
-
-def test_the_same_text_twice_is_two_chunks(store: Store) -> None:
-    store.put(*entry("a.py", "same", "same", "other"))
-    before = ids(store, "a.py")
-    store.put(*entry("a.py", "same", "other"))
-    assert len(set(before)) == 3
-    assert set(ids(store, "a.py")) < set(before)
-    assert counts(store).chunks == 2
 
 
 def test_a_number_never_comes_back(store: Store) -> None:
@@ -240,32 +215,6 @@ def test_a_reader_never_waits_for_the_writer(store: Store) -> None:
         base.execute("BEGIN")
     store.put(*entry("a.py", "new"))
     assert len(reader.lexical(["new"], 5)) == 1
-    reader.close()
-
-
-def test_many_threads_see_a_file_as_it_was_or_as_it_is(store: Store) -> None:
-    store.put(*entry("a.py", "state 0 begin", "state 0 end"))
-    reader, wrong, stop = store.reader(), [], threading.Event()
-
-    def look() -> None:
-        own = store.reader()
-        for each in (reader, own) * 100_000:
-            if stop.is_set():
-                break
-            seen = {one.chunk.text.split()[1] for one in each.chunks_of("a.py")}
-            if len(seen) != 1:
-                wrong.append(seen)
-        own.close()
-
-    threads = [threading.Thread(target=look) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for number in range(1, 60):
-        store.put(*entry("a.py", f"state {number} begin", f"state {number} end"))
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
     reader.close()
 
 

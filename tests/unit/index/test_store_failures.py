@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.errors import IndexFailed, IndexFull
+from lcursor.errors import IndexFailed
 from lcursor.index import store as store_module
 from lcursor.index.store import Store
 from tests.fakes.disk import full_disk
@@ -222,16 +222,6 @@ def test_a_full_disk_is_an_error_and_damages_nothing(opened: Open, folder: Path)
     assert store.remarks == []
     whole(store)
     reader.close()
-
-
-def test_a_database_that_may_not_grow_is_full(store: Store) -> None:
-    with store._open() as base:
-        (pages,) = base.execute("PRAGMA page_count").fetchone()
-        base.execute(f"PRAGMA max_page_count = {pages + 20}")
-    with pytest.raises(IndexFull, match="does not fit"):
-        store.put(*entry("a.py", *(f"{at} text " * 5000 for at in range(20))))
-    assert store.files() == {}
-    whole(store)
 
 
 def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -85,45 +83,6 @@ def test_the_least_recently_used_vectors_are_deleted_first(
     assert numbers(cache, *range(2950, 3000)) == list(range(2950, 3000))
     cache.close()
     assert cache.path.stat().st_size < 300_000
-
-
-WRITER = """
-import sys
-sys.path.insert(0, {root!r})
-from pathlib import Path
-from tests.unit.index.pieces import pairs
-from lcursor.index.vector_store import VectorStore
-from tests.fakes.disk import full_disk
-cache = VectorStore(Path(sys.argv[1]), "m")
-at, end = int(sys.argv[2]), int(sys.argv[3])
-pairs(0)  # imports what is heavy
-print("ready", flush=True)
-while at < end:
-    cache.put(pairs(*range(at, at + 10)))
-    at += 10
-assert cache.remarks == [], cache.remarks
-"""
-
-
-def start(folder: Path, first: int, end: int) -> subprocess.Popen[bytes]:
-    code = WRITER.format(root=str(ROOT))
-    run = subprocess.Popen(
-        [sys.executable, "-c", code, str(folder), str(first), str(end)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-    )
-    assert run.stdout is not None
-    assert run.stdout.readline() == b"ready\n"
-    return run
-
-
-@pytest.mark.process
-def test_two_processes_write_at_the_same_time(tmp_path: Path) -> None:
-    runs = [start(tmp_path, 0, 1000), start(tmp_path, 500, 1500)]
-    assert [run.communicate(timeout=30) and run.returncode for run in runs] == [0, 0]
-    cache = VectorStore(tmp_path, "m")
-    assert len(numbers(cache, *range(1500))) == 1500
-    cache.close()
 
 
 @pytest.mark.parametrize("how", ["noise", "truncated", "version", "empty"])
