@@ -99,8 +99,9 @@ class ChatFile:
                 self._unsaved += done
                 if error is None and isinstance(fd, int) and self._unsaved:
                     lines = [_encode(op) for op in self._unsaved]
-                    count, error = self._file.append(fd, lines, fsync=fsync)
-                    del self._unsaved[:count]
+                    error = self._file.append(fd, lines, fsync=fsync)
+                    if error is None:
+                        self._unsaved.clear()
                 self._report(error)
             return done
 

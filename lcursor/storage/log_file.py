@@ -94,19 +94,13 @@ class LogFile:
         """Read it from the start next time."""
         self._inode, self._head, self.read_bytes = (0, 0), b"", 0
 
-    def append(
-        self, fd: int, lines: Sequence[bytes], *, fsync: bool = True
-    ) -> tuple[int, OSError | None]:
-        """Append lines, all or none; they count as read.
+    def append(self, fd: int, lines: Sequence[bytes], *, fsync: bool = True) -> OSError | None:
+        """Append lines, all or none; they count as read. Return the error if that failed.
 
         Args:
             fd: of the file, locked and read to its end.
             lines: each with its line end.
             fsync: make them survive a power failure.
-
-        Returns:
-            How many lines are in the file now, and the error. After an error that is 0, unless even
-            undoing it failed.
         """
         found = os.fstat(fd)
         size, data = found.st_size, b"".join(lines)
@@ -120,13 +114,10 @@ class LogFile:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(fd, size)
-            rest = b""
-            with contextlib.suppress(OSError):
-                rest = _read(fd, size, os.fstat(fd).st_size)
-            self.read_bytes = size + len(rest)
-            return rest.lstrip(b"\n").count(b"\n"), error
+            self.read_bytes = size
+            return error
         self.read_bytes, self._head = size + len(data), (self._head + data)[:HEAD_BYTES]
-        return len(lines), None
+        return None
 
     def _open(self) -> int:
         if not self.path.parent.is_dir():

@@ -24,7 +24,5 @@ def test_new_changed_and_gone() -> None:
         *(Found("older", 1, 1), Found("new", 1, 20)),
     )
     changed, gone = difference(before, now)
-    assert ([file.path for file in changed], gone) == (
-        ["later", "new", "larger", "older"],
-        ["gone"],
-    )
+    assert [file.path for file in changed] == ["later", "new", "larger", "older"]
+    assert gone == ["gone"]
