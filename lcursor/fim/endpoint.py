@@ -22,16 +22,15 @@ from lcursor.errors import (
 )
 from lcursor.fim import placement, prompt_text, trim
 from lcursor.fim.context_ring import ContextRing, Query
-from lcursor.fim.dialects import DIALECTS, Dialect, Piece
+from lcursor.fim.dialects import DIALECTS, Dialect
 from lcursor.fim.families import FAMILIES, Family, Resolved
 from lcursor.fim.prompt import File, Source
-from lcursor.fim.result import OnText, Reason, Result
+from lcursor.fim.prompt_text import TextPrompt
+from lcursor.fim.result import OnText, Reason, Result, ms_since
 from lcursor.http import detect, endpoint, sse
 from lcursor.http.client import Call, Client
-from lcursor.http.detect import Detected
 
 SETTING = "completion.endpoint"
-_NO_FAMILY = Family("", "psm", {}, "")
 
 
 class Abort:
@@ -86,42 +85,46 @@ class Endpoint:
     Args:
         config: the address, and the budgets.
 
+    Attributes:
+        read_tokens: prompt tokens that the last request evaluated, if the server reports them.
+        ring: source of pieces of other files.
+        model: name of the model, "" before `connect`.
+        warnings, threshold: not used, see `engine.Engine`.
+
     Raises:
         ConfigInvalid: the address is not valid.
         KeyMissing: the configured source has no key.
     """
 
     def __init__(self, config: CompletionConfig) -> None:
-        self.config = placement.resolve(config, "server")
+        self.configure(config)
         self.abort = Abort()
         self.read_tokens = 0
-        """Prompt tokens that the last request evaluated, as far as the server reports them."""
         self.ring: ContextRing | None = None
         self.warnings: list[LcursorError] = []
-        """Always empty; see `engine.Engine`."""
         self.threshold = 0.0
-        """Not used, as servers report no probabilities; see `engine.Engine`."""
         self.model = ""
-        self._dialect: Dialect | None = None
-        self._family: Family | None = None
-        self._latest: prompt_text.TextPrompt | None = None
+        self._api: tuple[Dialect, Family] | None = None
+        self._latest: TextPrompt | None = None
         self._asked: Query | None = None
         base = endpoint.check_url(config.endpoint_url, f"{SETTING}_url")
         key = endpoint.read_key(config.endpoint_key_env, config.endpoint_key_command, SETTING)
-        # Addresses of OpenAI-like servers are written with the version and without.
         self._has_key = bool(key)
+        # Addresses of OpenAI-like servers are written with the version and without.
         self._client = Client(base.removesuffix("/v1"), key, SETTING)
 
     @property
     def is_connected(self) -> bool:
         """Whether the API and the model of the server are known."""
-        return self._family is not None
+        return self._api is not None
 
     @property
     def description(self) -> str:
         """Model, API and address, in one line."""
-        api = next((name for name, one in DIALECTS.items() if one is self._dialect), "?")
-        family = self._family.name if self._family else "?"
+        api, family = "?", "?"
+        if self._api:
+            api = next(name for name, one in DIALECTS.items() if one is self._api[0])
+            family = self._api[1].name
         return f"{self.model or 'no model'} ({family}) by {api} at {self._client.name}"
 
     def configure(self, config: CompletionConfig) -> None:
@@ -129,7 +132,7 @@ class Endpoint:
         self.config = placement.resolve(config, "server")
 
     def save(self) -> None:
-        """Do nothing: the server has its own cache; see `engine.Engine`."""
+        """Do nothing: the server has its own cache."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -151,7 +154,7 @@ class Endpoint:
     @property
     def family(self) -> Resolved:
         """The family, with the marker numbers of `last_prompt` as ids."""
-        family = self._family or _NO_FAMILY
+        family = self._api[1] if self._api else Family("", "psm", {}, "")
         return Resolved(family, {name: at for at, name in enumerate(family.markers)}, frozenset())
 
     def last_prompt(self) -> list[tuple[int, bytes, bool]]:
@@ -174,9 +177,9 @@ class Endpoint:
             ConfigInvalid, ModelUnsuitable: the model or its family is ambiguous.
             Cancelled: `abort` was set.
         """
-        self._dialect, names = self._find()
+        dialect, names = self._find()
         model = self.config.endpoint_model or self._only(names)
-        self._family = self._family_of(model)
+        self._api = dialect, self._family_of(model)
         self.model = model
 
     def complete(
@@ -189,13 +192,7 @@ class Endpoint:
     ) -> Result:
         """Send a prompt, and read the answer until a rule or a budget ends it.
 
-        Args:
-            source: the text around the cursor.
-            on_text: called with all text so far, each time it has grown.
-            single_line: generate no newline.
-
-        Returns:
-            The suggestion; its text begins with everything that `on_text` was called with.
+        See `engine.Engine.complete`.
 
         Raises:
             Cancelled: `abort` was set.
@@ -203,31 +200,30 @@ class Endpoint:
         """
         started = time.perf_counter()
         self.read_tokens = 0
-        if not self.is_connected:
+        if self._api is None:
             self.connect()
-        if self._dialect is None or self._family is None:
-            raise ServerUnreachable(f"{self._client.name} is not known yet", "Try again")
-        built = self._built(source, self._family, single_line)
-        body = self._dialect.body(built, self.model, self.config)
+        assert self._api is not None
+        dialect, family = self._api
+        self._latest = built = self._build(source, family, single_line)
         result = Result(prompt_tokens=prompt_text.tokens(built.text))
+        body = dialect.body(built, self.model, self.config)
         most = self.config.max_lines
         cursor = trim.cursor_context(built.prefix, built.suffix, single_line, most, source.path)
         try:
-            with self.abort.watching(self._client.stream(self._dialect.path, body)) as call:
-                self._write(call, self._dialect, built, cursor, on_text, result, started)
+            with self.abort.watching(self._client.stream(dialect.path, body)) as call:
+                self._read(call, dialect, built, cursor, on_text, result, started)
         except (ServerUnreachable, ServerModelMissing):
-            self._family = None  # another server may answer next time
+            self._api = None  # another server may answer next time
             raise
-        result.total_ms = _ms_since(started)
+        result.total_ms = ms_since(started)
         return result
 
-    def _built(self, source: Source, family: Family, single_line: bool) -> prompt_text.TextPrompt:
-        budget = self.config.files_tokens
-        others: tuple[File, ...] = ()
+    def _build(self, source: Source, family: Family, single_line: bool) -> TextPrompt:
+        budget, others = self.config.files_tokens, tuple[File, ...]()
         if self.ring is not None and budget:
             self._asked = Query.of(source)
             others = self.ring.layout(self._asked, budget, prompt_text.tokens)
-        self._latest = prompt_text.text(
+        return prompt_text.text(
             source,
             family,
             prefix_tokens=self.config.prefix_tokens,
@@ -236,32 +232,35 @@ class Endpoint:
             files=others,
             files_tokens=budget,
         )
-        return self._latest
 
-    def _write(
+    def _read(
         self,
         call: Call,
         dialect: Dialect,
-        built: prompt_text.TextPrompt,
+        built: TextPrompt,
         cursor: trim.CursorContext,
         on_text: OnText,
         result: Result,
         started: float,
     ) -> None:
+        """Read an answer into a result."""
         suggestion, written, text, began = trim.Suggestion(cursor), "", "", 0.0
         has_reply = False
         for found in sse.objects(call, self._client.name):
             has_reply = True
             piece = dialect.read(found)
-            self._count(piece, result)
+            if piece.prompt_tokens >= 0:
+                result.prompt_tokens = piece.prompt_tokens
+            if piece.read_tokens >= 0:
+                result.read_tokens = self.read_tokens = piece.read_tokens
             if piece.text and not began:
-                began, result.prompt_ms = time.perf_counter(), _ms_since(started)
+                began, result.prompt_ms = time.perf_counter(), ms_since(started)
             result.generated_tokens += bool(piece.text)
             written += piece.text
             is_done = piece.reason is not None
             text, is_over = prompt_text.before_stop(written, built.stops, is_done=is_done)
             if suggestion.grow(text):
-                result.first_ms = result.first_ms or _ms_since(started)
+                result.first_ms = result.first_ms or ms_since(started)
                 on_text(suggestion.text)
             if is_over or trim.ended(text, cursor):
                 by_rule: Reason = "end" if is_over else "trimmed"
@@ -270,7 +269,7 @@ class Endpoint:
             if piece.reason is not None:
                 result.reason = piece.reason
                 break
-            if began and _ms_since(began) > self.config.budget_ms:
+            if began and ms_since(began) > self.config.budget_ms:
                 result.reason = "time"
                 break
         else:  # the stream ended without a reason
@@ -281,13 +280,7 @@ class Endpoint:
             text = trim.cut(text, cursor)
         result.text, result.replace_bytes = suggestion.finish(text), suggestion.replace_bytes
         if result.text and not result.first_ms:
-            result.first_ms = _ms_since(started)
-
-    def _count(self, piece: Piece, result: Result) -> None:
-        if piece.prompt_tokens >= 0:
-            result.prompt_tokens = piece.prompt_tokens
-        if piece.read_tokens >= 0:
-            result.read_tokens = self.read_tokens = piece.read_tokens
+            result.first_ms = ms_since(started)
 
     def _find(self) -> tuple[Dialect, list[str]]:
         """Return the API of the server, and the models it lists."""
@@ -297,22 +290,19 @@ class Endpoint:
                 f"{SETTING}_api: there is no {wanted!r}",
                 f"Set it to one of auto, {', '.join(DIALECTS)}",
             )
-        for name, dialect in DIALECTS.items():
-            if name == wanted:
-                return dialect, self._names(dialect)
-        found = detect.detect(self._ask, has_key=self._has_key)
-        if found is None:
-            raise detect.unknown_server(self._client.name, SETTING)
-        return DIALECTS[found.kind], self._names(DIALECTS[found.kind], found)
-
-    def _names(self, dialect: Dialect, found: Detected | None = None) -> list[str]:
-        if found is not None and found.path == dialect.models:
-            return list(dialect.names(found.reply))
+        dialect = next((one for name, one in DIALECTS.items() if name == wanted), None)
+        if dialect is None:
+            found = detect.detect(self._ask, has_key=self._has_key)
+            if found is None:
+                raise detect.unknown_server(self._client.name, SETTING)
+            dialect = DIALECTS[found.kind]
+            if found.path == dialect.models:
+                return dialect, list(dialect.names(found.reply))
         try:
-            return list(dialect.names(self._ask(dialect.models)))
+            return dialect, list(dialect.names(self._ask(dialect.models)))
         except ServerGarbled:
             if self.config.endpoint_model:
-                return []  # a gateway may not list its models
+                return dialect, []  # a gateway may not list its models
             raise
 
     def _ask(self, path: str) -> dict[str, object]:
@@ -325,14 +315,11 @@ class Endpoint:
         candidates = names if len(names) == 1 else known
         if len(candidates) == 1:
             return candidates[0]
+        hint = f"Name one in {SETTING}_model"
         if not names:
-            raise ServerModelMissing(
-                f"{self._client.name} names no model", f"Name one in {SETTING}_model"
-            )
-        raise ConfigInvalid(
-            f"{self._client.name} has several models: {', '.join(names[:8])}",
-            f"Name one in {SETTING}_model",
-        )
+            raise ServerModelMissing(f"{self._client.name} names no model", hint)
+        listed = ", ".join(names[:8])
+        raise ConfigInvalid(f"{self._client.name} has several models: {listed}", hint)
 
     def _family_of(self, model: str) -> Family:
         wanted = self.config.endpoint_family
@@ -343,7 +330,3 @@ class Endpoint:
         if family is None:
             raise ModelUnsuitable(f"the name {model!r} does not say how to ask for a middle", hint)
         return family
-
-
-def _ms_since(start: float) -> float:
-    return (time.perf_counter() - start) * 1000

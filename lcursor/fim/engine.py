@@ -20,11 +20,11 @@ from lcursor.fim import confidence, devices, families, kv_disk, llama, placement
 from lcursor.fim.context_ring import ContextRing, Query
 from lcursor.fim.drafts import MAX_GUESSES
 from lcursor.fim.families import Resolved
-from lcursor.fim.generation import Completion, Generator, ignore_text, ms_since
+from lcursor.fim.generation import Completion, Generator, ignore_text
 from lcursor.fim.kv_disk import KVDiskCache
 from lcursor.fim.prompt import File, Prompt, Source
 from lcursor.fim.reader import PromptReader
-from lcursor.fim.result import CompletionCache, Entry, OnText
+from lcursor.fim.result import CompletionCache, OnText, ms_since
 from lcursor.fim.result import Result as Result
 from lcursor.fim.slots import context_size
 from lcursor.fim.vocabulary import Vocabulary, round_trips
@@ -49,6 +49,7 @@ class Engine:
         progress: called with how far the load is.
 
     Attributes:
+        abort: stops the running request; any thread may set it.
         ring: source of pieces of other files.
         on_improved: called on the engine's thread, in idle time, with the answer of a larger window
             to a request that was answered from a smaller one, also if it is the same.
@@ -103,6 +104,7 @@ class Engine:
         size = context_size(config, self._on_gpu, self.model.n_ctx_train)
         self._context = llama.Context(self.model, size)
         opened.callback(self._context.close)
+        self.abort = self._context.abort
         self._disk = KVDiskCache(kv_disk.default_folder(), self._fingerprint())
         self.reader = PromptReader(self.model, self._context, self.family, config, self._on_gpu)
         self.reader.kv_disk = self._disk if config.save_cache else None
@@ -154,11 +156,6 @@ class Engine:
             self._completions.clear()
 
     @property
-    def abort(self) -> llama.Abort:
-        """The flag that stops the running request; any thread may set it."""
-        return self._context.abort
-
-    @property
     def read_tokens(self) -> int:
         """Prompt tokens that the last request evaluated, also if it was stopped."""
         return self._slots.current.read_tokens
@@ -196,18 +193,13 @@ class Engine:
         while True:
             try:
                 result = self._complete(source, on_text, single_line, bypass_cache)
-            except OutOfMemory as error:
-                self._shrink(error)
-            else:
                 self.reader.grow_back()
                 return result
+            except OutOfMemory as error:
+                self._shrink(error)
 
     def _shrink(self, error: OutOfMemory) -> None:
-        """Halve the window before the cursor, and warn of it once.
-
-        Raises:
-            OutOfMemory: the error, if the window would become too small.
-        """
+        """Halve the window before the cursor, and warn once; raise if it would be too small."""
         if not self.reader.shrink():
             raise error
         self._completions.clear()
@@ -223,7 +215,14 @@ class Engine:
         started = time.perf_counter()
         cached = None if bypass_cache else self._completions.find(source, single_line)
         if cached:
-            return self._answer_cached(*cached, source, on_text, started)
+            cached.total_ms = ms_since(started)
+            if cached.text:
+                cached.first_ms = cached.total_ms
+                on_text(cached.text)
+            completion, self._is_behind = self.reader.lay_out(source, single_line), True
+            cached.window = completion.window
+            self._latest = dataclasses.replace(completion, result=cached)
+            return cached
         completion = self.reader.load_saved(self.reader.lay_out(source, single_line))
         with self.abort.between_batches():  # the next request continues from what was evaluated
             draft = self._generator.draft(completion)
@@ -235,38 +234,14 @@ class Engine:
         self._generator.generate(completion, on_text, started, draft)
         result.total_ms = ms_since(started)
         self._latest, self._is_behind = completion, False
-        self._cache(completion, is_ahead=False)
+        self._cache(completion)
         return result
 
-    def _answer_cached(
-        self, text: str, entry: Entry, source: Source, on_text: OnText, started: float
-    ) -> Result:
-        self._is_behind = True
-        result = entry.answer(text)
-        if text:
-            result.first_ms = ms_since(started)
-            on_text(text)
-        result.total_ms = ms_since(started)
-        completion = self.reader.lay_out(source, entry.single_line)
-        result.window = completion.window
-        self._latest = dataclasses.replace(completion, result=result)
-        return result
-
-    def _cache(self, completion: Completion, is_ahead: bool) -> None:
-        result = completion.result
-        if result.reason == "time":  # with more time there would be more
-            return
-        self._completions.add(
-            Entry(
-                completion.source,
-                completion.single_line,
-                result.text,
-                result.confidence,
-                result.replace_bytes,
-                result.reason,
-                is_ahead,
+    def _cache(self, completion: Completion, *, is_ahead: bool = False) -> None:
+        if completion.result.reason != "time":  # with more time there would be more
+            self._completions.add(
+                completion.source, completion.single_line, completion.result, is_ahead
             )
-        )
 
     def alternatives(self, typed: str = "") -> list[str]:
         """Return other texts for the last request that was completed, the most likely first.
@@ -276,8 +251,6 @@ class Engine:
         Args:
             typed: what of the answer has been typed since; they begin with it too.
 
-        Raises:
-            Cancelled, EngineFailed, OutOfMemory: see `complete`.
         """
         latest = self._latest
         if latest is None or latest.result.replace_bytes:  # others would have to replace as much
@@ -302,11 +275,7 @@ class Engine:
         return distinct[1:] if text else distinct
 
     def warm(self, source: Source) -> None:
-        """Evaluate the prompts that a request at this place would need soon.
-
-        Raises:
-            Cancelled, EngineFailed, OutOfMemory: see `complete`.
-        """
+        """Evaluate the prompts that a request at this place would need soon."""
         self._latest = None
         completion = self.reader.load_saved(self.reader.lay_out(source, single_line=False))
         self.reader.prefill(completion.prompt)
@@ -323,9 +292,6 @@ class Engine:
         smaller one, and answer it again; generate what follows once the suggestion is accepted;
         evaluate the suffix again behind what was typed; admit one more piece of another file; save
         the KV cache on disk.
-
-        Raises:
-            Cancelled: `abort` was set.
         """
         if self._vocabulary.is_alive():
             self._vocabulary.join(VOCABULARY_S)
@@ -370,7 +336,7 @@ class Engine:
         self._generator.generate(better, ignore_text, time.perf_counter(), draft)
         self._latest = better
         if better.result.text or not completion.result.text:  # else the first answer stays
-            self._cache(better, is_ahead=False)
+            self._cache(better)
         if self.on_improved:
             self.on_improved(better.result)
 
@@ -401,12 +367,9 @@ class Engine:
         self._next_files = None
 
     def _admit_file(self, completion: Completion) -> bool:
-        """Admit one more piece of another file, once a prompt with it has been evaluated.
+        """Admit one more piece of another file; return whether there was anything to do.
 
-        Until then the old prompt stays in use, in a slot of its own.
-
-        Returns:
-            Whether there was anything to do.
+        The old prompt stays in use, in a slot of its own, until one with it has been evaluated.
         """
         if self.ring is None:
             return False
@@ -472,10 +435,6 @@ class Engine:
         """Return the negative log-likelihood of each token of a text at the cursor, in nats.
 
         The prompt is evaluated as `complete` would do it, but without token healing.
-
-        Raises:
-            Cancelled: `abort` was set.
-            EngineFailed, OutOfMemory: see `llama.Context.decode`.
         """
         self.reader.prefill(self.reader.full_prompt(source))
         logits = self._slots.current.prompt_logits

@@ -19,7 +19,7 @@ from lcursor.fim.confidence import ConfidenceGate
 from lcursor.fim.drafts import BranchDecoder, DraftVerifier
 from lcursor.fim.families import Resolved
 from lcursor.fim.prompt import Prompt, Source
-from lcursor.fim.result import OnText, Result, Window
+from lcursor.fim.result import OnText, Result, Window, ms_since
 from lcursor.fim.slots import BRANCHES, OUTPUTS, Slots
 from lcursor.fim.vocabulary import Vocabulary
 
@@ -308,11 +308,6 @@ class _Generation:
         if not self._forced or self._vocabulary is None:
             return None
         return self._vocabulary.allowed(self._forced)
-
-
-def ms_since(start: float) -> float:
-    """Return the milliseconds since a reading of `time.perf_counter`."""
-    return (time.perf_counter() - start) * 1000
 
 
 def ignore_text(text: str) -> None:

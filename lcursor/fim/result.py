@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
 from lcursor.fim.prompt import Source
 from lcursor.protocol.fim import FimStats
@@ -19,6 +20,11 @@ OnText = Callable[[str], None]
 MAX_ENTRIES = 256
 SUFFIX_CHARS = 768
 """How much of the text behind the cursor must be the same: about what the model sees of it."""
+
+
+def ms_since(start: float) -> float:
+    """Return the milliseconds since a reading of `time.perf_counter`."""
+    return (time.perf_counter() - start) * 1000
 
 
 @dataclass(slots=True)
@@ -78,26 +84,10 @@ class Result:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A finished suggestion and where it was made.
-
-    Attributes:
-        is_ahead: whether it was made in advance, before a request.
-    """
-
+class _Entry(NamedTuple):
     source: Source
     single_line: bool
-    text: str
-    confidence: float
-    replace_bytes: int
-    reason: Reason
-    is_ahead: bool
-
-    def answer(self, text: str) -> Result:
-        """Return what remains of the suggestion as the result of a later request."""
-        origin: Origin = "speculation" if self.is_ahead else "cache"
-        return Result(text, self.reason, origin, self.replace_bytes, self.confidence)
+    result: Result
 
 
 class CompletionCache:
@@ -107,18 +97,26 @@ class CompletionCache:
     """
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque(maxlen=MAX_ENTRIES)
+        self._entries: deque[_Entry] = deque(maxlen=MAX_ENTRIES)
 
-    def add(self, entry: Entry) -> None:
-        """Add a suggestion. An empty one counts too: the model had nothing to say there."""
-        self._entries.append(entry)
+    def add(self, source: Source, single_line: bool, result: Result, is_ahead: bool) -> None:
+        """Add a suggestion. An empty one counts too: the model had nothing to say there.
 
-    def find(self, source: Source, single_line: bool) -> tuple[str, Entry] | None:
-        """Return what remains of the newest suggestion that fits this place, and its entry."""
+        Args:
+            source, single_line, result: where it was made.
+            is_ahead: whether it was made in advance, before a request.
+        """
+        origin: Origin = "speculation" if is_ahead else "cache"
+        kept = Result(result.text, result.reason, origin, result.replace_bytes, result.confidence)
+        self._entries.append(_Entry(source, single_line, kept))
+
+    def find(self, source: Source, single_line: bool) -> Result | None:
+        """Return what remains of the newest suggestion that fits this place."""
         for entry in reversed(self._entries):
-            rest = _rest(entry, source, single_line)
-            if rest is not None:
-                return rest, entry
+            if entry.single_line == single_line:
+                rest = _rest(entry.result.text, entry.source, source)
+                if rest is not None:
+                    return replace(entry.result, text=rest)
         return None
 
     def clear(self) -> None:
@@ -126,21 +124,17 @@ class CompletionCache:
         self._entries.clear()
 
 
-def _rest(entry: Entry, source: Source, single_line: bool) -> str | None:
-    """Return what remains of an entry's text at a place; None if it does not fit there."""
-    old = entry.source
+def _rest(text: str, old: Source, new: Source) -> str | None:
+    """Return what remains at a new place of a text from an old one; None if it does not fit."""
     is_here = (
-        old.path == source.path
-        and old.repo == source.repo
-        and old.first_row == source.first_row
-        and entry.single_line == single_line
-        and old.suffix[:SUFFIX_CHARS] == source.suffix[:SUFFIX_CHARS]
-        and source.prefix.startswith(old.prefix)
+        (old.path, old.repo, old.first_row) == (new.path, new.repo, new.first_row)
+        and old.suffix[:SUFFIX_CHARS] == new.suffix[:SUFFIX_CHARS]
+        and new.prefix.startswith(old.prefix)
     )
     if not is_here:
         return None
-    typed = source.prefix[len(old.prefix) :]
+    typed = new.prefix[len(old.prefix) :]
     if not typed:
-        return entry.text
-    rest = entry.text[len(typed) :] if entry.text.startswith(typed) else ""
+        return text
+    rest = text[len(typed) :] if text.startswith(typed) else ""
     return rest if rest.strip() else None
