@@ -35,7 +35,7 @@ from lcursor.catalog import gguf, hardware, manifest, memory, store
 from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT
 from lcursor.errors import Cancelled, LcursorError, OutOfMemory
-from lcursor.fim import confidence, devices, llama, placement
+from lcursor.fim import confidence, llama, placement
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import Source
 from lcursor.fim.slots import context_size
@@ -163,13 +163,13 @@ def measure(
         max_tokens=LINE_TOKENS + 4,
     )
     progress(f"loading {path.name}")
-    free = None if on_cpu else devices.free_bytes(config.main_gpu)
+    free = None if on_cpu else llama.free_gpu_bytes(config.main_gpu)
     began = time.perf_counter()
     engine = Engine(path, FAMILY, config, lambda fraction: True)
     report.add("load the model", [ms_since(began)])
     for warning in engine.warnings:  # that it runs on the CPU instead, for example
         progress(warning.message)
-    left = None if on_cpu else devices.free_bytes(config.main_gpu)
+    left = None if on_cpu else llama.free_gpu_bytes(config.main_gpu)
     head, cells = gguf.check(path), engine.config.context_tokens
     engine.reader.heals = False
     try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from lcursor.catalog import gguf
 from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError, OutOfMemory, TokenizerOdd
-from lcursor.fim import confidence, devices, families, kv_disk, llama, placement, vocabulary
+from lcursor.fim import confidence, families, kv_disk, llama, placement, vocabulary
 from lcursor.fim.context_ring import ContextRing, Query
 from lcursor.fim.drafts import MAX_GUESSES
 from lcursor.fim.families import Resolved
@@ -68,7 +68,7 @@ class Engine:
         head = gguf.check_for_completion(path)
         self.warnings: list[LcursorError] = []
         self._on_gpu = llama.has_gpu() and config.gpu_layers != 0
-        free_bytes = devices.free_bytes(config.main_gpu) if self._on_gpu else None
+        free_bytes = llama.free_gpu_bytes(config.main_gpu) if self._on_gpu else None
         self.config = self._resolve(config)
         try:
             if self._on_gpu:

@@ -43,117 +43,67 @@ class Family:
     stops: tuple[str, ...] = field(default=())
 
 
-_STARCODER = {
-    "pre": "<fim_prefix>",
-    "suf": "<fim_suffix>",
-    "mid": "<fim_middle>",
-    "repo": "<repo_name>",
-    "file": "<file_sep>",
-}
-_QWEN = {
-    "pre": "<|fim_prefix|>",
-    "suf": "<|fim_suffix|>",
-    "mid": "<|fim_middle|>",
-    "repo": "<|repo_name|>",
-    "file": "<|file_sep|>",
-}
-_PSM = "<pre>{prefix}<suf>{suffix}<mid>"
-_QWEN_PROJECT = "<repo>{repo}\n{files}<file>{path}\n" + _PSM
+def _markers(text: str) -> dict[str, str]:
+    """Return markers by name, from `name spelling` pairs."""
+    words = text.split()
+    return dict(zip(words[::2], words[1::2], strict=True))
 
-FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {
-        family.name: family
-        for family in (
-            Family(
-                "qwen2.5-coder",
-                "psm",
-                _QWEN,
-                _PSM,
-                _QWEN_PROJECT,
-                "<file>{path}\n{code}\n",
-                ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|fim_pad|>"),
-            ),
-            Family(
-                "qwen3-coder",
-                "psm",
-                _QWEN,
-                _PSM,
-                _QWEN_PROJECT,
-                "<file>{path}\n{code}\n",
-                ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|fim_pad|>"),
-            ),
-            Family(
-                "starcoder2",
-                "psm",
-                _STARCODER,
-                _PSM,
-                "<repo>{repo}{files}<file><pre>{path}\n{prefix}<suf>{suffix}<mid>",
-                "<file>{path}\n{code}",
-            ),
-            Family(
-                "granite",
-                "psm",
-                {**_STARCODER, "repo": "<reponame>", "file": "<filename>"},
-                _PSM,
-            ),
-            Family(
-                "codegemma",
-                "psm",
-                {
-                    "pre": "<|fim_prefix|>",
-                    "suf": "<|fim_suffix|>",
-                    "mid": "<|fim_middle|>",
-                    "file": "<|file_separator|>",
-                },
-                _PSM,
-                "{files}" + _PSM,
-                "{path}\n{code}<file>",
-            ),
-            Family(
-                "deepseek-coder-v2",
-                "psm",
-                {"pre": "<｜fim▁begin｜>", "suf": "<｜fim▁hole｜>", "mid": "<｜fim▁end｜>"},
-                _PSM,
-                "{files}#{path}\n" + _PSM,
-                "#{path}\n{code}\n",
-            ),
-            Family(
-                "codellama",
-                "psm",
-                {"pre": "▁<PRE>", "suf": "▁<SUF>", "mid": "▁<MID>"},
-                _PSM,
-                stops=("▁<EOT>",),
-            ),
-            Family(
-                "codestral",
-                "spm",
-                {"pre": "[PREFIX]", "suf": "[SUFFIX]"},
-                "<suf>{suffix}<pre>{prefix}",
-                "<suf>{suffix}<pre>{files}+++++ {path}\n{prefix}",
-                "+++++ {path}\n{code}\n\n",
-            ),
-            Family(
-                "mellum",
-                "spm",
-                {
-                    "pre": "<fim_prefix>",
-                    "suf": "<fim_suffix>",
-                    "mid": "<fim_middle>",
-                    "file": "<filename>",
-                },
-                "<suf>{suffix}<pre>{prefix}<mid>",
-                "{files}<file>{path}\n<suf>{suffix}<pre>{prefix}<mid>",
-                "<file>{path}\n{code}",
-            ),
-            Family(
-                "seed-coder",
-                "spm",
-                {"pre": "<[fim-prefix]>", "suf": "<[fim-suffix]>", "mid": "<[fim-middle]>"},
-                "<suf>{suffix}<pre>{prefix}<mid>",
-            ),
-        )
-    }
+
+_STARCODER = _markers("pre <fim_prefix> suf <fim_suffix> mid <fim_middle>")
+_STARCODER_REPO = _STARCODER | _markers("repo <repo_name> file <file_sep>")
+_QWEN = _markers("pre <|fim_prefix|> suf <|fim_suffix|> mid <|fim_middle|>")
+_QWEN_REPO = _QWEN | _markers("repo <|repo_name|> file <|file_sep|>")
+_QWEN_STOPS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|fim_pad|>")
+_DEEPSEEK = _markers("pre <｜fim▁begin｜> suf <｜fim▁hole｜> mid <｜fim▁end｜>")
+_LLAMA = _markers("pre ▁<PRE> suf ▁<SUF> mid ▁<MID>")
+_SEED = _markers("pre <[fim-prefix]> suf <[fim-suffix]> mid <[fim-middle]>")
+
+_PSM, _SPM = "<pre>{prefix}<suf>{suffix}<mid>", "<suf>{suffix}<pre>{prefix}<mid>"
+_QWEN_PROJECT = "<repo>{repo}\n{files}<file>{path}\n" + _PSM
+_STARCODER_PROJECT = "<repo>{repo}{files}<file><pre>{path}\n{prefix}<suf>{suffix}<mid>"
+_QWEN_FILE, _FILE = "<file>{path}\n{code}\n", "<file>{path}\n{code}"
+
+_FAMILIES = (
+    Family("qwen2.5-coder", "psm", _QWEN_REPO, _PSM, _QWEN_PROJECT, _QWEN_FILE, _QWEN_STOPS),
+    Family("qwen3-coder", "psm", _QWEN_REPO, _PSM, _QWEN_PROJECT, _QWEN_FILE, _QWEN_STOPS),
+    Family("starcoder2", "psm", _STARCODER_REPO, _PSM, _STARCODER_PROJECT, _FILE),
+    Family("granite", "psm", _STARCODER | _markers("repo <reponame> file <filename>"), _PSM),
+    Family(
+        "codegemma",
+        "psm",
+        _QWEN | _markers("file <|file_separator|>"),
+        _PSM,
+        "{files}" + _PSM,
+        "{path}\n{code}<file>",
+    ),
+    Family(
+        "deepseek-coder-v2",
+        "psm",
+        _DEEPSEEK,
+        _PSM,
+        "{files}#{path}\n" + _PSM,
+        "#{path}\n{code}\n",
+    ),
+    Family("codellama", "psm", _LLAMA, _PSM, stops=("▁<EOT>",)),
+    Family(
+        "codestral",
+        "spm",
+        _markers("pre [PREFIX] suf [SUFFIX]"),
+        "<suf>{suffix}<pre>{prefix}",
+        "<suf>{suffix}<pre>{files}+++++ {path}\n{prefix}",
+        "+++++ {path}\n{code}\n\n",
+    ),
+    Family(
+        "mellum",
+        "spm",
+        _STARCODER | _markers("file <filename>"),
+        _SPM,
+        "{files}<file>{path}\n" + _SPM,
+        _FILE,
+    ),
+    Family("seed-coder", "spm", _SEED, _SPM),
 )
+FAMILIES: Mapping[str, Family] = MappingProxyType({family.name: family for family in _FAMILIES})
 
 # Tried in this order for a model that is not in the manifest.
 _GUESSES = (

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from lcursor.errors import (
     Cancelled,
+    ConfigInvalid,
     DependencyMissing,
     EngineFailed,
     ModelCorrupt,
@@ -44,6 +45,7 @@ Progress = Callable[[float], bool]
 """Called with 0.0 to 1.0 while a model loads; returning False stops the load."""
 
 ERROR = 4  # enum ggml_log_level
+GPU, INTEGRATED_GPU = 1, 2  # enum ggml_backend_dev_type
 NO_ROOM, ABORTED, NO_MEMORY = 1, 2, -2  # llama_decode
 
 library: ctypes.CDLL = L.llama_cpp._lib
@@ -84,16 +86,40 @@ def system_info() -> str:
     return text.decode()
 
 
+def free_gpu_bytes(number: int, ggml: Any = library) -> int | None:
+    """Return the free memory of a GPU, or of all GPUs for -1; None if there is none.
+
+    GPUs are numbered as by llama.cpp: integrated ones count only if there are no others. The first
+    call initializes them.
+
+    Raises:
+        ConfigInvalid: there are GPUs, but none of that number.
+    """
+    ggml.ggml_backend_dev_get.restype = ctypes.c_void_p
+    found: dict[int, list[int]] = {GPU: [], INTEGRATED_GPU: []}
+    for at in range(ggml.ggml_backend_dev_count()):
+        device = ctypes.c_void_p(ggml.ggml_backend_dev_get(ctypes.c_size_t(at)))
+        kind = ggml.ggml_backend_dev_type(device)
+        if kind in found:
+            free, total = ctypes.c_size_t(), ctypes.c_size_t()
+            ggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(total))
+            found[kind].append(free.value)
+    gpus = found[GPU] or found[INTEGRATED_GPU]
+    if number >= len(gpus) > 0:
+        raise ConfigInvalid(
+            f"completion.main_gpu: there is no GPU {number}",
+            f"Use 0 to {len(gpus) - 1}, or -1 for all",
+        )
+    return sum(gpus if number < 0 else gpus[number : number + 1]) or None
+
+
 def quantize(source: Path, target: Path, file_type: int) -> None:
-    """Write a model in another format; llama.cpp chooses the type of each tensor.
+    """Write a GGUF file in another format; llama.cpp chooses the type of each tensor.
 
     Args:
         source: a GGUF file in any format.
-        target: the file to write; it is replaced.
+        target: the file to write; a partial one stays after a failure.
         file_type: an `enum llama_ftype`.
-
-    Raises:
-        EngineFailed: llama.cpp failed, or the disk is full; a partial file stays.
 
     Cost: a few seconds for 0.5B; cannot be interrupted.
     """
@@ -164,7 +190,6 @@ class Model:
         self.bos: int = L.llama_vocab_bos(self._vocab)
         self.add_bos: bool = L.llama_vocab_get_add_bos(self._vocab)
         self.n_ctx_train: int = L.llama_model_n_ctx_train(self.handle)
-        self.size_bytes: int = L.llama_model_size(self.handle)
         if L.llama_model_is_recurrent(self.handle) or L.llama_model_is_hybrid(self.handle):
             self.close()
             raise ModelUnsuitable(
@@ -179,20 +204,12 @@ class Model:
             L.llama_model_free(self.handle)
             self.handle = None
 
-    def metadata(self, key: str) -> str:
-        """Return a metadata value as text, "" when the file has none."""
-        buffer = ctypes.create_string_buffer(4096)
-        length = L.llama_model_meta_val_str(self.handle, key.encode(), buffer, len(buffer))
-        return buffer.value.decode("utf-8", "replace") if length >= 0 else ""
-
     def tokenize(self, text: str, special: bool = False) -> list[int]:
         """Turn text into token ids, without BOS.
 
         Args:
             text: may hold surrogate escapes for bytes that are no UTF-8.
             special: read markers such as `<|fim_prefix|>` as one token. Never for buffer text.
-
-        Thread: any.
         """
         data = text.encode("utf-8", "surrogateescape")
         capacity = len(data) + 8
@@ -395,9 +412,6 @@ class Context:
 
         Args:
             tokens: id, position and sequence of each, at most `ContextSize.outputs`.
-
-        Raises:
-            Cancelled, OutOfMemory, EngineFailed: see `decode`.
         """
         for i, (token, position, sequence) in enumerate(tokens):
             self._token[i], self._pos[i], self._wants[i] = token, position, 1
@@ -431,8 +445,6 @@ class Context:
 
         Args:
             number: of the token in the batch, which must give some; -1 is the last.
-
-        Cost: waits for the GPU where there is one.
         """
         pointer = L.llama_get_logits_ith(self.handle, number)
         if not pointer:
@@ -455,11 +467,7 @@ class Context:
         L.llama_memory_seq_add(self._memory, sequence, start, end, by)
 
     def state(self, sequence: int, max_bytes: int) -> memoryview:
-        """Return the KV data of a sequence, with positions, in llama.cpp's format.
-
-        Args:
-            sequence: its id.
-            max_bytes: if there is more, nothing is copied and the result is empty.
+        """Return the KV data of a sequence, with positions; empty if it is over `max_bytes`.
 
         Cost: a copy; 12 kB a token for a model of 0.5B.
         """

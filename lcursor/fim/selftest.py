@@ -1,6 +1,6 @@
 """The child process of the engine's self-test: evaluates fixed tokens and compares the logits.
 
-    python -m lcursor.fim.selftest [--gpu-layers N] [--record MODEL] [--times MODEL]
+    python -m lcursor.fim.selftest [--gpu-layers N] [--record MODEL]
 
 Prints one JSON object a line: `{"doing": …}` before each step, so that the parent
 (`installer/selftest.py`) can name the step in which the process crashed or hung, and a last line
@@ -13,12 +13,11 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
-import statistics
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +32,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="lcursor.fim.selftest")
     parser.add_argument("--gpu-layers", type=int, default=0, help="-1 puts all on the GPU")
     parser.add_argument("--record", help="print the samples of this model instead: tiny, or a name")
-    parser.add_argument("--times", help="print how long each batch of this model takes instead")
     options = parser.parse_args(arguments)
     faulthandler.enable()
     with tempfile.TemporaryDirectory(prefix="lcursor-selftest-") as folder:
         tiny = Path(folder) / "tiny.gguf"
         selftest_model.write(tiny)
-        if name := options.record or options.times:
+        if name := options.record:
             path = tiny if name == "tiny" else store.resolve(name, "completion")
-            _print_samples(name, path) if options.record else _print_times(path, options.gpu_layers)
+            _say(**{name: dict(_decode(name, path, 0, hardware.physical_cores(), False))})
             return 0
         try:
             _say(**_test(tiny, options.gpu_layers))
@@ -97,26 +95,13 @@ def _step(name: str, batch: int, threads: int, is_secondary: bool) -> str:
 
 def _run(
     name: str, path: Path, gpu_layers: int, threads: int, is_secondary: bool
-) -> Iterator[tuple[int, list[float]]]:
-    """Yield batch size and sampled logits; on a second thread all of them come at its end."""
+) -> Iterable[tuple[int, list[float]]]:
+    """Return batch size and sampled logits; on a second thread all of them come at its end."""
+    decoded = _decode(name, path, gpu_layers, threads, is_secondary)
     if not is_secondary:
-        yield from _decode(name, path, gpu_layers, threads, is_secondary)
-        return
-    found: list[tuple[int, list[float]]] = []
-    raised: list[LcursorError] = []
-
-    def work() -> None:
-        try:
-            found.extend(_decode(name, path, gpu_layers, threads, is_secondary))
-        except LcursorError as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=work, name="selftest")
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]
-    yield from found
+        return decoded
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(list, decoded).result()
 
 
 def _decode(
@@ -125,42 +110,12 @@ def _decode(
     _say(doing=f"loading the model {name}")
     model = llama.Model(path, gpu_layers, lambda _: True)
     size = llama.ContextSize(cells=1024, batch=512, ubatch=512, threads=threads)
-    try:
-        context = llama.Context(model, size)
-        try:
-            for batch in _batches(name):
-                _say(doing=_step(name, batch, threads, is_secondary))
-                context.remove(0, 0)
-                context.decode(selftest_model.tokens(batch, model.n_vocab), 0)
-                yield batch, selftest_model.sample(context.logits().tolist())
-        finally:
-            context.close()
-    finally:
-        model.close()
-
-
-def _print_samples(name: str, path: Path) -> None:
-    samples = dict(_decode(name, path, 0, hardware.physical_cores(), False))
-    _say(**{name: samples})
-
-
-def _print_times(path: Path, gpu_layers: int, rounds: int = 5) -> None:
-    """Print the median time of each batch size in ms."""
-    threads = hardware.physical_cores()
-    model = llama.Model(path, gpu_layers, lambda _: True)
-    size = llama.ContextSize(cells=1024, batch=512, ubatch=512, threads=threads)
-    context = llama.Context(model, size)
-    for batch in selftest_model.BATCHES:
-        times = []
-        for _ in range(rounds + 1):
+    with closing(model), closing(llama.Context(model, size)) as context:
+        for batch in _batches(name):
+            _say(doing=_step(name, batch, threads, is_secondary))
             context.remove(0, 0)
-            begun = time.perf_counter()
             context.decode(selftest_model.tokens(batch, model.n_vocab), 0)
-            context.logits()
-            times.append((time.perf_counter() - begun) * 1000)
-        _say(tokens=batch, ms=round(statistics.median(times[1:]), 1))
-    context.close()
-    model.close()
+            yield batch, selftest_model.sample(context.logits().tolist())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, ModelCorrupt, OutOfMemory
-from lcursor.fim import devices, llama
+from lcursor.fim import llama
 from lcursor.fim.drafts import BranchDecoder
 from lcursor.fim.engine import MIN_STALE, Engine
 from lcursor.fim.llama import Model
@@ -73,7 +73,7 @@ def test_what_is_free_in_the_gpu_decides_where_the_model_runs(
     model_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, found: str
 ) -> None:
     monkeypatch.setattr(llama, "has_gpu", lambda: True)
-    monkeypatch.setattr(devices, "free_bytes", lambda number: free)
+    monkeypatch.setattr(llama, "free_gpu_bytes", lambda number: free)
     # This build has no GPU with a number; "all of them" is none, and the model runs all the same.
     config = CompletionConfig(
         main_gpu=-1, min_confidence=0.0, save_cache=False, budget_ms=BUDGET_MS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lcursor.errors import ConfigInvalid
-from lcursor.fim import devices
+from lcursor.fim import llama
 
 CPU, ACCELERATOR = 0, 3
 
@@ -35,28 +35,28 @@ def ggml(*found: tuple[int, int]) -> Any:
     )
 
 
-TWO = ((CPU, 9), (devices.GPU, 10 << 30), (devices.INTEGRATED_GPU, 7), (devices.GPU, 4 << 30))
+TWO = ((CPU, 9), (llama.GPU, 10 << 30), (llama.INTEGRATED_GPU, 7), (llama.GPU, 4 << 30))
 
 
 @pytest.mark.parametrize(("number", "free"), [(0, 10 << 30), (1, 4 << 30), (-1, 14 << 30)])
 def test_a_gpu_has_a_number_or_all_are_meant(number: int, free: int) -> None:
-    assert devices.free_bytes(number, ggml(*TWO)) == free
+    assert llama.free_gpu_bytes(number, ggml(*TWO)) == free
 
 
 def test_an_integrated_gpu_counts_where_there_is_no_other() -> None:
-    assert devices.free_bytes(0, ggml((CPU, 9), (devices.INTEGRATED_GPU, 7))) == 7
+    assert llama.free_gpu_bytes(0, ggml((CPU, 9), (llama.INTEGRATED_GPU, 7))) == 7
 
 
 def test_a_gpu_that_is_not_there_is_named() -> None:
     with pytest.raises(ConfigInvalid, match="there is no GPU 2") as caught:
-        devices.free_bytes(2, ggml(*TWO))
+        llama.free_gpu_bytes(2, ggml(*TWO))
     assert "0 to 1" in caught.value.hint
 
 
 @pytest.mark.parametrize("number", [0, -1])
 def test_a_machine_without_gpus_has_nothing_to_say(number: int) -> None:
-    assert devices.free_bytes(number, ggml((CPU, 9), (ACCELERATOR, 8))) is None
+    assert llama.free_gpu_bytes(number, ggml((CPU, 9), (ACCELERATOR, 8))) is None
 
 
 def test_the_library_of_llama_cpp_has_these_functions() -> None:
-    devices.free_bytes(-1)
+    llama.free_gpu_bytes(-1)
