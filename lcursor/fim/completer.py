@@ -8,11 +8,11 @@ thread. `emit` is called on the engine's thread, and on the thread that cancels 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lcursor.catalog import hardware
 from lcursor.code.headers import header_lines
@@ -39,46 +39,24 @@ from lcursor.protocol.session import HostState
 from lcursor.reporting import Notify, error_message, log_exception
 
 
-@dataclass(frozen=True, slots=True)
-class Alternatives:
-    """Work of a job: find alternatives to the answer of the request with the job's number.
+class Alternatives(NamedTuple):
+    """Find alternatives to the answer of the request with the job's number, of which was typed."""
 
-    Attributes:
-        typed: what of the answer has been typed since.
-    """
-
-    typed: str = ""
+    typed: str
 
 
-@dataclass(frozen=True, slots=True)
-class Warm:
-    """Work of a job: evaluate the text around a place before a request comes."""
+class Warm(NamedTuple):
+    """Evaluate the text around a place before a request comes."""
 
     place: FimWarm
 
 
 Work = FimRequest | Alternatives | Warm
 
-NEEDS_MODEL = (
-    "backend",
-    "model",
-    "gpu_layers",
-    "main_gpu",
-    "threads",
-    "context_tokens",
-    "kv_type",
+NEEDS_MODEL = frozenset(
+    ["backend", "model", "gpu_layers", "main_gpu", "threads", "context_tokens", "kv_type"]
 )
 """Settings that need the model to be loaded again; the others apply to a loaded one."""
-NEEDS_SERVER = (
-    "backend",
-    "endpoint_url",
-    "endpoint_api",
-    "endpoint_model",
-    "endpoint_family",
-    "endpoint_key_env",
-    "endpoint_key_command",
-)
-"""Settings that need the connection to the server to be opened again."""
 
 FAR_ROWS = 64
 """Rows between two cursors whose prompts share little."""
@@ -91,8 +69,14 @@ OpenBackend = Callable[[CompletionConfig, Progress], Any]
 
 def needs_reload(before: CompletionConfig, after: CompletionConfig) -> bool:
     """Return whether a change of settings needs the model or the connection to be opened again."""
-    names = NEEDS_SERVER if after.backend == "endpoint" else NEEDS_MODEL
-    return any(getattr(before, name) != getattr(after, name) for name in names)
+    changed = [
+        field.name
+        for field in dataclasses.fields(after)
+        if getattr(before, field.name) != getattr(after, field.name)
+    ]
+    if after.backend == "endpoint":
+        return any(name == "backend" or name.startswith("endpoint_") for name in changed)
+    return any(name in NEEDS_MODEL for name in changed)
 
 
 class Completer:
@@ -100,7 +84,7 @@ class Completer:
 
     Args:
         config: its settings.
-        emit: sends a message to the editor; callable on any thread.
+        emit: sends a message to the editor.
         open_backend: opens what completes.
         retriever: finds pieces of the project; none by default.
         power: whether the machine runs on battery, where nothing is evaluated in advance.
@@ -174,13 +158,14 @@ class Completer:
 
     def add_chunk(self, params: ContextChunk) -> None:
         """Add a piece of a file to the context of later completions."""
-        self._scheduler.call(lambda: self._take_chunk(params), interrupts=False)
 
-    def _take_chunk(self, params: ContextChunk) -> None:
-        path, text = params["name"] or params["path"], params["text"]
-        if params["kind"] == "import":
-            text = header_lines(path, text, params["symbols"])
-        self.ring.add(Chunk(path, params["first_row"], text, params["kind"]))
+        def add() -> None:
+            path, text = params["name"] or params["path"], params["text"]
+            if params["kind"] == "import":
+                text = header_lines(path, text, params["symbols"])
+            self.ring.add(Chunk(path, params["first_row"], text, params["kind"]))
+
+        self._scheduler.call(add, interrupts=False)
 
     def learn(self, history: Sequence[tuple[str, float, bool]]) -> None:
         """Adapt the thresholds to earlier outcomes: filetype, confidence, whether accepted."""
@@ -249,14 +234,11 @@ class Completer:
         self._engine.on_improved = self._improved
         if self._is_closing:
             return
-        took = time.perf_counter() - started
-        message = f"loaded {self._engine.description} in {took:.1f} s"
-        self._emit("log", {"level": "info", "message": message})
+        self._log(f"loaded {self._engine.description} in {time.perf_counter() - started:.1f} s")
         self._report_warnings()
         self._state("ready", self._engine.model.path.name)
 
     def _report_warnings(self) -> None:
-        """Report the engine's warnings."""
         for warning in self._engine.warnings:
             self._report(warning)
         self._engine.warnings.clear()
@@ -283,7 +265,7 @@ class Completer:
         """Report that the server answers, unless that is known."""
         if self._connection_error != "":
             self._connection_error = ""
-            self._emit("log", {"level": "info", "message": self._engine.description})
+            self._log(self._engine.description)
             self._state("ready", self._engine.description)
 
     def _set_disconnected(self, error: Exception, number: int = 0) -> None:
@@ -311,7 +293,7 @@ class Completer:
         if not (self._connect() if is_remote else self._engine):
             return self._done(job, "cancelled" if self._is_stopped.is_set() else "failed")
         if isinstance(job.work, Alternatives):
-            return self._run_alternatives(job)
+            return self._find_alternatives(job.id, job.work.typed)
         request = job.work
         self._answered, self._running = None, request
         began = time.perf_counter()
@@ -343,27 +325,23 @@ class Completer:
     def _improved(self, result: Result) -> None:
         """Send a better answer to the last request; called by the engine."""
         request = self._answered
-        if request is None:
-            return
-        improved = FimImproved(
-            id=request["id"],
-            buf=request["buf"],
-            tick=request["tick"],
-            text=result.text,
-            replaces=result.replace_bytes,
-            stats=result.stats(self._engine.threshold),
-        )
-        self._emit("fim.improved", improved)
+        if request is not None:
+            improved = FimImproved(
+                id=request["id"],
+                buf=request["buf"],
+                tick=request["tick"],
+                text=result.text,
+                replaces=result.replace_bytes,
+                stats=result.stats(self._engine.threshold),
+            )
+            self._emit("fim.improved", improved)
 
-    def _run_alternatives(self, job: Job[Work]) -> None:
-        typed = job.work.typed if isinstance(job.work, Alternatives) else ""
-        if self._answered is None or job.id != self._answered["id"]:
-            return self._done(job, "end")
-        try:
-            texts: list[str] = self._engine.alternatives(typed)
-        except Cancelled:
-            return self._done(job, "cancelled")
-        return self._emit("fim.alternatives", FimAlternatives(id=job.id, texts=texts))
+    def _find_alternatives(self, number: int, typed: str) -> None:
+        texts: list[str] = []
+        if self._answered and number == self._answered["id"]:
+            with contextlib.suppress(Cancelled):
+                texts = self._engine.alternatives(typed)
+        self._emit("fim.alternatives", FimAlternatives(id=number, texts=texts))
 
     def _done(
         self,
@@ -433,8 +411,7 @@ class Completer:
         self._is_unloaded = True
         with contextlib.suppress(Cancelled):  # by a request, which loads the model again
             self._unload()
-        message = f"freed {self._config.model}: no request came for {minutes} minutes"
-        self._emit("log", {"level": "info", "message": message})
+        self._log(f"freed {self._config.model}: no request came for {minutes} minutes")
         return None
 
     def _failed(self, error: Exception, job: Job[Work] | None) -> None:
@@ -462,6 +439,9 @@ class Completer:
 
     def _state(self, state: HostState, detail: str, progress: float = -1.0) -> None:
         self._emit("state", {"state": state, "detail": detail, "progress": progress})
+
+    def _log(self, message: str) -> None:
+        self._emit("log", {"level": "info", "message": message})
 
     def _report(self, error: Exception, number: int = 0) -> str:
         """Report an error to the user; return its message."""

@@ -60,13 +60,9 @@ def guess(corpus: NDArray[np.int32], recent: Sequence[int], limit: int) -> list[
     Args:
         corpus: see `join`.
         recent: the tokens before the guess, the newest last.
-        limit: how many to guess.
+        limit: most tokens to return; none if the last `MIN_MATCH` tokens are nowhere else.
 
-    Returns:
-        At most `limit` tokens; none if the last `MIN_MATCH` tokens are nowhere else.
-
-    Cost:
-        About 10 µs for 2,000 tokens.
+    Cost: about 10 µs for 2,000 tokens.
     """
     if len(recent) < MIN_MATCH:
         return []
@@ -144,11 +140,7 @@ class DraftVerifier:
         self.passes = 0
 
     def read(self, token: int) -> NDArray[np.float32]:
-        """Evaluate a chosen token; return the logits behind it: a view [n_vocab].
-
-        Raises:
-            Cancelled, EngineFailed, OutOfMemory: see `llama.Context.decode`.
-        """
+        """Evaluate a chosen token; return the logits behind it: a view [n_vocab]."""
         self._recent.append(token)
         self._draft = self._draft[1:] if self._draft[:1] == [token] else []
         if self._evaluated and self._evaluated[0] == token:
@@ -170,21 +162,18 @@ class DraftVerifier:
             self._evaluated = []
 
     def _guess(self) -> list[int]:
-        found = self._next_guesses()
+        if not self._guesses:
+            return []
+        found = self._draft[: self._guesses]
+        if not found:
+            if self._corpus is None:
+                self._corpus = join(*self._sources)
+            found = guess(self._corpus, self._recent, self._guesses)
         if self._guesses == MAX_GUESSES:
             # A batch of 8 costs a GPU about what one token costs, and recorded graphs can be used
             # again only for batches of the same width.
             found += found[-1:] * (MAX_GUESSES - len(found))
         return found
-
-    def _next_guesses(self) -> list[int]:
-        if not self._guesses:
-            return []
-        if self._draft:
-            return self._draft[: self._guesses]
-        if self._corpus is None:
-            self._corpus = join(*self._sources)
-        return guess(self._corpus, self._recent, self._guesses)
 
 
 class BranchDecoder:
@@ -204,11 +193,7 @@ class BranchDecoder:
             context.copy(slots.current.sequences.full, sequence, 0, slots.current.shadow.end)
 
     def read(self, tokens: Mapping[int, int]) -> dict[int, NDArray[np.float32]]:
-        """Evaluate the next token of some texts, by number; return the logits behind each.
-
-        Raises:
-            Cancelled, EngineFailed, OutOfMemory: see `llama.Context.decode`.
-        """
+        """Evaluate the next token of some texts, by number; return the logits behind each."""
         self._context.decode_each(
             [
                 (token, self._positions[number], self._sequences[number])

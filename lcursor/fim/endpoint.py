@@ -128,7 +128,7 @@ class Endpoint:
         return f"{self.model or 'no model'} ({family}) by {api} at {self._client.name}"
 
     def configure(self, config: CompletionConfig) -> None:
-        """Apply settings that need no new connection; see `completer.NEEDS_SERVER`."""
+        """Apply settings that need no new connection; see `completer.needs_reload`."""
         self.config = placement.resolve(config, "server")
 
     def save(self) -> None:

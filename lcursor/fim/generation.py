@@ -42,12 +42,10 @@ class Completion:
     """One completion: where it is wanted, the prompt it is generated from, and its result.
 
     Attributes:
-        prompt: what the text is generated from: `full_prompt`, or a prompt with less context that
-            can be evaluated sooner.
+        prompt: what the text is generated from: `full_prompt`, or one with less context (`window`)
+            that can be evaluated sooner.
         forced: bytes that the generated text must begin with; they are in the buffer already.
         cursor: the text around the cursor, for the rules.
-        full_prompt: the prompt of the full window.
-        window: how much of the text around the cursor `prompt` has.
     """
 
     source: Source
@@ -129,20 +127,18 @@ class Generator:
             on_text: see `Engine.complete`.
             started: reading of `time.perf_counter` when the work began.
             draft: tokens that are likely to come first.
-            threshold: required confidence; the attribute by default.
+            threshold: replaces the attribute.
         """
         result = completion.result
+        recent = self._recent_tokens()
         verifier = DraftVerifier(
-            self._context,
-            self._slots,
-            completion.prompt,
-            self._recent_tokens(),
-            self.guesses,
-            draft,
+            self._context, self._slots, completion.prompt, recent, self.guesses, draft
         )
         text = self._begin(completion, on_text, started, threshold)
         logits = self._slots.current.prompt_logits
-        while logits is not None and not text.add(*text.choose(logits)):
+        while logits is not None and not text.add(
+            *confidence.argmax_with_probability(logits, text.allowed())
+        ):
             logits = verifier.read(result.tokens[-1])
         verifier.discard_draft()
         text.finish()
@@ -154,9 +150,6 @@ class Generator:
         """Generate texts that branch off the result at its least certain token.
 
         All are generated side by side, one token of each per pass. There may be none.
-
-        Raises:
-            Cancelled, EngineFailed, OutOfMemory: see `llama.Context.decode`.
         """
         common, firsts = self._branches(completion)
         others = [replace(completion, result=Result()) for _ in firsts]
@@ -169,7 +162,10 @@ class Generator:
                     unread[number] = first
             while unread:
                 logits = decoder.read(unread)
-                chosen = {number: texts[number].choose_token(logits[number]) for number in logits}
+                chosen = {
+                    number: confidence.argmax(row, texts[number].allowed())
+                    for number, row in logits.items()
+                }
                 unread = {
                     number: token
                     for number, token in chosen.items()
@@ -248,13 +244,11 @@ class _Generation:
         self._data, self._text, self._shown = b"", "", ""
         self._result.reason = "tokens"
 
-    def choose(self, logits: NDArray[np.float32]) -> tuple[int, float]:
-        """Return the most likely next token and its probability."""
-        return confidence.argmax_with_probability(logits, self._allowed())
-
-    def choose_token(self, logits: NDArray[np.float32]) -> int:
-        """Return the most likely next token."""
-        return confidence.argmax(logits, self._allowed())
+    def allowed(self) -> NDArray[np.int64] | None:
+        """Return the tokens that agree with the forced text; None allows all."""
+        if not self._forced or self._vocabulary is None:
+            return None
+        return self._vocabulary.allowed(self._forced)
 
     def add(self, token: int, probability: float) -> bool:
         """Add a token; return whether the text is finished, with or without it."""
@@ -302,12 +296,6 @@ class _Generation:
             result.first_ms = ms_since(self._started)
         is_part = is_cut and result.text and "\n" not in self._shown
         result.confidence = gate.shown_confidence if is_part else gate.confidence
-
-    def _allowed(self) -> NDArray[np.int64] | None:
-        """Return the tokens that agree with the forced text; None allows all."""
-        if not self._forced or self._vocabulary is None:
-            return None
-        return self._vocabulary.allowed(self._forced)
 
 
 def ignore_text(text: str) -> None:

@@ -57,13 +57,6 @@ ON_GPU = Windows(512, 128, SmallWindow(768, 384, 2, 8), None)
 class PromptReader:
     """Lays prompts out and evaluates them.
 
-    Args:
-        model: tokenizes.
-        context: evaluates.
-        family: the layout of prompts.
-        config: budgets, resolved for the machine.
-        on_gpu: whether the model runs there.
-
     Attributes:
         kv_disk: where slots are saved; None saves nothing.
         splices: whether a keystroke may keep the suffix where it is; off, every prompt is
@@ -240,13 +233,7 @@ class PromptReader:
         return self._back_off(built)[0], row
 
     def prefill(self, built: prompt.Prompt, exact: bool = False, draft: Sequence[int] = ()) -> None:
-        """Evaluate what is new of a prompt, and keep the logits behind it.
-
-        Args:
-            built: the prompt.
-            exact: see `SlotCache.prefill`.
-            draft: see `SlotCache.prefill`.
-        """
+        """Evaluate what is new of a prompt, and keep its logits; see `SlotCache.prefill`."""
         plan = self.slots.prefill(built, exact=exact or not self.splices, draft=draft)
         self._kept, self._last_prompt = _kept(built, plan), built
         self.cache_logits()
@@ -268,11 +255,7 @@ class PromptReader:
         ]
 
     def save(self, completion: Completion) -> None:
-        """Save the current slot on disk, if the file there lacks much of it.
-
-        Raises:
-            Cancelled: `abort` was set; the file on disk stays as it was.
-        """
+        """Save the current slot on disk, if the file there lacks much of it."""
         source, full, slot = completion.source, completion.full_prompt, self.slots.current
         key = (source.root, source.path)
         if self.kv_disk is None or not source.root or slot.shadow.cost(full) > len(full.middle):
