@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict, get_args, get_origin
+from typing import Any, Literal, TypedDict
 
 from lcursor import errors
 from lcursor.errors import LcursorError, MessageInvalid
-from lcursor.index.records import Mode
 
 VERSION = 3
 """Part of each state. A client stops a worker of another version, and starts its own."""
@@ -27,24 +26,24 @@ MAX_LIMIT = 1000
 Phase = Literal["idle", "surveying", "reading", "embedding", "ready", "paused", "failed"]
 """What the worker does: `idle` until it is asked to begin, `paused` while the user types."""
 
-REQUESTS: Mapping[str, Mapping[str, Any]] = {
-    "search": {"text": str, "limit": int, "mode": Mode},  # hits: fields of `records.Hit`
-    "symbols": {"name": str, "limit": int, "prefix": bool},  # definitions by name
-    "retrieve": {"text": str, "tokens": int, "mode": Mode},  # hits that fit into a prompt
-    "around": {"path": str, "before": str, "after": str},  # hits for a completion at a cursor
-    "status": {},  # a `State`
-    "report": {},  # what indexing would read
-    "why": {"path": str},  # the reason why a file is not in the index
-    "buffer": {"path": str, "text": str | None},  # unsaved text; None once it is saved
-    "changed": {"paths": list[str]},  # saved just now
-    "typing": {},  # the user pressed a key
-    "recent": {"paths": list[str]},  # open files, newest first
-    "subscribe": {},  # send events to this client
-    "secrets": {"globs": list[str]},  # files to keep out of the index, from now on
-    "begin": {"confirmed": bool, "rebuild": bool},  # index the project; also a home directory
-    "stop": {},
+REQUESTS: Mapping[str, tuple[str, ...]] = {
+    "search": ("text", "limit", "mode"),  # hits: fields of `records.Hit`
+    "symbols": ("name", "limit", "prefix"),  # definitions by name
+    "retrieve": ("text", "tokens", "mode"),  # hits that fit into a prompt
+    "around": ("path", "before", "after"),  # hits for a completion at a cursor
+    "status": (),  # a `State`
+    "report": (),  # what indexing would read
+    "why": ("path",),  # the reason why a file is not in the index
+    "buffer": ("path", "text"),  # unsaved text; None once it is saved
+    "changed": ("paths",),  # saved just now
+    "typing": (),  # the user pressed a key
+    "recent": ("paths",),  # open files, newest first
+    "subscribe": (),  # send events to this client
+    "secrets": ("globs",),  # files to keep out of the index, from now on
+    "begin": ("confirmed", "rebuild"),  # index the project; also a home directory
+    "stop": (),
 }
-"""The fields of each request and their types."""
+"""The fields of each request."""
 DEFAULTS: Mapping[str, Any] = {
     "limit": 20,
     "mode": "hybrid",
@@ -112,25 +111,24 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def parse_request(message: Mapping[str, Any]) -> tuple[int, str, dict[str, Any]]:
-    """Return id, name and checked fields of a request; missing fields get their defaults.
+    """Return id, name and fields of a request; missing fields get their defaults.
 
     Raises:
-        MessageInvalid: it is not a request, or a field is missing or of the wrong type.
+        MessageInvalid: it is not a request, or a field without a default is missing.
     """
     number, name = message.get("id"), message.get("do")
     if type(number) is not int:
         raise MessageInvalid("a request has no id")
     if not isinstance(name, str) or name not in REQUESTS:
         raise MessageInvalid(f"unknown request {name!r}")
-    checked = {}
-    for field, kind in REQUESTS[name].items():
-        value = message.get(field, DEFAULTS.get(field))
-        if not _is_of(value, kind):
-            raise MessageInvalid(f"{name}: {field} is {value!r:.60}")
-        checked[field] = value
-    if "limit" in checked:
-        checked["limit"] = min(max(checked["limit"], 1), MAX_LIMIT)
-    return number, name, checked
+    known = {**DEFAULTS, **message}
+    try:
+        fields = {field: known[field] for field in REQUESTS[name]}
+    except KeyError as missing:
+        raise MessageInvalid(f"{name}: {missing} is missing") from missing
+    if "limit" in fields:
+        fields["limit"] = min(max(fields["limit"], 1), MAX_LIMIT)
+    return number, name, fields
 
 
 def result(number: int, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,15 +149,3 @@ def to_error(fields: Mapping[str, Any]) -> LcursorError:
     message, hint = str(fields.get("message", "")), str(fields.get("hint", ""))
     LcursorError.__init__(error, message, hint)
     return error
-
-
-def _is_of(value: object, kind: Any) -> bool:
-    """Return whether a value has exactly a type: True is not an int here."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return value in inner
-    if origin is list:
-        return isinstance(value, list) and all(_is_of(each, inner[0]) for each in value)
-    if origin is not None:  # a union
-        return any(_is_of(value, each) for each in inner)
-    return type(value) is kind

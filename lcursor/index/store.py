@@ -19,11 +19,9 @@ from lcursor.index import words
 from lcursor.index.database import Database, pack, plain
 from lcursor.index.postings import Postings, term_vector
 from lcursor.index.reader import Reader
-from lcursor.index.records import Chunk, FileState, Parsed, Symbol
+from lcursor.index.records import FileState, Parsed, Symbol
 
 Entry = tuple[str, FileState, Parsed]
-TextOf = Callable[[str, Chunk], str]
-"""Returns the terms of a chunk in a file, separated by blanks."""
 
 FILE = "index.sqlite3"
 NAME = "the index of the project"
@@ -86,13 +84,10 @@ class Store(Reader):
         IndexFull: the disk is full; from every method that writes. The index stays as it was.
     """
 
-    def __init__(
-        self, folder: Path, text_of: TextOf = words.index_text, version: int = VERSION
-    ) -> None:
-        super().__init__(
-            Database(folder / FILE, TABLES, version, NAME), Postings(), is_reader=False
-        )
-        self.folder, self.path, self._text_of = folder, folder / FILE, text_of
+    def __init__(self, folder: Path, version: int = VERSION) -> None:
+        database = Database(folder / FILE, TABLES, version, NAME)
+        super().__init__(database, Postings(), is_reader=False)
+        self.folder, self.path = folder, database.path
         self.remarks = self.database.remarks
         with self._open():
             pass
@@ -119,7 +114,7 @@ class Store(Reader):
         while batch := list(islice(waiting, BATCH_FILES)):
             with self._write() as base:
                 for entry in batch:
-                    _put(base, entry, self._text_of)
+                    _put(base, entry)
                     between()
 
     def touch(self, states: Iterable[tuple[str, FileState]]) -> None:
@@ -161,7 +156,7 @@ class Store(Reader):
 # Rows, on a connection in a transaction
 
 
-def _put(base: sqlite3.Connection, entry: Entry, text_of: TextOf) -> None:
+def _put(base: sqlite3.Connection, entry: Entry) -> None:
     """Replace a file's rows; a chunk with the same digest keeps its id."""
     path, state, parsed = entry
     row = base.execute("SELECT id FROM files WHERE path = ?", (pack(path),)).fetchone()
@@ -194,7 +189,7 @@ def _put(base: sqlite3.Connection, entry: Entry, text_of: TextOf) -> None:
     _remove_chunks(base, [chunk for chunks in old.values() for chunk in chunks])
     base.executemany("UPDATE chunks SET first_row = ?, end_row = ?, kind = ? WHERE id = ?", kept)
     for chunk in new:
-        text = plain(text_of(path, chunk))
+        text = plain(words.index_text(path, chunk))
         name = base.execute(
             "INSERT INTO chunks (file, first_row, end_row, kind, digest, scope) "
             "VALUES (?, ?, ?, ?, ?, ?)",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.index import postings
+from lcursor.index import postings, words
 from lcursor.index.postings import term_vector
 from lcursor.index.reader import Reader
 from lcursor.index.records import Filters
@@ -20,14 +20,15 @@ from tests.unit.index.pieces import entry
 WORDS = [f"w{number}" for number in range(30)]
 
 
-def split(path: str, chunk: object) -> str:
-    """The text is the words."""
-    return str(getattr(chunk, "text", ""))
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the text of a chunk its words."""
+    monkeypatch.setattr(words, "index_text", lambda path, chunk: chunk.text)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "index", split, version=1)
+    made = Store(tmp_path / "index", version=1)
     yield made
     made.close()
 
@@ -111,7 +112,7 @@ def test_how_often_words_are(store: Store) -> None:
 
 
 def test_a_rebuilt_store_is_followed(tmp_path: Path) -> None:
-    store = Store(tmp_path, split, version=1)
+    store = Store(tmp_path, version=1)
     store.put(*entry("a.py", "one", "two"))
     reader = store.reader()
     assert len(reader.lexical(["one", "two"], 5)) == 2

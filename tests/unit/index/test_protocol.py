@@ -65,26 +65,12 @@ def test_a_question_has_its_defaults(said: dict[str, Any], fields: dict[str, Any
         {"id": 4, "do": "dance"},
         {"id": 4, "do": ["status"]},
         {"id": 4, "do": "search"},
-        {"id": 4, "do": "search", "text": 3},
-        {"id": 4, "do": "search", "text": "x", "limit": True},
-        {"id": 4, "do": "search", "text": "x", "mode": "magic"},
-        {"id": 4, "do": "search", "text": "x", "mode": ["lexical"]},
-        {"id": 4, "do": "buffer", "path": "a"} | {"text": 3},
-        {"id": 4, "do": "recent", "paths": "a"},
-        {"id": 4, "do": "recent", "paths": ["a", 3]},
-        {"id": 4, "do": "begin", "confirmed": 1},
         {"id": 4, "do": "secrets"},
-        {"id": 4, "do": "secrets", "globs": "*.vault"},
     ],
 )
 def test_a_wrong_question_is_refused(said: dict[str, Any]) -> None:
     with pytest.raises(MessageInvalid):
         protocol.parse_request(said)
-
-
-def test_every_default_is_used() -> None:
-    fields = {name for fields in protocol.REQUESTS.values() for name in fields}
-    assert set(protocol.DEFAULTS) <= fields
 
 
 @pytest.mark.parametrize("kind", errors.tree())

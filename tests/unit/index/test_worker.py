@@ -420,7 +420,7 @@ def test_invalid_messages_get_errors_and_harm_nobody(root: Path) -> None:
                 assert file.readline() == b""
             file.close()
         with pytest.raises(MessageInvalid):
-            good.call("search", text=3)
+            good.call("search")
         assert good.call("status")["phase"] == "idle"
 
 
