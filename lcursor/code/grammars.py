@@ -7,12 +7,10 @@ it belongs to where it does not stand in it (a method of Go); other captures tha
 only serve a predicate. Of several patterns that match one name, the first in the file counts.
 `; inherits: NAME` in the first line puts the patterns of another file before those of this one.
 
-Each language has a wheel of its own. All 27 exist for CPython 3.10 to 3.13 (one file each, for the
-stable ABI), are 7 MB together and fetch nothing when they run. The bundle
-`tree-sitter-language-pack` was not taken: its last release with grammars inside, 0.13.0, is 20 MB
-for 170 languages that nothing here has queries for and will not follow tree_sitter's ABI; the
-later ones download at run time. A wheel that is missing or does not fit means line chunks, never
-an error. Any thread: a parser belongs to the thread that asked for it.
+Each language has a wheel of its own: 27 for the stable ABI, 7 MB together. The bundle
+`tree-sitter-language-pack` has 170 languages in 20 MB (0.13.0), and later versions download at run
+time. A wheel that is missing or does not fit means line chunks, never an error. Any thread: a
+parser belongs to the thread that asked for it.
 """
 
 from __future__ import annotations

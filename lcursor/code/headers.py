@@ -60,7 +60,6 @@ def header_lines(path: str, text: str, symbols: Collection[str] = ()) -> str:
     """Return the lines of a file that declare its public names; "" in an unknown language.
 
     Args:
-        path: its extension gives the language.
         symbols: names to keep at the top level; empty keeps all public ones.
     """
     language = _LANGUAGES.get(PurePath(path).suffix.lstrip("."))

@@ -18,7 +18,6 @@ def outline(
     """Return the rows of a class without the bodies of its members.
 
     Args:
-        lines: of the whole file.
         members: first row, row after the signature, row after the end of each, in order.
     """
     kept: list[str] = []

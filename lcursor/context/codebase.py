@@ -120,8 +120,7 @@ class IndexSearch:
     """The search of an index, or another one while the index does not answer.
 
     Args:
-        client: of the project's worker, which has the user's secret globs; not closed here.
-        fallback: used while the index does not answer.
+        client: of the project's worker; not closed here.
     """
 
     def __init__(self, client: Client, fallback: Codebase | None = None) -> None:
@@ -129,11 +128,7 @@ class IndexSearch:
 
     @classmethod
     def open(cls, root: Path, *, start: bool = False, secrets: Sequence[str] = ()) -> IndexSearch:
-        """Return the search of a project for the command line.
-
-        Args:
-            start: start a worker if none runs.
-        """
+        """Return the search of a project for the command line."""
         client = Client(root, start=start)
         if secrets:
             client.notify("secrets", globs=list(secrets))
@@ -174,12 +169,7 @@ class IndexSearch:
         return filter_by_scope(found, name)[:limit]
 
     def _call(self, cancel: Cancel | None, method: Any, **params: Any) -> Mapping[str, Any]:
-        """Call the worker, and stop waiting when the search is canceled.
-
-        Raises:
-            Cancelled: `cancel` returned True.
-            LcursorError: there is no answer.
-        """
+        """Call the worker, and stop waiting when the search is canceled."""
         call = partial(self._client.call, method, timeout_s=ANSWER_S, **params)
         if cancel is None:
             return call()

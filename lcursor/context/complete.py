@@ -28,12 +28,7 @@ _TYPED = re.compile(r"@(?P<kind>[a-z]*)(?P<colon>:?)(?P<rest>.*)\Z", re.S)
 def complete(
     root: Path, word: str, codebase: Codebase | None = None, path: str = ""
 ) -> list[ChatWord]:
-    """Return the possible words, best first.
-
-    Args:
-        word: the typed part, from `@` or `/` on.
-        codebase: for names of definitions; None offers none.
-    """
+    """Return the possible words for what is typed from `@` or `/` on, best first."""
     if word.startswith("/"):
         return _commands(root, word[1:])
     typed = _TYPED.match(word)

@@ -51,7 +51,6 @@ def gather(
     dropped: Collection[str] = (),
     codebase_tokens: int = CODEBASE_TOKENS,
     with_rules: bool = False,
-    is_command: bool = False,
     with_screen: bool = False,
     max_s: float = MAX_S,
 ) -> list[Item]:
@@ -61,13 +60,11 @@ def gather(
     mentioned; the text of an offered buffer is used for its file anyway. Failed searches are notes.
 
     Args:
-        text: with its mentions and its command.
         path: absolute path of the current file, "" for none.
         attachments: what only the editor can read.
         codebase: for `@codebase` and `@symbol`; None to search by words.
         dropped: keys of items that the user removed.
         with_rules: add the rules files that apply.
-        is_command: the text is an expanded command.
         with_screen: add the visible lines if the text mentions nothing.
 
     Raises:
@@ -85,7 +82,7 @@ def gather(
         paths.PathResolver(reader, path),
         codebase or GrepSearch(reader.root, secrets),
         codebase_tokens,
-        is_command=is_command or expanded.prompt is not None,
+        is_command=expanded.prompt is not None,
         is_foreign=bool(expanded.prompt and expanded.prompt.origin == "project"),
     )
     gathering.add_mentions(expanded.text)

@@ -44,11 +44,7 @@ class Rule:
     refusal: str = ""
 
     def applies_to(self, path: str) -> str:
-        """Return why it applies to a file, "" if it does not.
-
-        Args:
-            path: relative to the project; "" for no particular file.
-        """
+        """Return why it applies to a file, or to no particular one (""); "" if it does not."""
         if not path.startswith(self.folder):
             return ""
         if self.is_always:
@@ -61,11 +57,7 @@ class Rule:
 
 
 def applicable(reader: Reader, paths: Sequence[str] = ()) -> list[Item]:
-    """Return the rules that apply to some files, general ones first.
-
-    Args:
-        paths: absolute paths of the current file and of attached ones.
-    """
+    """Return the rules that apply to files with some absolute paths, general ones first."""
     names = [name for path in paths if (name := inside(reader.root, path))]
     items, total = [], 0
     for rule in known(reader, names):

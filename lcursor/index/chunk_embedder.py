@@ -38,7 +38,6 @@ class ChunkEmbedder:
     """The vectors of one project.
 
     Args:
-        name: of the embedder; "" is the default one.
         is_quiet: returns whether nobody needs the cores, so that two of them may embed.
     """
 

@@ -38,7 +38,6 @@ class Client:
     """A connection to the worker of one project.
 
     Args:
-        root: the project, as `root_of` returns it.
         start: whether to start a worker if none answers.
         embedder: of a worker that is started; "" is the default one.
     """

@@ -34,10 +34,8 @@ class Database:
     """A file, and what its connections in this process share. Any thread.
 
     Args:
-        path: of the file; its folder is created when missing.
         tables: SQL that creates the tables in an empty file.
         version: of the content; a file of another version is replaced by an empty one.
-        name: for messages.
         on_rebuild: called when a damaged file was replaced, on the thread that found the damage.
     """
 
@@ -159,7 +157,6 @@ class Connection:
     Any thread; those that use the same connection wait for each other.
 
     Args:
-        database: to connect to.
         is_reader: cannot write, and never waits for a writer.
         busy_s: longest wait for another process that writes.
     """

@@ -66,20 +66,12 @@ class EmbedderSpec:
         return manifest.find(self.name)
 
     def files(self, folder: Path | None = None) -> tuple[Path, Path]:
-        """Return the paths of the network and its tokenizer, whether they exist or not.
-
-        Args:
-            folder: of the models; None is the user's.
-        """
+        """Return the paths of the network and its tokenizer, whether they exist or not."""
         model = self.model
         return store.path_of(model, folder), store.path_of(model.companions[-1], folder)
 
     def check_installed(self, folder: Path | None = None) -> None:
-        """Raise an error if it is not on this machine.
-
-        Raises:
-            ModelMissing: with the command that downloads it.
-        """
+        """Raise ModelMissing, with the command that downloads it, if it is not on this machine."""
         for each in self.model.files:
             path = store.path_of(each, folder)
             if not path.is_file():
@@ -193,10 +185,6 @@ def normalized(vectors: Vectors) -> Vectors:
 
 class Embedder:
     """A loaded embedding model.
-
-    Args:
-        folder: of the models; None is the user's.
-        threads: CPU threads of one call.
 
     Raises:
         ModelMissing: it is not on this machine.

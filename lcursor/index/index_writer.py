@@ -50,7 +50,6 @@ class IndexWriter:
     """Writes parsed files to the store of a project.
 
     Args:
-        secret_globs: files that the user calls secret.
         between: called between two files of a transaction: the caller may let others go first.
     """
 

@@ -75,7 +75,6 @@ class Pipeline:
 
     Args:
         store: used on this thread alone.
-        secret_globs: files that the user calls secret.
         on_change: called when progress, phase or content changed, on this thread; returns at once.
         on_remark: called with a sentence about something that failed and was handled.
     """

@@ -57,10 +57,6 @@ class Counts:
 class Reader:
     """The index, for reading. `Store.reader` makes it.
 
-    Args:
-        postings: the terms in memory, shared by all readers.
-        is_reader: whether the connection cannot write.
-
     Raises:
         IndexFailed: from every method. When the database turns out to be damaged it is empty
             afterwards: `revision` has another identity, and every file must be put again.
@@ -89,11 +85,7 @@ class Reader:
     def lexical(
         self, terms: Sequence[str], limit: int, filters: Filters | None = None
     ) -> list[tuple[int, float]]:
-        """Return the chunks with some of the terms, and their BM25, best first.
-
-        Args:
-            terms: as `words.terms` makes them; one that is there twice counts twice.
-        """
+        """Return the chunks with some terms of `words.terms`, and their BM25, best first."""
         if not terms or limit <= 0:
             return []
         with self._open() as base:

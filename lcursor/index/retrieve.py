@@ -117,10 +117,8 @@ def find_around(
 ) -> list[Hit]:
     """Return hits for the code around a cursor: definitions first, then similar code.
 
-    Takes about a millisecond for the names, and one lexical search.
-
-    Args:
-        path: of the file with the cursor; nothing of it is returned.
+    Nothing of the file with the cursor is returned. Takes about a millisecond for the names, and
+    one lexical search.
     """
     near = before.split("\n")[-LINES_BEFORE:]
     names = names_near(near, after.split("\n")[:LINES_AFTER])

@@ -304,11 +304,7 @@ def _hit(ranked: Ranked, stored: StoredChunk, definition: Definition | None, is_
 def find_definitions(
     query: Query, reader: Reader, unsaved: Mapping[str, Parsed]
 ) -> list[Definition]:
-    """Return the definitions of the names in a question, the likeliest first.
-
-    Args:
-        unsaved: parsed buffers by path, which replace the stored files.
-    """
+    """Return the definitions of the names in a question, the likeliest first."""
     names = [query.name] if query.name else list(query.names[:MAX_NAMES])
     found: dict[tuple[str, int, str], Definition] = {}
     for name in names:

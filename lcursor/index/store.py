@@ -105,10 +105,8 @@ class Store(Reader):
     ) -> None:
         """Replace files, many in one transaction; chunks that did not change keep their ids.
 
-        Each batch is written before the next is asked for, so a slow generator blocks nobody.
-
-        Args:
-            between: called after each file: the caller may let others go first.
+        Each batch is written before the next is asked for, so a slow generator blocks nobody. After
+        each file `between` is called: the caller may let others go first.
         """
         waiting = iter(entries)
         while batch := list(islice(waiting, BATCH_FILES)):

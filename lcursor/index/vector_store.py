@@ -44,7 +44,6 @@ class VectorStore:
     """All vectors that one embedder made.
 
     Args:
-        folder: made when missing; the user's by default.
         max_bytes: size from which on the least recently used vectors are deleted.
     """
 

@@ -309,11 +309,7 @@ class Watcher:
     def _watch_tree(
         self, watches: Watches, names: list[str], trusted: frozenset[str] | set[str]
     ) -> list[Found]:
-        """Watch directories and those below that are not ignored; return the files in them.
-
-        Args:
-            trusted: directories that are known not to be ignored.
-        """
+        """Watch directories and those below, but ignored ones; return the files in them."""
         seen: list[Found] = []
         while names:
             self._check_stopped()

@@ -116,7 +116,6 @@ class Server:
     """Answers clients until it is stopped.
 
     Args:
-        embedder: its name; see `Project`.
         idle_s: the server stops after this time without a client.
         holds_lock: returns whether this process is still the worker; called every few seconds.
     """

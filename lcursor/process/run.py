@@ -61,8 +61,6 @@ def run(
 
     Args:
         command: the program and its arguments; no shell.
-        folder: its working directory.
-        stdin: its standard input.
         env: its environment; this process's by default.
         max_bytes: of output, after which it is killed.
         max_error_bytes: of standard error; more is dropped.

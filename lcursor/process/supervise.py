@@ -86,7 +86,6 @@ class Supervised:
         """Start the process in a session of its own, so that it outlives its starter.
 
         Args:
-            command: the program and its arguments.
             lock: from `try_lock`; the child inherits it, and the caller still has to close it.
             env: its environment; None for ours.
             header: what the log says of this start.

@@ -57,7 +57,6 @@ class Rules:
     """The ignore files of a project, stacked by directory as git does it.
 
     Args:
-        root: of the project.
         is_in_git: git is asked as well, so its ignore files are not read here.
     """
 
@@ -199,12 +198,7 @@ class IgnoreMatcher:
 
 
 def why(root: Path, path: str | Path) -> str:
-    """Return why a path of a project is left out, in words; "" if it is not.
-
-    Args:
-        root: of the project.
-        path: absolute, or relative to the root.
-    """
+    """Return why a path, absolute or relative to the root, is left out; "" if it is not."""
     top = Path(os.path.realpath(root))
     full = Path(os.path.normpath(top / path))
     given = Path(os.path.normpath(root.absolute()))

@@ -48,7 +48,6 @@ class Reader:
 
     Args:
         unsaved: texts of the editor's buffers by absolute path.
-        cancel: called before each file.
         max_s: time after which nothing more is read.
     """
 

@@ -103,7 +103,6 @@ class SecretGlobs:
 
     Args:
         root: of the project; globs are compared with whole paths, as in the editor.
-        globs: of `completion.secrets`.
     """
 
     def __init__(self, root: Path, globs: Iterable[str] = ()) -> None:
@@ -128,11 +127,7 @@ class SecretGlobs:
         self._tests = tuple((glob, _compile([glob])) for glob in known)
 
     def reason(self, path: str) -> str:
-        """Return why a file is left out, in words; "" if no glob names it.
-
-        Args:
-            path: relative to the project's root.
-        """
+        """Return why a file of the project is left out, in words; "" if no glob names it."""
         tests = self._tests
         if tests:
             whole = f"{self._root}/{path}"

@@ -21,7 +21,6 @@ def try_lock(path: Path, *, shared: bool = False) -> int | None:
     and locking: the next attempt creates it again.
 
     Args:
-        path: of the file, in a folder that exists.
         shared: let others hold it as well, as long as nobody wants it alone.
 
     Raises:
@@ -71,7 +70,6 @@ def hold(fd: int, wait_s: float) -> Iterator[None]:
     """Hold the lock of an open file, if the file system has locks.
 
     Args:
-        fd: of the file.
         wait_s: time limit; after that the block runs without the lock.
     """
     ends_s = time.monotonic() + wait_s

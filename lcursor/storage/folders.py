@@ -67,8 +67,6 @@ def write_file(path: Path, *parts: bytes, fsync: bool = False) -> None:
     """Write a file of mode 0600, whole or not at all.
 
     Args:
-        path: in a folder that exists.
-        parts: the content, in order.
         fsync: make it survive a power failure.
 
     Raises:

@@ -69,9 +69,6 @@ class LogFile:
     def read_new(self, fd: int) -> tuple[list[bytes], bool]:
         """Return the lines since the last call, without line ends and empty lines.
 
-        Args:
-            fd: of the file, locked.
-
         Returns:
             The lines, and whether they are from the start of the file: it is the first call, or the
             file was replaced.
