@@ -29,11 +29,7 @@ _PYTHON = (
     r"(?:async\s+)?def\s+(?P<name>\w+)|(?P<name2>\w+)\s*:\s*[\w\"']",
     r"class\b",
 )
-_LUA = (
-    r"function\s+(?:\w+[.:])*(?P<name>\w+)|\w+\.(?P<name2>\w+)\s*=(?!=)",
-    "",
-    "",
-)
+_LUA = (r"function\s+(?:\w+[.:])*(?P<name>\w+)|\w+\.(?P<name2>\w+)\s*=(?!=)", "", "")
 _GO = (
     r"func\s+(?:\([^)]*\)\s*)?(?P<name>[A-Z]\w*)|type\s+(?P<name2>[A-Z]\w*)",
     r"(?P<name>[A-Z]\w*)\b.*[^{]$",

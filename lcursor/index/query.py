@@ -18,13 +18,7 @@ from lcursor.index.records import Filters
 Kind = Literal["symbol", "word", "mixed", "text"]
 """Only a name; one plain word; a sentence with names in it; a plain sentence."""
 
-FIELDS = {
-    "path": "path",
-    "file": "path",
-    "lang": "lang",
-    "language": "lang",
-    "kind": "kind",
-}
+FIELDS = {"path": "path", "file": "path", "lang": "lang", "language": "lang", "kind": "kind"}
 FILTER = re.compile(
     rf"""(?:(?<=\s)|^)({"|".join(FIELDS)}):(?!:|//)(?:"([^"]*)"|'([^']*)'|(\S+))(?=\s|$)""", re.I
 )

@@ -134,11 +134,7 @@ def _shares(leg: Leg, scored: Scored) -> list[tuple[int, float]]:
 
 
 def rank(
-    query: Query,
-    legs: Mapping[Leg, Scored],
-    facts: Mapping[int, Facts],
-    *,
-    has_rules: bool = True,
+    query: Query, legs: Mapping[Leg, Scored], facts: Mapping[int, Facts], *, has_rules: bool = True
 ) -> list[Ranked]:
     """Return the chunks that are in `facts`, best first.
 

@@ -19,14 +19,7 @@ from numpy.typing import NDArray
 
 from lcursor.index.database import Connection, Database, pack, plain, unpack
 from lcursor.index.postings import NO_REVISION, Postings, Revision, read_revision
-from lcursor.index.records import (
-    Chunk,
-    FileState,
-    Filters,
-    StoredChunk,
-    StoredSymbol,
-    Symbol,
-)
+from lcursor.index.records import Chunk, FileState, Filters, StoredChunk, StoredSymbol, Symbol
 from lcursor.project.globs import path_test as path_test
 
 CHUNK = """

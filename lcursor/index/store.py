@@ -204,14 +204,7 @@ def _put(base: sqlite3.Connection, entry: Entry) -> None:
 def _put_symbols(base: sqlite3.Connection, file: int, symbols: Sequence[Symbol]) -> None:
     """Replace a file's symbols; unchanged ones stay, since most are."""
     wanted = Counter(
-        (
-            plain(one.name),
-            one.kind,
-            one.first_row,
-            one.end_row,
-            pack(one.scope),
-        )
-        for one in symbols
+        (plain(one.name), one.kind, one.first_row, one.end_row, pack(one.scope)) for one in symbols
     )
     gone = []
     for number, *row in base.execute(
@@ -223,8 +216,7 @@ def _put_symbols(base: sqlite3.Connection, file: int, symbols: Sequence[Symbol])
             gone.append((number,))
     base.executemany("DELETE FROM symbols WHERE rowid = ?", gone)
     base.executemany(
-        "INSERT INTO symbols VALUES (?, ?, ?, ?, ?, ?)",
-        [(file, *row) for row in wanted.elements()],
+        "INSERT INTO symbols VALUES (?, ?, ?, ?, ?, ?)", [(file, *row) for row in wanted.elements()]
     )
 
 

@@ -266,10 +266,7 @@ class Names:
 
 
 def names(
-    folder: Path,
-    root: Path | None = None,
-    cancel: Cancel | None = None,
-    max_files: int = MAX_NAMES,
+    folder: Path, root: Path | None = None, cancel: Cancel | None = None, max_files: int = MAX_NAMES
 ) -> Names:
     """List the names of the files below a folder that are not left out; at most for some seconds.
 

@@ -20,11 +20,7 @@ def item(kind: AttachmentKind, name: str, first: int, rows: int) -> Item:
 
 ITEMS = st.lists(
     st.builds(
-        item,
-        st.sampled_from(KINDS),
-        st.sampled_from("ab"),
-        st.integers(0, 8),
-        st.integers(0, 8),
+        item, st.sampled_from(KINDS), st.sampled_from("ab"), st.integers(0, 8), st.integers(0, 8)
     ),
     max_size=8,
 )

@@ -138,12 +138,7 @@ def test_a_new_connection_gets_buffers_secrets_and_subscription(
     worker.drop()
     assert client.call("status") == STATUS
     told = {(one["do"], one.get("path")) for one in worker.heard if one["do"] != "status"}
-    assert told == {
-        ("secrets", None),
-        ("subscribe", None),
-        ("recent", None),
-        ("buffer", "a.py"),
-    }
+    assert told == {("secrets", None), ("subscribe", None), ("recent", None), ("buffer", "a.py")}
     first = next(one for one in worker.heard if one["do"] != "status")
     assert first["globs"] == ["*.vault"]  # before anything else can be asked
 

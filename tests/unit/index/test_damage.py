@@ -35,11 +35,7 @@ def no_database(store: Store) -> None:
         file.write(b"not what it was ")
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [cut, no_database],
-    ids=lambda one: one.__name__,
-)
+@pytest.mark.parametrize("damage", [cut, no_database], ids=lambda one: one.__name__)
 def test_a_query_that_meets_damage_has_the_index_rebuilt(
     store: Store, damage: Callable[[Store], None]
 ) -> None:

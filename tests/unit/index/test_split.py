@@ -9,12 +9,7 @@ from lcursor.index.chunk import GOOD_CHARS, MAX_CHARS, MIN_CHARS, cuts_by_rows, 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("a|b|c", [(1, 2), (2, 2)]),
-        ("a||b| c", [(2, 0), (3, 3)]),
-        ("a|| b", [(2, 1)]),
-        ("a| |", []),
-    ],
+    [("a|b|c", [(1, 2), (2, 2)]), ("a||b| c", [(2, 0), (3, 3)]), ("a|| b", [(2, 1)]), ("a| |", [])],
 )
 def test_a_row_after_a_gap_and_at_the_margin_is_the_best_cut(
     text: str, expected: list[tuple[int, int]]

@@ -78,9 +78,7 @@ def test_killed_at_any_moment_nothing_is_half(folder: Path) -> None:
     code = WRITER.format(root=str(ROOT))
     for turn in range(4):
         run = subprocess.Popen(
-            [sys.executable, "-c", code, str(folder), str(turn)],
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
+            [sys.executable, "-c", code, str(folder), str(turn)], stdout=subprocess.PIPE, cwd=ROOT
         )
         assert run.stdout is not None
         assert run.stdout.readline() == b"ready\n"

@@ -20,13 +20,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.errors import (
-    IndexAway,
-    IndexFailed,
-    IndexRefused,
-    LcursorError,
-    MessageInvalid,
-)
+from lcursor.errors import IndexAway, IndexFailed, IndexRefused, LcursorError, MessageInvalid
 from lcursor.index import launch, protocol
 from lcursor.index.client import Client
 from lcursor.index.project import Project
@@ -35,7 +29,7 @@ from lcursor.index.worker import Server
 from lcursor.process.supervise import Child
 from lcursor.project import secrets
 from lcursor.project.root import begun_path, data_folder
-from tests.unit.index.workers import FILES, connect, end, filled, is_free, listens, paths
+from tests.unit.index.workers import FILES, connect, end, filled, is_free, paths
 from tests.waiting import wait_for
 
 pytestmark = [
@@ -337,12 +331,16 @@ def test_it_exits_without_clients(root: Path) -> None:
         Client.connect(root, start=False)
 
 
-def test_it_runs_while_it_has_a_client(root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_lock_lost", [False, True])
+def test_it_runs_while_it_has_a_client_and_the_lock(
+    root: Path, tmp_path: Path, is_lock_lost: bool
+) -> None:
     looks: list[int] = []
+    is_over = threading.Event()
 
     def holds_lock() -> bool:
         looks.append(len(looks))
-        return True
+        return not is_over.is_set()
 
     async def serve() -> None:
         address = tmp_path / "s"
@@ -361,8 +359,13 @@ def test_it_runs_while_it_has_a_client(root: Path, tmp_path: Path) -> None:
         server._alone_s = 0.0
         before = len(looks)
         await until(lambda: len(looks) > before + 3)
-        writer.close()
-        await serving
+        if is_lock_lost:
+            is_over.set()
+            await serving
+            writer.close()
+        else:
+            writer.close()
+            await serving
 
     asyncio.run(asyncio.wait_for(serve(), 60))
     assert not (tmp_path / "s").exists()
@@ -377,15 +380,6 @@ def test_a_signal_ends_it_in_peace(root: Path) -> None:
     assert not launch.socket_path(root).exists()
     [header] = launch.worker_process(root).log_path.read_text().splitlines()
     assert header.startswith("---")
-
-
-def test_it_exits_when_its_folder_is_deleted(root: Path) -> None:
-    process = subprocess.Popen([*launch.COMMAND, str(root), "--idle-s", "60"])
-    wait_for(lambda: listens(root))
-    with Client.connect(root, start=False) as client:
-        client.call("status")
-        launch.worker_process(root).lock_path.unlink()
-        assert process.wait(60) == 0
 
 
 def test_a_worker_of_another_version_is_replaced(root: Path) -> None:

@@ -15,12 +15,7 @@ from lcursor.errors import IndexFailed
 from lcursor.index import store
 from lcursor.index.client import Client
 from lcursor.project.root import data_folder
-from tests.unit.index.workers import (
-    FILES,
-    connect,
-    filled,
-    paths,
-)
+from tests.unit.index.workers import FILES, connect, filled, paths
 from tests.waiting import wait_for
 
 pytestmark = [
@@ -77,9 +72,7 @@ def spoil(path: Path) -> None:
             file.write(b"\xff" * 3900)
 
 
-def test_damage_during_queries_is_repaired_and_reported_once(
-    root: Path,
-) -> None:
+def test_damage_during_queries_is_repaired_and_reported_once(root: Path) -> None:
     numbers = itertools.count()
     with connect(root) as client:
         client.call("begin")
