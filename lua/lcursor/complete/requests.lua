@@ -3,8 +3,8 @@
 
 local config = require("lcursor.config")
 local host = require("lcursor.host")
-local privacy = require("lcursor.privacy")
 local next_id = require("lcursor.requests").next_id
+local privacy = require("lcursor.privacy")
 local rpc = require("lcursor.rpc")
 local status = require("lcursor.status")
 
@@ -27,28 +27,27 @@ local SAME = { "buf", "tick", "row", "col", "single_line" }
 local WARM = { "path", "name", "repo", "first_row", "prefix", "suffix", "top" }
 
 ---@param request lcursor.Request
----@return boolean whether the host is answering the same request already
-local function is_live(request)
-  return live ~= nil
-    and vim.iter(SAME):all(function(field)
-      return live.request[field] == request[field]
-    end)
+---@return boolean
+local function has_private_key(request)
+  return privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix)
 end
 
---- End the callbacks of a request, later, so that they may send another one.
----@param ended lcursor.LiveRequest
+--- Drop the request that the host is answering; end its callbacks later, so that they may send
+--- another one.
 ---@param reason "cancelled"|"failed"
-local function give_up(ended, reason)
-  local waiters = ended.waiters
-  ended.waiters = {}
-  vim.schedule(function()
-    for _, waiter in ipairs(waiters) do
-      waiter.done(ended.request.id, { text = "", reason = reason })
-    end
-  end)
+local function give_up(reason)
+  local ended = live
+  live = nil
+  if ended then
+    vim.schedule(function()
+      for _, waiter in ipairs(ended.waiters) do
+        waiter.done(ended.request.id, { text = "", reason = reason })
+      end
+    end)
+  end
 end
 
---- Give up the request for alternatives.
+--- Drop the request for alternatives.
 local function give_up_more()
   local it = asked
   asked = nil
@@ -80,20 +79,22 @@ end
 ---@param waiter lcursor.Waiter
 ---@return integer? id nil if the text contains a private key, so that nothing was sent
 function M.ask(request, waiter)
-  if privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix) then
+  if has_private_key(request) then
     return nil
-  elseif live and is_live(request) then
+  end
+  local is_same = live
+    and vim.iter(SAME):all(function(field)
+      return live.request[field] == request[field]
+    end)
+  if live and is_same then
     table.insert(live.waiters, waiter)
     return live.request.id
   end
-  local older = live
+  give_up("cancelled")
   request.id = next_id()
   live, answered = { request = request, waiters = { waiter } }, nil
   rpc.notify("fim.request", request)
   give_up_more()
-  if older then
-    give_up(older, "cancelled")
-  end
   return request.id
 end
 
@@ -101,7 +102,7 @@ end
 ---@param request lcursor.Request without an id; fields that `fim.warm` does not need are left out
 ---@return integer? id to cancel it with; nil when nothing was sent
 function M.warm(request)
-  if privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix) then
+  if has_private_key(request) then
     return nil
   end
   answered = nil
@@ -146,14 +147,13 @@ end
 ---@param id integer
 ---@param waiter lcursor.Waiter
 function M.cancel(id, waiter)
-  local it = live
-  if not it or it.request.id ~= id then
+  if not live or live.request.id ~= id then
     return
   end
-  it.waiters = vim.tbl_filter(function(other)
+  live.waiters = vim.tbl_filter(function(other)
     return other ~= waiter
-  end, it.waiters)
-  if #it.waiters == 0 then
+  end, live.waiters)
+  if #live.waiters == 0 then
     live = nil
     rpc.notify("fim.cancel", { id = id })
   end
@@ -163,17 +163,12 @@ end
 ---@param reason "cancelled"|"failed" failed: the host is gone
 function M.stop(reason)
   give_up_more()
-  local it = live
-  live = nil
   if reason == "failed" then
     answered = nil
+  elseif live then
+    rpc.notify("fim.cancel", { id = live.request.id })
   end
-  if it then
-    if reason == "cancelled" then
-      rpc.notify("fim.cancel", { id = it.request.id })
-    end
-    give_up(it, reason)
-  end
+  give_up(reason)
 end
 
 ---@return lcursor.Request? the last one, if it was answered
@@ -186,13 +181,20 @@ function M.last_answer()
   return last_answer
 end
 
-rpc.on("fim.partial", function(params)
-  local it = live
-  if it and it.request.id == params.id then
-    for _, waiter in ipairs(it.waiters) do
-      waiter.partial(params.id, params.text)
+---@param of lcursor.LiveRequest?
+---@param id integer
+---@param callback "partial"|"done"|"improved"
+---@param value string|lcursor.Answer
+local function call(of, id, callback, value)
+  for _, waiter in ipairs(of and of.request.id == id and of.waiters or {}) do
+    if waiter[callback] then
+      waiter[callback](id, value)
     end
   end
+end
+
+rpc.on("fim.partial", function(params)
+  call(live, params.id, "partial", params.text)
 end)
 
 rpc.on("fim.alternatives", function(params)
@@ -204,35 +206,16 @@ rpc.on("fim.alternatives", function(params)
 end)
 
 rpc.on("fim.done", function(params)
-  last_answer = {
-    text = params.text,
-    replaces = params.replaces,
-    reason = params.reason,
-    stats = params.stats,
-  }
+  last_answer = params
   local it = live
   if it and it.request.id == params.id then
     live, answered = nil, it
-    for _, waiter in ipairs(it.waiters) do
-      waiter.done(params.id, last_answer)
-    end
+    call(it, params.id, "done", params)
   end
 end)
 
 rpc.on("fim.improved", function(params)
-  local it = answered
-  if it and it.request.id == params.id then
-    for _, waiter in ipairs(it.waiters) do
-      if waiter.improved then
-        waiter.improved(params.id, {
-          text = params.text,
-          replaces = params.replaces,
-          reason = "end",
-          stats = params.stats,
-        })
-      end
-    end
-  end
+  call(answered, params.id, "improved", params)
 end)
 
 return M
