@@ -209,7 +209,7 @@ def as_markdown(report: Report) -> list[str]:
 
 def _cells(on_cpu: bool) -> int:
     """Return the default number of cells, as the engine has it."""
-    return placement.DEFAULTS["cpu" if on_cpu else "gpu"]["context_tokens"]
+    return placement.resolve(CompletionConfig(), "cpu" if on_cpu else "gpu").context_tokens
 
 
 def _model_of(shape: Shape) -> Path | None:

@@ -24,31 +24,14 @@ CELLS_STEP = 256
 """llama.cpp rounds the number of cells up to a multiple of it."""
 
 Machine = Literal["cpu", "gpu", "server"]
-DEFAULTS: dict[Machine, dict[str, int]] = {
-    "cpu": {
-        "context_tokens": 4096,
-        "prefix_tokens": 768,
-        "suffix_tokens": 512,
-        "files_tokens": 256,
-        "idle_minutes": 0,
-    },
-    "gpu": {
-        "context_tokens": 16384,
-        "prefix_tokens": 3072,
-        "suffix_tokens": 1024,
-        "files_tokens": 2048,
-        "idle_minutes": 30,
-    },
+SETTINGS = "context_tokens", "prefix_tokens", "suffix_tokens", "files_tokens", "idle_minutes"
+DEFAULTS: dict[Machine, tuple[int, ...]] = {
+    "cpu": (4096, 768, 512, 256, 0),
+    "gpu": (16384, 3072, 1024, 2048, 30),
     # The hardware of a server is unknown, and it evaluates the whole suffix after each key.
-    "server": {
-        "context_tokens": 4096,
-        "prefix_tokens": 768,
-        "suffix_tokens": 96,
-        "files_tokens": 256,
-        "idle_minutes": 0,
-    },
+    "server": (4096, 768, 96, 256, 0),
 }
-"""The meaning of a setting of -1."""
+"""The meaning of a setting of -1, for each of `SETTINGS`."""
 
 
 def resolve(config: CompletionConfig, machine: Machine) -> CompletionConfig:
@@ -57,7 +40,7 @@ def resolve(config: CompletionConfig, machine: Machine) -> CompletionConfig:
     In a cache smaller than the default, the budgets for the suffix and other files shrink in
     proportion.
     """
-    defaults = DEFAULTS[machine]
+    defaults = dict(zip(SETTINGS, DEFAULTS[machine], strict=True))
     unset = {name: value for name, value in defaults.items() if getattr(config, name) < 0}
     cells = unset.get("context_tokens", config.context_tokens)
     if cells < defaults["context_tokens"]:
@@ -72,7 +55,7 @@ def fitting_cells(head: Head, config: CompletionConfig, free_bytes: int | None) 
     Args:
         head: head of the model's file.
         config: resolved settings; layers that are not on the GPU need no memory there.
-        free_bytes: free memory of the GPU; None if unknown, then all cells are assumed to fit.
+        free_bytes: of the GPU; None if unknown, then all cells are assumed to fit.
 
     Raises:
         OutOfMemory: the weights and the fewest cells do not fit.
@@ -93,11 +76,7 @@ def fitting_cells(head: Head, config: CompletionConfig, free_bytes: int | None) 
 def advice(head: Head, name: str, config: CompletionConfig, free_bytes: int | None) -> OutOfMemory:
     """Return the error that says what is needed, what is free and how many layers would fit.
 
-    Args:
-        head: head of the model's file.
-        name: name of the model, for the message.
-        config: resolved settings; the fewest cells are assumed.
-        free_bytes: free memory of the GPU; None if unknown.
+    The fewest cells are assumed; for the arguments see `fitting_cells`.
     """
     count, free = layers(head), free_bytes
     cells = min(config.context_tokens, MIN_CELLS)

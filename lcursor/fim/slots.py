@@ -56,13 +56,7 @@ THREADS_ON_GPU = 2
 
 
 def context_size(config: CompletionConfig, on_gpu: bool, n_ctx_train: int) -> ContextSize:
-    """Return the size of a context for all slots.
-
-    Args:
-        config: settings, resolved for the machine.
-        on_gpu: whether the model runs there.
-        n_ctx_train: tokens that the model was trained for; 0 if unknown.
-    """
+    """Return the size of a context for all slots, at most `n_ctx_train` (0 if unknown)."""
     cells = config.context_tokens
     return ContextSize(
         cells=min(cells, n_ctx_train or cells),
@@ -86,8 +80,7 @@ class SlotCache:
     """The cached prompt of one buffer.
 
     Args:
-        context: a context with at least three sequences.
-        sequences: ids of the sequences to use.
+        context: has the sequences.
         slice_tokens: largest batch, 1 to the context's own limit.
 
     Attributes:
@@ -134,9 +127,7 @@ class SlotCache:
     def restore(self, shadow: KVShadow, state: bytes | memoryview) -> bool:
         """Load what a slot had, perhaps in another process; return False, and be empty, on failure.
 
-        Args:
-            shadow: a copy of the shadow it had.
-            state: what `state` returned then.
+        The tail is left out, since the logits behind it were not saved.
         """
         self.clear()
         context, full = self._context, self.sequences.full
@@ -144,7 +135,7 @@ class SlotCache:
             context.remove(full, 0)
             return False
         self.shadow = shadow.copy()
-        self.shadow.tail = []  # the logits behind it were not saved
+        self.shadow.tail = []
         context.remove(full, self.shadow.end)
         context.copy(full, self.sequences.prefix, 0, len(shadow.prefix))
         return True
@@ -192,12 +183,12 @@ class SlotCache:
 
     def append(self, tokens: list[int]) -> None:
         """Evaluate tokens behind the tail, with logits behind each of them."""
-        try:
-            self._decode(tokens, self.shadow.end, self.sequences.full, len(tokens))
-        except BaseException:
-            self._context.remove(self.sequences.full, self.shadow.end)
-            raise
-        self.shadow.tail += tokens
+        end, full = self.shadow.end, self.sequences.full
+        with self._decoded(tokens, end, full, len(tokens)) as count:
+            if count < len(tokens):
+                self._context.remove(full, end)
+            else:
+                self.shadow.tail += tokens
 
     def truncate_tail(self, keep: int) -> None:
         """Remove what is behind the first `keep` tokens of the tail."""
@@ -259,12 +250,10 @@ class SlotCache:
         end, count = len(shadow.prefix), min(len(suffix), REFRESH_TOKENS)
         gap = GAP if count == len(suffix) else shadow.suffix_at - end - len(marker)
         context.copy(self.sequences.prefix, spare, 0, end)
-        try:
-            self._decode([*marker, *suffix[:count]], end, spare)
-        except BaseException:
-            context.remove(spare, 0)
-            raise
-        begin = end + len(marker)
+        tokens, begin = [*marker, *suffix[:count]], end + len(marker)
+        with self._decoded(tokens, end, spare) as evaluated:
+            if evaluated < len(tokens):
+                context.remove(spare, 0)
         context.remove(full, end, shadow.suffix_at + count)
         context.copy(spare, full, end, begin + count)
         context.remove(spare, 0)
@@ -306,10 +295,9 @@ class SlotCache:
         shadow, context = self.shadow, self._context
         full, prefix = self.sequences.full, self.sequences.prefix
         start = len(shadow.prefix)
-        with self._decoded(tokens, start, prefix) as count:
-            if count < len(tokens):
-                count = min(count, size)
-            kept = min(count, size)
+        with self._decoded(tokens, start, prefix) as evaluated:
+            kept = min(evaluated, size)
+            count = evaluated if evaluated == len(tokens) else kept
             context.remove(prefix, start + count)
             context.copy(prefix, full, start, start + count)
             context.remove(prefix, start + kept)
@@ -320,10 +308,7 @@ class SlotCache:
         """Remove the prefix from `keep` on, and the marker behind it, from both sequences."""
         shadow, context = self.shadow, self._context
         end = len(shadow.prefix) + 1
-        if shadow.suffix is None:
-            context.remove(self.sequences.full, keep)
-        else:
-            context.remove(self.sequences.full, keep, end)
+        context.remove(self.sequences.full, keep, -1 if shadow.suffix is None else end)
         context.remove(self.sequences.prefix, keep)
         del shadow.prefix[keep:]
         shadow.has_marker = False
@@ -405,10 +390,7 @@ class Slots:
         return tuple(self._by_age)
 
     def prefill(self, prompt: Prompt, *, exact: bool = False, draft: Sequence[int] = ()) -> Plan:
-        """Choose a slot, make it the current one, and bring it to a prompt.
-
-        See `SlotCache.prefill` for the arguments and the result.
-        """
+        """Choose a slot, make it the current one, and bring it to a prompt; see `SlotCache`."""
         # Of equals the most recently used one.
         best = min(reversed(self._by_age), key=lambda slot: slot.shadow.cost(prompt))
         size, oldest = len(prompt.tokens), self._by_age[0]
@@ -424,8 +406,7 @@ class Slots:
     def prefill_ahead(self, prompt: Prompt) -> Callable[[], None]:
         """Prefill a prompt that may come next in another slot, as a fork where that is cheaper.
 
-        Returns:
-            A function that makes the slot current again that was the current one.
+        Return a function that makes the slot current again that was the current one.
         """
         before = self.current
         other = min(self._by_age[:-1], key=lambda slot: slot.shadow.cost(prompt))
@@ -448,20 +429,17 @@ class Slots:
         return min(slot.shadow.cost(prompt) for slot in self._by_age)
 
     def shorten(self, prompt: Prompt, suffix_tokens: int) -> Prompt:
-        """Return the prompt with as much of its suffix as makes it cheapest to evaluate.
-
-        That is as much as a slot has, or the first `suffix_tokens`.
-        """
+        """Return the prompt with the suffix that is cheapest: a slot's, or `suffix_tokens` long."""
         kept = {slot.shadow.kept_suffix(prompt.after) for slot in self._by_age} - {0}
         shorter = [replace(prompt, after=prompt.after[:size]) for size in kept | {suffix_tokens}]
         return min(shorter, key=lambda each: (self.cost(each), -len(each.after)))
 
     def restore(self, shadow: KVShadow, state: bytes | memoryview) -> bool:
-        """Load a saved slot into the least recently used one. See `SlotCache.restore`."""
+        """Load a saved slot into the least recently used one."""
         return self._by_age[0].restore(shadow, state)
 
     def append(self, tokens: list[int]) -> None:
-        """Evaluate tokens behind the current prompt. See `SlotCache.append`."""
+        """Evaluate tokens behind the current prompt."""
         self._retrying_without_other_slots(lambda: self.current.append(tokens))
 
     def _make_current(self, slot: SlotCache) -> None:
