@@ -28,13 +28,10 @@ right as far as it goes in 42 of 54 against 44 of 53, and in 27 of 59 without an
 
 
 def argmax(logits: NDArray[np.float32], among: NDArray[np.int64] | None = None) -> int:
-    """Return the most likely token.
+    """Return the most likely token of logits [n_vocab], 20 µs for 152,000.
 
     Args:
-        logits: [n_vocab].
         among: ids of the only tokens that are allowed; None allows all.
-
-    Cost: 20 µs for 152,000 logits.
     """
     return int(logits.argmax() if among is None else among[logits[among].argmax()])
 
@@ -42,16 +39,10 @@ def argmax(logits: NDArray[np.float32], among: NDArray[np.int64] | None = None) 
 def argmax_with_probability(
     logits: NDArray[np.float32], among: NDArray[np.int64] | None = None
 ) -> tuple[int, float]:
-    """Return the most likely token and its probability, 0 to 1.
+    """Return the most likely token and its probability among those allowed, 80 µs for 152,000.
 
     The probability was at most 0.0002 too high in all measurements: only logits near the maximum
     are summed up.
-
-    Args:
-        logits: [n_vocab].
-        among: as for `argmax`; the probability is among these tokens.
-
-    Cost: 80 µs for 152,000 logits.
     """
     some = logits if among is None else logits[among]
     best = int(some.argmax())
@@ -63,13 +54,7 @@ def argmax_with_probability(
 def top_k(
     logits: NDArray[np.float32], count: int, among: NDArray[np.int64] | None = None
 ) -> list[tuple[int, float]]:
-    """Return the `count` most likely tokens with their probabilities, the most likely first.
-
-    Args:
-        logits: [n_vocab].
-        count: how many.
-        among: as for `argmax`; the probabilities are among these tokens.
-    """
+    """Return the most likely tokens and their probabilities among those allowed, best first."""
     some = logits if among is None else logits[among]
     shares = np.exp(some - some.max())
     shares /= shares.sum()

@@ -65,11 +65,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The place that context is wanted for.
-
-    Attributes:
-        root: folder of the project, with a slash at its end; `path` is relative to it.
-    """
+    """The place that context is wanted for; `path` is relative to `root`, which ends in a slash."""
 
     path: str
     prefix: str
@@ -156,10 +152,9 @@ class ContextRing:
         self.on_change()
 
     def admit(self) -> bool:
-        """Admit the oldest chunk of the queue and what was retrieved; let the layout change.
+        """Admit the oldest chunk of the queue and what was retrieved; return whether there was any.
 
-        Returns:
-            Whether there was anything to admit.
+        The layout may change then.
         """
         with self._lock:
             self._may_change = True

@@ -26,11 +26,7 @@ MAX_STOPS = 4
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One object of a stream; -1 is an unknown number.
-
-    Attributes:
-        reason: why the answer ended; set in the last object.
-    """
+    """One object of a stream; -1 is an unknown number, and the last object has a reason."""
 
     text: str = ""
     reason: Reason | None = None

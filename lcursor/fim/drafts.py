@@ -87,7 +87,6 @@ def resume(generated: Generated, before: bytes, forced: bytes) -> list[int]:
     For example, after `find(a, b)` was suggested and `find(x, ` typed, the rest is `b)`.
 
     Args:
-        generated: the suggestion.
         before: the end of the text before the next token.
         forced: what the next tokens must begin with.
     """
@@ -177,13 +176,7 @@ class DraftVerifier:
 
 
 class BranchDecoder:
-    """Generates several texts behind the current prompt, each in a sequence of its own.
-
-    Args:
-        context: gives the logits.
-        slots: the current slot has the prompt; it stays as it is.
-        count: number of texts, at most `len(BRANCHES)`.
-    """
+    """Generates at most `len(BRANCHES)` texts behind the current prompt, which stays as it is."""
 
     def __init__(self, context: Context, slots: Slots, count: int) -> None:
         self._context = context

@@ -36,13 +36,7 @@ SAVED = ("prefix", "has_marker", "suffix", "suffix_at", "stale")
 
 @dataclass(frozen=True, slots=True)
 class SavedSlot:
-    """The content of one slot.
-
-    Attributes:
-        shadow: which token is where.
-        files: pieces of other files in the prompt.
-        state: the KV data in llama.cpp's format.
-    """
+    """The content of one slot: its tokens, the other files in the prompt, and the KV data."""
 
     shadow: KVShadow
     files: tuple[File, ...]
@@ -71,12 +65,7 @@ class KVDiskCache:
         self._is_writable = True
 
     def path(self, root: str, name: str) -> Path:
-        """Return the path of the file for a buffer.
-
-        Args:
-            root: folder of the buffer's project.
-            name: path of the buffer in the project.
-        """
+        """Return the path of the file for a buffer, given its project and its path there."""
         return self.folder / _hash(root) / f"{_hash(name)}.kv"
 
     def load(self, root: str, name: str) -> SavedSlot | None:

@@ -335,11 +335,7 @@ class ContextSize:
 
 
 class Context:
-    """A KV cache and the batch that fills it.
-
-    Raises:
-        OutOfMemory: the cache does not fit.
-    """
+    """A KV cache and the batch that fills it; raises OutOfMemory if it does not fit."""
 
     def __init__(self, model: Model, size: ContextSize) -> None:
         params = L.llama_context_default_params()
@@ -460,10 +456,7 @@ class Context:
         L.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def move(self, sequence: int, start: int, end: int, by: int) -> None:
-        """Shift the positions [start, end) of cells that only this sequence has.
-
-        Cost: a pass over all keys at the next decode.
-        """
+        """Shift positions of cells that only this sequence has, at the cost of a pass over them."""
         L.llama_memory_seq_add(self._memory, sequence, start, end, by)
 
     def state(self, sequence: int, max_bytes: int) -> memoryview:

@@ -271,11 +271,7 @@ def stats(
 ) -> Stats:
     """Return the message with the statistics, per filetype and in total.
 
-    Args:
-        rows: stored outcomes, oldest first.
-        thresholds: result of `thresholds`.
-        path: file of the store.
-        problem: why the file cannot be used, "" if it can.
+    The rows are the oldest first; path and problem are the store's.
     """
     by_filetype: dict[str, list[Row]] = {}
     for row in rows:
@@ -364,12 +360,7 @@ def threshold(base: float, history: Sequence[tuple[float, bool]]) -> float:
 
 
 def thresholds(base: float, history: Iterable[tuple[str, float, bool]]) -> dict[str, float]:
-    """Return the threshold of each filetype with enough outcomes, and of all others under "".
-
-    Args:
-        base: see `threshold`.
-        history: filetype, confidence, whether it was accepted.
-    """
+    """Return the threshold of each filetype with enough outcomes, and of all others under ""."""
     by_filetype: dict[str, list[tuple[float, bool]]] = {}
     for filetype, confidence, is_accepted in history:
         by_filetype.setdefault(filetype, []).append((confidence, is_accepted))

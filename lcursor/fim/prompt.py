@@ -355,11 +355,6 @@ def tokens_of_files(
 
     The first file that does not fit is cut at the end of a line, and ends the list.
 
-    Args:
-        files: what to show.
-        family: its template and the ids of its markers.
-        tokenize: the model's tokenizer; text of files is never tokenized as markers.
-        limit: most tokens of all files.
     """
     read: list[int] = []
     for file in files:
@@ -396,8 +391,6 @@ def cut(
     """Return the first lines of a text that have at most `limit` tokens.
 
     Args:
-        text: what to cut.
-        limit: tokens that may stay.
         count: counts the tokens of a text.
         tokens: tokens of the whole text, if known.
         from_middle: return the lines around its middle instead.

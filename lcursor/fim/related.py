@@ -26,11 +26,9 @@ def related_lines(
     completes the one at the cursor counts most.
 
     Args:
-        above: lines to choose from, the nearest to the cursor last.
-        below: other lines to choose from, the nearest first.
-        near: the lines just before the cursor's, the nearest last; they are not chosen.
+        above, below: lines to choose from, in their order in the file.
+        near: the lines just before the cursor's; they are not chosen.
         head: the cursor's line up to the cursor.
-        count: how many to return.
 
     Returns:
         At most `count` lines, no two of the same text, in their order in the file.

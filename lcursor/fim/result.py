@@ -61,12 +61,7 @@ class Result:
     total_ms: float = 0.0
 
     def stats(self, threshold: float = 0.0, queue_ms: float = 0.0) -> FimStats:
-        """Return the cost in the form that the editor is sent.
-
-        Args:
-            threshold: confidence that was required, 0 to 1.
-            queue_ms: how long the request waited before the work began.
-        """
+        """Return the cost for the editor: the confidence required, and the time in the queue."""
         return FimStats(
             prompt_tokens=self.prompt_tokens,
             reused_tokens=max(self.prompt_tokens - self.read_tokens, 0),
@@ -100,12 +95,7 @@ class CompletionCache:
         self._entries: deque[_Entry] = deque(maxlen=MAX_ENTRIES)
 
     def add(self, source: Source, single_line: bool, result: Result, is_ahead: bool) -> None:
-        """Add a suggestion. An empty one counts too: the model had nothing to say there.
-
-        Args:
-            source, single_line, result: where it was made.
-            is_ahead: whether it was made in advance, before a request.
-        """
+        """Add a suggestion, perhaps one made in advance; the model may have had nothing to say."""
         origin: Origin = "speculation" if is_ahead else "cache"
         kept = Result(result.text, result.reason, origin, result.replace_bytes, result.confidence)
         self._entries.append(_Entry(source, single_line, kept))

@@ -29,11 +29,7 @@ Step = Callable[[], float | None]
 
 @dataclass(slots=True)
 class Job(Generic[Work]):
-    """A request in the mailbox.
-
-    Attributes:
-        is_ahead: whether it is work in advance, which never replaces a job with an answer.
-    """
+    """A request in the mailbox; work in advance never replaces one that is answered."""
 
     id: int
     work: Work
@@ -116,12 +112,7 @@ class Scheduler(Generic[Work]):
             self._dropped(older)
 
     def call(self, work: Callable[[], None], *, interrupts: bool = True) -> None:
-        """Run `work` on the thread once no request waits or runs.
-
-        Args:
-            work: what to run.
-            interrupts: abort running idle work; otherwise wait for its end.
-        """
+        """Run `work` on the thread once no request waits or runs, maybe aborting idle work."""
         with self._changed:
             self._calls.append(work)
             if interrupts and self._is_idling:
@@ -129,11 +120,7 @@ class Scheduler(Generic[Work]):
             self._changed.notify()
 
     def prepare_again(self, *, interrupts: bool) -> None:
-        """Run `prepare` before the next job, also before a waiting one.
-
-        Args:
-            interrupts: abort whatever runs now: a job, idle work or `prepare` itself.
-        """
+        """Run `prepare` before the next or waiting job, maybe aborting whatever runs now."""
         with self._changed:
             self._must_prepare = True
             if interrupts:

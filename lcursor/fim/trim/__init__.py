@@ -42,11 +42,7 @@ __all__ = ["CursorContext", "Suggestion", "cursor_context", "cut", "ended", "fin
 class Suggestion:
     """The visible part of a text while it is generated; it only grows.
 
-    Args:
-        cursor: the text around the cursor.
-
     Attributes:
-        text: the visible part.
         replace_bytes: bytes right of the cursor that the text replaces; known at the end.
     """
 
@@ -86,11 +82,6 @@ def shown(text: str, cursor: CursorContext, behind: str = "") -> str:
 
     The first line grows from one sensible end to the next, except while it may still become
     something that a rule removes; a later line is shown once it is complete.
-
-    Args:
-        text: what may be shown.
-        cursor: the text around the cursor.
-        behind: what is known to follow `text`.
     """
     allowed, is_over = _apply_rules(text, cursor)
     if is_over:
@@ -110,11 +101,7 @@ def shown(text: str, cursor: CursorContext, behind: str = "") -> str:
 
 
 def finish(text: str, cursor: CursorContext) -> tuple[str, int]:
-    """Return what of a finished text is worth showing.
-
-    Returns:
-        The text, "" for nothing, and how many bytes right of the cursor it replaces.
-    """
+    """Return what of a finished text is worth showing, and the bytes that it replaces."""
     allowed, _ = _apply_rules(text.rstrip() + "\n", cursor)
     lines = stops.drop_closed_below((cursor.line + allowed).split("\n"), cursor)
     kept, replace_bytes = rest.cut_or_replace("\n".join(lines)[len(cursor.line) :], cursor)

@@ -82,14 +82,9 @@ class CursorContext:
 def cursor_context(
     prefix: str, suffix: str, single_line: bool, max_lines: int, path: str = ""
 ) -> CursorContext:
-    """Analyze the text before and after the cursor.
+    """Analyze the text before the cursor, from the start of a line on, and after it.
 
-    Args:
-        prefix: text before the cursor, from the start of a line on.
-        suffix: text after it.
-        single_line: whether only the cursor's line is wanted.
-        max_lines: most lines of a suggestion.
-        path: path of the file, which determines the language; "" if unknown.
+    The path determines the language; "" if unknown.
     """
     head, newline, line = prefix.rpartition("\n")
     rest, _, after = suffix.partition("\n")

@@ -56,15 +56,11 @@ _TYPE_ARGUMENT = re.compile(r"\w<[^<>()=;]*$")
 
 
 def find_end(text: str, cursor: CursorContext, behind: str = "") -> int:
-    """Return the length of the longest part of an unfinished text that is worth showing.
+    """Return the length of the longest part of an unfinished text that is worth showing; 0 if none.
 
     Args:
         text: what may be shown; only its last line is unfinished.
-        cursor: the text around the cursor.
         behind: what is known to follow. It decides whether the last word is complete.
-
-    Returns:
-        0 if nothing is worth showing.
     """
     start = text.rfind("\n") + 1
     whole = text + behind
@@ -78,9 +74,6 @@ def cut(text: str, cursor: CursorContext, behind: str = "") -> str:
     """Return what to keep of a text whose last line stays unfinished.
 
     That are the complete lines; or, of a single line, the part that is worth showing.
-
-    Args:
-        text, cursor, behind: see `find_end`.
     """
     lines = text.rpartition("\n")[0]
     return lines if lines.strip() else text[: find_end(text, cursor, behind)]

@@ -76,8 +76,7 @@ def scan(text: str, syntax: Syntax, inside: str = "") -> tuple[list[Mark], str]:
 
     Args:
         text: text from the start of a line on.
-        syntax: its syntax.
-        inside: what is open at its start: a quote, or the start of a comment.
+        inside: what is open there: a quote, or the start of a comment.
 
     Returns:
         The marks, and what is open at the end.
