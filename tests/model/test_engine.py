@@ -337,12 +337,15 @@ def test_a_cancelled_request_leaves_the_cache_true(engine: Engine, immediately: 
         assert after.text == wanted.text
 
 
-def test_a_decode_that_runs_is_stopped(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag reaches llama.cpp itself: Python is not asked between one token and the next."""
+@pytest.mark.parametrize("is_request", [False, True])
+def test_a_decode_that_runs_is_stopped(
+    engine: Engine, is_request: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flag reaches llama.cpp itself; the batch of a request stops only if told so."""
     decode, stopped = engine._context.decode, list[int]()
 
     def stop(tokens: list[int], *where: int) -> None:
-        timer = threading.Timer(0.02, engine.abort.set)
+        timer = threading.Timer(0.02, partial(engine.abort.set, immediately=is_request))
         timer.start()
         try:
             decode(tokens, *where)
@@ -356,7 +359,7 @@ def test_a_decode_that_runs_is_stopped(engine: Engine, monkeypatch: pytest.Monke
     with pytest.raises(Cancelled):
         for turn in range(20):
             before = f"# {turn}\n" + "".join(f"a_{turn}_{n} = {n}\n" for n in range(60))
-            engine.warm(Source(before, AFTER))
+            complete(engine, before) if is_request else engine.warm(Source(before, AFTER))
     assert stopped
     engine.abort.clear()
 

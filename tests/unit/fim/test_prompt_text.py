@@ -149,15 +149,6 @@ def test_windows_fit_and_begin_in_steps(
         assert row % STEP_LINES == 0 or is_last_stretch
 
 
-def test_typing_on_leaves_the_beginning_of_the_prompt() -> None:
-    body = "".join(f"    value_{n} = compute({n})\n" for n in range(300))
-    heads = set()
-    for n in range(20):
-        text = build(Source(body + "x" * n, "\n"), prefix_tokens=440).text
-        heads.add(text[:600])
-    assert len(heads) == 1
-
-
 @pytest.mark.parametrize(
     ("written", "is_done", "text", "is_over"),
     [
