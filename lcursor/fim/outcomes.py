@@ -18,7 +18,7 @@ import contextlib
 import math
 import os
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -37,10 +37,8 @@ KEEP_ROWS = 20_000
 KEEP_S = 180 * 24 * 3600
 NEWEST_ROWS = 2000
 """Rows that are learned from."""
-PRUNE_EVERY = 500
-"""Rows written between two deletions of old ones."""
-WAITING_ROWS = 1000
-"""Most rows that wait while another process has locked the file."""
+LOCKED_S = 2.0
+"""How long another Neovim may write before a row is lost."""
 VERSION = 1
 TABLE = """
 CREATE TABLE IF NOT EXISTS outcome (
@@ -127,15 +125,12 @@ class OutcomeStore:
         self._executor = SerialExecutor(
             "lcursor-outcomes", lambda error, _: self._give_up(repr(error))
         )
-        self._waiting: deque[Row] = deque(maxlen=WAITING_ROWS)
         self._is_closed = False
-        self._unpruned = PRUNE_EVERY
         self._base: sqlite3.Connection | None = None
 
     def add(self, row: Row) -> None:
         """Write a row, in the background."""
-        self._waiting.append(row)
-        self._do(lambda: None)
+        self._do(lambda: self._insert(row))
 
     def read(self, then: Callable[[Rows], None]) -> None:
         """Call `then` with all rows, oldest first, on the store's thread; none from a bad file."""
@@ -153,34 +148,17 @@ class OutcomeStore:
         """Write the rows that wait, and end the thread."""
         if self._executor.is_started:
             self._is_closed = True
-            self._executor.submit(self._write)
             self._executor.submit(self._close)
             self._executor.close(timeout_s)
 
     def _do(self, work: Callable[[], None]) -> None:
-        """Write the rows that wait, then call `work`, on the store's thread."""
+        """Call `work` on the store's thread."""
         if not self._is_closed:
-            self._executor.submit(self._write)
             self._executor.submit(work)
 
-    def _write(self) -> None:
-        """Write the rows that wait; they go on waiting while another Neovim writes."""
-        rows = list(self._waiting)
-
-        def insert(base: sqlite3.Connection) -> bool:
-            base.executemany(INSERT, map(astuple, rows))
-            self._unpruned += len(rows)
-            if self._unpruned >= PRUNE_EVERY:
-                base.execute(PRUNE, (time.time() - KEEP_S, KEEP_ROWS))
-                self._unpruned = 0
-            return True
-
-        is_written = self._with(insert) if rows else None
-        if is_written:
-            for _ in rows:
-                self._waiting.popleft()
-            if not self._is_closed:
-                self._changed(self._rows(NEWEST_ROWS))
+    def _insert(self, row: Row) -> None:
+        if self._with(lambda base: base.execute(INSERT, astuple(row))) and not self._is_closed:
+            self._changed(self._rows(NEWEST_ROWS))
 
     def _rows(self, limit: int) -> Rows:
         if not self.path.exists():
@@ -222,7 +200,7 @@ class OutcomeStore:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         with contextlib.ExitStack() as opened:
-            base = sqlite3.connect(self.path, timeout=2.0)
+            base = sqlite3.connect(self.path, timeout=LOCKED_S)
             opened.callback(base.close)
             (version,) = base.execute("PRAGMA user_version").fetchone()
             if version not in (0, VERSION):
@@ -232,6 +210,7 @@ class OutcomeStore:
             with base:
                 base.execute(TABLE)
                 base.execute(f"PRAGMA user_version = {VERSION}")
+                base.execute(PRUNE, (time.time() - KEEP_S, KEEP_ROWS))
             opened.pop_all()
         return base
 
@@ -239,7 +218,6 @@ class OutcomeStore:
         self._close()
         if not self.problem:
             self.problem = f"{self.path} cannot be used ({reason})"
-            self._waiting.clear()
             self._report(
                 JournalFailed(
                     f"{self.problem}; what you accept is not remembered",

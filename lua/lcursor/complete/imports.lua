@@ -34,10 +34,12 @@ local function bases(dir, root)
   return found
 end
 
----@param found lcursor.Import[]
+---@alias lcursor.AddImport fun(paths: string[], symbols?: string[])
+
+---@param add lcursor.AddImport
 ---@param folders string[]
 ---@param module string with dots
-local function add_python(found, folders, module, symbols)
+local function add_python(add, folders, module, symbols)
   local path = module:gsub("%.", "/")
   local paths, inner = {}, {}
   for _, folder in ipairs(folders) do
@@ -50,17 +52,16 @@ local function add_python(found, folders, module, symbols)
       table.insert(inner[symbol], join(folder, path, symbol .. ".py"))
     end
   end
-  table.insert(found, { paths = paths, symbols = symbols })
+  add(paths, symbols)
   for _, symbol in ipairs(symbols) do -- it may be a module itself
-    table.insert(found, { paths = inner[symbol], symbols = {} })
+    add(inner[symbol])
   end
 end
 
----@type table<string, fun(text: string, dir: string, root: string): lcursor.Import[]>
+---@type table<string, fun(text: string, dir: string, root: string, add: lcursor.AddImport)>
 local rules = {}
 
-function rules.python(text, dir, root)
-  local found = {}
+function rules.python(text, dir, root, add)
   text = ("\n" .. text):gsub("%(([^)]*)%)", function(inner) -- names over several lines
     return " " .. inner:gsub("#[^\n]*", ""):gsub("%s+", " ")
   end)
@@ -73,71 +74,62 @@ function rules.python(text, dir, root)
       end
       folders = { folder }
     end
-    add_python(found, folders, module, names(words, "%s+as%s"))
+    add_python(add, folders, module, names(words, "%s+as%s"))
   end
   for words in text:gmatch("\n[ \t]*import%s+([^\n]+)") do
     for _, module in ipairs(names(words, "%s+as%s")) do
-      add_python(found, bases(dir, root), module, {})
+      add_python(add, bases(dir, root), module, {})
     end
   end
-  return found
 end
 
-function rules.lua(text, dir, root)
-  local found = {}
+function rules.lua(text, dir, root, add)
   for module in text:gmatch("require%s*%(?%s*[\"']([%w_./-]+)[\"']") do
     local path, paths = module:gsub("%.", "/"), {}
     for _, folder in ipairs({ join(root, "lua"), root, dir }) do
       vim.list_extend(paths, { join(folder, path .. ".lua"), join(folder, path, "init.lua") })
     end
-    table.insert(found, { paths = paths, symbols = {} })
+    add(paths)
   end
-  return found
 end
 
 local SCRIPTS = { ".ts", ".tsx", ".js", ".jsx", ".mjs", "/index.ts", "/index.tsx", "/index.js" }
 
-function rules.javascript(text, dir)
-  local found = {}
+function rules.javascript(text, dir, _, add)
   ---@param words string
   ---@param spec string
-  local function add(words, spec)
+  local function add_script(words, spec)
     local braced = words:match("^%s*{(.*)}%s*$") or words:match("^%s*type%s*{(.*)}%s*$")
     local path = vim.fs.normalize(join(dir, spec))
     local stem, paths = path:gsub("%.[cm]?[jt]sx?$", ""), { path }
     for _, ending in ipairs(SCRIPTS) do
       table.insert(paths, stem .. ending)
     end
-    local symbols = braced and names((braced:gsub("type%s+", "")), "%s+as%s") or {}
-    table.insert(found, { paths = paths, symbols = symbols })
+    add(paths, braced and names((braced:gsub("type%s+", "")), "%s+as%s"))
   end
   for words, spec in text:gmatch("import%s+([^;\"']-)%s*from%s*[\"'](%.[^\"']*)[\"']") do
-    add(words, spec)
+    add_script(words, spec)
   end
   local required = "[nrt]%s+([%w_{}, \n]-)%s*=%s*require%(%s*[\"'](%.[^\"']*)[\"']"
   for words, spec in text:gmatch(required) do
-    add(words, spec)
+    add_script(words, spec)
   end
-  return found
 end
 rules.javascriptreact, rules.typescript = rules.javascript, rules.javascript
 rules.typescriptreact = rules.javascript
 
-function rules.go(text, _, root)
-  local found = {}
+function rules.go(text, _, root, add)
   for spec in text:gmatch('\n%s*[%w_.]*%s*"([%w_./-]+)"') do
     local segments, paths = vim.split(spec, "/", { plain = true }), {}
     for first = 2, #segments do -- how much of it names the module is in go.mod
       local folder = join(root, unpack(segments, first))
       table.insert(paths, join(folder, segments[#segments] .. ".go"))
     end
-    table.insert(found, { paths = paths, symbols = {} })
+    add(paths)
   end
-  return found
 end
 
-function rules.rust(text, dir, root)
-  local found = {}
+function rules.rust(text, dir, root, add)
   for start, spec in ("\n" .. text):gmatch("\n%s*[pub()crate ]*use%s+(%w+)::([^;]+);") do
     local folder = ({ crate = join(root, "src"), super = dir, self = dir })[start]
     local path, words = spec:match("^([%w_:]-):*{(.*)}%s*$")
@@ -153,14 +145,12 @@ function rules.rust(text, dir, root)
         table.insert(paths, join(folder, stem, symbol .. ".rs"))
       end
       vim.list_extend(paths, { join(folder, stem .. ".rs"), join(folder, stem, "mod.rs") })
-      table.insert(found, { paths = paths, symbols = symbols })
+      add(paths, symbols)
     end
   end
   for name in ("\n" .. text):gmatch("\n%s*[pub()crate ]*mod%s+([%w_]+)%s*;") do
-    local paths = { join(dir, name .. ".rs"), join(dir, name, "mod.rs") }
-    table.insert(found, { paths = paths, symbols = {} })
+    add({ join(dir, name .. ".rs"), join(dir, name, "mod.rs") })
   end
-  return found
 end
 
 --- The imports at the top of a file.
@@ -170,8 +160,13 @@ end
 ---@param root string folder of the project
 ---@return lcursor.Import[] empty for an unknown language
 function M.of(text, filetype, dir, root)
-  local rule = rules[filetype]
-  return rule and rule(text, dir, root) or {}
+  local found = {}
+  if rules[filetype] then
+    rules[filetype](text, dir, root, function(paths, symbols)
+      table.insert(found, { paths = paths, symbols = symbols or {} })
+    end)
+  end
+  return found
 end
 
 return M

@@ -51,11 +51,9 @@ local SENTENCES = {
   empty_failed = "The model failed; see :LCursor log.",
 }
 
----@type table<integer, { code: string, at_ms: integer }>
+---@type table<integer, { code: string, at_ms: integer, stats: lcursor.Stats? }> by buffer, with the
+---cost of the last answer
 local last = {}
-
----@type table<integer, lcursor.Stats?> of the last answer in each buffer
-local costs = {}
 
 local SOURCES = {
   model = "generated",
@@ -108,17 +106,17 @@ end
 ---@param buf integer
 ---@param code string
 function M.note(buf, code)
-  if code == "waiting" then
-    costs[buf] = nil
-  end
-  last[buf] = { code = code, at_ms = vim.uv.now() }
+  local stats = code ~= "waiting" and last[buf] and last[buf].stats or nil
+  last[buf] = { code = code, at_ms = vim.uv.now(), stats = stats }
 end
 
 --- Remember what an answer cost, for the decisions that follow from it.
 ---@param buf integer
 ---@param stats? lcursor.Stats
 function M.cost(buf, stats)
-  costs[buf] = stats
+  if last[buf] then
+    last[buf].stats = stats
+  end
 end
 
 --- Return the decision in a buffer.
@@ -128,14 +126,14 @@ end
 function M.get(buf, code)
   local it = not code and last[buf]
   if it then
-    return reason(it.code, it.at_ms, costs[buf])
+    return reason(it.code, it.at_ms, it.stats)
   end
   return reason(code or "nothing", vim.uv.now())
 end
 
 ---@param buf integer
 function M.forget(buf)
-  last[buf], costs[buf] = nil, nil
+  last[buf] = nil
 end
 
 return M

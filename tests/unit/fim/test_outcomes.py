@@ -132,20 +132,20 @@ def test_two_neovims_write_one_file(open_store: Open) -> None:
     assert not one.errors + other.errors
 
 
-def test_a_locked_file_is_waited_for(
+def test_a_file_that_stays_locked_loses_a_row_and_nothing_else(
     open_store: Open, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda name, timeout: connect(name, timeout=0.01))
+    monkeypatch.setattr(outcomes, "LOCKED_S", 0.01)
     one = open_store()
     one.store.add(now())
     one.rows()
-    other = connect(path, isolation_level=None)
+    other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     one.store.add(now())
     assert len(one.rows()) == 1
     other.execute("COMMIT")
     other.close()
+    one.store.add(now())
     assert len(one.rows()) == 2
     assert not one.errors
 
@@ -257,26 +257,19 @@ def test_a_deleted_file_begins_anew(open_store: Open, path: Path) -> None:
     assert path.exists()
 
 
-def test_it_stays_small(open_store: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_rows_go_at_the_next_start(open_store: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcomes, "KEEP_ROWS", 50)
-    monkeypatch.setattr(outcomes, "PRUNE_EVERY", 20)
     one = open_store()
     one.store.add(replace(ROW, at_s=time.time() - outcomes.KEEP_S - 5))
-    one.rows()
-    for number in range(100):
+    for number in range(49):
         one.store.add(now(shown_chars=number))
-        if number % 10 == 9:
-            one.rows()
-    rows = one.rows()
-    assert [row.shown_chars for row in rows] == list(range(50, 100))
-    assert one.reset() == []
-
-
-def test_old_rows_go(open_store: Open, path: Path) -> None:
+    one.store.close()
     one = open_store()
-    one.store.add(replace(ROW, at_s=time.time() - outcomes.KEEP_S - 5))
-    one.store.add(now())
-    assert len(one.rows()) == 1
+    assert [row.shown_chars for row in one.rows()] == list(range(49))
+    for number in range(49, 60):
+        one.store.add(now(shown_chars=number))
+    one.store.close()
+    assert [row.shown_chars for row in open_store().rows()] == list(range(10, 60))
 
 
 def test_a_listener_that_breaks_is_no_end(path: Path) -> None:
