@@ -21,7 +21,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from lcursor.fim.prompt import Prompt
 
@@ -41,17 +40,15 @@ class Plan:
     """How to get from the cached tokens to a prompt.
 
     Attributes:
-        kind: "splice" keeps the suffix where it is; "exact" evaluates it again.
         keep: prefix tokens that stay.
         cost: tokens that must be evaluated.
         keep_tail: whether the middle marker is already behind an unchanged prompt.
         widen: positions by which the suffix must be shifted, because the gap is full.
-        keep_suffix: suffix tokens that stay, counted from its beginning; 0 for "exact".
+        keep_suffix: suffix tokens that stay where they are, from the first; 0 evaluates all again.
         extend: tokens at the end of the suffix that must be evaluated.
         too_stale: whether the beginning of the suffix must be evaluated again.
     """
 
-    kind: Literal["splice", "exact"]
     keep: int
     cost: int
     keep_tail: bool = False
@@ -98,13 +95,12 @@ class KVShadow:
         if not keep_suffix or (too_stale and keep_suffix <= REFRESH_TOKENS):
             is_bare = suffix == self.suffix == () and self.has_marker == marker
             keep_tail = has_tail and is_bare
-            return Plan("exact", keep, 0 if keep_tail else cost + marker + len(suffix), keep_tail)
+            return Plan(keep, 0 if keep_tail else cost + marker + len(suffix), keep_tail)
         keep_tail = has_tail and keep_suffix == len(suffix) == len(self.suffix or ())
         extend, overlap = len(suffix) - keep_suffix, len(prefix) + 1 - self.suffix_at
         cost += extend + (marker and not (self.has_marker and is_same))
         cost += REFRESH_TOKENS if too_stale else 0
         return Plan(
-            "splice",
             keep,
             0 if keep_tail else cost,
             keep_tail,

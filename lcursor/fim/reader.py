@@ -297,7 +297,7 @@ class PromptReader:
 
 def _kept(built: prompt.Prompt, plan: Plan) -> frozenset[int]:
     """Return the indexes of the prompt's tokens that were cached."""
-    if plan.kind == "exact":
+    if not plan.keep_suffix:
         return frozenset(range(plan.keep))
     behind = len(built.before) + (built.marker is not None)
     end = behind + len(built.after) - plan.extend + (len(built.middle) if plan.keep_tail else 0)

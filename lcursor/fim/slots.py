@@ -157,12 +157,13 @@ class SlotCache:
         prefix, middle = split(prompt)
         marker = [] if prompt.marker is None else [prompt.marker]
         plan = self.shadow.plan(prompt)
-        refresh = plan.kind == "splice" and (plan.too_stale or (exact and self.shadow.stale > 0))
+        is_stale = plan.too_stale or (exact and self.shadow.stale > 0)
+        refresh = plan.keep_suffix > 0 and is_stale
         if plan.keep_tail and not refresh:
             self.truncate_tail(len(middle))
             return plan
         try:
-            if plan.kind == "splice":
+            if plan.keep_suffix:
                 self._splice(plan, prefix, marker)
                 if refresh:
                     self._refresh_suffix(marker)

@@ -245,7 +245,7 @@ def test_a_full_cache_costs_the_other_seats_and_nothing_else() -> None:
     assert not slots.prefill(one).keep_tail
     with pytest.raises(OutOfMemory):
         slots.prefill(prompt(list(range(500, 700)), [90]))
-    assert slots.prefill(one).kind == "exact"
+    assert slots.prefill(one).keep_suffix == 0
 
 
 @settings(max_examples=100)
