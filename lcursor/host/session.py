@@ -7,14 +7,26 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import pynvim
 
 from lcursor.host.dispatch import Dispatch
+from lcursor.reporting import Notify
 
 RECEIVE = "require('lcursor.rpc').receive(...)"
+
+
+def sender(nvim: Any) -> Notify:
+    """Return a function that sends messages to Neovim, from any thread and without waiting.
+
+    They leave in the order of the calls.
+    """
+
+    def send_now(method: str, params: dict[str, Any]) -> None:
+        nvim.exec_lua(RECEIVE, nvim.channel_id, method, params, async_=True)
+
+    return lambda method, params: nvim.async_call(send_now, method, dict(params))
 
 
 def run() -> None:
@@ -23,15 +35,7 @@ def run() -> None:
     Ends the process with `os._exit`, because llama.cpp may be computing on another thread.
     """
     nvim: Any = pynvim.attach("stdio")
-
-    def send_now(method: str, params: dict[str, Any]) -> None:
-        nvim.exec_lua(RECEIVE, nvim.channel_id, method, params, async_=True)
-
-    def send(method: str, params: Mapping[str, Any]) -> None:
-        """Send a message in the order of the calls, without waiting. Thread: any."""
-        nvim.async_call(send_now, method, dict(params))
-
-    dispatch = Dispatch(send, nvim.stop_loop)
+    dispatch = Dispatch(sender(nvim), nvim.stop_loop)
     try:
         nvim.run_loop(
             lambda name, args: None,

@@ -29,9 +29,9 @@ class LcursorHost:
         if self._dispatch is None:
             sys.path.insert(0, ROOT)
             from lcursor.host.dispatch import Dispatch
-            from lcursor.host.sender import Sender
+            from lcursor.host.session import sender
 
-            self._dispatch = Dispatch(Sender(self._nvim).send, lambda: None)
+            self._dispatch = Dispatch(sender(self._nvim), lambda: None)
         self._dispatch(args[0], args[1] if len(args) > 1 else {})
 
 

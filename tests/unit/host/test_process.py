@@ -136,9 +136,13 @@ def test_it_is_a_remote_plugin_as_well() -> None:
     code = (
         "import importlib.util as u; s = u.spec_from_file_location('lcursor_host', "
         f"{str(SCRIPT)!r}); m = u.module_from_spec(s); s.loader.exec_module(m);"
-        "print(m.LcursorHost.notify._nvim_rpc_method_name, m.LcursorHost._nvim_plugin)"
+        "print(m.LcursorHost.notify._nvim_rpc_method_name, m.LcursorHost._nvim_plugin);"
+        "from types import SimpleNamespace as S; nvim = S(channel_id=1);"
+        "nvim.async_call = lambda call, *args: call(*args);"
+        "nvim.exec_lua = lambda _, channel, name, params, async_: print(channel, name);"
+        "m.LcursorHost(nvim).notify(['nonsense', {}])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
     )
-    assert done.stdout.split() == ["function:LcursorNotify", "True"]
+    assert done.stdout.split() == ["function:LcursorNotify", "True", "1", "error"]
