@@ -15,7 +15,9 @@ import html
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple
 
 from lcursor.edit import diff
 from lcursor.edit.apply.indents import IndentMap
@@ -38,7 +40,10 @@ MIN_GAP: Final = 0.15
 MAX_PLACES: Final = 20
 MIN_APPLIED_LINES: Final = 3
 """A result of so many lines that exists already may be the same change, applied before."""
+MIN_ALIKE: Final = 0.5
+"""Minimum similarity of changed lines to the lines that replace them."""
 AGAIN: Final = "the same change seems to be made already, elsewhere"
+LOST_BLANK: Final = "the reply leaves out a blank line between two lines that it changes"
 
 _QUOTES: Final = str.maketrans('`\u2018\u2019\u201c\u201d"', "''''''")
 
@@ -52,6 +57,8 @@ class Match:
     tier: Tier
     new: Lines
     """With the unchanged lines as they are in the text."""
+    doubt: str = ""
+    """Why the new lines are not certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +130,8 @@ def _certain_or_not(
     if len(found) > 1:
         return Several(tuple(found[:MAX_PLACES]), "it is there more than once")
     (place,) = found
+    if place.doubt:
+        return Several((place,), place.doubt)
     if _says_little(wanted, place.tier):
         return Several((place,), "it is too little to be sure of")
     if place.tier == "exact" and not wanted[0][:1].isspace():
@@ -185,6 +194,7 @@ def _merge(
         return None
     first, end = paired[0][1], paired[-1][1] + 1
     result: list[str] = []
+    doubt = ""
     row = first
     for i, i_end, j, j_end in diff.spans(olds, news):
         changed = [each for each in rows[i:i_end] if each is not None]
@@ -197,7 +207,14 @@ def _merge(
             top = changed[0] - 1  # next to lines that were not quoted
         if changed and (stop is None or any(map(has_text, lines[changed[-1] + 1 : stop]))):
             stop = changed[-1] + 1
-        made = indents.fit_all(_with_gaps(news[j:j_end], new_gaps[j + 1 : j_end]))
+        inner = _inner_gaps(
+            _Spaced(olds[i:i_end], old_gaps[i + 1 : i_end]),
+            _Spaced(news[j:j_end], new_gaps[j + 1 : j_end]),
+            [below - above - 1 for above, below in pairwise(changed)],
+        )
+        if inner is None:
+            doubt, inner = LOST_BLANK, new_gaps[j + 1 : j_end]
+        made = indents.fit_all(_with_gaps(news[j:j_end], inner))
         if top is None or stop is None or made is None:
             return None
         start = top + 1
@@ -213,7 +230,55 @@ def _merge(
         result += _between(above, below, (old_gaps[i], old_gaps[i_end]),
                                made, (new_gaps[j], new_gaps[j_end]))  # fmt: skip
         row = stop
-    return Match(first, end, tier, (*result, *lines[row:end]))
+    return Match(first, end, tier, (*result, *lines[row:end]), doubt)
+
+
+class _Spaced(NamedTuple):
+    """Lines that are not blank, and the number of blank lines between each two."""
+
+    lines: Sequence[str]
+    gaps: Sequence[int]
+
+
+def _inner_gaps(old: _Spaced, new: _Spaced, present: Sequence[int]) -> list[int] | None:
+    """Return the blank lines between new lines, with those of the text that the quote leaves out.
+
+    Args:
+        old: the lines that change, as they are quoted.
+        new: what they become.
+        present: the numbers of blank lines between the old lines in the text.
+
+    Returns:
+        None if it is not clear where blank lines of the text go.
+    """
+    gaps = [*new.gaps]
+    for at, (count, quoted) in enumerate(zip(present, old.gaps, strict=False), 1):
+        if not new.lines or count == quoted:
+            continue
+        split = _split(old.lines[:at], old.lines[at:], new.lines)
+        if split is None:
+            return None
+        if gaps[split - 1] == quoted:
+            gaps[split - 1] = count
+    return gaps
+
+
+def _split(above: Sequence[str], below: Sequence[str], new: Sequence[str]) -> int | None:
+    """Return how many of the new lines replace those above; None if that is not clear."""
+    found = [
+        (min(_similarity(above, new[:at]), _similarity(below, new[at:])), at)
+        for at in range(1, len(new))
+    ]
+    found.sort(reverse=True)
+    if not found or found[0][0] < MIN_ALIKE:
+        return None
+    is_clear = len(found) == 1 or found[0][0] - found[1][0] >= MIN_GAP
+    return found[0][1] if is_clear else None
+
+
+def _similarity(one: Sequence[str], other: Sequence[str]) -> float:
+    texts = ["\n".join(stripped(lines)) for lines in (one, other)]
+    return SequenceMatcher(None, texts[0], texts[1]).ratio()
 
 
 def _without_blank(lines: Sequence[str]) -> tuple[list[str], list[int]]:
@@ -295,7 +360,8 @@ def _find_similar(
         return Several(places[:MAX_PLACES], "places are alike") if places else None
     if not places:
         return None
-    return Several(places, AGAIN) if _is_applied(lines, places[0], wanted, new) else places[0]
+    why = places[0].doubt or (AGAIN if _is_applied(lines, places[0], wanted, new) else "")
+    return Several(places, why) if why else places[0]
 
 
 def _merge_similar(

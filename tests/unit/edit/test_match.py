@@ -86,6 +86,13 @@ DEEPER = "for step in steps:\n  if step:\n    step.start()"
         ),
         # Blank lines that were not quoted stay.
         ("a = 1\nb = 2\n\n\nc = 3\n", "a = 1\nb = 2\nc = 3", "a = 1\nc = 3", "b = 2\n", ""),
+        # A blank line that was not quoted stays between the lines that change.
+        (
+            "from os import sep\n\nNAMES = ['a', 'b']\nh(three)\n",
+            "from os import sep\nNAMES = ['a', 'b']\nh(three)",
+            "from os import path\nNAMES = ['a', 'c']\nDEPTH = 3\nh(three)",
+            "sep\n\nNAMES = ['a', 'b']\n", "path\n\nNAMES = ['a', 'c']\nDEPTH = 3\n",
+        ),
         # A browser's marks.
         (BASE, "log(&quot;it failed&quot;)", "log(&quot;a &amp; b&quot;)", "it failed", "a & b"),
         # What the reply only quotes stays as it is.
@@ -118,6 +125,9 @@ def test_new_lines_are_written_as_the_file_is(
             "if x:\n    a = f(1)\n    b = a\na = f(1)\n", "a = f(1)", "a = f(2)", Ask,
         ),
         ("a = f(1) \nb = a\n\na = f(1)\nb = a \n", "a = f(1)\nb = a", "a = f(2)\nb = a", Ask),
+        # A blank line was not quoted, and nothing says where it belongs between the new lines.
+        ("f(one)\n\ng(two)\nh(three)\n", "f(one)\ng(two)\nh(three)", "new()\nh(three)", Ask),
+        ("f(one)\n\ng(two)\nh(three)\n", "f(one)\ng(two)\nh(three)", "u\nv\nw\nh(three)", Ask),
         # Such lines identify no place.
         *((f"f(\n{line}\n", line, f"{line}\nx", Ask) for line in ("}", ")", "end", "pass")),
         # A line that was added looks like the one that changes.
