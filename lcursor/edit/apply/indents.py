@@ -10,6 +10,7 @@ import html
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from textwrap import dedent
 
 from lcursor.edit.lines import has_text, indent_of
 
@@ -42,7 +43,8 @@ class IndentMap:
         self._strips_end = any(
             quoted.rstrip() != quoted and line.rstrip() == line for quoted, line in known
         )
-        self._units = unit([*(quoted for quoted, _ in known), *new]), unit(lines)
+        reply = dedent("\n".join([*(quoted for quoted, _ in known), *new])).split("\n")
+        self._units = unit(reply), unit(lines)
 
     def fit_all(self, lines: Sequence[str]) -> list[str] | None:
         """Return new lines as they are indented in the text; None if that is not clear."""

@@ -158,7 +158,7 @@ def place_pairs(it: Target) -> Lines:
         )
         if place is not None:
             changed = changed[: place.first_row] + place.new + changed[place.last_row :]
-        elif not _is_applied(changed, pair.new):
+        elif not _is_applied(changed, pair):
             quoted = next(iter(stripped(pair.old)), "")[:80]
             raise CannotApply(
                 f"What it changes is not in {it.name}, or not as it is quoted: {quoted}"
@@ -311,11 +311,14 @@ def _agrees_with_row(lines: Lines, pair: Pair, place: Match) -> bool:
     return not near or near[0].share < match.MIN_SHARE
 
 
-def _is_applied(lines: Lines, new: Lines) -> bool:
-    """Return whether new lines exist already."""
-    wanted = stripped(new)
-    letters = sum(sum(map(str.isalnum, line)) for line in wanted)
-    return letters >= MIN_LETTERS and contains_run(stripped(lines), wanted)
+def _is_applied(lines: Lines, pair: Pair) -> bool:
+    """Return whether new lines exist already, and those that are only deleted do not."""
+    present, old, new = stripped(lines), stripped(pair.old), stripped(pair.new)
+    deleted = {*old} - {*new}
+    if {*new} <= {*old} and deleted & {*present}:
+        return False
+    letters = sum(sum(map(str.isalnum, line)) for line in new)
+    return letters >= MIN_LETTERS and contains_run(present, new)
 
 
 # Code in a fence.
