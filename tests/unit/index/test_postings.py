@@ -87,9 +87,6 @@ def test_it_finds_what_fts5_finds_through_many_changes(
             agree(reader, dice.sample(WORDS, count), dice.choice([1, 5, 50]))
         agree(reader, ["none", *dice.sample(WORDS, 2)], 5, Filters(paths=("1*.py", "2")))
         most = max(most, len(reader._postings._segments))
-    thread = reader._postings._thread
-    assert thread is not None, "segments were merged"
-    thread.join()
     assert most < 35, "of 50"
     assert sum(len(one.ids) for one in reader._postings._segments) < 300
     agree(reader, WORDS, 500)
