@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS vectors (
 );
 CREATE INDEX IF NOT EXISTS vectors_by_day ON vectors (day)
 """
-"""`day` is the day of the last use, counted from 1970."""
+"""`day` is the day on which it was made, counted from 1970."""
 
 MAX_BYTES = 1 << 30
 DROPPED_SHARE = 0.25
@@ -44,7 +44,7 @@ class VectorStore:
     """All vectors that one embedder made.
 
     Args:
-        max_bytes: size from which on the least recently used vectors are deleted.
+        max_bytes: size from which on the oldest vectors are deleted.
     """
 
     def __init__(self, folder: Path | None, embedder: str, *, max_bytes: int = MAX_BYTES) -> None:
@@ -66,13 +66,18 @@ class VectorStore:
         wanted = list(dict.fromkeys(digests))
         found: dict[bytes, NDArray[np.float16]] = {}
         for at in range(0, len(wanted), BATCH):
-            with self._reporting():
-                found.update(self._get(wanted[at : at + BATCH]))
+            part = wanted[at : at + BATCH]
+            marks = ",".join("?" * len(part))
+            statement = f"SELECT digest, vector FROM vectors WHERE digest IN ({marks})"  # noqa: S608
+            with self._reporting(), self._connection.open() as base:
+                for digest, data in base.execute(statement, part).fetchall():
+                    if len(data) % 2 == 0:
+                        found[digest] = np.frombuffer(data, np.float16)
         return found
 
     def put(self, pairs: Iterable[tuple[bytes, NDArray[np.float16]]]) -> None:
         """Keep vectors by the digests of their texts; known ones stay as they are."""
-        today = _today()
+        today = int(time.time() // 86_400)
         rows = [
             (digest, today, np.ascontiguousarray(one, np.float16).tobytes())
             for digest, one in pairs
@@ -90,23 +95,6 @@ class VectorStore:
         """Close the file."""
         self._connection.close()
 
-    def _get(self, digests: list[bytes]) -> dict[bytes, NDArray[np.float16]]:
-        marks = ",".join("?" * len(digests))
-        with self._connection.open() as base:
-            rows = base.execute(
-                f"SELECT digest, day, vector FROM vectors WHERE digest IN ({marks})",  # noqa: S608
-                digests,
-            ).fetchall()
-        today = _today()
-        if old := [(today, digest) for digest, day, _ in rows if day != today]:
-            with self._reporting(), self._connection.transaction() as base:
-                base.executemany("UPDATE vectors SET day = ? WHERE digest = ?", old)
-        return {
-            digest: np.frombuffer(data, np.float16)
-            for digest, _, data in rows
-            if len(data) % 2 == 0
-        }
-
     def _drop_oldest(self, base: sqlite3.Connection) -> None:
         pages, free, size = (
             base.execute(f"PRAGMA {name}").fetchone()[0]
@@ -123,8 +111,6 @@ class VectorStore:
     @contextlib.contextmanager
     def _reporting(self) -> Iterator[None]:
         """Use the file in this block, and go on where that fails."""
-        if not self.path.exists():
-            self._connection.disconnect()  # the user deleted the cache
         known = len(self._database.remarks)
         try:
             yield
@@ -133,7 +119,3 @@ class VectorStore:
             # A file that another process holds for long is tried again with the next call.
             if not is_reported and not database.is_busy(error.__cause__):
                 self._failures.append(error.message)
-
-
-def _today() -> int:
-    return int(time.time() // 86_400)

@@ -70,9 +70,6 @@ NAME = re.compile(r"[^\W\d]\w*")
 VOWEL = re.compile("[aeiouy]")
 DOTS = re.compile(r"::|\.|->|#|\\")
 
-_forms: dict[str, str] = {}
-"""Cached terms of each word: code repeats few words."""
-
 
 def index_text(path: str, chunk: Chunk) -> str:
     """Return the terms that are stored for a chunk, separated by blanks.
@@ -238,16 +235,8 @@ def _plain(text: str) -> str:
 
 
 def _terms(text: str) -> Iterable[str]:
-    if len(_forms) > CACHED_WORDS:
-        _forms.clear()
-    known = _forms
     for run in RUN.findall(_plain(text)):
-        form = known.get(run)
-        if form is None:
-            if len(run) > MAX_WORD_CHARS:
-                continue
-            form = _form(run)
-        if form:
+        if len(run) <= MAX_WORD_CHARS and (form := _form(run)):
             yield form
 
 
@@ -256,19 +245,17 @@ def _useful(others: Sequence[str]) -> list[str]:
     return [part for part in others if len(part) > 1 and not part.isdigit()]
 
 
+@functools.lru_cache(maxsize=CACHED_WORDS)
 def _form(run: str) -> str:
-    """Return the terms of one word, separated by blanks."""
-    form = _forms.get(run)
-    if form is None:
-        pieces = parts(run)
-        found = dict.fromkeys([run.lower().strip("_") or run] if len(pieces) != 1 else [])
-        for piece in pieces:
-            if piece.isdigit() and len(piece) < 2 and len(pieces) > 1:
-                continue
-            for term in _pairs(piece) if WIDE.fullmatch(piece) else (stem(piece),):
-                found[term] = None
-        form = _forms[run] = " ".join(found)
-    return form
+    """Return the terms of one word, separated by blanks; cached, since code repeats few words."""
+    pieces = parts(run)
+    found = dict.fromkeys([run.lower().strip("_") or run] if len(pieces) != 1 else [])
+    for piece in pieces:
+        if piece.isdigit() and len(piece) < 2 and len(pieces) > 1:
+            continue
+        for term in _pairs(piece) if WIDE.fullmatch(piece) else (stem(piece),):
+            found[term] = None
+    return " ".join(found)
 
 
 def _pairs(piece: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from pathlib import Path
 
 import pytest
@@ -65,21 +64,14 @@ def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert folders.vectors_home() == Path("~/.cache/lcursor/vectors").expanduser()
 
 
-def test_the_least_recently_used_vectors_are_deleted_first(
+def test_the_oldest_vectors_are_deleted_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_store, "CHECK_EVERY", 50)
-    now = [1000 * 86_400.0]
-    monkeypatch.setattr(time, "time", lambda: now[0])
     cache = VectorStore(tmp_path, "m", max_bytes=80_000)
-    cache.put(pairs(*range(200)))
-    now[0] += 86_400
-    assert len(numbers(cache, *range(100))) == 100, "used again"
-    for at in range(1000, 3000, 50):
-        now[0] += 86_400
-        assert len(numbers(cache, *range(100))) == 100
+    for at in range(0, 3000, 50):
         cache.put(pairs(*range(at, at + 50)))
-    assert numbers(cache, *range(100, 200)) == []
+    assert numbers(cache, *range(200)) == []
     assert numbers(cache, *range(2950, 3000)) == list(range(2950, 3000))
     cache.close()
     assert cache.path.stat().st_size < 300_000
@@ -105,17 +97,6 @@ def test_a_damaged_file_is_rebuilt_with_one_remark(tmp_path: Path, how: str) -> 
     cache.put(pairs(7))
     assert numbers(cache, 7) == [7]
     assert len(cache.remarks) == (how in ("noise", "truncated"))
-    cache.close()
-
-
-def test_while_it_is_used_someone_deletes_it(tmp_path: Path) -> None:
-    cache = VectorStore(tmp_path, "m")
-    cache.put(pairs(1))
-    cache.path.unlink()
-    assert numbers(cache, 1) == []
-    cache.put(pairs(2))
-    assert numbers(cache, 2) == [2]
-    assert cache.remarks == []
     cache.close()
 
 
