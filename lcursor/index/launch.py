@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from lcursor.errors import IndexAway, IndexFailed
+from lcursor.errors import IndexAway
 from lcursor.process.supervise import Child, Supervised
 from lcursor.project.root import data_folder
 from lcursor.storage import folders
@@ -82,15 +82,8 @@ def socket_path(root: Path) -> Path:
 
     Raises:
         LcursorError: there is no folder that nobody else can write to.
-        IndexFailed: every path is too long.
     """
-    path = folders.socket_path(data_folder(root))
-    if path is None:
-        raise IndexFailed(
-            "every place for a socket has too long a path",
-            "Set XDG_RUNTIME_DIR to a short path, for example /run/user/$(id -u)",
-        )
-    return path
+    return folders.socket_path(data_folder(root))
 
 
 def make_folder(root: Path) -> Path:

@@ -149,11 +149,6 @@ def spawn(
         ServerEnded: it cannot be started.
     """
     socket = folders.socket_path(folder.path)
-    if socket is None:
-        raise ServerEnded(
-            "there is no folder with a path short enough for a socket",
-            "Set TMPDIR to a folder with a short path",
-        )
     slots.forget_parts(folder.slots_path)
     slots.forget_old(folder.slots_path)
     words: list[str] = []

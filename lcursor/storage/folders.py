@@ -107,11 +107,11 @@ def fsync_folder(path: Path | str) -> None:
             os.close(fd)
 
 
-def socket_path(belongs_to: Path) -> Path | None:
-    """Return the path of the socket for a folder, None if every possible path is too long.
+def socket_path(belongs_to: Path) -> Path:
+    """Return the path of the socket for a folder.
 
     It is in `$XDG_RUNTIME_DIR/lcursor` if that exists, else in a private folder under the temporary
-    directory.
+    directory or, where its path would be too long, under `/tmp`.
 
     Raises:
         LcursorError: there is no folder that is safe from other users.
@@ -122,9 +122,7 @@ def socket_path(belongs_to: Path) -> Path | None:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and Path(runtime).is_dir():
         places.insert(0, Path(runtime) / "lcursor")
-    for place in places:
-        path = place / f"{digest}.sock"
-        if len(os.fsencode(path)) <= MAX_SOCKET_BYTES:
-            make_private(place)
-            return path
-    return None
+    paths = [place / f"{digest}.sock" for place in places]
+    path = next((one for one in paths if len(os.fsencode(one)) <= MAX_SOCKET_BYTES), paths[-1])
+    make_private(path.parent)
+    return path

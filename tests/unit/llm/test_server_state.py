@@ -101,7 +101,6 @@ def test_a_socket_has_a_short_path_that_ends_as_the_program_wants_it(
     with tempfile.TemporaryDirectory(prefix="lc-") as run:  # the one of the test may be long
         monkeypatch.setenv("XDG_RUNTIME_DIR", run)
         path = folders.socket_path(tmp_path)
-        assert path is not None
         assert path.parent == Path(run) / "lcursor"
         assert path.suffix == ".sock"
         assert folders.socket_path(tmp_path / "other") != path
@@ -109,8 +108,5 @@ def test_a_socket_has_a_short_path_that_ends_as_the_program_wants_it(
     long.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
     path = folders.socket_path(tmp_path)
-    assert path is not None
     assert not path.is_relative_to(long)
     assert len(os.fsencode(path)) <= folders.MAX_SOCKET_BYTES
-    monkeypatch.setattr(folders, "MAX_SOCKET_BYTES", 5)
-    assert folders.socket_path(tmp_path) is None
