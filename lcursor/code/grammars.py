@@ -82,11 +82,8 @@ def _query(language: str) -> Query | None:
         return None
     from tree_sitter import Query
 
-    try:
-        query: Query = Query(grammar, _source(language))
-        return query
-    except ValueError:  # another version, with other names of nodes: chunks without definitions
-        return None
+    query: Query = Query(grammar, _source(language))
+    return query
 
 
 def _source(language: str) -> str:

@@ -123,7 +123,7 @@ class IndexSearch:
         client: of the project's worker; not closed here.
     """
 
-    def __init__(self, client: Client, fallback: Codebase | None = None) -> None:
+    def __init__(self, client: Client, fallback: Codebase) -> None:
         self._client, self._fallback = client, fallback
 
     @classmethod
@@ -142,8 +142,6 @@ class IndexSearch:
         except Cancelled:
             raise
         except LcursorError as error:
-            if self._fallback is None:
-                return SearchResult(note=str(error))
             result = self._fallback.find(text, tokens, cancel)
             note = f"full-text search only: {error.message}"
             return SearchResult(result.hits, result.omitted, result.tokens, note)
@@ -161,8 +159,6 @@ class IndexSearch:
         except Cancelled:
             raise
         except LcursorError:
-            if self._fallback is None:
-                return []
             return self._fallback.symbols(name, limit, prefix=prefix, cancel=cancel)
         fields = ("path", "name", "kind", "first_row", "end_row", "scope")
         found = [SymbolLocation(*(one[field] for field in fields)) for one in answer["symbols"]]

@@ -25,9 +25,7 @@ MIN_LETTERS = 2
 _TYPED = re.compile(r"@(?P<kind>[a-z]*)(?P<colon>:?)(?P<rest>.*)\Z", re.S)
 
 
-def complete(
-    root: Path, word: str, codebase: Codebase | None = None, path: str = ""
-) -> list[ChatWord]:
+def complete(root: Path, word: str, codebase: Codebase) -> list[ChatWord]:
     """Return the possible words for what is typed from `@` or `/` on, best first."""
     if word.startswith("/"):
         return _commands(root, word[1:])
@@ -49,7 +47,7 @@ def complete(
         "symbol": lambda: _symbols(codebase, rest),
         "commit": lambda: _commits(reader, rest),
         "diff": lambda: _revisions(reader, rest),
-        "rules": lambda: _rules(reader, rest, path),
+        "rules": lambda: _rules(reader, rest),
     }
     return sources[kind]() if kind in sources else []
 
@@ -119,8 +117,8 @@ def _folders(reader: Reader, typed: str) -> list[ChatWord]:
     return [_word(mentions.spell("dir", name), "dir", f"{counts[name]:,} files") for name in wanted]
 
 
-def _symbols(codebase: Codebase | None, typed: str) -> list[ChatWord]:
-    if codebase is None or len(typed) < MIN_LETTERS:
+def _symbols(codebase: Codebase, typed: str) -> list[ChatWord]:
+    if len(typed) < MIN_LETTERS:
         return []
     found: dict[str, ChatWord] = {}
     for one in codebase.symbols(typed, MAX, prefix=True):
@@ -152,10 +150,9 @@ def _revisions(reader: Reader, typed: str) -> list[ChatWord]:
     return found[:MAX]
 
 
-def _rules(reader: Reader, typed: str, path: str) -> list[ChatWord]:
-    names = [name for name in [rules.inside(reader.root, path)] if name] if path else []
+def _rules(reader: Reader, typed: str) -> list[ChatWord]:
     found = []
-    for rule in rules.known(reader, names):
+    for rule in rules.known(reader):
         if typed.lower() in rule.name.lower() and not rule.refusal:
             info = rule.description or ", ".join(rule.globs) or "rules"
             found.append(_word(mentions.spell("rules", rule.name), "rules", info))

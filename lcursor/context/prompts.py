@@ -107,16 +107,15 @@ def own_folder() -> Path:
     return Path(home).expanduser() / "lcursor/prompts"
 
 
-def library(root: Path | None = None) -> list[Prompt]:
+def library(root: Path) -> list[Prompt]:
     """Return all commands; the user's override the project's, and those the built-in ones."""
     found = {prompt.name: prompt for prompt in BUILT_IN}
-    if root is not None:
-        found |= _of_folder(root / ".lcursor/prompts", "project", root)
-    found |= _of_folder(own_folder(), "own", root or Path("/"))
+    found |= _of_folder(root / ".lcursor/prompts", "project", root)
+    found |= _of_folder(own_folder(), "own", root)
     return sorted(found.values(), key=lambda prompt: prompt.name)
 
 
-def expand(text: str, root: Path | None = None) -> Expanded:
+def expand(text: str, root: Path) -> Expanded:
     """Expand the command of a question, if there is one.
 
     The text after the command replaces `$ARGUMENTS` (or `{{input}}`), its words `$1` to `$9`; if
@@ -136,7 +135,7 @@ def expand(text: str, root: Path | None = None) -> Expanded:
     return Expanded(_filled(prompt, rest), prompt)
 
 
-def mistyped(text: str, root: Path | None = None) -> tuple[str, str] | None:
+def mistyped(text: str, root: Path) -> tuple[str, str] | None:
     """Return the unknown command of a question and the most similar known one, if both exist."""
     match = _COMMAND.match(text)
     if not match:

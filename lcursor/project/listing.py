@@ -54,7 +54,6 @@ class Survey:
     ignored: list[tuple[str, str]]
     """Paths and reasons; a directory ends with a slash and stands for all that is in it."""
     seconds: float
-    root: Path = Path()
     repositories: tuple[str, ...] = ()
     """Directories of repositories in the project, with a slash at the end; "" is the repository
     that the project is or is in. Empty if git was not asked."""
@@ -117,7 +116,6 @@ def survey(root: Path, cancel: Cancel | None = None) -> Survey:
         scan.files,
         scan.ignored,
         time.monotonic() - start_s,
-        scan.root,
         tuple(scan.repositories),
         repository.folder if repository else None,
         tuple(scan.remarks),

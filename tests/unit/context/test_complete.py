@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lcursor.context import complete as completion
 from lcursor.context import mentions
-from lcursor.context.complete import MAX, complete
+from lcursor.context.complete import MAX
 from lcursor.context.items import SearchResult, SymbolLocation
 from lcursor.process.run import Cancel
 from lcursor.protocol.chat import ChatWord
@@ -30,6 +31,10 @@ class Names:
             SymbolLocation("c.cc", "operator []", "method", 0, 2),
         ]
         return [one for one in found if one.name.startswith(name)]
+
+
+def complete(root: Path, word: str) -> list[ChatWord]:
+    return completion.complete(root, word, Names())
 
 
 def words(found: Sequence[ChatWord]) -> list[str]:
@@ -67,11 +72,10 @@ def test_folders_names_commits_and_rules(root: Path) -> None:
     write(root, ".cursor/rules/release.mdc", text="---\ndescription: how to\n---\nTag.\n")
     git(root, "branch", "side")
     assert complete(root, "@dir:ne") == [{"word": "@dir:src/net", "kind": "dir", "info": "1 files"}]
-    assert complete(root, "@symbol:parse", Names()) == [
+    assert complete(root, "@symbol:parse") == [
         {"word": "@symbol:parse_url", "kind": "symbol", "info": "function, a.py:4, …"}
     ]
-    assert words(complete(root, "@symbol:operator", Names())) == ['@symbol:"operator []"']
-    assert words(complete(root, "@symbol:parse")) == []
+    assert words(complete(root, "@symbol:operator")) == ['@symbol:"operator []"']
     (commit,) = complete(root, "@commit:on")
     assert commit["info"] == "one"
     assert mentions.parse(commit["word"])[0].kind == "commit"

@@ -35,7 +35,7 @@ BRINGS = [
 
 @pytest.mark.parametrize(("text", "found"), BRINGS)
 def test_what_commands_bring(text: str, found: list[tuple[str, str]]) -> None:
-    made = expand(text)
+    made = expand(text, Path())
     assert made.prompt is not None
     assert kinds(made.text) == found
     _, _, rest = text.partition(" ")
@@ -44,7 +44,7 @@ def test_what_commands_bring(text: str, found: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize("text", ["explain this", "/usr/bin is full", "", "a /fix", "/ x", "//fix"])
 def test_what_is_no_command(text: str) -> None:
-    assert expand(text) == prompts.Expanded(text)
+    assert expand(text, Path()) == prompts.Expanded(text)
 
 
 def test_an_unknown_one_is_said(root: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_project_cannot_lay_links_to_the_users_files(root: Path, home: Path) -
 
 
 def test_each_has_words_for_the_list() -> None:
-    assert {"explain", "fix"} <= {prompt.name for prompt in prompts.library()}
-    for prompt in prompts.library():
+    assert {"explain", "fix"} <= {prompt.name for prompt in prompts.library(Path())}
+    for prompt in prompts.library(Path()):
         assert 0 < len(prompt.description) <= 80
         assert prompt.name == prompt.name.lower()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from lcursor.index.index_writer import difference
 from lcursor.index.records import FileState
 from lcursor.project.listing import Found, Survey
 
 
 def survey(*files: Found) -> Survey:
-    return Survey(list(files), [], 0.0, Path("/project"))
+    return Survey(list(files), [], 0.0)
 
 
 def known(**files: tuple[int, int]) -> dict[str, FileState]:
