@@ -20,7 +20,7 @@ from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
 from lcursor.fim import outcomes
 from lcursor.fim.context_ring import Chunk, ContextRing, Retriever
-from lcursor.fim.prompt import Source
+from lcursor.fim.prompt import STEP_LINES, Source
 from lcursor.fim.result import Result
 from lcursor.fim.scheduler import Job, Scheduler
 from lcursor.protocol.fim import (
@@ -58,8 +58,8 @@ NEEDS_MODEL = frozenset(
 )
 """Settings that need the model to be loaded again; the others apply to a loaded one."""
 
-FAR_ROWS = 64
-"""Rows between two cursors whose prompts share little."""
+FAR_ROWS = STEP_LINES
+"""Rows between two cursors whose next batches have little in common."""
 
 Progress = Callable[[float], bool]
 """Called with how far a load is, 0 to 1; returning False stops it."""
