@@ -82,11 +82,11 @@ end
 
 --- Return why there are no suggestions in a buffer at all.
 ---@param buf integer
----@param settings lcursor.Config as this buffer sees it
----@param answered fun() called later, when "checking" has become another answer
+---@param answered? fun() called later, when "checking" has become another answer
 ---@return string? code
-function M.buffer_refusal(buf, settings, answered)
+function M.buffer_refusal(buf, answered)
   local options, off = vim.bo[buf], M.switched_off(buf)
+  local settings = config.for_buffer(buf)
   if off then
     return off
   elseif options.buftype ~= "" or not options.buflisted then
@@ -100,7 +100,7 @@ function M.buffer_refusal(buf, settings, answered)
   if bytes > settings.completion.max_file_bytes then
     return "big_file"
   end
-  return privacy.refusal(buf, settings.completion.secrets, answered)
+  return privacy.refusal(buf, settings.completion.secrets, answered or function() end)
 end
 
 ---@return boolean

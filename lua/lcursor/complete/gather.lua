@@ -49,7 +49,7 @@ local function when_allowed(buf, fn, tries)
   if not is_on() or not api.nvim_buf_is_loaded(buf) then
     return
   end
-  local code = gate.buffer_refusal(buf, config.for_buffer(buf), function() end)
+  local code = gate.buffer_refusal(buf)
   if not code then
     fn()
   elseif code == "checking" and (tries or 5) > 0 then

@@ -158,10 +158,9 @@ local function look()
   end
 end
 
----@param own lcursor.Config
 ---@return string? code
-local function buffer_refusal(buf, own)
-  return gate.buffer_refusal(buf, own, function()
+local function buffer_refusal(buf)
+  return gate.buffer_refusal(buf, function()
     if api.nvim_get_current_buf() == buf then
       ask("auto")
     end
@@ -173,7 +172,7 @@ end
 ---@return boolean single_line
 local function refusal(buf, kind)
   local own = config.for_buffer(buf)
-  local code = buffer_refusal(buf, own) or gate.mode_refusal() or requests.refusal()
+  local code = buffer_refusal(buf) or gate.mode_refusal() or requests.refusal()
   if code then
     return code, false
   end
@@ -424,7 +423,7 @@ end
 ---@return lcursor.Why
 function M.why()
   local buf = api.nvim_get_current_buf()
-  local code = buffer_refusal(buf, config.for_buffer(buf))
+  local code = buffer_refusal(buf)
   local state = status.get().state
   if not code and state ~= "ready" and (started or state == "failed") then
     code = requests.server_is_away() and "no_server" or "host_" .. state

@@ -58,11 +58,10 @@ evaluate = function()
     return
   end
   local buf = api.nvim_get_current_buf()
-  local own = config.for_buffer(buf)
-  local settings = own.completion
+  local settings = config.for_buffer(buf).completion
   if not (settings.read_ahead and settings.auto_trigger and settings.backend == "inproc") then
     return
-  elseif gate.buffer_refusal(buf, own, wait) then
+  elseif gate.buffer_refusal(buf, wait) then
     return
   end
   -- At the end of the line, where `A` and `o` continue; elsewhere in it the text begins the same.

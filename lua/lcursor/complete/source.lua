@@ -12,18 +12,11 @@ local M = {}
 
 local api = vim.api
 
----@param config_here lcursor.Config
----@return string? code
-local function buffer_refusal(buf, config_here)
-  -- While git is asked there is no suggestion; the next key tries again.
-  return gate.buffer_refusal(buf, config_here, function() end)
-end
-
 --- Return whether a buffer may have suggestions at all; cheap enough for each key.
 ---@param buf integer
 ---@return boolean
 function M.is_offered(buf)
-  local code = buffer_refusal(buf, config.for_buffer(buf))
+  local code = gate.buffer_refusal(buf)
   return code == nil or code == "checking"
 end
 
@@ -35,7 +28,8 @@ local function refusal(place)
   if buf ~= api.nvim_get_current_buf() then
     return "left", false
   end
-  local code = buffer_refusal(buf, own) or gate.mode_refusal(true) or requests.refusal()
+  -- While git is asked there is no suggestion; the next key tries again.
+  local code = gate.buffer_refusal(buf) or gate.mode_refusal(true) or requests.refusal()
   if code then
     return code, false
   end
