@@ -197,10 +197,9 @@ def places(searcher: Searcher, answer: Answer) -> list[tuple[str, int, int]]:
         return [(answer.path, 0, max(rows))] if rows else []
     *scope, name = answer.name.split(".")
     return [
-        (one.path, one.symbol.first_row, one.symbol.end_row)
+        (one.path, one.first_row, one.end_row)
         for one in searcher.reader.symbols_in(answer.path)
-        if one.symbol.name == name
-        and (not scope or one.symbol.scope.split(" > ")[-len(scope) :] == scope)
+        if one.name == name and (not scope or one.scope.split(" > ")[-len(scope) :] == scope)
     ]
 
 

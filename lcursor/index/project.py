@@ -170,10 +170,7 @@ class Project:
         """Return definitions by their name. On the search thread."""
         with self._query() as index:
             found = index.reader.symbols(name, limit, prefix=prefix)
-        symbols = [
-            {"path": each.path, "language": each.language, **asdict(each.symbol)} for each in found
-        ]
-        return {"symbols": symbols}
+        return {"symbols": [asdict(each) for each in found]}
 
     def retrieve(self, text: str, tokens: int, mode: Mode, editor: EditorState) -> dict[str, Any]:
         """Return the hits that fit into a prompt. On the search thread."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lcursor.index.database import Connection, Database, pack, plain, unpack
 from lcursor.index.postings import NO_REVISION, Postings, Revision, read_revision
-from lcursor.index.records import Chunk, FileState, Filters, StoredChunk, StoredSymbol, Symbol
+from lcursor.index.records import Chunk, FileState, Filters, StoredChunk, StoredSymbol
 from lcursor.project.globs import path_test as path_test
 
 CHUNK = """
@@ -27,7 +27,7 @@ SELECT c.id, f.path, f.language, c.first_row, c.end_row, t.text, c.scope, c.kind
 FROM chunks c JOIN files f ON f.id = c.file JOIN texts t ON t.id = c.id
 """
 SYMBOL = """
-SELECT f.path, f.language, s.name, s.kind, s.first_row, s.end_row, s.scope
+SELECT s.name, s.kind, s.first_row, s.end_row, s.scope, f.path, f.language
 FROM symbols s JOIN files f ON f.id = s.file
 """
 STATE = "SELECT path, size_bytes, mtime_ns, digest FROM files"
@@ -231,6 +231,5 @@ def stored(row: Sequence[Any]) -> StoredChunk:
 
 
 def _symbol(row: Sequence[Any]) -> StoredSymbol:
-    path, language, name, kind, first, end, scope = row
-    symbol = Symbol(name, kind, first, end, unpack(scope))
-    return StoredSymbol(unpack(path), language, symbol)
+    name, kind, first, end, scope, path, language = row
+    return StoredSymbol(name, kind, first, end, unpack(scope), unpack(path), language)

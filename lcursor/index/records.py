@@ -73,12 +73,11 @@ class StoredChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredSymbol:
+class StoredSymbol(Symbol):
     """A definition in the store."""
 
     path: str
     language: str
-    symbol: Symbol
 
 
 @dataclass(frozen=True, slots=True)

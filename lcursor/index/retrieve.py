@@ -147,9 +147,7 @@ def find_definitions(reader: Reader, path: str, names: Iterable[str]) -> list[Hi
     """Return the signatures of the definitions of names, one hit per file, nearest name first."""
     by_path: dict[str, list[tuple[StoredSymbol, list[str]]]] = {}
     for name in names:
-        found = [
-            one for one in reader.symbols(name, MAX_DEFINITIONS + 2) if one.symbol.name == name
-        ]
+        found = [one for one in reader.symbols(name, MAX_DEFINITIONS + 2) if one.name == name]
         if len(found) > MAX_DEFINITIONS or any(one.path == path for one in found):
             continue
         for one in found:
@@ -160,13 +158,13 @@ def find_definitions(reader: Reader, path: str, names: Iterable[str]) -> list[Hi
 
 
 def _hit(found: list[tuple[StoredSymbol, list[str]]]) -> Hit:
-    found.sort(key=lambda each: each[0].symbol.first_row)
+    found.sort(key=lambda each: each[0].first_row)
     first, (last, last_lines) = found[0][0], found[-1]
     return Hit(
         path=first.path,
-        first_row=first.symbol.first_row,
-        end_row=last.symbol.first_row + len(last_lines),
-        scope=first.symbol.scope,
+        first_row=first.first_row,
+        end_row=last.first_row + len(last_lines),
+        scope=first.scope,
         language=first.language,
         text="\n".join(line for _, lines in found for line in lines),
         score=1.0,
@@ -176,15 +174,15 @@ def _hit(found: list[tuple[StoredSymbol, list[str]]]) -> Hit:
 
 def _signature(reader: Reader, one: StoredSymbol) -> list[str]:
     """Return the lines of a definition that say how it is used."""
-    row = one.symbol.first_row
+    row = one.first_row
     chunks = [stored.chunk for stored in reader.chunks_at(one.path, row)]
-    if one.symbol.kind in CONTAINERS:
+    if one.kind in CONTAINERS:
         for chunk in chunks:
             if chunk.kind == "outline" and chunk.first_row == row:
                 return chunk.text.split("\n")[:CLASS_LINES]
     for chunk in chunks:
         if chunk.kind != "outline":
             lines = chunk.text.split("\n")[row - chunk.first_row :]
-            lines = lines[: max(one.symbol.end_row - row, 1)]
+            lines = lines[: max(one.end_row - row, 1)]
             return lines[: signature_end(lines, 0, SIGNATURE_LINES)]
     return []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -139,7 +139,7 @@ class Searcher:
             number: Facts(
                 path,
                 definitions[number].certainty if number in definitions else 0.0,
-                definitions[number].symbol.symbol.name if number in definitions else "",
+                definitions[number].symbol.name if number in definitions else "",
                 number in literal,
             )
             for number, path in paths.items()
@@ -177,7 +177,7 @@ class Searcher:
         """Return the chunks with the identifier of the question, if nothing defines it."""
         name = words.last_name(request.query.name)
         term = words.whole(name) if name else ""
-        defined = {one.symbol.symbol.name.lower() for one in definitions.values()}
+        defined = {one.symbol.name.lower() for one in definitions.values()}
         if not term or name.lower() in defined:
             return set()
         found = {number for number, _ in self._stored(request, [term])}
@@ -207,7 +207,7 @@ class Searcher:
         passing = None if request.allowed is None else set(request.allowed.tolist())
         found: dict[int, Definition] = {}
         for one in find_definitions(query, self.reader, unsaved.parsed)[:MAX_DEFINITIONS]:
-            path, row = one.symbol.path, one.symbol.symbol.first_row
+            path, row = one.symbol.path, one.symbol.first_row
             if path in unsaved.parsed:
                 chunks = [each for each in unsaved.all().values() if each.path == path]
             else:
@@ -279,7 +279,7 @@ def _hit(ranked: Ranked, stored: StoredChunk, definition: Definition | None, is_
     chunk = stored.chunk
     first, end, text, scope = chunk.first_row, chunk.end_row, chunk.text, chunk.scope
     if definition:
-        symbol = definition.symbol.symbol
+        symbol = definition.symbol
         narrow = max(first, symbol.first_row), min(end, symbol.end_row)
         if narrow[0] < narrow[1]:
             text = "\n".join(text.split("\n")[narrow[0] - first : narrow[1] - first])
@@ -311,7 +311,7 @@ def find_definitions(
         last, scope = words.last_name(name), words.scope_names(name)
         for symbol, factor in _find(last, query, reader, unsaved):
             certainty = factor * certainty_of(symbol, last, scope)
-            key = (symbol.path, symbol.symbol.first_row, symbol.symbol.name)
+            key = (symbol.path, symbol.first_row, symbol.name)
             if key not in found or found[key].certainty < certainty:
                 found[key] = Definition(symbol, certainty)
     return sorted(found.values(), key=_sort_key)
@@ -319,18 +319,17 @@ def find_definitions(
 
 def _sort_key(one: Definition) -> tuple[float, int, str, int]:
     path = one.symbol.path
-    return -one.certainty, len(penalties(path)), path, one.symbol.symbol.first_row
+    return -one.certainty, len(penalties(path)), path, one.symbol.first_row
 
 
-def certainty_of(found: StoredSymbol, name: str, scope: Sequence[str] = ()) -> float:
+def certainty_of(symbol: StoredSymbol, name: str, scope: Sequence[str] = ()) -> float:
     """Return how likely a definition is meant by a name and the scope before it."""
-    symbol = found.symbol
     certainty = KINDS.get(symbol.kind, 1.0)
     if symbol.name != name:
         certainty *= OTHER_CASE
     if scope:
         own_scope = [part.lower() for part in symbol.scope.split(" > ") if part]
-        folders, _, file = found.path.lower().rpartition("/")
+        folders, _, file = symbol.path.lower().rpartition("/")
         known = {*own_scope, file.split(".", 1)[0], *folders.split("/")}
         is_known = [part.lower() in known for part in scope]
         if own_scope and own_scope[-1] == scope[-1].lower():
@@ -346,7 +345,7 @@ def _find(
     """Return definitions with a name; if there are none, those that begin with it."""
     kinds, lower = query.filters.kinds, name.lower()
     fresh = [
-        StoredSymbol(path, parsed.language, symbol)
+        StoredSymbol(**asdict(symbol), path=path, language=parsed.language)
         for path, parsed in unsaved.items()
         for symbol in parsed.symbols
         if symbol.name.lower().startswith(lower)
@@ -354,12 +353,12 @@ def _find(
 
     def merge(new: Sequence[StoredSymbol], stored: Sequence[StoredSymbol]) -> list[StoredSymbol]:
         found = [*new, *(one for one in stored if one.path not in unsaved)]
-        return [one for one in found if not kinds or one.symbol.kind in kinds]
+        return [one for one in found if not kinds or one.kind in kinds]
 
-    exact = [one for one in fresh if one.symbol.name.lower() == lower]
+    exact = [one for one in fresh if one.name.lower() == lower]
     if found := merge(exact, reader.symbols(name, MAX_COMPARED)):
         return [(one, 1.0) for one in found]
     if query.kind != "symbol":
         return []
     prefixed = merge(fresh, reader.symbols(name, MAX_PREFIXED, prefix=True))
-    return [(one, PREFIX + 0.4 * len(name) / len(one.symbol.name)) for one in prefixed]
+    return [(one, PREFIX + 0.4 * len(name) / len(one.name)) for one in prefixed]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from lcursor.index import words
 from lcursor.index.reader import Counts
-from lcursor.index.records import FileState, Filters, Parsed, Symbol
+from lcursor.index.records import FileState, Filters, Parsed, StoredSymbol, Symbol
 from lcursor.index.store import Store
 from tests.unit.index.pieces import chunk, entry, found
 
@@ -54,7 +55,7 @@ def test_stored_files_are_found_whole(store: Store) -> None:
     assert hit[1] > 0
     assert (piece.path, piece.language, piece.chunk) == ("src/net.py", "python", parsed.chunks[1])
     [named] = reader.symbols("parse_url", 5)
-    assert (named.path, named.language, named.symbol) == ("src/net.py", "python", symbol)
+    assert named == StoredSymbol(**asdict(symbol), path="src/net.py", language="python")
     assert reader.symbols_in("src/net.py") == [named]
     assert reader.counts() == Counts(1, 2, 1, {"python": 1})
     reader.close()
@@ -121,7 +122,7 @@ def test_any_name_and_any_text(store: Store, path: str) -> None:
     assert list(store.files()) == [path]
     assert found(store, "quoted") == [text]
     reader = store.reader()
-    assert reader.symbols("na?me", 1)[0].symbol.scope == "s\udcff"
+    assert reader.symbols("na?me", 1)[0].scope == "s\udcff"
     assert reader.chunks_at(path, 3)[0].chunk.text == text
     reader.close()
     store.remove([path])
@@ -147,7 +148,7 @@ def test_names_whatever_their_case_but_the_same_first(store: Store) -> None:
     reader = store.reader()
 
     def asked(name: str, *, prefix: bool = False) -> list[str]:
-        return [one.symbol.name for one in reader.symbols(name, 10, prefix=prefix)]
+        return [one.name for one in reader.symbols(name, 10, prefix=prefix)]
 
     assert asked("Url")[0] == "Url"
     assert sorted(asked("Url")) == ["URL", "Url", "url"]
