@@ -50,10 +50,10 @@ def temporary_index(
                 yield Searcher(reader)
                 return
             chunks = reader.chunks(reader.chunk_ids().tolist())
-            texts = {one.chunk.digest: text_of(one.path, one.chunk) for one in chunks.values()}
+            texts = {one.digest: text_of(one.path, one) for one in chunks.values()}
             found = _vectors(texts, embedder, on_progress)
             vectors = VectorIndex(embedder.dim)
-            vectors.add({number: one.chunk.digest for number, one in chunks.items()}, found)
+            vectors.add({number: one.digest for number, one in chunks.items()}, found)
             yield Searcher(reader, vectors, embedder)
 
 

@@ -193,7 +193,7 @@ def judge(searcher: Searcher, questions: Sequence[Question], mode: Mode) -> Iter
 def places(searcher: Searcher, answer: Answer) -> list[tuple[str, int, int]]:
     """Return path and rows of the definitions that an answer names."""
     if not answer.name:
-        rows = [each.chunk.end_row for each in searcher.reader.chunks_of(answer.path)]
+        rows = [each.end_row for each in searcher.reader.chunks_of(answer.path)]
         return [(answer.path, 0, max(rows))] if rows else []
     *scope, name = answer.name.split(".")
     return [

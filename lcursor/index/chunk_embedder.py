@@ -107,13 +107,13 @@ class ChunkEmbedder:
         threads = min(MAX_THREADS, throttle.cores()) if self.is_quiet() else 1
         size = GPU_BATCH if self.embedder.on_gpu else BATCH * threads
         batch = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
-        texts = [chunk.embedded(one.path, one.chunk) for one in batch]
+        texts = [chunk.embedded(one.path, one) for one in batch]
         try:
             made = self.embedder.texts(texts, threads).astype(np.float16)
         except Exception as error:  # noqa: BLE001 - a foreign library, with errors of its own
             self._give_up(f"the embedder failed: {error}")
             return False
-        vectors = {one.chunk.digest: row for one, row in zip(batch, made, strict=True)}
+        vectors = {one.digest: row for one, row in zip(batch, made, strict=True)}
         if self._store is not None:
             self._store.put(vectors.items())
         window = dict(islice(self._missing.items(), WINDOW))
@@ -155,7 +155,7 @@ class ChunkEmbedder:
             }
             chunks = self._reader.chunks(wanted.values())
             self._forget(wanted.values() - chunks.keys())
-            self._queue.extend(sorted(chunks.values(), key=lambda one: len(one.chunk.text)))
+            self._queue.extend(sorted(chunks.values(), key=lambda one: len(one.text)))
 
     def _add_stored(self, digests: Mapping[int, bytes]) -> None:
         if self._store is not None:

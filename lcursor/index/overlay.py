@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 
 from lcursor.index import chunk, words
 from lcursor.index.postings import K1, B, idf
 from lcursor.index.reader import Reader, path_test
-from lcursor.index.records import Filters, Parsed, StoredChunk
+from lcursor.index.records import Chunk, Filters, Parsed, StoredChunk
 
 MAX_CHARS = 300_000
 """Larger buffers are not parsed; the stored file is searched."""
@@ -76,20 +76,20 @@ class Overlay:
             result.parsed[path] = parsed
             by_digest = defaultdict(list)
             for one in self._reader.chunks_of(path):
-                by_digest[one.chunk.digest].append(one)
+                by_digest[one.digest].append(one)
             new = []
             for each in parsed.chunks:
                 if same := by_digest[each.digest]:
                     stored = same.pop(0)
-                    result.kept[stored.id] = replace(stored, chunk=each)
+                    result.kept[stored.id] = _place(each, stored.id, path, stored.language)
                 else:
                     number = -1 - len(result.new)
-                    result.new[number] = StoredChunk(number, path, parsed.language, each)
+                    result.new[number] = _place(each, number, path, parsed.language)
                     result.terms[number] = Counter(words.index_text(path, each).split())
                     new.append(result.new[number])
             removed = [one for same in by_digest.values() for one in same]
             result.removed.update(one.id for one in removed)
-            for old in sorted(removed, key=lambda one: one.chunk.first_row):
+            for old in sorted(removed, key=lambda one: one.first_row):
                 successor = next((one for one in new if _is_successor(one, old)), None)
                 if successor:
                     result.successors[old.id] = successor.id
@@ -97,8 +97,12 @@ class Overlay:
         return result
 
 
+def _place(chunk: Chunk, number: int, path: str, language: str) -> StoredChunk:
+    return StoredChunk(**asdict(chunk), id=number, path=path, language=language)
+
+
 def _is_successor(one: StoredChunk, old: StoredChunk) -> bool:
-    return (one.chunk.kind, one.chunk.scope) == (old.chunk.kind, old.chunk.scope)
+    return (one.kind, one.scope) == (old.kind, old.scope)
 
 
 def search_terms(
@@ -131,7 +135,6 @@ def passes(stored: StoredChunk, parsed: Parsed, filters: Filters) -> bool:
     if not path_test(filters.paths)(stored.path):
         return False
     return not filters.kinds or any(
-        symbol.kind in filters.kinds
-        and stored.chunk.first_row <= symbol.first_row < stored.chunk.end_row
+        symbol.kind in filters.kinds and stored.first_row <= symbol.first_row < stored.end_row
         for symbol in parsed.symbols
     )

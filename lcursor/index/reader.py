@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from lcursor.index.database import Connection, Database, pack, plain, unpack
 from lcursor.index.postings import NO_REVISION, Postings, Revision, read_revision
-from lcursor.index.records import Chunk, FileState, Filters, StoredChunk, StoredSymbol
+from lcursor.index.records import FileState, Filters, StoredChunk, StoredSymbol
 from lcursor.project.globs import path_test as path_test
 
 CHUNK = """
-SELECT c.id, f.path, f.language, c.first_row, c.end_row, t.text, c.scope, c.kind, c.digest
+SELECT c.first_row, c.end_row, t.text, c.scope, c.kind, c.digest, c.id, f.path, f.language
 FROM chunks c JOIN files f ON f.id = c.file JOIN texts t ON t.id = c.id
 """
 SYMBOL = """
@@ -122,7 +122,7 @@ class Reader:
     def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
         """Return chunks by their ids, without removed ones."""
         rows = self._rows(f"{CHUNK} WHERE c.id IN {LISTED}", _listed(ids))
-        return {row[0]: stored(row) for row in rows}
+        return {one.id: one for one in map(stored, rows)}
 
     def paths_of(self, ids: Iterable[int]) -> dict[int, str]:
         """Return the paths of chunks by their ids, without removed ones."""
@@ -225,9 +225,9 @@ def _where(base: sqlite3.Connection, filters: Filters) -> tuple[str, list[str]]:
 
 def stored(row: Sequence[Any]) -> StoredChunk:
     """Return the chunk in a row of `CHUNK`."""
-    number, path, language, first, end, text, scope, kind, digest = row
-    chunk = Chunk(first, end, unpack(text), unpack(scope), kind, digest)
-    return StoredChunk(number, unpack(path), language, chunk)
+    first, end, text, scope, kind, digest, number, path, language = row
+    where = (number, unpack(path), language)
+    return StoredChunk(first, end, unpack(text), unpack(scope), kind, digest, *where)
 
 
 def _symbol(row: Sequence[Any]) -> StoredSymbol:

@@ -63,13 +63,12 @@ class Parsed:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredChunk:
+class StoredChunk(Chunk):
     """A chunk in the store."""
 
     id: int
     path: str
     language: str
-    chunk: Chunk
 
 
 @dataclass(frozen=True, slots=True)

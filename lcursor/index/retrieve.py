@@ -175,7 +175,7 @@ def _hit(found: list[tuple[StoredSymbol, list[str]]]) -> Hit:
 def _signature(reader: Reader, one: StoredSymbol) -> list[str]:
     """Return the lines of a definition that say how it is used."""
     row = one.first_row
-    chunks = [stored.chunk for stored in reader.chunks_at(one.path, row)]
+    chunks = reader.chunks_at(one.path, row)
     if one.kind in CONTAINERS:
         for chunk in chunks:
             if chunk.kind == "outline" and chunk.first_row == row:

@@ -213,8 +213,7 @@ class Searcher:
             else:
                 chunks = self.reader.chunks_at(path, row)
             for each in chunks:
-                chunk = each.chunk
-                if chunk.kind == "outline" or not chunk.first_row <= row < chunk.end_row:
+                if each.kind == "outline" or not each.first_row <= row < each.end_row:
                     continue
                 if each.id < 0:
                     is_allowed = _passes(unsaved, each.id, query.filters)
@@ -244,7 +243,7 @@ class Searcher:
         wanted = {number for number in numbers if number not in unsaved.removed}
         wanted |= {number for number in unsaved.new if _passes(unsaved, number, filters)}
         found = self._chunks(wanted, unsaved).values()
-        return sorted(found, key=lambda one: (one.path, one.chunk.first_row))[:limit]
+        return sorted(found, key=lambda one: (one.path, one.first_row))[:limit]
 
 
 def _passes(unsaved: OverlayChunks, number: int, filters: Filters) -> bool:
@@ -276,8 +275,7 @@ def _by_recency(paths: Mapping[int, str], recent: Sequence[str]) -> list[tuple[i
 
 def _hit(ranked: Ranked, stored: StoredChunk, definition: Definition | None, is_stale: bool) -> Hit:
     """Return a hit; if its chunk defines what the question names, only that definition."""
-    chunk = stored.chunk
-    first, end, text, scope = chunk.first_row, chunk.end_row, chunk.text, chunk.scope
+    first, end, text, scope = stored.first_row, stored.end_row, stored.text, stored.scope
     if definition:
         symbol = definition.symbol
         narrow = max(first, symbol.first_row), min(end, symbol.end_row)

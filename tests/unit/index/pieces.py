@@ -59,6 +59,6 @@ def found(store: Store, question: str, filters: Filters | None = None) -> list[s
         hits = reader.lexical(words.terms(question), 50, filters)
         assert hits == sorted(hits, key=lambda hit: -hit[1])
         chunks = reader.chunks([number for number, _ in hits])
-        return [chunks[number].chunk.text for number, _ in hits]
+        return [chunks[number].text for number, _ in hits]
     finally:
         reader.close()

@@ -69,7 +69,7 @@ def with_vectors(store: Store) -> Searcher:
     embedder = cast("Embedder", Meanings())
     reader = store.reader()
     chunks = reader.chunks(reader.chunk_ids().tolist())
-    made = embedder.texts([one.chunk.text for one in chunks.values()]).astype(np.float16)
+    made = embedder.texts([one.text for one in chunks.values()]).astype(np.float16)
     vectors = VectorIndex(DIM)
     vectors.update(chunks, made)
     return Searcher(reader, vectors, embedder)

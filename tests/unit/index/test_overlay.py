@@ -25,8 +25,7 @@ def test_words_are_counted_as_the_store_counts_them(tmp_path: Path) -> None:
     reader = store.reader()
     every = {one.id: one for path in files for one in reader.chunks_of(path)}
     counted = {
-        number: Counter(words.index_text(one.path, one.chunk).split())
-        for number, one in every.items()
+        number: Counter(words.index_text(one.path, one).split()) for number, one in every.items()
     }
     asked = "argument of task_3 value_2"
     own = overlay.search_terms(reader, counted, words.terms(asked))
@@ -38,12 +37,12 @@ def test_words_are_counted_as_the_store_counts_them(tmp_path: Path) -> None:
 def test_unchanged_chunks_keep_their_ids(tmp_path: Path) -> None:
     store = searching.made(tmp_path / "index", {"a.py": TEXT})
     reader = store.reader()
-    stored = {one.id: one.chunk for one in reader.chunks_of("a.py")}
+    stored = {one.id: one for one in reader.chunks_of("a.py")}
     laid = Overlay(reader).chunks({"a.py": TEXT.replace("value_3", "other_3")})
     assert laid.new
     assert laid.kept
     assert laid.kept.keys() | laid.removed == stored.keys()
-    assert {number: one.chunk.digest for number, one in laid.kept.items()} == {
+    assert {number: one.digest for number, one in laid.kept.items()} == {
         number: stored[number].digest for number in laid.kept
     }
     assert set(laid.successors) <= laid.removed

@@ -62,7 +62,7 @@ class Line:
         return set(self.reader.files())
 
     def text(self, path: str) -> str:
-        return "\n".join(one.chunk.text for one in self.reader.chunks_of(path))
+        return "\n".join(one.text for one in self.reader.chunks_of(path))
 
     def wait(self, what: Callable[[], object]) -> None:
         wait_for(what)
@@ -230,7 +230,7 @@ def test_an_end_at_any_moment_leaves_a_store_that_goes_on(root: Path, tmp_path: 
     line = Line(root, tmp_path / "index")
     line.fill()
     assert len(line.paths()) == 300
-    texts = [one.chunk.text for path in line.paths() for one in line.reader.chunks_of(path)]
+    texts = [one.text for path in line.paths() for one in line.reader.chunks_of(path)]
     assert line.reader.counts().chunks == len(texts)
     assert sum(text.count("def ") for text in texts) == 3000
     line.close()

@@ -51,7 +51,7 @@ def agree(reader: Reader, terms: list[str], limit: int = 10, filters: Filters | 
     base.execute("CREATE VIRTUAL TABLE words USING fts5 (text, content = '')")
     base.executemany(
         "INSERT INTO words (rowid, text) VALUES (?, ?)",
-        [(number, one.chunk.text) for number, one in chunks.items()],
+        [(number, one.text) for number, one in chunks.items()],
     )
     match = " OR ".join(f'"{term}"' for term in terms)
     there = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lcursor.index import words
 from lcursor.index.reader import Counts
-from lcursor.index.records import FileState, Filters, Parsed, StoredSymbol, Symbol
+from lcursor.index.records import FileState, Filters, Parsed, StoredChunk, StoredSymbol, Symbol
 from lcursor.index.store import Store
 from tests.unit.index.pieces import chunk, entry, found
 
@@ -53,7 +53,9 @@ def test_stored_files_are_found_whole(store: Store) -> None:
     [hit] = reader.lexical(words.terms("where is parseUrl"), 10)
     piece = reader.chunks([hit[0]])[hit[0]]
     assert hit[1] > 0
-    assert (piece.path, piece.language, piece.chunk) == ("src/net.py", "python", parsed.chunks[1])
+    assert piece == StoredChunk(
+        **asdict(parsed.chunks[1]), id=hit[0], path="src/net.py", language="python"
+    )
     [named] = reader.symbols("parse_url", 5)
     assert named == StoredSymbol(**asdict(symbol), path="src/net.py", language="python")
     assert reader.symbols_in("src/net.py") == [named]
@@ -72,7 +74,7 @@ def test_a_changed_file_keeps_what_stayed(store: Store) -> None:
     assert found(store, "new first third")
     reader = store.reader()
     assert two not in reader.chunks([one, two, three])
-    moved = reader.chunks([one])[one].chunk
+    moved = reader.chunks([one])[one]
     assert (moved.first_row, moved.end_row) == (10, 20)
     reader.close()
 
@@ -123,7 +125,7 @@ def test_any_name_and_any_text(store: Store, path: str) -> None:
     assert found(store, "quoted") == [text]
     reader = store.reader()
     assert reader.symbols("na?me", 1)[0].scope == "s\udcff"
-    assert reader.chunks_at(path, 3)[0].chunk.text == text
+    assert reader.chunks_at(path, 3)[0].text == text
     reader.close()
     store.remove([path])
     assert store.files() == {}
@@ -135,7 +137,7 @@ def test_chunks_at_a_row_are_the_smallest_first(store: Store) -> None:
     parts = [chunk("outline", 0, rows=100), chunk("one", 0, rows=50), chunk("two", 50, rows=50)]
     store.put(path, state, Parsed("python", parts, []))
     reader = store.reader()
-    at = {row: [one.chunk.text for one in reader.chunks_at(path, row)] for row in (0, 50, 100)}
+    at = {row: [one.text for one in reader.chunks_at(path, row)] for row in (0, 50, 100)}
     assert at == {0: ["one", "outline"], 50: ["two", "outline"], 100: []}
     reader.close()
 
@@ -186,7 +188,7 @@ def test_filters_select_chunks(store: Store) -> None:
             assert allowed is None
         else:
             assert allowed is not None
-            assert {one.chunk.text for one in reader.chunks(allowed).values()} == texts
+            assert {one.text for one in reader.chunks(allowed).values()} == texts
             assert list(allowed) == sorted(allowed)
     reader.close()
 
@@ -243,7 +245,7 @@ def test_the_store_is_what_was_put_last(
                 store.put(*entry(path, *texts))
                 true[path] = texts
         reader = store.reader()
-        now = {path: [one.chunk.text for one in reader.chunks_of(path)] for path in store.files()}
+        now = {path: [one.text for one in reader.chunks_of(path)] for path in store.files()}
         assert now == true
         for word in ("one", "two"):
             hits = reader.lexical([f"{word}"], 100)

@@ -66,7 +66,7 @@ def whole(store: Store) -> None:
     base.close()
     reader = store.reader()
     for path, state in store.files().items():
-        texts = [one.chunk.text for one in reader.chunks_of(path)]
+        texts = [one.text for one in reader.chunks_of(path)]
         assert state.digest == sum_of("".join(texts)), path
         assert Counter(texts).most_common(1)[0][1] == 1, path
     reader.close()
@@ -180,7 +180,7 @@ def test_a_flipped_bit_within_a_text_is_not_noticed(opened: Open, folder: Path) 
     path.write_bytes(data)
 
     def texts(name: str) -> list[str]:
-        return [one.chunk.text for one in reader.chunks_of(name)]
+        return [one.text for one in reader.chunks_of(name)]
 
     store = opened()
     reader = store.reader()

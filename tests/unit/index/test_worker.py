@@ -146,7 +146,7 @@ def test_a_worker_that_is_killed_again_and_again_comes_to_the_end(root: Path) ->
     wait_for(lambda: is_free(root))
     store = Store(data_folder(root))
     reader = store.reader()
-    found = [each.chunk.text for path in reader.files() for each in reader.chunks_of(path)]
+    found = [each.text for path in reader.files() for each in reader.chunks_of(path)]
     assert len(found) == len(set(found)) == FILES
     store.close()
     reader.close()
