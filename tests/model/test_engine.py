@@ -15,10 +15,9 @@ from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, ModelCorrupt, OutOfMemory
 from lcursor.fim import llama
 from lcursor.fim.drafts import BranchDecoder
-from lcursor.fim.engine import MIN_STALE, Engine
+from lcursor.fim.engine import Engine
 from lcursor.fim.llama import Model
 from lcursor.fim.prompt import Source
-from lcursor.fim.reader import GROW_AFTER
 from tests.waiting import BUDGET_MS
 
 CONFIG = CompletionConfig(min_confidence=0.0, save_cache=False, budget_ms=BUDGET_MS)
@@ -117,20 +116,6 @@ def test_it_completes_code(engine: Engine) -> None:
     assert 0 < result.confidence <= 1
 
 
-def test_partials_grow_into_the_result(engine: Engine) -> None:
-    result, partials = complete(engine)
-    assert partials
-    for earlier, later in zip(partials, [*partials[1:], result.text], strict=True):
-        assert later.startswith(earlier)
-
-
-def test_the_same_prompt_again_reads_nothing(engine: Engine) -> None:
-    first, _ = complete(engine)
-    again, _ = complete(engine)
-    assert again.text == first.text
-    assert again.read_tokens == 0
-
-
 def test_typing_inside_a_word_reads_nothing(engine: Engine) -> None:
     before = BEFORE.removesuffix("return ")
     complete(engine, before + "re")
@@ -145,37 +130,6 @@ def test_typing_on_reads_a_handful(engine: Engine) -> None:
         result, _ = complete(engine, before + "return sum((a"[:end])
         if end > 1:
             assert result.read_tokens <= 6, end
-
-
-def test_idle_time_reads_the_suffix_anew(engine: Engine) -> None:
-    complete(engine, BEFORE + "x")
-    engine.idle()
-    more = BEFORE + "x +" + " y +" * MIN_STALE
-    complete(engine, more)
-    assert engine._slots.current.shadow.stale >= MIN_STALE
-    do_idle_work(engine)
-    assert engine._slots.current.shadow.stale == 0
-    again, _ = complete(engine, more)
-    assert again.read_tokens == 0
-
-
-def test_what_is_known_is_not_asked_again(engine: Engine) -> None:
-    first, _ = complete(engine)
-    again, partials = complete(engine, bypass_cache=False)
-    assert (again.text, again.source, partials) == (first.text, "cache", [first.text])
-    further, _ = complete(engine, BEFORE + first.text[:2], bypass_cache=False)
-    assert (further.text, further.source) == (first.text[2:], "cache")
-
-
-def test_what_comes_after_accepting_is_written_ahead(engine: Engine) -> None:
-    before = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    "
-    first, _ = complete(engine, before, "\n")
-    do_idle_work(engine)
-    after, _ = complete(engine, before + first.text, "\n", bypass_cache=False)
-    assert after.source == "speculation"
-    assert after.read_tokens == 0
-    cold, _ = complete(engine, before + first.text, "\n")
-    assert cold.text == after.text
 
 
 def test_alternatives_are_others_and_leave_the_first_as_it_was(engine: Engine) -> None:
@@ -234,32 +188,6 @@ def test_the_rest_of_a_suggestion_is_guessed_with_the_prompt(engine: Engine) -> 
     assert again.passes < cold
 
 
-def test_an_unsure_text_is_cut_or_not_shown(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = "value = "
-    whole, _ = complete(engine, before, "\n", single_line=True)
-    monkeypatch.setattr(engine, "threshold", 0.999)
-    gated, _ = complete(engine, before, "\n", single_line=True)
-    assert gated.reason == "unsure"
-    assert whole.text.startswith(gated.text)
-    assert len(gated.text) < len(whole.text)
-
-
-def test_nll_is_lower_for_what_the_model_would_write(engine: Engine) -> None:
-    source = Source(BEFORE, AFTER, 0, "shapes.py", "demo")
-    likely, unlikely = engine.nll(source, "a + b"), engine.nll(source, "zebra %")
-    assert sum(likely) / len(likely) < sum(unlikely) / len(unlikely)
-
-
-def test_the_last_prompt_can_be_read(engine: Engine) -> None:
-    complete(engine)
-    complete(engine)
-    pieces = engine.last_prompt()
-    assert b"<suf>" in [data for _, data, _ in pieces]
-    assert all(is_kept for _, data, is_kept in pieces if data == b"<mid>")
-
-
 @pytest.mark.parametrize("switch", ["splices", "heals"])
 def test_switches_change_how_not_what(
     engine: Engine, switch: str, monkeypatch: pytest.MonkeyPatch
@@ -277,11 +205,6 @@ def test_reuse_changes_nothing(engine: Engine) -> None:
     complete(engine, "x = 1\n", "")
     cold, _ = complete(engine)
     assert warm.text == cold.text
-
-
-def test_one_line_when_asked(engine: Engine) -> None:
-    result, _ = complete(engine, "def f(items):\n    for item in items:", "\n", single_line=True)
-    assert "\n" not in result.text
 
 
 HEADS = {
@@ -384,74 +307,3 @@ def test_a_window_larger_than_the_cache_is_cut(model_path: Path) -> None:
         assert result.prompt_tokens + 8 <= 256
     finally:
         small.close()
-
-
-def test_where_memory_runs_out_the_window_shrinks(
-    model_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = CompletionConfig(
-        context_tokens=1024, min_confidence=0.0, save_cache=False, budget_ms=BUDGET_MS
-    )
-    short = Engine(model_path, "", config, lambda fraction: True)
-    try:
-        short.reader.window = "full"
-        decode = short._context.decode
-
-        def full(tokens: list[int], position: int, *rest: int) -> None:
-            if position + len(tokens) > 400:
-                raise OutOfMemory("no memory is left")
-            decode(tokens, position, *rest)
-
-        monkeypatch.setattr(short._context, "decode", full)
-        filler = "".join(f"value_{n} = {n}\n" for n in range(200))
-        result, _ = complete(short, filler + BEFORE)
-        assert result.text == "a + b"
-        assert result.prompt_tokens < 400
-        [warning] = short.warnings
-        assert "tokens before the cursor are read for a while" in warning.message
-        narrow = short.reader.prefix_tokens
-        monkeypatch.setattr(short._context, "decode", decode)
-        for _ in range(2 * GROW_AFTER):
-            short.complete(Source(BEFORE, AFTER, 0), lambda text: None)
-        assert short.reader.prefix_tokens > narrow
-        monkeypatch.setattr(short._context, "decode", lambda *_: full([0] * 500, 0))
-        with pytest.raises(OutOfMemory):
-            complete(short, BEFORE)
-        monkeypatch.setattr(short._context, "decode", decode)
-        assert complete(short)[0].text == "a + b"
-    finally:
-        short.close()
-
-
-def test_a_tokenizer_that_changes_text_is_told_and_not_healed(
-    model_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tokenize = Model.tokenize
-    monkeypatch.setattr(
-        Model,
-        "tokenize",
-        lambda self, text, special=False: tokenize(self, text.replace("\t", " "), special),
-    )
-    config = CompletionConfig(
-        context_tokens=512, min_confidence=0.0, save_cache=False, budget_ms=BUDGET_MS
-    )
-    odd = Engine(model_path, "", config, lambda fraction: True)
-    try:
-        [warning] = odd.warnings
-        assert warning.code == "tokenizer_odd"
-        do_idle_work(odd)
-        assert complete(odd, BEFORE.removesuffix("urn "))[0].read_tokens > 0
-        assert odd.reader.lay_out(Source(BEFORE, AFTER), False).forced == b""
-    finally:
-        odd.close()
-
-
-def test_alternatives_begin_with_what_was_typed_since(engine: Engine) -> None:
-    before = BEFORE.removesuffix("return ") + "result = "
-    first, _ = complete(engine, before)
-    typed = first.text[:2]
-    others = engine.alternatives(typed)
-    assert others
-    for other in others:
-        assert other.startswith(typed)
-        assert other != first.text

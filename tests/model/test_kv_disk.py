@@ -81,14 +81,6 @@ def test_what_llama_cpp_refuses_is_read_anew(start: Start) -> None:
         assert complete(other).text == first.text
 
 
-def test_an_entered_buffer_is_read_before_the_first_key(start: Start) -> None:
-    engine = start()
-    engine.warm(SOURCE)
-    while engine.idle():
-        pass
-    assert complete(engine).read_tokens == 0
-
-
 def test_the_second_start_has_the_vocabulary_at_once(start: Start, model_path: Path) -> None:
     found = start().reader.vocabulary
     second = Engine(model_path, "qwen2.5-coder", CompletionConfig(), lambda _: True)

@@ -46,25 +46,6 @@ LONG = "import os\n\n\nclass Shop:\n" + "".join(
 )
 
 
-def test_a_cold_place_is_answered_from_a_short_window_and_then_improved(engine: Engine) -> None:
-    improved: list[Result] = []
-    engine.on_improved = improved.append
-    source = Source(LONG + "    def price_60(self):\n        return ", "\n", 0, "shop.py")
-    first = engine.complete(source, lambda text: None)
-    assert first.window == "short"
-    assert first.prompt_tokens < 200
-    shown = engine.last_prompt()
-    assert b"class Shop:" in b"".join(piece for _, piece, _ in shown)
-    while engine.idle():
-        pass
-    engine.on_improved = None
-    again = engine.complete(source, lambda text: None, bypass_cache=True)
-    assert (again.window, again.read_tokens) == ("full", 0)
-    assert again.prompt_tokens > 600
-    assert [better.window for better in improved] == ["medium", "full"]
-    assert improved[-1].text == again.text
-
-
 def test_a_word_is_not_repeated_when_the_vocabulary_comes_after_the_request(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from lcursor.catalog import gguf
 from lcursor.config import CompletionConfig
-from lcursor.errors import Cancelled
+from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import llama
 from lcursor.fim.context_ring import Chunk, ContextRing
 from lcursor.fim.engine import MIN_STALE, Engine
 from lcursor.fim.prompt import Source
+from lcursor.fim.reader import GROW_AFTER
 from lcursor.fim.result import Result
-from tests.fakes.llama import FakeContext, opener
+from tests.fakes.llama import FakeContext, FakeModel, opener
 
 KNOWN = {"return ": ["first + second", "first * second"], "first + second": ["\n    pass"]}
 BEFORE = "def combine(first, second):\n    return "
@@ -265,6 +266,30 @@ def test_a_full_cache_halves_the_window_and_warns_once(start: Open) -> None:
     assert engine.reader.prefix_tokens < before
     [warning] = engine.warnings
     assert "tokens before the cursor are read for a while" in warning.message
+    context(engine).room = 20
+    with pytest.raises(OutOfMemory):
+        complete(engine, source(), bypass_cache=True)
+    context(engine).room, narrow = 1500, engine.reader.prefix_tokens
+    for _ in range(GROW_AFTER):
+        complete(engine, source())
+    assert engine.reader.prefix_tokens > narrow
+    assert len(engine.warnings) == 1
+
+
+def test_without_the_text_a_tokenizer_has_read_there_is_no_healing(
+    start: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenize = FakeModel.tokenize
+
+    def change(self: FakeModel, text: str, special: bool = False) -> list[int]:
+        return tokenize(self, text.replace("\t", " "), special)
+
+    monkeypatch.setattr(FakeModel, "tokenize", change)
+    engine = start()
+    assert [warning.code for warning in engine.warnings] == ["tokenizer_odd"]
+    rest(engine)
+    assert engine.reader.lay_out(source(BEFORE + "fir"), False).forced == b""
+    assert complete(engine, source())[0].text == "first + second"
 
 
 def test_settings_apply_without_another_load(engine: Engine) -> None:
@@ -314,10 +339,14 @@ def test_after_any_edits_the_cache_has_the_prompt_and_the_answer_is_that_of_a_fr
             for _ in range(size % 5):
                 used.idle()
         elif kind == "abort":
-            used.abort.looks_left = size  # type: ignore[attr-defined]
+            flag = context(used).abort
+            flag.looks_left, flag.is_immediate = size, True
             with contextlib.suppress(Cancelled):
-                used.warm(source(before, after))
-            used.abort.clear()
+                if size % 2:
+                    used.warm(source(before, after))
+                else:
+                    complete(used, source(before, after), bypass_cache=True)
+            flag.clear()
         found, _ = complete(used, source(before, after), bypass_cache=kind != "again")
         for slot in fresh._slots.all():
             slot.clear()
