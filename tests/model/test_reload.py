@@ -98,31 +98,6 @@ def test_memory_after_many_models_is_that_of_one(desk: Desk) -> None:
     assert all(len(desk.ends(number)) == 1 for number in range(1, CHANGES + 2))
 
 
-def test_a_budget_applies_without_a_load(desk: Desk) -> None:
-    desk.completer.start()
-    desk.wait_ready(1)
-    for number in range(CHANGES):
-        desk.completer.configure(
-            replace(desk.config, min_confidence=number / 40, max_tokens=number + 1)
-        )
-    desk.completer.configure(replace(desk.config, max_tokens=1))
-    desk.ask(1)
-    assert desk.wait("fim.done", 1)["stats"]["generated_tokens"] == 1
-    assert desk.loads() == 1
-
-
-def test_a_request_of_the_old_model_ends_and_the_new_one_answers(desk: Desk) -> None:
-    desk.completer.start()
-    desk.wait_ready(1)
-    desk.ask(1)
-    desk.completer.configure(replace(desk.config, context_tokens=2048))
-    desk.ask(2)
-    assert len(desk.ends(1)) == 1
-    assert "a + b" in desk.wait("fim.done", 2)["text"]
-    assert desk.told("fim.partial", 2)
-    assert desk.loads() == 2
-
-
 def test_an_unused_model_is_freed_and_answers_again(desk: Desk) -> None:
     now_s = [0.0]
     without = memory_bytes()
