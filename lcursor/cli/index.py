@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -188,14 +189,15 @@ def _index(
     from lcursor.errors import IndexFailed
     from lcursor.index.client import Client
 
+    events: SimpleQueue[Any] = SimpleQueue()
     with Client(root) as client:
-        client.call("subscribe")
+        client.listen(events.put)
         if globs:
             client.call("secrets", globs=list(globs))
         _begin(client, root, rebuild=rebuild, yes=yes)
         began_s = time.monotonic()
         try:
-            state = _follow(client, words)
+            state = _follow(client, events, words)
         except KeyboardInterrupt:
             typer.echo(
                 "lcursor: the worker continues for a while; run this again for the rest", err=True
@@ -228,29 +230,28 @@ def _begin(client: Client, root: Path, *, rebuild: bool, yes: bool) -> None:
         client.call("begin", rebuild=rebuild, confirmed=True)
 
 
-def _follow(client: Client, words: bool) -> Mapping[str, Any]:
+def _follow(client: Client, events: SimpleQueue[Any], words: bool) -> Mapping[str, Any]:
     """Show the progress of a worker until it is done; return its last state."""
     from lcursor.cli.progress import watching
 
     shown = ("", False)
     with watching("index", "{:,}".format) as watch:
         while True:
-            for event in client.events(timeout_s=EVENT_S):
-                if event.get("event") == "remark":
-                    watch.say(event["text"])
-                elif event.get("event") == "gone":
-                    break
-                elif event.get("event") == "state":
-                    if _is_over(event, words):
-                        return event
-                    phase, total = event["phase"], event["total"]
-                    if phase in PHASES and shown != (phase, total > 0):
-                        shown = (phase, total > 0)
-                        watch.begin(PHASES[phase], total, event["done"])
-                    watch.at(event["done"])
-            state = client.call("status")
+            try:
+                event = events.get(timeout=EVENT_S)
+            except Empty:  # nothing changes: ask
+                event = {"event": "gone"}
+            if event["event"] == "remark":
+                watch.say(event["text"])
+                continue
+            state = event if event["event"] == "state" else client.call("status")
             if _is_over(state, words):
                 return state
+            phase, total = state["phase"], state["total"]
+            if phase in PHASES and shown != (phase, total > 0):
+                shown = (phase, total > 0)
+                watch.begin(PHASES[phase], total, state["done"])
+            watch.at(state["done"])
 
 
 def _is_over(state: Mapping[str, Any], words: bool) -> bool:

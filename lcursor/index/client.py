@@ -8,12 +8,11 @@ old one was sent: secrets, buffers, open files and the subscription to events.
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -50,8 +49,7 @@ class Client:
         self._connecting = threading.Lock()
         self._connection: _Connection | None = None
         self._is_closed = False
-        self._events: SimpleQueue[Event | None] = SimpleQueue()
-        self._listener: Callable[[Event], None] = self._events.put
+        self._listener: Callable[[Event], object] = lambda event: None
         self._repeated: dict[tuple[str, str], Mapping[str, Any]] = {}
         """What is sent to each new worker: the parameters by request and path."""
 
@@ -103,24 +101,13 @@ class Client:
         found = self.call("search", text=text, limit=limit, mode=mode)
         return [Hit(**each) for each in found["hits"]]
 
-    def listen(self, listener: Callable[[Event], None]) -> None:
+    def listen(self, listener: Callable[[Event], object]) -> None:
         """Pass each event to a function from now on, on the reading thread; it must return soon.
 
         When the worker ends the event is `{"event": "gone"}`; the next call starts another one.
         """
         self._listener = listener
         self.call("subscribe")
-
-    def events(self, timeout_s: float | None = None) -> Iterator[Event]:
-        """Yield events until the client is closed or none comes in time."""
-        if SUBSCRIBE not in self._repeated:
-            self.call("subscribe")
-        return iter(functools.partial(self._next_event, timeout_s), None)
-
-    def _next_event(self, timeout_s: float | None) -> Event | None:
-        with contextlib.suppress(Empty):
-            return self._events.get(timeout=timeout_s)
-        return None
 
     @property
     def is_connected(self) -> bool:
@@ -134,7 +121,6 @@ class Client:
             connection, self._connection = self._connection, None
         if connection:
             connection.close()
-        self._events.put(None)
 
     def __enter__(self) -> Client:
         return self

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -152,36 +153,23 @@ def test_a_request_that_killed_two_workers_is_not_sent_again(
     assert [one["do"] for one in worker.heard].count("search") == 2
 
 
-def test_events_are_yielded(worker: FakeWorker, client: Client) -> None:
+def test_a_listener_is_called_on_another_thread(worker: FakeWorker, client: Client) -> None:
+    events: SimpleQueue[tuple[dict[str, Any], bool]] = SimpleQueue()
+
+    def listen(event: dict[str, Any]) -> None:
+        events.put((event, threading.current_thread() is threading.main_thread()))
+
     def answer(question: dict[str, Any], say: Say) -> None:
         say({"event": "state", "n": 1})
         say({"id": question["id"], "ok": {}})
         say({"event": "state", "n": 2})
 
     worker.answers["subscribe"] = answer
-    events = client.events(timeout_s=5)
-    assert [next(events)["n"], next(events)["n"]] == [1, 2]
-    worker.drop()
-    assert next(events) == {"event": "gone"}
-    client.close()
-    assert list(events) == []
-
-
-def test_a_listener_is_called_on_another_thread(worker: FakeWorker, client: Client) -> None:
-    said, threads = threading.Event(), []
-
-    def listen(event: dict[str, Any]) -> None:
-        threads.append(threading.current_thread())
-        said.set()
-
-    def answer(question: dict[str, Any], say: Say) -> None:
-        say({"id": question["id"], "ok": {}})
-        say({"event": "remark", "text": "x"})
-
-    worker.answers["subscribe"] = answer
     client.listen(listen)
-    assert said.wait(5)
-    assert threads[0] is not threading.main_thread()
+    for number in (1, 2):
+        assert events.get(timeout=5) == ({"event": "state", "n": number}, False)
+    worker.drop()
+    assert events.get(timeout=5) == ({"event": "gone"}, False)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

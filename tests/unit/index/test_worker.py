@@ -117,14 +117,16 @@ def test_another_worker_gets_what_the_first_one_knew(root: Path) -> None:
         client.call("begin")
         pid = filled(client)["pid"]
         client.call("buffer", path="f7.py", text="unsaved_thing = 1\n")
-        events = client.events(timeout_s=60)
+        events: list[dict[str, Any]] = []
+        client.listen(events.append)
         os.kill(pid, signal.SIGKILL)
-        assert any(event["event"] == "gone" for event in events)
+        wait_for(lambda: {"event": "gone"} in events)
         assert paths(client, "unsaved_thing") == ["f7.py"]
         assert client.call("status")["pid"] != pid
         assert filled(client)["generation"] > 0
+        events.clear()
         (root / "f3.py").write_text("fresh_words = 1\n")
-        assert any(event["event"] == "state" for event in events)
+        wait_for(lambda: any(event["event"] == "state" for event in events))
 
 
 def test_a_worker_that_is_killed_again_and_again_comes_to_the_end(root: Path) -> None:
