@@ -317,7 +317,7 @@ def test_a_file_that_is_written_all_the_time_is_stored_as_of_one_moment(
     try:
         line.pipe.begin()
         line.wait(lambda: "calm.py" in line.paths())
-        for _ in range(30):
+        for _ in range(15):
             versions = set(line.text("busy.py").split("\n")) - {""}
             assert len(versions) <= 1, versions
             time.sleep(0.01)

@@ -83,7 +83,7 @@ def test_a_file_that_is_written_meanwhile_is_whole_or_refused(tmp_path: Path) ->
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        for _ in range(40):
+        for _ in range(15):
             found = read_file(tmp_path, "a.py")
             if isinstance(found, Content) and found.data:
                 assert found.state.digest == hashlib.sha256(found.data).digest()[:16]
