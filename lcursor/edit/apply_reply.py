@@ -7,7 +7,6 @@ no model is asked. Blocks, also while the user chooses.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 
 from lcursor.code import symbols
@@ -19,8 +18,7 @@ from lcursor.edit.apply.place import Choice
 from lcursor.edit.apply.resolve import Ask, Refused, Resolved, resolve
 from lcursor.edit.records import FileChange, Lines, Region, digest
 from lcursor.edit.rewriting.prompt import fence_of
-from lcursor.edit.rewriting.task import Task
-from lcursor.edit.run import Outcome, Run, RunListener
+from lcursor.edit.run import Outcome, Run
 from lcursor.edit.sources import Sources
 from lcursor.edit.workspace import EditServices, Workspace, clean, counter, language_of
 from lcursor.errors import Cancelled, LcursorError
@@ -89,46 +87,36 @@ def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
 def _fill_in(work: Workspace, refused: Refused) -> Resolved | None:
     """Have a model write the changes that are only sketched; None if it cannot be asked."""
     try:
-        reached = work.connect("")
+        work.connect("")
     except Cancelled:
         raise
     except LcursorError:
         return None
     files = {each.path: each for each in refused.files}
     notes = [FILLED_IN, refused.note]
-    commands, not_run = work.allowed_commands()
-    with commands:
+    not_run = work.allow_commands()
+    work.is_whole_edit = len(refused.sketches) == 1 and not {*files} - {refused.sketches[0][0]}
+    with work.commands:
         for path, sketch in refused.sketches:
             base = work.sources.read(path)
             if base is None:
                 return None  # a new file that leaves something out
             change = files.get(path, FileChange(path, base=digest(base)))
             lines = diff.apply(base, change.changes)
-            language = language_of(path, lines)
-            region = _sketched_region(sketch, lines, language)
+            region = _sketched_region(sketch, lines, language_of(path, lines))
             limit = work.config.region_tokens * MAX_SKETCH_REGIONS
-            if counter(reached)("\n".join(lines[region.first_row : region.last_row])) > limit:
+            if counter(work.reached)("\n".join(lines[region.first_row : region.last_row])) > limit:
                 return None
             fence = fence_of(sketch)
-            task = Task(
-                path=path,
-                name=work.sources.name(path),
-                language=language,
-                lines=lines,
-                region=region,
-                instruction=SKETCH_TASK,
-                sketch="\n".join([fence, *sketch, fence]),
-            )
-            listener = RunListener(work.run, path, work.sources.tick(path))
-            is_all = len(refused.sketches) == 1 and not {*files} - {path}
-            made = work.rewrite(reached, task, listener, commands, is_whole_edit=is_all)
+            shown = "\n".join([fence, *sketch, fence])
+            made = work.rewrite(work.task(path, lines, region, SKETCH_TASK, sketch=shown))
             changes = diff.changes(base, diff.apply(lines, made.file.changes))
             kind, to, checks = change.kind, change.to, made.file.checks
             files[path] = FileChange(path, kind, to, digest(base), changes, checks)
             notes.append(made.note)
         made_files, late = [*files.values()], ""
-        if len(made_files) > 1 or len(refused.sketches) > 1:
-            made_files, late = work.check_together(commands, made_files)
+        if not work.is_whole_edit:
+            made_files, late = work.check_together(made_files)
     return Resolved((*made_files,), "\n".join(filter(None, (*notes, not_run, late))))
 
 
@@ -158,7 +146,7 @@ def _seen_rows(
 
 
 def _fenced(text: str) -> str:
-    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", text)), 0)
+    fence = fence_of(tuple(text.split("\n")))
     return f"{fence}\n{text.rstrip()}\n{fence}\n"
 
 

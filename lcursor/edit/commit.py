@@ -72,14 +72,14 @@ def ask(run: Run, services: EditServices, params: wire.EditCommit) -> Outcome:
     """Write a message and send it."""
     root = project_of(params["path"])
     work = Workspace(run, services, params["path"], ())
-    reached = work.connect(params["model"])
+    work.connect(params["model"])
     run.progress("writing")
     known = rules_of(root, services)
 
     def write(model: Connection) -> tuple[str, str]:
         return message(model, root, run.cancel, rules=known, secrets=services.secrets)
 
-    text, note = work.with_retry(reached, write)
+    text, note = work.with_retry(write)
     run.check()
     run.send("edit.message", text=clean(text), note=clean(note))
     return Outcome("proposed")

@@ -15,19 +15,9 @@ from dataclasses import dataclass, field, replace
 from lcursor.edit import diff
 from lcursor.edit.records import Check, FileChange, Lines, Region, digest
 from lcursor.edit.rewriting import retry
-from lcursor.edit.rewriting.commands import CheckCommands
-from lcursor.edit.rewriting.task import Task
 from lcursor.edit.run import Outcome, Run, RunListener
-from lcursor.edit.workspace import (
-    EditServices,
-    Workspace,
-    clean,
-    context_budget,
-    counter,
-    language_of,
-)
+from lcursor.edit.workspace import EditServices, Workspace, clean, language_of
 from lcursor.errors import Cancelled, LcursorError, ServerError
-from lcursor.llm.pool import Connection
 from lcursor.protocol import edit as wire
 
 MAX_WORKERS = 8
@@ -81,22 +71,17 @@ class Batch:
     """What is the same for all regions of an edit."""
 
     work: Workspace
-    reached: Connection
     instruction: str
     context: str
-    commands: CheckCommands
-    is_whole_edit: bool
-    """There is one region, and nothing else changes."""
 
     def add_test_output(self, jobs: Sequence[FileJob]) -> None:
         """Extend an instruction to fix something with the present output of the tests."""
-        if self.is_whole_edit or not jobs:
-            return
-        run, files = self.work.run, {job.path: job.lines for job in jobs}
-        listener = RunListener(run, jobs[0].path, self.work.sources.tick(jobs[0].path))
-        self.instruction = retry.with_test_output(
-            self.instruction, self.commands, files, listener, run.cancel
-        )
+        if not self.work.is_whole_edit and jobs:
+            run, files = self.work.run, {job.path: job.lines for job in jobs}
+            listener = RunListener(run, "", 0)
+            self.instruction = retry.with_test_output(
+                self.instruction, self.work.commands, files, listener, run.cancel
+            )
 
     def rewrite(self, jobs: Sequence[FileJob]) -> list[str]:
         """Have all regions of all files rewritten; return the problems, for the user."""
@@ -121,7 +106,7 @@ class Batch:
                     with lock:
                         problems.append(f"{name}, {what}: {error.message}")
 
-        workers = max(min(self.reached.served.slots, len(jobs), MAX_WORKERS), 1)
+        workers = max(min(self.work.reached.served.slots, len(jobs), MAX_WORKERS), 1)
         with ThreadPoolExecutor(workers, "lcursor-edit") as pool:
             for future in as_completed([pool.submit(rewrite_file, job) for job in jobs]):
                 if (error := future.exception()) is not None:
@@ -133,24 +118,19 @@ class Batch:
 
     def _rewrite(self, job: FileJob, target: Target, prefix: str) -> None:
         """Have one region of a file rewritten."""
-        sources, region = self.work.sources, target.region
+        region = target.region
         first = job.current_row(region.first_row)
         last = first + region.last_row - region.first_row
-        task = Task(
-            path=job.path,
-            name=sources.name(job.path),
-            language=language_of(job.path, job.now),
-            lines=job.now,
-            region=replace(region, first_row=first, last_row=last),
-            instruction="\n".join(filter(None, (self.instruction, target.instruction))),
+        task = self.work.task(
+            job.path,
+            job.now,
+            replace(region, first_row=first, last_row=last),
+            _joined(self.instruction, target.instruction),
             context=self.context,
             format=self.work.format_for(job.now[first:last]),
             sketch=target.sketch,
         )
-        listener = RunListener(self.work.run, job.path, sources.tick(job.path), prefix)
-        made = self.work.rewrite(
-            self.reached, task, listener, self.commands, is_whole_edit=self.is_whole_edit
-        )
+        made = self.work.rewrite(task, prefix)
         before = len(job.now)
         job.now = tuple(diff.apply(job.now, made.file.changes))
         job.shifts.append((region.last_row, len(job.now) - before))
@@ -169,8 +149,8 @@ class Batch:
             words = "\n".join(dict.fromkeys(problems))
             return Outcome("refused" if problems else "same", words or "Nothing was changed")
         late = ""
-        if not self.is_whole_edit:
-            files, late = self.work.check_together(self.commands, files)
+        if not self.work.is_whole_edit:
+            files, late = self.work.check_together(files)
         self.work.propose(files, title=title, notes=(*problems, *notes, late))
         return Outcome("proposed")
 
@@ -178,15 +158,14 @@ class Batch:
 def edit_places(run: Run, services: EditServices, params: wire.EditMany) -> Outcome:
     """Have regions at many places rewritten, and propose them as one turn."""
     work = Workspace(run, services, params["path"], params["buffers"])
-    commands, not_run = work.allowed_commands()
+    not_run = work.allow_commands()
     reached = work.connect(params["model"])
-    limit = context_budget(reached)
-    question = work.question(params["instruction"], (), params["buffers"], limit)
-    context, note = question.context(limit, counter(reached))
-    jobs, problems = _jobs(work, reached, params["places"])
-    is_one = sum(len(job.targets) for job in jobs) == 1
-    with commands:
-        batch = Batch(work, reached, question.text, context, commands, is_one)
+    question = work.question(params["instruction"], (), params["buffers"])
+    context, note = question.context(reached)
+    jobs, problems = _jobs(work, params["places"])
+    work.is_whole_edit = sum(len(job.targets) for job in jobs) == 1
+    with work.commands:
+        batch = Batch(work, question.text, context)
         batch.add_test_output(jobs)
         problems += batch.rewrite(jobs)
         files = [found for job in jobs if (found := job.change()) is not None]
@@ -194,9 +173,7 @@ def edit_places(run: Run, services: EditServices, params: wire.EditMany) -> Outc
         return batch.finish(files, params["instruction"], problems, notes)
 
 
-def _jobs(
-    work: Workspace, reached: Connection, places: Sequence[wire.EditPlace]
-) -> tuple[list[FileJob], list[str]]:
+def _jobs(work: Workspace, places: Sequence[wire.EditPlace]) -> tuple[list[FileJob], list[str]]:
     """Return the files of a list with the regions around its rows, and the problems with it."""
     sources = work.sources
     by_file: dict[str, list[wire.EditPlace]] = {}
@@ -216,7 +193,7 @@ def _jobs(
             if not 0 <= row < max(len(lines), 1):
                 problems.append(f"{sources.name(path)} has no line {row + 1} any more")
                 continue
-            region = work.region(reached, lines, language, row, row)
+            region = work.region(lines, language, row, row)
             text = clean(place["text"].strip())
             line = lines[row].strip() if lines else ""
             about = f"About the line `{line}`: {text}" if text and text != line else ""

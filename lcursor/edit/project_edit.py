@@ -9,16 +9,9 @@ from lcursor.edit import plan
 from lcursor.edit.multi_edit import Batch, FileJob, Target
 from lcursor.edit.plan import Plan, Step
 from lcursor.edit.records import Change, FileChange, Region, digest
-from lcursor.edit.rewriting.task import Task
-from lcursor.edit.run import Outcome, Run, RunListener
+from lcursor.edit.run import Outcome, Run
 from lcursor.edit.sources import DISK, Sources
-from lcursor.edit.workspace import (
-    EditServices,
-    Workspace,
-    context_budget,
-    counter,
-    language_of,
-)
+from lcursor.edit.workspace import EditServices, Workspace
 from lcursor.errors import LcursorError
 from lcursor.llm.pool import Connection
 from lcursor.protocol import edit as wire
@@ -34,18 +27,17 @@ def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outc
     buffers = [*own, *(each for each in params["buffers"] if each["path"] != params["path"])]
     work = Workspace(run, services, params["path"], buffers, params["path"] if own else "")
     sources, config = work.sources, work.config
-    commands, not_run = work.allowed_commands()
+    not_run = work.allow_commands()
     planner = work.connect(params["model"], config.planner)
-    limit = context_budget(planner)
-    question = work.question(params["instruction"], params["attachments"], buffers, limit)
-    context, note = question.context(limit, counter(planner))
+    question = work.question(params["instruction"], params["attachments"], buffers)
+    context, note = question.context(planner)
     run.progress("planning")
 
     def make(model: Connection) -> Plan:
         codebase = services.codebase(sources.root)
         return plan.plan(model, config, question.text, context, codebase, run.cancel, sources)
 
-    planned = work.with_retry(planner, make)
+    planned = work.with_retry(make)
     run.add_cost(planned.usage, 0)
     run.check()
     if not planned.steps:
@@ -54,14 +46,11 @@ def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outc
     steps = [each for each in planned.steps if each.key not in rejected]
     if not steps:
         return Outcome("stopped", "All steps were struck out")
-    writer = planner
     if config.planner:
-        writer = work.connect(params["model"])
-        context, note = question.context(context_budget(writer), counter(writer))
-    is_one = len(steps) == 1 and steps[0].kind in ("edit", "create")
-    with commands:
-        instruction = _with_plan(question.text, planned)
-        batch = Batch(work, writer, instruction, context, commands, is_one)
+        context, note = question.context(work.connect(params["model"]))
+    work.is_whole_edit = len(steps) == 1 and steps[0].kind in ("edit", "create")
+    with work.commands:
+        batch = Batch(work, _with_plan(question.text, planned), context)
         files, problems, notes = _run_steps(batch, steps)
         return batch.finish(files, params["instruction"], problems, [note, not_run, *notes])
 
@@ -106,18 +95,10 @@ def _created(batch: Batch, step: Step, path: str) -> FileChange:
     """Return a new file that the model writes."""
     work = batch.work
     work.sources.require_public(path)
-    task = Task(
-        path=path,
-        name=work.sources.name(path),
-        language=language_of(path, ()),
-        lines=(),
-        region=Region(0, 0, NEW_FILE),
-        instruction="\n".join(filter(None, (batch.instruction, step.do))),
-        context=batch.context,
-        sketch=step.sketch,
-    )
-    listener, is_whole = RunListener(work.run, path, DISK), batch.is_whole_edit
-    made = work.rewrite(batch.reached, task, listener, batch.commands, is_whole_edit=is_whole)
+    instruction = "\n".join(filter(None, (batch.instruction, step.do)))
+    region = Region(0, 0, NEW_FILE)
+    task = work.task(path, (), region, instruction, context=batch.context, sketch=step.sketch)
+    made = work.rewrite(task, tick=DISK)
     changes = (Change(0, 0, (), tuple(made.lines)),)
     return FileChange(path, "create", changes=changes, checks=made.file.checks)
 

@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from lcursor.edit.records import Lines, lines_of
-from lcursor.edit.rewriting.task import Task
-from lcursor.edit.run import Outcome, Run, RunListener
-from lcursor.edit.workspace import (
-    EditServices,
-    Workspace,
-    context_budget,
-    counter,
-    language_of,
-)
+from lcursor.edit.run import Outcome, Run
+from lcursor.edit.workspace import EditServices, Workspace, language_of
 from lcursor.protocol import edit as wire
 
 SAME = "The model wrote what was there already"
@@ -39,33 +32,35 @@ def edit_region(
     buffers = [own, *(each for each in params["buffers"] if each["path"] != path)]
     work = Workspace(run, services, path, buffers, path)
     work.sources.require_public(path)
-    commands, not_run = work.allowed_commands()
+    not_run = work.allow_commands()
     reached = work.connect(params["model"])
     language = language_of(path, lines, params["filetype"])
     first, last = params["first_row"], params["last_row"]
-    region = work.region(reached, lines, language, first, last)
+    region = work.region(lines, language, first, last)
     old = lines[region.first_row : region.last_row]
-    limit = context_budget(reached, old)
-    question = work.question(params["instruction"], params["attachments"], buffers, limit)
-    context, note = question.context(limit, counter(reached))
-    task = Task(
-        path=path,
+    question = work.question(params["instruction"], params["attachments"], buffers, old)
+    context, note = question.context(reached, old)
+    task = work.task(
+        path,
+        lines,
+        region,
+        question.text,
         name=params["name"] or work.sources.name(path),
         language=language,
-        lines=lines,
-        region=region,
-        instruction=question.text,
         context=context,
         format=work.format_for(old),
         selection=lines[first:last],
     )
     remark = params["remark"].strip()
     is_alternative = bool(params["again"]) and not remark
-    listener = RunListener(run, path, params["tick"])
-    before = earlier.lines if remark else ()
-    temperature = ALTERNATIVE_TEMPERATURE if is_alternative else None
-    with commands:
-        made = work.rewrite(reached, task, listener, commands, remark, before, temperature)
+    with work.commands:
+        made = work.rewrite(
+            task,
+            tick=params["tick"],
+            remark=remark,
+            before=earlier.lines if remark else (),
+            temperature=ALTERNATIVE_TEMPERATURE if is_alternative else None,
+        )
     if made.is_same:
         return Outcome("same", made.note or SAME)
     earlier.lines = made.lines

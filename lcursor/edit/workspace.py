@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lcursor.code import languages
 from lcursor.config import EditConfig
@@ -26,8 +26,8 @@ from lcursor.edit.rewriting import checks, region
 from lcursor.edit.rewriting.commands import CheckCommands
 from lcursor.edit.rewriting.retry import RetryLoop, RewriteResult
 from lcursor.edit.rewriting.rewriter import Rewriter
-from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, Task
-from lcursor.edit.run import Run
+from lcursor.edit.rewriting.task import FailedAttempt, Task
+from lcursor.edit.run import Run, RunListener
 from lcursor.edit.sources import Sources
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.protocol.chat import ChatAttachment
@@ -70,9 +70,10 @@ class Question:
     items: tuple[Item, ...] = ()
     note: str = ""
 
-    def context(self, limit_tokens: int, count: Callable[[str], int]) -> tuple[str, str]:
-        """Return the attachments for the prompt, and a note on those that do not fit."""
-        kept, dropped, left = list[Item](), list[str](), limit_tokens or UNKNOWN_TOKENS
+    def context(self, reached: Connection, old: Lines = ()) -> tuple[str, str]:
+        """Return the attachments for a model's prompt, and a note on those that do not fit."""
+        kept, dropped, count = list[Item](), list[str](), counter(reached)
+        left = context_budget(reached, old) or UNKNOWN_TOKENS
         for item in self.items:
             cost = 0 if item.is_left_out else count(layout.block(item))
             if cost > left:
@@ -86,15 +87,7 @@ class Question:
 
 
 class Workspace:
-    """One edit, with what it works with.
-
-    Args:
-        run: of the edit.
-        services: of all edits.
-        path: absolute, of a file or folder of the project.
-        buffers: of the editor.
-        current: absolute path of the current file; "" for none.
-    """
+    """One edit, with what it works with; `current` is the path of the current file, "" for none."""
 
     def __init__(
         self,
@@ -106,19 +99,26 @@ class Workspace:
     ) -> None:
         self.run, self.services, self.config = run, services, services.config
         self.sources = Sources.for_path(path, buffers, current, services.secrets)
+        self.commands = CheckCommands(self.sources.root, self.config, self.sources.unsaved())
+        self.reached: Connection
+        """The model, after `connect`."""
+        self.is_whole_edit = True
+        """One region is rewritten, and nothing else changes. Otherwise linter, tests and language
+        servers would see a part of the edit, and `check_together` runs them at its end."""
 
-    def allowed_commands(self) -> tuple[CheckCommands, str]:
-        """Return the lint and test commands that may run, and a note about the others."""
+    def allow_commands(self) -> str:
+        """Keep the lint and test commands that may run; return a note about the others."""
         sources = self.sources
         config, note = self.services.permissions.allowed(self.run, sources.root, self.config)
-        return CheckCommands(sources.root, config, sources.unsaved()), note
+        self.commands = CheckCommands(sources.root, config, sources.unsaved())
+        return note
 
     def question(
         self,
         instruction: str,
         attachments: Sequence[ChatAttachment] = (),
         buffers: Sequence[EditBuffer] = (),
-        limit_tokens: int = 0,
+        old: Lines = (),
     ) -> Question:
         """Return an instruction with what it mentions and what is attached."""
         self.run.progress("context")
@@ -136,7 +136,8 @@ class Workspace:
             for each in buffers
             if each["path"] and os.path.realpath(each["path"]) not in sent
         ]
-        share = limit_tokens // CODEBASE_SHARE if limit_tokens else gather.CODEBASE_TOKENS
+        limit = context_budget(self.reached, old)
+        share = limit // CODEBASE_SHARE if limit else gather.CODEBASE_TOKENS
         items = gather.gather(
             instruction,
             root=root,
@@ -153,7 +154,7 @@ class Workspace:
         return Question(clean(expanded.text), tuple(items), expanded.note)
 
     def connect(self, model: str, setting: str = "") -> Connection:
-        """Return a model whose server was found or started."""
+        """Use a model, whose server is found or started."""
         services = self.services
         name = services.models.choose(model or setting or self.config.model, "", "")
         if services.models.known(name) is None:
@@ -162,17 +163,17 @@ class Workspace:
         reached = services.models.connect(name, self.run.cancel, report)
         self.run.check()
         services.on_model_use()
+        self.reached = reached
         return reached
 
-    def with_retry(self, reached: Connection, ask: Callable[[Connection], T]) -> T:
-        """Ask a model; once more if our own server had ended before."""
-        return self.services.models.with_retry(reached, ask, lambda: self.connect(reached.name))
+    def with_retry(self, ask: Callable[[Connection], T]) -> T:
+        """Ask the model; once more if our own server had ended before."""
+        name = self.reached.name
+        return self.services.models.with_retry(self.reached, ask, lambda: self.connect(name))
 
-    def region(
-        self, reached: Connection, lines: Lines, language: str, first_row: int, last_row: int
-    ) -> Region:
+    def region(self, lines: Lines, language: str, first_row: int, last_row: int) -> Region:
         """Return the rows to rewrite for a selection or a cursor."""
-        limit, count = self.config.region_tokens, counter(reached)
+        limit, count = self.config.region_tokens, counter(self.reached)
         return region.grow(lines, language, first_row, last_row, limit, count)
 
     def format_for(self, old: Lines) -> Format:
@@ -180,36 +181,41 @@ class Workspace:
         known: dict[str, Format] = {"search_replace": "search_replace", "udiff": "udiff"}
         return known.get(self.config.format, "whole") if any(map(str.strip, old)) else "whole"
 
+    def task(
+        self, path: str, lines: Lines, region: Region, instruction: str, **fields: Any
+    ) -> Task:
+        """Return the task to rewrite a region of a file."""
+        name, language = self.sources.name(path), language_of(path, lines)
+        known = {"path": path, "name": name, "language": language, "lines": lines}
+        return Task(**{**known, "region": region, "instruction": instruction, **fields})
+
     def rewrite(
         self,
-        reached: Connection,
         task: Task,
-        listener: RewriteListener,
-        commands: CheckCommands,
+        prefix: str = "",
+        *,
+        tick: int | None = None,
         remark: str = "",
         before: Lines = (),
         temperature: float | None = None,
-        *,
-        is_whole_edit: bool = True,
     ) -> RewriteResult:
         """Have a region rewritten and checked, with retries.
 
         Args:
-            reached: the model.
             task: what to do.
-            listener: hears how it goes.
-            commands: that may run.
+            prefix: of the progress, if the edit has several rewrites.
+            tick: of the text, if it is not that of `sources`.
             remark: what the user says about an earlier alternative.
             before: the text of that.
             temperature: minimum; None for that of the settings.
-            is_whole_edit: nothing else changes. Otherwise linter, tests and language servers would
-                see a part of the edit, and `check_together` runs them at its end.
         """
-        run, config = self.run, self.config
-        check = diagnostics.checker(run, task.path) if is_whole_edit else None
-        if not is_whole_edit:
-            formatter_only = replace(config, lint="", test="")
-            commands = CheckCommands(self.sources.root, formatter_only)
+        run, config, commands, check = self.run, self.config, self.commands, None
+        if self.is_whole_edit:
+            check = diagnostics.checker(run, task.path)
+        else:
+            commands = CheckCommands(self.sources.root, replace(config, lint="", test=""))
+        tick = self.sources.tick(task.path) if tick is None else tick
+        listener = RunListener(run, task.path, tick, prefix)
         if temperature is not None:
             config = replace(config, temperature=max(temperature, config.temperature))
         run.check()
@@ -220,14 +226,12 @@ class Workspace:
             loop = RetryLoop(Rewriter(model, config), commands, config, check)
             return loop.run(task, listener, run.cancel, remark, before=failed)
 
-        made = self.with_retry(reached, write)
+        made = self.with_retry(write)
         run.add_cost(made.usage, made.attempts)
         run.check()
         return made
 
-    def check_together(
-        self, commands: CheckCommands, files: Sequence[FileChange]
-    ) -> tuple[list[FileChange], str]:
+    def check_together(self, files: Sequence[FileChange]) -> tuple[list[FileChange], str]:
         """Run linter and tests once on all changes of an edit; add the results, return a note.
 
         Language servers are asked if one file changes: of others they would see the old text.
@@ -243,9 +247,9 @@ class Workspace:
                 check = diagnostics.checker(self.run, each.path)
                 made = check(each.path, old, new) if check else None
                 found += [made] if made is not None else []
-        if files and commands.has_any:
+        if files and self.commands.has_any:
             self.run.progress("checking")
-            results = commands.run(after, self.run.cancel)
+            results = self.commands.run(after, self.run.cancel)
             found, note = [*found, *results.checks], results.note
         return [replace(each, checks=(*each.checks, *found)) for each in files], note
 
