@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import cast
 
 from lcursor.edit import plan
 from lcursor.edit.multi_edit import Batch, FileJob, Target
@@ -120,15 +121,7 @@ def _with_plan(instruction: str, planned: Plan) -> str:
 
 
 def _to_wire(step: Step, sources: Sources) -> wire.EditStep:
-    path = sources.absolute(step.path)
-    return {
-        "key": step.key,
-        "kind": step.kind,
-        "path": path,
-        "name": sources.name(path),
-        "to": sources.absolute(step.to) if step.to else "",
-        "first_row": step.first_row,
-        "last_row": step.last_row,
-        "what": step.what,
-        "do": step.do,
-    }
+    path, to = sources.absolute(step.path), sources.absolute(step.to) if step.to else ""
+    found = {**asdict(step), "path": path, "name": sources.name(path), "to": to}
+    del found["sketch"]
+    return cast("wire.EditStep", found)

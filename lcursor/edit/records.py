@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal
 
 Lines = tuple[str, ...]
 FileKind = Literal["edit", "create", "delete", "rename"]
@@ -61,6 +61,13 @@ class Region:
     last_row: int
     what: str
     """For the user: `function parse`."""
+
+
+def to_wire(record: Any) -> Any:
+    """Return a record, or records in a sequence, as values of a message."""
+    if is_dataclass(record):
+        return {each.name: to_wire(getattr(record, each.name)) for each in fields(record)}
+    return list(map(to_wire, record)) if isinstance(record, (list, tuple)) else record
 
 
 def lines_of(text: str) -> Lines:

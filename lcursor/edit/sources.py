@@ -10,9 +10,10 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from lcursor.edit.checkpoints import text
-from lcursor.edit.records import FileChange, Lines, lines_of
+from lcursor.edit.records import FileChange, Lines, lines_of, to_wire
 from lcursor.errors import EditRefused, LcursorError
 from lcursor.project import listing
 from lcursor.project.reading import Reader
@@ -98,28 +99,13 @@ class Sources:
 
     def to_wire(self, change: FileChange, tick: int | None = None) -> EditFile:
         """Return a change as a message has it; the tick is the buffer's by default."""
-        return {
-            "path": change.path,
+        found = {
+            **to_wire(change),
             "name": self.name(change.path),
-            "kind": change.kind,
-            "to": change.to,
-            "base": change.base,
             "tick": self.tick(change.path) if tick is None else tick,
-            "changes": [
-                {
-                    "first_row": each.first_row,
-                    "last_row": each.last_row,
-                    "old": list(each.old),
-                    "new": list(each.new),
-                }
-                for each in change.changes
-            ],
-            "checks": [
-                {"name": each.name, "is_ok": each.is_ok, "text": each.text}
-                for each in change.checks
-            ],
             "is_outside": any(map(self.is_outside, filter(None, (change.path, change.to)))),
         }
+        return cast("EditFile", found)
 
     def read(self, path: str) -> Lines | None:
         """Return the lines of a buffer or of a file in the project, None for any other path.
