@@ -37,11 +37,7 @@ FILLED_IN = "The code left something out, and the model has filled it in: check 
 
 
 def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
-    """Find the places of the blocks of a reply, and propose the changes.
-
-    Raises:
-        LcursorError: a file cannot be read.
-    """
+    """Find the places of the blocks of a reply, and propose the changes."""
     path, buffers, chat = params["path"], params["buffers"], params["chat"]
     current = "" if os.path.isdir(path) else path
     current = current or next((each["path"] for each in buffers), "")

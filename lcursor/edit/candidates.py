@@ -78,12 +78,7 @@ def collect(
 ) -> list[Candidate]:
     """Return the files that an instruction may be about, the likeliest first.
 
-    Args:
-        instruction: of the user.
-        context: attachments, which may name files.
-        files: of the project.
-        codebase: is searched; None for no search.
-        cancel: called now and then.
+    The context, the attachments, may name files. Without a codebase nothing is searched.
     """
     scores: dict[str, float] = {}
 

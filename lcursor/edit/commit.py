@@ -103,11 +103,7 @@ def message(
 ) -> tuple[str, str]:
     """Return a message for what is staged, and a note on what of the diff the model did not see.
 
-    Raises:
-        NothingStaged: there is nothing to write about.
-        EditFailed: the model wrote no message.
-        Cancelled: `cancel` was set.
-        LcursorError: the model cannot be asked.
+    Raises `NothingStaged`, or `EditFailed` if the model wrote no message.
     """
     reader = Reader(root, secrets, cancel=cancel.is_set)
     found = changes.diff("--staged", reader)

@@ -138,11 +138,7 @@ class Batch:
         job.notes += filter(None, (made.note,))
 
     def finish(
-        self,
-        files: Sequence[FileChange],
-        title: str,
-        problems: Sequence[str],
-        notes: Sequence[str],
+        self, files: Sequence[FileChange], title: str, problems: Sequence[str], notes: Sequence[str]
     ) -> Outcome:
         """Check all changes together, and propose them as one turn."""
         if not files:

@@ -215,14 +215,7 @@ class Run:
 
 
 class RunListener(RewriteListener):
-    """Sends the progress of a rewrite to the editor.
-
-    Args:
-        run: that the rewrite belongs to.
-        path: absolute, of the file.
-        tick: of the buffer, -1 for the disk.
-        prefix: of each detail, if a run has several rewrites.
-    """
+    """Sends the progress of a rewrite to the editor, each detail with a prefix."""
 
     def __init__(self, run: Run, path: str, tick: int, prefix: str = "") -> None:
         self._run, self._path, self._tick, self._prefix = run, path, tick, prefix

@@ -41,7 +41,7 @@ class EditService:
 
     Args:
         config: the settings.
-        send: sends a message of `protocol.edit.TO_LUA`, `error` or `log`, from any thread.
+        send: sends a message, from any thread.
         models: shared with the chat, and closed by their owner.
         codebase: returns the search of a project; None for a plain one.
         secrets: globs of files that are never read, in addition to the built-in ones.

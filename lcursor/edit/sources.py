@@ -30,13 +30,9 @@ def project_of(path: str) -> Path:
 
 
 class Sources:
-    """The texts of a project.
+    """The texts of a project: of its buffers, the most relevant first, and on disk.
 
-    Args:
-        root: of the project.
-        buffers: modified or current buffers, the most relevant first.
-        current: absolute path of the current file; "" for none.
-        secrets: globs of files that are never read, in addition to the built-in ones.
+    Files that match the globs `secrets`, or the built-in ones, are never read.
     """
 
     def __init__(
@@ -118,14 +114,9 @@ class Sources:
             return None
 
     def require(self, path: str, *, is_own: bool = False) -> Lines:
-        """Return the lines of a file that the user named.
+        """Return the lines of a file that the user named, or raise `EditRefused`.
 
-        Args:
-            path: absolute, or relative to the root.
-            is_own: refuse files outside of the project that are in no buffer.
-
-        Raises:
-            EditRefused: it is secret, outside, missing, or no text.
+        With `is_own` also refuse files outside of the project that are in no buffer.
         """
         whole = self.absolute(path)
         self.require_public(whole)
@@ -177,9 +168,5 @@ def _real_place(path: str) -> str:
 
 
 def _disk(path: str) -> Lines | None:
-    """Return a file's lines; None if there is no file.
-
-    Raises:
-        LcursorError: it is no text, or cannot be read.
-    """
+    """Return a file's lines, None if there is no file; raise `LcursorError` if it is no text."""
     return text.read(path).lines if os.path.exists(path) else None

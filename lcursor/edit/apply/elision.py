@@ -62,13 +62,7 @@ def is_marker(line: str) -> bool:
 
 
 def markers(lines: Sequence[str], language: str = "", base: Sequence[str] = ()) -> list[int]:
-    """Return the rows of elision markers.
-
-    Args:
-        lines: of a reply.
-        language: a bare `...` is a statement of Python.
-        base: lines of the text, which are no markers.
-    """
+    """Return the rows of elision markers; lines of the base are none."""
     known = {line.strip() for line in base}
     found = [row for row, line in enumerate(lines) if is_marker(line) and line.strip() not in known]
     if language in {"python", ""} and not base:
@@ -91,11 +85,7 @@ def merge(
 ) -> Lines | None:
     """Return the base with the changes of a sketch, None if these are not certain.
 
-    Args:
-        base: the present version of the sketch.
-        sketch: code with or without markers.
-        language: of both.
-        heads: number of lines of each that are a signature, which the sketch replaces.
+    `heads` has the number of lines of each that are a signature, which the sketch replaces.
     """
     rows = markers(sketch, language, base)
     if not rows:

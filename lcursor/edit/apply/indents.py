@@ -18,10 +18,7 @@ from lcursor.edit.lines import has_text, indent_of
 class IndentMap:
     """Maps the indentation of a reply to that of a text.
 
-    Args:
-        lines: of the text.
-        known: pairs of a quoted line and that line in the text.
-        new: the lines to be indented.
+    `known` has pairs of a quoted line and that line in the text.
     """
 
     def __init__(

@@ -27,9 +27,7 @@ NEAR_LINES: Final = 3
 class RegionReader:
     """Reads the one fence of a reply as it streams.
 
-    Args:
-        language: of the file.
-        base: lines of the region: never taken for elision markers, and used to fill these in.
+    The lines of the base, the region, are never taken for elision markers, and fill these in.
     """
 
     def __init__(self, language: str, base: Sequence[str] = ()) -> None:
@@ -60,14 +58,7 @@ class RegionReader:
         return self._read("".join(part.text for part in parts if isinstance(part, Text)))
 
     def finish(self, is_cut: bool = False) -> Lines:
-        """Return all lines of the code.
-
-        Args:
-            is_cut: the answer ended at a limit.
-
-        Raises:
-            ReplyUnusable: there is no code, or not all of it, or something else.
-        """
+        """Return all lines of the code, or raise `ReplyUnusable`; `is_cut`: it ended at a limit."""
         for part in self._thinking.finish():
             if isinstance(part, Text):
                 self._read(part.text)
@@ -178,11 +169,9 @@ def _is_program(language: str, lines: Lines) -> bool:
 
 
 def blocks(text: str, file: str = "") -> tuple[Block, ...]:
-    """Return the changes in a reply.
+    """Return the changes in a whole reply, or in one piece of code with its fence.
 
-    Args:
-        text: a whole reply, or one piece of code with its fence.
-        file: path for blocks that name none.
+    `file` is the path for blocks that name none.
     """
     lines = _visible_lines(text)
     found: list[Block] = []

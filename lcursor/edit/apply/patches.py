@@ -162,15 +162,9 @@ def _hunk_end(lines: Sequence[str], row: int, *, is_bare: bool) -> int:
 
 
 def _diff(lines: Sequence[str], row: int = 0, *, is_bare: bool = False) -> tuple[int, list[Block]]:
-    """Read a diff of one or more files.
+    """Read a diff of one or more files; return the row after it, and a block for each file.
 
-    Args:
-        lines: of the diff, and those after it if it is in no fence.
-        row: where it begins.
-        is_bare: it is in no fence, and ends where a line is none of a diff.
-
-    Returns:
-        The row after it, and a block for each file.
+    A bare diff is in no fence, and ends where a line is none of a diff.
     """
     files: list[tuple[list[str], list[_Hunk]]] = [([], [])]
     is_open = not is_bare  # a hunk whose counts do not say where it ends

@@ -15,12 +15,7 @@ MAX_CHOICES = 12
 
 
 def find_file(key: str, block: Block, files: Files, answers: Mapping[str, Choice]) -> str:
-    """Return the path of the file that a block is about.
-
-    Raises:
-        Ambiguous: there are several.
-        CannotApply: there is none, and the block creates none.
-    """
+    """Return the path of the file that a block is about; raise `Ambiguous` or `CannotApply`."""
     if key in answers:
         return answers[key].path
     if not block.path:

@@ -113,11 +113,7 @@ def language_of(path: str, lines: Sequence[str], named: str = "") -> str:
 
 
 def create(block: Block, path: str) -> Lines:
-    """Return the lines of a new file.
-
-    Raises:
-        CannotApply: the block changes lines of a file that does not exist.
-    """
+    """Return the lines of a new file; raise `CannotApply` if the block changes existing lines."""
     if elision.markers(block.lines, language_of(path, block.lines, block.language)):
         raise CannotApply("The new file leaves something out")
     if block.kind == "create":
@@ -133,12 +129,7 @@ def create(block: Block, path: str) -> Lines:
 
 
 def place_pairs(it: Target) -> Lines:
-    """Return a text with all quoted changes of a block.
-
-    Raises:
-        Ambiguous: a place is not certain.
-        CannotApply: quoted lines are missing.
-    """
+    """Return a text with all quoted changes of a block; raise `Ambiguous` or `CannotApply`."""
     pairs, lines = it.block.pairs, it.lines
     known = {*stripped(lines)}
     new = tuple(line for pair in pairs for line in pair.new)
@@ -325,12 +316,7 @@ def _is_applied(lines: Lines, pair: Pair) -> bool:
 
 
 def place_fence(it: Target) -> Lines:
-    """Return a text with the code of a fence.
-
-    Raises:
-        Ambiguous: its place is not certain.
-        CannotApply: it has no place at all.
-    """
+    """Return a text with the code of a fence; raise `Ambiguous` or `CannotApply`."""
     lines, new, language = it.lines, it.block.code_for(it.lines), it.language
     choice = it.answer(it.key, lines)
     if choice is not None:

@@ -74,14 +74,10 @@ def resolve(
     answers: Mapping[str, Choice] | None = None,
     attached: Callable[[str], Sequence[Seen]] = lambda _: (),
 ) -> Resolved | Ask | Refused:
-    """Return what a reply does to files.
+    """Return what a reply does to files, with the answers of `Ask.chosen`.
 
-    Args:
-        blocks: of `parse.blocks`.
-        files: to apply it to.
-        answers: of `Ask.chosen`.
-        attached: returns the rows of a file that the author of the reply had read, the newest
-            first; they decide between equal places.
+    `attached` returns the rows of a file that the author of the reply had read, the newest first;
+    they decide between equal places.
     """
     answers = dict(answers or {})
     blocks, note = _without_examples(blocks, files)
@@ -156,12 +152,7 @@ class _Drafts:
     """Of the last block."""
 
     def apply(self, key: str, block: Block) -> None:
-        """Apply a block to the draft of its file.
-
-        Raises:
-            Ambiguous: its file or its place is not certain.
-            CannotApply: it cannot be applied.
-        """
+        """Apply a block to the draft of its file; raise `Ambiguous` or `CannotApply`."""
         renamed = {draft.to: path for path, draft in self.drafts.items() if draft.to}
         path = renamed.get(self.files.absolute(clean_path(block.path))) if block.path else None
         path = path or find_file(f"{key}.path", block, self.files, self.answers)

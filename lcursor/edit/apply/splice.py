@@ -133,11 +133,7 @@ def _beside(
 
 
 def _find_version(
-    lines: Sequence[str],
-    known: Sequence[Symbol],
-    new: Sequence[str],
-    symbol: Symbol,
-    language: str,
+    lines: Sequence[str], known: Sequence[Symbol], new: Sequence[str], symbol: Symbol, language: str
 ) -> tuple[Symbol | None, bool]:
     """Return the present version of a definition, None for a new one, and if that is certain."""
     same = [

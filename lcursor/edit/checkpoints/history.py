@@ -57,10 +57,7 @@ def place(root: Path | str, folder: Path | None = None) -> Path:
 class History:
     """The turns of a project.
 
-    Args:
-        root: of the project.
-        folder: of all histories; by default `home()`.
-        on_error: called when a turn cannot be stored, once until it can be.
+    `on_error` is called when a turn cannot be stored, once until it can be.
     """
 
     def __init__(
@@ -153,12 +150,9 @@ class History:
     def update(
         self, key: str, change: Callable[[Turn, int], None], *, must_store: bool = False
     ) -> None:
-        """Change a turn, and store it.
+        """Change a turn, given the number of this step, and store it.
 
-        Args:
-            key: of the turn.
-            change: changes it, given the number of this step.
-            must_store: raise `EditUnsaved` if it cannot be stored; otherwise keep it in memory.
+        With `must_store` raise `EditUnsaved` if it cannot be stored; otherwise keep it in memory.
         """
         self.turn(key)  # creates no folder for a turn that is missing
         with self._changing():
@@ -243,8 +237,7 @@ class History:
     def locked(self, wait_s: float = LOCK_S) -> Iterator[None]:
         """Hold the lock of the project; a thread that has it gets it again.
 
-        Raises:
-            EditUnsaved: the folder cannot be created, or another Neovim holds the lock too long.
+        Raises `EditUnsaved` if there can be no folder, or another Neovim holds the lock too long.
         """
         with self._lock:
             if self._is_locked:

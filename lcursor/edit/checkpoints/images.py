@@ -32,10 +32,7 @@ class Images:
     def put(self, data: bytes, *, fsync: bool = False) -> str:
         """Store bytes; return their key.
 
-        Without `fsync` they are kept in memory if they cannot be written.
-
-        Raises:
-            EditUnsaved: they cannot be written, with `fsync`.
+        If they cannot be written, keep them in memory, or with `fsync` raise `EditUnsaved`.
         """
         key = hashlib.sha256(data).hexdigest()
         path = self.folder / key

@@ -208,13 +208,7 @@ def _merged(history: History, file: FileTurn, lines: Lines, is_undo: bool) -> Li
 
 
 def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Resumed:
-    """Return the open hunks of a turn, for the present texts.
-
-    Args:
-        history: of the project.
-        key: of the turn.
-        buffers: the loaded ones; other files are read.
-    """
+    """Return the open hunks of a turn, for the present texts, in buffers or on disk."""
     loaded = _loaded(buffers)
     files, problems = list[FileChange](), list[str]()
     turn = history.turn(key)

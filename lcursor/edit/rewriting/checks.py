@@ -43,25 +43,13 @@ KEPT_SHARE: Final = 0.2
 
 
 def check(
-    old: Sequence[str],
-    new: Sequence[str],
-    region: Region,
-    language: str,
+    old: Sequence[str], new: Sequence[str], region: Region, language: str
 ) -> tuple[Check, ...]:
-    """Compare a file before and after its region was rewritten.
+    """Compare a file before and after a region of it was rewritten.
 
-    Args:
-        old: all lines of the file.
-        new: all lines after the change.
-        region: rewritten rows of `old`.
-        language: as `code.languages` names it.
-
-    Returns:
-        `parses` and `symbols` if the language has a grammar, `indent` and `size` always. Missing
-        definitions or many missing lines are a remark, the text of a check that passed: only the
-        user knows whether they should go.
-
-    Cost: two parses, about 3 MB/s.
+    Returns `parses` and `symbols` if the language has a grammar, `indent` and `size` always.
+    Missing definitions or many missing lines are a remark, the text of a check that passed: only
+    the user knows whether they should go. Cost: two parses, about 3 MB/s.
     """
     end = region.last_row + len(new) - len(old)
     before = old[region.first_row : region.last_row]
@@ -218,11 +206,9 @@ def _indent(
 
 
 def style(lines: Sequence[str]) -> tuple[bool | None, int]:
-    """Return the style of indentation.
+    """Return whether lines are indented with tabs, and how many spaces a level has.
 
-    Returns:
-        Whether it is tabs, None if too few lines show it or both occur; and how many spaces a level
-        has, 0 if that is not clear.
+    None if too few lines show it or both occur; 0 if that is not clear.
     """
     tabs = blanks = 0
     steps: Counter[int] = Counter()

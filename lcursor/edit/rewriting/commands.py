@@ -55,13 +55,7 @@ class CheckResults:
 
 
 class CheckCommands:
-    """The commands of the settings, for one edit.
-
-    Args:
-        root: of the project.
-        config: the commands, and their time limit.
-        unsaved: texts in the editor, by absolute path.
-    """
+    """The commands of the settings, for one edit; `unsaved` has the texts in the editor."""
 
     def __init__(
         self, root: Path, config: EditConfig, unsaved: Mapping[str, Lines] | None = None
@@ -120,14 +114,10 @@ class CheckCommands:
         return tuple(made.removesuffix("\n").split("\n"))
 
     def run(self, files: Mapping[str, Lines | None], cancel: threading.Event) -> CheckResults:
-        """Run linter and tests on a copy of the project with some files changed.
+        """Run linter and tests on a copy of the project with some files changed, or deleted (None).
 
         A linter that complained before only fails if it complains more; about a new file, if it
         complains at all.
-
-        Args:
-            files: new lines of all changed files by absolute path; None for a deleted one.
-            cancel: set to stop.
         """
         if not self.has_any:
             return CheckResults()

@@ -36,11 +36,7 @@ class _RegionOnly:
 
 
 def apply_to_region(task: Task, reply: str, is_cut: bool) -> Lines:
-    """Return the region with the changes of a reply.
-
-    Raises:
-        ReplyUnusable: the reply has no changes that can be applied, or their place is not clear.
-    """
+    """Return the region with the changes of a reply; raise `ReplyUnusable` if that is not clear."""
     if is_cut:
         raise ReplyUnusable("cut", "The answer was cut off before its end")
     found = [

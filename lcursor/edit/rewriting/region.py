@@ -54,17 +54,9 @@ def grow(
     budget_tokens: int,
     count: Callable[[str], int],
 ) -> Region:
-    """Return the region for a selection.
+    """Return the region for a selection, or for a cursor, if `last_row` is `first_row`.
 
-    Args:
-        lines: of the whole text.
-        language: as `code.languages` names it.
-        first_row: of the selection, or of the cursor.
-        last_row: after the selection; the same as `first_row` for a cursor.
-        budget_tokens: that a region may grow to; a selection may be larger.
-        count: counts the tokens of a text.
-
-    Cost: that of parsing the text, 3 MB/s, and a millisecond or two.
+    A selection may be larger than the budget. Cost: parsing the text, 3 MB/s, and a millisecond.
     """
     if not any(map(has_text, lines)):
         return Region(0, len(lines), "empty file")
@@ -161,11 +153,7 @@ class _Tree:
         return sorted(around, key=lambda item: (item.end - item.first, -item.first))
 
     def cover(self, first: int, last: int) -> tuple[int, int, bool]:
-        """Return the rows of the fewest statements that have all of some rows.
-
-        Returns:
-            The first row and the one after the last, and whether all statements are definitions.
-        """
+        """Return the rows of the fewest statements with all rows, and if all are definitions."""
         node = self._node(*self._bytes(first, last))
         while node is not None:
             run = [each for each in node.children if _touches(each, first, last)]

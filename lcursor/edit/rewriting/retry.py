@@ -126,14 +126,13 @@ class RetryLoop:
             task: what to do.
             listener: hears how it goes.
             cancel: set to stop.
-            remark: what the user says about an earlier alternative.
+            remark: what the user says about an earlier alternative, `before`.
             answer_tokens: limit for all attempts together; 0 is none. No attempt begins that would
                 exceed it if it needs as much as the last one.
             before: what the remark is about.
 
         Raises:
             ReplyUnusable: no attempt wrote usable code.
-            Cancelled: `cancel` was set.
             LcursorError: the model cannot be asked, and no earlier attempt changed anything.
         """
         candidates, feedback = list[Candidate](), list(before)

@@ -66,14 +66,7 @@ class Rewriter:
     ) -> ModelOutput:
         """Rewrite a region once.
 
-        Args:
-            task: what to do.
-            listener: hears how it goes.
-            cancel: set to stop.
-            attempt: number of this attempt, from 1.
-            feedback: earlier attempts.
-            remark: what the user says about an earlier attempt.
-            temperature: None for the one of the settings.
+        `feedback` are earlier attempts, and `remark` what the user says about one of them.
         """
         listener.started(task.region, attempt)
         listener.progress(RewriteProgress("reading", attempt=attempt))

@@ -37,11 +37,7 @@ FIRST = Region(4, 8, "method first")
 
 
 def found(
-    new_region: str,
-    *,
-    old: list[str] = PYTHON,
-    region: Region = FIRST,
-    language: str = "python",
+    new_region: str, *, old: list[str] = PYTHON, region: Region = FIRST, language: str = "python"
 ) -> dict[str, Check]:
     lines = new_region.split("\n") if new_region else []
     new = [*old[: region.first_row], *lines, *old[region.last_row :]]

@@ -28,11 +28,7 @@ def fitted(new: Lines, lines: Lines = CLASS, region: Region = TAKE) -> Lines:
     return Normalizer(Task("/x.py", "x.py", "python", lines, region, "do")).whole(new)
 
 
-GOOD = (
-    "    def take(self, it):",
-    "        self.what = it",
-    "        return self",
-)
+GOOD = ("    def take(self, it):", "        self.what = it", "        return self")
 CASES = [
     ("as it should be", GOOD, GOOD),
     ("all moved to the left", tuple(line[4:] for line in GOOD), GOOD),

@@ -252,8 +252,7 @@ def test_changed_comments_of_sql_are_no_file_names(head: str, body: str, old: li
 
 @pytest.mark.parametrize("counts", ["-1 +1", "-1,2 +1,2", "-1,9 +1,9", "-1,0 +1,0"])
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [("a/x.py +b/x.py", "a/y.py +b/y.py"), ("x.py +x.py", "y.py +y.py")],
+    ("first", "second"), [("a/x.py +b/x.py", "a/y.py +b/y.py"), ("x.py +x.py", "y.py +y.py")]
 )
 def test_files_are_told_apart_whatever_the_counts_say(counts: str, first: str, second: str) -> None:
     def of(name: str, line: str) -> str:

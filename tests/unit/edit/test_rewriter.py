@@ -156,18 +156,7 @@ def test_the_same_text_comes_back_as_it_is(reach: Reach) -> None:
         assert run(reach(server)).lines == TASK.old
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [Hang()],
-        [
-            sse(
-                delta(content="```python\ndef area"),
-            ),
-            Hang(),
-        ],
-    ],
-)
+@pytest.mark.parametrize("parts", [[Hang()], [sse(delta(content="```python\ndef area")), Hang()]])
 def test_it_stops_at_once(reach: Reach, parts: list[Any]) -> None:
     cancel, ended = threading.Event(), list[object]()
     with ChatServer([Answer(parts)]) as server:

@@ -62,8 +62,7 @@ def test_a_file_that_is_not_open_is_written_and_taken_back(desk: Desk) -> None:
     path = desk.root / "a.py"
     found = proposed(desk)
     wrote = desk.wait(
-        "edit.written",
-        desk.do("edit.write", turn=found["turn"], paths=[str(path)], outside=False),
+        "edit.written", desk.do("edit.write", turn=found["turn"], paths=[str(path)], outside=False)
     )
     assert (wrote["paths"], wrote["problem"]) == ([str(path)], "")
     assert path.read_text() == WANTED
@@ -81,13 +80,11 @@ def test_what_was_typed_since_stays_when_a_turn_is_taken_back(desk: Desk) -> Non
     path = desk.root / "a.py"
     found = proposed(desk)
     desk.wait(
-        "edit.written",
-        desk.do("edit.write", turn=found["turn"], paths=[str(path)], outside=False),
+        "edit.written", desk.do("edit.write", turn=found["turn"], paths=[str(path)], outside=False)
     )
     path.write_text("# typed\n" + path.read_text() + "# typed, too\n")
     desk.wait(
-        "edit.reverted",
-        desk.do("edit.revert", do="undo", path=str(desk.root), turn="", buffers=[]),
+        "edit.reverted", desk.do("edit.revert", do="undo", path=str(desk.root), turn="", buffers=[])
     )
     assert path.read_text() == f"# typed\n{TEXT}# typed, too\n"
 
@@ -112,8 +109,7 @@ def test_a_file_that_was_changed_since_is_not_written(desk: Desk) -> None:
     found = proposed(desk)
     path.write_text(TEXT + "more = 1\n")
     wrote = desk.wait(
-        "edit.written",
-        desk.do("edit.write", turn=found["turn"], paths=[str(path)], outside=False),
+        "edit.written", desk.do("edit.write", turn=found["turn"], paths=[str(path)], outside=False)
     )
     assert wrote["paths"] == []
     assert wrote["problem"]

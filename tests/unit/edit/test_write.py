@@ -15,13 +15,7 @@ from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.steps import Step
 from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange
-from lcursor.errors import (
-    EditMissing,
-    EditOutside,
-    EditRefused,
-    EditStale,
-    EditUnsaved,
-)
+from lcursor.errors import EditMissing, EditOutside, EditRefused, EditStale, EditUnsaved
 from lcursor.storage import folders
 from tests.unit.edit.desk import decision
 
