@@ -1,7 +1,22 @@
-"""A small piece of each language, as people write it, and what it defines."""
+"""A small piece of each language, as people write it, and what it defines: see `samples.txt`."""
 
 from __future__ import annotations
 
-from tests.unit.index import samples_compiled, samples_data, samples_scripting
+import re
+from pathlib import Path
+from typing import NamedTuple
 
-SAMPLES = [*samples_compiled.SAMPLES, *samples_scripting.SAMPLES, *samples_data.SAMPLES]
+
+class Sample(NamedTuple):
+    language: str
+    path: str
+    text: str
+    defines: str
+    """`kind scope>name`, separated by commas."""
+
+
+BLOCK = re.compile(r"^==== (\S+) (.+)\n((?:.*\n)*?)---- ?(.*)\n", re.M)
+SAMPLES = [
+    Sample(*block)
+    for block in BLOCK.findall(Path(__file__).with_name("samples.txt").read_text("utf-8"))
+]

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from lcursor.code import grammars
 from lcursor.index.chunk import MAX_CHARS, embedded, read, weigh
 from lcursor.index.records import Chunk, Parsed
-from tests.unit.index.sample import Sample
-from tests.unit.index.samples import SAMPLES
+from tests.unit.index.samples import SAMPLES, Sample
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
 ROOT = Path(__file__).resolve().parents[3]
