@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -19,7 +18,7 @@ from lcursor.index import words
 from lcursor.index.database import Database, pack, plain
 from lcursor.index.postings import Postings, term_vector
 from lcursor.index.reader import Reader
-from lcursor.index.records import FileState, Parsed, Symbol
+from lcursor.index.records import FileState, Parsed
 
 Entry = tuple[str, FileState, Parsed]
 
@@ -198,25 +197,13 @@ def _put(base: sqlite3.Connection, entry: Entry) -> None:
         ).lastrowid  # fmt: skip
         base.execute("INSERT INTO texts VALUES (?, ?)", (name, pack(chunk.text)))
         base.execute("INSERT INTO terms VALUES (?, ?)", (name, term_vector(text)))
-    _put_symbols(base, number, parsed.symbols)
-
-
-def _put_symbols(base: sqlite3.Connection, file: int, symbols: Sequence[Symbol]) -> None:
-    """Replace a file's symbols; unchanged ones stay, since most are."""
-    wanted = Counter(
-        (plain(one.name), one.kind, one.first_row, one.end_row, pack(one.scope)) for one in symbols
-    )
-    gone = []
-    for number, *row in base.execute(
-        "SELECT rowid, name, kind, first_row, end_row, scope FROM symbols WHERE file = ?", (file,)
-    ):
-        if wanted[tuple(row)] > 0:
-            wanted[tuple(row)] -= 1
-        else:
-            gone.append((number,))
-    base.executemany("DELETE FROM symbols WHERE rowid = ?", gone)
+    base.execute("DELETE FROM symbols WHERE file = ?", (number,))
     base.executemany(
-        "INSERT INTO symbols VALUES (?, ?, ?, ?, ?, ?)", [(file, *row) for row in wanted.elements()]
+        "INSERT INTO symbols VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (number, plain(one.name), one.kind, one.first_row, one.end_row, pack(one.scope))
+            for one in parsed.symbols
+        ],
     )
 
 
