@@ -24,8 +24,6 @@ from lcursor.edit.workspace import EditServices, Workspace, clean, counter, lang
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.protocol import edit as wire
 
-MAX_QUESTIONS = 20
-"""About one reply."""
 FROM_CHAT, PASTED = "from the chat", "pasted"
 MAX_SKETCH_REGIONS = 2
 """A sketch may be of as many times the tokens of a region."""
@@ -51,16 +49,11 @@ def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
         return Outcome("nothing", "There is no block of code in it")
     seen = _seen_rows(services, sources, params) if chat else lambda _: ()
     found = resolve(blocks, sources, None, seen)
-    for _ in range(MAX_QUESTIONS):
-        run.check()
-        if not isinstance(found, Ask):
-            break
+    while isinstance(found, Ask):
         choice = run.ask(found.text, [_to_wire(each, sources) for each in found.choices])
         if choice < 0:
             return Outcome("stopped")
         found = resolve(blocks, sources, found.chosen(choice), seen)
-    if isinstance(found, Ask):
-        return Outcome("refused", "There are too many places where it could go")
     if isinstance(found, Refused):
         filled_in = _fill_in(work, found) if found.sketches else None
         if filled_in is None:

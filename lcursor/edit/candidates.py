@@ -50,9 +50,7 @@ class Candidate:
     path: str
     """Relative to the root."""
     rows: int
-    language: str
     entries: list[Entry] = field(default_factory=list)
-    score: float = 0.0
     is_text: bool = True
     """Whether its lines are known."""
 
@@ -119,10 +117,9 @@ def collect(
         if lines is None:
             if path not in known:
                 continue
-            one = Candidate(key, path, 0, "", is_text=False)
+            one = Candidate(key, path, 0, is_text=False)
         else:
             one = candidate(key, path, lines, words)
-        one.score = scores[path]
         made.append(one)
     return made
 
@@ -130,7 +127,7 @@ def collect(
 def candidate(key: str, path: str, lines: Lines, words: Collection[str] = frozenset()) -> Candidate:
     """Return a file with its symbols; if it has very many, preferably those with some words."""
     language = languages.detect(path, lines[0] if lines else "")
-    one = Candidate(key, path, len(lines), language)
+    one = Candidate(key, path, len(lines))
     found = list(symbols.all_of(lines, language))
     if len(found) > MAX_SYMBOLS:
         meant = [each for each in found if _words(each.name) & {*words}]

@@ -57,7 +57,6 @@ ASKED_AGAIN: Final = {
     "long": "The first line has {size} characters. Write it again, with at most 60.",
 }
 _FENCE = re.compile(r"^\s*```[^\n]*\n(.*?)^\s*```", re.M | re.S)
-_REASONING = re.compile(r"<think>.*?(?:</think>|\Z)", re.S)
 _PREFACE = re.compile(
     r"^\W*(?:here(?:'s| is)\b.*:|(?:the )?commit message\W*:|subject\W*:)\W*", re.I
 )
@@ -147,7 +146,7 @@ def _with_short_subject(text: str) -> str:
 
 def tidied(reply: str) -> str:
     """Return the message in a reply: a subject, and perhaps a body below it."""
-    text = _REASONING.sub("", reply).strip()
+    text = reply.strip()
     fences = [each[1].strip("\n") for each in _FENCE.finditer(f"{text}\n")]
     messages = [each for each in fences if not _DIFF.match(each)]
     text = messages[0] if messages else _FENCE.sub("", f"{text}\n") if fences else text

@@ -216,7 +216,6 @@ def parse_answer(text: str) -> tuple[str, list[dict[str, Any]]] | None:
 
     The JSON may be in a fence, with text around it.
     """
-    text = re.sub(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", "", text, flags=re.S)
     decoder = json.JSONDecoder(strict=False)
     for found in re.finditer(r"\{", text):
         try:

@@ -33,7 +33,6 @@ class RegionReader:
     def __init__(self, language: str, base: Sequence[str] = ()) -> None:
         self._language = language
         self._base = tuple(base)
-        self._thinking = ReasoningSplitter()
         self._rest = ""
         self._fence: fences.Fence | None = None
         self._state: Literal["before", "inside", "after"] = "before"
@@ -54,14 +53,13 @@ class RegionReader:
 
     def feed(self, text: str) -> Lines:
         """Return the lines of code that another piece of the reply completes."""
-        parts = self._thinking.feed(text)
-        return self._read("".join(part.text for part in parts if isinstance(part, Text)))
+        *whole, self._rest = (self._rest + text).split("\n")
+        return tuple(
+            made for line in whole if (made := self._line(line.removesuffix("\r"))) is not None
+        )
 
     def finish(self, is_cut: bool = False) -> Lines:
         """Return all lines of the code, or raise `ReplyUnusable`; `is_cut`: it ended at a limit."""
-        for part in self._thinking.finish():
-            if isinstance(part, Text):
-                self._read(part.text)
         if self._rest:
             self._line(self._rest.removesuffix("\r"))
             self._rest = ""
@@ -83,12 +81,6 @@ class RegionReader:
         if not any(line.strip() for line in first) and any(line.strip() for line in self._base):
             raise ReplyUnusable("empty", "The code of the answer is empty")
         return self._filled(first)
-
-    def _read(self, text: str) -> Lines:
-        *whole, self._rest = (self._rest + text).split("\n")
-        return tuple(
-            made for line in whole if (made := self._line(line.removesuffix("\r"))) is not None
-        )
 
     def _line(self, line: str) -> str | None:
         """Read a line; return it if it belongs to the first piece of code."""

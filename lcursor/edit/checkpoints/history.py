@@ -112,7 +112,7 @@ class History:
         """Record that the user accepted or rejected hunks in a buffer, or undid accepted ones."""
 
         def decide(turn: Turn, number: int) -> None:
-            file = turn.files[self._index(turn, decision["path"])]
+            file = turn.files[self.index(turn, decision["path"])]
             hunks, is_undone, base = decision["accepted"], decision["is_undone"], self.base_of(file)
             pieces, is_fresh, is_lost = list(file.pieces), False, bool(hunks)
             if base is not None:
@@ -135,7 +135,7 @@ class History:
         """
 
         def replace(turn: Turn, _: int) -> None:
-            at = self._index(turn, change.path)
+            at = self.index(turn, change.path)
             known, has_parts = turn.files[at], before is not None and before != base
             turn.files[at] = FileTurn(
                 change,
@@ -223,7 +223,8 @@ class History:
         found = [turn for turn in every if turn.is_undone and turn.undone_n > fresh_n]
         return max(found, key=lambda turn: turn.undone_n).key if found else ""
 
-    def _index(self, turn: Turn, path: str) -> int:
+    def index(self, turn: Turn, path: str) -> int:
+        """Return the index of a file in a turn, or raise `EditMissing`."""
         try:
             return turn.index(path)
         except KeyError:

@@ -30,7 +30,7 @@ from lcursor.edit.checkpoints.steps import (
 )
 from lcursor.edit.checkpoints.turn import Action, FileTurn, Turn, Writing
 from lcursor.edit.records import FileChange
-from lcursor.errors import EditMissing, EditRefused, EditStale, EditUnsaved
+from lcursor.errors import EditRefused, EditStale, EditUnsaved
 from lcursor.storage import folders
 
 MAX_NAME_CHARS: Final = 150
@@ -50,7 +50,7 @@ def write(
     """
     with locked(history):
         turn = history.turn(key)
-        known = [_writable(change, turn) for change in files]
+        known = [_writable(history, change, turn) for change in files]
         operations = [operation_for(change) for change in files]
         steps = plan_steps(operations, history.root, outside=outside)
         seen = {step.path: step for step in steps}
@@ -115,14 +115,9 @@ def locked(history: History) -> Iterator[None]:
         yield
 
 
-def _writable(change: FileChange, turn: Turn) -> FileTurn:
+def _writable(history: History, change: FileChange, turn: Turn) -> FileTurn:
     """Return the record of a file, none of whose changes the user has rejected."""
-    try:
-        file = turn.files[turn.index(change.path)]
-    except KeyError:
-        raise EditMissing(
-            f"the turn has nothing to do with {change.path}", "See :LCursor edits"
-        ) from None
+    file = turn.files[history.index(turn, change.path)]
     if file.is_partly_rejected or len(change.changes) > len(file.wanted()):
         raise EditRefused(
             f"some changes of {change.path} were rejected",

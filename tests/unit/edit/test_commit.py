@@ -211,8 +211,6 @@ def test_a_copy_of_the_diff_is_no_message(root: Path, reach: Reach) -> None:
         ("**Commit message:**\n\nAdd a thing", "Add a thing"),
         ("Here is the commit message:\n\n```\nAdd a thing\n\nBody.\n```", "Add a thing\n\nBody."),
         ("```text\nAdd a thing\n```\nI hope it helps!", "Add a thing"),
-        ("<think>hm, a fix</think>\nAdd a thing", "Add a thing"),
-        ("<think>cut off in", ""),
         ("Add a thing\nBody right below.", "Add a thing\n\nBody right below."),
         ("Wait...", "Wait..."),
         ("Commit messages are made by the model", "Commit messages are made by the model"),

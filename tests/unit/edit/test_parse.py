@@ -47,7 +47,7 @@ def test_the_code_is_found(text: str) -> None:
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=30))
 def test_a_reply_may_be_cut_anywhere(sizes: list[int]) -> None:
-    text = f"<think>no</think>So:\n```python\n{CODE}```\nThere."
+    text = f"<think>\nno\n</think>\nSo:\n```python\n{CODE}```\nThere."
     reading, at = RegionReader("python"), 0
     came: list[str] = []
     for size in cycle(sizes):
