@@ -1,7 +1,8 @@
-"""Find where a fence of Markdown begins and ends, line by line. Pure.
+"""Find the fences of Markdown, and read their language and the path that they are about.
 
 A fence within a fence, as in a document or a docstring, does not end the outer one if that can be
-seen: it is indented deeper, has fewer marks, or begins with a language.
+seen: it is indented deeper, has fewer marks, or begins with a language. Models write paths in a
+dozen ways: after the language, above the fence, in the first comment. Pure.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import Final
+
+from lcursor.code import languages
 
 _OPEN: Final = re.compile(
     r"^(?P<indent>[ \t]*(?:(?:[-*+]|\d+[.)])[ \t]+|>[ \t]?)?)(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)$"
@@ -54,3 +57,134 @@ def opening(line: str) -> Fence | None:
     """Return the fence that a line opens, None if it opens none."""
     found = _OPEN.match(line)
     return Fence(found["marks"], len(found["indent"]), found["info"].strip()) if found else None
+
+
+# Languages and paths.
+
+_ALIASES: Final = """
+    py=python python3=python js=javascript node=javascript jsx=javascript ts=typescript
+    sh=bash shell=bash zsh=bash console=bash c++=cpp c#=csharp cs=csharp golang=go rs=rust
+    rb=ruby yml=yaml md=markdown makefile=make patch=diff udiff=diff plaintext=text txt=text
+    code=text vimscript=vim viml=vim
+"""
+ALIASES: Final = dict(pair.split("=") for pair in _ALIASES.split())
+RELATED: Final = tuple(
+    {*group.split()}
+    for group in (
+        "javascript typescript tsx",
+        "c cpp objc",
+        "ocaml ocaml_interface",
+        "bash fish batch powershell",
+        "json yaml toml ini",
+        "html vue svelte jinja xml php",
+        "css scss less",
+        "lisp scheme clojure",
+    )
+)
+"""Languages that models confuse."""
+_KNOWN: Final = {*languages.EXTENSIONS, *ALIASES.values()}
+
+_BARE_NAMES: Final = {
+    *(name for names in languages.NAMES.values() for name in names.split()),
+    *["Makefile", "Dockerfile", "Containerfile", "LICENSE", "README", "CHANGELOG"],
+    *[".gitignore", ".dockerignore", ".editorconfig", ".env"],
+}
+_PATH: Final = re.compile(r"(?:[A-Za-z]:)?[\w.@+~/\\()\[\]-]*[\w)\]+]")
+_LABEL: Final = re.compile(
+    r"^(?:new |updated? |modified |edited |in |create |full )?"
+    r"(?:file(?:name| name| path)?|path|filepath)?\s*:\s*",
+    re.IGNORECASE,
+)
+_KEY: Final = re.compile(
+    r"(?:path|file|filename|filepath|title|name)\s*[=:]\s*(\"[^\"]+\"|'[^']+'|[^\s,}]+)"
+)
+_QUOTED: Final = re.compile(r"[`*]{1,3}([^`*\s]+)[`*]{1,3}")
+_COMMENT: Final = re.compile(
+    r"^\s*(?:#|//|--|;+|%|/\*|<!--|\{-|\(\*|\")\s*(.*?)\s*(?:\*/|-->|-\}|\*\))?$"
+)
+
+
+def language(word: str) -> str:
+    """Return our name of a fence's language, "" if it is unknown."""
+    low = word.strip().lower()
+    low = ALIASES.get(low, low)
+    if low in _KNOWN:
+        return low
+    found = languages.detect(f"x.{low}") if low.isalnum() else languages.TEXT
+    return "" if found == languages.TEXT else found
+
+
+def are_related(one: str, other: str) -> bool:
+    """Return whether code in one language may be labelled with the other."""
+    same = not one or not other or one == other or languages.TEXT in (one, other)
+    return same or any({one, other} <= group for group in RELATED)
+
+
+def from_info(info: str) -> tuple[str, str]:
+    """Return the language and path in the text after the marks of a fence."""
+    info = info.strip().strip("{}").strip()
+    key = _KEY.search(info)
+    path = key[1].strip("\"'") if key else ""
+    rest = _KEY.sub("", info) if key else info
+    words = rest.replace(",", " ").split()
+    first = words[0].lstrip(".") if words else ""
+    known = language(first)
+    if not known and ":" in first and not path:  # python:src/a.py, 12:15:src/a.py
+        head, _, tail = first.partition(":")
+        known = language(head)
+        path = tail.rpartition(":")[2] if re.fullmatch(r"[\d:]*\d:.+", tail) else tail
+        if not known:
+            path = first.rpartition(":")[2]
+        path = re.sub(r"[:#]L?\d+(?:-L?\d+)?$", "", path)
+    candidates = words[1:] if known else words
+    if not path:
+        path = next((word for word in candidates if is_path(word)), "")
+    if path and not is_path(path):
+        path = ""
+    return known or (languages.detect(path) if path else ""), path
+
+
+def is_path(text: str) -> bool:
+    """Return whether a word reads as the path of a file."""
+    name = re.split(r"[/\\]", text)[-1]
+    if text != text.strip() or not _PATH.fullmatch(text) or "//" in text or not name:
+        return False
+    if name in _BARE_NAMES:
+        return True
+    stem, dot, ending = name.rpartition(".")
+    if not dot or not (stem or "/" in text) or not re.fullmatch(r"[A-Za-z][\w+-]{0,9}", ending):
+        return False
+    if "/" in text or "\\" in text:
+        return True
+    is_known = languages.detect(name) != languages.TEXT
+    return is_known or ending.lower() in {"txt", "lock", "log", "csv"}
+
+
+def path_in_heading(line: str) -> str:
+    """Return the path that is all there is on a line above a fence."""
+    text = line.strip().lstrip("#").strip()
+    text = re.sub(r"^(?:\d+[.)]|[-*+])\s+", "", text)
+    text = text.strip("*`_\"' ")
+    text = _LABEL.sub("", text, count=1).strip("*`_\"' ")
+    text = re.sub(r"\s*\((?:new|modified|updated|edited|new file|existing|created)\)$", "", text)
+    text = text.rstrip(":").strip("*`_\"' ")
+    return text if is_path(text) else ""
+
+
+def path_in_sentence(line: str) -> str:
+    """Return the one path that a sentence names, "" if it names none or several."""
+    found = {word.rstrip(":") for word in _QUOTED.findall(line) if is_path(word.rstrip(":"))}
+    if not found:
+        words = (word.strip("`*_\"'(),;:").rstrip(".") for word in line.split())
+        found = {word for word in words if "/" in word and is_path(word)}
+    return found.pop() if len(found) == 1 else ""
+
+
+def path_in_comment(line: str) -> str:
+    """Return the path that is all there is in a comment."""
+    match = _COMMENT.match(line)
+    if not match:
+        return ""
+    text = _LABEL.sub("", match[1].strip(), count=1).strip("`\"' ")
+    is_known = "/" in text or languages.detect(text) != languages.TEXT
+    return text if is_path(text) and is_known else ""

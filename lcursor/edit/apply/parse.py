@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from lcursor.code import grammars, languages
-from lcursor.edit.apply import elision, fence_info, fences, patches, splice
+from lcursor.edit.apply import elision, fences, patches, splice
 from lcursor.edit.apply.blocks import Block
 from lcursor.edit.lines import has_text, trim
 from lcursor.edit.records import Lines
@@ -131,13 +131,13 @@ class RegionReader:
 
     def _require_plain_code(self) -> None:
         info = self._infos[0]
-        named, _ = fence_info.from_info(info)
+        named, _ = fences.from_info(info)
         first = tuple(self._found[0])
         if named == "diff" != self._language or (
             patches.read(first) is not None and patches.read(self._base) is None
         ):
             raise ReplyUnusable("form", "The answer is a diff, not the new text")
-        if not fence_info.are_related(named, self._language):
+        if not fences.are_related(named, self._language):
             raise ReplyUnusable(
                 "language", f"The answer is {named}, and the file is {self._language}"
             )
@@ -245,7 +245,7 @@ def _has_bare_fence(lines: Sequence[str]) -> bool:
 def _of_fence(
     fence: fences.Fence, body: list[str], is_closed: bool, *, is_odd: bool
 ) -> tuple[Block, ...]:
-    language, path = fence_info.from_info(fence.info)
+    language, path = fences.from_info(fence.info)
     patched = patches.read(body, language)
     if patched is not None:
         return tuple(
@@ -253,7 +253,7 @@ def _of_fence(
             for one in patched
         )
     heading = ""
-    if body and (named := fence_info.path_in_comment(body[0])):
+    if body and (named := fences.path_in_comment(body[0])):
         if not path:
             path, heading = named, body[0]
         elif named == path:
@@ -283,12 +283,12 @@ def _named(block: Block, prose: Sequence[str], before: str, file: str) -> Block:
     if block.path:
         return block
     near = [line for line in prose if has_text(line)][-NEAR_LINES:]
-    headings = [path for line in reversed(near) if (path := fence_info.path_in_heading(line))]
+    headings = [path for line in reversed(near) if (path := fences.path_in_heading(line))]
     is_next = block.form == "search_replace" and before
     sure = [*headings[:1], *([before] if is_next and not near else []), file]
     for path in filter(None, sure):
         return replace(block, path=path) if _is_of(block, path) else block
-    mentioned = [path for line in reversed(near) if (path := fence_info.path_in_sentence(line))]
+    mentioned = [path for line in reversed(near) if (path := fences.path_in_sentence(line))]
     for path in [*([before] if is_next else []), *mentioned[:1]]:
         return replace(block, path=path, is_path_sure=False) if _is_of(block, path) else block
     return block
@@ -296,4 +296,4 @@ def _named(block: Block, prose: Sequence[str], before: str, file: str) -> Block:
 
 def _is_of(block: Block, path: str) -> bool:
     """Return whether a block may belong to a file: shell commands do not belong to a program."""
-    return fence_info.are_related(block.language, languages.detect(path))
+    return fences.are_related(block.language, languages.detect(path))

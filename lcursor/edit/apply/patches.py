@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from lcursor.edit.apply import fence_info
+from lcursor.edit.apply import fences
 from lcursor.edit.apply.blocks import Block, Pair
 
 _SEARCH: Final = re.compile(r"^\s{0,3}(?:<{5,9}|-{5,9}) ?(?:SEARCH|ORIGINAL)\b>?\s*(.*)$")
@@ -93,12 +93,12 @@ def _pairs(lines: Sequence[str]) -> Iterator[Block]:
     while row < len(lines):
         match = _SEARCH.match(lines[row])
         if not match:
-            named = fence_info.path_in_heading(lines[row])
-            path = named or fence_info.path_in_comment(lines[row]) or path
+            named = fences.path_in_heading(lines[row])
+            path = named or fences.path_in_comment(lines[row]) or path
             row += 1
             continue
         own = match[1].strip()
-        if own and fence_info.is_path(own):
+        if own and fences.is_path(own):
             path = own
         stop = row + 1
         while stop < len(lines) and not (_REPLACE.match(lines[stop]) or begins_pair(lines[stop])):
@@ -132,7 +132,7 @@ def _names_files(lines: Sequence[str], row: int) -> bool:
     old, new = _header_path(lines[row]), _header_path(lines[row + 1])
     if old.startswith(("a/", _NOWHERE)) and new.startswith(("b/", _NOWHERE)):
         return True
-    return fence_info.is_path(old) and fence_info.is_path(new)
+    return fences.is_path(old) and fences.is_path(new)
 
 
 def _hunk_end(lines: Sequence[str], row: int, *, is_bare: bool) -> int:

@@ -5,15 +5,15 @@ Texts come from `Files`; knows no editor, no disk and no model. Any thread.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lcursor.code import languages
 from lcursor.context.items import Seen
 from lcursor.edit import diff
-from lcursor.edit.apply import fence_info
+from lcursor.edit.apply import fences
 from lcursor.edit.apply.blocks import Block, Files
-from lcursor.edit.apply.paths import clean_path, find_file
 from lcursor.edit.apply.place import (
     LEAVES_OUT,
     Ambiguous,
@@ -28,6 +28,8 @@ from lcursor.edit.apply.place import (
 from lcursor.edit.lines import has_text
 from lcursor.edit.records import Change, FileChange, FileKind, Lines, digest
 
+MAX_CHOICES = 12
+"""Of files."""
 SHELLS = frozenset({"bash", "fish", "powershell", "batch"})
 
 __all__ = ["Ask", "Choice", "Refused", "Resolved", "resolve"]
@@ -110,7 +112,7 @@ def _without_examples(blocks: Sequence[Block], files: Files) -> tuple[list[Block
 
     def is_example(block: Block) -> bool:
         is_shell = block.language in SHELLS and own not in SHELLS
-        is_other = is_shell or not fence_info.are_related(block.language, own)
+        is_other = is_shell or not fences.are_related(block.language, own)
         return block.form == "fence" and not block.path and (has_named or is_other)
 
     left_out = [block.language or "code" for block in blocks if is_example(block)]
@@ -154,8 +156,8 @@ class _Drafts:
     def apply(self, key: str, block: Block) -> None:
         """Apply a block to the draft of its file; raise `Ambiguous` or `CannotApply`."""
         renamed = {draft.to: path for path, draft in self.drafts.items() if draft.to}
-        path = renamed.get(self.files.absolute(clean_path(block.path))) if block.path else None
-        path = path or find_file(f"{key}.path", block, self.files, self.answers)
+        path = renamed.get(self.files.absolute(_clean_path(block.path))) if block.path else None
+        path = path or _find_file(f"{key}.path", block, self.files, self.answers)
         if path not in self.drafts:
             base = self.files.read(path)
             self.drafts[path] = _Draft(path, base, base)
@@ -172,7 +174,7 @@ class _Drafts:
             draft.lines = None
             return
         if block.kind == "rename":
-            to = self.files.absolute(clean_path(block.to))
+            to = self.files.absolute(_clean_path(block.to))
             if self.files.read(to) is not None or to in self.drafts:
                 raise CannotApply(f"{block.to} is there already")
             draft.to = to
@@ -215,3 +217,49 @@ def _require_no_conflict(it: Target, draft: _Draft) -> None:
         for other in draft.fenced:
             if change.first_row <= other.last_row and other.first_row <= change.last_row:
                 raise CannotApply(f"Two pieces of code differ about the same lines of {it.name}")
+
+
+# Paths.
+
+
+def _find_file(key: str, block: Block, files: Files, answers: Mapping[str, Choice]) -> str:
+    """Return the path of the file that a block is about; raise `Ambiguous` or `CannotApply`."""
+    if key in answers:
+        return answers[key].path
+    if not block.path:
+        if not files.current():
+            raise CannotApply("Nothing says which file it is about")
+        return files.current()
+    found = _candidates(_clean_path(block.path), files)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        shown = [(path, (files.read(path) or ())[:3]) for path in found[:MAX_CHOICES]]
+        choices = (Choice(path, 0, 0, lines, "a file of that name") for path, lines in shown)
+        raise Ambiguous(key, f"Which {block.path}?", tuple(choices))
+    is_new = block.kind == "create" or block.form in {"fence", "search_replace"}
+    if not is_new or block.kind not in {"edit", "create"} or block.is_elided:
+        raise CannotApply(f"There is no file {block.path}")
+    if not block.is_path_sure:
+        raise CannotApply(f"There is no file {block.path}, and nothing says that it is new")
+    return files.absolute(_clean_path(block.path))
+
+
+def _candidates(path: str, files: Files) -> list[str]:
+    """Return the files that a path may name; only the exact one if it exists."""
+    if files.read(path) is not None:
+        return [files.absolute(path)]
+    if files.current().endswith(f"/{path}"):
+        return [files.current()]
+    found = [one for one in files.all() if one.endswith(f"/{path}")]
+    rest = path.partition("/")[2]  # without the project's own name in front
+    is_named = "/" in rest or files.absolute(rest).endswith(f"/{path}")
+    if not found and rest and is_named and files.read(rest) is not None:
+        found = [rest]
+    return sorted({files.absolute(one) for one in found})
+
+
+def _clean_path(path: str) -> str:
+    """Return a path with slashes, and without `.` and `..`."""
+    text = path.replace("\\", "/").strip()
+    return os.path.normpath(text) if text else text

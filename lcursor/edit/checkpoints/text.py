@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from lcursor.edit import diff
 from lcursor.edit.records import Change, Lines, digest
 from lcursor.errors import EditMissing, EditRefused, EditStale, EditUnsaved
+from lcursor.project.reading import NotRegularFile, open_regular
 
 MAX_BYTES = 16 << 20
 """Of a file that is edited."""
@@ -110,14 +110,10 @@ def read_bytes(path: Path | str) -> bytes:
         EditRefused: it is no file, too large, or cannot be read.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise EditRefused(f"{path} is no regular file", "Only text can be edited")
-            with open(fd, "rb", closefd=False) as file:
-                data = file.read(MAX_BYTES + 1)
-        finally:
-            os.close(fd)
+        with open_regular(Path(path)) as file:
+            data = file.read(MAX_BYTES + 1)
+    except (IsADirectoryError, NotRegularFile) as error:
+        raise EditRefused(f"{path} is no regular file", "Only text can be edited") from error
     except (FileNotFoundError, NotADirectoryError) as error:
         raise EditMissing(f"there is no file {path}", "Look whether it was moved") from error
     except (OSError, ValueError) as error:

@@ -9,16 +9,17 @@ import re
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lcursor.config import EditConfig
-from lcursor.edit.apply.parse import RegionReader
+from lcursor.edit import diff
+from lcursor.edit.apply.parse import RegionReader, blocks
+from lcursor.edit.apply.resolve import Ask, Refused, resolve
 from lcursor.edit.completion import close_on_cancel, raise_if_cancelled
 from lcursor.edit.records import Lines
 from lcursor.edit.rewriting import prompt
 from lcursor.edit.rewriting.normalize import Normalizer
-from lcursor.edit.rewriting.patch_reply import apply_to_region
 from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, RewriteProgress, Task
 from lcursor.errors import ContextFull, ReplyUnusable
 from lcursor.llm import tokens
@@ -164,7 +165,7 @@ class _AnswerReader:
     def finish(self) -> tuple[Lines, str]:
         """Return the region's new text, and what the model wrote besides."""
         if self._reader is None:
-            return apply_to_region(self._task, self.reply, self._is_cut), ""
+            return _apply_to_region(self._task, self.reply, self._is_cut), ""
         new = self._reader.finish(self._is_cut)
         return self._normalizer.whole(new), self._reader.note
 
@@ -195,3 +196,53 @@ def _seconds_left(done: int, total: int, spent_ms: float) -> float:
     if done <= 0 or spent_ms <= 0 or total <= 0:
         return -1.0
     return round((total - done) * spent_ms / done / 1000, 1)
+
+
+# Replies as search/replace blocks or diffs: only the region is searched, so nothing else changes.
+
+
+class _RegionOnly:
+    """The region as the only file."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def read(self, path: str) -> Lines | None:
+        return self._task.old if path == self._task.path else None
+
+    def current(self) -> str:
+        return self._task.path
+
+    def all(self) -> Sequence[str]:
+        return (self._task.path,)
+
+    def absolute(self, path: str) -> str:
+        return path
+
+
+def _apply_to_region(task: Task, reply: str, is_cut: bool) -> Lines:
+    """Return the region with the changes of a reply; raise `ReplyUnusable` if that is not clear."""
+    if is_cut:
+        raise ReplyUnusable("cut", "The answer was cut off before its end")
+    found = [
+        replace(each, path=task.path) if _names_task(each.path, task) else each
+        for each in blocks(reply, task.path)
+    ]
+    if not found:
+        raise ReplyUnusable("prose", "The answer has no block of code")
+    resolved = resolve(found, _RegionOnly(task))
+    if isinstance(resolved, Ask):
+        raise ReplyUnusable("form", f"It is not clear where a change belongs: {resolved.text}")
+    if isinstance(resolved, Refused):
+        raise ReplyUnusable("form", resolved.reason)
+    new = task.old
+    for file in resolved.files:
+        if file.path != task.path or file.kind not in ("edit", "create"):
+            raise ReplyUnusable("form", "The answer changes other files than the one it was shown")
+        new = diff.apply(new, file.changes)
+    return new
+
+
+def _names_task(path: str, task: Task) -> bool:
+    path = path.removeprefix("a/").removeprefix("b/").removeprefix("./")
+    return not path or path == task.name or task.path.endswith(f"/{path}")
