@@ -89,10 +89,7 @@ def operation_for(change: FileChange) -> FileOp:
         )
     if change.kind == "delete":
         return FileOp("delete", change.path, before=before)
-    try:
-        after = before.changed(change.changes)
-    except EditStale as error:
-        raise EditStale(f"{change.path}: {error.message}", error.hint) from error
+    after = before.changed(change.changes)
     return FileOp(change.kind, change.path, change.to, before, after if change.changes else None)
 
 

@@ -86,9 +86,7 @@ class CheckCommands:
             copy.cleanup()
 
     def format(self, path: str, lines: Lines, cancel: threading.Event) -> Lines:
-        """Return a text as the formatter writes it; unchanged without a formatter."""
-        if not self._config.formatter:
-            return lines
+        """Return a text as the formatter writes it."""
         given = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
         try:
             words = [word.replace("{path}", path) for word in shlex.split(self._config.formatter)]

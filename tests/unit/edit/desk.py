@@ -12,10 +12,10 @@ from lcursor import protocol
 from lcursor.config import EditConfig
 from lcursor.edit import diff
 from lcursor.edit.permission import Permissions
-from lcursor.edit.records import Change, digest
+from lcursor.edit.records import Change, digest, to_wire
 from lcursor.edit.service import EditService
 from lcursor.llm.pool import ModelPool
-from lcursor.protocol.edit import EditChange, EditDecided, EditHunk
+from lcursor.protocol.edit import EditDecided, EditHunk
 from tests.fakes.chat_server import Answer, ChatServer, say
 from tests.fakes.heard import Heard, Told, config_of
 
@@ -35,6 +35,27 @@ def part_of(body: Mapping[str, Any]) -> str:
     text = str(body["messages"][-1]["content"])
     found = re.search(r"^The part, [^\n]*:\n```\w*\n(.*?)\n```$", text, re.M | re.S)
     return found[1] if found else ""
+
+
+class Project:
+    """A folder with files, and one for the history of its edits."""
+
+    def __init__(self, place: Path) -> None:
+        self.root, self.data = place / "project", place / "data"
+        self.root.mkdir()
+
+    def path(self, name: str) -> str:
+        return str(self.root / name)
+
+    def put(self, name: str, data: str | bytes) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return path
+
+    def get(self, name: str) -> str | None:
+        path = self.root / name
+        return path.read_text() if path.exists() else None
 
 
 class Desk(Heard):
@@ -186,20 +207,11 @@ def decision(
     is_undone: bool = False,
 ) -> EditDecided:
     """Return what the editor sends when the user has accepted or rejected hunks."""
-    rows: list[EditChange] = [
-        {
-            "first_row": each.first_row,
-            "last_row": each.last_row,
-            "old": list(each.old),
-            "new": list(each.new),
-        }
-        for each in rejected
-    ]
     return {
         "turn": key,
         "path": path,
         "accepted": list(accepted),
-        "rejected": rows,
+        "rejected": to_wire(rejected),
         "open": still_open,
         "is_undone": is_undone,
     }

@@ -21,9 +21,9 @@ from lcursor.edit.checkpoints.turn import Action, Turn, Writing
 from lcursor.edit.checkpoints.write import recover
 from lcursor.edit.records import Change, FileChange, digest
 from lcursor.errors import EditMissing, EditUnsaved, LcursorError
-from lcursor.protocol.edit import EditDecided, EditHunk
+from lcursor.protocol.edit import EditDecided
 from tests.fakes.disk import full_disk
-from tests.unit.edit.desk import decision
+from tests.unit.edit.desk import decision, hunk_at
 
 A, B = Change(0, 1, ("a",), ("A",)), Change(2, 3, ("c",), ("C",))
 BASE = ("a", "b", "c")
@@ -62,16 +62,7 @@ class Desk:
         history.update(key, begin, must_store=True)
 
     def decided(self, key: str, *changes: Change, **more: Any) -> EditDecided:
-        hunks: list[EditHunk] = [
-            {
-                "row": change.first_row,
-                "old": list(change.old),
-                "new": list(change.new),
-                "above": [],
-                "below": [],
-            }
-            for change in changes
-        ]
+        hunks = [hunk_at((), change.first_row, change.old, change.new) for change in changes]
         return decision(key, more.pop("path", self.path), *hunks, **more)
 
 

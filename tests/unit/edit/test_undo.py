@@ -15,7 +15,7 @@ from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange, FileKind, digest
 from lcursor.errors import EditMissing, EditRefused, EditUnsaved
 from lcursor.protocol.edit import EditBuffer
-from tests.unit.edit.desk import decision, hunk_at
+from tests.unit.edit.desk import Project, decision, hunk_at
 
 CODE = """\
 import os
@@ -32,27 +32,13 @@ def third(a):
 """
 
 
-class Desk:
+class Desk(Project):
     """A project, its history, and buffers of the editor."""
 
     def __init__(self, place: Path) -> None:
-        self.root = place / "project"
-        self.root.mkdir()
-        self.data = place / "data"
+        super().__init__(place)
         self.history = History(self.root, self.data)
         self.buffers: dict[str, list[str]] = {}
-
-    def path(self, name: str) -> str:
-        return str(self.root / name)
-
-    def put(self, name: str, data: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(exist_ok=True, parents=True)
-        path.write_text(data)
-
-    def get(self, name: str) -> str | None:
-        path = self.root / name
-        return path.read_text() if path.exists() else None
 
     def load(self, name: str) -> None:
         self.buffers[self.path(name)] = list(text.read(self.path(name)).lines)

@@ -17,21 +17,11 @@ from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange
 from lcursor.errors import EditMissing, EditOutside, EditRefused, EditStale, EditUnsaved
 from lcursor.storage import folders
-from tests.unit.edit.desk import decision
+from tests.unit.edit.desk import Project, decision
 
 
-class Project:
-    """A folder with files, and one for what is noted about them."""
-
-    def __init__(self, place: Path) -> None:
-        self.root, self.data = place / "project", place / "data"
-        self.root.mkdir()
-
-    def put(self, name: str, data: str | bytes) -> Path:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data if isinstance(data, bytes) else data.encode())
-        return path
+class Writer(Project):
+    """Writes changes of its files as turns."""
 
     def edit(self, name: str, old: str, new: str, **more: str) -> FileChange:
         """Have one line become another, or be deleted."""
@@ -68,11 +58,11 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path)
+def project(tmp_path: Path) -> Writer:
+    return Writer(tmp_path)
 
 
-def test_all_kinds_at_once(project: Project) -> None:
+def test_all_kinds_at_once(project: Writer) -> None:
     project.put("a.py", "one\ntwo\n")
     project.put("gone.py", "x\n")
     project.put("old.py", "was\nkept\n")
@@ -95,7 +85,7 @@ def test_all_kinds_at_once(project: Project) -> None:
     assert paths == tuple(str(project.root / name) for name in names)
 
 
-def test_a_name_that_becomes_free_can_be_given_again(project: Project) -> None:
+def test_a_name_that_becomes_free_can_be_given_again(project: Writer) -> None:
     project.put("a", "a\n")
     project.put("b", "b\n")
     project.write(project.delete("b"), project.rename("a", "b"))
@@ -106,7 +96,7 @@ def test_a_name_that_becomes_free_can_be_given_again(project: Project) -> None:
     assert project.files() == {"a": b"new\n", "b": b"a\n"}
 
 
-def test_permissions_line_ends_and_marks_stay(project: Project) -> None:
+def test_permissions_line_ends_and_marks_stay(project: Writer) -> None:
     path = project.put("run.sh", b"\xef\xbb\xbf#!/bin/sh\r\nexit 0")
     path.chmod(0o750)
     project.write(project.edit("run.sh", "exit 0", "exit 1"))
@@ -116,7 +106,7 @@ def test_permissions_line_ends_and_marks_stay(project: Project) -> None:
     assert stat.S_IMODE((project.root / "bin/run").stat().st_mode) == 0o750
 
 
-def test_a_new_file_has_the_permissions_of_any(project: Project) -> None:
+def test_a_new_file_has_the_permissions_of_any(project: Writer) -> None:
     old = os.umask(0o027)
     try:
         project.write(project.create("a", "a"))
@@ -125,7 +115,7 @@ def test_a_new_file_has_the_permissions_of_any(project: Project) -> None:
     assert stat.S_IMODE((project.root / "a").stat().st_mode) == 0o640
 
 
-def test_a_link_stays_one(project: Project) -> None:
+def test_a_link_stays_one(project: Writer) -> None:
     project.put("real/a.py", "a\nb\n")
     (project.root / "link.py").symlink_to("real/a.py")
     project.write(project.edit("link.py", "a", "A"))
@@ -137,14 +127,14 @@ def test_a_link_stays_one(project: Project) -> None:
     assert (project.root / "link.py").is_symlink()
 
 
-def test_a_file_with_several_names_keeps_them(project: Project) -> None:
+def test_a_file_with_several_names_keeps_them(project: Writer) -> None:
     path = project.put("a.py", "a\nb\n")
     os.link(path, project.root / "b.py")
     project.write(project.edit("a.py", "a", "A"))
     assert project.files() == {"a.py": b"A\nb\n", "b.py": b"A\nb\n"}
 
 
-def test_one_file_by_two_names_is_refused(project: Project) -> None:
+def test_one_file_by_two_names_is_refused(project: Writer) -> None:
     project.put("a.py", "a\nb\n")
     (project.root / "link.py").symlink_to("a.py")
     with pytest.raises(EditRefused, match="twice"):
@@ -152,7 +142,7 @@ def test_one_file_by_two_names_is_refused(project: Project) -> None:
     assert project.files()["a.py"] == b"a\nb\n"
 
 
-def test_outside_is_asked_for(project: Project, tmp_path: Path) -> None:
+def test_outside_is_asked_for(project: Writer, tmp_path: Path) -> None:
     far = tmp_path / "far.py"
     far.write_text("a\n")
     (project.root / "link.py").symlink_to(far)
@@ -174,7 +164,7 @@ def test_outside_is_asked_for(project: Project, tmp_path: Path) -> None:
     assert (far.read_text(), project.files()["near.py"]) == ("A\n", b"A\n")
 
 
-def test_what_is_not_what_it_was_is_left(project: Project) -> None:
+def test_what_is_not_what_it_was_is_left(project: Writer) -> None:
     project.put("a", "a\n")
     project.put("b", "b\n")
     first = project.edit("a", "a", "A")
@@ -198,7 +188,7 @@ def test_what_is_not_what_it_was_is_left(project: Project) -> None:
     assert project.files() == {"a": b"a\n", "new": b"mine\n"}
 
 
-def test_what_must_not_be_written_is_left(project: Project) -> None:
+def test_what_must_not_be_written_is_left(project: Writer) -> None:
     project.put("a", "a\n")
     project.put("locked", "x\n").chmod(0o444)
     project.put("binary", b"a\0")
@@ -233,7 +223,7 @@ def test_what_must_not_be_written_is_left(project: Project) -> None:
     assert project.files() == before
 
 
-def test_nothing_to_do_touches_nothing(project: Project) -> None:
+def test_nothing_to_do_touches_nothing(project: Writer) -> None:
     path = project.put("a", "a\n")
     found = path.stat()
     change = project.edit("a", "a", "a")
@@ -254,7 +244,7 @@ def while_writing(monkeypatch: pytest.MonkeyPatch, name: str, work: Callable[[],
 
 
 def test_a_change_just_before_the_writing_is_seen(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for each in ("a", "b"):
         project.put(each, f"{each}\n")
@@ -266,7 +256,7 @@ def test_a_change_just_before_the_writing_is_seen(
 
 
 def test_what_was_typed_before_it_failed_stays(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for each in ("a", "b"):
         project.put(each, f"{each}\n")
@@ -283,7 +273,7 @@ def test_what_was_typed_before_it_failed_stays(
 
 
 def test_a_file_that_comes_just_before_the_writing_is_left(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.put("a", "a\n")
     changes = [project.edit("a", "a", "A"), project.create("c", "c")]
@@ -293,7 +283,7 @@ def test_a_file_that_comes_just_before_the_writing_is_left(
     assert project.files() == {"a": b"a\n", "c": b"what I typed\n"}
 
 
-def test_what_was_refused_is_not_written(project: Project) -> None:
+def test_what_was_refused_is_not_written(project: Writer) -> None:
     project.put("a", "a\nkept\nb\n")
     found = text.read(project.root / "a")
     both = (Change(0, 1, ("a",), ("A",)), Change(2, 3, ("b",), ("B",)))
@@ -308,7 +298,7 @@ def test_what_was_refused_is_not_written(project: Project) -> None:
     assert project.files()["a"] == b"a\nkept\nB\n"
 
 
-def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Project) -> None:
+def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Writer) -> None:
     project.put("a", "a\nb\n")
     found = text.read(project.root / "a")
     whole = Change(0, 2, ("a", "b"), ("A", "B"))
@@ -323,7 +313,7 @@ def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Project)
 
 
 def test_a_turn_that_cannot_be_noted_is_not_written(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.put("a", "a\n")
     history = History(project.root, project.data)
