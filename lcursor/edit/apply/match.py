@@ -188,8 +188,12 @@ def _merge(
         top, stop = rows[i - 1] if i else first - 1, rows[i_end] if i_end < len(rows) else end
         if changed and (top is None or any(map(has_text, lines[top + 1 : changed[0]]))):
             top = changed[0] - 1  # next to lines that were not quoted
+            while top >= first and not has_text(lines[top]):
+                top -= 1
         if changed and (stop is None or any(map(has_text, lines[changed[-1] + 1 : stop]))):
             stop = changed[-1] + 1
+            while stop < end and not has_text(lines[stop]):
+                stop += 1
         inner = _inner_gaps(
             _Spaced(olds[i:i_end], old_gaps[i + 1 : i_end]),
             _Spaced(news[j:j_end], new_gaps[j + 1 : j_end]),
