@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
+from unittest import mock
 
 import typer
 
@@ -32,6 +33,7 @@ from lcursor.chat import prompt
 from lcursor.cli.editor import find_neovim
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError
+from lcursor.llm import llama_server
 from lcursor.llm.records import Target
 from lcursor.llm.server import LocalServer
 
@@ -117,7 +119,6 @@ class _Bench:
             context_tokens=chat_neovim.CONTEXT_TOKENS,
             max_tokens=48,
             temperature=0.0,
-            speculate=False,
         )
         project = folder / "project"
         project.mkdir()
@@ -132,7 +133,8 @@ class _Bench:
         measuring("starting the local server")
         server = LocalServer(self.config, self.folder / "server", lambda _: None)
         try:
-            self.target: Target = server.ensure()
+            with mock.patch.object(llama_server, "SPECULATIONS", ()):
+                self.target: Target = server.ensure()
             self.report.facts["server"] = "; ".join(server.status().lines[:1])
             yield
         finally:

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
+from unittest import mock
 
 import typer
 
@@ -26,6 +27,8 @@ from lcursor.edit.records import Region
 from lcursor.edit.rewriting.rewriter import Rewriter
 from lcursor.edit.rewriting.task import RewriteListener, Task
 from lcursor.errors import LcursorError, ReplyUnusable
+from lcursor.llm import llama_server
+from lcursor.llm.llama_server import SPECULATIONS, Speculation
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import Usage
 
@@ -180,8 +183,8 @@ def measure(model: str, cases: Sequence[tuple[str, str, str]]) -> list[Pair]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lce")))
         measuring("starting two servers")
-        on = stack.enter_context(_server(folder / "on", model, speculate=True))
-        off = stack.enter_context(_server(folder / "off", model, speculate=False))
+        on = stack.enter_context(_server(folder / "on", model, SPECULATIONS))
+        off = stack.enter_context(_server(folder / "off", model, ()))
         for number, case in enumerate(cases):
             task = task_of(*case)
             order = (on, off) if number % 2 else (off, on)
@@ -227,13 +230,13 @@ def _answer(connection: Connection, task: Task) -> Answer:
 
 
 @contextmanager
-def _server(folder: Path, model: str, *, speculate: bool) -> Iterator[Connection]:
-    config = ChatConfig(
-        model=model or MODEL, context_tokens=CONTEXT_TOKENS, temperature=0.0, speculate=speculate
-    )
+def _server(folder: Path, model: str, speculations: Sequence[Speculation]) -> Iterator[Connection]:
+    config = ChatConfig(model=model or MODEL, context_tokens=CONTEXT_TOKENS, temperature=0.0)
     models = ModelPool(config, folder, lambda _: None)
     try:
-        yield models.connect(models.names()[0], threading.Event())
+        with mock.patch.object(llama_server, "SPECULATIONS", speculations):
+            connection = models.connect(models.names()[0], threading.Event())
+        yield connection
     finally:
         models.local_server().stop()
         models.close()

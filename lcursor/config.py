@@ -72,8 +72,6 @@ class IndexConfig:
 
     enabled: bool = True
     """Whether projects are indexed and searched at all."""
-    auto: bool = True
-    """Whether to update an existing index when a file of its project is entered."""
     embedder: str = "minilm-l6-v2-int8"
     """A name of the manifest; "" disables semantic search."""
 
@@ -117,18 +115,10 @@ class ChatConfig:
     """Limit of an answer; 0 for none."""
     temperature: float = 0.2
     """Sampling temperature."""
-    summarize_at: float = 0.85
-    """Share of the context, 0 to 1, at which earlier messages are summarized; 0 never."""
-    speculate: bool = True
-    """Whether the local server uses speculative decoding; the answers are the same."""
     idle_minutes: int = 15
     """Time without a request after which the local server unloads the model."""
     rules: bool = True
     """Whether to add the project's rules files."""
-    route: bool = False
-    """Whether small questions go to `route_small`."""
-    route_small: str = ""
-    """The model for small questions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class ChatQueries:
         chat = self._open_file(params["chat"]).snapshot()
         last = chat.resolve(params["after"])
         question = question_of(chat, params)
-        name = models.choose(params["model"], chat.model, question.text)
+        name = models.choose(params["model"], chat.model)
         known = models.known(name)
         context = known.context_tokens if known else 0
         found = self._deps.gatherer.gather(

@@ -36,6 +36,8 @@ MAX_LISTED = 60
 LARGEST = 3
 MAX_SUMMARIES = 4
 """In one turn: a chat may have been led with a model of a larger context."""
+SUMMARIZE_AT = 0.85
+"""Share of the context at which earlier messages are summarized."""
 UNKNOWN_CONTEXT = 1 << 20
 """If the context's size is unknown: the server says when it is full."""
 
@@ -95,15 +97,15 @@ class PromptFitter:
         Raises:
             ContextFull: it cannot be made to fit.
         """
-        context, share = self._connection.context_tokens, self._config.summarize_at
+        context = self._connection.context_tokens
         limit = tokens.prompt_limit(context, self._config.max_tokens)
-        most = min(limit, int(share * context)) if share > 0 else limit
+        most = min(limit, int(SUMMARIZE_AT * context))
         for _ in range(MAX_SUMMARIES):
             messages = self._messages(question)
             if not limit or tokens.upper_bound(messages) <= most or self._count(messages) <= most:
                 return messages
             before = self._file.snapshot().messages[question].parent
-            if share <= 0 or not self.summarize(before):
+            if not self.summarize(before):
                 break
         messages = self._messages(question)
         total = self._count(messages)

@@ -184,9 +184,7 @@ class Turn:
         return "stop"
 
     def _choose_model(self) -> str:
-        chat = self._file.snapshot()
-        text = chat.messages[self.asked].text if self.asked else ""
-        return self._deps.models.choose(self._model, chat.model, text)
+        return self._deps.models.choose(self._model, self._file.snapshot().model)
 
     def _attach(self, question: Question) -> None:
         """Gather the question's context, and add it to the chat."""

@@ -156,7 +156,7 @@ class Workspace:
     def connect(self, model: str, setting: str = "") -> Connection:
         """Use a model, whose server is found or started."""
         services = self.services
-        name = services.models.choose(model or setting or self.config.model, "", "")
+        name = services.models.choose(model or setting or self.config.model, "")
         if services.models.known(name) is None:
             self.run.progress("server")
         report = partial(self.run.progress, "server")

@@ -66,7 +66,7 @@ class Indexing:
         path = params["path"]
 
         def connect(project: Project) -> None:
-            if self._config.auto and is_begun(project.root):
+            if is_begun(project.root):
                 project.connect()
                 project.enter(path)
 

@@ -19,7 +19,7 @@ from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError, OutOfMemory, ServerEnded, ServerMissing
 from lcursor.llm import discovery, fit, llama_server, slots
 from lcursor.llm.fit import Plan
-from lcursor.llm.llama_server import SPECULATIONS, Engine
+from lcursor.llm.llama_server import Engine
 from lcursor.llm.server_process import Settings
 from lcursor.llm.server_state import ServerFolder
 from lcursor.process.supervise import Child, error_line
@@ -66,7 +66,7 @@ class Launcher:
             plan = self._smaller(self._child, plan)
         self._engine, self._plan = engine, plan
         self._notify(f"starting {plan.describe()}, with {engine.name}")
-        self._child = spawn(self._folder, lock, engine, plan, self._config.speculate, self._idle_s)
+        self._child = spawn(self._folder, lock, engine, plan, self._idle_s)
 
     def _smaller(self, ended: Child, plan: Plan) -> Plan:
         """Return the plan for the attempt after one that failed."""
@@ -135,14 +135,11 @@ def make_plan(
     )
 
 
-def spawn(
-    folder: ServerFolder, lock: int, engine: Engine, plan: Plan, speculate: bool, idle_s: float
-) -> Child:
+def spawn(folder: ServerFolder, lock: int, engine: Engine, plan: Plan, idle_s: float) -> Child:
     """Start a server process that inherits the lock.
 
     Args:
         lock: closed by the caller.
-        speculate: whether tokens are drafted from earlier text.
         idle_s: when it unloads the model, and when it ends without users; 0 is never.
 
     Raises:
@@ -153,9 +150,7 @@ def spawn(
     slots.forget_old(folder.slots_path)
     words: list[str] = []
     if engine.kind == "llama-server":
-        words = llama_server.command(
-            engine, plan, str(socket), folder.slots_path, speculate=speculate, idle_s=int(idle_s)
-        )
+        words = llama_server.command(engine, plan, str(socket), folder.slots_path, int(idle_s))
     settings = Settings(
         folder=str(folder.path),
         state={
@@ -175,7 +170,7 @@ def spawn(
         cache_ram_mib=plan.cache_ram_mib,
         threads=llama_server.usable_cores(),
         speculations=[
-            (each.kind, each.match_tokens, each.draft_tokens) for each in SPECULATIONS if speculate
+            (each.kind, each.match_tokens, each.draft_tokens) for each in llama_server.SPECULATIONS
         ],
         idle_s=idle_s,
     )

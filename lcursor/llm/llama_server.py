@@ -145,20 +145,16 @@ def inspect_package() -> Engine:
     return Engine("xllamacpp", sys.executable, devices)
 
 
-def command(
-    engine: Engine, plan: Plan, socket: str, slots: Path, *, speculate: bool, idle_s: int
-) -> list[str]:
+def command(engine: Engine, plan: Plan, socket: str, slots: Path, idle_s: int) -> list[str]:
     """Return the command line of a `llama-server`.
 
     Args:
         socket: path of the unix socket that it listens at.
         slots: folder of saved KV states.
-        speculate: whether tokens are drafted.
         idle_s: seconds without a request after which it unloads the model; 0 is never.
     """
-    speculations = SPECULATIONS if speculate else ()
     # A larger batch is not faster, and neither a stop nor completion gets in before its end.
-    least = max([plan.batch_tokens, *(each.batch_tokens for each in speculations)])
+    least = max([plan.batch_tokens, *(each.batch_tokens for each in SPECULATIONS)])
     batch = str(-(-least // BATCH_STEP) * BATCH_STEP)
     words = [engine.program, "--model", str(plan.model.path), "--alias", plan.model.name]
     words += ["--host", socket, "--ctx-size", str(plan.context_tokens), "--parallel", "1"]
@@ -172,9 +168,9 @@ def command(
     words += ["--jinja"]
     words += ["--no-context-shift"]  # else the beginning of a chat is forgotten silently
     words += ["--cache-ram", str(plan.cache_ram_mib), "--slot-save-path", f"{slots}{os.sep}"]
-    if speculations:
-        words += ["--spec-type", ",".join(each.kind for each in speculations)]
-    for each in speculations:
+    if SPECULATIONS:
+        words += ["--spec-type", ",".join(each.kind for each in SPECULATIONS)]
+    for each in SPECULATIONS:
         words += [f"--spec-{each.kind}-size-n", str(each.match_tokens)]
         words += [f"--spec-{each.kind}-size-m", str(each.draft_tokens)]
     if idle_s > 0:

@@ -1,4 +1,4 @@
-"""The chat models by the names in the settings, and which of them answers a question.
+"""The chat models by the names in the settings.
 
 Starts no server and asks none: a name becomes a `Target` with its key, or stands for the local
 server; see `server.LocalServer`.
@@ -21,20 +21,11 @@ from lcursor.llm.records import Target
 LOCAL = "local"
 """Name of the local server's model if the settings name none."""
 APIS = ("auto", "llama.cpp", "ollama", "openai")
-MAX_SMALL_WORDS = 30
-"""A longer question does not go to the small model."""
+MAX_TALK_WORDS = 10
 TALK = re.compile(
     r"(hi|hello|hey|thanks?|thank you|ok(ay)?|good (morning|evening|night)|bye|great|nice|cool)\b",
     re.I,
 )
-SMALL = re.compile(
-    r"(rename|fix (the |a |this )?typos?|format|indent|sort|translate|spell|reword|shorten"
-    r"|write (a|the) (commit message|docstring|comment|title)"
-    r"|add (a |the )?(docstring|comment|type)s?"
-    r"|what (is|does) (the |an? )?\S+( (do|mean))?\??$|/commit|/doc)(?!\w)",
-    re.I,
-)
-LARGE = re.compile(r"```|@codebase|@dir:|@diff|/(fix|tests|review|trace)\b", re.I)
 
 
 def targets(config: ChatConfig) -> list[str]:
@@ -141,26 +132,10 @@ def target(config: ChatConfig, name: str) -> Target:
     )
 
 
-def route(config: ChatConfig, question: str, name: str = "") -> str:
-    """Return the name of the model that answers a question; `name` is that of the chat."""
-    name = name or default(config)
-    if not config.route or not config.route_small:
-        return name
-    return config.route_small if is_small(question) else name
-
-
-def is_small(question: str) -> bool:
-    """Return whether a question is small talk or a short edit."""
-    text = question.strip()
-    if not text or LARGE.search(text) or len(text.split()) > MAX_SMALL_WORDS:
-        return False
-    return is_talk(text) if TALK.match(text) else bool(SMALL.match(text))
-
-
 def is_talk(question: str) -> bool:
     """Return whether a question is small talk, which is not about code."""
     text = question.strip()
-    return bool(TALK.match(text)) and len(text.split()) <= MAX_SMALL_WORDS // 3
+    return bool(TALK.match(text)) and len(text.split()) <= MAX_TALK_WORDS
 
 
 def is_near(config: ChatConfig, name: str) -> bool:

@@ -89,18 +89,17 @@ class ModelPool:
         running = ServerFolder(self.server_folder).running()
         models.check(self.config, name, running.model if running else "")
 
-    def choose(self, wished: str, own: str, question: str) -> str:
+    def choose(self, wished: str, own: str) -> str:
         """Return the name of the model that answers a question.
 
         Args:
             wished: for this question; "" for none.
             own: of the chat; "" for the default.
-            question: decides if the settings route questions.
 
         Raises:
             ConfigInvalid: there is no model at all.
         """
-        return wished or models.route(self.config, question, own)
+        return wished or own or models.default(self.config)
 
     def may_see(self, name: str, question: str) -> bool:
         """Return whether the visible code may go with a question that does not mention it.

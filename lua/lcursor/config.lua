@@ -5,6 +5,23 @@ local schema = require("lcursor.schema")
 
 local M = {}
 
+-- Options of earlier versions, and what became of them.
+local REMOVED = {
+  ["chat.route"] = "choose a model for a question with gm",
+  ["chat.route_small"] = "choose a model for a question with gm",
+  ["chat.speculate"] = "it is always on",
+  ["chat.summarize_at"] = "chats are summarized at 85 % of the context",
+  ["completion.max_file_bytes"] = "the limit is 2 MiB",
+  ["completion.max_line_bytes"] = "the limit is 4096 bytes",
+  ["completion.read_ahead"] = "it is always on",
+  ["completion.with_changes"] = "it misled small models",
+  ["completion.with_diagnostics"] = "it misled small models",
+  ["index.auto"] = "it is always on; see index.enabled",
+  ["index.limit"] = "the limit is 30 results",
+  ["index.picker"] = "use :LCursor search {words} for a list",
+  ["index.unsaved"] = "it is always on",
+}
+
 ---@type lcursor.Opts? what setup() was given
 local setup_opts
 ---@type lcursor.Config?
@@ -207,6 +224,8 @@ local function merge(user, into, source)
         add(key, complaint)
       elseif setting then
         put(into, key, merged(setting, get(into, key), value))
+      elseif REMOVED[key] then
+        add(key, "no longer an option: " .. REMOVED[key])
       elseif type(value) == "table" and sections[key] then
         walk(value, key .. ".")
       else

@@ -309,6 +309,14 @@ def test_wrong_settings_are_told_once_with_the_nearest_name(editor: Start, host:
         assert part in str(told[0][0])
 
 
+def test_a_removed_option_is_reported_with_a_hint(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF, init=NOTES, config={"chat": {"route": True}, "index": {"limit": 9}})
+    nvim.insert("o")
+    assert len(told := notes(nvim)) == 1
+    for part in ("chat.route: no longer an option: choose", "index.limit: no longer an option"):
+        assert part in str(told[0][0])
+
+
 def test_wrong_settings_of_a_buffer_are_reported_once(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, init=NOTES)
     nvim.lua("vim.b.lcursor = { keymaps = { acept = 'x' }, completion = { max_lines = 'two' } }")

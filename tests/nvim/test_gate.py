@@ -37,7 +37,7 @@ DEF = {"a.py": "def f(x):\n"}
         ),
         ("filetype", "vim.bo.filetype = 'gitcommit'"),
         ("filetype", "vim.b.lcursor = { completion = { filetypes = { python = false } } }"),
-        ("big_file", "require('lcursor').setup({ completion = { max_file_bytes = 4 } })"),
+        ("big_file", "require('lcursor.complete.gate').max_file_bytes = 4"),
         ("secret", "vim.api.nvim_buf_set_name(0, '.env')"),
     ],
 )
@@ -69,7 +69,7 @@ def test_not_modifiable(editor: Start, host: FakeHost) -> None:
 
 
 def test_a_long_line(editor: Start) -> None:
-    nvim = editor(DEF, config={"completion": {"max_line_bytes": 10}})
+    nvim = editor(DEF, init="require('lcursor.complete.gate').max_line_bytes = 10\n")
     nvim.keys("o")
     assert nvim.request("\n    ")
     nvim.press("1234567")

@@ -219,7 +219,6 @@ def test_unsaved_text_is_told_before_a_search_and_not_while_one_types(
         (".env", "x", {}),
         ("a.py", "-----BEGIN RSA PRIVATE KEY-----", {}),
         ("my.vault", "x", {"completion": {"secrets": ["*.vault"]}}),
-        ("a.py", "x", {"index": {"unsaved": False}}),
         ("a.py", "x", {"index": {"enabled": False}}),
     ],
 )

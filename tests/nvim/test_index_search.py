@@ -190,21 +190,6 @@ def test_escape_closes_the_picker(editor: Start, host: FakeHost) -> None:
     assert nvim.lines()[0] == "def alpha(x):"
 
 
-def test_select_asks_with_what_the_user_has(editor: Start, host: FakeHost) -> None:
-    ask = """
-    vim.ui.input = function(opts, done) done("beta") end
-    vim.ui.select = function(items, opts, done)
-      _G.lines = vim.tbl_map(opts.format_item, items)
-      done(items[1], 1)
-    end
-    """
-    nvim = editor(FILES, config={"index": {"picker": "select"}}, init=ask)
-    nvim.command("LCursor search")
-    answer(nvim, host, "beta", [hit(nvim)])
-    assert nvim.lua("return _G.lines") == ["a.py:5: def beta(y):"]
-    assert nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [5, 0]
-
-
 def test_the_picker_fits_a_terminal_whose_size_changes(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=140, lines=40)
     boxes = """

@@ -337,15 +337,18 @@ end
 @pytest.mark.parametrize("kind", ["10 MB file", "1 MB line", "1 MB line beside", "long lines"])
 def test_the_work_is_bounded(editor: Start, host: FakeHost, kind: str) -> None:
     """A key reads the window that is sent, and a few times the line that the cursor is in."""
-    limits = {"max_file_bytes": 1 << 30, "max_line_bytes": 1 << 30}
+    unlimited = """
+    local gate = require("lcursor.complete.gate")
+    gate.max_file_bytes, gate.max_line_bytes = 2 ^ 30, 2 ^ 30
+    """
     text, keys = {
         "10 MB file": ("x = 1  # a line of code\n" * 436_000, "218000GA"),
         "1 MB line": ("x" * (1 << 20) + "\n", "A"),
         "1 MB line beside": (("y" * (1 << 20) + "\nz = 1\n") * 9, "8GA"),
         "long lines": (("y" * 300 + "\n") * 9_000, "4000GA"),
     }[kind]
-    filetypes = {"text": True}
-    nvim = editor({"a.txt": text}, config={"completion": {**limits, "filetypes": filetypes}})
+    config = {"completion": {"filetypes": {"text": True}}}
+    nvim = editor({"a.txt": text}, config=config, init=unlimited)
     request = nvim.insert(keys)
     assert len(request["prefix"].encode()) <= 16 * 1024
     assert len(request["suffix"].encode()) <= 8 * 1024

@@ -62,7 +62,7 @@ def test_a_wrong_type_is_reported_with_its_setting(name: str, value: object) -> 
 
 
 def test_a_whole_number_is_good_for_a_share() -> None:
-    assert chat(temperature=1, summarize_at=0) == ChatConfig(temperature=1.0, summarize_at=0.0)
+    assert chat(temperature=1) == ChatConfig(temperature=1.0)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,9 @@ local M = {}
 
 local api = vim.api
 
+-- Larger files and longer lines are too slow to read at every key.
+M.max_file_bytes, M.max_line_bytes = 2 * 1024 * 1024, 4096
+
 --- Return whether a completion menu is open: Neovim's own, nvim-cmp's or blink.cmp's.
 ---@return boolean
 function M.menu_visible()
@@ -97,7 +100,7 @@ function M.buffer_refusal(buf, answered)
     return "filetype"
   end
   local bytes = api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
-  if bytes > settings.completion.max_file_bytes then
+  if bytes > M.max_file_bytes then
     return "big_file"
   end
   return privacy.refusal(buf, settings.completion.secrets, answered or function() end)
@@ -134,7 +137,7 @@ end
 ---@return boolean single_line
 function M.place_refusal(buf, row, col, settings, is_manual)
   local offset = api.nvim_buf_get_offset
-  if offset(buf, row + 1) - offset(buf, row) - 1 > settings.completion.max_line_bytes then
+  if offset(buf, row + 1) - offset(buf, row) - 1 > M.max_line_bytes then
     return "long_line", false
   end
   local tail = api.nvim_buf_get_text(buf, row, col, row, -1, {})[1]

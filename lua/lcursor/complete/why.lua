@@ -17,8 +17,8 @@ local SENTENCES = {
   filetype = "Completion is off for this filetype (setting completion.filetypes).",
   special = "This is not a normal file buffer.",
   readonly = "This buffer cannot be modified.",
-  big_file = "The file is larger than the setting completion.max_file_bytes.",
-  long_line = "The line is longer than the setting completion.max_line_bytes.",
+  big_file = "The file is larger than 2 MiB.",
+  long_line = "The line is longer than 4096 bytes.",
 
   secret = "Files with such a name contain secrets and are never read.",
   secret_text = "This text contains a private key, so it is never read.",

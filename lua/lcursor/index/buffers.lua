@@ -65,7 +65,7 @@ local function update(buf)
   if not path or not is_on() or not states.is_alive(states.of(path)) then
     return
   end
-  if not vim.bo[buf].modified or not config.get().index.unsaved then
+  if not vim.bo[buf].modified then
     return withdraw(buf)
   end
   local more = config.for_buffer(buf).completion.secrets
@@ -94,7 +94,7 @@ local flush_later = vim.schedule_wrap(notify.guarded(M.flush))
 
 local function enter(buf)
   local path = path_of(buf)
-  if path and is_on() and config.get().index.auto and buf == api.nvim_get_current_buf() then
+  if path and is_on() and buf == api.nvim_get_current_buf() then
     rpc.notify("index.enter", { path = path })
   end
 end

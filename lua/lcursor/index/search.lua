@@ -1,8 +1,6 @@
--- `:LCursor search`: sends the search and shows the results in the quickfix list, by vim.ui.select
--- or in the window of picker.lua.
+-- `:LCursor search`: sends the search and shows the results in the quickfix list or in picker.lua.
 
 local buffers = require("lcursor.index.buffers")
-local config = require("lcursor.config")
 local context = require("lcursor.context")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
@@ -10,6 +8,7 @@ local requests = require("lcursor.requests")
 local M = {}
 
 local api = vim.api
+local MAX_HITS = 30
 
 --- Return the words of a query that may occur in a text, in lower case.
 ---@param query string
@@ -102,7 +101,7 @@ end
 function M.ask(path, text, done)
   M.forget()
   buffers.flush()
-  local method, params = "index.search", { path = path, limit = config.get().index.limit }
+  local method, params = "index.search", { path = path, limit = MAX_HITS }
   params.name = text:match("^%s*@%s*(.-)%s*$")
   if params.name then
     method = "index.symbols"
@@ -158,38 +157,12 @@ function M.jump(hit, row, command)
   vim.cmd("normal! ^zvzz")
 end
 
---- Ask for a query with vim.ui.input, and choose a result with vim.ui.select.
-local function select(path)
-  vim.ui.input({ prompt = "Search: " }, function(text)
-    if not text or not text:find("%S") then
-      return
-    end
-    M.ask(path, text, function(found)
-      local words = M.words(text)
-      local function format(hit)
-        return M.line(hit, words)
-      end
-      if #found.hits == 0 then
-        return M.quickfix(found)
-      end
-      local opts = { prompt = "Search: " .. text, kind = "lcursor.hits", format_item = format }
-      vim.ui.select(found.hits, opts, function(hit)
-        if hit then
-          M.jump(hit, (M.best_line(hit, words)))
-        end
-      end)
-    end)
-  end)
-end
-
 --- Run `:LCursor search {text}`; without a text it opens a window to type into.
 ---@param text string
 function M.run(text)
   local path = context.here()
   if text:find("%S") then
     M.ask(path, text, M.quickfix)
-  elseif config.get().index.picker == "select" then
-    select(path)
   else
     require("lcursor.index.picker").open(path)
   end

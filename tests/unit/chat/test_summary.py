@@ -252,17 +252,6 @@ def test_a_question_that_can_never_fit_is_refused_and_kept(tmp_path: Path, clerk
         assert desk.shown()[0] == ("user", "Why?")
 
 
-def test_without_summaries_nothing_is_cut_either(tmp_path: Path, clerk: Clerk) -> None:
-    with Desk(tmp_path, config_of(clerk.server, summarize_at=0.0)) as desk:
-        desk.open()
-        done: dict[str, Any] = {"answer": 0, "reason": "stop"}
-        while done["reason"] == "stop":
-            extra = [attachment("text", f"p{done['answer']}", f"{done['answer']}\n" * 1500)]
-            done = dict(desk.turn("More?", after=done["answer"], attachments=extra))
-        assert desk.wait("error", done["id"])["code"] == "context_full"
-        assert clerk.summaries == 0
-
-
 def test_a_chat_from_a_larger_model_is_summarized_in_steps(tmp_path: Path, clerk: Clerk) -> None:
     with (
         ChatServer(context_tokens=32_768) as large,

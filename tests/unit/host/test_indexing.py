@@ -153,7 +153,7 @@ def test_what_the_user_calls_secret_is_said_first(desk: Desk) -> None:
     desk.wait("index.found")
     client = desk.clients[0]
     assert client.said[:2] == [("secrets", {"globs": ["*.vault"]}), ("status", {})]
-    desk.indexing.configure(IndexConfig(auto=False), ["*.vault"])
+    desk.indexing.configure(IndexConfig(), ["*.vault"])
     desk.settle()
     assert client.names() == ["secrets", "status", "search"]
     desk.indexing.configure(IndexConfig(), [])
@@ -235,11 +235,8 @@ def test_entering_files_wakes_what_was_begun(desk: Desk) -> None:
     ]
 
 
-@pytest.mark.parametrize("is_auto", [True, False])
-def test_entering_wakes_nothing_else(desk: Desk, is_auto: bool) -> None:
-    desk.indexing.configure(IndexConfig(auto=is_auto))
-    if is_auto:
-        desk.begun.clear()
+def test_entering_wakes_nothing_else(desk: Desk) -> None:
+    desk.begun.clear()
     desk.enter("a.py")
     assert desk.settle().said == []
 

@@ -29,13 +29,11 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return ours
 
 
-def command(place: str = "on the GPU", *, speculate: bool = True, idle_s: int = 900) -> str:
+def command(place: str = "on the GPU", *, idle_s: int = 900) -> str:
     engine = Engine("llama-server", "/bin/llama-server")
     room = MemoryBudget(place, 24 * GIB, 24 * GIB)  # type: ignore[arg-type]
     plan = Plan(ModelSize("toy", Path("/m/toy.gguf"), GIB, 1024, 32768), room, 8192, 512)
-    words = llama_server.command(
-        engine, plan, "/run/x.sock", Path("/data/slots"), speculate=speculate, idle_s=idle_s
-    )
+    words = llama_server.command(engine, plan, "/run/x.sock", Path("/data/slots"), idle_s)
     return " ".join(words[1:])
 
 
@@ -55,7 +53,6 @@ def test_the_command_line() -> None:
     ("change", "absent"),
     [
         ({"place": "on the CPU"}, ["--flash-attn", "--cache-type-k", "--fit-target"]),
-        ({"speculate": False}, ["--spec-type", "--spec-ngram-simple-size-n"]),
         ({"idle_s": 0}, ["--sleep-idle-seconds"]),
     ],
 )

@@ -116,33 +116,3 @@ def test_what_is_written_wrongly(model: ModelConfig, words: str) -> None:
 def test_an_unknown_name_is_told_with_the_known() -> None:
     with pytest.raises(ConfigInvalid, match="no model 'bgi': there are big, near"):
         models.target(ChatConfig(models=(BIG, NEAR)), "bgi")
-
-
-ROUTED = ChatConfig(model="big", models=(BIG, NEAR), route=True, route_small="near")
-
-
-@pytest.mark.parametrize(
-    ("question", "is_small"),
-    [
-        ("hi", True),
-        ("Thanks a lot!", True),
-        ("rename this to total_ms", True),
-        ("Fix the typos in @selection", True),
-        ("write a commit message for this", True),
-        ("What is a monad?", True),
-        ("", False),
-        ("thanks, now move the parser into its own module and make every caller use it", False),
-        ("Why does the scheduler drop requests under load?", False),
-        ("rename it in @codebase", False),
-        ("fix typos\n```py\nx\n```", False),
-        ("sort " + "word " * 40, False),
-        ("informal words", False),
-    ],
-)
-def test_where_a_question_goes(question: str, is_small: bool) -> None:
-    assert models.route(ROUTED, question) == ("near" if is_small else "big")
-    assert models.route(ChatConfig(model="big", models=(BIG,)), question) == "big", "off by default"
-
-
-def test_a_chat_keeps_its_model() -> None:
-    assert models.route(ROUTED, "Why does it leak?", "other") == "other"
