@@ -8,113 +8,43 @@ typer only for the command line.
 from __future__ import annotations
 
 import contextlib
-import importlib
-import importlib.metadata
 import json
 import os
-import platform
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lcursor import __version__
-from lcursor.cli import selftests
-from lcursor.cli.facts import AGAIN, COMMAND, ROOT, Fact, exact
-from lcursor.config import ChatConfig, CompletionConfig, IndexConfig, from_table
+from lcursor.cli import environment
+from lcursor.cli.facts import AGAIN, COMMAND, Fact, exact
+from lcursor.config import (
+    ChatConfig,
+    CompletionConfig,
+    Config,
+    ModelConfig,
+    from_table,
+)
 from lcursor.errors import (
+    ConfigInvalid,
     DependencyMissing,
     EngineFailed,
-    InstallFailed,
     LcursorError,
     ModelMissing,
+    ServerEnded,
 )
+from lcursor.installer import selftest
 
 if TYPE_CHECKING:
     import typer
 
-LOCK = ROOT / "requirements.lock"
-PACKAGES = {
-    "pynvim": "pynvim",
-    "msgpack": "msgpack",
-    "numpy": "numpy",
-    "typer": "typer",
-    "rich": "rich",
-    "huggingface_hub": "huggingface_hub",
-    "httpx2": "httpx2",
-    "pathspec": "pathspec",
-    "watchdog": "watchdog",
-    "tree-sitter": "tree_sitter",
-    "tokenizers": "tokenizers",
-    "onnxruntime": "onnxruntime",
-    "usearch": "usearch",
-    "xllamacpp": "xllamacpp",
-    "llama-cpp-python": "llama_cpp",
-}
-"""Package to the module that is imported; the one that may crash comes last."""
-if sys.version_info < (3, 11):
-    PACKAGES = {"tomli": "tomli", **PACKAGES}
-
-
-def locked_versions(lock: str) -> dict[str, set[str]]:
-    """Read which versions of each package a lock file allows, over all Pythons.
-
-    Args:
-        lock: the file's text.
-    """
-    found: dict[str, set[str]] = {}
-    for name, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", lock, re.MULTILINE):
-        found.setdefault(name.replace("-", "_"), set()).add(version)
-    return found
-
-
-def _python() -> Fact:
-    where = sys.executable
-    data = {
-        "executable": where,
-        "version": platform.python_version(),
-        "prefix": sys.prefix,
-        "is_venv": sys.prefix != sys.base_prefix,
-        "root": str(ROOT),
-        "lcursor": __version__,
-    }
-    return Fact("python", f"{platform.python_version()}, {where}", data)
-
-
-def _environment() -> Fact:
-    from lcursor.installer.engine import cpu_runs
-    from lcursor.installer.venv import STAMP, digest, read_stamp
-
-    venv = Path(sys.prefix)
-    stamp = read_stamp(venv)
-    is_ours = (venv / STAMP).is_file()
-    fact = Fact(
-        "environment",
-        f"{venv}, made by lcursor {stamp.lcursor}" if is_ours else f"{venv}, not made by lcursor",
-        {
-            "path": str(venv),
-            "is_ours": is_ours,
-            "parts": stamp.parts,
-            "engine": stamp.engine,
-            "cpu_runs": True,
-        },
-    )
-    if not is_ours:
-        return fact
-    if not cpu_runs(stamp.cpu):
-        fact.data["cpu_runs"] = False
-        fact.problem = InstallFailed(
-            "The engine was compiled for another CPU, and would crash on this one", AGAIN
-        )
-    elif not {"runtime", "engine"} <= stamp.parts.keys():
-        fact.problem = InstallFailed(f"The environment in {venv} is incomplete", AGAIN)
-    elif stamp.parts["runtime"] != digest(LOCK):
-        fact.problem = InstallFailed("The environment was made for another version", AGAIN)
-        fact.level = "warn"
-    return fact
+LEAVES = "what you write leaves this machine"
+LISTS = {"package": "packages", "chat_model": "chat_models", "edit": "edit_checks"}
+"""Sections with several facts, and their names in JSON."""
 
 
 def _hardware() -> Fact:
@@ -199,12 +129,13 @@ def _chat(config: ChatConfig, completion: str) -> Fact:
     """
     from lcursor.llm import launch
 
+    fact = Fact("chat", "no local server is possible", {"program": None}, None, "warn")
     if config.model in {each.name for each in config.models}:
+        if config.server == "off":
+            fact.text = "the local server is switched off by the setting chat.server"
+            return fact
         config = replace(config, model="")  # that is on another server
     notes: list[str] = []
-    fact = Fact(
-        "chat", "no local server is possible", {"program": None, "model": None}, None, "warn"
-    )
     try:
         engine = launch.choose_engine(config, notes.append)
         fact.data["program"], fact.text = engine.name, f"{engine.name} would serve"
@@ -221,6 +152,35 @@ def _chat(config: ChatConfig, completion: str) -> Fact:
         fact.problem = error
     if notes:
         fact.text += f" ({exact('; '.join(notes))})"
+    return fact
+
+
+def _chat_model(model: ModelConfig) -> Fact:
+    """Check the address and the key of a model on another server, without asking it."""
+    from lcursor.http import endpoint
+
+    prefix, stays_here = f"chat.models.{model.name}.", endpoint.is_local(model.url)
+    where = f"{model.model or 'its only model'} at {endpoint.display_url(model.url)}"
+    fact = Fact("chat_model", f"{model.name}: {where}", {"is_local": stays_here})
+    try:
+        endpoint.check_url(model.url, f"{prefix}url")
+        endpoint.read_key(model.key_env, "", prefix)
+    except LcursorError as error:
+        fact.problem = error
+    if not stays_here and not fact.problem:
+        fact.text += f"; {LEAVES}"
+    return fact
+
+
+def _check(name: str, command: str) -> Fact:
+    """Look for the program of a setting: formatter, linter or tests."""
+    fact = Fact("edit", f"edit.{name} is {command}", level="warn")
+    program = next(iter(shlex.split(command)), "")
+    if re.search("[={]", program) is None and shutil.which(program) is None:
+        fact.problem = ConfigInvalid(
+            f"edit.{name}: there is no program {program} here",
+            "Correct it where you configure lcursor; see :help lcursor-edit-checks",
+        )
     return fact
 
 
@@ -241,45 +201,7 @@ def _endpoint(config: CompletionConfig) -> Fact:
         if server:
             server.close()
     if not stays_here:
-        fact.text += "; what you write leaves this machine"
-    return fact
-
-
-def _repair_hint(environment: Fact) -> str:
-    """Return the command that repairs the packages."""
-    if not environment.data.get("is_ours"):
-        install = shlex.join([sys.executable, "-m", "pip", "install", "-r", str(LOCK)])
-        return f"Remove the setting python and run :LCursor install, or run {install}"
-    if environment.problem:
-        return AGAIN
-    return f"Run rm -rf {shlex.quote(sys.prefix)}, then :LCursor install"
-
-
-def _package(name: str, module: str, locked: dict[str, set[str]], environment: Fact) -> Fact:
-    hint = _repair_hint(environment)
-    is_ours = environment.data.get("is_ours", False)
-    wanted = locked.get(name.replace("-", "_"), set())
-    data = {"name": name, "module": module, "version": None, "locked": sorted(wanted)}
-    fact = Fact("package", name, data)
-    try:
-        importlib.import_module(module)
-        version = importlib.metadata.version(name)
-    except ModuleNotFoundError as error:
-        missing = name if error.name == module else f"{error.name}, which {name} needs,"
-        fact.problem = DependencyMissing(f"The package {missing} is missing", hint)
-    except importlib.metadata.PackageNotFoundError:
-        fact.text = f"{name}, version unknown"
-    except Exception as error:  # noqa: BLE001 - a foreign package may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        fact.problem = DependencyMissing(f"The package {name} does not load ({reason})", hint)
-    else:
-        data["version"], fact.text = version, f"{name} {version}"
-        if is_ours and wanted and version not in wanted:
-            fact.level = "warn"
-            fact.problem = DependencyMissing(
-                f"{name} is {version}, and lcursor was tested with {', '.join(sorted(wanted))}",
-                hint,
-            )
+        fact.text += f"; {LEAVES}"
     return fact
 
 
@@ -289,7 +211,9 @@ def _grammars() -> Fact:
     known = sorted(grammars.LANGUAGES)
     missing = [name for name in known if grammars.parser(name) is None]
     found = len(known) - len(missing)
-    fact = Fact("grammars", f"{found} of {len(known)}", {"missing": missing}, level="warn")
+    fact = Fact(
+        "grammars", f"{found} of {len(known)} languages", {"missing": missing}, level="warn"
+    )
     if missing and found:  # without the package tree-sitter there is none, and its own line says so
         fact.problem = DependencyMissing(
             f"No grammar for {', '.join(missing)}: the index cuts such files by lines", AGAIN
@@ -297,12 +221,15 @@ def _grammars() -> Fact:
     return fact
 
 
-def _engine(vendor: str, installed: dict[str, str]) -> Fact:
+def _engine(
+    vendor: str, installed: dict[str, str], config: CompletionConfig, cores: int = 1
+) -> Fact:
     """Describe the engine.
 
     Args:
         vendor: of the GPU, `none` without one.
         installed: what the environment's stamp says of it; empty in another environment.
+        cores: physical ones.
     """
     fact = Fact("engine", "llama.cpp", {"has_gpu": False, "system_info": "", **installed})
     try:
@@ -313,7 +240,10 @@ def _engine(vendor: str, installed: dict[str, str]) -> Fact:
         fact.problem = error
         return fact
     kind = "with" if fact.data["has_gpu"] else "without"
-    fact.text = f"llama.cpp {kind} a GPU backend: {fact.data['system_info']}"
+    threads = f"{config.threads or cores} threads"
+    layers = "all layers on the GPU" if config.gpu_layers < 0 else f"{config.gpu_layers} layers"
+    used = layers if fact.data["has_gpu"] else threads
+    fact.text = f"llama.cpp {kind} a GPU backend: {fact.data['system_info']} {used}"
     if step := installed.get("step"):
         fact.text = f"the {step} build of {fact.text}"
     if reason := installed.get("reason"):
@@ -343,73 +273,97 @@ def _guarded(section: str, find: Callable[[], Fact]) -> Fact:
         return Fact(section, section, {}, LcursorError(f"This check failed ({reason})", hint))
 
 
+def _selftest(*, on_gpu: bool) -> Fact:
+    """Test the engine in a process of its own, which may crash."""
+    outcome = selftest.run_engine(Path(sys.executable), on_gpu=on_gpu)
+    fact = Fact("selftest", f"the engine {outcome.sentence}", {"kind": outcome.kind})
+    if outcome.kind != "passed":
+        fact.problem = EngineFailed(
+            f"The engine {outcome.sentence}",
+            "Run :LCursor install, which finds a build that works; in a checkout:"
+            f" python3 lcursor/install.py --venv {shlex.quote(sys.prefix)} --verify",
+        )
+    return fact
+
+
+def _chat_selftest() -> Fact:
+    """Test the chat server with a tiny model."""
+    outcome = selftest.run_server(Path(sys.executable))
+    fact = Fact("chat_selftest", f"the chat server {outcome.sentence}", {"kind": outcome.kind})
+    if outcome.kind != "passed":
+        fact.level = "warn"
+        fact.problem = ServerEnded(
+            f"The chat server {outcome.sentence}",
+            "Put a llama-server of llama.cpp that was built for this machine on PATH, or name a"
+            " server in chat.models",
+        )
+    return fact
+
+
 def examine(
-    model: str,
+    config: Config,
     trying: Callable[[str], None] = lambda _: None,
-    endpoint: CompletionConfig | None = None,
-    embedder: str = IndexConfig().embedder,
-    chat: ChatConfig | None = None,
     *,
     with_selftest: bool = False,
 ) -> Iterator[Fact]:
     """Find out everything, the harmless first and what may crash the process last.
 
     Args:
-        model: the setting completion.model.
-        trying: told the name of a module before it is imported.
-        endpoint: the settings, where the model runs on a server; then it is asked instead.
-        embedder: the setting index.embedder.
-        chat: the settings of the chat.
+        config: the settings of the host.
+        trying: called with the name of a module before it is imported.
         with_selftest: also run the self-tests of engine and chat server, which takes seconds.
     """
-    yield _python()
-    environment = _guarded("environment", _environment)
-    yield environment
+    completion, is_remote = config.completion, config.completion.backend == "endpoint"
+    yield environment.python()
+    installed = _guarded("environment", environment.environment)
+    yield installed
     here = _guarded("hardware", _hardware)
     yield here
-    if endpoint:
-        yield _guarded("endpoint", lambda: _endpoint(endpoint))
+    if is_remote:
+        yield _guarded("endpoint", lambda: _endpoint(completion))
     else:
-        yield _guarded("model", lambda: _model(model))
-    yield _guarded("index", lambda: _index(embedder))
-    talk = _guarded("chat", lambda: _chat(chat or ChatConfig(), "" if endpoint else model))
-    yield talk
+        yield _guarded("model", lambda: _model(completion.model))
+    yield _guarded("index", lambda: _index(config.index.embedder))
+    for model in config.chat.models:
+        yield _guarded("chat_model", partial(_chat_model, model))
+    local_model = "" if is_remote else completion.model
+    chat = _guarded("chat", lambda: _chat(config.chat, local_model))
+    yield chat
+    for name in ("formatter", "lint", "test"):
+        if command := getattr(config.edit, name):
+            yield _guarded("edit", partial(_check, name, command))
     trying("grammars")
     yield _guarded("grammars", _grammars)
-    locked = locked_versions(LOCK.read_text(encoding="utf-8")) if LOCK.is_file() else {}
-    runs, engine_is_there = environment.data.get("cpu_runs", True), True
-    for name, module in PACKAGES.items():
-        if module == "llama_cpp" and not runs:
+    lock = environment.LOCK
+    text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
+    locked, engine_is_there = environment.locked_versions(text), True
+    for name, module in environment.PACKAGES.items():
+        if module == "llama_cpp" and not installed.data.get("cpu_runs", True):
             return
         trying(name)
-        package = _package(name, module, locked, environment)
+        package = environment.package(name, module, locked, installed)
         if module in ("llama_cpp", "numpy") and package.data["version"] is None:
             engine_is_there = False
         yield package
-    if engine_is_there:
-        trying("llama.cpp")
-        installed = environment.data.get("engine", {})
-        built = _guarded("engine", lambda: _engine(here.data.get("vendor", "none"), installed))
-        yield built
-        if with_selftest:
-            yield _guarded("selftest", lambda: selftests.engine(bool(built.data.get("has_gpu"))))
-            if talk.data.get("program"):
-                yield _guarded("chat_selftest", selftests.chat_server)
+    if not engine_is_there:
+        return
+    trying("llama.cpp")
+    build = installed.data.get("engine", {})
+    vendor, cores = here.data.get("vendor", "none"), here.data.get("cores", 1)
+    engine = _guarded("engine", lambda: _engine(vendor, build, completion, cores))
+    yield engine
+    if with_selftest:
+        yield _guarded("selftest", lambda: _selftest(on_gpu=bool(engine.data.get("has_gpu"))))
+        if chat.data.get("program"):
+            yield _guarded("chat_selftest", _chat_selftest)
 
 
-def tell(
-    model: str, completion: str = "", embedder: str = IndexConfig().embedder, chat: str = ""
-) -> None:
-    """Print each fact as one line of JSON as soon as it is known, for the editor half.
+def print_lines(settings: str) -> None:
+    """Print each fact as one line of JSON as soon as it is known, for the editor.
 
     Args:
-        model: the setting completion.model.
-        completion: all settings of completion as JSON, where the model runs on a server.
-        embedder: the setting index.embedder.
-        chat: all settings of the chat as JSON.
+        settings: those of the host, as JSON.
     """
-    endpoint = from_table({"completion": json.loads(completion)}).completion if completion else None
-    talk = from_table({"chat": json.loads(chat)}).chat if chat else None
 
     def line(table: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(table) + "\n")
@@ -418,7 +372,7 @@ def tell(
     def trying(name: str) -> None:
         line({"section": "trying", "name": name})
 
-    for fact in examine(model, trying, endpoint, embedder, talk):
+    for fact in examine(from_table(json.loads(settings)), trying):
         line(fact.as_dict())
     line({"section": "end"})
 
@@ -428,12 +382,14 @@ def _is_broken(fact: Fact) -> bool:
 
 
 def _document(facts: list[Fact]) -> dict[str, Any]:
-    tables = [fact.as_dict() for fact in facts]
-    sections = {table.pop("section"): table for table in tables if table["section"] != "package"}
-    for table in tables:
-        table.pop("section", None)
-    packages = [table for table in tables if "module" in table]
-    return {"ok": not any(map(_is_broken, facts)), **sections, "packages": packages}
+    document: dict[str, Any] = {"ok": not any(map(_is_broken, facts))}
+    for fact in facts:
+        table = fact.as_dict()
+        if (section := table.pop("section")) in LISTS:
+            document.setdefault(LISTS[section], []).append(table)
+        else:
+            document[section] = table
+    return document
 
 
 def add_to(app: typer.Typer) -> None:
@@ -442,24 +398,22 @@ def add_to(app: typer.Typer) -> None:
 
     @app.command()
     def doctor(
-        model: str = typer.Option(CompletionConfig().model, help="The setting completion.model."),
-        endpoint: str = typer.Option("", help="The setting completion.endpoint_url."),
-        endpoint_model: str = typer.Option("", help="The setting completion.endpoint_model."),
-        endpoint_family: str = typer.Option("", help="The setting completion.endpoint_family."),
-        endpoint_key_env: str = typer.Option("", help="The setting completion.endpoint_key_env."),
+        model: str = typer.Option("", help="The setting completion.model."),
+        settings: str = typer.Option(
+            "{}", help='Settings as JSON: {"completion": {"backend": "endpoint"}}.'
+        ),
         as_json: bool = typer.Option(False, "--json", help="Print JSON for programs."),
         quick: bool = typer.Option(False, "--quick", help="Skip the self-tests."),
     ) -> None:
         """Check packages, engine, machine and models; exit with 1 if something is broken."""
-        server = CompletionConfig(
-            backend="endpoint",
-            endpoint_url=endpoint,
-            endpoint_model=endpoint_model,
-            endpoint_family=endpoint_family,
-            endpoint_key_env=endpoint_key_env,
-        )
+        try:
+            config = from_table(json.loads(settings))
+        except ValueError as error:
+            raise ConfigInvalid(f"--settings is no JSON ({error})", "See --help") from error
+        if model:
+            config = replace(config, completion=replace(config.completion, model=model))
         facts = []
-        for fact in examine(model, endpoint=server if endpoint else None, with_selftest=not quick):
+        for fact in examine(config, with_selftest=not quick):
             facts.append(fact)
             if as_json:
                 continue

@@ -92,6 +92,15 @@ local function check_host(found)
   end
 end
 
+local function check_model(found)
+  local is_remote = found.settings.completion.backend == "endpoint"
+  python.require(found, { is_remote and "endpoint" or "model" })
+end
+
+local function check_device(found)
+  python.require(found, { "hardware", "engine" })
+end
+
 local function check_log()
   local path = require("lcursor.log").path()
   local folder = vim.fs.dirname(path)
@@ -111,8 +120,8 @@ local SECTIONS = {
   { "Configuration", check_config },
   { "Python environment", python.check_environment },
   { "Host", check_host },
-  { "Model", python.check_model },
-  { "Device", python.check_device },
+  { "Model", check_model },
+  { "Device", check_device },
   { "Completion", editor.check_completion },
   { "Index", features.index },
   { "Chat", features.chat },

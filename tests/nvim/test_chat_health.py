@@ -20,54 +20,47 @@ for _, name in ipairs({ "ok", "info", "warn", "error" }) do
     table.insert(said, name .. ": " .. text .. (more and (" -> " .. more) or ""))
   end
 end
-local found = { settings = require("lcursor.config").get() }
-local fact = ...
-found.probe = fact ~= vim.NIL and { facts = { chat = fact }, packages = fact.packages or {} } or nil
+local found = { settings = require("lcursor.config").get(), probe = { facts = ... } }
 require("lcursor.health.features").chat(found)
 return said
 """
 
 
-def said(nvim: Pilot, fact: dict[str, Any] | None = None) -> list[str]:
-    """Return what the section says, where the doctor has said something of the chat."""
-    lines: list[str] = nvim.lua(CHECK, fact)
+def said(nvim: Pilot, **facts: list[dict[str, Any]]) -> list[str]:
+    """Return what the section says, with facts of the doctor by section."""
+    lines: list[str] = nvim.lua(CHECK, facts)
     return lines
 
 
-def test_the_models_and_where_they_are(editor: Start) -> None:
-    models: dict[str, Any] = {
-        "desk": {"url": "http://me:secret@192.168.1.7:8080", "model": "big"},
-        "here": {"url": "http://localhost:11434"},
-        "paid": {"url": "https://api.example.com/v1", "key_env": "NO_SUCH_KEY"},
-        "odd": {"model": "x"},
-    }
-    nvim = editor(config={"chat": {"models": models, "model": "here"}})
-    lines = said(nvim)
-    assert [line.partition(":")[0] for line in lines[:4]] == ["warn", "ok", "error", "error"]
-    assert "desk: big at http://192.168.1.7:8080: not on this machine" in lines[0]
-    assert "secret" not in str(lines)
-    assert "chat.models.odd has no url" in lines[2]
-    assert "export NO_SUCH_KEY=" in lines[3]
-    assert "info: Setting chat.model: here" in lines
-    assert "info: The local server is unknown: the Python host is stopped" in lines
-
-
-def test_what_the_doctor_says_of_the_local_server(editor: Start) -> None:
-    nvim = editor()
-    fact: dict[str, Any] = {"section": "chat", "text": "xllamacpp serves toy, 4,096 tokens"}
-    assert "ok: For the local server xllamacpp serves toy, 4,096 tokens" in said(nvim, fact)
+def test_what_the_doctor_says(editor: Start) -> None:
+    nvim = editor(config={"chat": {"model": "here"}})
     problem = {"code": "x", "level": "warn", "message": "no engine", "hint": "pip install it"}
-    lines = said(nvim, {**fact, "problem": problem})
-    assert "warn: no engine -> pip install it" in lines
-    broken = {**fact, "problem": problem, "packages": [{"problem": problem}]}
-    assert "info: No local server for now: no engine" in said(nvim, broken)
-    nvim.lua("require('lcursor').setup({ chat = { server = 'off' } })")
-    assert "no engine" not in str(said(nvim, {**fact, "problem": problem}))
+    lines = said(
+        nvim,
+        chat_model=[
+            {"text": "here: big at http://localhost", "is_local": True},
+            {"text": "desk: big at http://192.168.1.7", "is_local": False},
+            {"text": "paid", "problem": {**problem, "level": "error", "message": "no key"}},
+        ],
+        chat=[{"text": "no local server is possible", "problem": problem}],
+    )
+    assert lines[:6] == [
+        "info: Setting chat.model: here",
+        "ok: here: big at http://localhost",
+        "warn: desk: big at http://192.168.1.7",
+        "error: no key -> pip install it",
+        "warn: no engine -> pip install it",
+        "ok: no local server is possible",
+    ]
+    assert "info: The local server is unknown: the Python host is stopped" in lines
+    broken = [{"problem": {**problem, "level": "error"}}]
+    lines = said(nvim, chat=[{"text": "none", "problem": problem}], package=broken)
+    assert "info: no engine" in lines, "a missing package may be the reason"
 
 
 def test_nobody_to_ask(editor: Start) -> None:
     nvim = editor(config={"chat": {"server": "off"}})
-    assert "error: chat.server is off, and chat.model names none" in " ".join(said(nvim))
+    assert "local server is unknown" not in " ".join(said(nvim))
     nvim.lua("require('lcursor').setup({ chat = { enabled = false } })")
     assert said(nvim) == ["info: Switched off by the setting chat.enabled"]
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
@@ -19,10 +20,10 @@ from hypothesis import strategies as st
 
 from lcursor import __version__
 from lcursor.catalog import hardware, store
-from lcursor.cli import doctor
+from lcursor.cli import doctor, environment
 from lcursor.cli.facts import ROOT, Fact, exact
 from lcursor.code import grammars
-from lcursor.config import from_table
+from lcursor.config import CompletionConfig, Config, from_table
 from lcursor.errors import LcursorError
 from lcursor.index import embed
 from lcursor.installer import selftest
@@ -61,10 +62,11 @@ def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def tell(model: Path | str, first: str = "pass") -> list[dict[str, Any]]:
+def lines_of(model: Path | str, first: str = "pass") -> list[dict[str, Any]]:
     """Run the doctor as the editor half does, and return its lines."""
-    code = RUNNER.format(root=str(ROOT), first=first, last="doctor.tell(sys.argv[1])")
-    command = [sys.executable, "-I", "-c", code, str(model)]
+    code = RUNNER.format(root=str(ROOT), first=first, last="doctor.print_lines(sys.argv[1])")
+    settings = json.dumps({"completion": {"model": str(model)}})
+    command = [sys.executable, "-I", "-c", code, settings]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -73,8 +75,13 @@ def facts(model: Path | str) -> dict[str, Fact]:
     """Return all facts by section, packages by name."""
     return {
         fact.data["name"] if fact.section == "package" else fact.section: fact
-        for fact in doctor.examine(str(model))
+        for fact in doctor.examine(settings(model))
     }
+
+
+def settings(model: Path | str = "none", **sections: object) -> Config:
+    """Return the settings with a completion model."""
+    return from_table({"completion": {"model": str(model)}, **sections})
 
 
 def test_a_person_sees_a_line_for_each_fact(model: Path) -> None:
@@ -87,7 +94,7 @@ def test_a_person_sees_a_line_for_each_fact(model: Path) -> None:
         rf"model +a file of your own: {re.escape(str(model))} \(.*qwen2\)",
         r"package +numpy \d",
         r"index +\d+ projects? in /.*/index \(.*\), vectors in /.*/vectors \(",
-        rf"grammars +{len(grammars.LANGUAGES)} of {len(grammars.LANGUAGES)}",
+        rf"grammars +{len(grammars.LANGUAGES)} of {len(grammars.LANGUAGES)} languages",
         r"package +llama-cpp-python \d",
         r"engine +(the \S+ build of )?llama\.cpp with(out)? a GPU backend: ",
     ):
@@ -105,7 +112,7 @@ def test_json(model: Path) -> None:
     assert document["model"]["bytes"] == model.stat().st_size
     assert document["engine"]["system_info"].startswith("CPU")
     assert document["hardware"]["cores"] >= 1
-    assert [package["name"] for package in document["packages"]] == list(doctor.PACKAGES)
+    assert [package["name"] for package in document["packages"]] == list(environment.PACKAGES)
     assert all(package["version"] for package in document["packages"])
 
 
@@ -121,14 +128,53 @@ def test_what_is_broken_is_said_with_the_exact_command(tmp_path: Path) -> None:
     assert document["model"]["problem"]["code"] == "model_missing"
 
 
-def test_the_settings_of_the_chat_are_those_of_the_editor(model: Path) -> None:
+def test_the_settings_of_the_chat_are_those_of_the_editor() -> None:
     def text(**chat: object) -> str:
-        said = doctor.examine(str(model), chat=from_table({"chat": chat}).chat)
+        said = doctor.examine(settings(chat=chat))
         return next(f"{it.text} {it.problem}" for it in said if it.section == "chat")
 
     assert "no-such-model" in text(model="no-such-model")
     elsewhere = {"no-such-model": {"url": "http://127.0.0.1:9"}}
     assert "no-such-model" not in text(model="no-such-model", models=elsewhere)
+    assert "switched off" in text(model="no-such-model", models=elsewhere, server="off")
+    assert 'chat.server is "off", and' in text(server="off")
+
+
+def test_chat_models_and_edit_commands_are_checked_without_running_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    models = {
+        "desk": {"url": "http://me:secret@192.168.1.7:8080", "model": "big"},
+        "here": {"url": "http://localhost:11434", "key_command": "touch /no/such/file"},
+        "odd": {"model": "x"},
+        "paid": {"url": "https://api.example.com/v1", "key_env": "NO_SUCH_KEY"},
+    }
+    edit = {
+        "formatter": f"'{sys.executable}' -m black -",
+        "lint": "no-such-linter {path}",
+        "test": "CI=1 make test",
+    }
+    found = [*doctor.examine(settings(chat={"models": models}, edit=edit))]
+    rows = [
+        (fact.text, fact.data.get("is_local"), fact.problem and str(fact.problem))
+        for fact in found
+        if fact.section in {"chat_model", "edit"}
+    ]
+    away = "what you write leaves this machine"
+    assert rows == [
+        (f"desk: big at http://192.168.1.7:8080; {away}", False, None),
+        ("here: its only model at http://localhost:11434", True, None),
+        ("odd: x at ", False, ANY),
+        ("paid: its only model at https://api.example.com/v1", False, ANY),
+        (f"edit.formatter is '{sys.executable}' -m black -", None, None),
+        ("edit.lint is no-such-linter {path}", None, ANY),
+        ("edit.test is CI=1 make test", None, None),
+    ]
+    problems = [problem for *_, problem in rows if problem]
+    assert "chat.models.odd.url: '' is not the address" in problems[0]
+    assert "the variable NO_SUCH_KEY gives no key" in problems[1]
+    assert "edit.lint: there is no program no-such-linter here. Correct it" in problems[2]
 
 
 def test_what_the_index_keeps_is_said(
@@ -156,7 +202,8 @@ def test_what_the_index_keeps_is_said(
     data = facts(model)["index"].data
     assert (data["projects"], data["bytes"], data["vectors_bytes"]) == (1, 5002, 700)
     assert data["is_embedder_here"]
-    [alone] = [one for one in doctor.examine(str(model), embedder="") if one.section == "index"]
+    config = settings(model, index={"embedder": ""})
+    [alone] = [one for one in doctor.examine(config) if one.section == "index"]
     assert alone.text.endswith("no semantic search: index.embedder is empty")
 
 
@@ -169,16 +216,16 @@ def test_the_command_that_is_named_can_be_typed() -> None:
 
 
 def test_the_editor_reads_lines_that_end_with_end(model: Path) -> None:
-    lines = tell(model)
+    lines = lines_of(model)
     assert [line["section"] for line in lines[:4]] == ["python", "environment", "hardware", "model"]
     assert lines[-1] == {"section": "end"}
     tried = [line["name"] for line in lines if line["section"] == "trying"]
-    assert tried == ["grammars", *doctor.PACKAGES, "llama.cpp"]
+    assert tried == ["grammars", *environment.PACKAGES, "llama.cpp"]
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich", "pynvim"])
 def test_a_missing_package_stops_nothing_else(model: Path, missing: str) -> None:
-    lines = tell(model, f"sys.modules[{missing!r}] = None")
+    lines = lines_of(model, f"sys.modules[{missing!r}] = None")
     packages = {line["name"]: line for line in lines if line["section"] == "package"}
     assert packages[missing]["problem"]["code"] == "dependency_missing"
     assert "install" in packages[missing]["problem"]["hint"]
@@ -188,7 +235,7 @@ def test_a_missing_package_stops_nothing_else(model: Path, missing: str) -> None
 
 def test_without_a_toml_reader_the_packages_are_still_told(model: Path) -> None:
     reader = "tomllib" if sys.version_info >= (3, 11) else "tomli"
-    lines = tell(model, f"sys.modules[{reader!r}] = None")
+    lines = lines_of(model, f"sys.modules[{reader!r}] = None")
     problem = next(line for line in lines if line["section"] == "model")["problem"]
     assert (problem["code"], problem["level"]) == ("dependency_missing", "warn")
     assert f"{reader} is missing" in problem["message"]
@@ -197,7 +244,7 @@ def test_without_a_toml_reader_the_packages_are_still_told(model: Path) -> None:
 
 
 def test_without_numpy_the_engine_is_not_even_tried(model: Path) -> None:
-    lines = tell(model, "sys.modules['numpy'] = None")
+    lines = lines_of(model, "sys.modules['numpy'] = None")
     assert not [line for line in lines if line["section"] == "engine"]
     assert lines[-1] == {"section": "end"}
 
@@ -205,7 +252,7 @@ def test_without_numpy_the_engine_is_not_even_tried(model: Path) -> None:
 def test_what_was_told_before_a_crash_is_not_lost(model: Path) -> None:
     crash = "import os; sys.meta_path.insert(0, type('C', (), {'find_spec': staticmethod("
     crash += "lambda name, *_: os._exit(9) if name == 'llama_cpp' else None)}))"
-    lines = tell(model, crash)
+    lines = lines_of(model, crash)
     assert lines[-1] == {"section": "trying", "name": "llama-cpp-python"}
     assert any(line.get("name") == "numpy" and "version" in line for line in lines)
 
@@ -225,13 +272,13 @@ def test_every_requirement_is_looked_at() -> None:
     text = (ROOT / "requirements.in").read_text()
     wanted = set(re.findall(r"^([A-Za-z][\w-]*)", text, re.M))
     wheels = {name for name in wanted if name.startswith("tree-sitter-")}
-    assert wanted - wheels - {"tomli"} <= set(doctor.PACKAGES)
+    assert wanted - wheels - {"tomli"} <= set(environment.PACKAGES)
     modules = {
         grammars.MODULES.get(name, (f"tree_sitter_{name}",))[0] for name in grammars.LANGUAGES
     }
     assert {name.replace("-", "_") for name in wheels} == modules
-    locked = doctor.locked_versions((ROOT / "requirements.lock").read_text())
-    assert {name.replace("-", "_") for name in doctor.PACKAGES} <= set(locked)
+    locked = environment.locked_versions((ROOT / "requirements.lock").read_text())
+    assert {name.replace("-", "_") for name in environment.PACKAGES} <= set(locked)
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,5}([-_.][a-z0-9]{1,4})?", fullmatch=True)
@@ -248,7 +295,7 @@ def test_a_lock_says_which_versions_it_allows(wanted: dict[str, list[str]]) -> N
     expected: dict[str, set[str]] = {}
     for name, versions in wanted.items():
         expected.setdefault(name.replace("-", "_"), set()).update(versions)
-    assert doctor.locked_versions("\n".join(lines)) == expected
+    assert environment.locked_versions("\n".join(lines)) == expected
 
 
 def stamp(prefix: Path, monkeypatch: pytest.MonkeyPatch, **values: object) -> None:
@@ -298,7 +345,7 @@ def test_a_version_that_was_not_tested_is_a_warning(
 ) -> None:
     lock = tmp_path / "requirements.lock"
     lock.write_text("rich==0.0.1 \\\n    --hash=sha256:00\n")
-    monkeypatch.setattr(doctor, "LOCK", lock)
+    monkeypatch.setattr(environment, "LOCK", lock)
     with monkeypatch.context() as own:
         own.setattr(sys, "prefix", str(tmp_path / "own"))  # nothing that lcursor made
         assert facts(model)["rich"].problem is None
@@ -351,14 +398,14 @@ def test_a_package_that_breaks_while_it_loads(model: Path, monkeypatch: pytest.M
 
 def test_the_engines_step_and_the_reason_for_it_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     installed = {"step": "avx2", "reason": "The native engine crashes: SIGSEGV"}
-    fact = doctor._engine("none", installed)
+    fact = doctor._engine("none", installed, CompletionConfig())
     assert fact.text.startswith("the avx2 build of llama.cpp")
     assert fact.level == "warn"
     assert fact.problem
     assert fact.problem.message == (
         "A slower engine (avx2) is in use. The native engine crashes: SIGSEGV"
     )
-    assert doctor._engine("none", {"step": "native", "reason": ""}).problem is None
+    assert doctor._engine("none", {"step": "native"}, CompletionConfig()).problem is None
 
 
 @pytest.mark.parametrize("kind", ["passed", "crashed", "hung", "wrong"])
@@ -368,7 +415,7 @@ def test_the_self_tests_are_facts(
     outcome = Outcome(kind, "reading 8 tokens")
     monkeypatch.setattr(selftest, "run_engine", lambda *_, **__: outcome)
     monkeypatch.setattr(selftest, "run_server", lambda *_, **__: outcome)
-    found = {each.section: each for each in doctor.examine(str(model), with_selftest=True)}
+    found = {each.section: each for each in doctor.examine(settings(model), with_selftest=True)}
     for section in ("selftest", "chat_selftest"):
         fact = found[section]
         assert outcome.sentence in fact.text

@@ -1,5 +1,6 @@
 -- The sections about index, chat and edits. Starts nothing; asks a host that runs.
 
+local python = require("lcursor.health.python")
 local status = require("lcursor.status")
 
 local M = {}
@@ -53,17 +54,7 @@ function M.index(found)
   if not found.settings.index.enabled then
     return health.info("Switched off by the setting index.enabled")
   end
-  local facts = found.probe and found.probe.facts or {}
-  local reports =
-    { { facts.grammars, health.ok, "Grammars: " }, { facts.index, health.info, "Stored: " } }
-  for _, report in ipairs(reports) do
-    local fact = report[1]
-    if fact and fact.problem then
-      health.warn(fact.problem.message, fact.problem.hint)
-    elseif fact then
-      report[2](report[3] .. fact.text)
-    end
-  end
+  python.report(found, { "grammars", "index" })
   local known = package.loaded["lcursor.index"] and require("lcursor.index").states() or {}
   if #known == 0 then
     health.info("No project is indexed in this session; `:LCursor index` shows what one would read")
@@ -72,38 +63,6 @@ function M.index(found)
 end
 
 -- Chat ----------------------------------------------------------------------------------------
-
----@return boolean whether it is on this machine
-local function is_local(url)
-  local host = url:match("^%a[%w+.-]*://([^/]*)") or url
-  host = host:gsub("^.*@", ""):gsub(":%d+$", ""):lower()
-  local is_loopback = host == "localhost" or host == "[::1]" or host:find("^127%.") ~= nil
-  return is_loopback or vim.startswith(url, "unix:")
-end
-
----@param model table
-local function check_model(name, model)
-  local settings = "Correct it where you configure lcursor; see `:help lcursor-chat-models`"
-  if not model.url or model.url == "" then
-    return health.error(("chat.models.%s has no url"):format(name), settings)
-  end
-  local url = model.url:gsub("//[^/]*@", "//") -- without what may be a password
-  local text = ("%s: %s at %s"):format(name, model.model or "its only model", url)
-  local variable = model.key_env or ""
-  if variable ~= "" and (vim.env[variable] or "") == "" then
-    health.error(
-      ("%s: the variable %s for its API key is empty"):format(name, variable),
-      ("Set it before Neovim starts: `export %s=...`"):format(variable)
-    )
-  elseif is_local(model.url) then
-    health.ok(text)
-  else
-    health.warn(
-      text .. ": not on this machine, so your messages and attachments are sent there",
-      "Choose another one with `:LCursor chats model`, or remove it from chat.models"
-    )
-  end
-end
 
 local function check_server()
   local state = status.get().state
@@ -132,46 +91,15 @@ local function check_server()
   end
 end
 
---- Report what could serve, as `python -m lcursor doctor` found.
----@param fact lcursor.Fact
-local function check_possible_server(fact, packages)
-  local problem = fact.problem
-  local has_missing = vim.iter(packages):any(function(each)
-    return each.problem ~= nil
-  end)
-  if problem and has_missing then -- which is reported above, and may be the reason
-    health.info("No local server for now: " .. problem.message)
-  elseif problem then
-    local report = problem.level == "warn" and health.warn or health.error
-    report(problem.message, problem.hint)
-  else
-    health.ok("For the local server " .. fact.text)
-  end
-end
-
 ---@param found lcursor.Findings
 function M.chat(found)
   local settings = found.settings.chat
   if not settings.enabled then
     return health.info("Switched off by the setting chat.enabled")
   end
-  for name, model in vim.spairs(settings.models) do
-    check_model(name, model)
-  end
   health.info("Setting chat.model: " .. (settings.model ~= "" and settings.model or "automatic"))
-  if settings.server == "off" and not settings.models[settings.model] then
-    health.error(
-      "chat.server is off, and chat.model names none of chat.models: there is no model to ask",
-      "Correct it where you configure lcursor; see `:help lcursor-chat-models`"
-    )
-  end
-  local possible = found.probe and found.probe.facts.chat
-  if settings.server == "off" then
-    health.info("The local server is switched off by the setting chat.server")
-  else
-    if possible then
-      check_possible_server(possible, found.probe.packages)
-    end
+  python.report(found, { "chat_model", "chat" })
+  if settings.server ~= "off" then
     check_server()
   end
   if vim.treesitter.language.add("markdown") then
@@ -182,26 +110,6 @@ function M.chat(found)
 end
 
 -- Edits ---------------------------------------------------------------------------------------
-
----@param name "formatter"|"lint"|"test"
----@param command string
-local function check_command(name, command)
-  local program = command:match('^%s*"([^"]+)"')
-    or command:match("^%s*'([^']+)'")
-    or command:match("^%s*(%S+)")
-  if not program then
-    return
-  elseif program:find("{path}", 1, true) or program:find("=", 1, true) then
-    health.info(("Setting edit.%s: %s"):format(name, command))
-  elseif vim.fn.executable(program) == 1 then
-    health.ok(("Setting edit.%s: %s"):format(name, command))
-  else
-    health.warn(
-      ("Setting edit.%s: there is no program %s here"):format(name, program),
-      "Correct it where you configure lcursor; see `:help lcursor-edit-checks`"
-    )
-  end
-end
 
 ---@param found lcursor.Findings
 function M.edit(found)
@@ -214,9 +122,7 @@ function M.edit(found)
   if settings.planner ~= "" then
     health.info("Edits of several files are planned by: " .. settings.planner)
   end
-  for _, name in ipairs({ "formatter", "lint", "test" }) do
-    check_command(name, settings[name])
-  end
+  python.report(found, { "edit" })
   if settings.formatter == "" and settings.lint == "" and settings.test == "" then
     health.info("No formatter, lint or test is run before an edit is shown")
   end

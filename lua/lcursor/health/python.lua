@@ -1,6 +1,6 @@
--- The sections about the Python environment, the model and the device. A short Python process
--- reports the facts one by one (lcursor/cli/doctor.py), so that those before a crash are kept: the
--- interpreter may be missing, hang, crash or be something else.
+-- What the doctor (lcursor/cli/doctor.py) finds out: a short Python process that reports the facts
+-- one by one, so that those before a crash are kept. The interpreter may be missing, hang, crash or
+-- be something else.
 
 local config = require("lcursor.config")
 local install = require("lcursor.install")
@@ -21,8 +21,7 @@ sys.stdout.flush()
 if sys.version_info >= (3, 10):
     sys.path.insert(0, sys.argv[1])
     from lcursor.cli import doctor
-    completion, chat = (os.environ.get("LCURSOR_" + each, "") for each in ("COMPLETION", "CHAT"))
-    doctor.tell(sys.argv[2], completion, sys.argv[3], chat)
+    doctor.print_lines(os.environ["LCURSOR_SETTINGS"])
 ]]
 
 ---@class (exact) lcursor.Fact one line of the doctor
@@ -32,8 +31,7 @@ if sys.version_info >= (3, 10):
 ---@field [string] any
 
 ---@class (exact) lcursor.Probe what the process reported
----@field facts table<string, lcursor.Fact> by section
----@field packages lcursor.Fact[]
+---@field facts table<string, lcursor.Fact[]> by section
 ---@field failure? string why it reported no more
 ---@field ms number that it took
 
@@ -44,11 +42,8 @@ local function add_fact(probe, line)
     return nil -- a library that prints while it is loaded
   elseif fact.section == "trying" then
     return fact.name
-  elseif fact.section == "package" then
-    table.insert(probe.packages, fact)
-  else
-    probe.facts[fact.section] = fact
   end
+  probe.facts[fact.section] = vim.list_extend(probe.facts[fact.section] or {}, { fact })
   return ""
 end
 
@@ -66,26 +61,14 @@ local function ending(result)
   return last ~= "" and (how .. ": " .. last) or how
 end
 
----@return boolean whether the interpreter can run the host
-local function is_new_enough(probe)
-  local version = probe.facts.version
-  return version ~= nil and version.major == 3 and version.minor >= 10
-end
-
 --- Ask an interpreter. Waits, at most limit_ms.
----@param root string of the plugin
 ---@return lcursor.Probe
-local function ask(python, root, settings)
-  local probe = { facts = {}, packages = {}, ms = 0 } ---@type lcursor.Probe
+local function ask(python)
+  local probe = { facts = {}, ms = 0 } ---@type lcursor.Probe
   local began = vim.uv.hrtime()
-  local completion, embedder = settings.completion, settings.index.embedder
-  local argv = { python, "-I", "-X", "utf8", "-c", CODE, root, completion.model, embedder }
-  local sent = config.for_host()
   -- Not in argv: an address may have a password in it.
-  local env = { LCURSOR_CHAT = vim.json.encode(sent.chat) }
-  if completion.backend == "endpoint" then
-    env.LCURSOR_COMPLETION = vim.json.encode(sent.completion)
-  end
+  local env = { LCURSOR_SETTINGS = vim.json.encode(config.for_host()) }
+  local argv = { python, "-I", "-X", "utf8", "-c", CODE, install.plugin_root() }
   local ok, job = pcall(vim.system, argv, { env = env })
   if not ok then -- there is no such program
     probe.failure = "cannot be run: " .. tostring(job):gsub("^.-: ", "")
@@ -97,7 +80,7 @@ local function ask(python, root, settings)
   for line in vim.gsplit(result.stdout or "", "\n") do
     loading = add_fact(probe, line) or loading
   end
-  if not probe.facts["end"] and not (probe.facts.version and not is_new_enough(probe)) then
+  if not probe.facts["end"] then
     local where = loading ~= "" and (" while it loaded " .. loading) or ""
     probe.failure = ending(result) .. where
   end
@@ -110,25 +93,48 @@ end
 ---@field is_own boolean the interpreter is the user's setting
 ---@field probe? lcursor.Probe
 
----@param problem { level: "warn"|"error", message: string, hint: string }
-local function report_problem(problem)
-  local report = problem.level == "warn" and health.warn or health.error
-  report(problem.message, problem.hint)
+---@param fact lcursor.Fact
+---@return boolean
+local function is_broken(fact)
+  return fact.problem ~= nil and fact.problem.level == "error"
 end
 
---- Return a fact that is usable; reports its problem, or that it is missing.
----@param section string
----@return lcursor.Fact?
-local function fact_of(found, section)
-  local fact = found.probe and found.probe.facts[section]
-  if not fact then
-    health.info("Not checked: Python did not get that far (see Python environment above)")
-    return nil
-  elseif fact.problem then
-    report_problem(fact.problem)
+--- Report the facts of some sections: the problem of each, and its text unless it is an error.
+---@param found lcursor.Findings
+---@param sections string[]
+function M.report(found, sections)
+  local facts = found.probe and found.probe.facts or {}
+  for _, section in ipairs(sections) do
+    for _, fact in ipairs(facts[section] or {}) do
+      local problem = fact.problem
+      if problem and problem.level == "warn" and vim.iter(facts.package or {}):any(is_broken) then
+        health.info(problem.message) -- a missing package, which has its own line, may be the reason
+      elseif problem then
+        local report = is_broken(fact) and health.error or health.warn
+        report(problem.message, problem.hint)
+      end
+      if not is_broken(fact) then
+        local report = fact.is_local == false and health.warn or health.ok
+        report(fact.text)
+      end
+      if fact.verify then
+        health.info("Its sha256 was not checked yet; this does it: " .. fact.verify)
+      end
+    end
   end
-  local is_usable = not fact.problem or fact.problem.level == "warn"
-  return is_usable and fact or nil
+end
+
+--- Report facts that are in every complete report.
+---@param found lcursor.Findings
+---@param sections string[]
+function M.require(found, sections)
+  for _, section in ipairs(sections) do
+    if not (found.probe and found.probe.facts[section]) then
+      health.info("Not checked: Python did not get that far (see Python environment above)")
+      return
+    end
+    M.report(found, { section })
+  end
 end
 
 --- Report the packages: those that load in one line, those with the same hint in one.
@@ -192,81 +198,24 @@ function M.check_environment(found)
   end
   local from, advice = origin(python, found.is_own)
   health.info(("Interpreter: %s (%s)"):format(python, from))
-  found.probe = ask(python, install.plugin_root(), found.settings)
-  local failure, facts = found.probe.failure, found.probe.facts
-  if facts.version and not is_new_enough(found.probe) then
-    local version = ("%d.%d"):format(facts.version.major, facts.version.minor)
-    health.error(("It is Python %s; 3.10 or newer is needed"):format(version), advice)
+  found.probe = ask(python)
+  local facts = found.probe.facts
+  local version = facts.version and facts.version[1]
+  if version and (version.major ~= 3 or version.minor < 10) then
+    local text = "It is Python %d.%d; 3.10 or newer is needed"
+    health.error(text:format(version.major, version.minor), advice)
+    return
   elseif facts.python then
     local took = ("answered in %.1f s"):format(found.probe.ms / 1000)
-    health.ok(("Python %s, %s"):format(facts.python.version, took))
+    health.ok(("Python %s, %s"):format(facts.python[1].version, took))
   end
-  if failure then
-    health.error("The interpreter " .. failure, advice)
+  if found.probe.failure then
+    health.error("The interpreter " .. found.probe.failure, advice)
   end
-  local environment = facts.environment
-  if environment and found.python and environment.problem then
-    report_problem(environment.problem)
-  elseif environment then
-    health.info("Environment: " .. environment.text)
+  if found.python then -- otherwise the environment was reported above
+    M.report(found, { "environment" })
   end
-  report_packages(found.probe.packages)
-end
-
-local function check_endpoint(found)
-  local settings = found.settings.completion
-  health.info(
-    "Setting completion.backend: endpoint, at " .. settings.endpoint_url:gsub("//.*@", "//")
-  )
-  local endpoint = found.probe and found.probe.facts.endpoint
-  if endpoint and endpoint.is_local == false then
-    health.warn(
-      "The server is not on this machine: what you write is sent there",
-      'Set `completion.backend = "inproc"` where you configure lcursor to keep it here'
-    )
-  end
-  local fact = fact_of(found, "endpoint")
-  if fact then
-    health.ok("Answers: " .. fact.text)
-  end
-end
-
----@param found lcursor.Findings
-function M.check_model(found)
-  if found.settings.completion.backend == "endpoint" then
-    return check_endpoint(found)
-  end
-  health.info("Setting completion.model: " .. found.settings.completion.model)
-  local fact = fact_of(found, "model")
-  if fact then
-    health.ok(fact.text)
-  end
-  if fact and fact.verify then
-    health.info("Its sha256 was not checked yet; this does it: " .. fact.verify)
-  end
-end
-
----@param found lcursor.Findings
-function M.check_device(found)
-  local machine = fact_of(found, "hardware")
-  if not machine then
-    return
-  end
-  health.info("Machine: " .. machine.text)
-  local engine = fact_of(found, "engine")
-  if not engine then
-    return
-  end
-  health.ok(engine.text)
-  local layers = found.settings.completion.gpu_layers
-  if engine.has_gpu then
-    local where = layers < 0 and "all layers" or ("%d layers"):format(layers)
-    health.info(("On the GPU: %s (setting completion.gpu_layers)"):format(where))
-  else
-    local threads = found.settings.completion.threads
-    local count = threads == 0 and ("%d, one per physical core"):format(machine.cores) or threads
-    health.info(("On the CPU, threads: %s (setting completion.threads)"):format(count))
-  end
+  report_packages(facts.package or {})
 end
 
 return M
