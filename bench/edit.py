@@ -219,7 +219,7 @@ def task_of(file: str, name: str, instruction: str) -> Task:
 
 
 def _answer(connection: Connection, task: Task) -> Answer:
-    config, began_s = EditConfig(max_tokens=MAX_TOKENS, temperature=0.0), time.monotonic()
+    config, began_s = EditConfig(max_tokens=MAX_TOKENS), time.monotonic()
     try:
         written = Rewriter(connection, config).run(task, RewriteListener(), threading.Event())
     except ReplyUnusable as error:

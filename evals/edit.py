@@ -31,7 +31,7 @@ from lcursor.config import ChatConfig, EditConfig
 from lcursor.edit.records import Format, Lines
 from lcursor.edit.rewriting import checks, prompt
 from lcursor.edit.rewriting.commands import CheckCommands
-from lcursor.edit.rewriting.region import grow
+from lcursor.edit.rewriting.region import MAX_REGION_TOKENS, grow
 from lcursor.edit.rewriting.retry import RetryLoop, cost_of
 from lcursor.edit.rewriting.rewriter import Rewriter
 from lcursor.edit.rewriting.task import RewriteListener, Task
@@ -122,7 +122,7 @@ class Judge:
 
     def __init__(self, reached: Connection, cache: AnswerCache, retries: int = RETRIES) -> None:
         self._reached, self._cache = reached, cache
-        self._config = EditConfig(retries=retries, max_tokens=MAX_TOKENS, temperature=0.0)
+        self._config = EditConfig(retries=retries, max_tokens=MAX_TOKENS)
 
     def plain(self, bug: Bug) -> Answer:
         """Ask for the function in a plain chat message."""
@@ -196,7 +196,7 @@ class Judge:
         head = f"def {bug.entry_point}("
         row = next(at for at, line in enumerate(lines) if line.startswith(head))
         count = partial(self._reached.client.count, may_ask=False)
-        region = grow(lines, "python", row, row, self._config.region_tokens, lambda t: count(t)[0])
+        region = grow(lines, "python", row, row, MAX_REGION_TOKENS, lambda t: count(t)[0])
         return Task(NAME, NAME, "python", lines, region, instruction(bug), "", form)
 
     def _tried(

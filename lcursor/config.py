@@ -133,14 +133,10 @@ class EditConfig:
     """The model that plans and sketches project edits; "" is `model`."""
     format: str = "auto"
     """Form of the reply: "whole", "search_replace", "udiff", or "auto" for what measured best."""
-    region_tokens: int = 1500
-    """A selection is extended to whole definitions of up to this many tokens."""
     max_tokens: int = 4096
     """Maximum length of a rewrite."""
     retries: int = 1
     """How often a rewrite that fails its checks is tried again."""
-    temperature: float = 0.0
-    """Sampling temperature of the first attempt."""
     formatter: str = ""
     """Command that formats standard input, `{path}` for the file's name; "" for none."""
     lint: str = ""

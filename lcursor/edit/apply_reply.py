@@ -18,6 +18,7 @@ from lcursor.edit.apply.place import Choice
 from lcursor.edit.apply.resolve import Ask, Refused, Resolved, resolve
 from lcursor.edit.records import FileChange, Lines, Region, digest
 from lcursor.edit.rewriting.prompt import fence_of
+from lcursor.edit.rewriting.region import MAX_REGION_TOKENS
 from lcursor.edit.run import Outcome, Run
 from lcursor.edit.sources import Sources
 from lcursor.edit.workspace import EditServices, Workspace, clean, counter, language_of
@@ -93,7 +94,7 @@ def _fill_in(work: Workspace, refused: Refused) -> Resolved | None:
             change = files.get(path, FileChange(path, base=digest(base)))
             lines = diff.apply(base, change.changes)
             region = _sketched_region(sketch, lines, language_of(path, lines))
-            limit = work.config.region_tokens * MAX_SKETCH_REGIONS
+            limit = MAX_REGION_TOKENS * MAX_SKETCH_REGIONS
             if counter(work.reached)("\n".join(lines[region.first_row : region.last_row])) > limit:
                 return None
             fence = fence_of(sketch)

@@ -22,6 +22,7 @@ from lcursor.edit.candidates import Candidate, Entry
 from lcursor.edit.checkpoints.steps import VCS_FOLDERS
 from lcursor.edit.completion import complete
 from lcursor.edit.records import FileKind
+from lcursor.edit.rewriting.region import MAX_REGION_TOKENS
 from lcursor.edit.rewriting.task import add_usage
 from lcursor.edit.sources import Sources
 from lcursor.edit.workspace import UNKNOWN_TOKENS
@@ -103,10 +104,10 @@ def plan(
     shown = _fitting_list(known, size // LIST_SHARE, reached)
     asked = messages(instruction, context, shown)
     named = {one.key for one in known if is_named(one.path, instruction)}
-    reader = _StepReader(reached, config, instruction, known, sources)
+    reader = _StepReader(reached, instruction, known, sources)
     read: tuple[str, list[dict[str, Any]]] | None = None
     steps, notes, usages = list[Step](), list[str](), list[Usage]()
-    for temperature in (config.temperature, max(config.temperature, SECOND_TEMPERATURE)):
+    for temperature in (0.0, SECOND_TEMPERATURE):
         wish = SamplingParams(
             max_tokens=ANSWER_TOKENS, temperature=temperature, schema=schema(shown, named)
         )
@@ -238,14 +239,13 @@ class _StepReader:
     def __init__(
         self,
         reached: Connection,
-        config: EditConfig,
         instruction: str,
         known: Sequence[Candidate],
         sources: Sources,
     ) -> None:
         self._reached, self._instruction = reached, instruction
         self._known, self._sources = known, sources
-        self._limit_tokens = config.region_tokens * WHOLE_FILE_FACTOR
+        self._limit_tokens = MAX_REGION_TOKENS * WHOLE_FILE_FACTOR
 
     def steps(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[Step], list[str]]:
         """Return the steps that can be done, in their order, and notes about the others."""

@@ -59,7 +59,7 @@ def edit_region(
             tick=params["tick"],
             remark=remark,
             before=earlier.lines if remark else (),
-            temperature=ALTERNATIVE_TEMPERATURE if is_alternative else None,
+            temperature=ALTERNATIVE_TEMPERATURE if is_alternative else 0.0,
         )
     if made.is_same:
         return Outcome("same", made.note or SAME)

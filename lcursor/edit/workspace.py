@@ -173,7 +173,7 @@ class Workspace:
 
     def region(self, lines: Lines, language: str, first_row: int, last_row: int) -> Region:
         """Return the rows to rewrite for a selection or a cursor."""
-        limit, count = self.config.region_tokens, counter(self.reached)
+        limit, count = region.MAX_REGION_TOKENS, counter(self.reached)
         return region.grow(lines, language, first_row, last_row, limit, count)
 
     def format_for(self, old: Lines) -> Format:
@@ -197,7 +197,7 @@ class Workspace:
         tick: int | None = None,
         remark: str = "",
         before: Lines = (),
-        temperature: float | None = None,
+        temperature: float = 0.0,
     ) -> RewriteResult:
         """Have a region rewritten and checked, with retries.
 
@@ -207,7 +207,7 @@ class Workspace:
             tick: of the text, if it is not that of `sources`.
             remark: what the user says about an earlier alternative.
             before: the text of that.
-            temperature: minimum; None for that of the settings.
+            temperature: of the first attempt.
         """
         run, config, commands, check = self.run, self.config, self.commands, None
         if self.is_whole_edit:
@@ -216,15 +216,15 @@ class Workspace:
             commands = CheckCommands(self.sources.root, replace(config, lint="", test=""))
         tick = self.sources.tick(task.path) if tick is None else tick
         listener = RunListener(run, task.path, tick, prefix)
-        if temperature is not None:
-            config = replace(config, temperature=max(temperature, config.temperature))
         run.check()
         self.services.on_model_use()
         failed = (FailedAttempt((), before),) if before else ()
 
         def write(model: Connection) -> RewriteResult:
             loop = RetryLoop(Rewriter(model, config), commands, config, check)
-            return loop.run(task, listener, run.cancel, remark, before=failed)
+            return loop.run(
+                task, listener, run.cancel, remark, before=failed, temperature=temperature
+            )
 
         made = self.with_retry(write)
         run.add_cost(made.usage, made.attempts)

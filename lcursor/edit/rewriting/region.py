@@ -25,6 +25,8 @@ BLOCK_KINDS: Final = FUNCTIONS | CONTAINERS
 CONTAINER_SHARE: Final = 3
 """A class is only chosen for a few of its rows if it has at most this part of the budget: its other
 methods had better not be rewritten."""
+MAX_REGION_TOKENS: Final = 1500
+"""Maximum size of a region to rewrite."""
 MAX_CHARS_PER_TOKEN: Final = 16
 """A text with more is over the budget without counting its tokens."""
 MAX_LEAD: Final = 200

@@ -119,6 +119,7 @@ class RetryLoop:
         *,
         answer_tokens: int = 0,
         before: Sequence[FailedAttempt] = (),
+        temperature: float = 0.0,
     ) -> RewriteResult:
         """Have a region rewritten.
 
@@ -137,7 +138,6 @@ class RetryLoop:
         """
         candidates, feedback = list[Candidate](), list(before)
         usage, attempt = Usage(), 0
-        temperature = self._config.temperature
         asked = task
         if self._commands is not None:
             files = {task.path: task.lines}

@@ -63,7 +63,7 @@ class Rewriter:
         attempt: int = 1,
         feedback: Sequence[FailedAttempt] = (),
         remark: str = "",
-        temperature: float | None = None,
+        temperature: float = 0.0,
     ) -> ModelOutput:
         """Rewrite a region once.
 
@@ -74,7 +74,7 @@ class Rewriter:
         messages = self._fitting_prompt(task, feedback, remark)
         wish = SamplingParams(
             max_tokens=self._max_tokens(task),
-            temperature=self.config.temperature if temperature is None else temperature,
+            temperature=temperature,
             has_counts=True,
         )
         raise_if_cancelled(cancel)

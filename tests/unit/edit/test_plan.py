@@ -249,15 +249,17 @@ def test_two_steps_do_not_make_one_file(desk: Any) -> None:
     assert "another step makes new.py" in found.summary
 
 
-def test_a_long_file_is_narrowed_or_left_out(desk: Any, root: Path) -> None:
+def test_a_long_file_is_narrowed_or_left_out(
+    desk: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in range(60))
     (root / "app/long.py").write_text(body)
-    config = replace(EditConfig(), region_tokens=50)
+    monkeypatch.setattr(plan, "MAX_REGION_TOKENS", 50)
     steps = [{"action": "edit", "id": "app/long.py", "do": "let f7 return nothing"}]
-    found = desk([say(answer(*steps))]).ask("Change app/long.py", config=config)
+    found = desk([say(answer(*steps))]).ask("Change app/long.py")
     assert found.steps[0].what == "function f7"
     steps[0]["do"] = "make it nicer"
-    found = desk([say(answer(*steps))]).ask("Change app/long.py", config=config)
+    found = desk([say(answer(*steps))]).ask("Change app/long.py")
     assert found.steps == ()
     assert "too long" in found.summary
 

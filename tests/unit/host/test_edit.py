@@ -114,7 +114,7 @@ def test_other_settings_of_edits_leave_the_chat_alone(path: Path) -> None:
             model="", again=0,
         )  # fmt: skip
         desk.wait("chat.started", 2)
-        desk.configure(config_of(slow), EditConfig(region_tokens=9))
+        desk.configure(config_of(slow), EditConfig(max_tokens=9))
         desk.do("edit.turns", id=3, path=str(path))
         desk.wait("edit.turned", 3)
         assert not desk.told("chat.done")
