@@ -54,7 +54,7 @@
 ---@field reason string why it ended there
 ---@field stats? lcursor.Stats nil when the host did not answer
 
----@class (exact) lcursor.Waiter who asked for a completion
+---@class (exact) lcursor.CompletionListener the callbacks of a request for a completion
 ---@field partial fun(id: integer, text: string) all text so far
 ---@field done fun(id: integer, answer: lcursor.Answer)
 ---@field improved? fun(id: integer, answer: lcursor.Answer) a better answer, some time after `done`

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_IN_NAMES = {
     "anew", "bill", "billed", "brains", "door", "foreseen", "hush", "kin", "lane", "lanes",
     "lineage", "mend", "mended", "mends", "receipt", "receipts", "seat", "seats", "shelf",
-    "telling", "twin", "warmth", "whittle",
+    "telling", "twin", "waiter", "waiters", "warmth", "whittle",
 }  # fmt: skip
 """Words of a former vocabulary that are no part of a name."""
 NOT_IN_TEXT = re.compile(

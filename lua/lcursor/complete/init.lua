@@ -34,8 +34,8 @@ local current
 local last_look
 ---@type { buf: integer, tick: integer }? the text in which a suggestion was dismissed
 local dismissed
----@type lcursor.Waiter the callbacks of our requests
-local waiter
+---@type lcursor.CompletionListener the callbacks of our requests
+local listener
 ---@type number? when the last key without a request was pressed, in ms
 local key_ms
 ---@type number when the last key was pressed, in ms
@@ -65,7 +65,7 @@ local function drop(how)
   hide()
   outcome.ended(how)
   if s and not s.is_done then
-    requests.cancel(s.id, waiter)
+    requests.cancel(s.id, listener)
   elseif s then
     cycle.stop(s)
   end
@@ -212,7 +212,7 @@ ask = function(kind)
   local row, col = cursor[1] - 1, cursor[2]
   local request = context.read(buf, row, col)
   request.trigger, request.single_line = kind, single_line
-  local id = requests.ask(request, waiter)
+  local id = requests.ask(request, listener)
   if not id then
     return why.note(buf, "secret_text")
   end
@@ -264,7 +264,7 @@ local function improve(id, answer)
   end
 end
 
-waiter = {
+listener = {
   partial = function(id, said)
     receive(id, said, false)
   end,

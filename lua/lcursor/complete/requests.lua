@@ -12,7 +12,7 @@ local M = {}
 
 ---@class (exact) lcursor.LiveRequest
 ---@field request lcursor.Request
----@field waiters lcursor.Waiter[]
+---@field listeners lcursor.CompletionListener[]
 
 ---@type lcursor.LiveRequest? the one that the host is answering
 local live
@@ -40,8 +40,8 @@ local function give_up(reason)
   live = nil
   if ended then
     vim.schedule(function()
-      for _, waiter in ipairs(ended.waiters) do
-        waiter.done(ended.request.id, { text = "", reason = reason })
+      for _, listener in ipairs(ended.listeners) do
+        listener.done(ended.request.id, { text = "", reason = reason })
       end
     end)
   end
@@ -74,11 +74,11 @@ function M.refusal()
   return state ~= "ready" and not M.server_is_away() and "host_" .. state or nil
 end
 
---- Send a request. `waiter.done` is called once, later, unless it is cancelled.
+--- Send a request. `listener.done` is called once, later, unless it is cancelled.
 ---@param request lcursor.Request without an id
----@param waiter lcursor.Waiter
+---@param listener lcursor.CompletionListener
 ---@return integer? id nil if the text contains a private key, so that nothing was sent
-function M.ask(request, waiter)
+function M.ask(request, listener)
   if has_private_key(request) then
     return nil
   end
@@ -87,12 +87,12 @@ function M.ask(request, waiter)
       return live.request[field] == request[field]
     end)
   if live and is_same then
-    table.insert(live.waiters, waiter)
+    table.insert(live.listeners, listener)
     return live.request.id
   end
   give_up("cancelled")
   request.id = next_id()
-  live, answered = { request = request, waiters = { waiter } }, nil
+  live, answered = { request = request, listeners = { listener } }, nil
   rpc.notify("fim.request", request)
   give_up_more()
   return request.id
@@ -143,17 +143,17 @@ function M.cancel_more(id)
   end
 end
 
---- Cancel a request for one waiter; for the host too if it was the last.
+--- Cancel a request for one listener; for the host too if it was the last.
 ---@param id integer
----@param waiter lcursor.Waiter
-function M.cancel(id, waiter)
+---@param listener lcursor.CompletionListener
+function M.cancel(id, listener)
   if not live or live.request.id ~= id then
     return
   end
-  live.waiters = vim.tbl_filter(function(other)
-    return other ~= waiter
-  end, live.waiters)
-  if #live.waiters == 0 then
+  live.listeners = vim.tbl_filter(function(other)
+    return other ~= listener
+  end, live.listeners)
+  if #live.listeners == 0 then
     live = nil
     rpc.notify("fim.cancel", { id = id })
   end
@@ -186,9 +186,9 @@ end
 ---@param callback "partial"|"done"|"improved"
 ---@param value string|lcursor.Answer
 local function call(of, id, callback, value)
-  for _, waiter in ipairs(of and of.request.id == id and of.waiters or {}) do
-    if waiter[callback] then
-      waiter[callback](id, value)
+  for _, listener in ipairs(of and of.request.id == id and of.listeners or {}) do
+    if listener[callback] then
+      listener[callback](id, value)
     end
   end
 end

@@ -58,7 +58,7 @@ function M.ask(place, done, first_line)
     end
   end
   local code, single_line = refusal(place)
-  local waiter = {
+  local listener = {
     partial = function(_, said)
       local line = text.first_line(said)
       if first_line and not is_over and #line < #said and text.is_visible(line) then
@@ -74,7 +74,7 @@ function M.ask(place, done, first_line)
   if not code then
     local request = context.read(place.buf, place.row, place.col)
     request.trigger, request.single_line = place.is_manual and "manual" or "auto", single_line
-    id = requests.ask(request, waiter)
+    id = requests.ask(request, listener)
   end
   if not id then
     vim.schedule(function()
@@ -85,7 +85,7 @@ function M.ask(place, done, first_line)
     if not is_over then
       is_over = true
       if id then
-        requests.cancel(id, waiter)
+        requests.cancel(id, listener)
       end
     end
   end
