@@ -75,9 +75,9 @@ def test_a_recurrent_model_is_refused(gguf_bytes: Write, tmp_path: Path, archite
         (b"<html>404</html>", "is not a GGUF file"),
         (b"GGUF", "ends in the middle"),
         (b"GGUF" + struct.pack("<IQQ", 99, 0, 0), "version 99"),
-        (b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 0), "counts"),
-        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 60), "counts"),
-        (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1 << 62), "counts"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 0), "ends in the middle"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 60), "ends in the middle"),
+        (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1 << 62), "ends in the middle"),
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 0), "without a model"),
     ],
 )

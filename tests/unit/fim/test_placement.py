@@ -27,7 +27,7 @@ CONFIG = placement.resolve(CompletionConfig(), "gpu")
 
 
 def head(scalars: Mapping[str, str | int] = QWEN_7B, file_bytes: int = 4683073184) -> Head:
-    return Head(3, 339, dict(scalars), ("x",), file_bytes, file_bytes)
+    return Head(339, dict(scalars), ("x",), file_bytes, file_bytes)
 
 
 def test_the_cache_of_qwen_is_56_kib_a_token() -> None:
