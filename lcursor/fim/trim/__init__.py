@@ -7,6 +7,7 @@ The rules, by module:
 | --- | --- | --- |
 | clean | on_next_line | a block begins below the line that opens it |
 | clean | without_seam | no second blank behind a blank; no odd depth in an empty line |
+| clean | without_echo | does not begin with what was just typed |
 | clean | without_comments | no comment behind code, unless the file has that habit |
 | clean | indented | tabs in a file of tabs, spaces in a file of spaces |
 | stops | end_marker | ends at a code fence or at words for the end of the file |

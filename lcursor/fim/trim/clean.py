@@ -10,10 +10,13 @@ import re
 
 from lcursor.fim.trim.cursor import CursorContext
 
+MIN_ECHO = 4
+"""Characters; see `without_echo`."""
+
 
 def clean(text: str, cursor: CursorContext) -> tuple[str, bool]:
     """Apply all rules; return the text and whether a comment was cut off its last line."""
-    text = without_seam(on_next_line(text, cursor), cursor)
+    text = without_echo(without_seam(on_next_line(text, cursor), cursor), cursor)
     text, is_cut = without_comments(text, cursor)
     return indented(text, cursor), is_cut
 
@@ -45,6 +48,33 @@ def without_seam(text: str, cursor: CursorContext) -> str:
         return text
     is_odd = "\t" not in cursor.line and len(cursor.line) % 2 == 0
     return text[1:] if is_odd or cursor.line.strip() else text
+
+
+def without_echo(text: str, cursor: CursorContext) -> str:
+    """Remove the end of the cursor's line from the beginning of the text; keep nothing until then.
+
+    Small models often begin with what was just typed: `i <= #list` after `while i <= `. Real lines
+    repeat an operator and a name like this at one of 3,000 cursors.
+    """
+    echoes = [
+        cursor.line[at:]
+        for at in range(len(cursor.line) - len(cursor.line.lstrip()), len(cursor.line))
+        if _is_echo(cursor.line, at)
+    ]
+    if any(echo.startswith(text) and echo != text for echo in echoes):
+        return ""
+    return text[max((len(echo) for echo in echoes if text.startswith(echo)), default=0) :]
+
+
+def _is_echo(line: str, at: int) -> bool:
+    """Whether what begins here is long enough, has a name and an operator, and cuts no name."""
+    echo = line[at:]
+    return (
+        len(echo) >= MIN_ECHO
+        and re.search(r"\w", echo) is not None
+        and re.search(r"[^\w\s]", echo) is not None
+        and re.match(r"\w\w", line[at - 1 : at + 1] if at else "") is None
+    )
 
 
 def without_comments(text: str, cursor: CursorContext) -> tuple[str, bool]:

@@ -203,6 +203,14 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
     "the only blank": (at("x =¦"), " 1", " 1"),
     "an odd depth": (at("    ¦"), " return", "return"),
     "a deeper line": (at("    ¦"), "    return", "    return"),
+    # without_echo
+    "what was just typed": (at("while i <= ¦", "a.lua"), "i <= #list do", "#list do"),
+    "what was just typed, and a blank": (at("while i <=¦", "a.lua"), " i <= #list do", " #list do"),
+    "in braces": (at("  {{.UseLine}}{{end}}¦", "a.txt"), "{{end}}{{if .A}}", "{{if .A}}"),
+    "twice": (at("f(a, b), f(a, b), ¦"), "f(a, b), f(a, b), c", "c"),
+    "a name is no echo": (at("x = total ¦"), "total", "total"),
+    "the end of a name is no echo": (at("first = a.first = ¦"), "st = 1", "st = 1"),
+    "too short for an echo": (at("x[1][2¦"), "][2] = 3", "][2] = 3"),
     # indented
     "spaces in a file of tabs": (
         at("func f() {\n\tx()\n\tif y {¦", "a.go"),
