@@ -3,27 +3,17 @@
 
 local M = {}
 
-local is_joined = false
-
 --- The edits, with all that they take from the chat.
 ---@return table lcursor.edit.commands
 function M.edit()
-  local commands = require("lcursor.edit.commands")
-  if is_joined then
-    return commands
+  local chat = require("lcursor.edit").chat
+  function chat.collect(text)
+    return require("lcursor.chat.attachments").collect({}, text)
   end
-  is_joined = true
-  require("lcursor.edit").join({
-    collect = function(text)
-      return require("lcursor.chat.attachments").collect({}, text)
-    end,
-  })
-  require("lcursor.edit.prompt").join({
-    complete = function(buf, path)
-      require("lcursor.chat.completion").attach_prompt(buf, path)
-    end,
-  })
-  return commands
+  function chat.complete(buf, path)
+    require("lcursor.chat.completion").attach_prompt(buf, path)
+  end
+  return require("lcursor.edit.commands")
 end
 
 --- The chat, whose blocks become edits.

@@ -77,7 +77,7 @@ function M.region(buf, first, last, instruction, opts)
     first_row = first,
     last_row = last,
     instruction = instruction,
-    attachments = edit.collect(instruction),
+    attachments = edit.chat.collect(instruction),
     buffers = others,
     model = model,
     again = again.id,

@@ -22,22 +22,17 @@ local STOP_MS = 1500 -- after a stop, until `edit.done` is not waited for any mo
 local runs = {}
 local is_started = false
 
----@class lcursor.EditJoins what other features provide; each may be missing
----@field collect? fun(text: string): lcursor.ChatAttachment[] what only the editor can read
-local joins = {}
-
---- Set what other features provide.
----@param more lcursor.EditJoins
-function M.join(more)
-  joins = vim.tbl_extend("force", joins, more)
-end
-
---- Return the attachments that an instruction mentions and only the editor can read.
----@param text string
----@return lcursor.ChatAttachment[]
-function M.collect(text)
-  return joins.collect and joins.collect(text) or {}
-end
+--- What the chat provides; joined.lua sets it.
+M.chat = {
+  --- Return the attachments that an instruction mentions and only the editor can read.
+  ---@type fun(text: string): lcursor.ChatAttachment[]
+  collect = function()
+    return {}
+  end,
+  --- Complete the mentions in a prompt.
+  ---@type fun(buf: integer, path: string)
+  complete = function() end,
+}
 
 --- Return the edits that run, the oldest first.
 ---@param buf? integer that are about this buffer; nil: all
@@ -63,9 +58,7 @@ end
 
 local function release(run)
   progress.close(run)
-  for _, sent in ipairs(run.sent) do
-    place.forget(sent.buf, sent.tick)
-  end
+  run.sent = {}
 end
 
 ---@param reason string
@@ -269,41 +262,20 @@ for _, name in ipairs({ "started", "progress", "delta" }) do
   HANDLERS["edit." .. name] = progress[name]
 end
 
----@class (exact) lcursor.EditStart
----@field buf? integer that it is about, where it is one
----@field first? integer
----@field last? integer
----@field instruction? string
----@field model? string
----@field instead? string
----@field answered? fun(params: table)
-
 --- Ask for an edit of any kind, and follow it to its end.
 ---@param method string
 ---@param params table its fields but the id
----@param start lcursor.EditStart
+---@param start table fields of lcursor.EditRun that the caller knows
 ---@return lcursor.EditRun? nil where nothing could be sent
 function M.begin(method, params, start)
-  local run = {
-    id = 0,
-    buf = start.buf,
-    instruction = start.instruction or "",
-    model = start.model or "",
-    instead = start.instead,
-    answered = start.answered,
-    is_stopping = false,
-    sent = {},
-  } --[[@as lcursor.EditRun]]
-  progress.open(run, start.first or 0, start.last or 0)
-  local function remember(buf) -- a change of its text finds its place later
-    if buf then
-      table.insert(run.sent, { buf = buf, tick = place.remember(buf) })
-    end
-  end
-  remember(run.buf)
+  local defaults = { id = 0, instruction = "", model = "", is_stopping = false, sent = {} }
+  local run = vim.tbl_extend("keep", start, defaults) --[[@as lcursor.EditRun]]
+  progress.open(run)
+  local bufs = { run.buf }
   for _, text in ipairs(params.buffers or {}) do
-    remember(buffers.find(text.path))
+    bufs[#bufs + 1] = buffers.find(text.path)
   end
+  run.sent = vim.tbl_map(place.snapshot, bufs) -- a change of these texts finds its place later
   local id = requests.follow(method, params, function(name, answer)
     if runs[run.id] == run and HANDLERS[name] then
       HANDLERS[name](run, answer)

@@ -13,37 +13,21 @@ local api = vim.api
 ---@alias lcursor.FindRow fun(first: integer, last: integer): integer?
 
 ---@class (exact) lcursor.EditSnapshot a text that was sent to the backend
+---@field buf integer
 ---@field tick integer
 ---@field lines string[]
----@field users integer
 
----@type table<integer, lcursor.EditSnapshot[]> by buffer
-local snapshots = {}
+---@type table<lcursor.EditSnapshot, true> those that the edits still keep
+local snapshots = setmetatable({}, { __mode = "k" })
 
---- Keep the text of a buffer as it is sent, until `forget`.
+--- Return the text of a buffer as it is sent; it can be found as long as the caller keeps it.
 ---@param buf integer
----@return integer tick
-function M.remember(buf)
+---@return lcursor.EditSnapshot
+function M.snapshot(buf)
   local tick = api.nvim_buf_get_changedtick(buf)
-  snapshots[buf] = snapshots[buf] or {}
-  for _, snapshot in ipairs(snapshots[buf]) do
-    if snapshot.tick == tick then
-      snapshot.users = snapshot.users + 1
-      return tick
-    end
-  end
-  table.insert(snapshots[buf], { tick = tick, lines = buffers.lines(buf), users = 1 })
-  return tick
-end
-
----@param buf integer
----@param tick integer as `remember` returned it
-function M.forget(buf, tick)
-  local left = vim.tbl_filter(function(snapshot)
-    snapshot.users = snapshot.users - (snapshot.tick == tick and 1 or 0)
-    return snapshot.users > 0
-  end, snapshots[buf] or {})
-  snapshots[buf] = #left > 0 and left or nil
+  local snapshot = { buf = buf, tick = tick, lines = buffers.lines(buf) }
+  snapshots[snapshot] = true
+  return snapshot
 end
 
 --- Return a function that finds rows of the base of a file in its buffer, and the base's lines.
@@ -54,8 +38,8 @@ end
 ---@return string[]? base
 function M.finder(buf, tick, file)
   local lines = buffers.lines(buf)
-  for _, snapshot in ipairs(snapshots[buf] or {}) do
-    if snapshot.tick == tick then
+  for snapshot in pairs(snapshots) do
+    if snapshot.buf == buf and snapshot.tick == tick then
       return diff.finder(snapshot.lines, lines, true), snapshot.lines
     end
   end

@@ -21,9 +21,7 @@ local FRAMES = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", 
 
 ---@type lcursor.EditRun[] the oldest first
 local runs = {}
----@type uv.uv_timer_t?
-local timer
-local frame = 0
+local frame, is_animated = 0, false
 
 local PHASES = {
   server = "starting the server",
@@ -181,6 +179,11 @@ function M.draw(run)
 end
 
 local function animate()
+  is_animated = #runs > 0
+  if not is_animated then
+    return
+  end
+  notify.later(FRAME_MS, animate)
   frame = frame + 1
   local is_drawn = {}
   for _, run in ipairs(runs) do
@@ -191,30 +194,21 @@ local function animate()
   end
 end
 
-local function start_or_stop_timer()
-  if #runs > 0 and not timer then
-    timer = assert(vim.uv.new_timer())
-    timer:start(FRAME_MS, FRAME_MS, vim.schedule_wrap(notify.guarded(animate)))
-  elseif #runs == 0 and timer then
-    timer:close()
-    timer = nil
-  end
-end
-
 --- Begin to show an edit.
 ---@param run lcursor.EditRun
----@param first integer row of what was selected, or of the cursor
----@param last integer
-function M.open(run, first, last)
+function M.open(run)
   highlights.apply()
   run.what, run.phase, run.detail, run.lines = "", "context", "", {}
   run.done, run.total, run.seconds_left, run.attempt = 0, 0, -1, 1
   if run.buf then
-    place_region(run, first, last)
+    place_region(run, run.first, run.last)
   end
   table.insert(runs, run)
   M.draw(run)
-  start_or_stop_timer()
+  if not is_animated then
+    is_animated = true
+    notify.later(FRAME_MS, animate)
+  end
 end
 
 --- Show the region that will be rewritten.
@@ -259,7 +253,6 @@ function M.close(run)
   runs = vim.tbl_filter(function(other)
     return other ~= run
   end, runs)
-  start_or_stop_timer()
   if not run.buf then
     return notify.progress("")
   end

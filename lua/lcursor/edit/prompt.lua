@@ -1,6 +1,7 @@
 -- The small window that asks what shall be done, with a history and with mentions completed as in a
 -- chat.
 
+local edit = require("lcursor.edit")
 local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.notify")
 local window = require("lcursor.ui.window")
@@ -13,10 +14,6 @@ local MAX_ROWS = 8
 local MIN_ROWS = 3 -- with the border
 local autocmd = notify.autocmds("edit.prompt")
 
----@class lcursor.EditPromptJoins what the chat provides
----@field complete? fun(buf: integer, path: string) completes mentions in a buffer
-local joins = {}
-
 ---@class (exact) lcursor.EditPrompt
 ---@field buf integer
 ---@field win integer
@@ -28,12 +25,6 @@ local joins = {}
 
 ---@type lcursor.EditPrompt?
 local current
-
---- Set what the chat provides.
----@param more lcursor.EditPromptJoins
-function M.join(more)
-  joins = more
-end
 
 --- Return earlier instructions, the newest first. 'shada' keeps them.
 ---@return string[]
@@ -214,9 +205,7 @@ function M.open(opts, done)
   }
   current = prompt
   map(prompt)
-  if joins.complete then
-    joins.complete(buf, opts.path)
-  end
+  edit.chat.complete(buf, opts.path)
   autocmd({ "TextChangedI", "TextChangedP", "TextChanged" }, function()
     fit_height(prompt)
   end, { buffer = buf })

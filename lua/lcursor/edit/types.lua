@@ -61,12 +61,14 @@
 ---@class (exact) lcursor.EditRun an edit that runs, or ran
 ---@field id integer
 ---@field buf? integer nil: it is about no buffer
+---@field first? integer row of the selection, or of the cursor
+---@field last? integer
 ---@field instruction string what distinguishes it from another one at the same lines; may be ""
 ---@field model string
 ---@field instead? string key of the proposal that the next one is an alternative to
 ---@field answered? fun(params: table) receives `edit.message`
 ---@field is_stopping boolean
----@field sent { buf: integer, tick: integer }[] texts that were sent
+---@field sent lcursor.EditSnapshot[] texts that were sent
 ---@field mark? integer what was selected, or the cursor's row; moves with what is typed
 ---@field window? { close: fun() } plan or question that is open
 ---@field region? integer extmark of what is rewritten
