@@ -42,7 +42,6 @@ local shown = {}
 local options = {}
 ---@type table<integer, true> buffers whose parser is to be loaded
 local unprepared = {}
-local version = 0 -- of what is to be drawn
 local work ---@type lcursor.Slices
 
 local function erase(buf, hunk)
@@ -208,9 +207,10 @@ end
 ---@field hunk? lcursor.Hunk nil: load the parser of the buffer
 ---@field is_visible? boolean
 
----@return lcursor.EditDrawing[] jobs what is on the screen comes first
-local function plan()
-  local visible, near, far = {}, {}, {}
+--- Return what to draw next: first what is on the screen, then its colors, then the rest.
+---@return lcursor.EditDrawing?
+local function next_job()
+  local near, far
   for buf, hunks in pairs(shown) do
     local windows = vim.tbl_map(function(win)
       return vim.fn.getwininfo(win)[1]
@@ -226,21 +226,17 @@ local function plan()
     for _, hunk in ipairs(hunks) do
       local view = drawn[hunk]
       if not view or not view.is_plain then
-        local is_visible = is_within(hunk, 0)
-        local job = { buf = buf, hunk = hunk, is_visible = is_visible }
-        table.insert(is_visible and visible or far, job)
-      elseif view.colors == nil and is_within(hunk, NEAR_LINES) then
-        table.insert(near, { buf = buf, hunk = hunk })
+        if is_within(hunk, 0) then
+          return { buf = buf, hunk = hunk, is_visible = true }
+        end
+        far = far or { buf = buf, hunk = hunk }
+      elseif not near and view.colors == nil and is_within(hunk, NEAR_LINES) then
+        near = { buf = buf, hunk = hunk }
       end
     end
   end
-  if #visible == 0 then
-    vim.list_extend(visible, near)
-    for buf in pairs(unprepared) do
-      table.insert(visible, { buf = buf })
-    end
-  end
-  return #visible > 0 and visible or far
+  local unprepared_buf = next(unprepared)
+  return near or unprepared_buf and { buf = unprepared_buf } or far
 end
 
 local function run_job(job)
@@ -269,17 +265,9 @@ local function run_job(job)
 end
 
 work = slices.new(function()
-  local jobs = plan()
-  while #jobs > 0 do
-    local planned = version
-    for _, job in ipairs(jobs) do
-      run_job(job)
-      work.pause()
-      if version ~= planned then
-        break
-      end
-    end
-    jobs = plan()
+  for job in next_job do
+    run_job(job)
+    work.pause()
   end
 end, SLICE_MS, PAUSE_MS)
 
@@ -298,7 +286,6 @@ end
 ---@param buf integer
 ---@param hunks lcursor.Hunk[] in the order of their rows
 function M.update(buf, hunks)
-  version = version + 1
   local is_shown = {}
   for _, hunk in ipairs(hunks) do
     is_shown[hunk] = true
@@ -354,7 +341,6 @@ function M.refresh()
       end
     end
   end
-  version = version + 1
   M.point(api.nvim_get_current_buf()) -- its keys may fit now, or no longer
   work.later(PAUSE_MS)
 end
@@ -362,7 +348,7 @@ end
 --- Whether everything is drawn, with its colors.
 ---@return boolean
 function M.is_done()
-  return work.is_idle() and #plan() == 0
+  return work.is_idle() and not next_job()
 end
 
 local on = notify.autocmds("edit.render")
