@@ -9,7 +9,7 @@ local M = {}
 
 local api = vim.api
 
----@type table<string, lcursor.EditRun> by what was asked; those whose proposal is open, or may come
+---@type table<string, lcursor.EditRun> the latest by what was asked
 local asked = {}
 
 --- Whether the user can still accept something of a proposal.
@@ -26,23 +26,14 @@ end
 ---@return boolean is_there
 ---@return string? instead key of a proposal whose lines were modified, to be replaced
 local function go_to_existing(key)
-  local running = edit.running()
-  for other, run in pairs(asked) do
-    local proposal = run.instead and proposals.get(run.instead)
-    local is_open = proposal and not proposals.is_decided(proposal)
-    if not is_open and not vim.list_contains(running, run) then
-      asked[other] = nil
-    end
-  end
   local run = asked[key]
-  if not run then
-    return false
-  elseif vim.list_contains(running, run) then
+  local proposal = run and run.instead and proposals.get(run.instead)
+  if run and vim.list_contains(edit.running(), run) then
     notify.info("still locating this change …")
     return true
-  end
-  local proposal = assert(proposals.get(run.instead))
-  if not is_acceptable(proposal) then
+  elseif not proposal or proposals.is_decided(proposal) then
+    return false
+  elseif not is_acceptable(proposal) then
     return false, proposal.key
   end
   if proposal.is_hidden then

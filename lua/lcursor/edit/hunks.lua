@@ -2,6 +2,7 @@
 -- operator and text object, with a count and with `.`; change their new lines before.
 
 local apply = require("lcursor.edit.apply")
+local hints = require("lcursor.edit.hints")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local proposals = require("lcursor.edit.proposals")
@@ -25,13 +26,6 @@ function M.at_cursor()
   return track.at(proposals.hunks(api.nvim_get_current_buf()), cursor_row())
 end
 
---- Return the row that the cursor goes to; new lines stand below it.
----@return integer
-local function row_of(hunk)
-  local row = hunk.last == hunk.first and hunk.first - 1 or hunk.first
-  return math.min(math.max(row, 0), api.nvim_buf_line_count(0) - 1)
-end
-
 --- Scroll until the new lines of a hunk are visible too, and one more line for its keys.
 ---@param hunk? lcursor.Hunk nil: the one at the cursor
 function M.reveal(hunk)
@@ -49,7 +43,7 @@ end
 
 local function go(hunk)
   vim.cmd("normal! m'")
-  local row = row_of(hunk)
+  local row = hints.row(0, hunk)
   local line = api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ""
   api.nvim_win_set_cursor(0, { row + 1, #line:match("^%s*") })
   vim.cmd("normal! zv")
@@ -74,18 +68,17 @@ local function neighbor(by)
   return parts[(start - 1 + by) % #parts + 1]
 end
 
+--- Enter a window of this tab page that shows a buffer.
 ---@param buf? integer
----@return integer? window of this tab page that shows it
-local function window_of(buf)
+---@return boolean whether there is one
+local function enter(buf)
   local win = buf and vim.fn.bufwinid(buf) or -1
-  return win > 0 and win or nil
+  return win > 0 and pcall(api.nvim_set_current_win, win)
 end
 
 ---@return boolean
 local function open(part)
-  local win = window_of(part.buf)
-  if win then
-    api.nvim_set_current_win(win)
+  if enter(part.buf) then
     return true
   end
   local ok, err = pcall(function()
@@ -107,13 +100,12 @@ end
 ---@return boolean whether there is one
 function M.show(proposal)
   for _, part in ipairs(proposal.parts) do
-    local win = window_of(part.buf)
-    for _, hunk in ipairs(win and part.hunks or {}) do
-      if hunk.state == "open" then
-        api.nvim_set_current_win(win)
-        go(hunk)
-        return true
-      end
+    local hunk = vim.iter(part.hunks):find(function(one)
+      return one.state == "open"
+    end)
+    if hunk and enter(part.buf) then
+      go(hunk)
+      return true
     end
   end
   return false
@@ -123,7 +115,7 @@ end
 local function beyond(row, by)
   local hunks = vim.iter(proposals.hunks(api.nvim_get_current_buf()))
   return (by > 0 and hunks or hunks:rev()):find(function(hunk)
-    local at = row_of(hunk)
+    local at = hints.row(0, hunk)
     return by > 0 and at > row or by < 0 and at < row
   end)
 end
@@ -148,6 +140,20 @@ function M.next(by)
   end
 end
 
+---@param state lcursor.HunkState
+---@return lcursor.Hunk[]
+local function in_state(hunks, state)
+  return vim.tbl_filter(function(hunk)
+    return hunk.state == state
+  end, hunks)
+end
+
+---@return string? problem with those that cannot be accepted
+local function conflicts(hunks)
+  local count = #in_state(hunks, "conflict")
+  return count > 0 and many(count, "hunk") .. " in conflict, left out" or nil
+end
+
 ---@param what "accept"|"reject"
 local function decide(what, buf, hunks)
   if #hunks == 0 then
@@ -155,16 +161,13 @@ local function decide(what, buf, hunks)
   elseif what == "reject" then
     return apply.reject(hunks)
   end
-  local open_hunks = vim.tbl_filter(function(hunk)
-    return hunk.state == "open"
-  end, hunks)
-  local problem = apply.accept(buf, open_hunks)
-  if #open_hunks < #hunks then
-    problem = #hunks == 1 and "hunk is stale: its lines changed; undo (u) restores it"
-      or many(#hunks - #open_hunks, "hunk") .. " in conflict, left out"
+  local left = conflicts(hunks)
+  if left and #hunks == 1 then
+    left = "hunk is stale: its lines changed; undo (u) restores it"
   end
-  if problem then
-    notify.warn(problem)
+  local problem = apply.accept(buf, in_state(hunks, "open"))
+  if left or problem then
+    notify.warn(left or problem)
   end
 end
 
@@ -231,28 +234,17 @@ end
 ---@return string[] problems
 function M.accept_loaded(proposal)
   local paths, problems = {}, {}
-  for _, part in ipairs(proposal.parts) do
-    local is_whole = proposals.is_whole(part)
-    local problem
-    if not proposals.is_pending(part) then
-      problem = nil
-    elseif is_whole and part.buf and vim.bo[part.buf].modified then
-      problem = ("%s has unsaved changes; :write it first"):format(part.file.name)
+  for _, part in ipairs(vim.tbl_filter(proposals.is_pending, proposal.parts)) do
+    local name, is_whole = part.file.name, proposals.is_whole(part)
+    if is_whole and part.buf and vim.bo[part.buf].modified then
+      table.insert(problems, name .. " has unsaved changes; :write it first")
     elseif is_whole or not part.buf then
       table.insert(paths, part.file.path)
     else
-      local open_hunks, conflicts = {}, 0
-      for _, hunk in ipairs(part.hunks) do
-        table.insert(open_hunks, hunk.state == "open" and hunk or nil)
-        conflicts = conflicts + (hunk.state == "conflict" and 1 or 0)
-      end
-      problem = apply.accept(part.buf, open_hunks)
-      if conflicts > 0 then
-        local what = many(conflicts, "hunk")
-        problem = ("%s: %s in conflict, left out"):format(part.file.name, what)
-      end
+      local left = conflicts(part.hunks)
+      local problem = apply.accept(part.buf, in_state(part.hunks, "open"))
+      table.insert(problems, left and ("%s: %s"):format(name, left) or problem)
     end
-    table.insert(problems, problem)
   end
   return paths, problems
 end

@@ -53,11 +53,7 @@ end
 ---@param part lcursor.EditPart
 ---@return integer
 function M.open_in(part)
-  local count = 0
-  for _, hunk in ipairs(part.hunks) do
-    count = count + (M.is_open(hunk) and 1 or 0)
-  end
-  return count
+  return #vim.tbl_filter(M.is_open, part.hunks)
 end
 
 --- Whether a file is created, deleted or renamed: more than lines of it change.
@@ -275,10 +271,7 @@ end
 
 --- Forget the oldest proposals that are decided.
 local function tidy()
-  local excess = -MAX_DECIDED
-  for _, proposal in ipairs(proposals) do
-    excess = excess + (M.is_decided(proposal) and 1 or 0)
-  end
+  local excess = #vim.tbl_filter(M.is_decided, proposals) - MAX_DECIDED
   proposals = vim.tbl_filter(function(proposal)
     local is_kept = excess <= 0 or not M.is_decided(proposal)
     excess = excess - (is_kept and 0 or 1)
@@ -366,8 +359,8 @@ function M.written(key, paths)
   local proposal = M.get(key)
   for _, part in ipairs(proposal and proposal.parts or {}) do
     if vim.list_contains(paths, part.file.path) then
-      for _, hunk in ipairs(part.hunks) do
-        hunk.state = M.is_open(hunk) and "rejected" or hunk.state
+      for _, hunk in ipairs(vim.tbl_filter(M.is_open, part.hunks)) do
+        hunk.state = "rejected"
       end
       local buf = part.buf
       detach(part)
