@@ -157,13 +157,19 @@ local function texts(bufs)
   return found
 end
 
+---@param except? integer
+---@return integer[] buffers that differ from what is on disk
+local function modified(except)
+  return vim.tbl_filter(function(buf)
+    return buf ~= except and api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified
+  end, api.nvim_list_bufs())
+end
+
 --- Return the buffers that differ from what is on disk.
 ---@param except? integer
 ---@return lcursor.EditText[]
 function M.unsaved(except)
-  return texts(vim.tbl_filter(function(buf)
-    return buf ~= except and api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified
-  end, api.nvim_list_bufs()))
+  return texts(modified(except))
 end
 
 --- Return the visible buffers, the current and the previous one first, and the unsaved ones.
@@ -177,10 +183,7 @@ function M.visible(first)
       table.insert(bufs, api.nvim_win_get_buf(win))
     end
   end
-  for _, buf in ipairs(api.nvim_list_bufs()) do
-    table.insert(bufs, api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified and buf or nil)
-  end
-  return texts(bufs)
+  return texts(vim.list_extend(bufs, modified()))
 end
 
 --- Return the loaded buffers of some files. Not for a model: secrets can be undone as well.

@@ -150,26 +150,25 @@ local function decide(what)
   end
 end
 
+--- Return a function that calls a function of a module of edits.
+---@param argument? string
+---@return fun()
+local function call(module, name, argument)
+  return function()
+    require("lcursor.edit." .. module)[name](argument)
+  end
+end
+
 --- What `:LCursor {word}` does.
 ---@type table<string, fun(args: string[], range?: integer[])>
 local COMMANDS = {
   accept = decide("accept"),
   reject = decide("reject"),
-  undo = function()
-    require("lcursor.edit.edits").revert("undo")
-  end,
-  redo = function()
-    require("lcursor.edit.edits").revert("redo")
-  end,
-  edits = function()
-    require("lcursor.edit.edits").list()
-  end,
-  hunks = function()
-    require("lcursor.edit.quickfix").open()
-  end,
-  commit = function()
-    require("lcursor.edit.commit").ask()
-  end,
+  undo = call("edits", "revert", "undo"),
+  redo = call("edits", "revert", "redo"),
+  edits = call("edits", "list"),
+  hunks = call("quickfix", "open"),
+  commit = call("commit", "ask"),
   fix = function(_, range)
     require("lcursor.edit.ask").fix(range and { range[1] - 1, range[2] } or nil)
   end,

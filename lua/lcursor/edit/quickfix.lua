@@ -23,12 +23,10 @@ local is_following = false
 
 ---@return string
 local function text_of(hunk)
-  local failed = vim.iter(hunk.part.file.checks):filter(function(check)
-    return not check.is_ok
-  end)
-  local names = failed
+  local names = vim
+    .iter(hunk.part.file.checks)
     :map(function(check)
-      return check.name
+      return not check.is_ok and check.name or nil
     end)
     :join(", ")
   local first = vim.iter(#hunk.new > 0 and hunk.new or hunk.old):find(function(line)
