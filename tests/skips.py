@@ -11,13 +11,10 @@ EXPECTED = {
     # Rights and features that many containers withhold even from root.
     "mounting is not allowed here": "needs CAP_SYS_ADMIN",
     "a small file system cannot be mounted here": "needs CAP_SYS_ADMIN",
-    "user namespaces are not allowed here": "needs unprivileged user namespaces",
     "the kernel does not weigh sessions": "needs a kernel with autogroups",
     # Programs that nothing in this project installs.
     "no llama-server is on PATH": "needs llama-server",
     "uv is not here": "needs uv",
-    # The oldest supported Python.
-    "before, no I/O error can be told from another": "needs Python 3.11",
 }
 """The reason that the test gives, and what a machine needs to run the test."""
 
