@@ -68,6 +68,7 @@ local HARMLESS = {
 ---@class (exact) lcursor.Checked what is known of a file
 ---@field is_secret boolean
 ---@field git "unknown"|"asked"|"ignored"|"fine"|"failed"
+---@field listeners fun()[] called when git has answered
 
 ---@type table<string, lcursor.Checked> by path and globs
 local checked = {}
@@ -145,8 +146,9 @@ local function head_of(buf)
   return table.concat(api.nvim_buf_get_text(buf, 0, 0, last, end_col, {}), "\n")
 end
 
----@param answered fun()
-local function ask_git(entry, path, answered)
+---@param entry lcursor.Checked
+---@param path string
+local function ask_git(entry, path)
   local root = vim.fs.root(path, ".git")
   if not root then
     entry.git = "fine"
@@ -157,7 +159,9 @@ local function ask_git(entry, path, answered)
   local ok = pcall(vim.system, command, { timeout = GIT_MS }, function(result)
     local answers = { [0] = "ignored", [1] = "fine", [128] = "fine" } -- 128: no repository
     entry.git = answers[result.code] or "failed"
-    vim.schedule(answered)
+    local listeners = entry.listeners
+    entry.listeners = {}
+    vim.iter(listeners):map(notify.guarded):each(vim.schedule)
   end)
   if not ok then
     entry.git = "fine" -- git is not installed
@@ -177,7 +181,7 @@ local function check(path, more)
   local key = path .. "\0" .. table.concat(more, "\0")
   if not checked[key] then
     local git = path == "" and "fine" or "unknown"
-    checked[key] = { is_secret = is_secret_file(path, more), git = git }
+    checked[key] = { is_secret = is_secret_file(path, more), git = git, listeners = {} }
   end
   return checked[key]
 end
@@ -196,7 +200,10 @@ function M.refusal(buf, more, answered)
     return "secret_text"
   end
   if entry.git == "unknown" then
-    ask_git(entry, path, answered)
+    ask_git(entry, path)
+  end
+  if entry.git == "asked" then
+    table.insert(entry.listeners, answered)
   end
   local codes = { asked = "checking", ignored = "ignored", failed = "ignored_unknown" }
   return codes[entry.git]
@@ -213,7 +220,7 @@ end
 --- Check whether a file that is not in a buffer may be read, by its name and git.
 ---@param path string absolute
 ---@param more string[] the user's globs
----@param answer fun(is_fine: boolean) called once, now or later; not if git is being asked already
+---@param answer fun(is_fine: boolean) called once, now or later
 function M.ask_file(path, more, answer)
   if is_secret_file(path, more) then
     return answer(false)
@@ -223,9 +230,11 @@ function M.ask_file(path, more, answer)
     answer(entry.git == "fine")
   end
   if entry.git == "unknown" then
-    ask_git(entry, path, tell)
+    ask_git(entry, path)
   end
-  if entry.git ~= "asked" then
+  if entry.git == "asked" then
+    table.insert(entry.listeners, tell)
+  else
     tell()
   end
 end

@@ -173,7 +173,10 @@ def test_patterns_are_compiled_once(editor: Start) -> None:
     assert count <= 4  # two of them for the built-in lists
 
 
-def test_while_git_is_asked_nothing_is_read(editor: Start, host: FakeHost) -> None:
+@pytest.mark.parametrize("has_earlier", [False, True])
+def test_while_git_is_asked_nothing_is_read(
+    editor: Start, host: FakeHost, has_earlier: bool
+) -> None:
     nvim = editor(
         {"a.py": ""},
         init="""
@@ -188,6 +191,8 @@ def test_while_git_is_asked_nothing_is_read(editor: Start, host: FakeHost) -> No
         """,
     )
     git(nvim.lua("return vim.uv.cwd()"), "init", "-q")
+    if has_earlier:  # another part of the plugin asked before
+        nvim.lua("require('lcursor.privacy').refusal(0, {}, function() error('a broken one') end)")
     nvim.press("ix")
     assert nvim.why() == "checking"
     nvim.press("y")

@@ -21,7 +21,7 @@ local MAX_BYTES = 8 * 1024
 local MAX_FILE_BYTES = 64 * 1024
 local TOP_LINES = 80 -- in which imports are looked for
 local MAX_IMPORTS, MAX_PATHS = 8, 300
-local REST_MS, ENTER_MS, GIT_MS = 1000, 100, 200
+local REST_MS, ENTER_MS = 1000, 100
 
 ---@class lcursor.Gathered what was sent of a buffer
 ---@field picked? integer row of its last changes
@@ -44,18 +44,15 @@ local function of(buf)
 end
 
 --- Run a function if the buffer may be read, maybe after git has answered.
----@param tries? integer
-local function when_allowed(buf, fn, tries)
+local function when_allowed(buf, fn)
   if not is_on() or not api.nvim_buf_is_loaded(buf) then
     return
   end
-  local code = gate.buffer_refusal(buf)
+  local code = gate.buffer_refusal(buf, function()
+    when_allowed(buf, fn)
+  end)
   if not code then
     fn()
-  elseif code == "checking" and (tries or 5) > 0 then
-    notify.later(GIT_MS, function()
-      when_allowed(buf, fn, (tries or 5) - 1)
-    end)
   end
 end
 
