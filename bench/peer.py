@@ -170,8 +170,9 @@ class Typist(ABC):
         """Whether no better answer can come to what was asked last."""
         return True
 
-    def open_gate(self, editor: Editor) -> None:  # noqa: B027 - not every plugin has one
-        """Ask again with the confidence gate off, if there is one, and wait for the answer."""
+    def open_gate(self, editor: Editor) -> bool:
+        """Turn the confidence gate off; called in Normal mode. Return whether there is one."""
+        return False
 
     def close_gate(self, editor: Editor) -> None:  # noqa: B027
         """Restore the gate; called in Normal mode."""
@@ -245,11 +246,10 @@ class Lcursor(Typist):
             costs[key] = Cost(tokens, passes)
         return costs
 
-    def open_gate(self, editor: Editor) -> None:
-        """Set the threshold to 0, which does not reload the model, and ask."""
-        editor.lua(f"{OPEN_GATE} {ASK}")
-        wait(lambda: editor.lua(IS_SETTLED, True), WAIT_S)
-        self._evaluate_all(editor)
+    def open_gate(self, editor: Editor) -> bool:
+        """Set the threshold to 0, which does not reload the model."""
+        editor.lua(OPEN_GATE)
+        return True
 
     def close_gate(self, editor: Editor) -> None:
         """Restore the threshold."""

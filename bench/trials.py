@@ -83,7 +83,7 @@ class Trial:
         tokens: for each key, the prompt tokens evaluated.
         main_ms: for each key, the time on Neovim's main thread.
         passes: for each key, see `Cost`; None also if the engine does not report it.
-        ungated: the suggestion with the confidence gate off; None if not asked for.
+        ungated: the suggestion without a confidence gate; None if not asked for.
     """
 
     spot: Spot

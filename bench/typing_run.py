@@ -154,7 +154,7 @@ def run(
         file: where the spots are from.
         spots: where to type.
         pace_ms: from one key to the next.
-        gate_off: ask at each spot once more with the confidence gate off.
+        gate_off: type at each spot once more with the confidence gate off.
 
     Returns:
         The model's name and the result of each spot.
@@ -254,6 +254,39 @@ def _play(
     pace_ms: float,
     gate_off: bool,
 ) -> Trial:
+    """Type the keys of a spot, and with `gate_off` once more with the confidence gate off."""
+    base, sent_s = _type_warm(editor, typist, spot, flushes, pace_ms)
+    seen = list(flushes)
+    main_ms = editor.lua("return probe.all")
+    costs = typist.costs(editor, spot)
+    _leave(editor, typist, spot)
+    final = _visible(seen[-1].ghost)
+    ungated = final if gate_off else None
+    if gate_off and typist.open_gate(editor):
+        _type_warm(editor, typist, spot, flushes, pace_ms)
+        ungated = _visible(flushes[-1].ghost)
+        typist.costs(editor, spot)
+        _leave(editor, typist, spot)
+        typist.close_gate(editor)
+    return Trial(
+        spot,
+        final,
+        *ghost_times_ms(seen, sent_s, base),
+        [cost.tokens for cost in costs],
+        main_ms,
+        [cost.passes for cost in costs],
+        ungated,
+    )
+
+
+def _type_warm(
+    editor: Editor, typist: Typist, spot: Spot, flushes: list[Flush], pace_ms: float
+) -> tuple[int, list[float]]:
+    """Evaluate everything, type, and wait until the suggestion has settled.
+
+    Returns:
+        The length of what is left of the cursor before the first key, and when each key was sent.
+    """
     editor.lua(PUT, spot.row, spot.before)
     editor.keys("A")
     typist.warm(editor, spot)
@@ -269,28 +302,8 @@ def _play(
             break
         time.sleep(0.05)
     editor.lua("vim.cmd.redraw() probe.key()")
-    seen = list(flushes)
-    _check_typed(seen[-1], spot, base)
-    main_ms = editor.lua("return probe.all")
-    costs = typist.costs(editor, spot)
-    ungated = None
-    if gate_off:
-        typist.open_gate(editor)
-        editor.lua("vim.cmd.redraw()")
-        ungated = _visible(flushes[-1].ghost)
-    editor.keys("<Esc>")
-    if gate_off:
-        typist.close_gate(editor)
-    _leave(editor, typist, spot)
-    return Trial(
-        spot,
-        _visible(seen[-1].ghost),
-        *ghost_times_ms(seen, sent_s, base),
-        [cost.tokens for cost in costs],
-        main_ms,
-        [cost.passes for cost in costs],
-        ungated,
-    )
+    _check_typed(flushes[-1], spot, base)
+    return base, sent_s
 
 
 def _jump(editor: Editor, typist: Typist, spot: Spot, flushes: list[Flush], rest_s: float) -> Jump:
@@ -308,7 +321,6 @@ def _jump(editor: Editor, typist: Typist, spot: Spot, flushes: list[Flush], rest
     seen = list(flushes)
     _check_typed(seen[-1], spot, base)
     costs = typist.costs(editor, spot)
-    editor.keys("<Esc>")
     _leave(editor, typist, spot)
     drawn = [
         Drawn(1000 * (flush.at_s - last_s), len(flush.left) - base, flush.ghost)
@@ -359,7 +371,8 @@ def _check_typed(flush: Flush, spot: Spot, base: int) -> None:
 
 
 def _leave(editor: Editor, typist: Typist, spot: Spot) -> None:
-    """Restore the line, and wait until no request runs for it."""
+    """Return to Normal mode, restore the line, and wait until no request runs for it."""
+    editor.keys("<Esc>")
     editor.lua(PUT, spot.row, spot.head + spot.rest)
     typist.drain(editor)
 

@@ -61,7 +61,7 @@ def test_a_host_that_says_nothing(neovim: Path, tmp_path: Path, host: FakeHost) 
     assert trials[0].ghost_ms == [None] * 6
 
 
-def test_the_gate_is_off_for_one_more_question_and_on_again(
+def test_the_keys_are_typed_again_with_the_gate_off(
     neovim: Path, tmp_path: Path, host: FakeHost
 ) -> None:
     path = tmp_path / "program.py"
