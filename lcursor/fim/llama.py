@@ -25,6 +25,7 @@ from lcursor.errors import (
     ModelUnsuitable,
     OutOfMemory,
 )
+from lcursor.process import memory
 
 try:
     import llama_cpp as L  # noqa: N812
@@ -203,6 +204,7 @@ class Model:
         if self.handle:
             L.llama_model_free(self.handle)
             self.handle = None
+            memory.trim()
 
     def tokenize(self, text: str, special: bool = False) -> list[int]:
         """Turn text into token ids, without BOS.

@@ -20,6 +20,7 @@ from lcursor.index.reader import Reader
 from lcursor.index.records import StoredChunk
 from lcursor.index.vector_index import VectorIndex
 from lcursor.index.vector_store import VectorStore
+from lcursor.process import memory
 
 WINDOW = 256
 """Chunks fetched at once; those of about the same length are embedded together."""
@@ -87,7 +88,7 @@ class ChunkEmbedder:
         except (LcursorError, ImportError) as error:
             self.note = f"lexical search only: {error}"
             return
-        throttle.trim_memory()  # loading takes some 50 MB more than keeping
+        memory.trim()  # loading takes some 50 MB more than keeping
         self._store = VectorStore(None, embedder.name)
         self.vectors = vectors
         self.embedder = embedder

@@ -21,8 +21,9 @@ from lcursor.index.index_writer import Batch, IndexWriter, difference
 from lcursor.index.parse import ParsePool
 from lcursor.index.protocol import Phase
 from lcursor.index.store import Store
-from lcursor.index.throttle import Throttle, lower_priority, trim_memory
+from lcursor.index.throttle import Throttle, lower_priority
 from lcursor.index.watch import Watcher
+from lcursor.process import memory
 from lcursor.project import filetypes, ignore, listing
 from lcursor.project.secrets import SecretGlobs
 
@@ -303,7 +304,7 @@ class Pipeline:
         if not self._waiting and not self._pool.is_busy:
             self._pool.close()
             if self.progress.total > MAX_BATCH_FILES:
-                trim_memory()  # before the embedder takes its share
+                memory.trim()  # before the embedder takes its share
         self._on_change()
 
     def _read_now(self, paths: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lcursor.errors import IndexFailed, IndexRefused, LcursorError
-from lcursor.index import launch, protocol, throttle
+from lcursor.index import launch, protocol
 from lcursor.index.chunk_embedder import ChunkEmbedder
 from lcursor.index.pipeline import Pipeline, Progress
 from lcursor.index.reader import Counts
@@ -28,6 +28,7 @@ from lcursor.index.search import Searcher
 from lcursor.index.store import Store
 from lcursor.index.throttle import Throttle
 from lcursor.index.watch import Watcher
+from lcursor.process import memory
 from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 from lcursor.storage import folders
@@ -239,7 +240,7 @@ class Project:
             "remarks": list(self.remarks)[-MAX_REMARKS:],
             "is_begun": self.is_begun,
             "is_home": self._is_home,
-            "memory_bytes": throttle.memory_bytes(),
+            "memory_bytes": memory.resident_bytes(),
             "pid": os.getpid(),
             "version": protocol.VERSION,
             "clients": clients,

@@ -113,18 +113,3 @@ def cores() -> int:
         return len(os.sched_getaffinity(0)) or 1
     except (OSError, AttributeError):
         return os.cpu_count() or 1
-
-
-def trim_memory() -> None:
-    """Return free memory to the system, if the C library can; takes some milliseconds."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def memory_bytes() -> int:
-    """Return the resident memory of this process; 0 if unknown."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0

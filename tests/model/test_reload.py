@@ -16,6 +16,7 @@ from lcursor.fim import llama
 from lcursor.fim.completer import Completer
 from lcursor.fim.engine import Engine
 from lcursor.host.backends import open_backend
+from lcursor.process.memory import resident_bytes
 from tests.fakes.engine import request
 from tests.fakes.heard import Heard
 from tests.waiting import WAIT_S
@@ -62,23 +63,17 @@ def desk(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     assert desk.completer.close(30)
 
 
-def memory_bytes() -> int:
-    """Return how much memory this process holds."""
-    text = Path("/proc/self/status").read_text()
-    return int(text.partition("VmRSS:")[2].split()[0]) * 1024
-
-
 def engine_threads() -> int:
     return [thread.name for thread in threading.enumerate()].count("lcursor-engine")
 
 
 def test_memory_after_many_models_is_that_of_one(desk: Desk) -> None:
-    without = memory_bytes()
+    without = resident_bytes()
     desk.completer.start()
     desk.wait_ready(1)
     desk.ask(1)
     assert desk.ends(1) != ["failed"]
-    one = memory_bytes() - without
+    one = resident_bytes() - without
     assert one > 100 << 20
     for number in range(2, CHANGES + 2):
         desk.ask(number)  # it may run, or wait, or be answered by the next model
@@ -89,18 +84,18 @@ def test_memory_after_many_models_is_that_of_one(desk: Desk) -> None:
     desk.ask(100)
     assert desk.ends(100) == ["trimmed"]
     assert "a + b" in desk.wait("fim.done", 100)["text"]
-    assert memory_bytes() - without < (1 + ALLOWANCE) * one
+    assert resident_bytes() - without < (1 + ALLOWANCE) * one
     assert engine_threads() == 1
     assert not desk.told("error")
     assert desk.completer.close(30)
-    assert memory_bytes() - without < ALLOWANCE * one + (64 << 20)  # and that of Python
+    assert resident_bytes() - without < ALLOWANCE * one + (32 << 20)  # and that of Python
     assert engine_threads() == 0
     assert all(len(desk.ends(number)) == 1 for number in range(1, CHANGES + 2))
 
 
 def test_an_unused_model_is_freed_and_answers_again(desk: Desk) -> None:
     now_s = [0.0]
-    without = memory_bytes()
+    without = resident_bytes()
     desk.completer = Completer(
         replace(desk.config, idle_minutes=30), desk._tell, open_backend, clock=lambda: now_s[0]
     )
@@ -108,11 +103,11 @@ def test_an_unused_model_is_freed_and_answers_again(desk: Desk) -> None:
     desk.wait_ready(1)
     desk.ask(1)
     assert "a + b" in desk.wait("fim.done", 1)["text"]
-    one = memory_bytes() - without
+    one = resident_bytes() - without
     now_s[0] = 30 * 60
     desk.completer.prompt()  # idle work goes on behind it, and looks at the clock
     desk.wait("log", count=2)
-    assert memory_bytes() - without < ALLOWANCE * one + (64 << 20)  # and that of Python
+    assert resident_bytes() - without < ALLOWANCE * one + (32 << 20)  # and that of Python
     desk.ask(2)
     assert "a + b" in desk.wait("fim.done", 2)["text"]
     assert desk.loads() == 2
