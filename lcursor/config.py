@@ -41,7 +41,7 @@ class CompletionConfig:
     max_lines: int = 12
     """Maximum length of a suggestion."""
     budget_ms: int = 4000
-    """Time limit of a suggestion, which is cut off there."""
+    """Time limit of a suggestion; the rest comes in idle time."""
     min_confidence: float = 0.5
     """Probability of a line, 0 to 1, below which it is not shown; 0 shows everything."""
     idle_minutes: int = -1

@@ -20,6 +20,7 @@ from lcursor.drive.screen import Screen
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GHOST = "LCursorGhost"
+WHY = "return require('lcursor.complete').why().text"
 # Redraw events name the group that a link ends at, so the ghost gets a colour of its own.
 PREAMBLE = 'vim.api.nvim_set_hl(0, "LCursorGhost", { fg = "#7f848e", italic = true })\n'
 
@@ -156,11 +157,14 @@ class Editor:
         """Wait until the ghost on the screen is a text or satisfies a predicate, and return it.
 
         Raises:
-            TimeoutError: it did not; the message holds the screen.
+            TimeoutError: it did not; the message holds the reason and the screen.
         """
         is_wanted = wanted.__eq__ if isinstance(wanted, str) else wanted
         if not self.screen.wait(lambda s: is_wanted(s.text_of(GHOST)), timeout_s):
-            raise TimeoutError(f"no such ghost in {timeout_s} s; the screen:\n{self._shown()}")
+            why = self.lua(WHY)
+            raise TimeoutError(
+                f"no such ghost in {timeout_s} s: {why}\nThe screen:\n{self._shown()}"
+            )
         return self.ghost()
 
     def wait_lua(self, code: str, *args: object, timeout_s: float = 20) -> Any:

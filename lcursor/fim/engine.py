@@ -288,8 +288,8 @@ class Engine:
         """Do one step of work that makes later requests better; return whether there is more.
 
         The steps, in their order: wait for the vocabulary; evaluate the prompt of an answer that
-        came from the cache; evaluate the next larger window of a request that was answered from a
-        smaller one, and answer it again; generate what follows once the suggestion is accepted;
+        came from the cache; answer a request again whose answer ran out of time or came from a
+        smaller window, which is enlarged; generate what follows once the suggestion is accepted;
         evaluate the suffix again behind what was typed; admit one more piece of another file; save
         the KV cache on disk.
         """
@@ -303,7 +303,7 @@ class Engine:
             self.reader.prefill(latest.prompt)
             self._is_behind = False
             return True
-        if latest.window != "full":
+        if latest.window != "full" or latest.result.reason == "time":
             try:
                 self._improve(latest)
             except OutOfMemory as error:
@@ -324,7 +324,7 @@ class Engine:
         return False
 
     def _improve(self, completion: Completion) -> None:
-        """Evaluate the next larger window, and answer from it what was answered from a smaller one.
+        """Answer a request again, from the next larger window and without a time limit.
 
         After an abort the next call continues from what was evaluated.
         """
@@ -333,7 +333,7 @@ class Engine:
         better = self.reader.lay_out_larger(completion)
         self.reader.prefill(better.prompt)
         draft = self._generator.draft(better)
-        self._generator.generate(better, ignore_text, time.perf_counter(), draft)
+        self._generator.generate(better, ignore_text, time.perf_counter(), draft, is_idle=True)
         self._latest = better
         if better.result.text or not completion.result.text:  # else the first answer stays
             self._cache(better)
@@ -350,7 +350,7 @@ class Engine:
         restore_current = self._slots.prefill_ahead(ahead.prompt)
         try:
             self.reader.cache_logits()
-            self._generator.generate(ahead, ignore_text, time.perf_counter())
+            self._generator.generate(ahead, ignore_text, time.perf_counter(), is_idle=True)
         finally:
             restore_current()
         self._cache(ahead, is_ahead=True)

@@ -119,6 +119,7 @@ class Generator:
         started: float,
         draft: Sequence[int] = (),
         threshold: float | None = None,
+        is_idle: bool = False,
     ) -> None:
         """Generate the most likely text behind the prompt into the result of a completion.
 
@@ -128,13 +129,14 @@ class Generator:
             started: reading of `time.perf_counter` when the work began.
             draft: tokens that are likely to come first.
             threshold: replaces the attribute.
+            is_idle: nobody waits for the text, so it has no time limit.
         """
         result = completion.result
         recent = self._recent_tokens()
         verifier = DraftVerifier(
             self._context, self._slots, completion.prompt, recent, self.guesses, draft
         )
-        text = self._begin(completion, on_text, started, threshold)
+        text = self._begin(completion, on_text, started, threshold, is_idle)
         logits = self._slots.current.prompt_logits
         while logits is not None and not text.add(
             *confidence.argmax_with_probability(logits, text.allowed())
@@ -178,12 +180,17 @@ class Generator:
         return [other.result for other in others]
 
     def _begin(
-        self, completion: Completion, on_text: OnText, started: float, threshold: float | None
+        self,
+        completion: Completion,
+        on_text: OnText,
+        started: float,
+        threshold: float | None,
+        is_idle: bool = False,
     ) -> _Generation:
         factor = MEDIUM_FACTOR if completion.window == "medium" else 1.0
         gate = ConfidenceGate(self.threshold if threshold is None else threshold, factor)
         common = self._model, self._family, self._config, self.vocabulary
-        return _Generation(*common, completion, gate, on_text, started)
+        return _Generation(*common, completion, gate, on_text, started, is_idle)
 
     def _recent_tokens(self) -> list[Sequence[int]]:
         return [generated.tokens for generated in self._recent]
@@ -234,7 +241,9 @@ class _Generation:
         gate: ConfidenceGate,
         on_text: OnText,
         started: float,
+        is_idle: bool,
     ) -> None:
+        self._budget_ms = math.inf if is_idle else config.budget_ms
         self._model, self._family, self._config = model, family, config
         self._vocabulary, self._gate = vocabulary, gate
         self._cursor, self._result = completion.cursor, completion.result
@@ -278,7 +287,7 @@ class _Generation:
         if trim.ended(self._text, self._cursor):
             result.reason = "line" if self._cursor.single_line else "trimmed"
             return True
-        if ms_since(self._began) > self._config.budget_ms:
+        if ms_since(self._began) > self._budget_ms:
             result.reason = "time"
             return True
         return len(result.tokens) >= self._config.max_tokens

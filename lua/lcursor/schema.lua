@@ -52,7 +52,7 @@ return {
   { "completion.max_lines", 12, min = 1, host = true,
     "Maximum length of a suggestion in lines." },
   { "completion.budget_ms", 4000, min = 50, host = true,
-    "Time limit of a suggestion, which is cut off there." },
+    "Time limit of a suggestion; the rest comes in idle time." },
   { "completion.min_confidence", 0.5, share = true, host = true,
     "Show no line below this probability; adapts to you." },
   { "completion.idle_minutes", -1, min = 0, host = true,

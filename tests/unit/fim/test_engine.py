@@ -143,6 +143,17 @@ def test_a_short_window_is_improved_in_idle_time(engine: Engine) -> None:
     assert (later.window, later.read_tokens <= 4) == ("full", True)
 
 
+def test_a_text_that_ran_out_of_time_is_completed_in_idle_time(start: Open) -> None:
+    engine = start(replace(CONFIG, budget_ms=0))
+    better = list[Result]()
+    engine.on_improved = better.append
+    result, _ = complete(engine, source())
+    assert (result.reason, result.window) == ("time", "full")
+    rest(engine)
+    assert [(each.text, each.reason) for each in better] == [("first + second", "end")]
+    assert complete(engine, source())[0].source == "cache"
+
+
 def test_between_the_short_and_the_full_window_there_is_a_medium_one(start: Open) -> None:
     engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
     engine.reader.window = "staged"
