@@ -33,6 +33,8 @@ UNWANTED = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "CONDA_P
 UNWANTED_PIP = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIREMENT", "PIP_CONSTRAINT")
 
 TICK_S = 0.5
+END_S = 5.0
+"""Time that a tool gets to end after a signal."""
 
 AGAIN = "Then run the same command again: it continues"
 FREE = f"Free about 1 GB (df -h shows where). {AGAIN}"
@@ -215,10 +217,10 @@ def clean_environment() -> dict[str, str]:
 
 def _end(process: subprocess.Popen[str]) -> None:
     """Stop a tool and all that it started; ninja cleans up when it is interrupted first."""
-    for signum, patience_s in ((signal.SIGINT, 5.0), (signal.SIGKILL, 5.0)):
+    for signum in (signal.SIGINT, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signum)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(patience_s)
+            process.wait(END_S)
             if signum == signal.SIGKILL:
                 return

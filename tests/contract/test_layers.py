@@ -7,6 +7,7 @@ import importlib.metadata
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
@@ -98,12 +99,19 @@ def lua_files() -> list[Path]:
     return sorted([*ROOT.glob("lua/**/*.lua"), *ROOT.glob("plugin/*.lua")])
 
 
+@cache
+def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Return every import statement of a Python file, anywhere in it."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports(path: Path) -> Iterator[str]:
     """Yield every module that a Python file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in import_nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif node.module and not node.level:
             yield node.module
             if node.module == "lcursor":
                 yield from (f"lcursor.{alias.name}" for alias in node.names)
@@ -111,7 +119,7 @@ def imports(path: Path) -> Iterator[str]:
 
 def imported_names(path: Path) -> Iterator[str]:
     """Yield `package.module` and `package import name` of every import of a Python file."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in import_nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module} import {alias.name}" for alias in node.names)
@@ -171,10 +179,10 @@ def test_no_modules_import_each_other_in_a_cycle(package: str) -> None:
 def modules_imported(path: Path, known: set[str]) -> set[str]:
     """Return those of the known modules that a file imports; `from a import b` may mean `a.b`."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in import_nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.module, f"{path}: a relative import"
             assert not node.level, f"{path}: a relative import"
             names = {f"{node.module}.{alias.name}" for alias in node.names}

@@ -11,6 +11,7 @@ import pytest
 from lcursor.drive.client import NeovimError
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
+from tests.waiting import wait_for
 
 Start = Callable[..., Pilot]
 
@@ -241,7 +242,7 @@ def test_restart(editor: Start, host: FakeHost) -> None:
     nvim.keys("<Cmd>LCursor restart<CR>")
     host.wait(lambda: len(host.pids) == 2)
     assert nvim.request()["pid"] != first
-    host.wait(lambda: not Path(f"/proc/{first}").exists())
+    wait_for(lambda: not Path(f"/proc/{first}").exists(), what="the first host has ended")
 
 
 def test_an_unknown_subcommand(editor: Start) -> None:
@@ -444,6 +445,6 @@ def test_leaving_neovim_ends_the_host(editor: Start, host: FakeHost) -> None:
     pid = host.pids[0]
     nvim.close()
     host.wait(lambda: host.messages("shutdown"))
-    host.wait(lambda: not Path(f"/proc/{pid}").exists())
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), what="the host has ended")
     with pytest.raises(NeovimError):
         nvim.lines()

@@ -107,23 +107,29 @@ HOLDER = textwrap.dedent("""
     import sys, signal
     from pathlib import Path
     sys.path.insert(0, sys.argv[1])
+    from lcursor.installer import process
     from lcursor.installer.plan import _interrupt
     from lcursor.installer.process import Tools
     from lcursor.installer.report import Report
+    process.END_S = 0.3
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
     tools = Tools(Report("plain"), Path(sys.argv[2]) / "holder.log")
     with tools.lock(Path(sys.argv[2]) / "lock", "it"):
-        command = ["sh", "-c", "echo $$; exec sleep 60"]
+        command = ["sh", "-c", sys.argv[3] + "echo $$; exec sleep 60"]
         tools.run("waiting", command, listen=lambda line: print(line, flush=True))
 """)
 
 
 @pytest.fixture
-def holder(tmp_path: Path, here: Path) -> Callable[[], tuple[subprocess.Popen[str], int]]:
-    """Start an installer that holds a lock and runs a tool; gives both."""
+def holder(tmp_path: Path, here: Path) -> Callable[..., tuple[subprocess.Popen[str], int]]:
+    """Start an installer that holds a lock and runs a tool; gives both.
 
-    def start() -> tuple[subprocess.Popen[str], int]:
-        command = [str(here), "-c", HOLDER, str(ROOT), str(tmp_path)]
+    Its argument is what the tool does first, in shell.
+    """
+
+    def start(before: str = "") -> tuple[subprocess.Popen[str], int]:
+        command = [str(here), "-c", HOLDER, str(ROOT), str(tmp_path), before]
         installer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert installer.stdout
         return installer, int(installer.stdout.readline())
@@ -153,16 +159,17 @@ def end(installer: subprocess.Popen[str], signum: signal.Signals) -> None:
     installer.communicate(timeout=10)
 
 
+@pytest.mark.parametrize("before", ["", "trap '' INT; "], ids=["polite", "deaf"])
 def test_an_interrupted_installer_takes_its_tool_along(
-    holder: Callable[[], tuple[subprocess.Popen[str], int]],
+    holder: Callable[..., tuple[subprocess.Popen[str], int]], before: str
 ) -> None:
-    installer, tool = holder()
+    installer, tool = holder(before)
     end(installer, signal.SIGTERM)
     wait_until(lambda: not is_running(tool))
 
 
 def test_a_killed_installers_tool_still_holds_the_lock(
-    holder: Callable[[], tuple[subprocess.Popen[str], int]],
+    holder: Callable[..., tuple[subprocess.Popen[str], int]],
     tmp_path: Path,
     said: io.StringIO,
 ) -> None:
@@ -182,7 +189,7 @@ def test_a_killed_installers_tool_still_holds_the_lock(
 
 
 def test_the_second_waits_for_the_first_and_says_so(
-    holder: Callable[[], tuple[subprocess.Popen[str], int]],
+    holder: Callable[..., tuple[subprocess.Popen[str], int]],
     tools: Tools,
     tmp_path: Path,
     said: io.StringIO,
