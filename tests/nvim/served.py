@@ -60,11 +60,16 @@ return { bufs = bufs, said = said, handlers = handlers }
 """
 LONG_MS = 5500
 """More than a busy machine makes a server late, and less than the host waits for the editor."""
+SHORT_MS = 50
+"""For servers that report once about each text: what they said is their last word."""
 WAITS = """
 vim.api.nvim_create_autocmd("VimEnter", { callback = function()
   local limits = require("lcursor.edit.lsp_check").limits_ms
-  limits.first, limits.whole, limits.empty = %d, %d, %d
+  limits.first, limits.whole, limits.quiet, limits.empty = %d, %d, %d, %d
 end })
+vim.lsp.handlers["fake/empty"] = function(_, result)
+  require("lcursor.edit.lsp_check").limits_ms.empty = result.ms
+end
 """
 
 HUSH = "vim.notify = function() end\n"  # Neovim says of a server that it ended, and waits for a key
@@ -95,7 +100,7 @@ class Home:
         init: str = "",
         is_default: bool = False,
         limit_ms: int = LONG_MS,
-        empty_ms: int = 1000,
+        first_ms: int = 0,
         **edit: Any,
     ) -> Editor:
         """Start a Neovim with servers, and wait until they have the file.
@@ -105,7 +110,7 @@ class Home:
             init: more Lua for its configuration.
             is_default: leave `edit.diagnostics` as it ships.
             limit_ms: how long a server is waited for.
-            empty_ms: how long an empty list must stand.
+            first_ms: how long for its first word; 0 for as long as for all.
             edit: more settings.
         """
         table = {
@@ -119,7 +124,8 @@ class Home:
         }  # fmt: skip
         cmds = {mode: [sys.executable, str(SERVER), mode, str(self.log_of(mode))] for mode in modes}
         text = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
-        text += START % json.dumps(cmds) + init + WAITS % (limit_ms, limit_ms, empty_ms)
+        limits = (first_ms or limit_ms, limit_ms, SHORT_MS, SHORT_MS)
+        text += START % json.dumps(cmds) + init + WAITS % limits
         self.editor = self._stack.enter_context(
             Editor(self._neovim, self._path, init=text, files=(self.file,), cwd=self.project)
         )

@@ -51,7 +51,7 @@ def test_a_new_error_is_mended_before_anything_is_shown(home: Home, mode: str) -
 
 @pytest.mark.parametrize("mode", ["late", "loads", "asked"])
 def test_an_empty_list_is_not_the_last_word(home: Home, mode: str) -> None:
-    home.open(mode, retries=1, empty_ms=2500)
+    home.open(mode, retries=1)
     for _ in range(2):
         asked = len(home.asked)
         assert home.edit(BAD, GOOD)["diagnostics"] == "ok"
@@ -64,7 +64,7 @@ def test_an_empty_list_is_not_the_last_word(home: Home, mode: str) -> None:
 
 
 def test_of_a_server_that_is_at_work_all_the_time_nothing_good_is_believed(home: Home) -> None:
-    home.open("stuck", retries=0, limit_ms=1000)
+    home.open("stuck", retries=0, limit_ms=500)
     for _ in range(3):
         assert "diagnostics" not in home.edit(BAD)
         home.refuse()
@@ -111,7 +111,7 @@ def test_a_server_that_says_nothing_is_left_alone_after_a_while(home: Home) -> N
 
 
 def test_the_word_of_one_server_does_not_need_that_of_another(home: Home) -> None:
-    home.open("silent", "push", retries=0, limit_ms=3000)
+    home.open("silent", "push", retries=0, first_ms=1500)
     assert home.edit(BAD)["diagnostics"].startswith("line 2")
 
 
