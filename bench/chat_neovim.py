@@ -37,7 +37,6 @@ COLUMNS, LINES = 160, 44
 POSITIONS, PACE_MS, START_S, SEED = 6, 120.0, 120.0, 1
 
 INIT = """
-vim.g.loaded_python3_provider = 0
 vim.o.swapfile, vim.o.showmode = false, false
 vim.g.lcursor = vim.json.decode([==[%s]==])
 """

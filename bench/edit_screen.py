@@ -32,7 +32,6 @@ ALONE = "a key, with no hunks"  # Neovim without lcursor
 Change = dict[str, Any]
 
 INIT = """
-vim.g.loaded_python3_provider = 0
 vim.g.lcursor = { completion = { enabled = false }, index = { enabled = false } } -- no host
 vim.o.swapfile, vim.o.showmode = false, false
 vim.api.nvim_set_hl(0, "LCursorEditAdded", { bg = 0x101011 })

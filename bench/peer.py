@@ -28,9 +28,8 @@ AGAIN_S = 20.0
 SILENCE_S = 1.0
 """Longer than any debounce: after this, no request will come."""
 
-# For both plugins: no search for a Python provider, nothing that changes what is typed.
+# For both plugins: nothing that changes what is typed.
 INIT = """
-vim.g.loaded_python3_provider = 0
 vim.o.showmode, vim.o.wrap = false, false
 vim.api.nvim_create_autocmd("FileType", { callback = function()
   vim.schedule(function()

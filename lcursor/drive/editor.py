@@ -21,8 +21,12 @@ from lcursor.drive.screen import Screen
 ROOT = Path(__file__).resolve().parent.parent.parent
 GHOST = "LCursorGhost"
 WHY = "return require('lcursor.complete').why().text"
-# Redraw events name the group that a link ends at, so the ghost gets a colour of its own.
-PREAMBLE = 'vim.api.nvim_set_hl(0, "LCursorGhost", { fg = "#7f848e", italic = true })\n'
+# Redraw events name the group that a link ends at, so the ghost gets a colour of its own. In each
+# Python file, Neovim's own file type plugin would search for a Python provider, for up to a second.
+PREAMBLE = """
+vim.api.nvim_set_hl(0, "LCursorGhost", { fg = "#7f848e", italic = true })
+vim.g.loaded_python3_provider = 0
+"""
 
 
 def prepare_home(home: Path, init: str, plugin: bool) -> dict[str, str]:

@@ -21,7 +21,6 @@ vim.notify = function(text) table.insert(_G.notes, text) end
 """
 INIT = """
 vim.o.swapfile = false
-vim.g.loaded_python3_provider = 0
 vim.o.shortmess = vim.o.shortmess .. "I"
 """
 

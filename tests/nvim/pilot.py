@@ -13,7 +13,6 @@ from tests.fakes.control import FakeHost
 # Counts the presses of a key that nobody uses: it has been handled when all before it have.
 BARRIER = """
 vim.g.settled = 0
-vim.g.loaded_python3_provider = 0 -- the search for it takes a second in each Python file
 vim.keymap.set({ "n", "i", "x", "s" }, "<F12>", "<Cmd>let g:settled += 1<CR>")
 vim.o.swapfile = false
 vim.o.shortmess = vim.o.shortmess .. "I"
