@@ -21,6 +21,15 @@ PROGRAM = "\n".join(
 AT_ONCE = "vim.g.lcursor = { completion = { debounce_ms = 0 } }\n"
 
 
+@pytest.fixture(autouse=True)
+def _is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rest for less time than people do: the host answers at once, without idle work."""
+    monkeypatch.setattr(typing_run, "IDLE_S", 0.05)
+    monkeypatch.setattr(typing_run, "JUMP_TO_KEY_S", 0.1)
+    monkeypatch.setattr(typing_run, "QUIET_S", 0.5)
+    monkeypatch.setattr(peer, "SILENCE_S", 0.5)
+
+
 @pytest.mark.parametrize("at_once", [True, False], ids=["before-the-keys", "at-the-first-key"])
 def test_a_host_that_is_always_right(
     neovim: Path, tmp_path: Path, host: FakeHost, at_once: bool
@@ -37,7 +46,7 @@ def test_a_host_that_is_always_right(
 
     host.reply = reply
     typist = Lcursor(init=AT_ONCE + host.init())
-    _, trials = run(typist, neovim, path, spots, pace_ms=100)
+    _, trials = run(typist, neovim, path, spots, pace_ms=100, gate_off=False)
 
     assert [trial.final for trial in trials] == [spot.rest for spot in spots]
     found = summary(trials)
