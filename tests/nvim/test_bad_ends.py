@@ -40,14 +40,15 @@ def ask(editor: Editor) -> None:
     editor.wait_lua("return vim.tbl_contains((function() " + LINES + " end)(), 'So')")
 
 
-def is_all_there(home: Home) -> None:
-    """Open the chat again, and see what was said."""
+def is_all_there(home: Home) -> Editor:
+    """Open the chat again, and see what was said; return the Neovim."""
     editor = home.open()
     editor.command("LCursor chats last")
     editor.wait_lua(IDLE)
     lines = editor.lua(LINES)
     assert lines[:5] == ["## You", "", "why?", "", "## Model"]
     assert "So" in lines
+    return editor
 
 
 def signal(number: int) -> Callable[[Editor], None]:
@@ -64,27 +65,22 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_an_end_while_an_answer_is_written(home: Home, end: Callable[[Editor], None]) -> None:
-    home.answer = half_an_answer
-    editor = home.open()
-    ask(editor)
-    assert len(processes(home.path)) >= 2  # Neovim and its host
-    end(editor)
-    wait_for(lambda: not processes(home.path), what=f"all have ended: {processes(home.path)}")
-    is_all_there(home)
-
-
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_the_next_neovim_finds_the_worker_of_the_index(
+def test_an_end_while_an_answer_is_written(
     home: Home, end: Callable[[Editor], None], request: pytest.FixtureRequest
 ) -> None:
+    home.answer = half_an_answer
     editor = home.open()
     editor.command("LCursor index begin")
     worker = editor.wait_lua(WORKER)
     request.addfinalizer(lambda: os.kill(worker, SIGKILL))
+    ask(editor)
+    assert len(processes(home.path)) >= 3  # Neovim, its host and the worker of the index
     end(editor)
-    wait_for(lambda: set(processes(home.path)) == {worker}, what="only the worker is left")
-    editor = home.open()
+    wait_for(
+        lambda: set(processes(home.path)) == {worker},
+        what=f"only the worker of the index is left: {processes(home.path)}",
+    )
+    editor = is_all_there(home)
     editor.command("LCursor index begin")
     assert editor.wait_lua(WORKER) == worker
 

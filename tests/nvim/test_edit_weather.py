@@ -38,31 +38,36 @@ def paste(editor: Editor, text: str, count: int = 2) -> None:
     proposed(editor, count)
 
 
-@pytest.mark.parametrize(
-    ("reply", "words"),
-    [
-        (f"```python\n{NEW}", "cut off"),
-        (say("```python\n", "def alpha(x):\n", finish="length"), "cut off"),
-        ("\n", "is empty"),
-        ("I would leave it as it is.", "no code in a fence"),
-        ("```java\nint alpha(int x) {\n    return x + 1;\n}\n```\n", "java"),
-        ("```python\ndef alpha(x):\n    return x\n```\n", "there already"),
-        ("<think>\nI think of\n```python\nwrong = 1\n```\n", "is empty"),
-    ],
-    ids=["cut", "limit", "empty", "prose", "language", "same", "thoughts"],
-)
-def test_a_reply_of_no_use_changes_nothing_and_says_why(
-    home: Home, reply: str | Answer, words: str
-) -> None:
+USELESS: list[tuple[str | Answer, str]] = [
+    (f"```python\n{NEW}", "cut off"),
+    (say("```python\n", "def alpha(x):\n", finish="length"), "cut off"),
+    ("\n", "is empty"),
+    ("I would leave it as it is.", "no code in a fence"),
+    ("```java\nint alpha(int x) {\n    return x + 1;\n}\n```\n", "java"),
+    ("```python\ndef alpha(x):\n    return x\n```\n", "there already"),
+    ("<think>\nI think of\n```python\nwrong = 1\n```\n", "is empty"),
+]
+
+
+def start_over(editor: Editor) -> None:
+    """Reject what is proposed, and forget what the user was told."""
+    editor.command("LCursor reject all")
+    editor.wait_lua(f"{COUNT} == 0")
+    editor.lua("_G.notes = {}")
+
+
+def test_a_reply_of_no_use_changes_nothing_and_says_why(home: Home) -> None:
     editor = home.open(retries=0)
-    home.replies += [reply, GOOD]
-    editor.command("1,2LCEdit add one")
-    told(editor, words)
-    editor.wait_lua(IDLE)
-    assert editor.lines() == A.splitlines()
-    assert editor.lua(COUNT) == 0
-    editor.command("1,2LCEdit add one")  # and it can be asked for again
-    proposed(editor)
+    for reply, words in USELESS:
+        start_over(editor)
+        home.replies += [reply, GOOD]
+        editor.command("1,2LCEdit add one")
+        told(editor, words)
+        editor.wait_lua(IDLE)
+        assert editor.lines() == A.splitlines()
+        assert editor.lua(COUNT) == 0
+        editor.command("1,2LCEdit add one")  # and it can be asked for again
+        proposed(editor)
     editor.keys("2Ggh")
     are(editor, CHANGED)
 
@@ -95,43 +100,44 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_file_keeps_its_form(home: Home, form: str) -> None:
-    data, line = FORMS[form]
-    path = home.project / "a.py"
-    path.write_bytes(data)
-    wanted = b"".join(data.splitlines(keepends=True)[:-1]) + line
+def test_a_file_keeps_its_form(home: Home) -> None:
     editor = home.open(retries=0)
     editor.command("set nofixendofline")
-    before = editor.lines()
-    tab = "\t" if form == "tabs" else "    "
-    home.replies.append(f"```python\ndef alpha(x):\n{tab}return x + 1\n```\n")
-    editor.command("$LCEdit add one")
-    proposed(editor)
-    editor.command("LCursor accept all")
-    editor.wait_lua(f"{COUNT} == 0")
-    editor.command("write")
-    assert path.read_bytes() == wanted
-    editor.command("LCursor undo")
-    editor.wait_lua(ARE, before)
-    editor.command("write")
-    assert path.read_bytes() == data
+    for form, (data, line) in FORMS.items():
+        start_over(editor)
+        path = home.project / f"{form}.py"
+        path.write_bytes(data)
+        editor.command(f"edit {path}")
+        before = editor.lines()
+        tab = "\t" if form == "tabs" else "    "
+        home.replies.append(f"```python\ndef alpha(x):\n{tab}return x + 1\n```\n")
+        editor.command("$LCEdit add one")
+        proposed(editor)
+        editor.command("LCursor accept all")
+        editor.wait_lua(f"{COUNT} == 0")
+        editor.command("write")
+        assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:-1]) + line, form
+        editor.command("LCursor undo")
+        editor.wait_lua(ARE, before)
+        editor.command("write")
+        assert path.read_bytes() == data, form
 
 
-@pytest.mark.parametrize("form", [name for name in FORMS if name != "latin"])
-def test_a_file_that_is_not_open_keeps_its_form(home: Home, form: str) -> None:
-    data, line = FORMS[form]
-    path = home.project / "b.py"
-    path.write_bytes(data)
-    tab = "\t" if form == "tabs" else "    "
+def test_a_file_that_is_not_open_keeps_its_form(home: Home) -> None:
     editor = home.open()
-    paste(editor, swap("b.py", f"{tab}return x", f"{tab}return x + 1"), 1)
-    editor.command("LCursor accept all")
-    editor.wait_lua(f"{COUNT} == 0")
-    assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:-1]) + line
-    editor.command("LCursor undo")
-    told(editor, "undid")
-    assert path.read_bytes() == data
+    for form in FORMS.keys() - {"latin"}:
+        start_over(editor)
+        data, line = FORMS[form]
+        path = home.project / f"{form}.py"
+        path.write_bytes(data)
+        tab = "\t" if form == "tabs" else "    "
+        paste(editor, swap(f"{form}.py", f"{tab}return x", f"{tab}return x + 1"), 1)
+        editor.command("LCursor accept all")
+        editor.wait_lua(f"{COUNT} == 0")
+        assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:-1]) + line, form
+        editor.command("LCursor undo")
+        told(editor, "undid")
+        assert path.read_bytes() == data, form
 
 
 def test_a_buffer_that_changed_while_it_was_written(home: Home) -> None:
