@@ -22,7 +22,7 @@ from tests.waiting import WAIT_S, wait_for
 MODEL = "qwen2.5-coder-0.5b"
 TOKENS = 4096
 CODE = "".join(
-    f"def step_{n:03d}(value: int) -> int:\n    return value + {n}\n\n\n" for n in range(60)
+    f"def step_{n:03d}(value: int) -> int:\n    return value + {n}\n\n\n" for n in range(40)
 )
 RUNNING = "local s = require('lcursor.chat').current() return s ~= nil and s.turn ~= nil"
 WRITES = """
@@ -66,7 +66,7 @@ class Home:
 
     def open(self, **settings: Any) -> Editor:
         """Start a Neovim, in the place of the one before."""
-        self._editor.close()
+        self.leave()
         chat = {"model": MODEL, "context_tokens": TOKENS, "temperature": 0, "max_tokens": 24}
         table = {
             "completion": {"auto_trigger": False},
@@ -77,6 +77,10 @@ class Home:
             self._neovim, self.home, init=init, files=(self.path,), cwd=self.path.parent
         )
         return self._editor.enter_context(editor)
+
+    def leave(self) -> None:
+        """Leave the Neovim that runs."""
+        self._editor.close()
 
     def servers(self) -> list[LocalServer]:
         """Return what manages the servers of this home."""
@@ -90,7 +94,7 @@ class Home:
 
     def close(self) -> None:
         """End all of it."""
-        self._editor.close()
+        self.leave()
         for server in self.servers():
             server.stop()
             server.close()
@@ -127,7 +131,7 @@ def test_a_conversation_is_read_once_and_taken_up_after_a_restart(home: Home) ->
     editor = ready(home.open())
     first = ask(editor, "%LCChat What is in this file?")
     assert first["reason"] in ("stop", "length")
-    assert first["prompt_tokens"] > 1000
+    assert first["prompt_tokens"] > 600
     assert first["is_exact"]
     shown = editor.lua(TEXT)
     assert "What is in this file?" in shown
@@ -137,7 +141,8 @@ def test_a_conversation_is_read_once_and_taken_up_after_a_restart(home: Home) ->
     assert second["prompt_tokens"] > first["prompt_tokens"] + first["answer_tokens"]
     assert second["cached_tokens"] >= 0.95 * second["prompt_tokens"]
 
-    wait_for(home.saved, what="the state is saved when nothing was asked for a while")
+    home.leave()
+    wait_for(home.saved, what="the state is saved when Neovim exits")
     (server,) = home.servers()
     assert server.stop()
 

@@ -53,11 +53,16 @@ def begin(editor: Editor) -> dict[str, Any]:
     return info
 
 
-def test_an_accepted_completion_makes_a_file_that_runs(real: Editor, tmp_path: Path) -> None:
-    begin(real)
+def test_a_killed_host_comes_back_and_completes_a_file_that_runs(
+    real: Editor, tmp_path: Path
+) -> None:
+    first = begin(real)
+    os.kill(first["pid"], signal.SIGKILL)
+    real.wait_lua(f"local i = {HOST[7:]}; return i.pid ~= nil and i.pid ~= ...", first["pid"])
+    real.wait_state("ready", timeout_s=WAIT_S)
     real.keys("o")
     real.type("return")
-    ghost = real.wait_ghost(timeout_s=WAIT_S)
+    real.wait_ghost(timeout_s=WAIT_S)
     real.wait_lua("return require('lcursor.complete').is_settled()", timeout_s=WAIT_S)
     ghost = real.ghost()
     real.keys("<Tab>")
@@ -73,15 +78,10 @@ def test_an_accepted_completion_makes_a_file_that_runs(real: Editor, tmp_path: P
     real.keys("u")
     assert real.lines()[2] == "    return"
 
-
-def test_a_killed_host_comes_back_and_completes(real: Editor) -> None:
-    first = begin(real)
-    os.kill(first["pid"], signal.SIGKILL)
-    real.wait_lua(f"local i = {HOST[7:]}; return i.pid ~= nil and i.pid ~= ...", first["pid"])
-    real.wait_state("ready", timeout_s=WAIT_S)
-    real.keys("o")
-    real.type("return")
-    assert real.wait_ghost(timeout_s=WAIT_S)
+    pid = real.lua(HOST)["pid"]
+    assert is_running(pid)
+    real.close()
+    wait_for(lambda: not is_running(pid), what="the host leaves with Neovim")
 
 
 def test_the_model_file_may_be_deleted_while_it_runs(
@@ -106,9 +106,3 @@ def test_the_model_file_may_be_deleted_while_it_runs(
 
 def _same_disk(one: Path, other: Path) -> bool:
     return one.stat().st_dev == other.stat().st_dev
-
-
-def test_the_host_leaves_with_neovim(real: Editor) -> None:
-    info = begin(real)
-    real.close()
-    wait_for(lambda: not is_running(info["pid"]), what="the host leaves")

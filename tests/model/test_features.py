@@ -63,7 +63,7 @@ def test_another_suggestion_is_shown_and_taken(real: Editor) -> None:
     assert taken.startswith("    return" + second.rstrip())
 
 
-def test_a_restart_reads_next_to_nothing(real: Editor, tmp_path: Path) -> None:
+def test_a_restart_reads_next_to_nothing_and_counts_ghosts(real: Editor, tmp_path: Path) -> None:
     kept = str(tmp_path / "home/cache/lcursor/kv/*/*.kv")
     real.wait_lua("return vim.fn.glob(...) ~= ''", kept, timeout_s=WAIT_S)
     real.keys("<Esc>")
@@ -75,9 +75,7 @@ def test_a_restart_reads_next_to_nothing(real: Editor, tmp_path: Path) -> None:
     assert stats["prompt_tokens"] > 150
     assert stats["reused_tokens"] > 0.9 * stats["prompt_tokens"]
 
-
-def test_what_became_of_a_ghost_is_counted(real: Editor) -> None:
-    real.type("return")
+    real.type("return")  # and what becomes of a ghost is counted
     real.wait_lua(SETTLED, timeout_s=WAIT_S)
     real.wait_ghost(timeout_s=WAIT_S)
     real.keys("<Tab>")

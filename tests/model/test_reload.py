@@ -21,7 +21,7 @@ from tests.fakes.engine import request
 from tests.fakes.heard import Heard
 from tests.waiting import WAIT_S
 
-CHANGES = 12
+CHANGES = 6
 BEFORE = 'def add(a, b):\n    """Return the sum of a and b."""\n    return '
 ALLOWANCE = 0.15
 """Of the model's memory: what allocators keep, and what the first request alone needs."""

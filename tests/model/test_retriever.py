@@ -23,7 +23,7 @@ def moor_vessel(vessel, quay_number, mooring_lines=4):
     return [tie(vessel, quay_number, line) for line in range(mooring_lines)]
 '''
 HERE = '"""A trip."""\n\n\ndef arrive(vessel):\n    moor_vessel(\n'
-REST_S = 3.0
+REST_S = 1.0
 """Idle time, in which the index is asked and what it found is read."""
 INDEX = "local state = require('lcursor.index').states()[1]"
 
