@@ -92,7 +92,7 @@ def search(editor: Editor, words: str, wanted: list[str]) -> None:
     def found() -> Any:
         code = "vim.cmd.cclose(); vim.fn.setqflist({}); vim.cmd('silent LCursor search ' .. ...)"
         editor.lua(code, words)
-        editor.lua("vim.wait(2000, function() return #vim.fn.getqflist() > 0 end, 10)")
+        editor.lua("vim.wait(500, function() return #vim.fn.getqflist() > 0 end, 10)")
         is_found = editor.lua(FOUND)[: len(wanted)] == wanted
         editor.command("cclose")
         return is_found
