@@ -50,9 +50,9 @@ def sources(suffix: str, *folders: str) -> Iterator[tuple[str, str]]:
             yield str(path.relative_to(ROOT)), path.read_text()
 
 
-def python_names(tree: ast.AST) -> Iterator[str]:
+def python_names(nodes: list[ast.AST]) -> Iterator[str]:
     """Yield the names that a module defines."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.arg):
@@ -63,10 +63,10 @@ def python_names(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
-def python_strings(tree: ast.AST) -> Iterator[str]:
+def python_strings(nodes: list[ast.AST]) -> Iterator[str]:
     """Yield the string constants that are not docstrings."""
-    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.value
 
@@ -89,8 +89,8 @@ def bad(path: str, names: Iterator[str], strings: Iterator[str]) -> list[str]:
 def test_python() -> None:
     found = []
     for path, text in sources(".py", "lcursor", "rplugin", "bench", "evals", "scripts"):
-        tree = ast.parse(text)
-        found += bad(path, python_names(tree), python_strings(tree))
+        nodes = list(ast.walk(ast.parse(text)))
+        found += bad(path, python_names(nodes), python_strings(nodes))
     assert found == []
 
 

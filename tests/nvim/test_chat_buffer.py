@@ -225,6 +225,7 @@ def test_stop_keeps_what_is_there(editor: Start, host: FakeHost) -> None:
 def test_a_stop_that_nobody_confirms_ends_as_well(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     talk = Talk(nvim, host).open()
+    nvim.lua("require('lcursor.chat.turn').max_wait_ms = 100")
     talk.ask("why?")
     nvim.press("<C-c>")
     nvim.wait_lua("return require('lcursor.chat').current().turn == nil")

@@ -86,6 +86,7 @@ def test_a_failure_is_laid_out_anew_for_another_width(editor: Start, host: FakeH
 def test_a_question_that_never_began_is_a_draft_again(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=NOTES)
     talk = Talk(nvim, host).open(messages=HISTORY)
+    nvim.lua("require('lcursor.chat.turn').max_wait_ms = 100")
     nvim.press("GAwhy?<Esc><CR>")
     talk.fail(talk.heard()["id"], "the disk is full")
     nvim.wait_lua("return require('lcursor.chat').current().turn == nil")

@@ -450,6 +450,7 @@ def test_a_log_that_cannot_be_written(start: Callable[..., Editor]) -> None:
 def test_a_running_host(editor: Callable[..., Pilot], host: FakeHost) -> None:
     nvim = editor({"a.py": "def f(x):\n"})
     nvim.offer("return x", "o")
+    nvim.lua("require('lcursor.health.features').server_ms = 100")
     found = report(nvim)
     process = found.section("Host")
     assert "State: ready" in process
@@ -471,6 +472,7 @@ def test_a_host_that_gave_up(editor: Callable[..., Pilot], host: FakeHost) -> No
     error = {"id": 0, "code": "protocol_mismatch", "level": "error", "hint": "Update the plugin"}
     host.send("error", {**error, "message": "the plugin speaks protocol 1, the host 9"})
     nvim.wait_state("failed")
+    nvim.lua("require('lcursor.health.features').server_ms = 100")
     found = report(nvim)
     advice = found.error("State: failed: the plugin speaks protocol 1, the host 9")
     assert ":LCursor restart" in advice

@@ -15,7 +15,8 @@ local winbar = require("lcursor.chat.winbar")
 local M = {}
 
 local api = vim.api
-local MAX_WAIT_MS = 1500 -- for `chat.done` after an error or a stop
+-- Maximum wait for `chat.done` after an error or a stop. Tests change it.
+M.max_wait_ms = 1500
 
 ---@type lcursor.Error
 local INTERRUPTED = {
@@ -172,7 +173,7 @@ handlers["error"] = function(session, turn, params)
   turn.failure = params
   winbar.draw(session)
   local is_last = params.code == "host_died" or params.code == "command_unknown"
-  abandon(session, turn, "failed", is_last and 0 or MAX_WAIT_MS)
+  abandon(session, turn, "failed", is_last and 0 or M.max_wait_ms)
 end
 
 --- Handle a message of a turn.
@@ -210,7 +211,7 @@ function M.stop(session)
   if not turn.is_stopping then
     turn.is_stopping = true
     local is_sent = requests.tell("chat.stop", { id = turn.id })
-    abandon(session, turn, "stopped", is_sent and MAX_WAIT_MS or 0)
+    abandon(session, turn, "stopped", is_sent and M.max_wait_ms or 0)
     winbar.draw(session)
   end
   return true

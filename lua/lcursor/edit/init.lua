@@ -16,7 +16,8 @@ local status = require("lcursor.status")
 local M = {}
 
 local api = vim.api
-local STOP_MS = 1500 -- after a stop, until `edit.done` is not waited for any more
+-- After a stop, until `edit.done` is not waited for any more. Tests change it.
+M.stop_ms = 1500
 
 ---@type table<integer, lcursor.EditRun>
 local runs = {}
@@ -88,7 +89,7 @@ local function stop_run(run)
     return finish(run, "stopped")
   end
   progress.draw(run)
-  notify.later(STOP_MS, function()
+  notify.later(M.stop_ms, function()
     finish(run, "stopped") -- though the host does not confirm it
   end)
 end

@@ -6,7 +6,8 @@ local status = require("lcursor.status")
 local M = {}
 
 local health = vim.health
-local SERVER_MS = 700 -- how long a running host may take to report on the server
+-- How long a running host may take to report on the server. Tests change it.
+M.server_ms = 700
 
 -- Index ---------------------------------------------------------------------------------------
 
@@ -73,12 +74,12 @@ local function check_server()
   require("lcursor.requests").ask("server.ask", { ["do"] = "status" }, function(params)
     answer = params
   end)
-  vim.wait(SERVER_MS, function()
+  vim.wait(M.server_ms, function()
     return answer ~= nil
   end, 10)
   if not answer then
     local format = "The local server was not reported within %.1f s; see `:LCursor server`"
-    return health.info(format:format(SERVER_MS / 1000))
+    return health.info(format:format(M.server_ms / 1000))
   end
   local lines = require("lcursor.chat.server").lines(answer)
   local text = "The local server: " .. table.concat(lines, "\n")
