@@ -43,7 +43,7 @@ def run(folder: Path, **env: str) -> tuple[dict[str, str], str]:
         text=True,
         check=False,
     )
-    return dict(re.findall(r"^test_it\.py::test_(\w+) ([A-Z]+)", done.stdout, re.M)), done.stdout
+    return dict(re.findall(r"^\S*test_it\.py::test_(\w+) ([A-Z]+)", done.stdout, re.M)), done.stdout
 
 
 def test_an_unexpected_skip_is_one_elsewhere(tmp_path: Path) -> None:
