@@ -164,7 +164,7 @@ def judge(tasks: Sequence[Task]) -> Iterator[Judged]:
     for task in tasks:
         blocks, files = parse.blocks(task.reply, task.file), TaskFiles(task.files, task.current)
         found = resolve.resolve(blocks, files)
-        if isinstance(found, resolve.Refused):
+        if isinstance(found, resolve.Unresolved):
             yield Judged(task, "refused", found.reason)
         elif isinstance(found, resolve.Ask) and _repeats_a_question(blocks, files, found):
             yield Judged(task, "wrong", f"repeats a question: {found.text}")
@@ -177,7 +177,7 @@ def judge(tasks: Sequence[Task]) -> Iterator[Judged]:
 def _repeats_a_question(blocks: Sequence[Block], files: TaskFiles, first: resolve.Ask) -> bool:
     """Whether the resolver repeats a question after it was answered."""
     asked: list[tuple[str, tuple[place.Choice, ...]]] = []
-    found: resolve.Resolved | resolve.Ask | resolve.Refused = first
+    found: resolve.Resolved | resolve.Ask | resolve.Unresolved = first
     while isinstance(found, resolve.Ask):
         if (found.key, found.choices) in asked:
             return True

@@ -1,6 +1,6 @@
-"""The errors that lcursor raises, with code, severity and a hint what to do.
+"""The errors that lcursor raises, each with a code, a severity and a hint for the user.
 
-The one module that imports a library translates its exceptions into these. `code` is sent to
+A module that imports a library translates its exceptions into these. `code` is sent to
 Neovim; `lua/lcursor/protocol.lua` has all codes.
 """
 
@@ -17,15 +17,15 @@ Level = Literal["silent", "info", "warn", "error"]
 class LcursorError(Exception):
     """An unexpected error; the log has more.
 
-    The base of all errors. A subclass inherits its level unless it names one.
+    A subclass inherits the level of its base class unless it sets one.
 
     Args:
-        message: one sentence without a final stop, for the user.
-        hint: the command or the step that helps; "" if there is none.
+        message: one sentence without a final full stop, for the user.
+        hint: the command or step that helps; "" if there is none.
     """
 
     code: ClassVar[str] = "internal"
-    """The name of a subclass in snake case."""
+    """The class name in snake case."""
     level: ClassVar[Level] = "error"
 
     def __init_subclass__(cls, level: Level | None = None) -> None:
@@ -50,7 +50,7 @@ class DependencyMissing(LcursorError):
 
 
 class NeovimMissing(LcursorError):
-    """No Neovim was found that is new enough."""
+    """No recent enough Neovim was found."""
 
 
 class InstallFailed(LcursorError):
@@ -78,7 +78,7 @@ class JournalFailed(LcursorError, level="warn"):
 
 
 class IndexFailed(LcursorError):
-    """The index of a project cannot do what was asked."""
+    """A request to the index failed."""
 
 
 class IndexRefused(IndexFailed, level="warn"):
@@ -146,11 +146,11 @@ class ReplyUnusable(EditFailed, level="warn"):
 
     Args:
         reason: `empty`, `prose`, `cut`, `fences`, `language`, `form` or `lazy`.
-        message: what is wrong with it, for the user and for the model that tries again.
+        message: the problem, for the user and for the model's next attempt.
     """
 
     def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message, "Try again, with a remark on what is wrong")
+        super().__init__(message, "Try again, and describe the problem in the instruction")
         self.reason = reason
         self.reply = ""
         """The reply, if known."""
@@ -177,7 +177,7 @@ class KeyExposed(LcursorError, level="warn"):
 class ContextFull(LcursorError, level="warn"):
     """A prompt is longer than the model's context.
 
-    `prompt_tokens` and `context_tokens` say by how much, 0 where nobody does.
+    `prompt_tokens` and `context_tokens` are 0 if the server does not report them.
     """
 
     prompt_tokens = 0
@@ -188,7 +188,7 @@ class ServerError(LcursorError):
     """A model server failed."""
 
     status = 0
-    """HTTP status of the answer; 0 if that was not the problem."""
+    """HTTP status of the response; 0 for other failures."""
     detail: Mapping[str, object] = MappingProxyType({})
     """Other fields of the error; see `http.sse.error_detail`."""
 
@@ -232,14 +232,14 @@ class ServerFailed(ServerError):
 class ServerBusy(ServerFailed, level="warn"):
     """The server is busy or limits requests.
 
-    `retry_s` is when it wants to be asked again, 0 where it does not say.
+    `retry_s` is its suggested delay before a retry; 0 if it suggests none.
     """
 
     retry_s = 0.0
 
 
 class ServerGarbled(ServerError):
-    """The answer is not that of a model server."""
+    """The response is not that of a model server."""
 
 
 class ModelError(LcursorError):
@@ -267,7 +267,7 @@ class TokenizerOdd(ModelError, level="warn"):
 
     def __init__(self, message: str) -> None:
         super().__init__(
-            f"the tokenizer of {message}: suggestions may begin amiss",
+            f"the tokenizer of {message}: the start of suggestions may be wrong",
             "Choose another completion.model; see: python -m lcursor models list",
         )
 

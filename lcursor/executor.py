@@ -1,4 +1,4 @@
-"""A thread that runs jobs one after another, for callers that must not wait."""
+"""A thread that runs jobs one after another, for callers that must not block."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from collections.abc import Callable
 
 Job = Callable[[], None]
 OnError = Callable[[Exception, int], None]
-"""Gets the exception of a job and the id of its request."""
+"""Called with the exception of a job and the id of its request."""
 
 
 class SerialExecutor:
-    """Runs jobs in their order on one thread, which starts with the first job.
+    """Runs jobs in order on one thread, which starts with the first job.
 
     Args:
-        name: of the thread.
         on_error: called on that thread for each job that raises.
     """
 
@@ -27,7 +26,7 @@ class SerialExecutor:
 
     @property
     def is_started(self) -> bool:
-        """Whether it ever got a job."""
+        """Whether a job was ever submitted."""
         return self._thread is not None
 
     def submit(self, job: Job, number: int = 0) -> None:
@@ -39,7 +38,7 @@ class SerialExecutor:
                 self._thread.start()
 
     def close(self, timeout_s: float) -> None:
-        """Finish the queued jobs, and stop."""
+        """Finish the queued jobs and stop the thread."""
         self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(timeout_s)

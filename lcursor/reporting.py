@@ -1,6 +1,6 @@
-"""Report errors to Neovim: as `error` messages; unexpected ones are logged with their traceback.
+"""Report errors to Neovim as `error` messages; log unexpected ones with their traceback.
 
-Independent of the connection: callers pass the function that sends. Any thread.
+Callers pass the function that sends a message. Any thread.
 """
 
 from __future__ import annotations
@@ -13,16 +13,11 @@ from lcursor.errors import LcursorError
 from lcursor.protocol.session import ErrorMessage
 
 Notify = Callable[[str, Mapping[str, Any]], None]
-"""Sends a message to Neovim; callable on any thread, never waits."""
+"""Sends a message to Neovim without blocking, on any thread."""
 
 
 def error_message(error: LcursorError, number: int = 0) -> ErrorMessage:
-    """Return the `error` message for an error.
-
-    Args:
-        error: as raised.
-        number: the id of the request that failed; 0 for none.
-    """
+    """Return the `error` message for an error; `number` is the failed request's id, 0 for none."""
     return {
         "id": number,
         "code": error.code,
@@ -33,7 +28,7 @@ def error_message(error: LcursorError, number: int = 0) -> ErrorMessage:
 
 
 def as_lcursor_error(notify: Notify, error: Exception, summary: str) -> LcursorError:
-    """Return an error as it is if it is ours; else log it and return one with a summary."""
+    """Return an LcursorError unchanged; log any other error and return one with a summary."""
     if isinstance(error, LcursorError):
         return error
     log_exception(notify, error)
@@ -41,7 +36,7 @@ def as_lcursor_error(notify: Notify, error: Exception, summary: str) -> LcursorE
 
 
 def log_exception(notify: Notify, error: Exception) -> None:
-    """Write an exception with its traceback to the log; the user sees nothing."""
+    """Write an exception with its traceback to the log, without a notification."""
     text = "".join(traceback.format_exception(error))
     notify("log", {"level": "error", "message": text})
 

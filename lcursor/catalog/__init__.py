@@ -1,5 +1,5 @@
-"""The models: which there are, which fit this machine, where their files are, and getting them.
+"""The known models: their files and downloads, and which models fit this machine.
 
-Nothing here loads a model. Only `download.py` and `hub.py` import heavy libraries, so that asking
-for a path costs a few milliseconds.
+Loads no model. Only `download.py` and `hub.py` import heavy libraries, so a path lookup takes a
+few milliseconds.
 """

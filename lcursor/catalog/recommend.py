@@ -30,15 +30,15 @@ GPU_PAIRS = (
     ("qwen2.5-coder-1.5b", "qwen2.5-coder-1.5b"),
     ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"),
 )
-"""Completion and chat, best first: the chat model matters more."""
+"""Completion and chat models, best first: the chat model matters more."""
 
 CPU_COMPLETION = ((8, "qwen2.5-coder-1.5b"), (0, "qwen2.5-coder-0.5b"))
-"""Fewest physical cores with which a completion model keeps up with typing, the best model first.
+"""Minimum physical cores with which a completion model keeps up with typing, best model first.
 
 A name may be that of a Q4_0 copy, such as qwen2.5-coder-1.5b-q4_0.
 """
 _CPU_RAM_BYTES = 4 * GIB
-"""With less RAM, one small model does both."""
+"""With less RAM, one small model serves both slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """A pair of models, and remarks for the user."""
+    """A pair of models, and notes for the user."""
 
     completion: Pick
     chat: Pick
@@ -74,7 +74,7 @@ def _on_gpu(here: Hardware, gpu_bytes: int) -> Recommendation | None:
         if here.gpu_free_bytes is not None and here.gpu_free_bytes < need_completion + need_chat:
             notes.append(
                 f"only {gib(here.gpu_free_bytes)} of the GPU's {gib(gpu_bytes)} are free now: "
-                f"close what else uses it before both run"
+                f"close other programs that use it"
             )
         return Recommendation(
             Pick(
@@ -82,7 +82,7 @@ def _on_gpu(here: Hardware, gpu_bytes: int) -> Recommendation | None:
                 "on the GPU",
                 need_completion,
                 f"needs {gib(need_completion)} with {COMPLETION_TOKENS:,} tokens; the largest "
-                f"that fits beside the chat model",
+                f"that fits next to the chat model",
             ),
             Pick(
                 chat,
@@ -137,6 +137,6 @@ def recommend(here: Hardware) -> Recommendation:
         )
         notes.append(
             f"lcursor cannot read the memory of an {here.gpu}, so this is for the CPU. "
-            f"What pairs need on a GPU: {sizes}"
+            f"GPU memory needed by pairs of models: {sizes}"
         )
     return _on_cpu(here, notes)

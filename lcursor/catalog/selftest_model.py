@@ -22,9 +22,9 @@ from typing import Any
 REFERENCE = Path(__file__).resolve().parents[2] / "models" / "selftest.json"
 
 BATCHES = (1, 2, 4, 8, 64, 512)
-"""Tokens that are read at once: engines choose other kernels for other sizes."""
+"""Batch sizes in tokens: engines choose different kernels for different sizes."""
 MAX_BATCH_OF_DEFAULT = 64
-"""The default model reads no larger batch: a portable build needs minutes for 512 tokens."""
+"""Largest batch for the default model: a portable build needs minutes for 512 tokens."""
 MAX_ERROR = 0.02
 """The largest error of a correct build. Measured against the portable build: at most 0.002 for
 builds with AVX2, AVX-512 and AMX, which round differently; a wrong kernel gives about 1."""
@@ -36,7 +36,7 @@ _HIDDEN, _FFN, _HEADS, _KV_HEADS, _HEAD, _CONTEXT = 256, 768, 4, 2, 64, 1024
 _ALIGNMENT = 32
 _SEED = 20260
 
-# Number in ggml, weights and bytes of a block.
+# Type number in ggml, weights and bytes per block.
 _FORMATS = {
     "F32": (0, 1, 4),
     "Q5_0": (6, 32, 22),
@@ -45,8 +45,8 @@ _FORMATS = {
     "Q6_K": (14, 256, 210),
 }
 
-# One layer of the formats that Q4_K_M has, and one of those that it has where a row is no multiple
-# of 256, as in Qwen2.5-Coder 0.5B: attention, value, up and gate, down.
+# One layer in the formats of Q4_K_M, and one in its fallbacks for rows whose length is not a
+# multiple of 256, as in Qwen2.5-Coder 0.5B: attention, value, up and gate, down.
 _LAYERS = (("Q4_K", "Q6_K", "Q4_K", "Q6_K"), ("Q5_0", "Q8_0", "Q5_0", "Q4_K"))
 
 
@@ -63,7 +63,7 @@ def sample(logits: Sequence[float]) -> list[float]:
 
 
 def error(found: Sequence[float], expected: Sequence[float]) -> float:
-    """Return the normalized mean squared error of samples, without regard to a constant shift."""
+    """Return the normalized mean squared error of samples, ignoring a constant shift."""
     if not all(map(_is_finite, found)):
         return float("inf")
     shift = (sum(found) - sum(expected)) / len(expected)
@@ -106,7 +106,7 @@ def write(path: Path) -> None:
 
 
 def _tensors() -> list[tuple[str, tuple[int, ...], str]]:
-    """Return name, sizes (the row first) and format of each tensor."""
+    """Return name, sizes (row length first) and format of each tensor."""
     keys = _KV_HEADS * _HEAD
     layout: list[tuple[str, tuple[int, ...], str]] = [
         ("token_embd.weight", (_HIDDEN, VOCABULARY), "Q8_0"),
@@ -165,7 +165,7 @@ def _text(text: str) -> bytes:
 
 
 def _encoded(value: Any) -> bytes:
-    """Return a metadata value behind its type."""
+    """Return a metadata value after its type."""
     kind, data = _typed(value)
     return struct.pack("<I", kind) + data
 

@@ -1,7 +1,7 @@
-"""The model files on this machine, and the record of each file's check.
+"""The model files on this machine, and a record of each file's verification.
 
-A record (`<file>.json`) has the digest, size and time of a checked file, so that it need not be
-hashed again. Uses only the models directory, no network. Any thread.
+A record (`<file>.json`) has the digest, size and time of a verified file, so that it need not be
+hashed again. No network. Any thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SPACE_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """The result of a check of a file."""
+    """A verified file."""
 
     sha256: str
     bytes: int
@@ -39,7 +39,7 @@ class FileRecord:
     repo: str
     revision: str
     commit: str | None
-    """Of the revision, from the hub; None if it was not asked."""
+    """Commit of the revision, from the hub; None from other sources."""
 
 
 def models_dir() -> Path:
@@ -78,7 +78,7 @@ def _record_path(target: Path) -> Path:
 def write_record(
     target: Path, model: Model, sha256: str, source: str, commit: str | None
 ) -> FileRecord:
-    """Record that a file was checked; errors are ignored."""
+    """Record that a file was verified; errors are ignored."""
     stat = target.stat()
     record = FileRecord(
         sha256=sha256,
@@ -95,7 +95,7 @@ def write_record(
 
 
 def read_record(target: Path, model: Model) -> FileRecord | None:
-    """Return the record of a file if neither file nor manifest changed since, else None."""
+    """Return the record of a file; None if the file or the manifest changed since."""
     try:
         stat = target.stat()
         record = FileRecord(**json.loads(_record_path(target).read_text(encoding="utf-8")))
@@ -109,7 +109,7 @@ def read_record(target: Path, model: Model) -> FileRecord | None:
 
 
 def remove(target: Path) -> None:
-    """Remove a file with its record."""
+    """Remove a file and its record."""
     target.unlink(missing_ok=True)
     _record_path(target).unlink(missing_ok=True)
 
@@ -122,7 +122,7 @@ def format_bytes(count: int) -> str:
 
 
 def check_space(path: Path, missing: int) -> None:
-    """Raise `DiskFull` if the disk has no space for so many more bytes of a file."""
+    """Raise `DiskFull` if the disk has no space for `missing` more bytes."""
     if shutil.disk_usage(path.parent).free < missing:
         raise DiskFull(
             f"The disk of {path.parent} is full: {format_bytes(missing)} more would be needed",
@@ -153,13 +153,12 @@ def resolve(name_or_path: str, slot: Slot) -> Path:
     """Find the file of a setting.
 
     Args:
-        name_or_path: a name as for `manifest.find`, or the path of a GGUF file.
-        slot: that it is for.
+        name_or_path: a name of the manifest, or the path of a GGUF file.
 
     Raises:
         ModelUnknown: no such name; the nearest are suggested.
         ModelMissing: the file is not on this machine.
-        ModelUnsuitable: the manifest says that the model is not for this slot.
+        ModelUnsuitable: according to the manifest, the model is not for this slot.
     """
     if os.sep in name_or_path or name_or_path.endswith(".gguf"):
         path = Path(name_or_path).expanduser()

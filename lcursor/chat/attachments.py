@@ -19,7 +19,7 @@ from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen, count_rows
 from lcursor.errors import CommandUnknown
 from lcursor.llm.tokens import Countable, digest
-from lcursor.protocol.chat import ChatAttachment, ChatBill, ChatItem, ChatSend
+from lcursor.protocol.chat import ChatAttachment, ChatItem, ChatPreview, ChatSend
 
 REPEATED = "in the chat already, unchanged"
 FILE_KINDS: Final = frozenset(
@@ -155,7 +155,7 @@ class Gatherer:
         return QuestionContext(text, items, expanded.note, kept)
 
 
-def question_of(chat: Conversation, params: ChatSend | ChatBill) -> Question:
+def question_of(chat: Conversation, params: ChatSend | ChatPreview) -> Question:
     """Return a question, with the attachments of the one that it replaces."""
     old = chat.messages.get(params["again"])
     found = list(old.attachments) if old else []

@@ -46,7 +46,7 @@ class ChatQueries:
         self._cancel_start = threading.Event()
         """Set to stop waiting for a server that starts."""
 
-    def preview(self, params: wire.ChatBill) -> None:
+    def preview(self, params: wire.ChatPreview) -> None:
         """Report what would be sent with a question, and its tokens."""
         self._newest_count = params["id"]
         self._counting.submit(partial(self._count, params), params["id"])
@@ -66,7 +66,7 @@ class ChatQueries:
         self._completing.close(0)
         self._cancel_start.set()
 
-    def _count(self, params: wire.ChatBill) -> None:
+    def _count(self, params: wire.ChatPreview) -> None:
         if params["id"] != self._newest_count:
             return
         models = self._deps.models
@@ -89,14 +89,14 @@ class ChatQueries:
         count = known.client.count if known else tokens.estimated
         rows, _ = token_rows(chat, last, found.text, found.attached(count), count)
         total, _ = count(prompt.with_question(chat, last, found.sent_text()))
-        answer: wire.ChatBilled = {
+        answer: wire.ChatPreviewed = {
             "id": params["id"],
             "chat": params["chat"],
             "items": rows,
             "total_tokens": total,
             "limit_tokens": tokens.prompt_limit(context, self._deps.config.max_tokens),
         }
-        self._deps.notify("chat.billed", answer)
+        self._deps.notify("chat.previewed", answer)
 
     def _warm_up(self, model: str) -> None:
         """Start the server that will soon be asked; the question itself reports errors."""
@@ -125,7 +125,7 @@ class ChatQueries:
             server.stop()
         elif action == "restart":
             server.restart(cancel)
-        self._deps.notify("server.told", {"id": params["id"], **asdict(server.status())})
+        self._deps.notify("server.status", {"id": params["id"], **asdict(server.status())})
 
     def _run_in_thread(self, job: Callable[[], None], number: int = 0) -> None:
         def run() -> None:

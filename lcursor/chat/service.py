@@ -106,7 +106,7 @@ class ChatService:
         return {
             "chat.open": self.open,
             "chat.send": self.send,
-            "chat.bill": self._queries.preview,
+            "chat.preview": self._queries.preview,
             "chat.stop": self.stop,
             "chat.list": self.list,
             "chat.rename": self.rename,

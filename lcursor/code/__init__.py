@@ -1,6 +1,6 @@
-"""Source code: its language, its syntax tree, and what is defined in it.
+"""Source code: language detection, syntax trees and definitions.
 
-Used by completion, the index, the context of messages and edits; reads no files.
+Used by completion, index, context and edits; reads no files.
 
     from lcursor.code import languages, symbols
 

@@ -1,16 +1,16 @@
-"""Syntax trees, and the definitions that a query finds in them.
+"""Parse source code with tree-sitter, and find definitions with a query.
 
-The only importer of tree_sitter and of the grammar wheels; each grammar is loaded when it is first
-asked for. `queries/LANGUAGE.scm` holds the query of each language, in the form of tree-sitter's
-`tags.scm`: `@name` captures the name of a definition, `@definition.KIND` all of it, `@_scope` what
-it belongs to where it does not stand in it (a method of Go); other captures that begin with `_`
-only serve a predicate. Of several patterns that match one name, the first in the file counts.
-`; inherits: NAME` in the first line puts the patterns of another file before those of this one.
+The only importer of tree_sitter and of the grammar wheels; each grammar is loaded on first use.
+`queries/LANGUAGE.scm` has the query of each language, like tree-sitter's `tags.scm`: `@name`
+captures the name of a definition, `@definition.KIND` all of it, `@_scope` the owner of a definition
+outside of it (the receiver type of a Go method); other captures with a leading `_` only serve a
+predicate. If several patterns match one name, the first in the file wins. `; inherits: NAME` in the
+first line prepends the patterns of another file.
 
-Each language has a wheel of its own: 27 for the stable ABI, 7 MB together. The bundle
+Each language has its own wheel: 27 for the stable ABI, 7 MB together. The bundle
 `tree-sitter-language-pack` has 170 languages in 20 MB (0.13.0), and later versions download at run
-time. A wheel that is missing or does not fit means line chunks, never an error. Any thread: a
-parser belongs to the thread that asked for it.
+time. Without a compatible wheel, callers fall back to line-based definitions. Any thread: each
+thread has its own parsers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 QUERIES: Final = Path(__file__).parent / "queries"
 LANGUAGES: Final = frozenset(path.stem for path in QUERIES.glob("*.scm")) - {"ecma"}
-"""Languages that a grammar comes for; ecma is what JavaScript and TypeScript share."""
+"""Languages with a grammar; `ecma.scm` is shared by JavaScript and TypeScript."""
 
 MODULES: Final = {
     "csharp": ("tree_sitter_c_sharp", "language"),
@@ -39,25 +39,25 @@ MODULES: Final = {
     "tsx": ("tree_sitter_typescript", "language_tsx"),
     "typescript": ("tree_sitter_typescript", "language_typescript"),
 }
-"""Language -> module and function, where they are not `tree_sitter_<language>.language`."""
+"""Language -> module and function, if not `tree_sitter_<language>.language`."""
 
 MAX_QUERY_DEPTH: Final = {"json": 0, "yaml": 1, "toml": 2}
-"""Deepest level at which a pattern may begin: data has too much below it."""
+"""Maximum depth at which a pattern may start: deeper, data files have too many nodes."""
 INHERITS: Final = "; inherits: "
 DEFINITION: Final = "definition."
 
 MAX_DEFINITIONS: Final = 20_000
-"""A file with more is data."""
+"""A file with more is treated as data."""
 MAX_PARSE_S: Final = 4.0
-"""Processor time for one file: a megabyte takes a third of a second, a bad case minutes."""
+"""CPU time for one file: a megabyte takes a third of a second, the worst case minutes."""
 MAX_TOKENS: Final = 3000
-"""Anonymous children of one node, as brackets and stars; no program has as many."""
+"""Maximum of anonymous children (brackets, stars) of one node; no real program has more."""
 MAX_NAME_CHARS: Final = 120
 SLICE_BYTES: Final = 1 << 14
-"""Parsed and searched at once: tree-sitter holds the interpreter's lock in between."""
+"""Bytes parsed or searched in one call, which holds the interpreter lock."""
 
 SMALL_BYTES: Final = 1 << 12
-"""A text up to this size is parsed at once, in less than a millisecond."""
+"""A text up to this size is parsed in one call, in less than a millisecond."""
 
 _here = threading.local()
 
@@ -71,7 +71,7 @@ def _grammar(language: str) -> Language | None:
         from tree_sitter import Language
 
         return Language(getattr(importlib.import_module(module), function)())
-    except (ImportError, AttributeError, ValueError):  # the last: an ABI that does not fit
+    except (ImportError, AttributeError, ValueError):  # ValueError: an incompatible ABI
         return None
 
 
@@ -87,7 +87,7 @@ def _query(language: str) -> Query | None:
 
 
 def _source(language: str) -> str:
-    """Return a language's query, with the one that it inherits from before its own."""
+    """Return a language's query, after the query that it inherits."""
     text = (QUERIES / f"{language}.scm").read_text("utf-8")
     first = text.partition("\n")[0]
     if first.startswith(INHERITS):
@@ -96,7 +96,7 @@ def _source(language: str) -> str:
 
 
 def parser(language: str) -> Parser | None:
-    """Return this thread's parser of a language, None where there is no grammar for it."""
+    """Return this thread's parser of a language; None without a grammar."""
     parsers: dict[str, Parser] | None = getattr(_here, "parsers", None)
     if parsers is None:
         parsers = _here.parsers = {}
@@ -118,13 +118,13 @@ class DefinitionNode(NamedTuple):
     name_row: int
     kind: str
     owner: str
-    """Name of the type that it belongs to from outside, as a method of Go does."""
+    """Name of the type that it belongs to without being inside of it, as for a Go method."""
 
 
 def parse(language: str, data: bytes) -> Node | None:
-    """Return the root of a text's syntax tree; None without a grammar, or if it takes too long.
+    """Return the root of a text's syntax tree; None without a grammar, or after a timeout.
 
-    Cost: about 3 MB/s; other threads run in between.
+    Cost: about 3 MB/s; other threads can run meanwhile.
     """
     own = parser(language)
     if own is None:
@@ -137,7 +137,7 @@ def parse(language: str, data: bytes) -> Node | None:
             lambda at, _point: data[at : at + SLICE_BYTES],
             progress_callback=lambda _at, _has_error: time.thread_time() > stop_s,
         )
-    except ValueError:  # it was stopped
+    except ValueError:  # stopped by the timeout
         own.reset()
         return None
     return tree.root_node
@@ -146,10 +146,10 @@ def parse(language: str, data: bytes) -> Node | None:
 def definitions(
     language: str, root: Node, data: bytes, within: tuple[int, int] | None = None
 ) -> list[DefinitionNode]:
-    """Return the definitions in a tree, in source order; outer ones before inner ones.
+    """Return the definitions in a tree, in source order, outer before inner.
 
     Args:
-        within: byte range that a definition must overlap; None is everywhere.
+        within: byte range that a definition must overlap; None for all.
     """
     query = _query(language)
     if query is None or (root.has_error and _is_garbage(root)):
@@ -161,7 +161,7 @@ def definitions(
         if not names or not capture:
             continue
         at = names[0].start_byte
-        if at not in best or pattern < best[at][0]:  # the more telling pattern stands first
+        if at not in best or pattern < best[at][0]:  # the more specific pattern comes first
             owner = captures.get("_scope")
             node, kind = captures[capture][0], capture.removeprefix(DEFINITION)
             best[at] = (pattern, node, names[0], kind, owner[0] if owner else None)
@@ -180,7 +180,7 @@ def definitions(
 def _is_garbage(root: Node) -> bool:
     """Return whether a node has thousands of children, nearly all of them anonymous.
 
-    A query looks for the next named sibling of each: it would take a minute for 100,000 stars.
+    A query searches the next named sibling of each, which takes a minute for 100,000 stars.
     """
     work = [root]
     while work:
@@ -192,7 +192,7 @@ def _is_garbage(root: Node) -> bool:
 
 
 def _name(node: Node, data: bytes) -> str:
-    # `node.text` would ask for the text again, slice by slice.
+    # `node.text` would call the read callback again, slice by slice.
     text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
     if node.type == "simple_symbol":
         text = text.lstrip(":")
@@ -202,7 +202,7 @@ def _name(node: Node, data: bytes) -> str:
 def _matches(
     query: Query, root: Node, max_depth: int, within: tuple[int, int] | None
 ) -> Iterator[tuple[int, dict[str, list[Node]]]]:
-    """Yield matches, slice by slice; one that spans several slices comes several times."""
+    """Yield matches, slice by slice; a match that spans several slices is repeated."""
     from tree_sitter import QueryCursor
 
     first, end = within or (0, root.end_byte)

@@ -1,6 +1,6 @@
-"""Find the signatures in a file: what a caller needs, in a small part of its tokens.
+"""Extract the signatures of a file, which a caller needs, in few tokens.
 
-Works line by line without a grammar, so that broken code is no obstacle. Pure; any thread.
+Works line by line without a grammar, so incomplete code is fine. Pure; any thread.
 
     header_lines("tool.py", "def f(\\n    a: int,\\n):\\n    return g(a)\\n")  # "def f(a: int):"
 """
@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 MAX_LINES = 64
 MAX_JOINED = 12
-"""Lines of one signature."""
+"""Maximum lines of one signature."""
 
 _NOT_METHODS = "if|for|while|switch|catch|return|do|else|function|new|await|typeof"
 _SCRIPT = (
@@ -53,10 +53,10 @@ _LANGUAGES = {
 
 
 def header_lines(path: str, text: str, symbols: Collection[str] = ()) -> str:
-    """Return the lines of a file that declare its public names; "" in an unknown language.
+    """Return the lines of a file that declare its public names; "" for an unknown language.
 
     Args:
-        symbols: names to keep at the top level; empty keeps all public ones.
+        symbols: names to include at the top level; empty for all public ones.
     """
     language = _LANGUAGES.get(PurePath(path).suffix.lstrip("."))
     if language is None:
@@ -64,7 +64,7 @@ def header_lines(path: str, text: str, symbols: Collection[str] = ()) -> str:
     top, inner, holder = map(re.compile, language)
     lines = text.split("\n")
     found: list[str] = []
-    indent = -1  # of the members of a class; 0 before the first one, -1 outside of classes
+    indent = -1  # indent of class members; 0 before the first one, -1 outside of classes
     for number, line in enumerate(lines):
         bare = line.lstrip()
         depth = len(line) - len(bare)
@@ -108,10 +108,10 @@ def _signature(lines: Sequence[str], first: int) -> str:
 
 
 def signature_end(lines: Sequence[str], first: int, max_lines: int) -> int:
-    """Return the row after a signature: of its last line, after which no bracket is open.
+    """Return the row after a signature, which ends where no bracket is open.
 
     Args:
-        first: row that the signature, or a decorator of it, begins at.
+        first: first row of the signature or of its decorators.
     """
     depth, is_decorator = 0, False
     for row, line in enumerate(lines[first : first + max_lines], first):

@@ -1,4 +1,4 @@
-"""The language of a file, by its name and its first line. Any thread."""
+"""Detect the language of a file by its name and its first line. Any thread."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EXTENSIONS: Final = {
     "typescript": "ts mts cts",
     "yaml": "yaml yml clang-format clang-tidy",
     "zig": "zig zon",
-    # Without a grammar: cut into chunks by lines, and known to `lang:` in a question.
+    # Without a grammar: chunked by lines, and usable in the `lang:` filter.
     "asm": "s asm nasm",
     "batch": "bat cmd",
     "clojure": "clj cljs cljc edn",
@@ -126,7 +126,7 @@ INTERPRETERS: Final = {
     "tcl": "tclsh wish",
     "typescript": "deno ts-node tsx",
 }
-"""Language -> programs that a first line `#!…` names, without their version."""
+"""Language -> interpreters named in a first line `#!…`, without their version."""
 
 
 def _turned(table: dict[str, str]) -> dict[str, str]:
@@ -142,10 +142,10 @@ _VERSION: Final = re.compile(r"[\d.]+$")
 
 
 def detect(path: str, first_line: str = "") -> str:
-    """Return the name of a file's language, `text` where it is unknown.
+    """Return the name of a file's language; `text` if unknown.
 
     Args:
-        first_line: of the file; its `#!` counts where the name says nothing.
+        first_line: its `#!` counts if the file name is unknown.
     """
     name = path.rpartition("/")[2]
     if name in _BY_NAME:

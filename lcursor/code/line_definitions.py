@@ -1,7 +1,7 @@
-"""Definitions in a language without a grammar: rows that begin like one. Pure; any thread.
+"""Find definitions without a grammar, by the start of each line. Pure; any thread.
 
-Also used when the wheel of a grammar is missing. Guesses from the first words of a row and from
-indentation; wrong in prose about classes.
+A heuristic for languages without a grammar, and when its wheel is missing. It uses the first words
+of a line and the indentation, so prose about classes misleads it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS: Final = {
 SILENT: Final = frozenset(
     {"css", "diff", "html", "ini", "jinja", "json", "markdown", "rst", "text"}
 )
-"""Languages in which these words are plain text."""
+"""Languages in which the words above are plain text."""
 
 _KIND_OF: Final = {word: kind for kind, words in KINDS.items() for word in words.split()}
 _ROW: Final = re.compile(
@@ -43,11 +43,11 @@ _RESOURCE: Final = re.compile(r'(?:resource|data|module|variable|output)\s+(?P<n
 MAX_DEFINITIONS: Final = 5000
 
 LineDefinition = tuple[str, str, int, int]
-"""Name, kind, first row, row after it."""
+"""Name, kind, first row, end row (exclusive)."""
 
 
 def definitions(language: str, lines: Sequence[str]) -> list[LineDefinition]:
-    """Return what looks like a definition, ordered."""
+    """Return the likely definitions, in order."""
     if language in SILENT:
         return []
     found = []
@@ -81,7 +81,7 @@ def _special(language: str, line: str) -> Iterator[tuple[str, str]]:
 
 
 def _end(lines: Sequence[str], row: int) -> int:
-    """Return the row after a definition: where the indentation is its own again."""
+    """Return the row after a definition, where its own indentation returns."""
     margin = len(lines[row]) - len(lines[row].lstrip())
     last = row
     for at in range(row + 1, len(lines)):

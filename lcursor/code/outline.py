@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 MAX_CHARS: Final = 1500
-"""Non-blank characters of an outline."""
+"""Maximum non-blank characters of an outline."""
 MAX_OWN_CHARS: Final = 500
-"""Of these, between the members: documentation, fields."""
-LEFT_OUT: Final = "…"
+"""Maximum of these between the members: documentation, fields."""
+ELISION: Final = "…"
 
 
 def outline(
@@ -18,48 +18,48 @@ def outline(
     """Return the rows of a class without the bodies of its members.
 
     Args:
-        members: first row, row after the signature, row after the end of each, in order.
+        members: for each, in order: first row, row after the signature, row after the end.
     """
-    kept: list[str] = []
+    result: list[str] = []
     total = own = 0
 
-    def keep(row: int, is_own: bool) -> bool:
+    def add(row: int, is_own: bool) -> bool:
         """Add a row; return False if the limit is reached."""
         nonlocal total, own
         line = lines[row]
         size = len(line) - line.count(" ")
         if total + size > MAX_CHARS or (is_own and own + size > MAX_OWN_CHARS):
             return False
-        if size or (kept and kept[-1].strip()):  # one empty row is enough
-            kept.append(line)
+        if size or (result and result[-1].strip()):  # never two empty rows in a row
+            result.append(line)
         total += size
         own += size if is_own else 0
         return True
 
-    def leave(row: int) -> None:
+    def omit(row: int) -> None:
         nonlocal total
-        if total < MAX_CHARS and (not kept or kept[-1].strip() != LEFT_OUT):
+        if total < MAX_CHARS and (not result or result[-1].strip() != ELISION):
             line = lines[row]
-            kept.append(line[: len(line) - len(line.lstrip())] + LEFT_OUT)
+            result.append(line[: len(line) - len(line.lstrip())] + ELISION)
             total += 1
 
-    def between(start: int, stop: int) -> None:
+    def add_between(start: int, stop: int) -> None:
         for row in range(start, stop):
-            if not keep(row, is_own=row > first):
-                leave(row)
+            if not add(row, is_own=row > first):
+                omit(row)
                 return
 
     row = first
     for start, signature_end, stop in members:
-        if start < row:  # on a row that was dealt with
+        if start < row:  # overlaps a member that was added
             continue
-        between(row, start)
+        add_between(row, start)
         for at in range(start, min(signature_end, stop)):
-            if not keep(at, is_own=False):
-                leave(at)
-                return "\n".join(kept)
+            if not add(at, is_own=False):
+                omit(at)
+                return "\n".join(result)
         if signature_end < stop:
-            leave(signature_end)
+            omit(signature_end)
         row = max(stop, start + 1)
-    between(row, end)
-    return "\n".join(kept)
+    add_between(row, end)
+    return "\n".join(result)

@@ -1,6 +1,6 @@
-"""The definitions in a text, and which of them contains which.
+"""The nested definitions in a text.
 
-From a syntax tree, or from rows that look like definitions where there is none. Pure; any thread.
+From a syntax tree, or without one from rows that look like definitions. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ CLASSES: Final = frozenset({
 })  # fmt: skip
 """Kinds whose functions are methods."""
 CONTAINERS: Final = CLASSES | {"module"}
-"""Kinds that have members, and an outline."""
+"""Kinds with members and an outline."""
 HAVE_CLAUSES: Final = frozenset({"elixir", "haskell"})
-"""Languages that write one function as several, one below the other."""
+"""Languages in which consecutive clauses form one function."""
 
 MAX_SCOPE_CHARS: Final = 200
 SCOPE: Final = " > "
 SCOPE_SHARE: Final = 0.8
-"""Share of some rows that a definition must hold to be their scope."""
+"""Share of some rows that a definition must contain to be their scope."""
 TOP: Final = -1
 
 _LEADING: Final = ("#", "//", "/*", "*", "--", "@", ";", "[", "(*", "{-", "<!--", "%")
-"""How comments, decorators and attributes begin: they belong to the definition below them."""
+"""Starts of comments, decorators and attributes, which belong to the definition below them."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Definition:
     name: str
     kind: str
     first: int
-    """Its first row, with the comment and the decorators above it."""
+    """First row, including the comment and decorators above it."""
     own_first: int
     name_row: int
     end: int
@@ -73,8 +73,8 @@ def definitions_in_tree(
     """
     has_clauses = language in HAVE_CLAUSES
     found: list[Definition] = []
-    around: list[tuple[int, int, int]] = []  # place, start and end in bytes
-    before: dict[int, Definition] = {}  # the last one in each
+    around: list[tuple[int, int, int]] = []  # index, start and end in bytes
+    before: dict[int, Definition] = {}  # the last child of each
     for node, name, row, kind, owner in grammars.definitions(language, root, data, within):
         if not name:
             continue
@@ -105,7 +105,7 @@ def definitions_in_tree(
 
 
 def definitions_in_lines(language: str, lines: Sequence[str]) -> list[Definition]:
-    """Return what looks like a definition in a text without a grammar, all at the top level."""
+    """Return the likely definitions in a text without a grammar, all at the top level."""
     return [
         Definition(name, kind, row, row, row, end, place, TOP, "")
         for place, (name, kind, row, end) in enumerate(
@@ -115,7 +115,7 @@ def definitions_in_lines(language: str, lines: Sequence[str]) -> list[Definition
 
 
 def group_by_parent(found: Sequence[Definition]) -> dict[int, list[Definition]]:
-    """Return the definitions that each one contains, by position, in source order."""
+    """Return the direct children of each definition, by its index, in source order."""
     inside: dict[int, list[Definition]] = {}
     for item in found:
         inside.setdefault(item.parent, []).append(item)
@@ -125,7 +125,7 @@ def group_by_parent(found: Sequence[Definition]) -> dict[int, list[Definition]]:
 def scope_at(
     inside: Mapping[int, Sequence[Definition]], sums: Sequence[int], first: int, end: int
 ) -> str:
-    """Return the path of the innermost definition that holds most of some rows; "" for none.
+    """Return the path of the innermost definition that contains most of some rows; "" for none.
 
     Args:
         inside: from `group_by_parent`.
@@ -134,7 +134,7 @@ def scope_at(
     enough = SCOPE_SHARE * (sums[end] - sums[first])
     place, scope = TOP, ""
     while True:
-        # They are in order, so of those that begin before the rows only the last may hold them.
+        # In source order, only the last definition that starts before the rows can contain them.
         within = inside.get(place, ())
         at = bisect_right(within, first, key=lambda item: item.first) - 1
         for item in within[max(at, 0) :]:
@@ -166,15 +166,15 @@ def _kind(kind: str, name: str, outer: Definition | None, owner: str) -> str:
 
 
 def _lead(node: Node, first: int, floor: int, lines: Sequence[str]) -> int:
-    """Return the first row of the comments and decorators right above a definition.
+    """Return the first row of the comments and decorators directly above a definition.
 
-    Never above the floor, so that definitions stay in order.
+    The result is at least `floor`, so that definitions stay in order.
     """
     row = first
     while row > floor and lines[row - 1].lstrip().startswith(_LEADING):
         row -= 1
     if row == first > floor and lines[row - 1].lstrip().startswith((")", "]")):
-        parent = node.parent  # a decorator of several rows
+        parent = node.parent  # a multi-line decorator
         if parent is not None and parent.type == "decorated_definition":
             row = max(floor, parent.start_point[0])
     return row

@@ -1,6 +1,6 @@
 """The functions and classes in a text. Pure; any thread.
 
-Values, keys and sections are no symbols here: too many things share their names.
+Values, keys and sections are not included: their names are too common.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Symbol:
     name: str
     kind: str
     scope: str
-    """Names of the symbols that contain it, the outermost first."""
+    """Names of the symbols that contain it, outermost first."""
     first: int
-    """With the comments and decorators above it."""
+    """First row, including the comments and decorators above it."""
     own_first: int
     head_last: int
     """The row after its signature."""
     last: int
     is_top: bool
-    """No other symbol contains it."""
+    """Whether no other symbol contains it."""
 
     @property
     def path(self) -> str:
@@ -46,7 +46,7 @@ class Symbol:
 
     @property
     def is_function(self) -> bool:
-        """Whether it can be called, as a function or a method."""
+        """Whether it is a function or a method."""
         return self.kind not in CONTAINERS
 
 
@@ -54,7 +54,7 @@ def all_of(lines: Sequence[str], language: str, gaps: Collection[int] = ()) -> t
     """Return all symbols of a text, in source order; none without a grammar.
 
     Args:
-        gaps: rows that never belong to the symbol below them.
+        gaps: rows that never count as comments of the symbol below them.
     """
     data = "\n".join(lines).encode("utf-8", "surrogateescape")
     root = grammars.parse(language, data)
@@ -102,7 +102,7 @@ def within(lines: Sequence[str], language: str, gaps: Collection[int] = ()) -> t
 
 
 def outermost(found: Sequence[Symbol]) -> tuple[Symbol, ...]:
-    """Return the outermost of some symbols, which are in source order."""
+    """Return the outermost of some symbols, given in source order."""
     chosen: list[Symbol] = []
     for one in found:
         if not chosen or one.own_first >= chosen[-1].last:
@@ -137,7 +137,7 @@ def _errors(root: Node) -> int:
 
 
 def parses_no_worse(old: Sequence[str], new: Sequence[str], language: str) -> bool:
-    """Return whether a text has no more syntax errors than its old version."""
+    """Return whether the new text has no more syntax errors than the old one."""
     worse = errors(new, language)
     return worse == 0 or worse <= errors(old, language)
 
@@ -157,9 +157,9 @@ def blank_lines(lines: Sequence[str], known: Sequence[Symbol]) -> int:
 def lead_rows(
     base: Sequence[str], own: Symbol, lines: Sequence[str], other: Symbol
 ) -> tuple[int, int]:
-    """Return the rows from which one version of a symbol can be replaced by another.
+    """Return the first rows, in both versions of a symbol, for replacing one by the other.
 
-    Comments or decorators above the old version stay if the new one has none of their kind.
+    Comments or decorators above the old version stay if the new one has none of that kind.
     """
     if other.first == other.own_first:
         return own.own_first, other.own_first

@@ -44,7 +44,7 @@ class _DiffRequest:
     flags: tuple[str, ...] = ()
     revisions: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    refusal: str = ""
+    error: str = ""
 
     @property
     def is_worktree(self) -> bool:
@@ -60,7 +60,7 @@ class _FileDiff:
 
     text: str
     note: str = ""
-    refusal: str = ""
+    error: str = ""
 
 
 def diff(argument: str, reader: Reader) -> list[Item]:
@@ -74,8 +74,8 @@ def diff(argument: str, reader: Reader) -> list[Item]:
     if isinstance(top, str):
         return [missing("diff", shown, top)]
     wanted = _wanted(argument, top, reader)
-    if wanted.refusal:
-        return [missing("diff", shown, wanted.refusal)]
+    if wanted.error:
+        return [missing("diff", shown, wanted.error)]
     base = list(wanted.revisions)
     if not base and wanted.is_worktree:
         base = [_head(top, reader)]
@@ -187,7 +187,7 @@ def _wanted(argument: str, top: Path, reader: Reader) -> _DiffRequest:
     try:
         words = shlex.split(argument)
     except ValueError:
-        return _DiffRequest(refusal="a quote is not closed")
+        return _DiffRequest(error="a quote is not closed")
     flags, revisions, paths = [], [], []
     is_path = False
     for word in words:
@@ -198,21 +198,21 @@ def _wanted(argument: str, top: Path, reader: Reader) -> _DiffRequest:
         elif word.startswith("-"):
             if word not in FLAGS:
                 known = ", ".join(sorted(FLAGS))
-                return _DiffRequest(refusal=f"{word} is not supported; supported are: {known}")
+                return _DiffRequest(error=f"{word} is not supported; supported are: {known}")
             flags.append(word)
         elif all(_resolved(top, side or "HEAD", reader) for side in re.split(r"\.{2,3}", word)):
             revisions.append(word)
         elif (reader.root / word).exists():
             paths.append(os.path.relpath(os.path.realpath(reader.root / word), top))
         else:
-            return _DiffRequest(refusal=f"{word} is neither a revision nor a path")
+            return _DiffRequest(error=f"{word} is neither a revision nor a path")
     return _DiffRequest(tuple(flags), tuple(revisions), tuple(f":(top){path}" for path in paths))
 
 
 def _item(
     kind: AttachmentKind, prefix: str, path: str, part: _FileDiff, top: Path, reader: Reader
 ) -> Item:
-    full, section, why = top / path, part.text, part.refusal
+    full, section, why = top / path, part.text, part.error
     row = patch.first_row(section)
     for each in {path, *patch.paths(section)}:
         why = why or reader.secret(top / each)
@@ -249,12 +249,12 @@ def _new_files(
     for number, name in enumerate(name for name in names if not name.endswith("/")):
         head = f"diff --git a/{name} b/{name}\nnew file\n--- /dev/null\n+++ b/{name}\n"
         if number >= MAX_NEW_FILES:
-            parts[name] = _FileDiff("", refusal=f"{note}, and these are over {MAX_NEW_FILES}")
+            parts[name] = _FileDiff("", error=f"{note}, and these are over {MAX_NEW_FILES}")
             continue
         found = reader.read(top / name)
         rows = found.text.split("\n")[: count_rows(found.text)]
         body = "".join(f"+{row}\n" for row in rows)
-        parts[name] = _FileDiff(f"{head}@@ -0,0 +1,{len(rows)} @@\n{body}", note, found.refusal)
+        parts[name] = _FileDiff(f"{head}@@ -0,0 +1,{len(rows)} @@\n{body}", note, found.error)
 
 
 def _unsaved(
@@ -270,7 +270,7 @@ def _unsaved(
         if inside and not any(name == each or name.startswith(f"{each}/") for each in inside):
             continue
         now = reader.read(Path(path))
-        if now.refusal:
+        if now.error:
             continue
         result = _git(top, reader, "show", f"{base}:{name}")
         is_new = result.failure and name not in parts

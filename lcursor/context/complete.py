@@ -153,7 +153,7 @@ def _revisions(reader: Reader, typed: str) -> list[ChatWord]:
 def _rules(reader: Reader, typed: str) -> list[ChatWord]:
     found = []
     for rule in rules.known(reader):
-        if typed.lower() in rule.name.lower() and not rule.refusal:
+        if typed.lower() in rule.name.lower() and not rule.error:
             info = rule.description or ", ".join(rule.globs) or "rules"
             found.append(_word(mentions.spell("rules", rule.name), "rules", info))
     return _first(found)

@@ -236,8 +236,8 @@ class _Gathering:
         }
         try:
             return sources[kind]() if kind in sources else self._sent(kind, argument)
-        except paths.Refused as refusal:
-            return [missing(kind, argument, str(refusal))]
+        except paths.PathError as error:
+            return [missing(kind, argument, str(error))]
 
     def _sent(self, kind: str, argument: str) -> list[Item]:
         """Return the attachments of a kind whose name contains the argument."""
@@ -289,8 +289,8 @@ class _Gathering:
         if argument:  # it may be a file that is not open
             try:
                 return self._files(argument)
-            except paths.Refused as refusal:
-                raise paths.Refused(f"there is no such buffer, and {refusal}") from refusal
+            except paths.PathError as error:
+                raise paths.PathError(f"there is no such buffer, and {error}") from error
         if not here:
             return [missing("buffer", "buffer", NOTHING["buffer"])]
         return [self._file(Path(self.path), 0, -1, "", "buffer")]

@@ -39,8 +39,8 @@ def file_item(
         last = read.first_row + count_rows(read.text) if read.text else end
         name += f":{first + 1}-{last}" if last >= 0 else f":{first + 1}-"
     key = f"file:{name}"
-    if read.refusal:
-        return Item(key, kind, name, str(path), first, "", read.refusal, is_left_out=True)
+    if read.error:
+        return Item(key, kind, name, str(path), first, "", read.error, is_left_out=True)
     target = resolver.target_outside(path)
     notes = (
         note,
@@ -145,9 +145,9 @@ def _containers(items: Sequence[Item]) -> dict[str, Item]:
     return found
 
 
-def _hit_item(hit: SearchHit, root: Path, refusal: str) -> Item:
+def _hit_item(hit: SearchHit, root: Path, error: str) -> Item:
     rows = f"{hit.path}:{hit.first_row + 1}-{hit.end_row}"
     key, where = f"codebase:{rows}", (str(root / hit.path), hit.first_row)
-    if refusal:
-        return Item(key, "codebase", rows, *where, "", refusal, is_left_out=True)
+    if error:
+        return Item(key, "codebase", rows, *where, "", error, is_left_out=True)
     return Item(key, "codebase", f"{rows} {hit.scope}".rstrip(), *where, hit.text, hit.why)

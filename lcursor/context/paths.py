@@ -35,7 +35,7 @@ _TEST_WORD: Final = re.compile(r"^tests?[_.-]|[_.-](?:tests?|spec)$|(?:Tests?|Sp
 _WILD: Final = re.compile(r"[*?]|\[[^\]]+\]")
 
 
-class Refused(Exception):
+class PathError(Exception):
     """No file can be read for an argument; the message is for the user. Caught in `gather`."""
 
 
@@ -92,7 +92,7 @@ class PathResolver:
             is_foreign: it is from a prompt of the project, which may not name files outside.
 
         Raises:
-            Refused: there is no such file, or it may not be read.
+            PathError: there is no such file, or it may not be read.
         """
         for place in (mentions.FileRows(argument, 0, -1, False), mentions.parse_rows(argument)):
             path = self._existing(place.path)
@@ -109,7 +109,7 @@ class PathResolver:
         """Return a folder, and which of its files are read.
 
         Raises:
-            Refused: there is no such folder, or it may not be read.
+            PathError: there is no such folder, or it may not be read.
         """
         bare = argument.rstrip("/") or "/"
         path = self._existing(bare)
@@ -117,9 +117,9 @@ class PathResolver:
             path = self._ending_in("folder", file_names.folders(self._all()), bare)
         self._check_inside(path, is_foreign)
         if not path.is_dir():
-            raise Refused(f"it is a file: write {mentions.spell('file', argument)}")
+            raise PathError(f"it is a file: write {mentions.spell('file', argument)}")
         if is_home_like(path):
-            raise Refused("it is your home directory, or above it")
+            raise PathError("it is your home directory, or above it")
         return self._read_folder(path)
 
     def find_frame(self, name: str) -> Path | None:
@@ -174,16 +174,16 @@ class PathResolver:
 
     def _check_inside(self, path: Path, is_foreign: bool) -> None:
         if is_foreign and not self._is_inside(path):
-            raise Refused("it is outside the project, whose prompt names it")
+            raise PathError("it is outside the project, whose prompt names it")
 
     def _ending_in(self, what: str, names: Sequence[str], name: str) -> Path:
         """Return the one path of the project that ends with a name."""
         ends = file_names.ending_in(names, name.strip("/").removeprefix("./"))
         if not ends:
-            raise Refused(_no_such(what, name, names))
+            raise PathError(_no_such(what, name, names))
         if len(ends) > 1:
             few = ", ".join(ends[:5]) + (", …" if len(ends) > 5 else "")
-            raise Refused(f"there are several: {few}")
+            raise PathError(f"there are several: {few}")
         return self.reader.root / ends[0]
 
     def _rows(self, path: Path, place: mentions.FileRows) -> Files:
@@ -198,7 +198,7 @@ class PathResolver:
         found = [name for name in self._all() if test(name)]
         found = [name for name in found if not self.target_outside(self.reader.root / name)]
         if not found:
-            raise Refused("the project has no such file")
+            raise PathError("the project has no such file")
         rest = len(found) - MAX_FILES
         more = f"{rest} more files: over {MAX_FILES}" if rest > 0 else ""
         paths = [self.reader.root / name for name in found[:MAX_FILES]]
@@ -207,7 +207,7 @@ class PathResolver:
     def _read_folder(self, path: Path) -> Folder:
         found = listing.names(path, self.reader.root, self.reader.cancel)
         if not found.files:
-            raise Refused("there is no file in it that is not ignored")
+            raise PathError("there is no file in it that is not ignored")
         files: list[tuple[Path, str]] = []
         size = read = explained = unlisted = 0
         for name in found.files:

@@ -41,7 +41,7 @@ class Rule:
     description: str = ""
     globs: tuple[str, ...] = ()
     is_always: bool = False
-    refusal: str = ""
+    error: str = ""
 
     def applies_to(self, path: str) -> str:
         """Return why it applies to a file, or to no particular one (""); "" if it does not."""
@@ -112,8 +112,8 @@ def as_item(rule: Rule, why: str, root: Path) -> Item:
     """Return a rule as an item; of one that is too long the beginning."""
     name = inside(root, rule.path) or f"~/{rule.path.name}"
     key, path = f"rules:{name}", str(rule.path)
-    if rule.refusal:
-        return Item(key, "rules", name, path, 0, "", rule.refusal, is_left_out=True)
+    if rule.error:
+        return Item(key, "rules", name, path, 0, "", rule.error, is_left_out=True)
     text = rule.text.strip() + "\n"
     if len(text) > MAX_FILE_CHARS:
         cut = text[: text.rfind("\n", 0, MAX_FILE_CHARS) + 1] or text[:MAX_FILE_CHARS]
@@ -155,11 +155,11 @@ def _read(path: Path, folder: str, name: str, reader: Reader) -> Iterator[Rule]:
         return
     is_own = path.is_relative_to(own_folder())  # dotfiles are links where people manage them
     if not is_own and not Path(os.path.realpath(path)).is_relative_to(reader.root):
-        yield Rule(path, folder, name, "", is_always=True, refusal=LEADS_OUT)
+        yield Rule(path, folder, name, "", is_always=True, error=LEADS_OUT)
         return
     read = reader.read(path)
-    if read.refusal:
-        yield Rule(path, folder, name, "", is_always=True, refusal=read.refusal)
+    if read.error:
+        yield Rule(path, folder, name, "", is_always=True, error=read.error)
         return
     is_plain = path.name in {AGENTS, LEGACY}
     head, text = ({}, read.text) if is_plain else front_matter.split(read.text)

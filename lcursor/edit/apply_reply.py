@@ -15,7 +15,7 @@ from lcursor.edit import diff
 from lcursor.edit.apply import elision, parse
 from lcursor.edit.apply.blocks import Block
 from lcursor.edit.apply.place import Choice
-from lcursor.edit.apply.resolve import Ask, Refused, Resolved, resolve
+from lcursor.edit.apply.resolve import Ask, Resolved, Unresolved, resolve
 from lcursor.edit.records import FileChange, Lines, Region, digest
 from lcursor.edit.rewriting.prompt import fence_of
 from lcursor.edit.rewriting.region import MAX_REGION_TOKENS
@@ -55,7 +55,7 @@ def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
         if choice < 0:
             return Outcome("stopped")
         found = resolve(blocks, sources, found.chosen(choice), seen)
-    if isinstance(found, Refused):
+    if isinstance(found, Unresolved):
         filled_in = _fill_in(work, found) if found.sketches else None
         if filled_in is None:
             return Outcome("refused", _outside(blocks, sources) or found.reason)
@@ -74,7 +74,7 @@ def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
     return Outcome("proposed")
 
 
-def _fill_in(work: Workspace, refused: Refused) -> Resolved | None:
+def _fill_in(work: Workspace, refused: Unresolved) -> Resolved | None:
     """Have a model write the changes that are only sketched; None if it cannot be asked."""
     try:
         work.connect("")

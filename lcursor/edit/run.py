@@ -18,7 +18,7 @@ from lcursor.edit.records import Lines, Region
 from lcursor.edit.rewriting.task import RewriteListener, RewriteProgress, add_usage
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage
-from lcursor.protocol.edit import EditChoice, EditEnd, EditLooked, EditPhase, EditStep
+from lcursor.protocol.edit import EditChoice, EditDiagnosed, EditEnd, EditPhase, EditStep
 from lcursor.reporting import Notify, as_lcursor_error, error_message
 
 NO_CODE = frozenset({"empty", "prose"})
@@ -66,7 +66,7 @@ class Run:
         self._send, self._work, self._on_busy, self._on_finish = send, work, on_busy, on_finish
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._is_asking = False
-        self._diagnostics: list[queue.SimpleQueue[EditLooked | None]] = []
+        self._diagnostics: list[queue.SimpleQueue[EditDiagnosed | None]] = []
         self._lock = threading.RLock()
         self._is_finishing = False
         self._is_over = threading.Event()
@@ -98,11 +98,11 @@ class Run:
                 self._is_asking = False
                 self._answers.put(answer)
 
-    def receive_diagnostics(self, found: EditLooked) -> None:
+    def receive_diagnostics(self, found: EditDiagnosed) -> None:
         """Pass on the answer of language servers. Thread: any."""
         with self._lock:
-            if 0 <= found["look"] < len(self._diagnostics):
-                self._diagnostics[found["look"]].put(found)
+            if 0 <= found["check"] < len(self._diagnostics):
+                self._diagnostics[found["check"]].put(found)
 
     def check(self) -> None:
         """Raise `Cancelled` if it was stopped."""
@@ -135,19 +135,19 @@ class Run:
         answer = self._wait("edit.planned", summary=summary, steps=list(steps))
         return frozenset(answer if isinstance(answer, (list, tuple, set, frozenset)) else ())
 
-    def diagnose(self, path: str, before: str, after: str) -> EditLooked | None:
+    def diagnose(self, path: str, before: str, after: str) -> EditDiagnosed | None:
         """Ask the language servers of a file about two versions of its text; None if none answers.
 
         An editor that does not answer in time is not asked again. Thread: any.
         """
-        answers: queue.SimpleQueue[EditLooked | None] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[EditDiagnosed | None] = queue.SimpleQueue()
         with self._lock:
             self.check()  # a later stop finds the queue
             if not self.lsp_files:
                 return None
             number = len(self._diagnostics)
             self._diagnostics.append(answers)
-        self.send("edit.look", look=number, path=path, before=before, after=after)
+        self.send("edit.diagnose", check=number, path=path, before=before, after=after)
         try:
             answer = answers.get(timeout=DIAGNOSTICS_S)
         except queue.Empty:

@@ -91,8 +91,8 @@ class EditService:
             "edit.apply": lambda params: self._start(params, apply_reply.apply),
             "edit.commit": lambda params: self._start(params, commit.ask),
             "edit.choose": lambda params: self._answer(params, params["choice"]),
-            "edit.carry_out": lambda params: self._answer(params, tuple(params["dropped"])),
-            "edit.looked": self.receive_diagnostics,
+            "edit.run_plan": lambda params: self._answer(params, tuple(params["dropped"])),
+            "edit.diagnosed": self.receive_diagnostics,
             "edit.stop": self.stop,
             "edit.decided": lambda params: self._writer.submit(partial(histories.decided, params)),
             "edit.write": lambda params: write("edit.written", histories.write, params),
@@ -118,7 +118,7 @@ class EditService:
 
         self._start(params, edit)
 
-    def receive_diagnostics(self, params: wire.EditLooked) -> None:
+    def receive_diagnostics(self, params: wire.EditDiagnosed) -> None:
         """Pass on what language servers say about a proposal."""
         if run := self._find(params["id"]):
             run.receive_diagnostics(params)

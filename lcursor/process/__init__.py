@@ -1,4 +1,4 @@
-"""Child processes: `run` runs a command with limits, `supervise` one that editors share.
+"""Child processes: `run` executes a command with limits, `supervise` a shared background process.
 
 from lcursor.process.run import run
 

@@ -1,4 +1,4 @@
-"""The memory of this process: how much it is, and giving free memory back to the system."""
+"""Measure the memory of this process, and return free memory to the system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 
 
 def trim() -> None:
-    """Give free memory back to the system, if the C library can; takes some milliseconds."""
+    """Return free memory to the system, if the C library can; takes some milliseconds."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

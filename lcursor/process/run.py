@@ -1,7 +1,7 @@
-"""Run a command with limits on its output and its time. Blocks; on the caller's thread.
+"""Run a command with limits on output and time. Blocks; on the caller's thread.
 
-The command runs in a process group of its own, and all of that is killed when it ends: nothing that
-it started goes on.
+The command runs in its own process group. When it ends, the whole group is killed, including any
+process that it started.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from lcursor.errors import Cancelled
 
 Cancel = Callable[[], bool]
-"""Called now and then; true ends what is being done, with `Cancelled`."""
+"""Polled during long work; when it returns true, the work raises `Cancelled`."""
 
 POLL_S = 0.05
 FIRST_POLL_S = 0.0005
@@ -30,14 +30,14 @@ MAX_ERROR_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command wrote, and how it ended."""
+    """The output and exit status of a command."""
 
     data: bytes
     """Its standard output."""
     is_cut: bool = False
-    """A limit ended it; there may have been more."""
+    """Whether a limit ended it, so there may be more output."""
     failure: str = ""
-    """Why there is no output, or only a part: the command's own words, or the limit."""
+    """Why the output is missing or incomplete: the command's error message, or the limit."""
     errors: bytes = b""
     """Its standard error."""
     status: int | None = None
@@ -57,17 +57,17 @@ def run(
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
 ) -> Output:
-    """Run a command, and return its output as far as the limits allow.
+    """Run a command, and return its output within the limits.
 
     Args:
         command: the program and its arguments; no shell.
-        env: its environment; this process's by default.
-        max_bytes: of output, after which it is killed.
-        max_error_bytes: of standard error; more is dropped.
-        drops_excess: drop more than `max_bytes`, and let it go on.
-        max_s: that it may take, after which it is killed.
+        env: environment; this process's by default.
+        max_bytes: output limit; a command that exceeds it is killed.
+        max_error_bytes: limit of standard error; the rest is dropped.
+        drops_excess: drop output after `max_bytes` instead of killing the command.
+        max_s: timeout after which it is killed.
         ok: exit statuses that mean success.
-        cancel: called every 50 ms; kills it.
+        cancel: called every 50 ms; the command is killed when it returns true.
 
     Raises:
         Cancelled: `cancel` returned true.
@@ -112,13 +112,13 @@ def run(
 def output_of(
     command: Sequence[str | Path], env: Mapping[str, str] | None = None, max_s: float = 20.0
 ) -> str:
-    """Return the output of a quick command as text, "" if it is missing or fails."""
+    """Return the output of a quick command as text; "" if it is missing or fails."""
     done = run([str(word) for word in command], Path(), env=env, max_s=max_s)
     return "" if done.failure else done.data.decode("utf-8", "replace")
 
 
 class _Reader:
-    """Reads the output of a process until it has ended, or a limit is reached."""
+    """Reads the output of a process until it ends or reaches a limit."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class _Reader:
         self._max_error_bytes, self._drops_excess = max_error_bytes, drops_excess
 
     def read(self, ends_s: float | None, cancel: Cancel | None) -> str:
-        """Return the limit that was reached, "" for none."""
+        """Return the limit that was reached; "" for none."""
         assert self._process.stdout
         assert self._process.stderr
         with selectors.DefaultSelector() as selector:
@@ -140,7 +140,7 @@ class _Reader:
             selector.register(self._process.stderr, selectors.EVENT_READ, self.errors)
             pause_s = FIRST_POLL_S
             while True:
-                # Asked before the pipes are: what it wrote last is in them by then.
+                # Checked before the pipes are read, so that its last output is in them.
                 has_ended = _has_ended(self._process)
                 if cancel and cancel():
                     raise Cancelled("a command was stopped")
@@ -149,12 +149,12 @@ class _Reader:
                 if not selector.get_map():
                     if has_ended:
                         return ""
-                    time.sleep(pause_s)  # it closed its output, and is about to end, or goes on
+                    time.sleep(pause_s)  # closed its output, but still runs
                     pause_s = min(2 * pause_s, POLL_S)
                     continue
                 events = selector.select(0 if has_ended else POLL_S)
                 if has_ended and not events:
-                    return ""  # something that it started holds its output open
+                    return ""  # one of its children keeps the output open
                 for key, _ in events:
                     block = os.read(key.fd, BLOCK_BYTES)
                     if not block:
@@ -173,7 +173,7 @@ class _Reader:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether a process has ended; where possible it keeps its number until `wait`."""
+    """Return whether a process has ended, without freeing its id where the system allows that."""
     if hasattr(os, "waitid"):  # not on macOS before Python 3.13
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, process.pid, flags) is not None

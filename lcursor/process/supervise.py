@@ -1,12 +1,12 @@
 """Start, find and stop a background process that all editors of a user share.
 
-- Who runs is decided by `flock`: the starter takes a lock file, and the process inherits it. Two
-  can never start at once, and the kernel frees the lock however the process ends. No process
-  number and no clock is trusted.
-- Where it answers is in a JSON file (mode 0600) that it writes, valid only while the lock is held.
-- What it prints goes to a log, which is rotated when the process starts.
+- The starter takes a `flock` on a lock file, and the process inherits it. Two processes can never
+  run at once, and the kernel releases the lock however the process ends. Process ids and clocks
+  are not trusted.
+- The process writes its address to a JSON file (mode 0600), valid only while the lock is held.
+- Its output goes to a log, which is rotated when the process starts.
 
-Standard library only. All methods on any thread; all that waits says so.
+Standard library only. All methods on any thread.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from lcursor.storage import file_lock, folders
 
 STEP_S = 0.05
 STOP_S = 8.0
-"""Time for a process to end by itself; after that it is killed."""
+"""Time limit for a clean exit; after that the process is killed."""
 MAX_LOG_BYTES = 1 << 20
 TIMESTAMP = re.compile(r"[\d.]+ [A-Z] +")
 
 
 class Supervised:
-    """A background process, whether it runs or not: its lock, its state and its log."""
+    """A background process, running or not, with its lock, state and log files."""
 
     def __init__(self, lock_path: Path, state_path: Path, log_path: Path) -> None:
         self.lock_path, self.state_path, self.log_path = lock_path, state_path, log_path
 
     def try_lock(self) -> int | None:
-        """Return a file descriptor that holds the lock, or None while another process holds it.
+        """Return a file descriptor with the lock, or None while another process holds it.
 
-        Processes that inherit the descriptor hold the lock too; it is free when all have closed it.
+        Processes that inherit the descriptor share the lock, until all have closed it.
 
         Raises:
-            OSError: there can be no such file.
+            OSError: the lock file cannot be created.
         """
         return file_lock.try_lock(self.lock_path)
 
     def is_running(self) -> bool:
-        """Return whether the process runs, or is being started."""
+        """Return whether the process runs or is starting."""
         return file_lock.is_held(self.lock_path)
 
     def read_state(self) -> dict[str, Any]:
-        """Return what the last process wrote, {} if that cannot be read; it may have ended."""
+        """Return the state that the last process wrote, {} if none; the process may have ended."""
         try:
             found = json.loads(self.state_path.read_bytes())
         except (OSError, ValueError):
@@ -61,10 +61,10 @@ class Supervised:
         return found if isinstance(found, dict) else {}
 
     def write_state(self, state: Mapping[str, Any]) -> None:
-        """Write where the process answers; called by the process.
+        """Write the state; called by the process itself.
 
         Args:
-            state: has its number as `pid`, and something that differs from run to run.
+            state: includes its `pid`, and a value that differs from run to run.
 
         Raises:
             OSError: it cannot be written.
@@ -83,12 +83,12 @@ class Supervised:
         env: Mapping[str, str] | None = None,
         header: str = "",
     ) -> Child:
-        """Start the process in a session of its own, so that it outlives its starter.
+        """Start the process in a new session, so that it outlives its starter.
 
         Args:
-            lock: from `try_lock`; the child inherits it, and the caller still has to close it.
-            env: its environment; None for ours.
-            header: what the log says of this start.
+            lock: from `try_lock`; the child inherits it, and the caller must close it.
+            env: environment; None for this process's.
+            header: line for the log.
 
         Raises:
             OSError: it cannot be started.
@@ -114,12 +114,12 @@ class Supervised:
         return Child(process, self.log_path, start)
 
     def stop(self) -> bool:
-        """End the process and wait for its end; return whether one ran.
+        """Stop the process and wait for its end; return whether it ran.
 
-        A successor that someone starts meanwhile is left alone.
+        A process started meanwhile by another editor keeps running.
 
         Raises:
-            TimeoutError: it does not end; its number is in `args[0]`, 0 if unknown.
+            TimeoutError: it does not end; `args[0]` is its pid, 0 if unknown.
         """
         first: dict[str, Any] = {}
         signals, deadline_s = [signal.SIGTERM, signal.SIGKILL], time.monotonic() + STOP_S
@@ -139,25 +139,25 @@ class Supervised:
 
 
 class Child:
-    """A process that this one started."""
+    """A child process."""
 
     def __init__(self, process: subprocess.Popen[bytes], log_path: Path, log_start: int) -> None:
         self._process, self._log_path, self._log_start = process, log_path, log_start
-        # Without `wait` it would stay in the process table after its end.
+        # Without `wait` it would become a zombie.
         threading.Thread(target=process.wait, name="lcursor-reaper", daemon=True).start()
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Process id."""
         return self._process.pid
 
     @property
     def status(self) -> int | None:
-        """Its exit status, None while it runs."""
+        """Exit status; None while it runs."""
         return self._process.poll()
 
     def output(self) -> str:
-        """Return what it has written to the log."""
+        """Return its part of the log."""
         try:
             with self._log_path.open("rb") as log:
                 log.seek(self._log_start)
@@ -167,14 +167,14 @@ class Child:
 
 
 def send_signal(pid: int, number: int, *, is_group: bool = False) -> None:
-    """Signal a process, or its process group, if there is one."""
+    """Signal a process or its process group; ignored if it has ended."""
     if pid > 1:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             (os.killpg if is_group else os.kill)(pid, number)
 
 
 def error_line(log: str) -> str:
-    """Return the line of a log that most likely says why a process ended: the first error."""
+    """Return the first error in a log, the most likely reason why the process ended."""
     lines = [TIMESTAMP.sub("", line.strip()) for line in log.split("\n") if line.strip()]
     for pattern in (r"\berror\b", r"fail|exception|cannot|invalid"):
         for line in lines:

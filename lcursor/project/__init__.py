@@ -1,6 +1,6 @@
-"""What a project is: its root, its files, which of them are left out, and how one is read.
+"""A project: its root, its files, ignore rules, secrets, git, and limited reads of files.
 
-Used by the index, by the context of messages and by edits; knows nothing of any of them.
+Used by the index, by the context of messages and by edits.
 
     from lcursor.project import ignore, listing
     from lcursor.project.root import root_of

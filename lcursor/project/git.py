@@ -1,8 +1,8 @@
-"""Ask git about a project's files: which there are, which it ignores and why.
+"""List a project's files with git, and find out which it ignores and why.
 
-Runs git as a child process, on the caller's thread. Reads, never writes: no lock is taken, and
-nothing that a repository's configuration names is run. All functions but `output` raise GitFailed
-where git fails, and all raise Cancelled when `cancel` returns true.
+Runs git as a child process, on the caller's thread. Read-only: takes no lock, and runs no program
+that a repository's configuration names. All functions except `output` raise GitFailed if git fails,
+and all raise Cancelled when `cancel` returns true.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ INHERITED = frozenset({
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE",
     "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_WORK_TREE",
 })  # fmt: skip
-"""An editor that `git commit` starts has these set, perhaps for another repository than ours."""
+"""Set in an editor that `git commit` starts, perhaps for a different repository."""
 NO_WORK_TREE = ("not a git repository", "must be run in a work tree")
-"""What git says where there is no repository."""
+"""Error messages of git outside of repositories."""
 
 
 class GitFailed(Exception):
-    """Git is missing or fails; the message is its own. Caught within lcursor."""
+    """Git is missing or failed, with git's own message. Never reaches the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +41,21 @@ class Files:
 
     tracked: list[str]
     untracked: list[str]
-    """A repository within this one ends with a slash."""
+    """A nested repository ends with a slash."""
 
 
 def command_line(folder: Path, *words: str) -> list[str]:
-    """Return the command line that asks git about a folder.
+    """Return a git command line for a folder.
 
-    Every call of git is built here: `core.fsmonitor` could name a program of the repository's
-    choice, and paths are wanted as they are.
+    Every call of git is built here, without `core.fsmonitor`, which could run any program, and
+    without quoting of paths.
     """
     safe = ["-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "--no-pager"]
     return ["git", *safe, "-C", os.fspath(folder), *words]
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for git: it speaks English, asks nothing and takes no lock."""
+    """Return the environment for git: English messages, no prompts, no optional locks."""
     known = {name: value for name, value in os.environ.items() if name not in INHERITED}
     return known | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
 
@@ -69,7 +69,7 @@ def output(
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
 ) -> Output:
-    """Return the output of a git command within some limits; see `process.run`."""
+    """Return the output of a git command within limits; see `process.run`."""
     return run(
         command_line(folder, *words),
         folder,
@@ -89,7 +89,7 @@ def ask(
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
 ) -> bytes:
-    """Return the whole output of a git command, however long that takes."""
+    """Return the whole output of a git command, without a time limit."""
     found = output(folder, *words, stdin=stdin, max_s=None, ok=ok, cancel=cancel)
     if found.failure:
         raise GitFailed(found.failure)
@@ -97,14 +97,14 @@ def ask(
 
 
 def split(data: bytes) -> list[str]:
-    """Return the paths of an output in which each ends with a NUL."""
+    """Return the NUL-terminated paths of an output."""
     return [os.fsdecode(part) for part in data.split(b"\0") if part]
 
 
 def repository(folder: Path, cancel: Cancel | None = None) -> Repository | None:
-    """Return the repository whose work tree a directory is in, and that does not ignore it.
+    """Return the repository that contains a directory and does not ignore it.
 
-    A home directory under git that ignores everything is not the repository of what lies in it.
+    A home directory under git that ignores everything is not the repository of its folders.
     """
     words = ("rev-parse", "--show-toplevel", "--absolute-git-dir")
     try:
@@ -122,10 +122,10 @@ def repository(folder: Path, cancel: Cancel | None = None) -> Repository | None:
 
 
 def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> Files:
-    """List the files that git tracks, and those that it neither tracks nor ignores.
+    """List the tracked files, and the untracked ones that git does not ignore.
 
     Args:
-        excludes: patterns as in `.gitignore`; directories of these names are not looked into.
+        excludes: patterns as in `.gitignore`; directories that match are skipped.
     """
     words = ("ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard")
     data = ask(folder, *words, *_options(excludes), cancel=cancel)
@@ -141,10 +141,10 @@ def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = No
 
 
 def list_ignored(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> list[str]:
-    """List what git ignores below a directory; a directory as one path with a slash at its end."""
+    """List the ignored files and directories below a directory; directories end with a slash."""
     words = ("ls-files", "-z", "--others", "--ignored", "--directory", "--exclude-standard")
     listed = split(ask(folder, *words, *_options(excludes), cancel=cancel))
-    # A directory is also listed where each of its files is ignored but not the directory itself.
+    # Git also lists a directory if it ignores all its files but not the directory itself.
     unsure = [path for path in listed if path.endswith("/") and not _is_excluded(path, excludes)]
     really = ignored(folder, unsure, cancel) if unsure else {}
     found: list[str] = []
@@ -169,9 +169,9 @@ def _options(excludes: Sequence[str]) -> list[str]:
 
 
 def ignored(folder: Path, paths: Sequence[str], cancel: Cancel | None = None) -> dict[str, str]:
-    """Return those of some paths that git ignores, with the rule: `.gitignore:3: build/`.
+    """Return the ignored ones of some paths, each with the rule: `.gitignore:3: build/`.
 
-    A file that git tracks is not ignored.
+    Tracked files are never ignored.
     """
     stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)
     words = ("check-ignore", "-v", "-z", "--stdin")
@@ -186,7 +186,7 @@ def ignored(folder: Path, paths: Sequence[str], cancel: Cancel | None = None) ->
 
 
 def is_other_work_tree(mark: Path) -> bool:
-    """Return whether a `.git` is that of a work tree beside a repository's main one."""
+    """Return whether a `.git` belongs to a linked work tree of a repository."""
     try:
         return mark.is_file() and "/worktrees/" in mark.read_bytes().decode(errors="replace")
     except OSError:

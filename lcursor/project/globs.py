@@ -1,4 +1,4 @@
-"""Compile globs: of paths, as in `path:` of a question, and of files that the user calls secret."""
+"""Compile globs, for the `path:` filter and for the user's patterns of secret files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ VIM_WILDCARDS = {"**/": ".*/", "**": ".*", "*": ".*", "?": "."}
 
 
 def translate(glob: str, *, is_vim: bool = False, has_braces: bool = True) -> str:
-    """Return a glob as a regular expression; `{a,b}` means either; an open brace means itself.
+    """Return a glob as a regular expression; `{a,b}` matches either; an open brace is literal.
 
     Args:
-        is_vim: as Vim's `glob2regpat` has it: `*` and `?` also match a slash, and what stands in
-            brackets is a class of regular expressions. Else `**` crosses folders and `*` does not,
-            and `[!a]` is any letter but `a`.
+        is_vim: as Vim's `glob2regpat`: `*` and `?` also match a slash, and brackets contain a
+            class of regular expressions. Else `**` crosses folders and `*` does not, and `[!a]`
+            is any character except `a`.
     """
     wildcards = VIM_WILDCARDS if is_vim else PATH_WILDCARDS
     parts: list[str] = []
@@ -45,16 +45,16 @@ def _character_class(part: str, is_vim: bool) -> str:
         found = f"[{'^' if part[1] == '!' else ''}{letters}]"
     try:
         re.compile(found)
-    except re.error:  # `[z-a]` means itself
+    except re.error:  # `[z-a]` is literal
         return re.escape(part)
     return found
 
 
 def path_test(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that says whether a path matches any of some globs, or parts of a path.
+    """Return a function that tests whether a path matches any of some globs or path parts.
 
-    A glob may begin at any folder, and matches all that is in a folder that it matches. With `/`
-    before it, a glob or a part begins at the project's root. No patterns match every path.
+    A glob may start at any folder, and includes the contents of a matching folder. With a leading
+    `/` it starts at the project's root. Without patterns every path matches.
     """
     if not patterns:
         return lambda path: True

@@ -1,7 +1,7 @@
 """Decide which paths of a project are left out: by default, by `.lcursorignore` or by git.
 
-The only importer of pathspec. Opens ignore files and nothing else. Other tools' ignore files
-(`.prettierignore`, `.dockerignore`) mean something else and are not read.
+The only importer of pathspec. Opens only ignore files. Other tools' ignore files
+(`.prettierignore`, `.dockerignore`) have other purposes and are not read.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ ALWAYS = frozenset(
         *(".metals", ".bloop", ".bsp", ".ccls-cache", ".idea", ".vs"),
     }
 )
-"""Directories with output of tools, tracked or not."""
+"""Directories with output of tools, left out even if tracked."""
 WITHOUT_GIT = frozenset(
     {"build", "dist", "target", "out", "obj", "vendor", "venv", "coverage", "htmlcov", "_build"}
 )
-"""Directories that usually have, where git is not asked."""
+"""Directories that usually have it, left out only without git."""
 MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 """A directory with one of these is a cache or a Python environment."""
 LEFTOVERS = re.compile(r".*~|\..*\.sw[a-p]|\.#.*|#.*#|4913|\.DS_Store", re.S)
-"""Files that editors leave behind. Vim tries with `4913` whether it may write."""
+"""Temporary files of editors. Vim creates `4913` to test for write permission."""
 
 BY_DEFAULT = "left out by default"
 
@@ -50,14 +50,14 @@ OTHER_WORK_TREE = "another work tree of a repository"
 MARKED = "a cache or a Python environment"
 
 MAX_CACHED = 50_000
-"""Answers that a matcher caches."""
+"""Cached results of a matcher."""
 
 
 class Rules:
-    """The ignore files of a project, stacked by directory as git does it.
+    """The ignore files of a project, combined by directory as git does.
 
     Args:
-        is_in_git: git is asked as well, so its ignore files are not read here.
+        is_in_git: do not read `.gitignore` files, because git applies them.
     """
 
     def __init__(self, root: Path, *, is_in_git: bool) -> None:
@@ -69,7 +69,7 @@ class Rules:
 
     @property
     def excludes(self) -> list[str]:
-        """The default directories as patterns for git, without those that are taken in again."""
+        """The default directories as patterns for git, except those that a rule includes again."""
         own = self._files_in("")
         return [
             f"{name}/"
@@ -78,10 +78,10 @@ class Rules:
         ]
 
     def reason(self, path: str) -> str:
-        """Return why a path is left out, itself or with a directory above it; "" if it is not.
+        """Return why a path, or a directory above it, is left out; "" if it is not.
 
         Args:
-            path: relative to the root; that of a directory ends with a slash, "" is the root.
+            path: relative to the root; a directory ends with a slash, "" is the root.
         """
         if not path or path.endswith("/"):
             return self._folder_reason(path[:-1])
@@ -97,7 +97,7 @@ class Rules:
         return known
 
     def _own_reason(self, path: str, name: str, *, is_folder: bool) -> str:
-        """Return why a path itself is left out; the directories above it are not."""
+        """Return why a path itself is left out, given that the directories above it are not."""
         if name == ".git":
             return "git's own"
         at = path.rpartition("/")[0]
@@ -112,7 +112,7 @@ class Rules:
             at = at.rpartition("/")[0]
         if is_folder:
             return f"{name}: {BY_DEFAULT}" if name in self._defaults else ""
-        return "an editor's leftover" if LEFTOVERS.fullmatch(name) else ""
+        return "a temporary file of an editor" if LEFTOVERS.fullmatch(name) else ""
 
     def _files_in(self, folder: str) -> list[_File]:
         found = self._files.get(folder)
@@ -130,13 +130,13 @@ class Rules:
 
 
 class IgnoreMatcher:
-    """Tells which paths of a project are left out, by ignore files, by default and by git.
+    """Finds the paths of a project that ignore files, the defaults or git leave out.
 
-    Caches its answers, so it does not see later changes of ignore files. For one thread.
+    Caches its results, so it misses later changes of ignore files. For one thread.
 
     Args:
         root: of the project, without symbolic links.
-        is_in_git: whether git is asked; None is where it can be.
+        is_in_git: whether to use git; None for automatic.
     """
 
     def __init__(self, root: Path, *, is_in_git: bool | None = None) -> None:
@@ -151,18 +151,18 @@ class IgnoreMatcher:
         self._repositories: dict[str, tuple[str, ...]] = {"": ("",)}
 
     def reasons(self, paths: Sequence[str]) -> dict[str, str]:
-        """Return those of some existing paths that are left out, each with the reason.
+        """Return the left-out ones of some existing paths, each with the reason.
 
         Args:
-            paths: relative to the root; that of a directory ends with a slash.
+            paths: relative to the root; a directory ends with a slash.
 
         Raises:
-            GitFailed: git cannot say.
+            GitFailed: git failed.
         """
         if len(self._known) + len(paths) > MAX_CACHED:
             self._known.clear()
         unsure: list[tuple[str, str, str]] = []
-        """Path, the repository to ask, and what to ask it about."""
+        """Path, its repository, and its path in that repository."""
         for path in paths:
             if path in self._known:
                 continue
@@ -170,7 +170,7 @@ class IgnoreMatcher:
             if self._known[path] or not self.is_in_git:
                 continue
             repositories = self._repositories_around(path.rpartition("/")[0])
-            # A repository within another one may be ignored by the outer one.
+            # An outer repository may ignore a nested one.
             for inside, asked in zip(repositories, [*repositories[1:], path], strict=True):
                 if below := asked[len(inside) :].rstrip("/"):
                     unsure.append((path, inside, below))
@@ -187,7 +187,7 @@ class IgnoreMatcher:
         return {path: self._known[path] for path in paths if self._known[path]}
 
     def _repositories_around(self, folder: str) -> tuple[str, ...]:
-        """Return the repositories that a directory is in, outermost first."""
+        """Return the repositories that contain a directory, outermost first."""
         known = self._repositories.get(folder)
         if known is None:
             known = self._repositories_around(folder.rpartition("/")[0])
@@ -209,7 +209,7 @@ def why(root: Path, path: str | Path) -> str:
     relative = full.relative_to(top)
     for folder in reversed(relative.parents[:-1] if relative.parts else ()):
         if (top / folder).is_symlink():
-            return f"it is behind {LINK}: {folder}"
+            return f"it is below {LINK}: {folder}"
     try:
         mode = os.lstat(full).st_mode
     except OSError as error:
@@ -225,7 +225,7 @@ def why(root: Path, path: str | Path) -> str:
     matcher = IgnoreMatcher(top)
     reason = matcher.rules.reason(name)
     if reason.endswith(BY_DEFAULT):
-        return f"{reason}; a line !{reason.partition(':')[0]}/ in {OWN} takes it in"
+        return f"{reason}; a line !{reason.partition(':')[0]}/ in {OWN} includes it"
     if reason:
         return reason
     folders = [*reversed(relative.parents[:-1]), *([relative] if is_folder else [])]
@@ -237,7 +237,7 @@ def why(root: Path, path: str | Path) -> str:
     try:
         return matcher.reasons([name]).get(name, "")
     except git.GitFailed as failure:
-        return f"git cannot say: {failure}"
+        return f"git failed: {failure}"
 
 
 class _File:
@@ -248,10 +248,10 @@ class _File:
             pattern = _compile(line.removesuffix("\r"))
             if pattern:
                 self._patterns.append((*pattern, row + 1, line.strip()))
-        self._patterns.reverse()  # the last one that fits counts
+        self._patterns.reverse()  # the last match wins
 
     def match(self, path: str) -> tuple[bool | None, str]:
-        """Return whether a path is left out, None where no rule fits, and the rule."""
+        """Return whether a path is left out, None if no rule matches, and the rule."""
         for regex, is_out, row, line in self._patterns:
             if regex.fullmatch(path):
                 return is_out, f"{self._shown}:{row}: {line}"
@@ -264,8 +264,8 @@ EVERYTHING, EVERY_FOLDER = re.compile(".*", re.S), re.compile(".*/", re.S)
 def _compile(line: str) -> tuple[re.Pattern[str], bool] | None:
     """Return the pattern of a line for whole paths, and whether it excludes.
 
-    pathspec's expressions match a directory's entries with it, with which a later `!entry` would
-    be lost; matched as a whole they do not. What it abbreviates is written out for that.
+    pathspec's expressions also match the entries of a directory, which would defeat a later
+    `!entry`; matching whole paths avoids that, after abbreviations are expanded.
     """
     sign, bare = ("!", line[1:]) if line.startswith("!") else ("", line)
     bare = bare if bare.endswith("\\ ") else bare.rstrip()
@@ -276,7 +276,7 @@ def _compile(line: str) -> tuple[re.Pattern[str], bool] | None:
     try:
         pattern = GitIgnoreSpecPattern(sign + bare)
     except ValueError:
-        return None  # git passes over it, too
+        return None  # git ignores it, too
     if pattern.include is None or pattern.regex is None:
         return None
-    return re.compile(pattern.regex.pattern, re.S), pattern.include  # newlines are letters, too
+    return re.compile(pattern.regex.pattern, re.S), pattern.include  # `.` matches newlines, too

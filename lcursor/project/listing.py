@@ -1,7 +1,7 @@
-"""List the files of a project, and those that are left out with the reason.
+"""List the files of a project, and the left-out ones with the reason.
 
-Reads names, sizes and times, and the content of ignore files only. Does not follow symbolic links.
-On the caller's thread; raises Cancelled when `cancel` returns true.
+Reads names, sizes, times and ignore files, no other content. Does not follow symbolic links. On the
+caller's thread; raises Cancelled when `cancel` returns true.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from lcursor.project.ignore import (
 
 UNREADABLE = "the directory cannot be read"
 CANCEL_EVERY = 2000
-"""Files between two calls of `cancel`."""
+"""Number of files between two calls of `cancel`."""
 MAX_DEPTH = 8
-"""Repositories within repositories."""
+"""Maximum nesting of repositories."""
 MAX_NAMES = 50_000
 MAX_BYTES = 8 << 20
 MAX_S = 5.0
@@ -52,19 +52,19 @@ class Survey:
 
     files: list[Found]
     ignored: list[tuple[str, str]]
-    """Paths and reasons; a directory ends with a slash and stands for all that is in it."""
+    """Paths and reasons; a directory ends with a slash and stands for all its content."""
     seconds: float
     repositories: tuple[str, ...] = ()
-    """Directories of repositories in the project, with a slash at the end; "" is the repository
-    that the project is or is in. Empty if git was not asked."""
+    """Directories of repositories in the project, with a slash at the end; "" is the repository of
+    the project itself. Empty without git."""
     git_folder: Path | None = None
-    """The git directory of that one."""
+    """The git directory of the project itself."""
     remarks: tuple[str, ...] = ()
-    """Problems, in sentences for the user."""
+    """Problems to show to the user."""
 
 
 def found(root: Path, path: str) -> Found | None:
-    """Return a file as it is now; None if there is no such regular file."""
+    """Return the current data of a file; None if there is no such regular file."""
     try:
         status = os.lstat(root / path)
     except (OSError, ValueError):
@@ -75,7 +75,7 @@ def found(root: Path, path: str) -> Found | None:
 
 
 def folders_of(path: str) -> Iterator[str]:
-    """Yield the directories that a relative path is in, outermost first, without the root."""
+    """Yield the parent directories of a relative path, outermost first, without the root."""
     at = path.find("/")
     while at >= 0:
         yield path[:at]
@@ -86,11 +86,11 @@ def survey(root: Path, cancel: Cancel | None = None) -> Survey:
     """List all files of a project.
 
     In a git work tree git applies its rules; elsewhere the `.gitignore` files are read here.
-    `.lcursorignore` counts in both.
+    `.lcursorignore` applies in both cases.
 
     Raises:
-        IndexFailed: there is no such directory, or it cannot be read. Its files must not be taken
-            for deleted then.
+        IndexFailed: the directory is missing or cannot be read. The caller must not treat its
+            files as deleted.
     """
     start_s = time.monotonic()
     try:
@@ -107,7 +107,7 @@ def survey(root: Path, cancel: Cancel | None = None) -> Survey:
     except GitFailed as failure:
         repository = None
         scan.reset()
-        scan.remarks.append(f"git is not asked which files to leave out: {failure}")
+        scan.remarks.append(f"git's ignore rules are not applied: {failure}")
     if not repository:
         scan.walk()
     scan.files.sort()
@@ -135,7 +135,7 @@ class _Scan:
         self.repositories: list[str] = []
 
     def ask_git(self, inside: str, depth: int) -> None:
-        """Add what git lists in a repository; `inside` ends with a slash or is empty."""
+        """Add the files that git lists in a repository; `inside` ends with a slash or is empty."""
         rules = Rules(self.root, is_in_git=True)
         here = self.root / inside
         self.repositories.append(inside)
@@ -146,7 +146,7 @@ class _Scan:
             if path.rpartition("/")[2] in MARKS and "/" in path
         }
         folders: dict[str, str] = {}
-        """Directories that are left out, but not by git, with the reason."""
+        """Directories that other rules than git's leave out, with the reason."""
         for number, path in enumerate([*listed.tracked, *listed.untracked]):
             if number % CANCEL_EVERY == 0:
                 check(self._cancel)
@@ -179,14 +179,14 @@ class _Scan:
                 self._add(path, reason, 0)
 
     def _add(self, path: str, reason: str, depth: int) -> None:
-        """Add a file, or the reason why it is left out."""
+        """Add a file, or the reason for leaving it out."""
         if reason:
             self.ignored.append((path, reason))
             return
         try:
             status = os.lstat(self.root / path)
         except OSError:
-            return  # deleted and not yet committed, or just now
+            return  # deleted, perhaps not yet committed
         if stat.S_ISREG(status.st_mode):
             self.files.append(Found(path, status.st_size, status.st_mtime_ns))
         elif stat.S_ISDIR(status.st_mode):
@@ -195,10 +195,10 @@ class _Scan:
             self.ignored.append((path, LINK if stat.S_ISLNK(status.st_mode) else NOT_A_FILE))
 
     def _add_repository(self, inside: str, depth: int) -> None:
-        """Add the files of a repository within this one."""
+        """Add the files of a nested repository."""
         mark = self.root / inside / ".git"
         if not mark.exists():
-            return  # a submodule that is not there
+            return  # a submodule that is not checked out
         if depth >= MAX_DEPTH or git.is_other_work_tree(mark):
             self.ignored.append((inside, OTHER_WORK_TREE))
             return
@@ -211,15 +211,15 @@ class _Scan:
 def walk(
     folder: Path, rules: Rules, inside: str = "", cancel: Cancel | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files below a directory, and those left out with the reason.
+    """Yield the files below a directory, and the left-out ones with the reason.
 
     Args:
-        folder: to list; the paths are relative to it. Links are not followed.
+        folder: directory to list, without following links; the paths are relative to it.
         inside: path of the folder relative to the project, with a slash at the end; "" is the root.
 
     Yields:
-        A path and the reason why it is left out; "" for a file that is not. A directory that is
-        left out ends with a slash and stands for all that is in it.
+        A path and the reason why it is left out, "" if it is not. A left-out directory ends with a
+        slash and stands for all its content.
     """
     waiting = [""]
     while waiting:
@@ -250,7 +250,7 @@ def walk(
 def check(cancel: Cancel | None) -> None:
     """Raise Cancelled if `cancel` returns true."""
     if cancel and cancel():
-        raise Cancelled("looking through the project was stopped")
+        raise Cancelled("listing the project's files was stopped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,19 +260,19 @@ class Names:
     files: tuple[str, ...]
     """Relative to the folder."""
     note: str = ""
-    """Why there may be more; empty where these are all."""
+    """Why there may be more; empty if the list is complete."""
 
 
 def names(
     folder: Path, root: Path | None = None, cancel: Cancel | None = None, max_files: int = MAX_NAMES
 ) -> Names:
-    """List the names of the files below a folder that are not left out; at most for some seconds.
+    """List the names of the files below a folder that are not left out, within some seconds.
 
-    A folder that is left out itself is listed all the same, since it was requested by name. Faster
-    than a survey: no file is checked, and repositories within this one are missing.
+    A folder that is left out itself is still listed, since it was requested by name. Faster than a
+    survey: files are not checked, and nested repositories are skipped.
 
     Args:
-        root: of the project, whose ignore files count as well; by default the folder.
+        root: of the project, whose ignore files apply as well; by default the folder.
     """
     folder = Path(os.path.realpath(folder))
     top = Path(os.path.realpath(root or folder))
@@ -296,10 +296,10 @@ def names(
             if len(found) > max_files:
                 break
             if time.monotonic() > end_s:
-                note = "there are more: looking took too long"
+                note = "there are more: listing took too long"
                 break
     else:
-        whole = listed.data.rpartition(b"\0")[0]  # the last one may be cut
+        whole = listed.data.rpartition(b"\0")[0]  # the last name may be incomplete
         unique = dict.fromkeys(git.split(whole))
         found = [x for x in unique if not x.endswith("/") and not rules.reason(inside + x)]
     if len(found) > max_files:
@@ -308,7 +308,7 @@ def names(
 
 
 def _is_ignored(folder: Path, cancel: Cancel | None) -> bool:
-    """Return whether git ignores a folder: it is built, or a home under git ignores all it has."""
+    """Return whether git ignores a folder, for example build output."""
     try:
         return bool(git.ignored(folder, ["./"], cancel))
     except GitFailed:

@@ -1,6 +1,6 @@
-"""Where a project begins, and where its data is stored.
+"""Find the root of a project, and the folder of its stored data.
 
-Reads nothing of the project but whether marker files exist. Any thread.
+Of the project it only checks whether marker files exist. Any thread.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ MARKERS = (
     "CMakeLists.txt", "Makefile", "mix.exs", "Gemfile", "composer.json", ".luarc.json",
     ".lcursorignore",
 )  # fmt: skip
-"""Files that mark a project's root where there is no version control."""
+"""Files that mark a project's root without version control."""
 VERSION_CONTROL = (".git", ".hg", ".svn", ".jj")
 BEGUN = "begun.json"
-"""In a project's data folder: the user asked for an index; also keeps the user's secret globs."""
+"""File in a project's data folder that exists once the user started an index, with secret globs."""
 
 
 def root_of(path: Path) -> Path:
-    """Return the project that a file or folder belongs to, as an absolute path.
+    """Return the root of the project that contains a file or folder, as an absolute path.
 
     This is the nearest folder above with version control, else the nearest one with a marker, else
-    the folder itself. The home directory and the folders above it are never the project of a file
-    below them, even under version control. Links are resolved, so that a project has one index
-    whichever path leads to it.
+    the folder itself. The home directory and the folders above it never count, even under version
+    control. Links are resolved, so that a project has one index for all paths to it.
     """
     place = Path(os.path.realpath(path))
     start = place if place.is_dir() else place.parent
@@ -43,16 +42,16 @@ def root_of(path: Path) -> Path:
 
 
 def is_home_like(root: Path) -> bool:
-    """Return whether a directory is the home directory or above it: ask before reading it."""
+    """Return whether a directory is the home directory or above it, so reading it needs consent."""
     here = Path(os.path.realpath(root))
     home = Path(os.path.realpath(Path.home()))
     return here == home or here in home.parents
 
 
 def relative_name(root: Path, path: Path | str) -> str:
-    """Return a path relative to the root, with its folder resolved but not the file itself.
+    """Return a path relative to the root; links are resolved in its folder, not in the file itself.
 
-    A path outside of the project begins with `../`.
+    A path outside of the project starts with `../`.
     """
     folder, name = os.path.split(path)
     whole = os.path.join(os.path.realpath(folder), name)
@@ -60,9 +59,9 @@ def relative_name(root: Path, path: Path | str) -> str:
 
 
 def data_folder(root: Path) -> Path:
-    """Return the folder of a project's stored data; it need not exist.
+    """Return the folder of a project's stored data, which need not exist.
 
-    Its name begins with the project's, for people, and ends with a digest of the whole path.
+    Its name has the project's name and a digest of its path.
     """
     word = re.sub(r"[^\w.-]+", "-", root.name, flags=re.ASCII)[:32].strip("-.") or "root"
     digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
@@ -70,10 +69,10 @@ def data_folder(root: Path) -> Path:
 
 
 def begun_path(root: Path) -> Path:
-    """Return the file that says that the user asked for an index of this project."""
+    """Return the file that exists once the user started an index of this project."""
     return data_folder(root) / BEGUN
 
 
 def is_begun(root: Path) -> bool:
-    """Return whether the user asked for an index of this project."""
+    """Return whether the user started an index of this project."""
     return begun_path(root).is_file()

@@ -1,7 +1,7 @@
-"""Which files hold secrets, by name and by content. Any thread.
+"""Recognize files with secrets by name and by content. Any thread.
 
-The built-in globs are those of lua/lcursor/privacy.lua, letter by letter (a contract test compares
-them): what completion does not read is not indexed either.
+The built-in globs equal those of lua/lcursor/privacy.lua (a contract test compares them), so that
+files that completion does not read are not indexed either.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ SECRETS: Final = (
     ".gem/credentials",
     "wp-config.php",
 )
-"""Without a slash they are compared with the file's name, else with the end of its path."""
+"""A glob without a slash matches the file's name, one with a slash the end of its path."""
 
 HARMLESS: Final = (
     ".env.{example,sample,template,dist,defaults,schema}",
     "*.env.{example,sample,template,dist}",
     "*.pub",
 )
-"""Templates hold names without values."""
+"""Templates, which have names without values."""
 
 
 def _compile(globs: Iterable[str]) -> re.Pattern[str]:
-    """Return what matches a whole path that begins with a slash."""
+    """Return a pattern for whole paths that start with a slash."""
     regexes = (f".*/(?:{translate(glob, is_vim=True)})" for glob in globs)
     return re.compile("|".join(regexes), re.IGNORECASE | re.DOTALL)
 
@@ -75,34 +75,34 @@ _KEY: Final = re.compile(
     rb"-----BEGIN [A-Z\d ]*PRIVATE KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1[\dA-Z]{8}"
 )
 _HINTS: Final = (b"PRIVATE KEY", b"PuTTY-User", b"AGE-SECRET")
-"""A plain search comes first: it takes a tenth of the pattern's time."""
+"""Searched first: that takes a tenth of the pattern's time."""
 
 
 def is_secret_path(path: str) -> bool:
-    """Return whether a file's name says that it holds secrets."""
+    """Return whether a file's name shows that it holds secrets."""
     whole = path if path.startswith("/") else f"/{path}"
     return _SECRET.fullmatch(whole) is not None and _HARMLESS.fullmatch(whole) is None
 
 
 def has_private_key(data: bytes) -> bool:
-    """Return whether a private key begins in some text."""
+    """Return whether some text contains the start of a private key."""
     return any(hint in data for hint in _HINTS) and _KEY.search(data) is not None
 
 
 KEY = "secrets"
-"""Of the globs in the stored data of a project."""
+"""Key of the globs in the stored data of a project."""
 REASON = "a pattern of completion.secrets names it"
 """Followed by a colon and the pattern."""
 
 
 class SecretGlobs:
-    """The user's globs of one project.
+    """The user's globs for one project.
 
-    Those of all its editors count, so that no second editor with other settings lets a file in;
-    only rebuilding the index forgets them. Any thread: a change is one assignment.
+    The globs of all its editors apply, so that an editor with other settings cannot expose a file;
+    only rebuilding the index removes them. Any thread: a change is one assignment.
 
     Args:
-        root: of the project; globs are compared with whole paths, as in the editor.
+        root: of the project; globs match whole paths, as in the editor.
     """
 
     def __init__(self, root: Path, globs: Iterable[str] = ()) -> None:
@@ -116,7 +116,7 @@ class SecretGlobs:
         return tuple(glob for glob, _ in self._tests)
 
     def add(self, globs: Iterable[str]) -> bool:
-        """Add globs; return whether one of them is new."""
+        """Add globs; return whether any is new."""
         before = self.globs
         self.replace([*before, *globs])
         return self.globs != before
@@ -127,7 +127,7 @@ class SecretGlobs:
         self._tests = tuple((glob, _compile([glob])) for glob in known)
 
     def reason(self, path: str) -> str:
-        """Return why a file of the project is left out, in words; "" if no glob names it."""
+        """Return why a file of the project is left out; "" if no glob matches it."""
         tests = self._tests
         if tests:
             whole = f"{self._root}/{path}"
@@ -138,7 +138,7 @@ class SecretGlobs:
 
 
 def load(root: Path) -> SecretGlobs:
-    """Return the globs that are stored for a project; none where the file is damaged."""
+    """Return the stored globs of a project; none if the file is damaged."""
     try:
         globs = json.loads(begun_path(root).read_bytes())[KEY]
     except (OSError, ValueError, KeyError, TypeError):

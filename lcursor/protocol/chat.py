@@ -104,12 +104,12 @@ class ChatSend(ChatNamed):
     again: int  # the question that it replaces, whose attachments are sent again; 0 for none
 
 
-class ChatBill(ChatSend):
+class ChatPreview(ChatSend):
     """Preview what `chat.send` would send, and its tokens."""
 
 
-class ChatBilled(ChatNamed):
-    """What would be sent; the answer to `chat.bill`."""
+class ChatPreviewed(ChatNamed):
+    """What would be sent; the answer to `chat.preview`."""
 
     items: list[ChatItem]
     total_tokens: int
@@ -258,7 +258,7 @@ class ServerAsk(TypedDict):
     do: Literal["status", "start", "stop", "restart", "log"]
 
 
-class ServerTold(TypedDict):
+class ServerStatus(TypedDict):
     """The state of the server; the answer to `server.ask`."""
 
     id: int
@@ -273,7 +273,7 @@ class ServerTold(TypedDict):
 TO_PYTHON: dict[str, type] = {
     "chat.open": ChatOpen,
     "chat.send": ChatSend,
-    "chat.bill": ChatBill,
+    "chat.preview": ChatPreview,
     "chat.stop": ChatStop,
     "chat.list": ChatList,
     "chat.rename": ChatRename,
@@ -288,7 +288,7 @@ TO_PYTHON: dict[str, type] = {
 }
 TO_LUA: dict[str, type] = {
     "chat.opened": ChatOpened,
-    "chat.billed": ChatBilled,
+    "chat.previewed": ChatPreviewed,
     "chat.started": ChatStarted,
     "chat.progress": ChatProgress,
     "chat.delta": ChatDelta,
@@ -296,5 +296,5 @@ TO_LUA: dict[str, type] = {
     "chat.summed": ChatSummed,
     "chat.listed": ChatListed,
     "chat.completed": ChatCompleted,
-    "server.told": ServerTold,
+    "server.status": ServerStatus,
 }

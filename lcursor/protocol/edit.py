@@ -92,7 +92,7 @@ class EditChoose(TypedDict):
     choice: int
 
 
-class EditCarryOut(TypedDict):
+class EditRunPlan(TypedDict):
     """Carry out a plan."""
 
     id: int
@@ -121,11 +121,11 @@ class EditServer(TypedDict):
     after: list[EditProblem]
 
 
-class EditLooked(TypedDict):
-    """The answer to `edit.look`; servers without a reliable result are missing."""
+class EditDiagnosed(TypedDict):
+    """The answer to `edit.diagnose`; servers without a reliable result are missing."""
 
     id: int
-    look: int
+    check: int
     servers: list[EditServer]
 
 
@@ -249,7 +249,7 @@ class EditStep(TypedDict):
 
 
 class EditPlanned(TypedDict):
-    """A plan to be confirmed by `edit.carry_out`."""
+    """A plan to be confirmed by `edit.run_plan`."""
 
     id: int
     summary: str
@@ -275,11 +275,11 @@ class EditQuestion(TypedDict):
     choices: list[EditChoice]
 
 
-class EditLook(TypedDict):
-    """Request the diagnostics of a text; `edit.looked` answers within three seconds."""
+class EditDiagnose(TypedDict):
+    """Request the diagnostics of a text; `edit.diagnosed` answers within three seconds."""
 
     id: int
-    look: int  # number of the request in this edit
+    check: int  # number of the request in this edit
     path: str
     before: str  # the old text, with a final newline
     after: str
@@ -388,8 +388,8 @@ TO_PYTHON: dict[str, type] = {
     "edit.many": EditMany,
     "edit.apply": EditApply,
     "edit.choose": EditChoose,
-    "edit.carry_out": EditCarryOut,
-    "edit.looked": EditLooked,
+    "edit.run_plan": EditRunPlan,
+    "edit.diagnosed": EditDiagnosed,
     "edit.stop": EditStop,
     "edit.decided": EditDecided,
     "edit.write": EditWrite,
@@ -404,7 +404,7 @@ TO_LUA: dict[str, type] = {
     "edit.delta": EditDelta,
     "edit.planned": EditPlanned,
     "edit.question": EditQuestion,
-    "edit.look": EditLook,
+    "edit.diagnose": EditDiagnose,
     "edit.proposed": EditProposed,
     "edit.done": EditDone,
     "edit.written": EditWritten,

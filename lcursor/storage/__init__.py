@@ -1,1 +1,1 @@
-"""Files on disk: where they are, locks, files written whole, and logs that processes share."""
+"""Files on disk: locations, locks, atomic writes, and logs that processes share."""

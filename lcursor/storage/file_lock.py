@@ -1,7 +1,7 @@
 """Lock files with `flock`, which the kernel releases however the holder ends. Any thread.
 
-Nobody waits for a lock here but for a moment, and a file that was deleted meanwhile is not a lock.
-What the file contains is its owner's business.
+Waits are short, and a lock on a file that was deleted meanwhile does not count. The file's content
+is up to its owner.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 
 
 def try_lock(path: Path, *, shared: bool = False) -> int | None:
-    """Open and lock a file, which is created if need be; return its descriptor.
+    """Open and lock a file, creating it if necessary; return its descriptor.
 
-    Returns None while another process holds the lock, and if the file was deleted between opening
-    and locking: the next attempt creates it again.
+    Returns None while another process holds the lock, or if the file was deleted between opening
+    and locking; the next attempt creates it again.
 
     Args:
-        shared: let others hold it as well, as long as nobody wants it alone.
+        shared: take a shared lock.
 
     Raises:
         OSError: the file cannot be created or locked.
@@ -57,7 +57,7 @@ def is_held(path: Path) -> bool:
 
 
 def is_same_file(path: Path, fd: int) -> bool:
-    """Return whether a path still names the file that is open."""
+    """Return whether a path still names the open file."""
     try:
         there, here = os.stat(path), os.fstat(fd)
     except OSError:
@@ -67,10 +67,10 @@ def is_same_file(path: Path, fd: int) -> bool:
 
 @contextlib.contextmanager
 def hold(fd: int, wait_s: float) -> Iterator[None]:
-    """Hold the lock of an open file, if the file system has locks.
+    """Hold the lock of an open file, if the file system supports locks.
 
     Args:
-        wait_s: time limit; after that the block runs without the lock.
+        wait_s: time limit, after which the block runs without the lock.
     """
     ends_s = time.monotonic() + wait_s
     is_locked = False

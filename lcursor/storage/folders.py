@@ -1,7 +1,4 @@
-"""The folders of a user's data, and private files that are written whole or not at all.
-
-Reads the environment and the disk, nothing of a project. Any thread.
-"""
+"""The user's data folders, and atomic writes of private files. Any thread."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from typing import BinaryIO
 from lcursor.errors import LcursorError
 
 MAX_SOCKET_BYTES = 100
-"""Length of a socket's path: the kernel allows 108, with the final zero; a suffix must fit, too."""
+"""Maximum length of a socket's path: the kernel allows 108; a suffix and a zero must fit, too."""
 
 
 def data_home() -> Path:
@@ -39,32 +36,32 @@ def vectors_home() -> Path:
     return cache_home() / "vectors"
 
 
-def make_private(place: Path) -> Path:
-    """Create a folder of mode 0700, or check that an existing one is the user's alone.
+def make_private(folder: Path) -> Path:
+    """Create a folder of mode 0700, or check that only the user can access an existing one.
 
     Raises:
-        LcursorError: it cannot be created, or belongs to somebody else.
+        LcursorError: it cannot be created, or belongs to another user.
     """
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = os.lstat(place)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = os.lstat(folder)
         if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
             if found.st_mode & 0o077:
-                os.chmod(place, 0o700)
-            return place
+                os.chmod(folder, 0o700)
+            return folder
     except OSError as error:
         raise LcursorError(
-            f"the folder {place} cannot be created: {error.strerror or error}",
-            "Check who may write there",
+            f"the folder {folder} cannot be created: {error.strerror or error}",
+            "Check its permissions",
         ) from error
     raise LcursorError(
-        f"{place} is not a folder of yours, so files in it would not be safe",
+        f"{folder} is not owned by you, so files in it would not be safe",
         "Remove it, or set XDG_RUNTIME_DIR to a folder of your own",
     )
 
 
 def write_file(path: Path, *parts: bytes, fsync: bool = False) -> None:
-    """Write a file of mode 0600, whole or not at all.
+    """Write a file of mode 0600 atomically.
 
     Args:
         fsync: make it survive a power failure.
@@ -98,7 +95,7 @@ def open_replacement(path: Path, *, fsync: bool = False) -> Iterator[BinaryIO]:
 
 
 def fsync_folder(path: Path | str) -> None:
-    """Make the names in a folder survive a power failure, if the file system can."""
+    """Make file names in a folder survive a power failure, if the file system can."""
     with contextlib.suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -110,11 +107,11 @@ def fsync_folder(path: Path | str) -> None:
 def socket_path(belongs_to: Path) -> Path:
     """Return the path of the socket for a folder.
 
-    It is in `$XDG_RUNTIME_DIR/lcursor` if that exists, else in a private folder under the temporary
-    directory or, where its path would be too long, under `/tmp`.
+    It is in `$XDG_RUNTIME_DIR/lcursor` if that exists, else in a private folder in the temporary
+    directory or, if its path would be too long, in `/tmp`.
 
     Raises:
-        LcursorError: there is no folder that is safe from other users.
+        LcursorError: no folder is safe from other users.
     """
     digest = hashlib.sha256(os.fsencode(belongs_to)).hexdigest()[:16]
     temporary = [Path(tempfile.gettempdir()), Path("/tmp")]  # noqa: S108 - make_private checks it

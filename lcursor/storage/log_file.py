@@ -1,8 +1,8 @@
-"""A file of lines that several processes append to and read, without losing or halving a line.
+"""A file of lines that several processes append to and read, without losing or splitting a line.
 
-The file has mode 0600 in folders of 0700. A writer locks it for a moment and first reads what
-others added. A partial line of a killed writer is ended before the next line, an append that fails
-is undone, and a file that was replaced or deleted is noticed. One thread at a time.
+The file has mode 0600, its folders 0700. A writer locks it briefly and first reads new lines of
+other processes. It terminates a partial line of a killed writer, truncates a failed append, and
+detects a file that was replaced or deleted. One thread at a time.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from pathlib import Path
 from lcursor.storage import file_lock
 
 LOCK_S = 2.0
-"""Time limit for the lock: a process that holds it for longer was stopped."""
+"""Time limit for the lock: a process that holds it for longer is suspended."""
 HEAD_BYTES = 64
-"""The first bytes tell a file from a later one with the same inode number."""
+"""The first bytes distinguish a file from a later one with the same inode number."""
 
 
 class LogFile:
-    """The file, and how much of it was read.
+    """The file and the position up to which it was read.
 
     Args:
-        path: of the file; it and two folders above are created with the first line.
+        path: the file; it and two folders above are created with the first line.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.read_bytes = 0
-        """How much was read."""
+        """Number of bytes that were read."""
         self._inode = (0, 0)
         """Device and inode of the file that was read."""
         self._head = b""
 
     @contextlib.contextmanager
     def lock_for_writing(self) -> Iterator[int | OSError]:
-        """Yield the file, locked and created if need be; or the error that prevents it."""
+        """Yield the locked file, created if necessary, or the error that prevented this."""
         while True:
             try:
                 fd = self._open()
@@ -48,13 +48,13 @@ class LogFile:
                 with file_lock.hold(fd, LOCK_S):
                     if file_lock.is_same_file(self.path, fd):
                         yield fd
-                        return  # else it was replaced just now: try again
+                        return  # else it was replaced before it was locked: try again
             finally:
                 os.close(fd)
 
     @contextlib.contextmanager
     def lock_for_reading(self) -> Iterator[int]:
-        """Yield the file, locked; it is not created.
+        """Yield the locked file, without creating it.
 
         Raises:
             OSError: there is none, or it cannot be read.
@@ -70,8 +70,8 @@ class LogFile:
         """Return the lines since the last call, without line ends and empty lines.
 
         Returns:
-            The lines, and whether they are from the start of the file: it is the first call, or the
-            file was replaced.
+            The lines, and whether they are from the start of the file: in the first call, or after
+            the file was replaced.
 
         Raises:
             OSError: it cannot be read.
@@ -92,10 +92,10 @@ class LogFile:
         self._inode, self._head, self.read_bytes = (0, 0), b"", 0
 
     def append(self, fd: int, lines: Sequence[bytes], *, fsync: bool = True) -> OSError | None:
-        """Append lines, all or none; they count as read. Return the error if that failed.
+        """Append lines, all or none, which then count as read; return the error if that failed.
 
         Args:
-            fd: of the file, locked and read to its end.
+            fd: the file, locked and read to its end.
             lines: each with its line end.
             fsync: make them survive a power failure.
         """
@@ -104,7 +104,7 @@ class LogFile:
         self._inode = (found.st_dev, found.st_ino)
         try:
             if size and os.pread(fd, 1, size - 1) != b"\n":
-                data = b"\n" + data  # the line before was cut off with its writer
+                data = b"\n" + data  # the last writer died within a line
             _append(fd, data)
             if fsync:
                 os.fsync(fd)

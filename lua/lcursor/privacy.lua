@@ -191,7 +191,7 @@ end
 ---@param more string[] the user's globs
 ---@param answered fun() called, later, when git has answered
 ---@return string? code of complete/why.lua
-function M.refusal(buf, more, answered)
+function M.block_reason(buf, more, answered)
   local path = api.nvim_buf_get_name(buf)
   local entry = check(path, more)
   if entry.is_secret then
@@ -214,7 +214,7 @@ end
 ---@return string? message
 function M.kept_back(buf)
   local more = config.for_buffer(buf).completion.secrets
-  return M.REASONS[M.refusal(buf, more, function() end)]
+  return M.REASONS[M.block_reason(buf, more, function() end)]
 end
 
 --- Check whether a file that is not in a buffer may be read, by its name and git.

@@ -3,7 +3,7 @@
 
 local M = {}
 
-M.version = 6
+M.version = 7
 
 -- stylua: ignore
 M.to_lua = {
@@ -26,7 +26,7 @@ M.to_lua = {
   ["index.found"] = { "id", "root", "query", "hits", "ms", "note" },
   ["chat.opened"] = { "id", "chat", "title", "root", "model", "models", "messages",
     "context_tokens", "used_tokens" },
-  ["chat.billed"] = { "id", "chat", "items", "total_tokens", "limit_tokens" },
+  ["chat.previewed"] = { "id", "chat", "items", "total_tokens", "limit_tokens" },
   ["chat.started"] = { "id", "chat", "question", "answer", "items", "model" },
   ["chat.progress"] = { "id", "phase", "detail", "done", "total", "cached", "seconds_left" },
   ["chat.delta"] = { "id", "text", "reasoning" },
@@ -36,13 +36,13 @@ M.to_lua = {
     "text" },
   ["chat.listed"] = { "id", "chats", "note" },
   ["chat.completed"] = { "id", "words" },
-  ["server.told"] = { "id", "state", "lines", "url", "pid", "model", "log" },
+  ["server.status"] = { "id", "state", "lines", "url", "pid", "model", "log" },
   ["edit.started"] = { "id", "path", "first_row", "last_row", "what", "attempt", "tick" },
   ["edit.progress"] = { "id", "phase", "detail", "done", "total", "seconds_left", "attempt" },
   ["edit.delta"] = { "id", "attempt", "lines" },
   ["edit.planned"] = { "id", "summary", "steps" },
   ["edit.question"] = { "id", "text", "choices" },
-  ["edit.look"] = { "id", "look", "path", "before", "after" },
+  ["edit.diagnose"] = { "id", "check", "path", "before", "after" },
   ["edit.proposed"] = { "id", "turn", "title", "alternative", "files", "note", "attempts", "chat"
     },
   ["edit.done"] = { "id", "reason", "message", "prompt_tokens", "cached_tokens", "answer_tokens",

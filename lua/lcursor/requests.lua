@@ -25,7 +25,7 @@ function M.next_id()
 end
 
 --- Send a message that need not be answered; does not start the host.
-M.tell = rpc.notify
+M.notify = rpc.notify
 
 --- Send a message. Starts the host if nothing did yet, and reports if it cannot be reached.
 ---@param method string

@@ -23,8 +23,6 @@ NOT_IN_TEXT = re.compile(
     re.IGNORECASE,
 )
 """Phrases of it that are not in text for users."""
-OF_MESSAGES = {"ChatBill", "ChatBilled", "lcursor.ChatBilled"}
-"""Types of messages, whose names stay."""
 OTHER_TEXT = {"lcursor/edit/plan.py", "lcursor/edit/rewriting/retry.py"}
 """Files with words of users, and prompts to models, which are changed only with a measurement."""
 PROSE = (
@@ -79,7 +77,7 @@ def lua_names(text: str) -> Iterator[str]:
 
 def bad(path: str, names: Iterator[str], strings: Iterator[str]) -> list[str]:
     """Return the names and strings of a file that use the former vocabulary."""
-    found = [name for name in names if words(name) & NOT_IN_NAMES and name not in OF_MESSAGES]
+    found = [name for name in names if words(name) & NOT_IN_NAMES]
     found += [Path(path).stem] if words(Path(path).stem) & NOT_IN_NAMES else []
     if path not in OTHER_TEXT:
         found += [repr(text) for text in strings if NOT_IN_TEXT.search(text)]

@@ -74,7 +74,7 @@ def test_the_server_as_the_host_knows_it(editor: Start, host: FakeHost) -> None:
     def answer() -> None:
         question = reach.asked(host, "server.ask")
         told = {"state": "failed", "lines": ["no memory"], "url": "", "pid": 0, "model": ""}
-        host.send("server.told", {"id": question["id"], **told, "log": ""})
+        host.send("server.status", {"id": question["id"], **told, "log": ""})
 
     thread = threading.Thread(target=answer)
     thread.start()

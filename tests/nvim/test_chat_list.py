@@ -226,7 +226,7 @@ def server(nvim: Pilot, host: FakeHost, count: int, **other: Any) -> Params:
     """Answer a question about the server."""
     question = reach.asked(host, "server.ask", count)
     told = {"state": "running", "lines": [], "url": "u", "pid": 7, "model": "m", "log": ""}
-    host.send("server.told", {"id": question["id"], **told, **other})
+    host.send("server.status", {"id": question["id"], **told, **other})
     nvim.settle()
     return question
 

@@ -31,11 +31,11 @@ def items(nvim: Pilot, dropped: bool = False) -> list[Params]:
 
 def bill(nvim: Pilot, host: FakeHost, count: int = 1, **other: Any) -> Params:
     """Answer the request for a preview."""
-    question = reach.asked(host, "chat.bill", count)
+    question = reach.asked(host, "chat.preview", count)
     lines = other.get("items", items(nvim))
     total = sum(each["tokens"] for each in lines)
     answer = {"id": question["id"], "chat": "key1", "items": lines, "total_tokens": total}
-    host.send("chat.billed", {**answer, "limit_tokens": 8000, **other})
+    host.send("chat.previewed", {**answer, "limit_tokens": 8000, **other})
     nvim.settle()
     return question
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_dropped_says_so(editor: Start, host: FakeHost) -> None:
     assert ":LCursor chats compact" in reach.told(nvim)[-1]
     nvim.press("kkdd")
     assert reach.told(nvim)[-1] == "lcursor: already left out"
-    assert len(host.messages("chat.bill")) == 1
+    assert len(host.messages("chat.preview")) == 1
 
 
 def test_too_much_says_what_to_drop(editor: Start, host: FakeHost) -> None:
@@ -158,7 +158,7 @@ def test_a_preview_that_fails_closes(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=120, init=reach.NOTES)
     reach.chat(nvim, host)
     nvim.press("gb")
-    question = reach.asked(host, "chat.bill")
+    question = reach.asked(host, "chat.preview")
     error = {"code": "chat_missing", "message": "no chat", "hint": "", "level": "warn"}
     host.send("error", {"id": question["id"], **error})
     nvim.settle()

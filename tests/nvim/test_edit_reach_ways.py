@@ -135,7 +135,7 @@ def test_a_plan_is_seen_struck_out_and_carried_out(
     assert reach.winbar(desk.nvim).strip().startswith("2 of 3 steps: Split it.")
     golden("edit-plan", desk.nvim.grid())
     desk.nvim.press("<CR>")
-    carried = desk.heard("edit.carry_out")
+    carried = desk.heard("edit.run_plan")
     assert (carried["id"], carried["dropped"]) == (asked["id"], ["3"])
     assert reach.sheet(desk.nvim, "plan") == []
 
@@ -150,14 +150,14 @@ def test_a_plan_does_not_come_between_keys_that_are_typed(desk: Desk) -> None:
     desk.nvim.press("<Esc>")
     desk.nvim.wait_lua("return vim.bo.filetype == 'lcursor-plan'")
     desk.nvim.press("<CR>")
-    assert desk.heard("edit.carry_out")["id"] == asked["id"]
+    assert desk.heard("edit.run_plan")["id"] == asked["id"]
 
 
 def test_a_plan_that_is_left_is_stopped(desk: Desk) -> None:
     asked = planned(desk)
     desk.nvim.press("q")
     assert desk.heard("edit.stop")["id"] == asked["id"]
-    assert desk.host.messages("edit.carry_out") == []
+    assert desk.host.messages("edit.run_plan") == []
 
 
 def test_a_stopped_edit_takes_its_plan_away(desk: Desk) -> None:

@@ -192,7 +192,9 @@ def test_while_git_is_asked_nothing_is_read(
     )
     git(nvim.lua("return vim.uv.cwd()"), "init", "-q")
     if has_earlier:  # another part of the plugin asked before
-        nvim.lua("require('lcursor.privacy').refusal(0, {}, function() error('a broken one') end)")
+        nvim.lua(
+            "require('lcursor.privacy').block_reason(0, {}, function() error('a broken one') end)"
+        )
     nvim.press("ix")
     assert nvim.why() == "checking"
     nvim.press("y")

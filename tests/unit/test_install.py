@@ -41,7 +41,7 @@ def test_an_old_python_is_told_in_one_sentence() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("lcursor: Python 3.10 or newer is needed, and this is Python 3.8")
+    assert done.stderr.startswith("lcursor: Python 3.10 or newer is required, this is Python 3.8")
     assert "Traceback" not in done.stderr
 
 

@@ -4,7 +4,7 @@
     -> Resolved((FileChange("a.py", changes=(Change(1, 2, ("    return 1",), (...)),)),))
 
 If the meaning is not certain, the result is `Ask` with choices for the user; if a reply cannot be
-applied, it is `Refused` with the reason, and with code that leaves something out as a sketch for
+applied, it is `Unresolved` with the reason, and with code that leaves something out as a sketch for
 the rewriter. All of a reply is applied, or nothing.
 
 | in the reply | what happens |

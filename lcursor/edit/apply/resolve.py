@@ -32,7 +32,7 @@ MAX_CHOICES = 12
 """Of files."""
 SHELLS = frozenset({"bash", "fish", "powershell", "batch"})
 
-__all__ = ["Ask", "Choice", "Refused", "Resolved", "resolve"]
+__all__ = ["Ask", "Choice", "Resolved", "Unresolved", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Unresolved:
     """A reply cannot be applied; not by rules, if there are sketches."""
 
     reason: str
@@ -75,7 +75,7 @@ def resolve(
     files: Files,
     answers: Mapping[str, Choice] | None = None,
     attached: Callable[[str], Sequence[Seen]] = lambda _: (),
-) -> Resolved | Ask | Refused:
+) -> Resolved | Ask | Unresolved:
     """Return what a reply does to files, with the answers of `Ask.chosen`.
 
     `attached` returns the rows of a file that the author of the reply had read, the newest first;
@@ -84,14 +84,14 @@ def resolve(
     answers = dict(answers or {})
     blocks, note = _without_examples(blocks, files)
     if not blocks:
-        return Refused(note or "There is no code in it")
+        return Unresolved(note or "There is no code in it")
     drafts = _Drafts(files, answers, attached)
     sketches: list[tuple[str, Lines]] = []
     for number, block in enumerate(blocks):
         if not block.is_closed:
-            return Refused("It was cut off before its end")
+            return Unresolved("It was cut off before its end")
         if block.problem:
-            return Refused(f"A block cannot be read: {block.problem}")
+            return Unresolved(f"A block cannot be read: {block.problem}")
         try:
             drafts.apply(f"{number}", block)
         except Ambiguous as doubt:
@@ -99,9 +99,11 @@ def resolve(
         except LeavesOut as error:
             sketches.append((files.absolute(drafts.path), error.code))
         except CannotApply as error:
-            return Refused(str(error))
+            return Unresolved(str(error))
     changes = drafts.changes()
-    return Refused(LEAVES_OUT, (*sketches,), changes, note) if sketches else Resolved(changes, note)
+    return (
+        Unresolved(LEAVES_OUT, (*sketches,), changes, note) if sketches else Resolved(changes, note)
+    )
 
 
 def _without_examples(blocks: Sequence[Block], files: Files) -> tuple[list[Block], str]:

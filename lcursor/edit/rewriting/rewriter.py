@@ -15,7 +15,7 @@ from typing import Final
 from lcursor.config import EditConfig
 from lcursor.edit import diff
 from lcursor.edit.apply.parse import RegionReader, blocks
-from lcursor.edit.apply.resolve import Ask, Refused, resolve
+from lcursor.edit.apply.resolve import Ask, Unresolved, resolve
 from lcursor.edit.completion import close_on_cancel, raise_if_cancelled
 from lcursor.edit.records import Lines
 from lcursor.edit.rewriting import prompt
@@ -233,7 +233,7 @@ def _apply_to_region(task: Task, reply: str, is_cut: bool) -> Lines:
     resolved = resolve(found, _RegionOnly(task))
     if isinstance(resolved, Ask):
         raise ReplyUnusable("form", f"It is not clear where a change belongs: {resolved.text}")
-    if isinstance(resolved, Refused):
+    if isinstance(resolved, Unresolved):
         raise ReplyUnusable("form", resolved.reason)
     new = task.old
     for file in resolved.files:

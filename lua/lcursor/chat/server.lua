@@ -19,7 +19,7 @@ local STATES = {
 }
 
 --- Describe the server.
----@param answer lcursor.ServerTold
+---@param answer lcursor.ServerStatus
 ---@return string[]
 function M.lines(answer)
   if #answer.lines > 0 then

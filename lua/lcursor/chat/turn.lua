@@ -210,7 +210,7 @@ function M.stop(session)
   turn.is_followed = false
   if not turn.is_stopping then
     turn.is_stopping = true
-    local is_sent = requests.tell("chat.stop", { id = turn.id })
+    local is_sent = requests.notify("chat.stop", { id = turn.id })
     abandon(session, turn, "stopped", is_sent and M.max_wait_ms or 0)
     winbar.draw(session)
   end
@@ -251,7 +251,7 @@ function M.drop(session)
   local turn = session.turn
   if turn then
     session.turn = nil
-    requests.tell("chat.stop", { id = turn.id })
+    requests.notify("chat.stop", { id = turn.id })
     requests.forget(turn.id)
     stream.drop(turn.stream)
   end

@@ -7,10 +7,10 @@
 ---@alias lcursor.ChatMessage table its number is 0 until the host has sent it
 ---@alias lcursor.ChatOpened table `chat.opened`
 ---@alias lcursor.ChatProgress table `chat.progress`
----@alias lcursor.ChatBilled table `chat.billed`
+---@alias lcursor.ChatPreviewed table `chat.previewed`
 ---@alias lcursor.ChatDone table `chat.done`
 ---@alias lcursor.ChatRow table a stored chat, in `chat.listed`
----@alias lcursor.ServerTold table `server.told`
+---@alias lcursor.ServerStatus table `server.status`
 
 ---@class (exact) lcursor.ChatTurn a question that is being answered
 ---@field id integer of its `chat.send`

@@ -26,7 +26,7 @@ local NOT_DROPPED = {
 ---@field session lcursor.ChatSession
 ---@field span lcursor.ChatSpan that would be sent
 ---@field ui lcursor.List
----@field counted? lcursor.ChatBilled
+---@field counted? lcursor.ChatPreviewed
 ---@field id? integer of the request
 ---@field undo string[][] keys that were dropped together, the last ones at the end
 
@@ -142,7 +142,7 @@ local function ask(view)
   local text = buffer.text(session, view.span)
   local params = send.params(session, text, number_before(view), {}, view.span.message)
   requests.forget(view.id)
-  view.id = requests.ask("chat.bill", params, function(counted)
+  view.id = requests.ask("chat.preview", params, function(counted)
     if current == view and ui_list.is_open(view.ui) then
       view.counted = counted
       draw(view)

@@ -35,7 +35,7 @@ end
 --- Return why nothing may be shown in the current mode.
 ---@param for_menu? boolean a menu asks, so one may be open
 ---@return string? code
-function M.mode_refusal(for_menu)
+function M.mode_block_reason(for_menu)
   local mode = api.nvim_get_mode().mode
   if mode:sub(1, 1) == "R" then
     return "replace"
@@ -87,7 +87,7 @@ end
 ---@param buf integer
 ---@param answered? fun() called later, when "checking" has become another answer
 ---@return string? code
-function M.buffer_refusal(buf, answered)
+function M.buffer_block_reason(buf, answered)
   local options, off = vim.bo[buf], M.switched_off(buf)
   local settings = config.for_buffer(buf)
   if off then
@@ -103,7 +103,7 @@ function M.buffer_refusal(buf, answered)
   if bytes > M.max_file_bytes then
     return "big_file"
   end
-  return privacy.refusal(buf, settings.completion.secrets, answered or function() end)
+  return privacy.block_reason(buf, settings.completion.secrets, answered or function() end)
 end
 
 ---@return boolean
@@ -135,7 +135,7 @@ end
 ---@param is_manual boolean
 ---@return string? code
 ---@return boolean single_line
-function M.place_refusal(buf, row, col, settings, is_manual)
+function M.position_block_reason(buf, row, col, settings, is_manual)
   local offset = api.nvim_buf_get_offset
   if offset(buf, row + 1) - offset(buf, row) - 1 > M.max_line_bytes then
     return "long_line", false

@@ -48,7 +48,7 @@ local function when_allowed(buf, fn)
   if not is_on() or not api.nvim_buf_is_loaded(buf) then
     return
   end
-  local code = gate.buffer_refusal(buf, function()
+  local code = gate.buffer_block_reason(buf, function()
     when_allowed(buf, fn)
   end)
   if not code then

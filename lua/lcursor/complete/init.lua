@@ -94,7 +94,7 @@ local function show(s, rest, count)
   if not text.is_visible(rest) then
     return hide()
   end
-  local code = gate.mode_refusal()
+  local code = gate.mode_block_reason()
   if code then
     why.note(s.buf, code)
     outcome.covered()
@@ -159,8 +159,8 @@ local function look()
 end
 
 ---@return string? code
-local function buffer_refusal(buf)
-  return gate.buffer_refusal(buf, function()
+local function buffer_block_reason(buf)
+  return gate.buffer_block_reason(buf, function()
     if api.nvim_get_current_buf() == buf then
       ask("auto")
     end
@@ -170,9 +170,9 @@ end
 ---@param kind "auto"|"manual"
 ---@return string? code
 ---@return boolean single_line
-local function refusal(buf, kind)
+local function block_reason(buf, kind)
   local own = config.for_buffer(buf)
-  local code = buffer_refusal(buf) or gate.mode_refusal() or requests.refusal()
+  local code = buffer_block_reason(buf) or gate.mode_block_reason() or requests.block_reason()
   if code then
     return code, false
   end
@@ -185,7 +185,7 @@ local function refusal(buf, kind)
       return "dismissed", false
     end
   end
-  return gate.place_refusal(buf, cursor[1] - 1, cursor[2], own, kind == "manual")
+  return gate.position_block_reason(buf, cursor[1] - 1, cursor[2], own, kind == "manual")
 end
 
 ---@param kind "auto"|"manual"
@@ -201,7 +201,7 @@ ask = function(kind)
   pressed_ms = now_ms()
   local asked_ms = kind == "manual" and pressed_ms or key_ms
   key_ms = nil
-  local code, single_line = refusal(buf, kind)
+  local code, single_line = block_reason(buf, kind)
   if code then
     if code == "menu" then
       last_look = nil -- so that closing it counts as a change
@@ -423,7 +423,7 @@ end
 ---@return lcursor.Why
 function M.why()
   local buf = api.nvim_get_current_buf()
-  local code = buffer_refusal(buf)
+  local code = buffer_block_reason(buf)
   local state = status.get().state
   if not code and state ~= "ready" and (started or state == "failed") then
     code = requests.server_is_away() and "no_server" or "host_" .. state

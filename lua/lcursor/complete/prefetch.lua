@@ -61,7 +61,7 @@ evaluate = function()
   local settings = config.for_buffer(buf).completion
   if not (settings.auto_trigger and settings.backend == "inproc") then
     return
-  elseif gate.buffer_refusal(buf, wait) then
+  elseif gate.buffer_block_reason(buf, wait) then
     return
   end
   -- At the end of the line, where `A` and `o` continue; elsewhere in it the text begins the same.

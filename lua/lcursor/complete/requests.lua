@@ -66,7 +66,7 @@ end
 
 --- Return why the host cannot be asked now. Starts it if nothing did yet.
 ---@return string? code of why.lua
-function M.refusal()
+function M.block_reason()
   if status.get().state == "stopped" then
     host.start()
   end

@@ -16,20 +16,22 @@ local api = vim.api
 ---@param buf integer
 ---@return boolean
 function M.is_offered(buf)
-  local code = gate.buffer_refusal(buf)
+  local code = gate.buffer_block_reason(buf)
   return code == nil or code == "checking"
 end
 
 ---@param place lcursor.Spot
 ---@return string? code
 ---@return boolean single_line
-local function refusal(place)
+local function block_reason(place)
   local buf, own = place.buf, config.for_buffer(place.buf)
   if buf ~= api.nvim_get_current_buf() then
     return "left", false
   end
   -- While git is asked there is no suggestion; the next key tries again.
-  local code = gate.buffer_refusal(buf) or gate.mode_refusal(true) or requests.refusal()
+  local code = gate.buffer_block_reason(buf)
+    or gate.mode_block_reason(true)
+    or requests.block_reason()
   if code then
     return code, false
   end
@@ -37,7 +39,7 @@ local function refusal(place)
   if not line or place.col > #line then
     return "left", false
   end
-  return gate.place_refusal(buf, place.row, place.col, own, place.is_manual)
+  return gate.position_block_reason(buf, place.row, place.col, own, place.is_manual)
 end
 
 --- Request a suggestion at a position of the current buffer.
@@ -57,7 +59,7 @@ function M.ask(place, done, first_line)
       done(text.is_visible(said) and said or "", replaces or 0)
     end
   end
-  local code, single_line = refusal(place)
+  local code, single_line = block_reason(place)
   local listener = {
     partial = function(_, said)
       local line = text.first_line(said)

@@ -51,13 +51,13 @@ end
 ---@return lcursor.EditRun?
 function M.region(buf, first, last, instruction, opts)
   local is_project = opts.project == true
-  local refusal = buffers.refusal(buf)
-  if refusal and not is_project then
-    return notify.warn(refusal)
+  local reason = buffers.block_reason(buf)
+  if reason and not is_project then
+    return notify.warn(reason)
   end
   local text = { path = buffers.here(), tick = -1, text = "" }
   local name, filetype, others = "", "", buffers.unsaved(buf)
-  if refusal then
+  if reason then
     first, last = 0, 0
   else
     text, name, filetype = buffers.text(buf), buffers.name(buf), vim.bo[buf].filetype

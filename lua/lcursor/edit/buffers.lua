@@ -113,7 +113,7 @@ end
 --- Say why a model cannot edit a buffer.
 ---@param buf integer
 ---@return string? nil where it can
-function M.refusal(buf)
+function M.block_reason(buf)
   if not M.is_file(buf) then
     local is_new = vim.bo[buf].buftype == "" and api.nvim_buf_get_name(buf) == ""
     return is_new and "the buffer has no name yet; :file NAME gives it one"

@@ -85,9 +85,9 @@ local function begin(range, is_project, instruction, model)
   if instruction and instruction:find("%S") then
     return ask(target, vim.trim(instruction), model)
   end
-  local refusal = not items and not is_project and buffers.refusal(buf)
-  if refusal then
-    return notify.warn(refusal) -- before anything is typed in vain
+  local reason = not items and not is_project and buffers.block_reason(buf)
+  if reason then
+    return notify.warn(reason) -- before anything is typed in vain
   end
   prompt(target, model)
 end

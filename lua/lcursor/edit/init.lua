@@ -85,7 +85,7 @@ local function stop_run(run)
   end
   run.is_stopping = true
   lsp_check.stop(run.id)
-  if not requests.tell("edit.stop", { id = run.id }) then
+  if not requests.notify("edit.stop", { id = run.id }) then
     return finish(run, "stopped")
   end
   progress.draw(run)
@@ -119,7 +119,7 @@ function M.start()
   end
   is_started = true
   proposals.on_decided(function(decided)
-    requests.tell("edit.decided", decided)
+    requests.notify("edit.decided", decided)
     require("lcursor.edit.error_count").on_decided(decided)
   end)
   proposals.on_changed(notify.guarded(function(buf)
@@ -219,7 +219,7 @@ local HANDLERS = {
         if not dropped then
           return stop_run(run)
         end
-        requests.tell("edit.carry_out", { id = run.id, dropped = dropped })
+        requests.notify("edit.run_plan", { id = run.id, dropped = dropped })
       end)
     end)
   end,
@@ -227,14 +227,14 @@ local HANDLERS = {
     open_window(run, "a question", function()
       return require("lcursor.edit.pick_location").open(params, function(choice)
         run.window = nil
-        requests.tell("edit.choose", { id = run.id, choice = choice })
+        requests.notify("edit.choose", { id = run.id, choice = choice })
       end)
     end)
   end,
-  ["edit.look"] = function(run, params)
+  ["edit.diagnose"] = function(run, params)
     if not run.is_stopping then
       lsp_check.check(params, function(servers)
-        requests.tell("edit.looked", { id = run.id, look = params.look, servers = servers })
+        requests.notify("edit.diagnosed", { id = run.id, check = params.check, servers = servers })
       end)
     end
   end,

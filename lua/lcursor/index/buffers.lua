@@ -69,7 +69,7 @@ local function update(buf)
     return withdraw(buf)
   end
   local more = config.for_buffer(buf).completion.secrets
-  local code = privacy.refusal(buf, more, function()
+  local code = privacy.block_reason(buf, more, function()
     update(buf)
   end)
   if not code then

@@ -324,7 +324,7 @@ def test_an_open_chat_answers_questions_about_it_while_a_turn_runs(tmp_path: Pat
         desk.wait("chat.delta", number)
         renamed = desk.wait("chat.opened", desk.do("chat.rename", title="  My   chat "))
         assert renamed["title"] == "My chat"
-        bill = desk.wait("chat.billed", desk.do("chat.bill", **question("More?", 2)))
+        bill = desk.wait("chat.previewed", desk.do("chat.preview", **question("More?", 2)))
         assert bill["total_tokens"] > 0
         hold.event.set()
         assert desk.wait("chat.done", number)["title"] == "My chat"

@@ -54,8 +54,8 @@ def test_an_earlier_question_keeps_what_was_attached_to_it_after_a_restart(
     assert "abc" not in desk.files()[0].read_text()
     with Desk(tmp_path, config_of(server)) as desk:
         desk.open("last")
-        number = desk.do("chat.bill", **question("And @selection?", again=first["question"]))
-        billed = desk.wait("chat.billed", number)["items"]
+        number = desk.do("chat.preview", **question("And @selection?", again=first["question"]))
+        billed = desk.wait("chat.previewed", number)["items"]
         again = desk.turn("And @selection?", again=first["question"])
         plain = desk.turn("Plain")
     names = ["note", "a.py:1-1"]
@@ -280,7 +280,7 @@ def test_a_bill_is_the_servers_own_count(tmp_path: Path, server: ChatServer) -> 
         desk.open()
         first = desk.turn("One")
         bill = desk.wait(
-            "chat.billed", desk.do("chat.bill", **question("Two @file:a.py", first["answer"]))
+            "chat.previewed", desk.do("chat.preview", **question("Two @file:a.py", first["answer"]))
         )
         assert [each["kind"] for each in bill["items"]] == ["system", "history", "file", "question"]
         assert all(each["is_exact"] for each in bill["items"])
@@ -295,7 +295,7 @@ def test_a_dropped_line_of_the_bill_is_not_sent(tmp_path: Path, server: ChatServ
     with Desk(tmp_path, config_of(server)) as desk:
         (desk.root / "a.py").write_text("x = 1\n")
         desk.open()
-        bill = desk.wait("chat.billed", desk.do("chat.bill", **question("Two @file:a.py")))
+        bill = desk.wait("chat.previewed", desk.do("chat.preview", **question("Two @file:a.py")))
         key = next(each["key"] for each in bill["items"] if each["kind"] == "file")
         done = desk.turn("Two @file:a.py", dropped=[key])
         assert done["items"][0]["is_left_out"]
@@ -327,10 +327,10 @@ def test_completions(tmp_path: Path, server: ChatServer) -> None:
 
 def test_the_local_server_is_asked(tmp_path: Path, server: ChatServer) -> None:
     with Desk(tmp_path, config_of(server)) as desk:
-        told = desk.wait("server.told", desk.do("server.ask", do="status"))
+        told = desk.wait("server.status", desk.do("server.ask", do="status"))
         assert told["state"] in {"none", "foreign"}
         assert told["lines"]
-        assert desk.wait("server.told", desk.do("server.ask", do="stop"))["pid"] == 0
+        assert desk.wait("server.status", desk.do("server.ask", do="stop"))["pid"] == 0
         failed = desk.do("server.ask", do="start")
         assert desk.wait("error", failed)["code"] == "server_missing"
 

@@ -191,7 +191,7 @@ def test_a_folder_gives_its_names_and_what_can_be_read(root: Path, home: Path) -
     assert "x.log" not in found[0].text
     assert out(found) == {
         "lib/.env": reading.SECRET_NAME,
-        "lib/app.min.js": "minified, or a map of something minified",
+        "lib/app.min.js": "minified, or a source map",
         "lib/key.txt": reading.SECRET_TEXT,
         "lib/link": "a symbolic link",
         "lib/pic.png": "binary (.png)",

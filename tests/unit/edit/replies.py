@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lcursor.edit import diff
 from lcursor.edit.apply.parse import blocks
-from lcursor.edit.apply.resolve import Ask, Refused, Resolved, resolve
+from lcursor.edit.apply.resolve import Ask, Resolved, Unresolved, resolve
 from lcursor.edit.records import Lines, digest
 
 ROOT = "/p/"
@@ -49,7 +49,7 @@ def text_of(found: Resolved, files: Given, path: str) -> str:
     return "\n".join(diff.apply(base, change.changes)) + "\n"
 
 
-def applied(text: str, reply: str) -> str | Ask | Refused:
+def applied(text: str, reply: str) -> str | Ask | Unresolved:
     """Return the text of the only file after a reply, or why that is not certain."""
     files = Given({"a.py": text}, "a.py")
     found = resolve(blocks(reply, "a.py"), files)

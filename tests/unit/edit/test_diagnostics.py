@@ -87,13 +87,13 @@ class Looking(Desk):
 
     def _tell(self, method: str, params: Told) -> None:
         super()._tell(method, params)
-        if method == "edit.look":
+        if method == "edit.diagnose":
             self.looks.append(params)
             found = self.answers.pop(0)
             if found is not None:
                 server = {"name": "ls", "before": [], "after": found}
-                said = {"id": params["id"], "look": params["look"], "servers": [server]}
-                thread = threading.Thread(target=self.do, args=("edit.looked",), kwargs=said)
+                said = {"id": params["id"], "check": params["check"], "servers": [server]}
+                thread = threading.Thread(target=self.do, args=("edit.diagnosed",), kwargs=said)
                 thread.start()
 
 
@@ -118,7 +118,7 @@ def test_a_new_error_is_told_to_the_model_which_tries_again(tmp_path: Path) -> N
         assert "line 2: `z` is not defined [undefined]: return z" in said
         assert [each["before"] for each in desk.looks] == [TEXT, TEXT]
         assert desk.looks[0]["after"] == TEXT.replace("return x", "return z")
-        assert [each["look"] for each in desk.looks] == [0, 1]
+        assert [each["check"] for each in desk.looks] == [0, 1]
 
 
 def test_what_stays_wrong_is_shown_with_what_is_wrong(tmp_path: Path) -> None:
@@ -174,13 +174,13 @@ def test_a_stop_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         Looking(tmp_path, server, answers=[None]) as desk,
     ):
         number = asked(desk)
-        desk.wait("edit.look", number)
+        desk.wait("edit.diagnose", number)
         (thread,) = [each for each in threading.enumerate() if each.name == "lcursor-edit"]
         desk.do("edit.stop", id=number)
         assert desk.done(number)["reason"] == "stopped"
         thread.join(20)
         assert not thread.is_alive()
-        desk.do("edit.looked", id=number, look=0, servers=[])  # too late: nobody hears it
+        desk.do("edit.diagnosed", id=number, check=0, servers=[])  # too late: nobody hears it
 
 
 def test_too_much_text_is_not_asked_about() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lcursor.edit.apply.parse import blocks
-from lcursor.edit.apply.resolve import Refused
+from lcursor.edit.apply.resolve import Unresolved
 from tests.unit.edit.replies import applied
 
 BASE = '''\
@@ -166,7 +166,7 @@ def test_what_is_left_out_is_taken_from_the_text(sketch: str, old: str, new: str
 )
 def test_what_is_not_certain_is_a_sketch_for_the_rewriter(sketch: str) -> None:
     found = merged(sketch)
-    assert isinstance(found, Refused)
+    assert isinstance(found, Unresolved)
     assert found.sketches == (("/p/a.py", tuple(sketch.splitlines())),)
 
 

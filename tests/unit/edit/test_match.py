@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.edit.apply.resolve import Ask, Refused
+from lcursor.edit.apply.resolve import Ask, Unresolved
 from tests.unit.edit.replies import applied, pair
 
 BASE = """\
@@ -113,10 +113,15 @@ def test_new_lines_are_written_as_the_file_is(
 @pytest.mark.parametrize(
     ("text", "old", "new", "kind"),
     [
-        (BASE, "    return text.lower()", "    return text.upper()", Refused),
-        (BASE, "text", "words", Refused),
-        (BASE, "def write(path):\n    return 1", "def write(path):\n    return 2", Refused),
-        (BASE, READ.replace("read()", "lines()"), READ.replace("file.read()", "list(f)"), Refused),
+        (BASE, "    return text.lower()", "    return text.upper()", Unresolved),
+        (BASE, "text", "words", Unresolved),
+        (BASE, "def write(path):\n    return 1", "def write(path):\n    return 2", Unresolved),
+        (
+            BASE,
+            READ.replace("read()", "lines()"),
+            READ.replace("file.read()", "list(f)"),
+            Unresolved,
+        ),
         (BASE, "", "import re", Ask),
         (BASE, "\n  \n", "import re", Ask),
         # The first of several is never chosen.
@@ -135,7 +140,7 @@ def test_new_lines_are_written_as_the_file_is(
             "def one(a):\n    first_step(a)\n    check(a)\n    check(a)\n    last_step(a)\n",
             "def one(a):\n    first_step(a)\n    check(a)\n    last_step(a)",
             "def one(a):\n    first_step(a)\n    test(a)\n    last_step(a)",
-            Refused,
+            Unresolved,
         ),
         # The same change seems to be made elsewhere.
         (
@@ -148,7 +153,7 @@ def test_new_lines_are_written_as_the_file_is(
     ],
 )  # fmt: skip
 def test_what_is_not_certain_is_not_done(
-    text: str, old: str, new: str, kind: type[Ask | Refused]
+    text: str, old: str, new: str, kind: type[Ask | Unresolved]
 ) -> None:
     assert isinstance(applied(text, pair(old, new)), kind)
 

@@ -15,7 +15,7 @@ from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.apply import match
 from lcursor.edit.apply.parse import blocks
-from lcursor.edit.apply.resolve import Ask, Refused, Resolved, resolve
+from lcursor.edit.apply.resolve import Ask, Resolved, Unresolved, resolve
 from lcursor.edit.records import Lines
 from tests.unit.edit.replies import Given, done, pair, text_of
 
@@ -98,7 +98,7 @@ def test_two_places_are_asked_for_one_after_the_other() -> None:
 )
 def test_what_cannot_be_done_is_refused_as_a_whole(reply: str) -> None:
     found = resolve(blocks(reply), Given({"util.py": UTIL}, "util.py"))
-    assert isinstance(found, Refused), found
+    assert isinstance(found, Unresolved), found
     assert found.reason
 
 

@@ -102,7 +102,7 @@ def test_a_plan_is_shown_and_what_is_left_of_it_is_one_turn(tmp_path: Path) -> N
         assert one["path"] == str(desk.root / "one.py")
         assert len(server.bodies) == 1
         assert desk.busy[-1] is False  # nobody works while it is looked at
-        desk.do("edit.carry_out", id=number, dropped=[steps["edit", "two.py"]["key"]])
+        desk.do("edit.run_plan", id=number, dropped=[steps["edit", "two.py"]["key"]])
         files = by_name(desk.proposed(number))
         assert set(files) == {"one.py", "helper.py", "old.py"}
         plain = ONE.removesuffix("\n")
@@ -119,7 +119,7 @@ def test_a_turn_of_many_files_is_written_and_taken_back_as_one(tmp_path: Path) -
     with planned(tmp_path, all_kinds) as (_, desk):
         number = ask(desk)
         desk.wait("edit.planned", number)
-        desk.do("edit.carry_out", id=number, dropped=[])
+        desk.do("edit.run_plan", id=number, dropped=[])
         found = desk.proposed(number)
         paths = [each["path"] for each in found["files"]]
         wrote = desk.do("edit.write", turn=found["turn"], paths=paths, outside=False)
@@ -149,7 +149,7 @@ def test_two_regions_of_one_file_are_both_changed(tmp_path: Path) -> None:
     with planned(tmp_path, both) as (_, desk):
         number = ask(desk)
         desk.wait("edit.planned", number)
-        desk.do("edit.carry_out", id=number, dropped=[])
+        desk.do("edit.run_plan", id=number, dropped=[])
         (file,) = desk.proposed(number)["files"]
         plain = ONE.removesuffix("\n")
         assert made(plain, file) == re.sub(r"\bx\b", "value", plain)
@@ -161,7 +161,7 @@ def test_the_text_in_the_editor_is_what_is_planned_and_changed(tmp_path: Path) -
         number = ask(desk, buffers=[buffer(desk.root / "one.py", typed, 12)])
         steps = desk.wait("edit.planned", number)["steps"]
         assert [each["first_row"] for each in steps if each["name"] == "one.py"] == [2]
-        desk.do("edit.carry_out", id=number, dropped=[])
+        desk.do("edit.run_plan", id=number, dropped=[])
         file = by_name(desk.proposed(number))["one.py"]
         assert file["tick"] == 12
         assert "one(value)" in made(typed, file)
@@ -175,7 +175,7 @@ def test_a_renamed_file_that_is_also_changed(tmp_path: Path) -> None:
     with planned(tmp_path, steps) as (_, desk):
         number = ask(desk)
         desk.wait("edit.planned", number)
-        desk.do("edit.carry_out", id=number, dropped=[])
+        desk.do("edit.run_plan", id=number, dropped=[])
         found = desk.proposed(number)
         (file,) = found["files"]
         assert (file["kind"], file["to"]) == ("rename", str(desk.root / "first.py"))
@@ -193,7 +193,7 @@ def test_a_plan_that_is_stopped_changes_nothing(tmp_path: Path) -> None:
         assert desk.done(number)["reason"] == "stopped"
         other = ask(desk)
         desk.wait("edit.planned", other)
-        desk.do("edit.carry_out", id=other, dropped=[each["key"] for each in steps])
+        desk.do("edit.run_plan", id=other, dropped=[each["key"] for each in steps])
         assert desk.done(other)["reason"] == "stopped"
         assert not desk.told("edit.proposed")
         assert len(server.bodies) == 2
@@ -216,7 +216,7 @@ def test_a_planner_of_its_own_plans_and_another_model_writes(tmp_path: Path) -> 
         desk.put("one.py", ONE)
         number = ask(desk)
         desk.wait("edit.planned", number)
-        desk.do("edit.carry_out", id=number, dropped=[])
+        desk.do("edit.run_plan", id=number, dropped=[])
         desk.proposed(number)
         assert len(planner.bodies) == 2  # the plan, and a sketch of its step
         assert len(small.bodies) == 1
@@ -261,7 +261,7 @@ def test_a_rename_across_files_is_tested_once_as_a_whole(
         desk.allow(test)
         number = ask(desk)
         desk.wait("edit.planned", number)
-        desk.do("edit.carry_out", id=number, dropped=[])
+        desk.do("edit.run_plan", id=number, dropped=[])
         found = desk.proposed(number)
         assert len(server.bodies) == 4  # the plan, and each part once
         failed = [
@@ -283,7 +283,7 @@ def test_a_plan_of_one_step_is_tested_at_each_try(tmp_path: Path) -> None:
         desk.allow(test)
         number = ask(desk)
         desk.wait("edit.planned", number)
-        desk.do("edit.carry_out", id=number, dropped=[])
+        desk.do("edit.run_plan", id=number, dropped=[])
         (file,) = desk.proposed(number)["files"]
         assert len(server.bodies) == 3  # the plan, and two tries
         assert [each["name"] for each in file["checks"] if not each["is_ok"]] == ["test"]
@@ -299,6 +299,6 @@ def test_a_plan_that_only_deletes_is_tested(tmp_path: Path) -> None:
         desk.allow(test)
         number = ask(desk)
         desk.wait("edit.planned", number)
-        desk.do("edit.carry_out", id=number, dropped=[])
+        desk.do("edit.run_plan", id=number, dropped=[])
         (file,) = desk.proposed(number)["files"]
         assert [(each["name"], each["is_ok"]) for each in file["checks"]] == [("test", True)]

@@ -88,7 +88,7 @@ def test_a_folder_of_the_users_own(tmp_path: Path) -> None:
     place.chmod(0o777)
     assert mode(folders.make_private(place)) == 0o700
     (tmp_path / "link").symlink_to(place)
-    with pytest.raises(LcursorError, match="not a folder of yours"):
+    with pytest.raises(LcursorError, match="not owned by you"):
         folders.make_private(tmp_path / "link")
     (tmp_path / "file").write_text("")
     with pytest.raises(LcursorError, match="cannot be created"):

@@ -149,7 +149,7 @@ def test_links_are_not_followed_and_loops_end(root: Path, tmp_path: Path) -> Non
     assert paths(survey) == {"sub/a.py"}
     assert ("one.py", "a symbolic link") in survey.ignored
     assert ignore.why(root, "one.py") == "it is a symbolic link"
-    assert ignore.why(root, "out/secret.py") == "it is behind a symbolic link: out"
+    assert ignore.why(root, "out/secret.py") == "it is below a symbolic link: out"
     assert listing.found(root, "one.py") is None
 
 
@@ -183,7 +183,7 @@ def test_a_project_that_is_not_there_is_no_empty_project(tmp_path: Path) -> None
 def test_editors_leftovers_are_left_out(root: Path, leftover: str) -> None:
     write(root, "a.py", leftover, "b#.py")
     assert paths(listing.survey(root)) == {"a.py", "b#.py"}
-    assert ignore.why(root, leftover) == "an editor's leftover"
+    assert ignore.why(root, leftover) == "a temporary file of an editor"
 
 
 def test_a_survey_can_be_cancelled(root: Path) -> None:
@@ -207,7 +207,7 @@ def test_without_git_on_the_machine_rules_still_hold(
     survey = listing.survey(root)
     assert paths(survey) == {".gitignore", "a.py"}
     assert survey.remarks == (
-        "git is not asked which files to leave out: git cannot be run: No such file or directory",
+        "git's ignore rules are not applied: git cannot be run: No such file or directory",
     )
 
 

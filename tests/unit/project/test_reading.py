@@ -23,7 +23,7 @@ def test_rows_of_a_file(root: Path) -> None:
     assert (part.text, part.first_row, part.rows) == ("two\n", 1, 3)
     assert reader.read(root / "a.py", 1, -1).text == "two\nthree\n"
     assert reader.read(root / "a.py", 2, 99).text == "three\n"
-    assert reader.read(root / "a.py", 3, 9).refusal == "it has only 3 rows"
+    assert reader.read(root / "a.py", 3, 9).error == "it has only 3 lines"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_rows_of_a_file(root: Path) -> None:
 def test_texts_of_many_kinds(root: Path, name: str, data: bytes, text: str) -> None:
     (root / name).write_bytes(data)
     found = Reader(root).read(root / name)
-    assert (found.text, found.refusal) == (text, "")
+    assert (found.text, found.error) == (text, "")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_texts_of_many_kinds(root: Path, name: str, data: bytes, text: str) -> N
         ("utf16.txt", KEY.encode("utf-16"), reading.SECRET_TEXT),
         ("mine.yaml", b"a: 1\n", "a pattern of completion.secrets names it: mine.*"),
         ("a.bin", b"\0\1\2", "it is binary"),
-        ("a", b"x" * ((1 << 20) + 1), "it has 1.0 MB; name rows, as in a:1-200"),
+        ("a", b"x" * ((1 << 20) + 1), "it has 1.0 MB; name a range of lines, as in a:1-200"),
         ("folder/a", b"", None),
     ],
 )
@@ -62,17 +62,17 @@ def test_what_is_refused(root: Path, name: str, data: bytes, why: str | None) ->
     reader = Reader(root, ["mine.*"])
     found = reader.read(root / name if why else root / "folder")
     assert found.text == ""
-    assert found.refusal == (why or "it is a folder")
+    assert found.error == (why or "it is a folder")
 
 
 def test_what_is_not_there_or_may_not_be_waited_for(root: Path) -> None:
     reader = Reader(root)
-    assert reader.read(root / "no").refusal == "there is no such file"
-    assert reader.read(root / "README.md/x").refusal == "there is no such file"
+    assert reader.read(root / "no").error == "there is no such file"
+    assert reader.read(root / "README.md/x").error == "there is no such file"
     os.mkfifo(root / "pipe")
-    assert reader.read(root / "pipe").refusal == "it is no regular file"  # nobody writes to it
-    assert reader.read(Path("/dev/zero")).refusal == "it is no regular file"
-    assert reader.read(root / ("x" * 300)).refusal.startswith("it cannot be read")
+    assert reader.read(root / "pipe").error == "it is not a regular file"  # nobody writes to it
+    assert reader.read(Path("/dev/zero")).error == "it is not a regular file"
+    assert reader.read(root / ("x" * 300)).error.startswith("it cannot be read")
 
 
 def test_a_link_does_not_make_a_secret_public(root: Path) -> None:
@@ -80,8 +80,8 @@ def test_a_link_does_not_make_a_secret_public(root: Path) -> None:
     (root / "plain.txt").symlink_to(root / ".env")
     (root / ".env.link").symlink_to(root / "src/a.py")
     reader = Reader(root)
-    assert reader.read(root / "plain.txt").refusal == reading.SECRET_NAME
-    assert reader.read(root / ".env.link").refusal == reading.SECRET_NAME
+    assert reader.read(root / "plain.txt").error == reading.SECRET_NAME
+    assert reader.read(root / ".env.link").error == reading.SECRET_NAME
 
 
 def test_what_any_editor_called_secret_of_a_project_is(root: Path) -> None:
@@ -92,21 +92,21 @@ def test_what_any_editor_called_secret_of_a_project_is(root: Path) -> None:
 
     launch.make_folder(root)
     begun_path(root).write_text(json.dumps({"secrets": ["a.py"]}))
-    assert "completion.secrets" in Reader(root).read(root / "src/a.py").refusal
+    assert "completion.secrets" in Reader(root).read(root / "src/a.py").error
 
 
 def test_rows_of_a_file_that_is_too_long(root: Path) -> None:
     with (root / "log.txt").open("w") as file:
         file.writelines(f"row {row}\n" for row in range(150_000))
     reader = Reader(root)
-    assert "name rows, as in log.txt:1-200" in reader.read(root / "log.txt").refusal
+    assert "name a range of lines, as in log.txt:1-200" in reader.read(root / "log.txt").error
     assert reader.read(root / "log.txt", 100_000, 100_002).text == "row 100000\nrow 100001\n"
     assert reader.read(root / "log.txt", 149_999, -1).text == "row 149999\n"
-    assert reader.read(root / "log.txt", 500_000, 500_001).refusal == "it has only 150,000 rows"
-    assert "over 1 MB" in reader.read(root / "log.txt", 1, -1).refusal
+    assert reader.read(root / "log.txt", 500_000, 500_001).error == "it has only 150,000 lines"
+    assert "over 1 MB" in reader.read(root / "log.txt", 1, -1).error
     with (root / "log.txt").open("a") as file:
         file.write(KEY + "after\n")
-    assert reader.read(root / "log.txt", 150_001, 150_002).refusal == reading.SECRET_TEXT
+    assert reader.read(root / "log.txt", 150_001, 150_002).error == reading.SECRET_TEXT
     assert reader.read(root / "log.txt", 150_003, -1).text == "after\n"
 
 
@@ -123,15 +123,15 @@ def test_unsaved_text_wins_over_the_disk_also_behind_a_link(root: Path) -> None:
 def test_unsaved_secrets_are_secrets(root: Path) -> None:
     unsaved = {str(root / ".env"): "A=1\n", str(root / "a"): KEY}
     reader = Reader(root, unsaved=unsaved)
-    assert reader.read(root / ".env").refusal == reading.SECRET_NAME
-    assert reader.read(root / "a").refusal == reading.SECRET_TEXT
+    assert reader.read(root / ".env").error == reading.SECRET_NAME
+    assert reader.read(root / "a").error == reading.SECRET_TEXT
 
 
 def test_reading_ends(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "no time left" in Reader(root, max_s=0).read(root / "src/a.py").refusal
+    assert "no time left" in Reader(root, max_s=0).read(root / "src/a.py").error
     monkeypatch.setattr(reading, "MAX_TOTAL_BYTES", 4)
     reader = Reader(root)
     assert reader.read(root / "src/a.py").text
-    assert "attached already" in reader.read(root / "README.md").refusal
+    assert "attached already" in reader.read(root / "README.md").error
     with pytest.raises(Cancelled):
         Reader(root, cancel=lambda: True).read(root / "src/a.py")
