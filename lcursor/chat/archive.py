@@ -1,6 +1,6 @@
 """The list of all chats: a folder per project, with a file per chat.
 
-They are in `$XDG_DATA_HOME/lcursor/chats`, files of mode 0600 in folders of 0700; `chat_file.py`
+The folder is `$XDG_DATA_HOME/lcursor/chats`; files have mode 0600, folders 0700. `chat_file.py`
 reads and writes a file. Any thread.
 """
 
@@ -72,7 +72,7 @@ class Archive:
         return max(found, default=(0, ""))[1]
 
     def rows(self, root: str = "") -> tuple[list[ChatRow], str]:
-        """Return the chats of a project, or all, newest first; and a note on unreadable ones."""
+        """Return the chats of a project, or all, newest first, and a note on unreadable ones."""
         places = [self.project_folder(root)] if root else sorted(self.folder.glob("*"))
         found, unreadable = list[ChatRow](), 0
         for path in (path for place in places for path in self._files(place)):
@@ -88,7 +88,7 @@ class Archive:
         return found, note
 
     def delete(self, key: str) -> None:
-        """Delete a chat for good.
+        """Delete a chat permanently.
 
         Raises:
             ChatMissing: there is none of that name.
@@ -100,7 +100,7 @@ class Archive:
         except OSError as error:
             raise ChatFailed(
                 f"the chat cannot be deleted: {error.strerror or error} ({path})",
-                "Check who may write there",
+                "Check the folder's permissions",
             ) from error
         with contextlib.suppress(OSError):
             path.parent.rmdir()  # if it was the last one

@@ -1,6 +1,7 @@
-"""The context of a question: gathered, compared with what the chat has, put into the message.
+"""Gather the context of a question, and put it into the message.
 
-What the chat has already is not attached again. Blocks: it reads files and asks the index.
+Context that the chat already contains is not attached again. Blocks: it reads files and searches
+the index.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ REPEATED = "in the chat already, unchanged"
 FILE_KINDS: Final = frozenset(
     {"file", "buffer", "selection", "screen", "symbol", "codebase", "dir"}
 )
-"""Kinds of items whose text is rows of a file."""
+"""Kinds of items whose text is part of a file."""
 OpenCodebase = Callable[[Path], Codebase]
 Count = Callable[[Countable], tuple[int, bool]]
-"""Returns the tokens of a text or a prompt, and whether that is exact."""
+"""Returns the number of tokens of a text or a prompt, and whether it is exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A user's question, with what only the editor knows about it."""
+    """A user's question, with data from the editor."""
 
     text: str
     path: str
@@ -47,20 +48,20 @@ class QuestionContext:
     """A question with its context."""
 
     text: str
-    """With its command expanded."""
+    """The question with its command expanded."""
     items: Sequence[Item] = ()
     note: str = ""
-    """What is wrong with its command."""
+    """Problem with its command."""
     kept: Sequence[ChatAttachment] = ()
     """The attachments to store with it."""
 
     def sent_text(self) -> str:
-        """Return the message as the model reads it."""
+        """Return the message for the model."""
         items = [each for each in self.items if (each.kind, each.note) != ("rules", REPEATED)]
         return clean(layout.message(self.text, items))
 
     def attached(self, count: Count) -> list[Item]:
-        """Return the items without their text, with their tokens and places in the message."""
+        """Return the items without text, with their tokens and positions in the message."""
         found, sent = list[Item](), self.sent_text()
         if self.note:
             name = self.text.split()[0]
@@ -109,7 +110,7 @@ class Gatherer:
         """Return a question with its context.
 
         Args:
-            limit_tokens: context of the model, of which the codebase gets a part; 0 if unknown.
+            limit_tokens: context of the model, which limits `@codebase`; 0 if unknown.
             with_screen: whether to attach the visible lines if the question mentions nothing.
 
         Raises:
@@ -156,7 +157,7 @@ class Gatherer:
 
 
 def question_of(chat: Conversation, params: ChatSend | ChatPreview) -> Question:
-    """Return a question, with the attachments of the one that it replaces."""
+    """Return a question, with the attachments of the question that it replaces."""
     old = chat.messages.get(params["again"])
     found = list(old.attachments) if old else []
     has_screen = any(each["kind"] == "screen" for each in found)
@@ -169,7 +170,7 @@ def question_of(chat: Conversation, params: ChatSend | ChatPreview) -> Question:
 
 
 def check_command(text: str, root: str) -> None:
-    """Check that a question does not begin with a mistyped command.
+    """Check that a question does not start with a mistyped command.
 
     Raises:
         CommandUnknown: it does.
@@ -178,14 +179,14 @@ def check_command(text: str, root: str) -> None:
         name, near = found
         raise CommandUnknown(
             f"there is no command /{name}; did you mean /{near}?",
-            f"To send it as text, begin with a backslash: \\/{name}",
+            f"To send it as text, start with a backslash: \\/{name}",
         )
 
 
 def token_rows(
     chat: Conversation, last: int, question: str, items: Sequence[Item], count: Count
 ) -> tuple[list[ChatItem], int]:
-    """Return the parts of a prompt with their tokens, and the total; may ask the server."""
+    """Return the parts of a prompt with their tokens, and the total; may query the server."""
     before = prompt.messages(chat, last)
     system, is_system_exact = count(before[:1])
     history, is_history_exact = (0, True)
@@ -204,13 +205,13 @@ def token_rows(
 
 
 def read_before(chat: Conversation, number: int) -> list[Seen]:
-    """Return what the model had read before an answer, newest first.
+    """Return the text in the prompt of an answer, newest first.
 
     Args:
         number: of the answer; 0 for the last one that is shown.
 
     Returns:
-        The attached rows of files, and the other messages with an empty path.
+        The attached parts of files, and the other messages with an empty path.
     """
     branch = chat.branch(chat.resolve(number) or None)
     last = branch[-1].number if branch else 0
@@ -227,24 +228,24 @@ def read_before(chat: Conversation, number: int) -> list[Seen]:
 
 
 def fingerprint(item: Item) -> str:
-    """Return a digest of an item's text and place."""
+    """Return a digest of an item's text and position."""
     return digest(f"{item.kind}\n{item.path or item.name}\n{item.first_row}\n{item.text}")
 
 
 def clean(text: str) -> str:
-    """Return a text as valid UTF-8; anything else becomes question marks."""
+    """Return a text as valid UTF-8, with question marks for invalid characters."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _subject(items: Sequence[Item]) -> str:
-    """Return what a command is about, in words: a small model takes `@selection` for code."""
+    """Return the subject of a command in words: a small model mistakes `@selection` for code."""
     if any(item.kind == "selection" for item in items):
         return "the selection"
     return next((item.name for item in items if item.kind == "buffer"), "the selection")
 
 
 def _is_in_prompt(item: Item, chat: Conversation, last: int, numbers: Collection[int]) -> bool:
-    """Return whether visible lines are part of a message that the model still reads."""
+    """Return whether visible lines are part of a message that is still in the prompt."""
     if item.kind != "screen" or not last:
         return False
     lines = _lines(item.text)

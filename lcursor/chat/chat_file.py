@@ -1,8 +1,8 @@
-"""A chat in its file: every change is appended as a line before anybody sees it.
+"""A chat and its file: every change is appended as a line before it becomes visible.
 
-Several Neovims may append to a file (`storage/log_file.py`); while an answer is written, the chat
-is locked. If the file cannot be written, that is reported once, and everything is written as soon
-as it works again. Damaged lines are skipped and counted. Any thread.
+Several Neovims can append to a file (`storage/log_file.py`); while one writes an answer, the chat
+is locked. A write error is reported once, and all unsaved changes are written with the next
+successful write. Damaged lines are skipped and counted. Any thread.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class ChatFile:
     """A chat and its file.
 
     Args:
-        path: of the file; it and its folder are created at the first change.
+        path: of the file; it and its folder are created with the first change.
         chat: the state of a new chat.
-        on_error: called on the thread of a change if the file cannot be written, and not again
-            until it could be.
+        on_error: called on the thread of a change if the file cannot be written; called again
+            only after a successful write.
     """
 
     def __init__(
@@ -63,17 +63,17 @@ class ChatFile:
             found._read()
         except OSError as error:
             text = f"the chat cannot be read: {error.strerror or error} ({path})"
-            raise ChatFailed(text, "Check who may read it") from error
+            raise ChatFailed(text, "Check its permissions") from error
         return found
 
     @property
     def is_saved(self) -> bool:
-        """Whether everything is in the file."""
+        """Whether all changes are in the file."""
         return not self._unsaved
 
     @property
     def note(self) -> str:
-        """What could not be read; "" if everything could."""
+        """A note on damaged lines; "" if there are none."""
         count = self._damaged
         return f"{count} damaged lines of {self.path} were skipped" if count else ""
 
@@ -81,11 +81,11 @@ class ChatFile:
         """Change the chat and its file.
 
         Args:
-            make: gets the chat with the changes of other processes, returns operations.
+            make: returns operations, given the chat with the changes of other processes.
             fsync: make the change survive a power failure.
 
         Raises:
-            KeyError: an operation refers to a missing message; those before it are kept.
+            KeyError: an operation refers to a missing message; earlier operations remain applied.
             ValueError: an operation is impossible.
         """
         with self._lock, self._file.lock_for_writing() as fd:
@@ -111,12 +111,12 @@ class ChatFile:
             return self.chat.copy()
 
     def refresh(self) -> None:
-        """Read what other processes wrote."""
+        """Read the changes of other processes."""
         with contextlib.suppress(OSError):
             self._read()
 
     def lock_turn(self) -> None:
-        """Keep others from starting an answer, until `unlock_turn`.
+        """Prevent other answers in this chat until `unlock_turn`.
 
         Raises:
             ChatBusy: an answer is being written.
@@ -125,7 +125,9 @@ class ChatFile:
             if self._is_locked:
                 raise ChatBusy("an answer is being written in this chat", "Stop it first")
             if self._turn_fd < 0:
-                with contextlib.suppress(OSError):  # without a folder nobody else has this chat
+                with contextlib.suppress(
+                    OSError
+                ):  # without a folder no other process has this chat
                     self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     fd = file_lock.try_lock(self._turn_path)
                     if fd is None:
@@ -146,7 +148,7 @@ class ChatFile:
         return False
 
     def unlock_turn(self) -> None:
-        """End `lock_turn`; other processes stay out while unsaved messages have numbers."""
+        """Release the lock, or keep it until numbered messages are saved."""
         with self._lock:
             self._is_locked = False
             if self._turn_fd >= 0 and self.is_saved:
@@ -157,7 +159,7 @@ class ChatFile:
                 self._turn_fd = -1
 
     def close(self) -> None:
-        """Write what is unsaved, and unlock the chat."""
+        """Write unsaved changes, and unlock the chat."""
         with self._lock:
             if self._unsaved:
                 self.change(lambda _: ())
@@ -180,12 +182,12 @@ class ChatFile:
                 raise error
 
     def _catch_up(self, fd: int) -> OSError | None:
-        """Apply what others added to the file; return what failed."""
+        """Apply the changes of other processes; return the error if that failed."""
         try:
             lines, is_from_start = self._file.read_new(fd)
         except OSError as error:
             return error
-        if is_from_start:  # it is the first time, or the file was replaced
+        if is_from_start:  # the first read, or the file was replaced
             self.chat = Conversation(key=self.chat.key, root=self.chat.root)
             self._damaged = 0
         unsaved = map(_encode, self._unsaved if is_from_start else ())
@@ -197,14 +199,14 @@ class ChatFile:
         return None
 
     def _report(self, error: OSError | None) -> None:
-        """Report the first of several failures; after them, end a lock that waited for the file."""
+        """Report the first of several errors; after a success, release a lock that was kept."""
         if error is None and self._has_failed and not self._is_locked:
             self.unlock_turn()
         elif error is not None and not self._has_failed:
             self._on_error(
                 ChatUnsaved(
                     f"the chat cannot be saved: {error.strerror or error} ({self.path})",
-                    "It is kept in memory, and saved with the next message once that works",
+                    "It is kept in memory, and saved with a later message",
                 )
             )
         self._has_failed = error is not None

@@ -1,9 +1,8 @@
 """A chat as data: a tree of messages, the branch that is shown, and summaries.
 
-The only way to change it is `Conversation.apply` of an operation, a plain dictionary that
-`chat_file.py` writes as it is. No operation deletes a message. A summary replaces all messages up
-to one in the prompt; it is not part of the tree, so it can be undone. Pure; callers that share one
-lock it.
+Only `Conversation.apply` changes it. An operation is a plain dictionary, which `chat_file.py`
+stores. No operation deletes a message. A summary replaces all messages up to one in the prompt; it
+is not part of the tree, so it can be undone. Pure; not locked.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Op = dict[str, Any]
 T = TypeVar("T")
 
 VERSION = 1
-"""Of the operations; a file with a higher one is not touched."""
+"""Version of the operations; files with a higher one are not opened."""
 TITLE_CHARS = 48
 PREVIEW_CHARS = 120
 
@@ -45,21 +44,21 @@ class StoredMessage:
 
     number: int
     parent: int
-    """Number of the message before it; 0 for the first."""
+    """Number of the previous message; 0 for the first."""
     role: Literal["user", "assistant"]
     text: str
     sent: str = ""
-    """The text with its context, as the model reads it; "" if that is `text`."""
+    """The text with its context, as sent to the model; "" if equal to `text`."""
     reasoning: str = ""
     end: ChatEnd | Literal[""] = ""
-    """How an answer ended; "" while it is written, or if its writer was killed."""
+    """How an answer ended; "" while it is written, or if the process was killed."""
     model: str = ""
     items: tuple[Item, ...] = ()
     attachments: tuple[ChatAttachment, ...] = ()
-    """What the user attached, with its text: it is attached again if the question is edited."""
+    """The user's attachments with their text, to attach again if the question is edited."""
     cost: Cost = field(default_factory=Cost)
     server: str = ""
-    """Identifies the run of the server that wrote it."""
+    """Identifies the server process that wrote it."""
     why: str = ""
     """Why an answer broke off, for the user."""
 
@@ -70,13 +69,13 @@ class StoredMessage:
 
     @property
     def is_partial(self) -> bool:
-        """Whether it is an answer that was cut short."""
+        """Whether it is an incomplete answer."""
         return self.role == "assistant" and self.end not in ("stop", "length")
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A text that replaces a message and all before it in the prompt."""
+    """A text that replaces a message and all earlier ones in the prompt."""
 
     number: int
     last: int
@@ -89,10 +88,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An edit of a file that came from the chat and was accepted."""
+    """An accepted edit that came from the chat."""
 
     after: int
-    """Number of the message that it followed."""
+    """Number of the preceding message."""
     name: str
     first_row: int
     rows: int
@@ -108,11 +107,11 @@ class Conversation:
     title: str = ""
     """The user's title; "" to derive one from the first question."""
     model: str = ""
-    """"" for the one of the settings."""
+    """"" for the configured one."""
     messages: dict[int, StoredMessage] = field(default_factory=dict)
     summaries: dict[int, Summary] = field(default_factory=dict)
     shown: dict[int, int] = field(default_factory=dict)
-    """Number of a message -> number of the reply to it that is shown."""
+    """Number of a message -> number of its shown reply."""
     edits: list[Edit] = field(default_factory=list)
 
     @property
@@ -122,7 +121,7 @@ class Conversation:
 
     @property
     def last(self) -> int:
-        """The number of the last message that is shown; 0 if there is none."""
+        """The number of the last shown message; 0 for none."""
         number = 0
         while number in self.shown:
             number = self.shown[number]
@@ -152,7 +151,7 @@ class Conversation:
         return summary.last if summary else number if number in self.messages else 0
 
     def question_of(self, number: int) -> int:
-        """Return the question that a message is or answers, by default the last one; else 0."""
+        """Return a message's question, which may be itself, by default the last one; else 0."""
         branch = self.branch(self.resolve(number) or None)
         return next((each.number for each in reversed(branch) if each.role == "user"), 0)
 
@@ -170,12 +169,12 @@ class Conversation:
         return max(found, key=lambda each: (place[each.last], each.number), default=None)
 
     def sibling(self, number: int, step: int) -> int:
-        """Return the sibling so many branches further, at most the outermost one."""
+        """Return the sibling `step` branches further, or the outermost one."""
         rows = self.siblings(number)
         return rows[min(max(rows.index(number) + step, 0), len(rows) - 1)]
 
     def display_title(self) -> str:
-        """Return the user's title, else the beginning of the first question."""
+        """Return the user's title, else the start of the first question."""
         return self.title or title_of(self.first_question())
 
     def first_question(self) -> str:
@@ -188,7 +187,7 @@ class Conversation:
         Raises:
             KeyError: it names a message that does not exist.
             ChatFailed: a newer lcursor wrote it.
-            TypeError, ValueError: it is not possible here, or a field is missing or invalid.
+            TypeError, ValueError: it is impossible here, or a field is missing or invalid.
         """
         match op:
             case {"op": "chat", "key": str(key), "root": str(root)}:
@@ -234,7 +233,7 @@ class Conversation:
                 raise ValueError(f"no such operation: {op.get('op')}")
 
     def _restore(self, table: Mapping[str, Any]) -> None:
-        """Take the state of a chat that lcursor 0.1 has written as a whole."""
+        """Load the state of a chat that lcursor 0.1 stored as a snapshot."""
         self.key, self.root = table["key"], table["root"]
         self.title, self.model = table["title"], table["model"]
         for each in table["said"]:
@@ -268,7 +267,7 @@ class Conversation:
 
 
 def amend_ops(chat: Conversation, number: int, text: str) -> list[Op]:
-    """Return the operations that replace an answer by a new branch with another text.
+    """Return the operations that add a new branch with a changed answer.
 
     Raises:
         KeyError: there is no such message.
@@ -285,7 +284,7 @@ def amend_ops(chat: Conversation, number: int, text: str) -> list[Op]:
 
 
 def title_of(question: str) -> str:
-    """Return the beginning of a question as a title."""
+    """Return the start of a question as a title."""
     lines = (line.strip() for line in _prose(question))
     words = " ".join(next((line for line in lines if line), "").split())
     if len(words) <= TITLE_CHARS:
@@ -295,12 +294,12 @@ def title_of(question: str) -> str:
 
 
 def preview_of(question: str) -> str:
-    """Return the beginning of a question, on one line."""
+    """Return the start of a question, on one line."""
     return " ".join(question.split())[:PREVIEW_CHARS]
 
 
 def _prose(text: str) -> Iterator[str]:
-    """Yield the lines outside of fenced code; all but the fences if there are none."""
+    """Yield the lines outside of fenced code, or the code if there are none."""
     lines, is_code, has_prose = text.split("\n"), False, False
     for line in lines:
         if line.lstrip().startswith(("```", "~~~")):
@@ -313,7 +312,7 @@ def _prose(text: str) -> Iterator[str]:
 
 
 def _record(kind: type[T], table: Mapping[str, Any]) -> T:
-    """Return a record from a table, ignoring fields that a newer version may have added."""
+    """Return a record from a table, ignoring unknown fields of newer versions."""
     if not isinstance(table, Mapping):
         raise TypeError(f"expected a table, not {type(table).__name__}")
     names = {spec.name for spec in fields(kind)}  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""Save the server's KV cache of a chat to disk, so that a stored chat continues without rereading.
+"""Save the server's KV cache of a chat to disk, so that a chat continues without prompt processing.
 
-A state is saved when nothing happened for a while after a turn, as a server that saves does not
-answer. It is restored if the server is another run than the one that wrote the last answer, or has
-slept since. Does nothing with servers that cannot save. Any thread.
+A state is saved after some idle time, because the server does not respond while it saves. It is
+restored if the server restarted or unloaded its model since the last answer. Does nothing with
+servers that cannot save. Any thread.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from lcursor.llm.pool import Connection
 
 IDLE_S = 20.0
 MIN_NEW_TOKENS = 512
-"""Tokens since the last save that are worth another one: a state can have gigabytes."""
+"""Minimum of new tokens before another save: a state can have gigabytes."""
 MIN_FREE_BYTES = 2 << 30
-"""Free space that must be left on the disk."""
+"""Minimum free space on the disk after a save."""
 SLOT = 0
-"""Servers that can save states are our own, with one slot."""
+"""Only our own servers save states, and they have one slot."""
 
 
 def file_name(key: str, branch: int, model: str) -> str:
@@ -50,8 +50,8 @@ class KVStates:
     Args:
         path: returns the path of a state by its name, and the folder for "".
         idle_s: time without a turn before a state is saved.
-        is_asleep: asks a server whether it has unloaded its model, if that is possible by now.
-        awake_s: time after a turn in which it cannot have.
+        is_asleep: queries whether a server has unloaded its model.
+        awake_s: time after a turn in which it cannot have done so.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class KVStates:
             def save() -> None:
                 with self._lock:
                     if self._timer is not timer:
-                        return  # it was canceled, or `close` saves
+                        return  # canceled, or `close` saves
                     self._timer = None
                 self._save(connection, name, chat.key, read_tokens)
 
@@ -118,7 +118,7 @@ class KVStates:
             timer.start()
 
     def cancel_save(self) -> None:
-        """Cancel the scheduled save, because a turn begins."""
+        """Cancel the scheduled save, because a turn starts."""
         with self._lock:
             self._cancel()
 
@@ -131,7 +131,7 @@ class KVStates:
                 path.unlink()
 
     def close(self, wait_s: float) -> None:
-        """Save now what is scheduled; the server finishes even if the time is over."""
+        """Do the scheduled save now; the server finishes it even after a timeout."""
         with self._lock:
             timer = self._timer
             if timer is not None:

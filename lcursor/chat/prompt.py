@@ -1,6 +1,6 @@
-"""The prompt of a chat: every turn only appends to it, so that the server finds it in its cache.
+"""The prompt of a chat. Every turn only appends to it, so that the server can reuse its cache.
 
-Contains the order and the fixed texts; no time, count or setting. Pure.
+The prompt contains no time, count or setting, which would change earlier text. Pure.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ SYSTEM = (
 SUMMARY_INTRO = "Summary of our conversation so far, which takes its place:\n\n"
 SUMMARY_REPLY = "Understood. I go on from there."
 NO_ANSWER = "What is your next question?"
-"""In place of a missing answer. A question: small models repeat a statement at the next turn."""
+"""Replaces a missing answer. It is a question because small models repeat a statement."""
 NO_QUESTION = "Go on."
-"""In place of a missing question."""
+"""Replaces a missing question."""
 
 
 def messages(chat: Conversation, last: int | None = None) -> list[Message]:
     """Return the prompt up to a message, by default the last one that is shown.
 
-    It begins with the prompt up to each earlier message, unless a summary replaces some of them.
+    It starts with the prompt up to each earlier message, unless a summary replaces some of them.
     """
     branch = chat.branch(last)
     summary = chat.active_summary(branch)
@@ -40,7 +40,7 @@ def messages(chat: Conversation, last: int | None = None) -> list[Message]:
 
 
 def with_question(chat: Conversation, last: int, sent: str) -> list[Message]:
-    """Return the prompt for a question after a message."""
+    """Return the prompt for a new question after a message."""
     before = messages(chat, last)
     if before[-1].role == "user":
         before.append(Message("assistant", NO_ANSWER))
@@ -58,7 +58,7 @@ def unsummarized(
 
 
 def alternate(branch: Sequence[StoredMessage]) -> list[Message]:
-    """Return messages as the model reads them: questions and answers in turn, as templates need."""
+    """Return messages with alternating questions and answers, as chat templates require."""
     found = list[Message]()
     for each in branch:
         text = each.sent or each.text

@@ -1,7 +1,7 @@
 """Requests that need no turn of a chat: token counts, completion of words, the local server.
 
-Token counts and completion have a thread each, on which only the newest request counts; each action
-on a server has its own, since it takes long. All methods return at once, and change no chat.
+Token counts and completion have a thread each, which skips outdated requests; each action on a
+server has its own thread, since it takes long. No method blocks or changes a chat.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ChatQueries:
         """Set to stop waiting for a server that starts."""
 
     def preview(self, params: wire.ChatPreview) -> None:
-        """Report what would be sent with a question, and its tokens."""
+        """Report the context of a question, and its tokens."""
         self._newest_count = params["id"]
         self._counting.submit(partial(self._count, params), params["id"])
 
@@ -61,7 +61,7 @@ class ChatQueries:
         self._run_in_thread(partial(self._control_server, params), params["id"])
 
     def close(self) -> None:
-        """Stop waiting for anything."""
+        """Cancel everything."""
         self._counting.close(0)
         self._completing.close(0)
         self._cancel_start.set()
@@ -99,7 +99,7 @@ class ChatQueries:
         self._deps.notify("chat.previewed", answer)
 
     def _warm_up(self, model: str) -> None:
-        """Start the server that will soon be asked; the question itself reports errors."""
+        """Start the server in advance; errors are reported with the question itself."""
         try:
             self._deps.models.connect(model, self._cancel_start)
         except LcursorError as error:

@@ -1,8 +1,8 @@
 """The chats of an editor: a method for each message of `protocol.chat`.
 
-Owns the open chats and the running turns. Every method returns at once: reading and writing files
-happens on one thread in the order of the requests, each turn has its own thread, and requests that
-need no turn go to `queries.py`.
+Owns the open chats and the running turns. No method blocks: one thread reads and writes files in
+the order of the requests, each turn has its own thread, and requests that need no turn go to
+`queries.py`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from lcursor.protocol import chat as wire
 from lcursor.reporting import Notify, error_message, report_error
 
 STOP_S = 0.1
-"""Time for a stopped turn to end by itself."""
+"""Time limit for a stopped turn to end."""
 CLOSE_S = 0.3
 AWAKE_SHARE = 0.9
-"""Share of the idle time in which a local server has not unloaded its model for sure."""
+"""Share of the idle time in which a local server has certainly not unloaded its model."""
 
 
 P = TypeVar("P", bound=Mapping[str, Any])
@@ -46,7 +46,7 @@ P = TypeVar("P", bound=Mapping[str, Any])
 def _queued(
     method: Callable[[ChatService, P], None],
 ) -> Callable[[ChatService, P], None]:
-    """Return the method so that it runs on the service's thread, after earlier requests."""
+    """Wrap a method so that it runs on the service's thread, after earlier requests."""
 
     @wraps(method)
     def submit(service: ChatService, params: P) -> None:
@@ -61,12 +61,12 @@ class ChatService:
     Args:
         notify: sends a message of `protocol.chat.TO_LUA`, `error` or `log`, from any thread.
         codebase: returns the search of a project; None for a search without an index.
-        secrets: globs of files that are never read, besides the built-in ones.
-        models: shared with others; None to create a pool.
-        folder: of all chats; None for the usual one.
+        secrets: globs of files that are never read, in addition to the built-in ones.
+        models: shared pool; None to create one.
+        folder: of all chats; None for the default.
         server: folder of the local server of a created pool.
         on_busy: called, on any thread, when the first turn starts and when the last one ends.
-        idle_s: after which the server's KV cache is saved.
+        idle_s: idle time after which the server's KV cache is saved.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class ChatService:
 
     @_queued
     def open(self, params: wire.ChatOpen) -> None:
-        """Show a chat, or create one; it gets a file with its first message."""
+        """Show a chat, or create one; its file is created with its first message."""
         root = str(root_of(Path(params["path"] or ".").absolute()))
         key = params["chat"]
         if key == "last":
@@ -135,7 +135,7 @@ class ChatService:
 
     @_queued
     def send(self, params: wire.ChatSend) -> None:
-        """Add a question to a chat, and have it answered."""
+        """Add a question to a chat, and start a turn that answers it."""
         file = self._open_file(params["chat"])
         attachments.check_command(params["text"], file.chat.root)
         file.lock_turn()
@@ -177,7 +177,7 @@ class ChatService:
 
     @_queued
     def delete(self, params: wire.ChatNamed) -> None:
-        """Delete a chat with its saved KV states, and list the other ones."""
+        """Delete a chat with its saved KV states, and list the others."""
         key = params["chat"]
         with self._lock:
             turns = [turn for turn in self._turns.values() if turn.key == key]
@@ -185,7 +185,7 @@ class ChatService:
             turn.stop()
             turn.wait_or_abandon(STOP_S)
         file = self._open_file(key)
-        file.lock_turn()  # no answer is being written, here or elsewhere
+        file.lock_turn()  # raises if an answer is being written
         try:
             if file.path.exists():
                 self._archive.delete(key)
@@ -202,7 +202,7 @@ class ChatService:
 
         def make(chat: Conversation) -> Sequence[Op]:
             number = chat.sibling(params["number"], params["step"])
-            while number in chat.shown:  # with what was shown after it before
+            while number in chat.shown:  # with the replies that were shown before
                 number = chat.shown[number]
             return [{"op": "show", "number": number}]
 
@@ -226,7 +226,7 @@ class ChatService:
 
     @_queued
     def expand(self, params: wire.ChatAt) -> None:
-        """Undo a summary: its messages are in the prompt again."""
+        """Undo a summary, so that the prompt contains its messages again."""
         self._change(params, lambda _: [{"op": "expand", "number": params["number"]}])
 
     @_queued
@@ -249,7 +249,7 @@ class ChatService:
         self._executor.submit(job)
 
     def read_before(self, key: str, number: int) -> Sequence[Seen]:
-        """Return what the model had read before it wrote a message, newest first.
+        """Return the text in the prompt of a message, newest first.
 
         Blocks if the chat is not open; any thread.
 
@@ -260,10 +260,10 @@ class ChatService:
         return attachments.read_before(self._open_file(key).snapshot(), number)
 
     def close(self, *, is_leaving: bool = True) -> None:
-        """Stop all turns, and keep what was written; waits only for a moment.
+        """Stop all turns, and store partial answers; blocks only briefly.
 
         Args:
-            is_leaving: save the KV state that is scheduled.
+            is_leaving: do the scheduled save of the KV state.
         """
         self._executor.close(CLOSE_S)
         self._queries.close()
@@ -281,7 +281,7 @@ class ChatService:
             self._models.close()
 
     def _make_turn(self, file: ChatFile, params: wire.ChatSend) -> Turn:
-        """Store a question, or find the one to answer again."""
+        """Store a question, or find the question to answer again."""
         make_turn = partial(
             Turn, params["id"], file, self._deps, model=params["model"], on_end=self._on_turn_end
         )
@@ -381,4 +381,4 @@ class ChatService:
         self._notify("error", error_message(error))
 
     def _on_error(self, error: Exception, number: int) -> None:
-        report_error(self._notify, error, number, "the chat could not do that")
+        report_error(self._notify, error, number, "the chat request failed")

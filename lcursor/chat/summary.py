@@ -1,7 +1,7 @@
-"""Fit a long chat into the model's context, by summaries of its older messages.
+"""Fit a long chat into the model's context by summarizing older messages.
 
-The model writes down what was asked, decided and left open; the list of attached files and edits is
-ours, so that it is exact. A summary replaces messages in the prompt only. Nothing is ever cut.
+The model summarizes goals, decisions and open questions; our code adds the exact list of attached
+files and edits. A summary replaces messages in the prompt only; messages are never truncated.
 `PromptFitter` blocks, on a turn's thread; the rest is pure.
 """
 
@@ -25,21 +25,21 @@ from lcursor.protocol.chat import ChatItem
 Count = Callable[[Sequence[Message]], int]
 
 WANTED_TOKENS = 1000
-"""Free tokens that a summary should have."""
+"""Desired number of free tokens for a summary."""
 MIN_TOKENS = 128
-"""Free tokens that a summary must have."""
+"""Minimum number of free tokens for a summary."""
 MAX_TOKENS = 2048
-"""Limit of a summary, with the model's reasoning."""
+"""Limit of a summary, including the model's reasoning."""
 KEPT_SHARE = 0.25
 """The last question and its answer are not summarized up to this share of the context."""
 MAX_LISTED = 60
 LARGEST = 3
 MAX_SUMMARIES = 4
-"""In one turn: a chat may have been led with a model of a larger context."""
+"""Maximum in one turn, for a chat with a model that had a larger context before."""
 SUMMARIZE_AT = 0.85
 """Share of the context at which earlier messages are summarized."""
 UNKNOWN_CONTEXT = 1 << 20
-"""If the context's size is unknown: the server says when it is full."""
+"""Used if the context's size is unknown: the server reports when it is full."""
 
 INSTRUCTION = (
     "Our conversation is about to grow longer than you can read. Write a summary of it that will "
@@ -56,25 +56,25 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to summarize, and the prompt for it."""
+    """A planned summary and its prompt."""
 
     last: int
-    """The last message that the summary replaces."""
+    """Number of the last message that the summary replaces."""
     messages: list[Message]
     tokens: int
-    """Of `messages`."""
+    """Tokens of `messages`."""
     max_tokens: int
     replaced: int
-    """How many messages leave the prompt."""
+    """Number of messages that the summary replaces."""
 
 
 class PromptFitter:
     """Makes the prompt of one turn fit.
 
     Args:
-        ask: has the model write, given a prompt and a limit of tokens.
+        ask: calls the model with a prompt and a limit of tokens.
         change: changes the chat like `ChatFile.change`, while the turn runs.
-        on_start: gets a sentence when a summary is begun.
+        on_start: called with a message when a summary starts.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class PromptFitter:
         self._on_start, self._on_summary = on_start, on_summary
 
     def fit(self, question: int) -> list[Message]:
-        """Return the prompt for a question, after summarizing if that is necessary.
+        """Return the prompt for a question, after summarizing if necessary.
 
         Raises:
             ContextFull: it cannot be made to fit.
@@ -118,7 +118,7 @@ class PromptFitter:
         return messages
 
     def summarize(self, last: int) -> bool:
-        """Have the model summarize messages up to one; return False if there are none."""
+        """Summarize messages up to one; return False if there are none."""
         before = self._file.snapshot()
         context = self._connection.context_tokens or UNKNOWN_CONTEXT
         found = plan(before, last, context, self._count)
@@ -153,11 +153,11 @@ class PromptFitter:
 
 
 def plan(chat: Conversation, last: int, limit: int, count: Count) -> Plan | None:
-    """Return what to summarize of the messages up to one, None if nothing can be.
+    """Plan a summary of the messages up to one; None if it is impossible.
 
     Args:
-        last: the last message; a question that waits for its answer is not included.
-        limit: of the tokens of the prompt and the summary together.
+        last: the last message; an unanswered question is not included.
+        limit: maximum tokens of prompt and summary together.
     """
     branch = chat.branch(last)
     rest = prompt.unsummarized(branch, chat.active_summary(branch))
@@ -177,10 +177,10 @@ def plan(chat: Conversation, last: int, limit: int, count: Count) -> Plan | None
 
 
 def text(written: str, chat: Conversation, last: int) -> str:
-    """Return the text of a summary: what the model wrote, and the lists of files and edits.
+    """Return the text of a summary: the model's text, and the lists of files and edits.
 
-    If the model wrote nothing or only repeated the instruction, as small ones do, the questions
-    take its place.
+    If the model wrote nothing or only repeated the instruction, as small ones do, the list of
+    questions replaces its text.
     """
     branch = chat.branch(last)
     words = _without_instruction(written) or _questions(branch)
@@ -192,7 +192,7 @@ def files_and_edits(chat: Conversation, branch: Sequence[StoredMessage]) -> str:
     names: dict[str, None] = {}
     for item in (item for each in branch for item in each.items):
         if not item.is_left_out:
-            names.pop(item.name, None)  # in the order of the last attachment
+            names.pop(item.name, None)  # order by the last attachment
             names[item.name] = None
     numbers = {each.number for each in branch}
     edits = [
@@ -208,7 +208,7 @@ def check_fits(items: Sequence[ChatItem], total_tokens: int, limit: int) -> None
     """Check that a prompt fits.
 
     Raises:
-        ContextFull: it does not; the message names the largest items.
+        ContextFull: it does not; the message lists the largest items.
     """
     if limit <= 0 or total_tokens <= limit:
         return
@@ -217,7 +217,7 @@ def check_fits(items: Sequence[ChatItem], total_tokens: int, limit: int) -> None
     largest = ", ".join(f"{each['name']} {each['tokens']:,}" for each in sent[:LARGEST])
     error = ContextFull(
         f"the prompt has {total_tokens:,} tokens, {limit:,} fit" + (largest and f" ({largest})"),
-        "Drop what is not needed, ask in a new chat with :LCChat!, or set chat.context_tokens "
+        "Remove unneeded context, ask in a new chat with :LCChat!, or set chat.context_tokens "
         "higher",
     )
     error.prompt_tokens, error.context_tokens = total_tokens, limit
@@ -225,7 +225,7 @@ def check_fits(items: Sequence[ChatItem], total_tokens: int, limit: int) -> None
 
 
 def _without_instruction(written: str) -> str:
-    """Return what a model wrote without repeated lines of the instruction; "" if that is all."""
+    """Return a model's text without repeated lines of the instruction."""
     instruction = INSTRUCTION.lower()
     rows = [row.rstrip() for row in written.strip().split("\n")]
     kept = [row for row in rows if row.startswith("#") or row.strip().lower() not in instruction]

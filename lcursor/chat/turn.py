@@ -1,8 +1,8 @@
-"""One turn of a chat: a question is answered, or messages are summarized.
+"""One turn of a chat, which answers a question or summarizes messages.
 
-Runs on its own thread; `stop` may be called on any and works at once. The question is in the chat's
-file before anybody hears of it, the answer follows while it comes, and both are kept however the
-turn ends. Nothing is tried twice, except if our own server ended before it took the request.
+Runs on its own thread; `stop` works at once, on any thread. The question is stored before it is
+reported, the answer while it streams, and both remain however the turn ends. Nothing is retried,
+unless our own server ended before it accepted the request.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from lcursor.protocol.chat import ChatEnd, ChatPhase
 from lcursor.reporting import Notify, as_lcursor_error, error_message, log_exception
 
 PROGRESS_S = 0.1
-"""Minimum time between two reports of how much of the prompt is read."""
+"""Minimum time between two reports of prompt progress."""
 STORE_S = 0.25
-"""An answer is in the chat's file so long after it came."""
+"""Maximum delay before streamed text is stored in the chat's file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatDeps:
-    """What all turns share."""
+    """The dependencies that all turns share."""
 
     config: ChatConfig
     models: ModelPool
@@ -86,24 +86,24 @@ class Turn:
         self._lock = threading.Lock()
         self._writing = threading.RLock()
         self._has_ended = False
-        """The end is in the chat's file; guarded by `_writing`."""
+        """Whether the end is in the chat's file; guarded by `_writing`."""
         self._is_ending = False
         self._is_over = threading.Event()
         self._stream: Stream | None = None
         self._answer = 0
         self._unstored = {"text": "", "reasoning": ""}
-        """The end of the answer that is not in the chat's file yet; guarded by `_writing`."""
+        """The part of the answer that is not yet in the chat's file; guarded by `_writing`."""
         self._written_chars = 0
         self._cost = Cost()
         self._server = self._why = ""
         self._thread = threading.Thread(target=self._run, name="lcursor-chat-turn", daemon=True)
 
     def start(self) -> None:
-        """Start it."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, why: str = "") -> None:
-        """Stop it at once; what was written is kept. Thread: any.
+        """Stop at once, and keep the partial answer. Thread: any.
 
         Args:
             why: shown to the user, unless the user stopped it.
@@ -116,10 +116,10 @@ class Turn:
             stream.close()
 
     def wait_or_abandon(self, wait_s: float) -> None:
-        """Wait for the end; after that time end it, even if its thread still hangs."""
+        """Wait for the end; after a timeout finish the turn even if its thread hangs."""
         if not self._is_over.wait(wait_s):
             self._finish("stopped")
-            self._is_over.wait(wait_s)  # if its own thread was about to
+            self._is_over.wait(wait_s)  # its own thread may be finishing
 
     def _run(self) -> None:
         reason: ChatEnd = "failed"
@@ -128,7 +128,7 @@ class Turn:
         except Cancelled:
             reason = "stopped"
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            known = as_lcursor_error(self._deps.notify, error, "the chat could not answer")
+            known = as_lcursor_error(self._deps.notify, error, "the chat failed to answer")
             self._why = known.message
             if not self._is_ending:
                 self._deps.notify("error", error_message(known, self.number))
@@ -156,9 +156,9 @@ class Turn:
             kv_states.schedule_save(connection, file.snapshot(), self._answer, read)
 
     def _begin_answer(self, model: str) -> None:
-        """Add the answer to the chat, and report it."""
+        """Add the empty answer to the chat, and report it."""
         op: Op = {"op": "answer", "parent": self.asked, "model": model, "at_s": time.time()}
-        with self._writing:  # an end on another thread must see it
+        with self._writing:  # so that an end on another thread includes it
             ops = self._change(lambda it: [{**op, "number": it.next_number}])
             self._answer = int(ops[-1]["number"])
         question = self._file.snapshot().messages[self.asked]
@@ -213,7 +213,7 @@ class Turn:
         """Change the chat. Thread: any.
 
         Raises:
-            Cancelled: the turn's end is written.
+            Cancelled: the turn's end is stored already.
         """
         with self._writing:
             if self._has_ended:
@@ -292,7 +292,7 @@ class Turn:
         return stream
 
     def _add(self, field: str, text: str) -> None:
-        """Send a piece of the answer."""
+        """Send the next part of the answer."""
         with self._writing:
             if self._has_ended:
                 return
@@ -307,7 +307,7 @@ class Turn:
             )
 
     def _store_answer(self) -> None:
-        """Write what came since the last write to the chat's file. Thread: any."""
+        """Write new text to the chat's file. Thread: any."""
         with self._writing:
             op: Op = {"op": "more", "number": self._answer, **self._unstored}
             if not self._has_ended and any(self._unstored.values()):
@@ -315,13 +315,13 @@ class Turn:
                 self._change(lambda _: [op], fsync=False)
 
     def _report_estimate(self, connection: Connection, messages: Sequence[Message]) -> None:
-        """Report about how long the reading takes, before the server says anything."""
+        """Report the estimated time of prompt processing, before the server reports progress."""
         chat = self._file.snapshot()
         total, cached = tokens.estimate(messages), 0
         counted = [each for each in chat.branch(self.asked) if each.cost.is_exact]
         if counted:
             known = prompt.messages(chat, counted[-1].number)
-            if known == messages[: len(known)]:  # without a summary in between
+            if known == messages[: len(known)]:  # no summary in between
                 cached = counted[-1].cost.prompt_tokens + counted[-1].cost.answer_tokens
                 total = cached + tokens.estimate(messages[len(known) :])
         speed = connection.client.prompt_speed
@@ -370,7 +370,7 @@ class Turn:
         with self._writing:
             try:
                 if self.asked and not self._answer:
-                    self._begin_answer("")  # every question that is kept is reported
+                    self._begin_answer("")  # every stored question is reported
                 self._store_answer()
                 if self._answer:
                     op: Op = {

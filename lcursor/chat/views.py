@@ -1,4 +1,4 @@
-"""A chat as messages to Neovim, and as a Markdown document. Pure."""
+"""Convert a chat to messages for Neovim, or to a Markdown document. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def opened_message(
     *,
     is_running: bool = False,
 ) -> ChatOpened:
-    """Return a chat as it is shown.
+    """Return the message that shows a chat.
 
     Args:
         models: the names to choose from, the default first.
-        context_tokens: of the chat's model; 0 for that of its last answer.
+        context_tokens: context of the chat's model; 0 for the value of the last answer.
     """
     branch = chat.branch()
     cost = next((each.cost for each in reversed(branch) if each.cost.prompt_tokens), None)
@@ -44,7 +44,7 @@ def opened_message(
 def message_rows(
     chat: Conversation, branch: Sequence[StoredMessage], *, is_running: bool = False
 ) -> list[ChatMessage]:
-    """Return the messages of a branch, with the summary after the last one that it replaces."""
+    """Return the messages of a branch, with a summary after the messages that it replaces."""
     summary = chat.active_summary(branch)
     found = list[ChatMessage]()
     for each in branch:
@@ -75,7 +75,7 @@ def item_row(item: Item) -> ChatItem:
 
 
 def markdown(chat: Conversation) -> str:
-    """Return the branch that is shown, also the messages that a summary replaces."""
+    """Return the shown branch as Markdown, including summarized messages."""
     parts = [f"# {chat.display_title() or 'Chat'}"]
     branch = chat.branch()
     summary = chat.active_summary(branch)

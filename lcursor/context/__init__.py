@@ -1,1 +1,1 @@
-"""What goes into a prompt: mentions, rules, retrieval, and what it costs."""
+"""The context of a prompt: mentions, rules, commands and retrieval."""

@@ -1,6 +1,6 @@
 """Diffs and commits as items, one per file, so that each can be dropped.
 
-Runs git, but no program that a repository's configuration names. Secrets are left out by the old
+Runs git, but no program that a repository's configuration names. Secrets are recognized by the old
 or new name of the file, and by the changed text.
 """
 
@@ -34,7 +34,7 @@ SAFE: Final = (
 FLAGS: Final = frozenset(
     {"--staged", "--cached", "-w", "-b", "--ignore-all-space", "--ignore-space-change"}
 )
-"""Flags of `git diff` that are allowed; others write files, read any file or run programs."""
+"""Allowed flags of `git diff`; others write files, read arbitrary files or run programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _DiffRequest:
 
     @property
     def is_worktree(self) -> bool:
-        """Whether the working tree is compared with a commit."""
+        """Whether it compares the working tree with a commit."""
         is_staged = {"--staged", "--cached"} & set(self.flags)
         is_range = len(self.revisions) > 1 or any(".." in each for each in self.revisions)
         return not is_staged and not is_range
@@ -67,7 +67,7 @@ def diff(argument: str, reader: Reader) -> list[Item]:
     """Return uncommitted changes with new files, or the diff of an argument.
 
     Args:
-        argument: of `git diff`: revisions, paths, `--staged`; "" for everything uncommitted.
+        argument: arguments of `git diff`, or "" for everything uncommitted.
     """
     shown = f"diff {argument}".strip()
     top = _top(reader)
@@ -91,7 +91,7 @@ def diff(argument: str, reader: Reader) -> list[Item]:
         _unsaved(top, base[0], wanted, reader, parts)
     items = [_item("diff", prefix, path, part, top, reader) for path, part in parts.items()]
     if result.is_cut:
-        items.append(missing("diff", f"{shown}: the rest", f"git was ended: {result.failure}"))
+        items.append(missing("diff", f"{shown}: the rest", f"git was stopped: {result.failure}"))
     return _limit("diff", items, shown) or [missing("diff", shown, "nothing is changed")]
 
 
@@ -129,7 +129,7 @@ def commit(revision: str, reader: Reader) -> list[Item]:
         for path, section in sections
     ]
     if result.is_cut:
-        items.append(missing("commit", f"{shown}: the rest", f"git was ended: {result.failure}"))
+        items.append(missing("commit", f"{shown}: the rest", f"git was stopped: {result.failure}"))
     return [about, *_limit("commit", items, shown)]
 
 
@@ -165,7 +165,7 @@ def _top(reader: Reader) -> Path | str:
 
 
 def _resolved(top: Path, revision: str, reader: Reader) -> str:
-    """Return the full name of a commit; "" for none."""
+    """Return the full hash of a commit; "" if there is none."""
     if revision.startswith("-"):
         return ""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
@@ -260,7 +260,7 @@ def _new_files(
 def _unsaved(
     top: Path, base: str, wanted: _DiffRequest, reader: Reader, parts: dict[str, _FileDiff]
 ) -> None:
-    """Replace the diff of files that are unsaved in the editor."""
+    """Replace the diff of files with unsaved changes in the editor."""
     real = os.path.realpath(top)
     for path in reader.unsaved_paths():
         if not path.startswith(f"{real}/"):
@@ -292,6 +292,6 @@ def _unsaved(
 def _is_unsaved_new_file(top: Path, name: str, reader: Reader) -> bool:
     """Return whether a file exists only in the editor, and git would not ignore it."""
     if os.path.lexists(top / name):
-        return False  # git ignores it, or it is under no control
+        return False  # git ignores it, or there is no repository
     result = _git(top, reader, "check-ignore", "--", name, ok=(0, 1))
     return not result.data and not result.failure

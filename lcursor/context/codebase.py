@@ -1,4 +1,4 @@
-"""Search a project for what is relevant to a question: by its index, or without one by words.
+"""Search a project for code relevant to a question, with its index or, without one, by words.
 
 Blocks; any thread.
 """
@@ -24,33 +24,33 @@ from lcursor.project.reading import Reader
 
 MAX_S = 5.0
 MAX_FILES = 24
-"""Files from which rows are taken."""
+"""Maximum number of files with hits."""
 FILE_SHARE = 0.3
-"""Share of a file's score that is added to the score of its hits."""
+"""Share of a file's score that is added to the score of each hit."""
 MAX_FILE_SHARE = 0.5
-"""Share of the tokens for one file, if others have hits, too."""
+"""Maximum share of the tokens for one file, if others have hits, too."""
 MAX_PARSED = 40
-"""Files that are parsed to find a definition."""
+"""Maximum number of files that are parsed to find a definition."""
 ANSWER_S = 8.0
 CANCEL_POLL_S = 0.02
 REASONS = {
-    "lexical": "its words",
-    "vector": "its meaning",
-    "symbol": "a definition that is named",
-    "recent": "looked at lately",
+    "lexical": "matching words",
+    "vector": "similar meaning",
+    "symbol": "a named definition",
+    "recent": "viewed recently",
 }
-"""The parts of the index's score that explain a hit; the others are corrections."""
+"""Components of the index's score that explain a hit; the others are adjustments."""
 MIN_REASON_SHARE = 0.1
-"""Of the largest part, for a part that is named."""
+"""Minimum share of the largest component for a component to be named."""
 _calls = ThreadPoolExecutor(4, "lcursor-index-search")
-"""For calls that can be canceled; a thread is busy until its call has ended."""
+"""Threads for calls that can be canceled; a thread stays busy until its call ends."""
 
 
 class Codebase(Protocol):
     """Searches a project."""
 
     def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:
-        """Return what is relevant to a text, within a number of tokens. Never fails."""
+        """Return code relevant to a text, within a number of tokens. Never fails."""
 
     def symbols(
         self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
@@ -59,17 +59,17 @@ class Codebase(Protocol):
 
 
 class GrepSearch:
-    """A search by words."""
+    """Searches by words."""
 
     def __init__(self, root: Path, secrets: Sequence[str] = ()) -> None:
         self._root = Path(os.path.realpath(root))
         self._secrets = tuple(secrets)
 
     def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:
-        """Return the rows with most of a text's words; rare words count most."""
+        """Return the lines with the most words of a text; rare words have more weight."""
         wanted = grep.words_of(text)
         if not wanted:
-            return SearchResult(note="there is no word to look for in the question")
+            return SearchResult(note="the question has no words to search for")
         reader = Reader(self._root, self._secrets, cancel=cancel, max_s=MAX_S)
         rows, more = grep.search(self._root, wanted, reader)
         hits: list[SearchHit] = []
@@ -80,7 +80,7 @@ class GrepSearch:
                 continue
             lines = found.text.split("\n")
             for first, end, matched in grep.windows(path, lines, matches, wanted):
-                why = f"{', '.join(grep.as_asked(word, text) for word in matched)} in it"
+                why = f"contains {', '.join(grep.as_asked(word, text) for word in matched)}"
                 own = grep.score(lines[first:end], wanted, weight) * grep.worth(path)
                 score = own * (len(matched) / len(wanted)) ** 0.5 + FILE_SHARE * file_score
                 part = "\n".join(lines[first:end])
@@ -117,10 +117,10 @@ class GrepSearch:
 
 
 class IndexSearch:
-    """The search of an index, or another one while the index does not answer.
+    """Searches the index, or with a fallback while the index does not answer.
 
     Args:
-        client: of the project's worker; not closed here.
+        client: client of the project's worker; not closed here.
     """
 
     def __init__(self, client: Client, fallback: Codebase) -> None:
@@ -135,7 +135,7 @@ class IndexSearch:
         return cls(client, GrepSearch(root, secrets))
 
     def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:
-        """Return what the index finds; else the fallback's hits, with the reason."""
+        """Return the index's hits, else the fallback's hits with the reason."""
         try:
             found = self._call(cancel, "retrieve", text=text, tokens=tokens, mode="hybrid")
             note = self._progress_note(cancel)
@@ -152,7 +152,7 @@ class IndexSearch:
     def symbols(
         self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
     ) -> Sequence[SymbolLocation]:
-        """Return the definitions in the index, else those that the fallback finds."""
+        """Return the definitions in the index, else the fallback's definitions."""
         last = words.last_name(name)
         try:
             answer = self._call(cancel, "symbols", name=last, limit=limit * 4, prefix=prefix)
@@ -165,7 +165,7 @@ class IndexSearch:
         return filter_by_scope(found, name)[:limit]
 
     def _call(self, cancel: Cancel | None, method: Any, **params: Any) -> Mapping[str, Any]:
-        """Call the worker, and stop waiting when the search is canceled."""
+        """Call the worker; stop waiting when the search is canceled."""
         call = partial(self._client.call, method, timeout_s=ANSWER_S, **params)
         if cancel is None:
             return call()
@@ -176,7 +176,7 @@ class IndexSearch:
         raise Cancelled("gathering the context was stopped")
 
     def _progress_note(self, cancel: Cancel | None) -> str:
-        """Return why the index may not find everything yet."""
+        """Return a note if the index is still incomplete."""
         state = self._call(cancel, "status")
         phase, done, total = state.get("phase"), state.get("done", 0), state.get("total", 0)
         if phase in {"surveying", "reading"}:
@@ -187,9 +187,9 @@ class IndexSearch:
 
 
 def filter_by_scope(found: Sequence[SymbolLocation], name: str) -> list[SymbolLocation]:
-    """Return the definitions in the scope of a qualified name, else in its file, else all.
+    """Return the definitions in the scope of a qualified name such as `Turn.stop`.
 
-    `Turn.stop` is not the `stop` of another class.
+    If there are none, return the definitions in its file, else all.
     """
     scope = [part.lower() for part in words.scope_names(name)]
     if not scope:
@@ -210,9 +210,9 @@ def _fit(hits: Sequence[SearchHit], tokens: int, note: str) -> SearchResult:
     for hit in hits:
         cost = int(len(hit.text) / BYTES_PER_TOKEN) + 9
         file_cost = spent.get(hit.path, 0) + cost
-        why = "no room left" if total + cost > tokens else ""
+        why = "token limit reached" if total + cost > tokens else ""
         if not why and has_several_files and cost < file_cost > MAX_FILE_SHARE * tokens:
-            why = "enough of its file is used"
+            why = "limit for one file reached"
         if why:
             where = (hit.path, hit.first_row, hit.end_row)
             omitted.append(SearchHit(*where, "", why, "", hit.score))
@@ -224,7 +224,7 @@ def _fit(hits: Sequence[SearchHit], tokens: int, note: str) -> SearchResult:
 
 
 def _is_skipped(path: str, text: str) -> bool:
-    """Return whether a file is generated: a lock file, minified code."""
+    """Return whether a file is generated, such as a lock file or minified code."""
     return bool(
         filetypes.by_name(path, len(text)) or filetypes.by_content(text.encode("utf-8", "replace"))
     )
@@ -236,7 +236,7 @@ def _search_hit(hit: Mapping[str, Any], why: str) -> SearchHit:
 
 
 def _reason(hit: Mapping[str, Any]) -> str:
-    """Return in words what a score consists of, the largest part first."""
+    """Return the components of a score as text, the largest first."""
     parts = {name: value for name, value in hit.get("parts", {}).items() if name in REASONS}
     largest = max(parts.values(), default=0.0)
     named = sorted(

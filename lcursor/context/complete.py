@@ -20,13 +20,13 @@ from lcursor.protocol.chat import ChatWord
 
 MAX = 50
 MAX_S = 1.5
-MIN_LETTERS = 2
-"""Typed letters before files are offered without a kind."""
+MIN_CHARS = 2
+"""Minimum of typed characters before files are offered without `@file:`."""
 _TYPED = re.compile(r"@(?P<kind>[a-z]*)(?P<colon>:?)(?P<rest>.*)\Z", re.S)
 
 
 def complete(root: Path, word: str, codebase: Codebase) -> list[ChatWord]:
-    """Return the possible words for what is typed from `@` or `/` on, best first."""
+    """Return completions of a typed word that starts with `@` or `/`, best first."""
     if word.startswith("/"):
         return _commands(root, word[1:])
     typed = _TYPED.match(word)
@@ -36,7 +36,7 @@ def complete(root: Path, word: str, codebase: Codebase) -> list[ChatWord]:
     kind, rest = typed["kind"], typed["rest"]
     if not typed["colon"]:
         found = _kinds(kind) if not rest else []
-        if len(kind + rest) >= MIN_LETTERS:
+        if len(kind + rest) >= MIN_CHARS:
             found += _files(reader, kind + rest, "file")[: MAX - len(found)]
         return found
     rest = rest.removeprefix('"').replace("\\ ", " ").replace('\\"', '"')
@@ -118,7 +118,7 @@ def _folders(reader: Reader, typed: str) -> list[ChatWord]:
 
 
 def _symbols(codebase: Codebase, typed: str) -> list[ChatWord]:
-    if len(typed) < MIN_LETTERS:
+    if len(typed) < MIN_CHARS:
         return []
     found: dict[str, ChatWord] = {}
     for one in codebase.symbols(typed, MAX, prefix=True):
@@ -164,7 +164,7 @@ def _first(found: Iterable[ChatWord]) -> list[ChatWord]:
 
 
 def _size(path: Path) -> str:
-    """Return about how many tokens a file has."""
+    """Return the approximate number of tokens of a file."""
     try:
         size = os.stat(path).st_size
     except OSError:

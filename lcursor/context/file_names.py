@@ -11,8 +11,8 @@ from pathlib import Path
 from lcursor.process.run import Cancel
 from lcursor.project import listing
 
-KEPT_S = 5.0
-"""How long a project's names are reused for completion: it asks again with each key."""
+CACHED_S = 5.0
+"""Time for which a project's names are cached: completion needs them with each key."""
 
 _cache: dict[Path, tuple[float, listing.Names]] = {}
 _lock = threading.Lock()
@@ -23,7 +23,7 @@ def cached(root: Path, cancel: Cancel | None = None) -> tuple[str, ...]:
     now_s = time.monotonic()
     with _lock:
         at_s, found = _cache.get(root, (0.0, None))
-    if found is None or now_s - at_s >= KEPT_S:
+    if found is None or now_s - at_s >= CACHED_S:
         found = listing.names(root, cancel=cancel)
         with _lock:
             if len(_cache) > 8:
@@ -38,7 +38,7 @@ def folders(names: Iterable[str]) -> list[str]:
 
 
 def ending_in(names: Sequence[str], tail: str) -> list[str]:
-    """Return the files whose path ends with a path such as `chat/turn.py` or `turn.py`."""
+    """Return the files whose path ends with `tail`, such as `chat/turn.py`."""
     whole = [name for name in names if name == tail or name.endswith(f"/{tail}")]
     if whole or not tail:
         return whole
@@ -50,7 +50,7 @@ def ranked(names: Iterable[str], typed: str, most: int) -> list[str]:
     """Return the names that match typed text, best first.
 
     Matches at the start of the file name come first, then inside it, then in the path, and last
-    names that contain the letters in their order.
+    names that contain the characters in order.
     """
     if not typed:
         return sorted(names, key=lambda name: (name.count("/"), name))[:most]
@@ -82,7 +82,7 @@ def _rank(name: str, typed: str) -> int | None:
 
 
 def _is_in_order(typed: str, name: str) -> bool:
-    """Return whether a name contains letters in their order."""
+    """Return whether a name contains characters in order."""
     at = -1
     for letter in typed:
         at = name.find(letter, at + 1)

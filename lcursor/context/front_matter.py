@@ -1,6 +1,6 @@
 """Parse the front matter of a Markdown file, between two lines of `---`. Pure; never fails.
 
-Supports the part of YAML that is usual there, and Cursor's `globs: *.ts, *.tsx`, which is no YAML.
+Supports the common subset of YAML, and Cursor's `globs: *.ts, *.tsx`, which is not valid YAML.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def words(value: str | list[str] | None) -> str:
 
 
 def is_true(value: str | list[str] | None) -> bool:
-    """Return whether an entry says yes."""
+    """Return whether an entry means true."""
     return isinstance(value, str) and value.lower() in {"true", "yes", "on", "1"}
 
 

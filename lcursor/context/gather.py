@@ -1,7 +1,7 @@
-"""Gather the context of a question: from its mentions and from what the editor sent with it.
+"""Gather the context of a question from its mentions and the editor's attachments.
 
-Reads files, asks git and the index, with limits. Never fails: what is missing, secret, binary or
-huge becomes an item that is left out, with the reason. Blocks.
+Reads files, runs git and searches the index, with limits. Never fails: missing, secret, binary or
+huge files become items that are left out, with the reason. Blocks.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from lcursor.protocol.chat import ChatAttachment
 CODEBASE_TOKENS = 4000
 """Default limit of `@codebase`."""
 MAX_TEST_CHARS = 16_000
-"""Limit of a test file as an example."""
+"""Limit of a test file that serves as an example."""
 MAX_FRAMES = 12
 FRAME_ROWS = 20
-"""Around a row of a stack trace."""
+"""Lines before and after a line of a stack trace."""
 NOTHING: Final = {
     "buffer": "no file is open",
     "selection": "nothing is selected",
@@ -56,12 +56,12 @@ def gather(
 ) -> list[Item]:
     """Return the context of a question, without duplicates.
 
-    Attachments of the user are always included, those that the editor only offers if they are
-    mentioned; the text of an offered buffer is used for its file anyway. Failed searches are notes.
+    The user's attachments are always included, the editor's offers only if they are mentioned; the
+    text of an offered buffer replaces its file in any case. Failed searches become notes.
 
     Args:
-        path: absolute path of the current file, "" for none.
-        attachments: what only the editor can read.
+        path: absolute path of the current file; "" for none.
+        attachments: text that only the editor can read.
         codebase: for `@codebase` and `@symbol`; None to search by words.
         dropped: keys of items that the user removed.
         with_rules: add the rules files that apply.
@@ -111,7 +111,7 @@ def storable(
     secrets: Sequence[str] = (),
     dropped: Collection[str] = (),
 ) -> list[ChatAttachment]:
-    """Return the attachments to store with a question, for when it is edited and asked again.
+    """Return the attachments to store with a question, to reuse if it is edited.
 
     These are the user's attachments, the selection and the visible lines, unless they are secret or
     dropped.
@@ -127,7 +127,7 @@ def storable(
 
 
 def _is_saved(each: ChatAttachment) -> bool:
-    """Return whether a buffer has the text of its file."""
+    """Return whether a buffer has no unsaved changes."""
     data, path = each["text"].encode("utf-8", "surrogatepass"), Path(each["path"])
     try:
         return path.stat().st_size == len(data) and path.read_bytes() == data
@@ -145,17 +145,17 @@ class _Gathering:
     codebase_tokens: int
     is_command: bool
     is_foreign: bool
-    """The text is from a prompt of the project, which may not name files outside."""
+    """Whether the text is a prompt of the project, which must not name files outside."""
     items: list[Item] = field(default_factory=list)
     mentioned: set[int] = field(default_factory=set)
-    """Indexes of attachments that were mentioned."""
+    """Indexes of the mentioned attachments."""
 
     def __post_init__(self) -> None:
         self.reader, self.path = self.resolver.reader, self.resolver.path
         self._file = partial(item_builders.file_item, self.resolver)
 
     def add_mentions(self, text: str) -> None:
-        """Add what a text mentions, and the user's attachments."""
+        """Add the mentions of a text, and the user's attachments."""
         found = mentions.parse(text)
         named: list[Item] = []
         for mention in found:
@@ -167,7 +167,7 @@ class _Gathering:
         self.items += named
 
     def add_trace(self, text: str) -> None:
-        """Add the positions of the project in a stack trace."""
+        """Add the project's lines in a stack trace."""
         texts = [text, *(item.text for item in self.items if item.kind in {"terminal", "quickfix"})]
         spans: dict[str, list[list[int]]] = {}
         number = 0
@@ -187,12 +187,12 @@ class _Gathering:
                 spans.setdefault(str(where), []).append([first, end])
         for path, ranges in spans.items():
             for first, end in ranges:
-                item = self._file(Path(path), first, end, "the trace names it")
+                item = self._file(Path(path), first, end, "named in the trace")
                 if not item.is_left_out:
                     self.items.append(item)
 
     def add_tests(self) -> None:
-        """Add the tests of the file in question, else others as an example."""
+        """Add the tests of the current file, else other tests as examples."""
         about = next((item.path for item in self.items if item.path), self.path)
         for path, note in self.resolver.tests_of(about) if about else ():
             item = self._file(path, 0, -1, note)
@@ -248,16 +248,16 @@ class _Gathering:
                 found.append(self._attached(each))
         if found:
             return found
-        if kind == "selection" and self.is_command:  # `/explain` without one means the file
+        if kind == "selection" and self.is_command:  # without a selection `/explain` uses the file
             return [
                 item if item.is_left_out else replace(item, note="nothing is selected")
                 for item in self._buffer("")
             ]
         if self.is_command and kind != "terminal":
-            return []  # it would have been attached
+            return []  # the editor would have attached it
         why = NOTHING.get(kind, "there is none")
         if kind == "terminal" and argument:
-            why = "no terminal of that name has any text"
+            why = "no terminal of that name has output"
         return [missing(kind, argument or kind, why)]
 
     def _attached(self, each: ChatAttachment) -> Item:
@@ -272,7 +272,7 @@ class _Gathering:
         return Item(key, kind, name, path, row, each["text"])
 
     def _buffer(self, argument: str) -> list[Item]:
-        """Return the current buffer, or one by name; from the disk if it was not sent."""
+        """Return the current buffer, or one by name; from the disk if it was not attached."""
         wanted = argument.lower()
         here = os.path.realpath(self.path) if self.path else ""
         found: list[tuple[int, ChatAttachment]] = [
@@ -286,7 +286,7 @@ class _Gathering:
         self.mentioned.update(number for number, _ in found)
         if found:
             return [self._attached(each) for _, each in found]
-        if argument:  # it may be a file that is not open
+        if argument:  # may be a file that is not open
             try:
                 return self._files(argument)
             except paths.PathError as error:
@@ -296,7 +296,7 @@ class _Gathering:
         return [self._file(Path(self.path), 0, -1, "", "buffer")]
 
     def _files(self, argument: str) -> list[Item]:
-        """Return a file, rows of it, or all files that match a glob."""
+        """Return a file, some of its lines, or all files that match a glob."""
         found = self.resolver.find_files(argument, is_foreign=self.is_foreign)
         if found is None:
             return self._folder(argument)
@@ -308,7 +308,7 @@ class _Gathering:
         return items
 
     def _folder(self, argument: str) -> list[Item]:
-        """Return the list of a folder's files, and those that are text."""
+        """Return a list of a folder's files, and the text files themselves."""
         found = self.resolver.find_folder(argument, is_foreign=self.is_foreign)
         name = self.resolver.display_name(found.folder)
         items = [Item(f"dir:{name}", "dir", f"{name}/", str(found.folder), 0, found.listing)]
@@ -327,7 +327,7 @@ class _Gathering:
     def _diff(self, argument: str) -> list[Item]:
         found = changes.diff(argument, self.reader)
         if self.is_command and argument == "--staged" and all(item.is_left_out for item in found):
-            every = changes.diff("", self.reader)  # `/commit` before anything is staged
+            every = changes.diff("", self.reader)  # `/commit` without staged changes
             if any(not item.is_left_out for item in every):
                 note = "nothing is staged: all changes"
                 return [
@@ -339,7 +339,7 @@ class _Gathering:
         return found
 
     def _is_ignored(self, path: str) -> bool:
-        """Return whether git ignores a file, or takes too long to say."""
+        """Return whether git ignores a file, or takes too long to find out."""
         if not path:
             return False
         output = git.output(
@@ -358,12 +358,12 @@ def _is_ambient(each: ChatAttachment) -> bool:
 
 def _key(each: ChatAttachment) -> str:
     if each["kind"] == "screen":
-        return "screen"  # there is one, and its name goes with the cursor
+        return "screen"  # there is only one, and its name depends on the cursor
     key = f"{each['kind']}:{each['name']}" if each["name"] != each["kind"] else each["kind"]
     return f"{key}:{each['first_row'] + 1}" if each["kind"] == "selection" else key
 
 
 def _secret(each: ChatAttachment, reader: Reader) -> str:
-    """Return why an attachment must not be sent, else ""."""
+    """Return why an attachment must not be sent; "" if it may."""
     why = reader.secret(each["path"]) if each["path"] else ""
     return why or reader.secret_text(each["text"])

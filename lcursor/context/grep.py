@@ -1,6 +1,6 @@
-"""Find the rows of a project's files that contain some words, and rank them.
+"""Find the lines of a project's files that contain some words, and rank them.
 
-Asks `git grep` or, where there is no repository, `rg` or `git grep --no-index`.
+Runs `git grep` or, outside of repositories, `rg` or `git grep --no-index`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ MAX_BYTES = 8 << 20
 MAX_S = 3.0
 MAX_FILE_ROWS = 60
 EXCLUDED = ("*.min.*", "*.map", "*.lock", "*-lock.*", "*.svg", "*.ipynb", ".git")
-"""Files with endless rows, or generated ones."""
+"""Generated files, and files with very long lines."""
 AROUND_ROWS = 6
-"""Before and after a matching row."""
+"""Lines before and after a matching line."""
 MAX_ROWS = 60
-"""Of one window."""
+"""Maximum lines of one window."""
 
 PROSE = frozenset({"markdown", "rst", "text", "json", "yaml", "toml", "html", "xml"})
 PROSE_FACTOR = 0.6
 
 Rows = Mapping[str, Sequence[tuple[int, str]]]
-"""Path -> rows with their text."""
+"""Path -> matching rows with their text."""
 Match = tuple[int, frozenset[str]]
-"""A row, and the words in it."""
+"""A row and its matching words."""
 
 _DEFINING = re.compile(
     r"\b(?:def|class|function|func|fn|fun|struct|enum|interface|trait|type|module|const|let|var"
@@ -46,7 +46,7 @@ _DEFINING = re.compile(
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a question to search for, names of code first."""
+    """Return the words of a question to search for, identifiers first."""
     found: dict[str, None] = {}
     for name in text_words.names(text):
         found[text_words.last_name(name)] = None
@@ -57,13 +57,15 @@ def words_of(text: str) -> list[str]:
     kept: dict[str, None] = {}
     for word in found:
         if len(word) >= MIN_LETTERS and word not in parts:
-            stem = text_words.stem(word) if word.islower() else word  # `passwords` is in `password`
+            stem = (
+                text_words.stem(word) if word.islower() else word
+            )  # `passwords` must find `password`
             kept[stem if len(stem) > MIN_LETTERS and word.startswith(stem) else word] = None
     return list(kept)[:MAX_WORDS]
 
 
 def as_asked(word: str, text: str) -> str:
-    """Return a word as it is in the question; the search may have used its stem."""
+    """Return the full word in the question for a stem that was searched."""
     found = re.search(rf"\b{re.escape(word)}\w*", text, re.IGNORECASE)
     return found[0] if found else word
 
@@ -76,10 +78,10 @@ def search(
     is_whole: bool = False,
     keeps_case: bool = False,
 ) -> tuple[dict[str, list[tuple[int, str]]], str]:
-    """Return the rows that contain a word, by path; and a note if the search was cut short.
+    """Return the rows that contain a word, by path, and a note if the search is incomplete.
 
     Args:
-        reader: of the project; its limits stop the search.
+        reader: reader of the project; its limits stop the search.
 
     Raises:
         Cancelled: the reader was canceled.
@@ -100,7 +102,7 @@ def search(
 
 
 def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader) -> Output:
-    """Ask the programs one after another, until one answers."""
+    """Try the programs one after another until one works."""
     asked = [*flags, *(part for word in words for part in ("-e", word))]
     excluded = ["--", ".", *(f":(exclude){glob}" for glob in EXCLUDED)]
     grep = git.command_line(root, "grep", "-I", "-n", "-z", "-F", "--no-color")
@@ -143,8 +145,8 @@ def _rows(data: bytes) -> Iterator[tuple[str, int, str]]:
 def best(rows: Rows, words: Sequence[str]) -> list[tuple[str, float, list[Match]]]:
     """Rank files by the words in them, best first.
 
-    Rare words count more, words in the path twice; many different words count more than many rows,
-    and code more than prose.
+    Rare words have more weight, and words in the path count twice. Many different words count more
+    than many lines, and code more than prose.
     """
     lower = [word.lower() for word in words]
     matches = {
@@ -169,7 +171,7 @@ def best(rows: Rows, words: Sequence[str]) -> list[tuple[str, float, list[Match]
 
 
 def weights(rows: Rows, words: Sequence[str]) -> dict[str, float]:
-    """Return the weight of each word in lower case; rare words have a larger one."""
+    """Return the weight of each word in lower case; rare words weigh more."""
     texts = ["\n".join(line for _, line in pairs).lower() for pairs in rows.values()]
     found = {}
     for word in words:
@@ -179,13 +181,13 @@ def weights(rows: Rows, words: Sequence[str]) -> dict[str, float]:
 
 
 def worth(path: str) -> float:
-    """Return the factor of a path: less than 1 for prose, tests and the like."""
+    """Return the score factor of a path: less than 1 for prose, tests and similar files."""
     factor = PROSE_FACTOR if languages.detect(path) in PROSE else 1.0
     return factor * math.prod(penalty for _, penalty in penalties(path))
 
 
 def score(lines: Sequence[str], words: Sequence[str], weight: Mapping[str, float]) -> float:
-    """Score rows by the words in them; words that they define count twice."""
+    """Score lines by their words; words that they define count twice."""
     text = "\n".join(lines).lower()
     heads = "\n".join(line for line in lines if _DEFINING.search(line)).lower()
     found = 0.0
@@ -198,7 +200,7 @@ def score(lines: Sequence[str], words: Sequence[str], weight: Mapping[str, float
 def windows(
     path: str, lines: Sequence[str], matches: Sequence[Match], words: Sequence[str]
 ) -> list[tuple[int, int, list[str]]]:
-    """Group matching rows: return first row, end and words of each window, best first.
+    """Group matching rows into windows: first row, end row and words of each, best first.
 
     A window contains the whole definition around a row, unless that is too long.
     """
@@ -224,7 +226,7 @@ def windows(
 
 
 def likely_defining(rows: Rows, name: str) -> list[str]:
-    """Sort the files that contain a name: first pairs that seem to define it."""
+    """Sort the files that contain a name; files that seem to define it come first."""
 
     def order(path: str) -> tuple[int, int, str]:
         is_defined = any(_DEFINING.search(line) for _, line in rows[path])

@@ -1,6 +1,6 @@
-"""Build items from files, definitions and searches, and remove rows that are included twice.
+"""Build items from files, definitions and searches, and remove duplicate lines.
 
-The text of an item is that of the file now, not that of the search.
+An item has the current text of its file, which may have changed since the search.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from lcursor.protocol.chat import AttachmentKind
 MAX_QUESTION_CHARS = 2000
 MAX_DEFINITIONS = 5
 MAX_OMITTED = 8
-"""Unused hits of a search that are listed."""
+"""Maximum number of listed unused hits."""
 FILE_KINDS: Final = frozenset({"file", "dir", "buffer", "symbol", "codebase"})
-"""Kinds of items whose rows need not be included twice."""
+"""Kinds of items without duplicate lines."""
 
 
 def file_item(
@@ -32,7 +32,7 @@ def file_item(
     note: str = "",
     kind: AttachmentKind = "file",
 ) -> Item:
-    """Return a file, or rows of it; left out with the reason if it cannot be read."""
+    """Return a file or some of its lines; left out with the reason if it cannot be read."""
     read = resolver.reader.read(path, first, end)
     name = resolver.display_name(path)
     if first or end >= 0:
@@ -61,8 +61,8 @@ def symbol_items(name: str, codebase: Codebase, resolver: paths.PathResolver) ->
     if not found:
         near = list(codebase.symbols(name, 5, prefix=True, cancel=reader.cancel))
         hint = ", ".join(dict.fromkeys(one.name for one in near))
-        why = "the project defines no such name"
-        return [missing("symbol", name, f"{why}; there are: {hint}" if hint else why)]
+        why = "no definition in the project"
+        return [missing("symbol", name, f"{why}; similar: {hint}" if hint else why)]
     items = []
     for one in found[:MAX_DEFINITIONS]:
         path = reader.root / one.path
@@ -100,11 +100,11 @@ def codebase_items(
 
 
 def remove_overlaps(items: Sequence[Item], dropped: Collection[str]) -> list[Item]:
-    """Leave out items whose rows are part of another item.
+    """Leave out items whose lines are part of another item.
 
     Args:
-        items: in order; of those with the same key the first counts.
-        dropped: keys of items that the user removed, which include nothing.
+        items: in order; the first of several items with the same key is used.
+        dropped: keys of items that the user removed, which contain no others.
     """
     found: dict[str, Item] = {}
     for item in items:
@@ -122,7 +122,7 @@ def remove_overlaps(items: Sequence[Item], dropped: Collection[str]) -> list[Ite
             if container is None:
                 continue
             if (container.first_row, container.end_row) == (item.first_row, item.end_row):
-                del found[item.key]  # the same rows
+                del found[item.key]  # the same lines
             else:
                 note = f"already included with {container.name}"
                 found[item.key] = replace(item, text="", note=note, is_left_out=True)
@@ -130,9 +130,9 @@ def remove_overlaps(items: Sequence[Item], dropped: Collection[str]) -> list[Ite
 
 
 def _containers(items: Sequence[Item]) -> dict[str, Item]:
-    """Return which item of a file contains which other one."""
+    """Return the containing item by the key of each contained item."""
     wide = sorted(
-        (item for item in items if item.kind != "codebase"),  # an outline lacks some of its rows
+        (item for item in items if item.kind != "codebase"),  # an outline lacks some lines
         key=lambda item: (item.first_row, -item.end_row),
     )
     order = {item.key: number for number, item in enumerate(wide)}

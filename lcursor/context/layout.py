@@ -1,6 +1,6 @@
-"""Format items for a message: the most general first, those that the question is about last.
+"""Format items for a message: general items first, the subject of the question last.
 
-Small models read best what is next to the question. The same items give the same text. Pure.
+Small models use text near the question best. The same items give the same text. Pure.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def message(question: str, items: Sequence[Item]) -> str:
 def write(items: Sequence[Item]) -> str:
     """Return all items in a fixed order; "" for none.
 
-    Missing items are listed with the reason, so that the model does not invent them.
+    Missing items are listed with the reason, so that the model does not invent their content.
     """
     parts = [block(item) for item in sorted(items, key=_order) if not item.is_left_out]
     missing = [item for item in sorted(items, key=_order) if item.is_left_out]

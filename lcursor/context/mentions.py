@@ -1,6 +1,6 @@
 """Parse the mentions in a question: `@file:src/a.py:10-20`, `@diff`, `@symbol:"operator []"`. Pure.
 
-Text in code, in an address or after a backslash is no mention. `gather.py` resolves mentions,
+Text in code, in an address or after a backslash is not a mention. `gather.py` resolves mentions,
 `complete.py` completes them.
 """
 
@@ -58,7 +58,7 @@ class Mention:
     argument: str
     """Without quotes; "" for none."""
     first: int
-    """Position in the text, in characters."""
+    """Offset in the text, in characters."""
     end: int
 
 
@@ -70,7 +70,7 @@ class FileRows(NamedTuple):
     end_row: int
     """-1 for the end of the file."""
     is_point: bool
-    """A single row, as programs print it; the rows around it are included."""
+    """Whether it is a single row, as programs print it, to be shown with the rows around it."""
 
 
 def parse(text: str) -> list[Mention]:
@@ -93,7 +93,7 @@ def parse(text: str) -> list[Mention]:
 
 
 def without(text: str, mentions: Sequence[Mention]) -> str:
-    """Return a text without its mentions, for a search."""
+    """Return a text without mentions, for a search."""
     parts, at = [], 0
     for one in mentions:
         parts.append(text[at : one.first])
@@ -103,7 +103,7 @@ def without(text: str, mentions: Sequence[Mention]) -> str:
 
 
 def spell(kind: str, argument: str = "") -> str:
-    """Return a mention as typed, with quotes if necessary."""
+    """Return the text of a mention, with quotes if necessary."""
     if not argument:
         return f"@{kind}"
     plain = f"@{kind}:{argument}"
@@ -116,7 +116,7 @@ def spell(kind: str, argument: str = "") -> str:
 def parse_rows(argument: str) -> FileRows:
     """Split an argument into a path and rows.
 
-    The argument may also be the name of a file: callers try that first.
+    The whole argument may also be a file name: callers try that first.
     """
     match = _ROWS.search(argument)
     if not match or not match.start():
@@ -155,7 +155,7 @@ def _mention(text: str, sign: re.Match[str]) -> Mention | None:
 
 
 def _trimmed(raw: str, before: str) -> str:
-    """Remove the punctuation of the sentence from an argument."""
+    """Remove punctuation of the surrounding sentence from an argument."""
     while raw:
         if raw.endswith(("'s", "’s")):
             raw = raw[:-2]
@@ -167,7 +167,7 @@ def _trimmed(raw: str, before: str) -> str:
 
 
 def _is_of_sentence(raw: str, before: str) -> bool:
-    """Return whether the last character of an argument is punctuation of the sentence."""
+    """Return whether an argument ends with punctuation of the surrounding sentence."""
     last = raw[-1]
     if last == "." and re.search(r"(?:^|/)\.{1,2}$", raw):  # `.`, `src/..`: a folder
         return False

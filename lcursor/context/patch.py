@@ -11,7 +11,7 @@ _SIDE: Final = re.compile(r"^(?:---|\+\+\+|rename from|rename to|copy from|copy 
 _BOTH: Final = re.compile(r"^diff --git (?:a/(?P<one>.*) b/(?P=one)|(?P<quoted>\".*\"))$", re.M)
 _HUNK: Final = re.compile(r"^@@+ -[\d,]+(?: -[\d,]+)* \+(\d+)", re.MULTILINE)
 _KEY_BODY: Final = re.compile(r"(?:^[+\- ]{1,2}[A-Za-z0-9+/]{64}\n){2,}", re.MULTILINE)
-"""Rows of a private key whose first line is not part of the diff."""
+"""Lines of a private key, without its first line."""
 _ESCAPE: Final = re.compile(r"\\([0-7]{3}|.)", re.DOTALL)
 _UNQUOTED: Final = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "r": "\r", "a": "\a", "b": "\b"}
 
@@ -23,7 +23,7 @@ def first_row(section: str) -> int:
 
 
 def is_key_like(section: str) -> bool:
-    """Return whether a section contains rows of a private key."""
+    """Return whether a section contains lines of a private key."""
     return _KEY_BODY.search(section) is not None
 
 
@@ -61,7 +61,7 @@ def paths(section: str) -> list[str]:
 
 def _unquoted(name: str) -> str:
     """Remove the quotes that git may put around a path."""
-    name = name.removesuffix("\t")  # git puts one behind a name with spaces
+    name = name.removesuffix("\t")  # git adds one after a name with spaces
     if not (name.startswith('"') and name.endswith('"') and len(name) > 1):
         return name
     return _ESCAPE.sub(lambda match: _unescaped(match[1]), name[1:-1])

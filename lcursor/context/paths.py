@@ -1,7 +1,7 @@
 """Resolve the paths after `@file:` and `@dir:`.
 
-A path is relative to the project's root, else to the current file; if there is no such file, one
-whose path ends so is used. Reads no file.
+A path is relative to the project's root, else to the current file. If there is no such file, a
+file whose path ends with it is used. Reads no file.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from lcursor.project.reading import Reader
 from lcursor.project.root import is_home_like
 
 AROUND_ROWS = 15
-"""Before and after a single row, as programs print it."""
+"""Rows before and after a single row, as programs print it."""
 MAX_FILES = 200
 MAX_BYTES = 1 << 20
-"""Of a folder's files together."""
+"""Total size of a folder's files."""
 MAX_EXPLAINED = 20
-"""Files of a folder that are listed with the reason why they are left out."""
+"""Maximum number of left-out files of a folder that are listed with the reason."""
 MAX_LISTED = 1000
 MAX_EXAMPLES = 5
-"""Test files that are tried as an example."""
+"""Maximum number of test files used as examples."""
 _TEST: Final = re.compile(r"^tests?[_.-]|[_.-](?:tests?|spec)\.\w+$|(?:Tests?|Spec)\.\w+$")
 _TEST_WORD: Final = re.compile(r"^tests?[_.-]|[_.-](?:tests?|spec)$|(?:Tests?|Spec)$")
 _WILD: Final = re.compile(r"[*?]|\[[^\]]+\]")
 
 
 class PathError(Exception):
-    """No file can be read for an argument; the message is for the user. Caught in `gather`."""
+    """An argument cannot be resolved; the message is for the user. Caught in `gather`."""
 
 
 class Files(NamedTuple):
@@ -54,7 +54,7 @@ class Folder(NamedTuple):
 
     folder: Path
     files: Sequence[tuple[Path, str]]
-    """Each with the reason why it is left out, or ""."""
+    """Each file with the reason why it is left out, or ""."""
     listing: str
     more: str
 
@@ -81,7 +81,7 @@ class PathResolver:
         return given
 
     def target_outside(self, path: Path) -> str:
-        """Return the target of a link of the project that leads out of it, else ""."""
+        """Return the target of a link in the project that points outside, else ""."""
         is_inside = Path(os.path.normpath(path)).is_relative_to(self.reader.root)
         return os.path.realpath(path) if is_inside and not self._is_inside(path) else ""
 
@@ -89,7 +89,7 @@ class PathResolver:
         """Return a file, with rows, or all files that match a glob; None for a folder.
 
         Args:
-            is_foreign: it is from a prompt of the project, which may not name files outside.
+            is_foreign: it is from a prompt of the project, which must not name files outside.
 
         Raises:
             PathError: there is no such file, or it may not be read.
@@ -106,7 +106,7 @@ class PathResolver:
         return self._rows(self._ending_in("file", self._all(), place.path), place)
 
     def find_folder(self, argument: str, *, is_foreign: bool = False) -> Folder:
-        """Return a folder, and which of its files are read.
+        """Return a folder and the selection of its files.
 
         Raises:
             PathError: there is no such folder, or it may not be read.
@@ -131,7 +131,7 @@ class PathResolver:
         return self.reader.root / ends[0] if len(ends) == 1 else None
 
     def tests_of(self, path: str) -> list[tuple[Path, str]]:
-        """Return the test files of a file by name, then other tests as examples, nearest first."""
+        """Return the tests of a file by name, then other tests as examples, nearest first."""
         folder, _, last = self.display_name(Path(path)).rpartition("/")
         stem, _, ending = last.rpartition(".")
         if not stem or _TEST.search(last):
@@ -148,9 +148,9 @@ class PathResolver:
             return -shared, name.count("/"), name
 
         root = self.reader.root
-        found = [(root / name, "its tests so far") for name in sorted(own, key=near)]
+        found = [(root / name, "existing tests") for name in sorted(own, key=near)]
         others = sorted(rest, key=near)[:MAX_EXAMPLES]
-        return found + [(root / name, "how tests look here") for name in others]
+        return found + [(root / name, "example of a test") for name in others]
 
     def _existing(self, name: str) -> Path | None:
         """Return the path of a name if it exists on disk or in the editor."""
@@ -174,10 +174,10 @@ class PathResolver:
 
     def _check_inside(self, path: Path, is_foreign: bool) -> None:
         if is_foreign and not self._is_inside(path):
-            raise PathError("it is outside the project, whose prompt names it")
+            raise PathError("the project's prompt names a file outside the project")
 
     def _ending_in(self, what: str, names: Sequence[str], name: str) -> Path:
-        """Return the one path of the project that ends with a name."""
+        """Return the only path of the project that ends with a name."""
         ends = file_names.ending_in(names, name.strip("/").removeprefix("./"))
         if not ends:
             raise PathError(_no_such(what, name, names))
@@ -189,7 +189,7 @@ class PathResolver:
     def _rows(self, path: Path, place: mentions.FileRows) -> Files:
         if not place.is_point:
             return Files([path], place.first_row, place.end_row)
-        first, note = max(place.first_row - AROUND_ROWS, 0), f"around row {place.first_row + 1}"
+        first, note = max(place.first_row - AROUND_ROWS, 0), f"around line {place.first_row + 1}"
         return Files([path], first, place.end_row + AROUND_ROWS, note)
 
     def _globbed(self, place: mentions.FileRows) -> Files:
@@ -202,12 +202,12 @@ class PathResolver:
         rest = len(found) - MAX_FILES
         more = f"{rest} more files: over {MAX_FILES}" if rest > 0 else ""
         paths = [self.reader.root / name for name in found[:MAX_FILES]]
-        return Files(paths, place.first_row, place.end_row, f"{place.path} names it", more)
+        return Files(paths, place.first_row, place.end_row, f"matches {place.path}", more)
 
     def _read_folder(self, path: Path) -> Folder:
         found = listing.names(path, self.reader.root, self.reader.cancel)
         if not found.files:
-            raise PathError("there is no file in it that is not ignored")
+            raise PathError("all its files are ignored")
         files: list[tuple[Path, str]] = []
         size = read = explained = unlisted = 0
         for name in found.files:

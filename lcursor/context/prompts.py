@@ -1,6 +1,6 @@
-"""Slash commands: built-in ones, and those of the user and of the project from Markdown files.
+"""Slash commands: built-in ones, and Markdown files of the user and the project.
 
-A command's text mentions the context that it needs.
+The text of a command contains mentions of its context.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Prompt:
     origin: Origin = "built in"
     path: str = ""
     brings: Brings = ""
-    """Context besides its mentions: the positions in a stack trace, or the tests of a file."""
+    """Additional context: the files in a stack trace, or the tests of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Expanded:
     text: str
     prompt: Prompt | None = None
     note: str = ""
-    """What is wrong with the command, which is not expanded then."""
+    """Why the command was not expanded."""
 
 
 BUILT_IN: Final = (
@@ -51,7 +51,7 @@ BUILT_IN: Final = (
         "explain",
         "Explain @selection. Say first in one or two sentences what it is for. Then go through it "
         "in the order in which it runs; name what is easy to get wrong, and what it relies on "
-        "elsewhere. Quote only the rows that you speak about.",
+        "elsewhere. Quote only the lines that you discuss.",
         "explain what it does and how",
     ),
     Prompt(
@@ -64,7 +64,7 @@ BUILT_IN: Final = (
     Prompt(
         "tests",
         "Write tests for @selection, with the test framework and in the style that this project "
-        "uses. Cover what it is for, its borders and its failures; each test must be able to "
+        "uses. Cover what it is for, its edge cases and its failures; each test must be able to "
         "fail. Give one block that can be saved as a file, and say where it belongs.",
         "write tests for it",
         brings="tests",
@@ -79,21 +79,21 @@ BUILT_IN: Final = (
     Prompt(
         "review",
         "Review these changes: @diff\nLook for mistakes first, then for missed cases, "
-        "security, and what a reader will not understand. For each finding name file and row, how "
+        "security, and what a reader will not understand. For each finding name file and line, how "
         "bad it is, and what to do. Say so plainly where nothing is wrong; praise nothing.",
         "review the uncommitted changes",
     ),
     Prompt(
         "commit",
         "Write a message for this commit: @diff:--staged\nA subject of at most 72 characters in "
-        "the imperative; an empty row; then why, not how, in rows of at most 72 characters. Give "
+        "the imperative; an empty line; then why, not how, in lines of at most 72 characters. Give "
         "the message alone, in one block.",
         "write a message for the staged changes",
     ),
     Prompt(
         "trace",
         "Explain this error and where it comes from: @terminal\nFollow the stack trace through "
-        "the project's own code, which is attached where it names it. Name the row in which it "
+        "the project's own code, which is attached where it names it. Name the line in which it "
         "goes wrong, the cause, and the smallest change that fixes it.",
         "explain a stack trace, pasted or in the terminal",
         brings="trace",
@@ -108,7 +108,7 @@ def own_folder() -> Path:
 
 
 def library(root: Path) -> list[Prompt]:
-    """Return all commands; the user's override the project's, and those the built-in ones."""
+    """Return all commands; the user's override the project's, which override built-in ones."""
     found = {prompt.name: prompt for prompt in BUILT_IN}
     found |= _of_folder(root / ".lcursor/prompts", "project", root)
     found |= _of_folder(own_folder(), "own", root)
@@ -118,9 +118,9 @@ def library(root: Path) -> list[Prompt]:
 def expand(text: str, root: Path) -> Expanded:
     """Expand the command of a question, if there is one.
 
-    The text after the command replaces `$ARGUMENTS` (or `{{input}}`), its words `$1` to `$9`; if
-    there is no such placeholder, it is appended. For `/commit`, `/review` and `/trace` it replaces
-    the default context.
+    The text after the command replaces `$ARGUMENTS` (or `{{input}}`), its words `$1` to `$9`;
+    without a placeholder it is appended. For `/commit`, `/review` and `/trace` it replaces the
+    default context.
     """
     match = _COMMAND.match(text)
     if not match:
@@ -130,7 +130,7 @@ def expand(text: str, root: Path) -> Expanded:
     prompt = known.get(name.lower())
     if prompt is None:
         near = _near(name, known)
-        hint = f"; did you mean /{near[0]}?" if near else f"; there are: {_list(list(known))}"
+        hint = f"; did you mean /{near[0]}?" if near else f"; commands: {_list(list(known))}"
         return Expanded(text, None, f"there is no command /{name}{hint}")
     return Expanded(_filled(prompt, rest), prompt)
 
@@ -159,7 +159,7 @@ def _filled(prompt: Prompt, rest: str) -> str:
     """Return a prompt's text with the text typed after the command."""
     body = prompt.text.strip()
     if prompt.origin == "built in" and rest and _has_own_context(prompt, rest):
-        # The named context replaces the default one.
+        # The given context replaces the default one.
         body = re.sub(r"@(?:selection|diff(?::--staged)?|terminal)\b", "what follows", body)
     words = rest.split()
 
@@ -176,9 +176,9 @@ def _filled(prompt: Prompt, rest: str) -> str:
 
 
 def _has_own_context(prompt: Prompt, rest: str) -> bool:
-    """Return whether the typed text names the context."""
+    """Return whether the typed text specifies the context."""
     if prompt.brings == "trace" and "\n" in rest:
-        return True  # the trace itself
+        return True  # the pasted trace
     kinds = {mention.kind for mention in mentions.parse(rest)}
     return bool(kinds - {"rules", "codebase", "diagnostics"})
 
@@ -194,7 +194,7 @@ def _of_folder(folder: Path, origin: Origin, root: Path) -> dict[str, Prompt]:
         name = _name(path.relative_to(folder).with_suffix("").as_posix())
         is_inside = Path(os.path.realpath(path)).is_relative_to(reader.root)
         if origin == "project" and not is_inside:
-            continue  # a link of the project to a file of the user
+            continue  # a link in the project to a file outside
         text = reader.read(path).text
         head, body = front_matter.split(text)
         if not name or not body.strip():

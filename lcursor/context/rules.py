@@ -21,7 +21,7 @@ AGENTS: Final = "AGENTS.md"
 LEGACY: Final = ".cursorrules"
 FOLDERS: Final = ((".cursor/rules", ".mdc"), (".lcursor/rules", ".md"))
 LEADS_OUT: Final = "it is a link to outside the project"
-"""A cloned project must not choose which of the user's files are read."""
+"""A cloned project must not select files of the user to be read."""
 MAX_FILE_CHARS = 24_000
 """About 7,000 tokens."""
 MAX_CHARS = 64_000
@@ -34,9 +34,9 @@ class Rule:
 
     path: Path
     folder: str
-    """It applies to files in this folder, relative with a final slash; "" for the project."""
+    """The folder to which it applies, relative with a final slash; "" for the whole project."""
     name: str
-    """For `@rules:NAME`."""
+    """The name in `@rules:NAME`."""
     text: str
     description: str = ""
     globs: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Rule:
     error: str = ""
 
     def applies_to(self, path: str) -> str:
-        """Return why it applies to a file, or to no particular one (""); "" if it does not."""
+        """Return why it applies to a file, or to the project for ""; "" if it does not."""
         if not path.startswith(self.folder):
             return ""
         if self.is_always:
@@ -57,7 +57,7 @@ class Rule:
 
 
 def applicable(reader: Reader, paths: Sequence[str] = ()) -> list[Item]:
-    """Return the rules that apply to files with some absolute paths, general ones first."""
+    """Return the rules that apply to files, given by absolute paths; general rules first."""
     names = [name for path in paths if (name := inside(reader.root, path))]
     items, total = [], 0
     for rule in known(reader, names):
@@ -68,7 +68,7 @@ def applicable(reader: Reader, paths: Sequence[str] = ()) -> list[Item]:
         if not item.is_left_out:
             total += len(item.text)
             if total > MAX_CHARS:
-                why = f"there are over {MAX_CHARS:,} characters of rules already"
+                why = f"limit of {MAX_CHARS:,} characters for rules reached"
                 item = Item(item.key, "rules", item.name, item.path, 0, "", why, is_left_out=True)
                 total -= len(item.text)
         items.append(item)
@@ -109,7 +109,7 @@ def own_folder() -> Path:
 
 
 def as_item(rule: Rule, why: str, root: Path) -> Item:
-    """Return a rule as an item; of one that is too long the beginning."""
+    """Return a rule as an item, truncated if it is too long."""
     name = inside(root, rule.path) or f"~/{rule.path.name}"
     key, path = f"rules:{name}", str(rule.path)
     if rule.error:
@@ -153,7 +153,7 @@ def _files(folder: Path, ending: str) -> Iterator[Path]:
 def _read(path: Path, folder: str, name: str, reader: Reader) -> Iterator[Rule]:
     if not path.exists():
         return
-    is_own = path.is_relative_to(own_folder())  # dotfiles are links where people manage them
+    is_own = path.is_relative_to(own_folder())  # the user's dotfiles may be links
     if not is_own and not Path(os.path.realpath(path)).is_relative_to(reader.root):
         yield Rule(path, folder, name, "", is_always=True, error=LEADS_OUT)
         return
@@ -166,7 +166,7 @@ def _read(path: Path, folder: str, name: str, reader: Reader) -> Iterator[Rule]:
     if not text.strip():
         return
     globs = front_matter.globs(head.get("globs"))
-    # Without front matter our rules always apply; Cursor's have to be mentioned.
+    # Without front matter our rules always apply; Cursor's must be mentioned.
     is_always = is_plain or front_matter.is_true(head.get("alwaysapply"))
     is_always = is_always or (path.suffix == ".md" and not globs and "alwaysapply" not in head)
     about = front_matter.words(head.get("description"))
@@ -174,7 +174,7 @@ def _read(path: Path, folder: str, name: str, reader: Reader) -> Iterator[Rule]:
 
 
 def _test(glob: str) -> Callable[[str], bool]:
-    """Return a function that matches paths with a rule's glob; without a slash in any folder."""
+    """Return a function that matches paths with a rule's glob, in any folder if it has no slash."""
     bare = glob.removeprefix("./")
     is_rooted = "/" in bare.rstrip("/") and not bare.startswith("**/")
     is_wild = any(sign in bare for sign in "*?[")

@@ -18,7 +18,7 @@ class Frame(NamedTuple):
     """A position in a file."""
 
     path: str
-    """As printed."""
+    """The path as printed."""
     row: int
 
 

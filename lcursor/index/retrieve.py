@@ -78,7 +78,9 @@ def choose(hits: Sequence[Hit], *, tokens: int, count: Callable[[str], int]) -> 
         part = hit if size <= room else _cut(hit, room - HEADER_TOKENS, count)
         if part is None:
             is_full = room == tokens - total
-            left_out.append((hit, "no room left" if is_full else "enough of its file is used"))
+            left_out.append(
+                (hit, "token limit reached" if is_full else "limit for one file reached")
+            )
             continue
         used.append(part)
         size = count(part.text) + HEADER_TOKENS

@@ -152,7 +152,7 @@ def test_what_is_mentioned_is_sent_as_a_reader_would_name_it(home: Home) -> None
     assert "\na.py:2: bad return\n" in sent
     assert f"Commit {name} First:\n" in sent
     assert f"\nCommit {name} b.py:\n" in sent
-    assert "zsh (no terminal of that name has any text)" in sent
+    assert "zsh (no terminal of that name has output)" in sent
 
 
 def test_an_answer_that_was_put_right_is_what_the_model_reads(home: Home) -> None:

@@ -68,7 +68,7 @@ def test_what_does_not_fit_is_named(project: Path) -> None:
     found = GrepSearch(project).find("backoff", 5)
     assert found.hits == ()
     assert found.omitted[0].path == "src/retry.py"
-    assert found.omitted[0].why == "no room left"
+    assert found.omitted[0].why == "token limit reached"
     assert found.tokens == 0
 
 

@@ -112,14 +112,14 @@ def test_rows(root: Path) -> None:
     (item,) = gather("@file:rows.py:10-12", root=root)
     assert (item.text, item.first_row, item.name) == ("10\n11\n12\n", 9, "rows.py:10-12")
     (item,) = gather("@file:rows.py:50", root=root)
-    assert (item.first_row, item.end_row, item.note) == (34, 65, "around row 50")
+    assert (item.first_row, item.end_row, item.note) == (34, 65, "around line 50")
     (item,) = gather("@file:rows.py:98-", root=root)
     assert (item.text, item.key) == ("98\n99\n100\n", "file:rows.py:98-100")
     (item,) = gather("@file:odd:3", root=root)  # the file is called so
     assert item.name == "odd:3"
     assert len(item.text.split()) == 100
     assert out(gather("@file:rows.py:200-210", root=root)) == {
-        "rows.py:200-210": "it has only 100 rows"
+        "rows.py:200-210": "it has only 100 lines"
     }
 
 
@@ -147,14 +147,14 @@ REFUSED = [
     ("@dir:README.md", "README.md", "it is a file: write @file:README.md"),
     ("@dir:~", "~", "it is your home directory, or above it"),
     ("@dir:/", "/", "it is your home directory, or above it"),
-    ("@dir:hollow", "hollow", "there is no file in it that is not ignored"),
+    ("@dir:hollow", "hollow", "all its files are ignored"),
     ("@buffer", "buffer", "no file is open"),
     ("@buffer:zz", "zz", "there is no such buffer, and there is no such file"),
     ("@selection", "selection", "nothing is selected"),
     ("@terminal", "terminal", "no terminal has any output"),
     ("@quickfix", "quickfix", "the quickfix list is empty"),
     ("@diagnostics", "diagnostics", "there are no diagnostics"),
-    ("@symbol:zork", "zork", "the project defines no such name"),
+    ("@symbol:zork", "zork", "no definition in the project"),
     ("@rules:none", "none", "there are no such rules"),
     ("@codebase", "codebase", "there is no question to search with"),
     ("@commit:zzz", "commit zzz", "there is no such commit"),
@@ -339,7 +339,7 @@ def test_a_stack_trace_brings_the_code_that_it_names(root: Path, home: Path) -> 
     )
     found = gather(f"/trace\n{trace}", root=root)
     assert keys(found) == ["file:src/deep.py:80-130", "file:src/net/url.py:1-1"]
-    assert found[0].note == "the trace names it"
+    assert found[0].note == "named in the trace"
     sent = [attached("terminal", "zsh", trace)]
     found = gather("/trace", root=root, attachments=sent)
     assert keys(found)[1:] == ["file:src/deep.py:80-130", "file:src/net/url.py:1-1"]
@@ -351,7 +351,7 @@ def test_tests_come_with_those_that_there_are(root: Path) -> None:
     found = gather("/tests", root=root, path=here)
     assert [(item.name, item.note) for item in found] == [
         ("src/net/url.py", "nothing is selected"),
-        ("tests/test_other.py", "how tests look here"),
+        ("tests/test_other.py", "example of a test"),
     ]
     write(root, "tests/net/test_url.py", "web/url.test.ts", text="own\n")
     file_names._cache.clear()
@@ -409,22 +409,24 @@ def test_definitions_come_as_they_are_now(root: Path) -> None:
     assert out(found) == {"needle: 2 more definitions": "in f5.py:1, f6.py:1"}
     near = [SymbolLocation("src/a.py", "needles", "function", 0, 1)]
     found = gather("@symbol:needlez", root=root, codebase=Knows(names=near))
-    assert out(found)["needlez"].endswith("; there are: needles")
+    assert out(found)["needlez"].endswith("; similar: needles")
 
 
 def test_the_codebase_is_asked_with_the_question_and_says_why(root: Path) -> None:
     write(root, "b.py", text="1\n2\n3\n4\n")
     used = (
-        SearchHit("src/a.py", 0, 1, "x = 1", "its words", "A"),
-        SearchHit("b.py", 1, 3, "2\n3", "its meaning"),
-        SearchHit(".env", 0, 1, "A=1", "its words"),
+        SearchHit("src/a.py", 0, 1, "x = 1", "matching words", "A"),
+        SearchHit("b.py", 1, 3, "2\n3", "similar meaning"),
+        SearchHit(".env", 0, 1, "A=1", "matching words"),
     )
-    left = tuple(SearchHit(f"c{number}.py", 0, 1, "", "no room left") for number in range(20))
+    left = tuple(
+        SearchHit(f"c{number}.py", 0, 1, "", "token limit reached") for number in range(20)
+    )
     knows = Knows(SearchResult(used, left, 9, "only 1 of 2 files are indexed yet"))
     found = gather("@codebase how is x set? @file:b.py", root=root, codebase=knows)
     assert knows.asked == ["how is x set?"]
     assert keys(found) == ["codebase:src/a.py:1-1", "file:b.py"]
-    assert found[0].note == "its words (only 1 of 2 files are indexed yet)"
+    assert found[0].note == "matching words (only 1 of 2 files are indexed yet)"
     assert found[0].name == "src/a.py:1-1 A"
     notes = out(found)
     assert notes["b.py:2-3"] == "already included with b.py"

@@ -46,7 +46,7 @@ class Answers:
 
 
 def test_hits_become_pieces_with_their_reasons() -> None:
-    left = {**HIT, "path": "b.py", "text": "", "reason": "no room left"}
+    left = {**HIT, "path": "b.py", "text": "", "reason": "token limit reached"}
     client = Answers(
         retrieve={"used": [HIT], "left_out": [left], "tokens": 7},
         status={"phase": "reading", "done": 3, "total": 9},
@@ -54,8 +54,8 @@ def test_hits_become_pieces_with_their_reasons() -> None:
     found = IndexSearch(cast(Any, client), GrepSearch(Path("/nowhere"))).find("what is f", 500)
     (piece,) = found.hits
     assert (piece.path, piece.first_row, piece.end_row) == ("src/a.py", 3, 5)
-    assert piece.why == "its meaning, its words; the file has changed since"
-    assert found.omitted[0].why == "no room left"
+    assert piece.why == "similar meaning, matching words; the file has changed since"
+    assert found.omitted[0].why == "token limit reached"
     assert found.tokens == 7
     assert found.note == "only 3 of 9 files are indexed yet"
     asked = client.asked[0]
@@ -138,7 +138,7 @@ def test_a_real_index_answers_with_what_is_unsaved(
         )
         found = [item for item in items if not item.is_left_out]
         assert [item.path for item in found] == [str(root / "src/needle.py")] * 2
-        assert found[0].note == "its words"
+        assert found[0].note == "matching words"
         assert found[1].text == "    def thread(self):\n        return 7\n"
         client.call("buffer", path="src/needle.py", text="class Needle:\n    unsaved = 1\n")
         unsaved = IndexSearch(cast(Any, client), GrepSearch(Path("/nowhere"))).find(

@@ -40,7 +40,7 @@ def test_the_order_in_which_they_came_is_no_matter() -> None:
 
 def test_what_is_missing_is_named_and_what_was_dropped_is_not() -> None:
     dropped = Item("file:b", "file", "b", note=DROPPED, is_left_out=True)
-    found = Item("codebase:c", "codebase", "c", note="no room left", is_left_out=True)
+    found = Item("codebase:c", "codebase", "c", note="token limit reached", is_left_out=True)
     text = layout.write([GONE, dropped, found])
     assert text == "Not attached: .env (its name says that it holds secrets)."
 

@@ -49,7 +49,7 @@ def test_what_is_no_command(text: str) -> None:
 
 def test_an_unknown_one_is_said(root: Path) -> None:
     assert expand("/explian x", root).note == "there is no command /explian; did you mean /explain?"
-    assert expand("/zzz", root).note.startswith("there is no command /zzz; there are: /commit, ")
+    assert expand("/zzz", root).note.startswith("there is no command /zzz; commands: /commit, ")
     assert expand("/zzz", root).text == "/zzz"
 
 

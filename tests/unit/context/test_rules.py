@@ -95,7 +95,7 @@ def test_what_is_too_long_is_cut_and_says_so_and_what_is_too_much_stays_out(root
     assert found[0].text.endswith("names.\n")
     assert "the first 24,000 of its 100,000 characters" in found[0].note
     assert [item.is_left_out for item in found] == [False, False, False, True, True, True]
-    assert "characters of rules already" in found[-1].note
+    assert "characters for rules reached" in found[-1].note
 
 
 def test_a_rule_with_a_secret_in_it_is_not_read(root: Path) -> None:

@@ -39,7 +39,7 @@ def test_all_hits_are_used_if_they_fit() -> None:
 def test_the_last_one_is_cut_at_a_line() -> None:
     receipt = choose([hit("a", 0, 10), hit("b", 3, 10)], 48 + 8 + 20)
     assert [len(one.text.split("\n")) for one in receipt.used] == [10]
-    assert reasons(receipt) == ["no room left"]
+    assert reasons(receipt) == ["token limit reached"]
     receipt = choose([hit("a", 0, 10), hit("b", 3, 20)], 100)
     last = receipt.used[-1]
     assert (last.path, last.first_row) == ("b", 3)
@@ -49,13 +49,13 @@ def test_the_last_one_is_cut_at_a_line() -> None:
 def test_hits_that_do_not_fit_are_left_out_with_a_reason() -> None:
     receipt = choose([hit("a", 0, 20), hit("b", 0, 20), hit("c", 0, 20)], 110)
     assert receipt.used[0].path == "a"
-    assert reasons(receipt)[-1] == "no room left"
+    assert reasons(receipt)[-1] == "token limit reached"
 
 
 def test_one_file_does_not_take_all() -> None:
     receipt = choose([hit("a", 0, 30), hit("a", 50, 10), hit("b", 0, 10)], 200)
     assert [one.path for one in receipt.used] == ["a", "b"]
-    assert reasons(receipt) == ["enough of its file is used"]
+    assert reasons(receipt) == ["limit for one file reached"]
 
 
 def test_a_part_of_a_used_hit_is_left_out() -> None:
