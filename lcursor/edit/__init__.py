@@ -1,1 +1,1 @@
-"""Edits: what a model proposes, found in the text, checked, kept as turns that can be undone."""
+"""Edits: apply, check and propose a model's changes, and record them so that they can be undone."""

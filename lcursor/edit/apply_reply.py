@@ -1,7 +1,7 @@
-"""Apply code from a chat, or pasted code, to files; ask the user if its place is not certain.
+"""Apply code from a chat, or pasted code, to files; ask the user if its position is uncertain.
 
-Code that leaves out what cannot be filled in by rules goes to the rewriter as a sketch; otherwise
-no model is asked. Blocks, also while the user chooses.
+Incomplete code that rules cannot complete goes to the rewriter as a sketch; otherwise no model is
+used. Blocks, also while the user chooses.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from lcursor.protocol import edit as wire
 
 FROM_CHAT, PASTED = "from the chat", "pasted"
 MAX_SKETCH_REGIONS = 2
-"""A sketch may be of as many times the tokens of a region."""
+"""Maximum size of a sketch, in multiples of a region's tokens."""
 SKETCH_TASK = (
     "Make the change that was planned. Comments in the plan such as `... existing code ...` stand "
     "for lines of the part that stay as they are: write these lines out."
 )
-FILLED_IN = "The code left something out, and the model has filled it in: check it with care"
+FILLED_IN = "The code was incomplete, and the model completed it: review it carefully"
 
 
 def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
-    """Find the places of the blocks of a reply, and propose the changes."""
+    """Resolve the blocks of a reply, and propose the changes."""
     path, buffers, chat = params["path"], params["buffers"], params["chat"]
     current = "" if os.path.isdir(path) else path
     current = current or next((each["path"] for each in buffers), "")
@@ -45,9 +45,11 @@ def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
     run.progress("checking")
     blocks = parse.blocks(params["text"], params["file"])
     if not blocks and not chat and params["text"].strip():
-        blocks = parse.blocks(_fenced(params["text"]), params["file"])  # pasted code, as it is
+        blocks = parse.blocks(
+            _fenced(params["text"]), params["file"]
+        )  # pasted code without a fence
     if not blocks:
-        return Outcome("nothing", "There is no block of code in it")
+        return Outcome("nothing", "It contains no block of code")
     seen = _seen_rows(services, sources, params) if chat else lambda _: ()
     found = resolve(blocks, sources, None, seen)
     while isinstance(found, Ask):
@@ -67,7 +69,7 @@ def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
         return Outcome("refused", f"{names} exists already, and may not be read")
     files = [work.checked(each) if not each.checks else each for each in found.files]
     if not any(each.changes or each.kind != "edit" for each in files):
-        return Outcome("same", "It is there already")
+        return Outcome("same", "The file already contains it")
     names = ", ".join(sources.name(each.path) for each in files)
     title = f"{FROM_CHAT if chat else PASTED}: {names}"
     work.propose(files, title=title, notes=(found.note,), chat=chat)
@@ -75,7 +77,7 @@ def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
 
 
 def _fill_in(work: Workspace, refused: Unresolved) -> Resolved | None:
-    """Have a model write the changes that are only sketched; None if it cannot be asked."""
+    """Let a model write the sketched changes; None if that is impossible."""
     try:
         work.connect("")
     except Cancelled:
@@ -90,7 +92,7 @@ def _fill_in(work: Workspace, refused: Unresolved) -> Resolved | None:
         for path, sketch in refused.sketches:
             base = work.sources.read(path)
             if base is None:
-                return None  # a new file that leaves something out
+                return None  # an incomplete new file
             change = files.get(path, FileChange(path, base=digest(base)))
             lines = diff.apply(base, change.changes)
             region = _sketched_region(sketch, lines, language_of(path, lines))
@@ -127,7 +129,7 @@ def _sketched_region(sketch: Lines, lines: Lines, language: str) -> Region:
 def _seen_rows(
     services: EditServices, sources: Sources, params: wire.EditApply
 ) -> Callable[[str], Sequence[Seen]]:
-    """Return a function from a file to the rows that the model had read when it wrote a block."""
+    """Return a function from a file to its rows that were in the model's prompt."""
     known: dict[str, list[Seen]] = {}
     for each in services.seen(params["chat"], params["message"]):
         if each.path:
@@ -141,7 +143,7 @@ def _fenced(text: str) -> str:
 
 
 def _outside(blocks: Sequence[Block], sources: Sources) -> str:
-    """Return a message about a file outside of the project and in no buffer, "" for none."""
+    """Return a message about a file outside of the project and in no buffer; "" for none."""
     for each in blocks:
         whole = sources.absolute(each.path) if each.path else ""
         is_unread = whole and sources.is_outside(whole) and not sources.read(whole)

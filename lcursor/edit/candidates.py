@@ -1,6 +1,6 @@
-"""Collect the files and symbols that a plan may be about, each with an id for the model.
+"""Collect the files and symbols that a plan may change, each with an id for the model.
 
-Reads files through `Sources`; asks the index. Blocks; any thread.
+Reads files through `Sources`; searches the index. Blocks; any thread.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from lcursor.edit.sources import Sources
 
 MAX_FILES = 16
 MAX_SYMBOLS = 40
-"""Of one file."""
+"""Maximum symbols of one file."""
 MAX_NAMES = 12
-"""Of an instruction, to look up."""
+"""Maximum names of an instruction to look up."""
 FIND_TOKENS = 6000
-"""Of search results."""
+"""Maximum tokens of search results."""
 NAMED, OPEN, HERE, DEFINES = 8.0, 2.0, 3.0, 4.0
-"""Score of a file that is named, open, current, or defines something that is named."""
+"""Score of a file that is named, open, current, or defines a named symbol."""
 HIT = 3.0
 SIGNATURE_CHARS = 100
 
@@ -34,21 +34,21 @@ class Entry:
 
     key: str
     what: str
-    """For the user: `function parse`; "" for the whole file."""
+    """Description for the user: `function parse`; "" for the whole file."""
     first_row: int
     last_row: int
     head: str = ""
-    """Its first line."""
+    """First line."""
     name: str = ""
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A file that a plan may be about."""
+    """A file that a plan may change."""
 
     key: str
     path: str
-    """Relative to the root."""
+    """Path relative to the root."""
     rows: int
     entries: list[Entry] = field(default_factory=list)
     is_text: bool = True
@@ -59,7 +59,7 @@ class Candidate:
         return Entry(self.key, "", 0, self.rows)
 
     def lines(self, count: int = MAX_SYMBOLS) -> list[str]:
-        """Return the lines for the prompt: id and path, and some of the symbols."""
+        """Return the lines for the prompt: id, path and some of the symbols."""
         shown = [f"{self.key} {self.path} ({self.rows} lines)"]
         shown += [f"  {entry.key} {entry.head or entry.what}" for entry in self.entries[:count]]
         if len(self.entries) > count:
@@ -74,9 +74,9 @@ def collect(
     codebase: Codebase | None,
     cancel: Callable[[], bool],
 ) -> list[Candidate]:
-    """Return the files that an instruction may be about, the likeliest first.
+    """Return the files that an instruction may concern, the likeliest first.
 
-    The context, the attachments, may name files. Without a codebase nothing is searched.
+    The context, the attachments, may name files. Without a codebase there is no search.
     """
     scores: dict[str, float] = {}
 
@@ -104,7 +104,7 @@ def collect(
             for definition in found:
                 count(definition.path, DEFINES)
             if found:
-                asked.append(word)  # its users have to change as well
+                asked.append(word)  # its callers must change as well
         for text in asked:
             pieces = codebase.find(text, FIND_TOKENS, cancel).hits
             for at, piece in enumerate(pieces):
@@ -125,7 +125,7 @@ def collect(
 
 
 def candidate(key: str, path: str, lines: Lines, words: Collection[str] = frozenset()) -> Candidate:
-    """Return a file with its symbols; if it has very many, preferably those with some words."""
+    """Return a file with its symbols; if it has many, those with some words come first."""
     language = languages.detect(path, lines[0] if lines else "")
     one = Candidate(key, path, len(lines))
     found = list(symbols.all_of(lines, language))
@@ -149,7 +149,7 @@ def _is_named(path: str, text: str) -> bool:
 
 
 def _names(text: str) -> list[str]:
-    """Return the words of a text that may be names in code, the likeliest first."""
+    """Return the words of a text that may be identifiers, the likeliest first."""
     names = re.findall(r"`([A-Za-z_][\w.]*)`", text)
     names += re.findall(r"\b(\w*_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*)\b", text)
     names += re.findall(r"\b([A-Za-z_]\w+)\(", text)
@@ -158,6 +158,6 @@ def _names(text: str) -> list[str]:
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text in lower case, those within names too."""
+    """Return the words of a text in lower case, including the words within names."""
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", text)
     return {part.lower() for part in parts if len(part) > 2}

@@ -1,6 +1,6 @@
-"""Write a commit message for what is staged: fit the diff into the context, tidy up the answer.
+"""Write a commit message for staged changes: fit the diff into the context, clean up the answer.
 
-Changes nothing. Secrets are left out; what the model did not see is reported. Blocks.
+Changes nothing. Secrets are left out, and omissions are reported. Blocks.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from lcursor.protocol import edit as wire
 
 ANSWER_TOKENS: Final = 400
 FOLLOW_UP_TOKENS: Final = 256
-"""For a bad first answer, and the request to improve it."""
+"""Tokens for a bad first answer and the request to improve it."""
 TEMPERATURE: Final = 0.2
 RULES_SHARE: Final = 4
-"""The rules of a project take at most this part of the context."""
+"""Maximum part of the context for the project's rules, as a divisor."""
 MAX_LISTED: Final = 60
 MAX_NOTES: Final = 4
 SUBJECTS: Final = 8
-"""Subjects of recent commits to show, for the style of a project."""
+"""Number of recent commit subjects to show, as examples of the project's style."""
 WIDTH: Final = 72
 SHOWN_CHARS: Final = 400
-"""Of a bad answer, in the second question."""
+"""Maximum characters of a bad answer to show in the second question."""
 SYSTEM: Final = (
     "You write commit messages. You are shown what is staged, as a diff, and you answer with the "
     "message and nothing else: first a subject of at most 60 characters in the imperative, without "
@@ -50,8 +50,8 @@ TASK_OF_TINY: Final = (
     "Write the commit message for this diff: one line of at most 60 characters, in the imperative, "
     "that says what the change does. No code, no diff, no quotes."
 )
-"""A model of less than a billion weights copies the diff if told less. It is not shown the subjects
-of other commits either: it would begin with the same words."""
+"""A model with less than a billion weights copies the diff without such instructions. It does not
+get the subjects of other commits, because it would start with the same words."""
 ASKED_AGAIN: Final = {
     "none": "That is no commit message. " + TASK_OF_TINY,
     "long": "The first line has {size} characters. Write it again, with at most 60.",
@@ -63,7 +63,7 @@ _PREFACE = re.compile(
 _DIFF = re.compile(
     r"diff --git |index [0-9a-f]{7}|@@ |--- [ab/]|\+\+\+ [ab/]|The diff:$|These files are staged:$"
 )
-"""Beginning of a line from which on a reply repeats the prompt."""
+"""Start of the line from which a reply repeats the prompt."""
 _LIST = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
 
 
@@ -100,7 +100,7 @@ def message(
     rules: str = "",
     secrets: Sequence[str] = (),
 ) -> tuple[str, str]:
-    """Return a message for what is staged, and a note on what of the diff the model did not see.
+    """Return a message for the staged changes, and a note on omitted parts of the diff.
 
     Raises `NothingStaged`, or `EditFailed` if the model wrote no message.
     """
@@ -112,7 +112,7 @@ def message(
         why = hidden[0].note if hidden else "nothing is changed"
         if why == "nothing is changed":
             why = "nothing is staged"
-        raise NothingStaged(why, "First: git add FILE, or git add -p")
+        raise NothingStaged(why, "Run git add FILE or git add -p first")
     subjects = [subject for _, subject in changes.recent(reader.root, reader, SUBJECTS)]
     asked, note = _prompt(reached, seen, hidden, rules, subjects)
     raise_if_cancelled(cancel)
@@ -136,7 +136,7 @@ def message(
 
 
 def _with_short_subject(text: str) -> str:
-    """Return a message whose subject fits into a line, and goes on below if need be."""
+    """Return a message whose subject fits into a line, with the rest of it below."""
     subject, _, body = text.partition("\n")
     if len(subject) <= WIDTH:
         return text
@@ -145,7 +145,7 @@ def _with_short_subject(text: str) -> str:
 
 
 def tidied(reply: str) -> str:
-    """Return the message in a reply: a subject, and perhaps a body below it."""
+    """Return the message in a reply: a subject, and optionally a body."""
     text = reply.strip()
     fences = [each[1].strip("\n") for each in _FENCE.finditer(f"{text}\n")]
     messages = [each for each in fences if not _DIFF.match(each)]
@@ -166,7 +166,7 @@ def tidied(reply: str) -> str:
 
 
 def _wrapped(rows: Sequence[str]) -> str:
-    """Return rows with the long ones wrapped; lists keep their form."""
+    """Return rows with long ones wrapped; lists keep their form."""
     made: list[str] = []
     for row in rows:
         if len(row) <= WIDTH:
@@ -220,7 +220,7 @@ def _prompt(
 
 
 def shares(needs: Sequence[int], budget: int) -> list[int]:
-    """Divide a budget: small needs are met in full, the others get equal parts."""
+    """Divide a budget: small needs are met completely, the others get equal parts."""
     given = [0] * len(needs)
     left = len(needs)
     for at in sorted(range(len(needs)), key=lambda each: needs[each]):
@@ -231,7 +231,7 @@ def shares(needs: Sequence[int], budget: int) -> list[int]:
 
 
 def shortened(text: str, tokens: int, limit: int) -> str:
-    """Return the first rows of a file's diff within a token limit; "" if they show no change."""
+    """Return the first rows of a file's diff within a token limit; "" if they have no change."""
     if tokens <= limit:
         return text
     rows = text.split("\n")

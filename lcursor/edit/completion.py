@@ -1,4 +1,4 @@
-"""Ask a model a question and wait for the whole answer. Blocks."""
+"""Request a complete answer from a model. Blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lcursor.llm.pool import Connection
 from lcursor.llm.records import Finished, Message, SamplingParams, Text, Usage
 
 POLL_S = 0.02
-"""How often cancellation is checked while the server is silent."""
+"""Interval of checks for cancellation while the server is silent."""
 
 
 @dataclass(frozen=True, slots=True)

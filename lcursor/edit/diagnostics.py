@@ -1,7 +1,7 @@
-"""Check a proposal with the editor's language servers: are there new errors?
+"""Check a proposal for new errors with the editor's language servers.
 
-The editor asks them about the old and the new text; here the answers are compared. Blocks no longer
-than `Run.diagnose`.
+The editor requests diagnostics of the old and the new text, which this module compares. Blocks no
+longer than `Run.diagnose`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from lcursor.protocol.edit import EditProblem, EditServer
 NAME: Final = "diagnostics"
 MAX_ROWS: Final = 20_000
 MAX_CHARS: Final = 1 << 20
-"""Limits of a text for the servers."""
+"""Maximum size of a text for the servers."""
 MAX_SHOWN: Final = 5
 MAX_SHOWN_CHARS: Final = 240
-"""Of one error."""
+"""Maximum length of one error."""
 DIGITS: Final = re.compile(r"\d+")
 
 
 def checker(run: Run, path: str) -> DiagnosticsCheck | None:
-    """Return a function that checks a file's new text, None for a file without servers."""
+    """Return a function that checks a file's new text; None for a file without servers."""
     real = os.path.realpath(path)
     if not any(each == path or os.path.realpath(each) == real for each in run.lsp_files):
         return None
@@ -61,7 +61,7 @@ def new_problems(
 ) -> list[EditProblem]:
     """Return the errors of the new text that the old one did not have, in the order of rows.
 
-    As rows move, errors are compared by their messages, and equal ones by their lines.
+    Because rows move, errors are compared by message, and equal ones by the text of their lines.
     """
     lines = Counter((_kind(each), _line(each, before)) for each in was)
     left = []
@@ -84,7 +84,7 @@ def new_problems(
 
 
 def _kind(problem: EditProblem) -> tuple[str, str]:
-    """Return the identity of an error whatever its row, which the message may contain."""
+    """Return the identity of an error without row numbers, which the message may contain."""
     return DIGITS.sub("#", problem["text"]), problem["code"]
 
 

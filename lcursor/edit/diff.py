@@ -11,12 +11,12 @@ from typing import Final
 from lcursor.edit.records import Change, Lines
 
 MAX_PAIRS: Final = 1_000_000
-"""Pairs of equal lines up to which difflib considers all lines, and above, only rarer ones."""
+"""Maximum pairs of equal lines for which difflib considers all lines; above only rare ones."""
 MAX_GAP: Final = 2
-"""Lines without letters up to which two changes are joined."""
+"""Maximum lines without letters between two changes that are joined."""
 
 Span = tuple[int, int, int, int]
-"""Rows of the old text and of the new one, ends exclusive, that differ."""
+"""Rows of the old and of the new text that differ, ends exclusive."""
 
 
 def changes(old: Sequence[str], new: Sequence[str]) -> tuple[Change, ...]:
@@ -34,7 +34,7 @@ def changes(old: Sequence[str], new: Sequence[str]) -> tuple[Change, ...]:
 
 
 def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
-    """Return lines with some changes.
+    """Return lines after some changes.
 
     Raises:
         ValueError: the old lines of a change are missing, or changes overlap.
@@ -44,9 +44,9 @@ def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
     for change in changes:
         first, last = change.first_row, change.last_row
         if not row <= first <= last <= len(lines) or last - first != len(change.old):
-            raise ValueError(f"rows {first} to {last} are not there, or changed before")
+            raise ValueError(f"rows {first} to {last} are missing, or were changed before")
         if tuple(lines[first:last]) != change.old:
-            raise ValueError(f"rows {first} to {last} are not what the change is of")
+            raise ValueError(f"rows {first} to {last} differ from the change's old lines")
         found += lines[row:first]
         found += change.new
         row = last
@@ -55,7 +55,7 @@ def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
 
 
 def spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
-    """Yield the spans that differ, in order; none touches another.
+    """Yield the differing spans in order, which never touch.
 
     Lines that are unique in both texts are matched first (a patience diff), so that hundreds of
     changes in a long text take little time; difflib compares the lines between them.
@@ -94,7 +94,7 @@ def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[i
         for row in range(first, last)
         if counts[old[row]] == 1 and others[old[row]] == 1
     ]
-    ends: list[int] = []  # of the best rising row of each length, by row of the new text
+    ends: list[int] = []  # last rows of the longest increasing sequences
     heads: list[int] = []
     before: list[int] = []
     for place, (_, row) in enumerate(pairs):
@@ -114,7 +114,7 @@ def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[i
 
 
 def _without_anchors(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Span]:
-    """Yield the spans that differ in a part without unique common lines."""
+    """Yield the differing spans in a part without unique common lines."""
     first, last, start, end = span
     counts, others = Counter(old[first:last]), Counter(new[start:end])
     is_large = sum(count * others[line] for line, count in counts.items()) > MAX_PAIRS
@@ -146,9 +146,9 @@ def _joined(spans: Iterable[Span], old: Sequence[str]) -> list[Span]:
 
 
 def _slid(span: Span, old: Sequence[str], new: Sequence[str], limit: int) -> Span:
-    """Move an insertion or deletion up, by a limit, to where it reads as one piece.
+    """Move an insertion or deletion up, within a limit, to the most readable position.
 
-    `def b` with the blank line after it, not the blank line before and all but its last line.
+    For example, the change is `def b` with the blank line after it, not with the one before it.
     """
     first, last, start, end = span
     if first < last and start < end:
@@ -161,7 +161,7 @@ def _slid(span: Span, old: Sequence[str], new: Sequence[str], limit: int) -> Spa
         and old[first - up - 1] == new[start - up - 1]
     ):
         up += 1
-        if up >= high - low:  # further up it is the same again
+        if up >= high - low:  # further positions are equivalent
             break
     if up == 0:
         return span
@@ -170,7 +170,7 @@ def _slid(span: Span, old: Sequence[str], new: Sequence[str], limit: int) -> Spa
 
 
 def _penalty(lines: Sequence[str], low: int, high: int) -> int:
-    """Return a penalty for a piece that begins and ends here."""
+    """Return a penalty for a piece with these ends."""
     return _edge(lines, low) + _edge(lines, high)
 
 
@@ -179,6 +179,6 @@ def _edge(lines: Sequence[str], row: int) -> int:
         return 0
     line = lines[row]
     if not line.strip():
-        return 40  # a piece had better begin after a blank line
+        return 40  # prefer a start after a blank line
     indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
     return indent + (0 if row == 0 or not lines[row - 1].strip() else 8)

@@ -1,4 +1,4 @@
-"""The edit histories of all projects of an editor: answers the messages about turns.
+"""The edit histories of all projects of an editor, which answer the messages about turns.
 
 Blocks for the disk; on one thread, except for `begin`.
 """
@@ -19,15 +19,15 @@ from lcursor.errors import EditMissing, LcursorError
 from lcursor.protocol import edit as wire
 
 ChatEdited = Callable[[str, Sequence[Mapping[str, Any]]], None]
-"""Called with the key of a chat, and what was done with its changes."""
+"""Called with the key of a chat and its accepted changes."""
 
 
 class Histories:
     """The histories.
 
     Args:
-        folder: of all histories; None for the usual one.
-        on_error: called with what cannot be recorded.
+        folder: of all histories; None for the default.
+        on_error: called with storage errors.
         on_edited: called with the accepted changes of a chat.
         warn: called with a message about an interrupted write.
     """
@@ -61,7 +61,7 @@ class Histories:
         return key
 
     def decided(self, params: wire.EditDecided) -> None:
-        """Record what the user accepted and rejected, also in the chat that it came from."""
+        """Record the user's decisions, also in the chat that the changes came from."""
         history = self._find(params["turn"], params["path"])
         history.decided(params)
         chat = history.turn(params["turn"]).chat
@@ -71,7 +71,7 @@ class Histories:
             self._on_edited(chat, [_edited_hunk(name, hunk, did) for hunk in params["accepted"]])
 
     def write(self, params: wire.EditWrite) -> wire.EditWritten:
-        """Write changes to files on disk; return which, or why not."""
+        """Write changes to files on disk; return the changed paths, or the problem."""
         answer: wire.EditWritten = {
             "id": params["id"],
             "turn": params["turn"],
@@ -86,7 +86,7 @@ class Histories:
             missing = sorted(set(paths) - {each.path for each in files})
             if missing:
                 names = ", ".join(missing)
-                raise EditMissing(f"nothing of this turn waits for {names}", "See :LCursor edits")
+                raise EditMissing(f"this edit has no open hunks in {names}", "See :LCursor edits")
             done = write(files, history, turn.key, outside=params["outside"])
         except LcursorError as error:
             answer["problem"] = ". ".join(filter(None, (error.message, error.hint)))
@@ -123,7 +123,7 @@ class Histories:
         }
 
     def resume(self, params: wire.EditResume) -> wire.EditProposed:
-        """Return the open hunks of a turn, for the present texts."""
+        """Return the open hunks of a turn, for the current texts."""
         history = self._find(params["turn"], params["path"])
         turn = history.turn(params["turn"])
         found = undo.resume(history, turn.key, params["buffers"])
@@ -140,13 +140,13 @@ class Histories:
         }
 
     def _find(self, key: str, path: str) -> History:
-        """Return the history with a turn, or that of a path's project."""
+        """Return the history that has a turn, or the history of a path's project."""
         with self._lock:
             found = self._of_turns.get(key)
         return found or self._history(project_of(path))
 
     def _history(self, root: Path) -> History:
-        """Return the history of a project, after interrupted writes were ended."""
+        """Return the history of a project, after finishing interrupted writes."""
         with self._lock:
             found = self._histories.get(root)
             if found is None:
@@ -157,13 +157,13 @@ class Histories:
 
 
 def _edited_hunk(name: str, hunk: wire.EditHunk, did: str) -> dict[str, Any]:
-    """Return an accepted hunk as a chat records it."""
+    """Return the record of an accepted hunk for a chat."""
     what = f"{did}: {_words(len(hunk['old']), len(hunk['new']))}"
     return {"name": name, "first_row": hunk["row"], "rows": len(hunk["new"]), "what": what}
 
 
 def _edited_file(change: FileChange, texts: Sources) -> dict[str, Any]:
-    """Return the change of a whole file as a chat records it."""
+    """Return the record of a changed file for a chat."""
     first = change.changes[0].first_row if change.changes else 0
     old = sum(len(each.old) for each in change.changes)
     new = sum(len(each.new) for each in change.changes)

@@ -1,4 +1,4 @@
-"""Small questions about lines of text, shared by the modules of an edit. Pure."""
+"""Small helpers for lines of text, shared by the modules of an edit. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def has_text(line: str) -> bool:
 
 
 def stripped(lines: Sequence[str]) -> list[str]:
-    """Return the lines that are not blank, without the space around them."""
+    """Return the non-blank lines, without surrounding space."""
     return [line.strip() for line in lines if line.strip()]
 
 
@@ -21,7 +21,7 @@ def indent_of(line: str) -> str:
 
 
 def trim(lines: Sequence[str], first: int, last: int) -> tuple[int, int]:
-    """Return a range of rows without the blank ones at both ends."""
+    """Return a range of rows without blank ones at both ends."""
     while first < last and not lines[first].strip():
         first += 1
     while last > first and not lines[last - 1].strip():
@@ -30,6 +30,6 @@ def trim(lines: Sequence[str], first: int, last: int) -> tuple[int, int]:
 
 
 def contains_run(lines: Sequence[str], run: Sequence[str]) -> bool:
-    """Return whether lines contain others one after the other."""
+    """Return whether lines contain a run of consecutive lines."""
     count, wanted = len(run), list(run)
     return any(list(lines[at : at + count]) == wanted for at in range(len(lines) - count + 1))

@@ -1,7 +1,7 @@
-"""Apply the same instruction at many places: one turn, several files at once.
+"""Apply one instruction at many positions, in several files at once, as one turn.
 
-Within a file each rewrite sees the results of those before. A failure at one place is reported, and
-the others go on. Blocks; on the run's thread and a pool of workers.
+Within a file each rewrite sees the results of earlier ones. A failure at one position is reported,
+and the others continue. Blocks; on the run's thread and a pool of workers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lcursor.errors import Cancelled, LcursorError, ServerError
 from lcursor.protocol import edit as wire
 
 MAX_WORKERS = 8
-"""Files that are rewritten at once, however many slots a server has."""
+"""Maximum number of files rewritten at once, even if a server has more slots."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Target:
 
     region: Region
     instruction: str = ""
-    """In addition to the common one."""
+    """Instruction in addition to the common one."""
     sketch: str = ""
 
 
@@ -40,21 +40,21 @@ class FileJob:
 
     path: str
     lines: Lines
-    """Before the edit."""
+    """Lines before the edit."""
     targets: list[Target]
     now: Lines = ()
-    """After the rewrites so far."""
+    """Lines after the rewrites so far."""
     checks: list[Check] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     shifts: list[tuple[int, int]] = field(default_factory=list)
-    """Last row of each rewritten region, and by how many rows it grew."""
+    """Last row of each rewritten region, and the number of rows by which it grew."""
 
     def __post_init__(self) -> None:
         self.now = self.lines
         self.targets = merge_overlapping(self.targets)
 
     def current_row(self, row: int) -> int:
-        """Return where a row of the original text is now."""
+        """Return the current position of a row of the original text."""
         return row + sum(by for end, by in self.shifts if end <= row)
 
     def change(self) -> FileChange | None:
@@ -68,14 +68,14 @@ class FileJob:
 
 @dataclass(slots=True)
 class Batch:
-    """What is the same for all regions of an edit."""
+    """The common part of all regions of an edit."""
 
     work: Workspace
     instruction: str
     context: str
 
     def add_test_output(self, jobs: Sequence[FileJob]) -> None:
-        """Extend an instruction to fix something with the present output of the tests."""
+        """Add the current output of the tests to an instruction to fix something."""
         if not self.work.is_whole_edit and jobs:
             run, files = self.work.run, {job.path: job.lines for job in jobs}
             listener = RunListener(run, "", 0)
@@ -84,7 +84,7 @@ class Batch:
             )
 
     def rewrite(self, jobs: Sequence[FileJob]) -> list[str]:
-        """Have all regions of all files rewritten; return the problems, for the user."""
+        """Rewrite all regions of all files; return the problems, for the user."""
         run, lock = self.work.run, threading.Lock()
         total, done = sum(len(job.targets) for job in jobs), 0
         problems, failures = list[str](), list[BaseException]()
@@ -117,7 +117,7 @@ class Batch:
         return problems
 
     def _rewrite(self, job: FileJob, target: Target, prefix: str) -> None:
-        """Have one region of a file rewritten."""
+        """Rewrite one region of a file."""
         region = target.region
         first = job.current_row(region.first_row)
         last = first + region.last_row - region.first_row
@@ -152,7 +152,7 @@ class Batch:
 
 
 def edit_places(run: Run, services: EditServices, params: wire.EditMany) -> Outcome:
-    """Have regions at many places rewritten, and propose them as one turn."""
+    """Rewrite regions at many positions, and propose them as one turn."""
     work = Workspace(run, services, params["path"], params["buffers"])
     not_run = work.allow_commands()
     reached = work.connect(params["model"])
@@ -170,7 +170,7 @@ def edit_places(run: Run, services: EditServices, params: wire.EditMany) -> Outc
 
 
 def _jobs(work: Workspace, places: Sequence[wire.EditPlace]) -> tuple[list[FileJob], list[str]]:
-    """Return the files of a list with the regions around its rows, and the problems with it."""
+    """Return the files of a list with the regions around its rows, and the problems."""
     sources = work.sources
     by_file: dict[str, list[wire.EditPlace]] = {}
     for place in places:
@@ -187,7 +187,7 @@ def _jobs(work: Workspace, places: Sequence[wire.EditPlace]) -> tuple[list[FileJ
         for place in found:
             row = place["row"]
             if not 0 <= row < max(len(lines), 1):
-                problems.append(f"{sources.name(path)} has no line {row + 1} any more")
+                problems.append(f"{sources.name(path)} no longer has a line {row + 1}")
                 continue
             region = work.region(lines, language, row, row)
             text = clean(place["text"].strip())
@@ -200,7 +200,7 @@ def _jobs(work: Workspace, places: Sequence[wire.EditPlace]) -> tuple[list[FileJ
 
 
 def merge_overlapping(targets: Sequence[Target]) -> list[Target]:
-    """Return targets in the order of their rows, with those that overlap merged."""
+    """Return targets in the order of their rows, with overlapping ones merged."""
     found: list[Target] = []
     for target in sorted(targets, key=lambda each: (each.region.first_row, each.region.last_row)):
         region, before = target.region, found[-1] if found else None
@@ -220,7 +220,7 @@ def merge_overlapping(targets: Sequence[Target]) -> list[Target]:
 
 
 def _merged(found: Sequence[Check]) -> tuple[Check, ...]:
-    """Return each check once: failed if it failed anywhere, else with a remark if there is one."""
+    """Return each check once: failed if it failed anywhere, else with a remark if any."""
     kept: dict[str, Check] = {}
     for each in found:
         before = kept.get(each.name)

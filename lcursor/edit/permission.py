@@ -1,7 +1,7 @@
 """Ask the user whether the commands of `edit.lint` and `edit.test` may run in a project.
 
-These commands run code that a model has just written, before anybody has read it, with the rights
-of the user. So the user is asked about each command once per project, and again if it changes.
+These commands run code that a model wrote, before anyone has read it, with the user's rights. So
+the user must allow each command once per project, and again if it changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lcursor.protocol.edit import EditChoice
 from lcursor.storage import folders
 
 NAME: Final = "commands.json"
-"""In the project's folder of the edit history."""
+"""File in the project's folder of the edit history."""
 POLL_S: Final = 0.05
 QUESTION: Final = "Run the edit's checks? They run code that the model wrote"
 NOT_NOW, ALWAYS, NEVER = "Not this time", "Yes, in this project from now on", "Never here"
@@ -35,16 +35,16 @@ RISK: Final = (
 
 
 class Permissions:
-    """The answers, in the folder of the edit history; None for the usual one. Thread: any."""
+    """The answers, in the folder of the edit history; None for the default. Thread: any."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._asking = threading.Lock()
 
     def allowed(self, run: Run, root: Path, config: EditConfig) -> tuple[EditConfig, str]:
-        """Return settings without the commands that must not run, and a note about these.
+        """Return settings without commands that must not run, and a note about these.
 
-        Asks the user about commands without an answer; one question at a time.
+        Asks the user about new commands, one question at a time.
         """
         commands = {"edit.lint": config.lint, "edit.test": config.test}
         commands = {name: text for name, text in commands.items() if text}
@@ -68,7 +68,7 @@ class Permissions:
         return replace(config, lint=lint, test=test), note
 
     def answers(self, root: Path) -> dict[str, bool]:
-        """Return which commands may run in a project, by their text."""
+        """Return the permission of each known command of a project, by its text."""
         try:
             found = json.loads((history.place(root, self._folder) / NAME).read_bytes())
         except (OSError, ValueError):
@@ -78,7 +78,7 @@ class Permissions:
         return {text: answer for text, answer in found.items() if isinstance(answer, bool)}
 
     def remember(self, root: Path, answers: Mapping[str, bool]) -> None:
-        """Store answers; if they cannot be written, the next edit asks again."""
+        """Store answers; if that fails, the next edit asks again."""
         place = history.place(root, self._folder)
         with contextlib.suppress(OSError, LcursorError):
             folders.make_private(place.parent)
@@ -87,7 +87,7 @@ class Permissions:
             folders.write_file(place / NAME, text.encode())
 
     def _ask(self, run: Run, root: Path, unknown: Mapping[str, str]) -> dict[str, bool]:
-        """Ask about commands; the first choice, which a stray key selects, runs nothing."""
+        """Ask about commands; the first choice runs nothing, in case of a stray key."""
         lines = [f"{name}: {text}" for name, text in unknown.items()]
         choice = run.ask(QUESTION, [_choice(name, lines) for name in (NOT_NOW, ALWAYS, NEVER)])
         if choice <= 0:

@@ -1,7 +1,7 @@
 """Plan a change of several files: which files and symbols to edit, and how.
 
-The model sees a list of files and symbols with ids, and answers with ids and a sentence for each;
-it writes no code and no rows. Steps that cannot be done are left out, with a note. Blocks.
+The model gets a list of files and symbols with ids, and answers with ids and a sentence for each,
+without code or line numbers. Impossible steps are left out, with a note. Blocks.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from lcursor.llm.pool import Connection
 from lcursor.llm.records import Message, SamplingParams, Usage
 
 LIST_SHARE: Final = 3
-"""The list of candidates gets at most this part of the context."""
+"""Maximum part of the context for the list of candidates, as a divisor."""
 ANSWER_TOKENS: Final = 1200
 SKETCH_TOKENS: Final = 500
 MAX_STEPS: Final = 24
 WHOLE_FILE_FACTOR: Final = 2
-"""A file is rewritten as a whole up to so many times the tokens of a region."""
+"""Maximum size of a file that is rewritten as a whole, in multiples of a region's tokens."""
 SECOND_TEMPERATURE: Final = 0.4
 MIN_NAME: Final = 3
-"""Shorter file names are in many a sentence that does not mean them."""
+"""Shorter file names are often ordinary words of a sentence."""
 ORDER: Final[Mapping[str, int]] = {"create": 0, "edit": 1, "rename": 2, "delete": 3}
 SYSTEM: Final = """\
 You plan changes of a code base. You are given a list of files and of what they define, each with \
@@ -47,10 +47,10 @@ an id, and an instruction. You answer with a plan as JSON and nothing else:
 
 {"summary": "…", "steps": [{"action": "edit", "id": "f1.2", "do": "…"}]}
 
-- "summary" says in one sentence what becomes other.
-- "edit" writes one thing of the list anew: its id, as exactly as you can (a function rather than \
-its file), and in "do" what shall be other, complete enough for who sees only that part. To give \
-something another name, edit it, and edit what uses it.
+- "summary" says in one sentence what changes.
+- "edit" rewrites one thing of the list: its id, as exactly as you can (a function rather than \
+its file), and in "do" what to change, complete enough for someone who sees only that part. To \
+give something another name, edit it, and edit what uses it.
 - "create_file" makes a new file: "path" from the root of the project, and in "do" what is in it.
 - "delete_file" removes a file: its id. "move_file" gives a file another path: its id, and "path".
 - Name only ids of the list. Write no code. Take as few steps as do what is asked for, each place \
@@ -66,16 +66,16 @@ class Step:
     key: str
     kind: FileKind
     path: str
-    """Relative to the project's root."""
+    """Path relative to the project's root."""
     to: str = ""
-    """New path of a rename, relative as well."""
+    """New relative path of a rename."""
     first_row: int = 0
     last_row: int = 0
     what: str = ""
     """The symbol; "" for the whole file."""
     do: str = ""
     sketch: str = ""
-    """How the planner would write it."""
+    """The planner's sketch of the code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ class Plan:
     """A plan."""
 
     summary: str
-    """With a line for each step that was left out."""
+    """The model's summary, with a line for each left-out step."""
     steps: tuple[Step, ...]
     usage: Usage = field(default_factory=Usage)
-    """Without the sketches."""
+    """Token counts without the sketches."""
 
 
 def plan(
@@ -118,7 +118,7 @@ def plan(
             steps, notes = reader.steps(read[1])
             if steps or not notes:
                 break
-            why = f"Nothing of this can be done: {'; '.join(dict.fromkeys(notes))}. Plan it anew."
+            why = f"Nothing of this can be done: {'; '.join(dict.fromkeys(notes))}. Plan again."
             asked = [*asked, Message("assistant", answer.text), Message("user", why)]
     if read is None:
         raise ReplyUnusable("form", "The model made no plan that can be read")
@@ -146,7 +146,7 @@ def messages(instruction: str, context: str, shown: Sequence[Sequence[str]]) -> 
 def is_named(path: str, instruction: str) -> bool:
     """Return whether an instruction names a file, or a folder that contains it.
 
-    Small models delete and move files that nobody mentioned; only those that are named may be.
+    Only named files may be deleted or moved, because small models pick others, too.
     """
     names = {*path.split("/"), path.rpartition("/")[2].partition(".")[0]}
     return any(
@@ -213,7 +213,7 @@ def _fitting_list(
 
 
 def parse_answer(text: str) -> tuple[str, list[dict[str, Any]]] | None:
-    """Return the summary and the steps of an answer, None if it has none.
+    """Return the summary and the steps of an answer; None if it has none.
 
     The JSON may be in a fence, with text around it.
     """
@@ -248,7 +248,7 @@ class _StepReader:
         self._limit_tokens = MAX_REGION_TOKENS * WHOLE_FILE_FACTOR
 
     def steps(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[Step], list[str]]:
-        """Return the steps that can be done, in their order, and notes about the others."""
+        """Return the possible steps in order, and notes about the others."""
         steps, notes = dict[tuple[str, ...], Step](), list[str]()
         new_paths: dict[str, Step] = {}
         for row in rows[:MAX_STEPS]:
@@ -307,7 +307,7 @@ class _StepReader:
         return self._reached.client.count(text, may_ask=False)[0] <= self._limit_tokens
 
     def _find(self, wanted: str) -> tuple[Candidate, Entry]:
-        """Return what a model names by its id, else by a path or a name that is unique."""
+        """Return an entry by its id, or else by a unique path or name."""
         for one in self._known:
             for entry in (one.whole(), *one.entries):
                 if entry.key == wanted:
@@ -332,18 +332,18 @@ class _StepReader:
         bare = path.replace("\\", "/").removeprefix("./")
         parts = bare.split("/")
         if not bare or bare.startswith(("/", "~")) or ".." in parts or "" in parts or "\0" in bare:
-            raise _Impossible(f"{path or 'a new file without a path'} is no path in the project")
+            raise _Impossible(f"{path or 'a new file without a path'} is not a path in the project")
         if parts[0] in VCS_FOLDERS:
             raise _Impossible(f"{path} belongs to version control")
         if Path(self._sources.root, bare).exists():
-            raise _Impossible(f"{path} is there already")
+            raise _Impossible(f"{path} already exists")
         return bare
 
 
 def _with_sketch(
     step: Step, reached: Connection, instruction: str, sources: Sources, cancel: threading.Event
 ) -> Step:
-    """Return a step with how the planner would write it."""
+    """Return a step with the planner's sketch."""
     if step.kind not in ("edit", "create"):
         return step
     lines = (sources.read(step.path) or ()) if step.kind == "edit" else ()

@@ -1,4 +1,4 @@
-"""Edit a whole project: a plan that the user approves, then one rewrite for each region. Blocks."""
+"""Edit a project: make a plan for the user's approval, then rewrite each region. Blocks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outc
     rejected = run.show_plan(planned.summary, [_to_wire(each, sources) for each in planned.steps])
     steps = [each for each in planned.steps if each.key not in rejected]
     if not steps:
-        return Outcome("stopped", "All steps were struck out")
+        return Outcome("stopped", "All steps were dropped")
     if config.planner:
         context, note = question.context(work.connect(params["model"]))
     work.is_whole_edit = len(steps) == 1 and steps[0].kind in ("edit", "create")

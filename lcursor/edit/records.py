@@ -1,6 +1,6 @@
 """The records that the modules of an edit share.
 
-Imports nothing of ours. Lines have no line ends. Rows are 0-based, ends exclusive.
+Imports no other module. Lines have no line ends. Rows are 0-based, ends exclusive.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Literal
 Lines = tuple[str, ...]
 FileKind = Literal["edit", "create", "delete", "rename"]
 Format = Literal["whole", "search_replace", "udiff"]
-"""How a model writes a change: the whole new text, search/replace blocks, or a diff."""
+"""The form of a model's answer: the whole new text, search/replace blocks, or a diff."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A replacement of lines of a base text; an insertion has no old lines, a deletion no new."""
+    """A replacement of lines; an insertion has no old lines, a deletion no new ones."""
 
     first_row: int
     last_row: int
@@ -34,7 +34,7 @@ class Check:
     """`parses`, `indent`, `symbols`, `size`, `format`, `lint`, `test` or `diagnostics`."""
     is_ok: bool
     text: str = ""
-    """What is wrong, for the user and for the model's next attempt; if it passed, a remark."""
+    """The problem, for the user and the model's next attempt; a remark if it passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class FileChange:
     """The change of one file."""
 
     path: str
-    """Absolute."""
+    """Absolute path."""
     kind: FileKind = "edit"
     to: str = ""
     """Absolute new path of a renamed file."""
     base: str = ""
     """`digest` of the lines that the rows refer to; "" for a new file."""
     changes: tuple[Change, ...] = ()
-    """In the order of their rows, without overlaps."""
+    """Changes in the order of their rows, without overlaps."""
     checks: tuple[Check, ...] = ()
 
 
@@ -60,7 +60,7 @@ class Region:
     first_row: int
     last_row: int
     what: str
-    """For the user: `function parse`."""
+    """Description for the user: `function parse`."""
 
 
 def to_wire(record: Any) -> Any:
@@ -71,10 +71,10 @@ def to_wire(record: Any) -> Any:
 
 
 def lines_of(text: str) -> Lines:
-    """Return the lines of a buffer's text as it crosses the wire: at least one, as a buffer has."""
+    """Return the lines of a buffer's text in a message; at least one, as in a buffer."""
     return tuple(text.split("\n"))
 
 
 def digest(lines: Sequence[str]) -> str:
-    """Return the SHA-256 of lines joined by newlines, in hexadecimal; the editor has the same."""
+    """Return the SHA-256 of lines joined by newlines, as the editor computes it."""
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()

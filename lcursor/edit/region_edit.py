@@ -1,4 +1,4 @@
-"""Edit one region, at a selection or a cursor, and write alternatives of it. Blocks."""
+"""Edit one region, at a selection or a cursor, and propose alternatives. Blocks."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from lcursor.edit.run import Outcome, Run
 from lcursor.edit.workspace import EditServices, Workspace, language_of
 from lcursor.protocol import edit as wire
 
-SAME = "The model wrote what was there already"
+SAME = "The model made no change"
 ALTERNATIVE_TEMPERATURE = 0.7
-"""At which another answer is likely to differ."""
+"""High enough to get a different answer."""
 
 
 @dataclass(slots=True)
 class Alternatives:
-    """What was proposed for one edit before."""
+    """The earlier proposals of one edit."""
 
     turns: list[str] = field(default_factory=list)
     lines: Lines = ()
-    """Of the last one's region."""
+    """Lines of the last proposal's region."""
 
 
 def edit_region(
     run: Run, services: EditServices, params: wire.EditAsk, earlier: Alternatives
 ) -> Outcome:
-    """Have a region rewritten, propose the result, and add it to the alternatives."""
+    """Rewrite a region, propose the result, and add it to the alternatives."""
     path, lines = params["path"], lines_of(params["text"])
     own: wire.EditBuffer = {"path": path, "tick": params["tick"], "text": params["text"]}
     buffers = [own, *(each for each in params["buffers"] if each["path"] != path)]

@@ -25,8 +25,7 @@ def are(editor: Editor, text: str) -> None:
 
 def swap(path: str, old: str, new: str) -> str:
     """Return a block that changes a line of a file."""
-    return f"{path}\n```\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```\n\n"
-
+    return f"{path}\n```\n
 
 BOTH = swap("a.py", "    return x", "    return x + 1") + swap("b.py", "b = 1", "b = 2")
 
@@ -38,13 +37,14 @@ def paste(editor: Editor, text: str, count: int = 2) -> None:
     proposed(editor, count)
 
 
+<<<<<<< HEAD
 USELESS: list[tuple[str | Answer, str]] = [
     (f"```python\n{NEW}", "cut off"),
     (say("```python\n", "def alpha(x):\n", finish="length"), "cut off"),
     ("\n", "is empty"),
     ("I would leave it as it is.", "no code in a fence"),
     ("```java\nint alpha(int x) {\n    return x + 1;\n}\n```\n", "java"),
-    ("```python\ndef alpha(x):\n    return x\n```\n", "there already"),
+    ("```python\ndef alpha(x):\n    return x\n```\n", "made no change"),
     ("<think>\nI think of\n```python\nwrong = 1\n```\n", "is empty"),
 ]
 

@@ -1,4 +1,4 @@
-"""The changes in a reply, as they are written there, and the files that they are applied to."""
+"""The changes in a reply as written, and the files that they apply to."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from lcursor.edit.lines import has_text, stripped
 from lcursor.edit.records import FileKind, Lines
 
 Form = Literal["fence", "search_replace", "udiff", "patch"]
-"""Code in a fence, a whole file or a part; search/replace blocks; a diff; OpenAI's
-`*** Begin Patch`."""
+"""Fenced code (a file or a part), search/replace blocks, a diff, OpenAI's `*** Begin Patch`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Present lines and their replacement."""
+    """Existing lines and their replacement."""
 
     old: Lines
     new: Lines
     scope: str = ""
-    """The heading after the `@@` of a diff: a line further up that identifies the place."""
+    """The heading after the `@@` of a diff: an earlier line that identifies the position."""
     row: int = -1
-    """The row that the reply names; a hint."""
+    """The row given in the reply, only a hint."""
     is_last: bool = False
-    """The reply says that it ends with the file."""
+    """Whether the lines end with the file, according to the reply."""
     unmarked: tuple[Lines, Lines] | None = None
-    """Old and new lines if the context lines of the diff lack the space that marks them."""
+    """Old and new lines if the context lines of the diff lack their leading space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +35,27 @@ class Block:
 
     form: Form
     path: str = ""
-    """As it is written; "" if it is not named."""
+    """Path as written; "" if there is none."""
     language: str = ""
     lines: Lines = ()
-    """Of a fence, or of a new file."""
+    """The lines of a fence, or of a new file."""
     pairs: tuple[Pair, ...] = ()
-    """In the order of the file if it is a diff."""
+    """For a diff, in the order of the file."""
     kind: FileKind = "edit"
     to: str = ""
     heading: str = ""
-    """First of the lines of a fence if that is the path as a comment."""
+    """The first line of a fence, if that is a comment with the path."""
     is_path_sure: bool = True
-    """False if the path was only mentioned before."""
+    """False if the path was only mentioned in the text before."""
     is_elided: bool = False
     is_closed: bool = True
     problem: str = ""
     """Why it cannot be used."""
 
     def code_for(self, text: Lines) -> Lines:
-        """Return the lines without the comment that names the path, unless a text begins with it.
+        """Return the lines without a path comment and the blank line after it.
 
-        And without the blank line below that.
+        The comment stays if the text starts with the same comment.
         """
         if not self.heading or self.heading.strip() in stripped(text[:1]):
             return self.lines
@@ -65,13 +64,13 @@ class Block:
 
 
 class Files(Protocol):
-    """The files that changes are applied to."""
+    """The files that changes apply to."""
 
     def read(self, path: str) -> Lines | None:
-        """Return a file's lines, None if there is no such file."""
+        """Return a file's lines; None if there is no such file."""
 
     def current(self) -> str:
-        """Return the path of the current file, "" for none."""
+        """Return the path of the current file; "" for none."""
 
     def all(self) -> Sequence[str]:
         """Return the paths of all files, absolute or relative to the project's root."""

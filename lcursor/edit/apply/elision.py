@@ -1,10 +1,10 @@
-"""Recognize elision markers (`... existing code ...`), and fill in what they stand for.
+"""Recognize elision markers (`... existing code ...`), and fill in the elided code.
 
     merge(["a = 1", "b = 2", "c = 3"], ["# ... existing code ...", "b = 2", "bb = 2", "c = 3"])
     -> ("a = 1", "b = 2", "bb = 2", "c = 3")
 
-The lines next to a marker show what it stands for: each must be in the text exactly once. Nothing
-is guessed. Pure; any thread.
+The lines next to a marker determine the elided code: each must be in the text exactly once, so that
+nothing is guessed. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lcursor.edit.lines import has_text, indent_of, stripped, trim
 from lcursor.edit.records import Lines
 
 MAX_ANCHOR_LINES: Final = 4
-"""Lines that distinguish equal places."""
+"""Maximum lines that distinguish equal positions."""
 
 _OPEN: Final = r"(?:#+|//+|/\*+|--+|<!--|;+|%+|\{/\*|\(\*|\"|\{-)"
 _CLOSE: Final = r"(?:\*+/\}?|-->|\*\)|-\})?"
@@ -50,19 +50,19 @@ _COMMENTED: Final = re.compile(rf"^\s*{_OPEN}")
 
 
 def is_marker(line: str) -> bool:
-    """Return whether a line is an elision marker, as `# ... existing code ...`."""
+    """Return whether a line is an elision marker, such as `# ... existing code ...`."""
     if not ("." in line or "…" in line or _COMMENTED.match(line)):
         return False
     if _DOTTED.match(line):
         text = line.strip()
         if text in {"...", "…"} or _COMMENTED.match(text) or text[:1] in ".…[":
-            return not re.match(r"^\.\.\.\w", text)  # a spread or the rest of parameters
+            return not re.match(r"^\.\.\.\w", text)  # spread or rest parameters
         return False
     return _PLAIN.match(line) is not None
 
 
 def markers(lines: Sequence[str], language: str = "", base: Sequence[str] = ()) -> list[int]:
-    """Return the rows of elision markers; lines of the base are none."""
+    """Return the rows of elision markers; lines of the base are not markers."""
     known = {line.strip() for line in base}
     found = [row for row, line in enumerate(lines) if is_marker(line) and line.strip() not in known]
     if language in {"python", ""} and not base:
@@ -83,9 +83,9 @@ def _is_body(lines: Sequence[str], row: int) -> bool:
 def merge(
     base: Sequence[str], sketch: Sequence[str], language: str = "", heads: tuple[int, int] = (0, 0)
 ) -> Lines | None:
-    """Return the base with the changes of a sketch, None if these are not certain.
+    """Return the base with the changes of a sketch; None if these are not certain.
 
-    `heads` has the number of lines of each that are a signature, which the sketch replaces.
+    `heads` has the number of signature lines of each; the sketch replaces these lines.
     """
     rows = markers(sketch, language, base)
     if not rows:
@@ -120,7 +120,7 @@ def _merge_pieces(
         if first is None:
             first = _symbol_row(base, row, piece, language, is_end=False)
         if first is None or (not is_first and not any(map(has_text, base[row:first]))):
-            return None  # the marker stands for nothing
+            return None  # the marker elides nothing
         if is_first and not heads[1] and stripped(base)[:1] != stripped(piece)[:1]:
             return None
         if is_last:
@@ -135,7 +135,7 @@ def _merge_pieces(
 
 
 def _new_at_end(base: list[str], row: int, piece: Sequence[str], language: str) -> list[str] | None:
-    """Return the rest of the base with a piece at its end, if that is only new definitions."""
+    """Return the rest of the base and a final piece, if the piece has only new definitions."""
     end, stop = len(base), len(piece)
     while end > row and stop and base[end - 1].strip() == piece[stop - 1].strip():
         if any(map(str.isalnum, piece[stop - 1])) and piece[stop - 1].strip() != "end":
@@ -150,7 +150,7 @@ def _new_at_end(base: list[str], row: int, piece: Sequence[str], language: str) 
     if any(has_text(line) and at not in inside for at, line in enumerate(new)):
         return None
     if 2 * len({*stripped(new)} & {*stripped(base)}) > len(stripped(new)):
-        return None  # it may be a present definition under another name
+        return None  # it may be a renamed existing definition
     end = max(trim(base, 0, end)[1], row)
     inner = symbols.within(base, language) if indent_of(new[0]) else symbols.top(base, language)
     blanks = [""] * symbols.blank_lines(base, inner)
@@ -158,7 +158,7 @@ def _new_at_end(base: list[str], row: int, piece: Sequence[str], language: str) 
 
 
 def _has_same_end(base: Sequence[str], piece: Sequence[str], language: str) -> bool:
-    """Return whether the last piece ends as the base does, so that nothing is missing after it."""
+    """Return whether the last piece ends like the base, so that nothing is missing after it."""
     if stripped(base)[-1:] == stripped(piece)[-1:]:
         return True
     last = [one.name for one in symbols.top(piece, language)][-1:]
@@ -169,7 +169,7 @@ def _has_same_end(base: Sequence[str], piece: Sequence[str], language: str) -> b
 
 
 def _anchor(base: Sequence[str], row: int, piece: Sequence[str], step: int) -> int | None:
-    """Return the only row of the base where a piece begins (step 1) or ends (step -1)."""
+    """Return the only row of the base where a piece starts (step 1) or ends (step -1)."""
     wanted = [line for line in piece if has_text(line)][::step]
     places = [at for at in range(row, len(base)) if base[at] == wanted[0]]
     for count in range(1, MAX_ANCHOR_LINES + 1):
@@ -184,7 +184,7 @@ def _anchor(base: Sequence[str], row: int, piece: Sequence[str], step: int) -> i
 def _symbol_row(
     base: Sequence[str], row: int, piece: Sequence[str], language: str, *, is_end: bool
 ) -> int | None:
-    """Return the first or last row of the definition that a piece begins or ends with."""
+    """Return the first or last row of the definition that a piece starts or ends with."""
     indent = len(indent_of(next(filter(has_text, piece))))
     lines = [line[indent:] for line in piece]
     named = symbols.top(lines, language)
@@ -198,19 +198,19 @@ def _symbol_row(
         return None
     old = same[0]
     if not has_end(base[old.own_first : old.last], lines[new.own_first : new.last]):
-        return None  # its end was left out as well
+        return None  # its end is elided as well
     first, _ = symbols.lead_rows(base, old, lines, new)
     return old.last - 1 if is_end else first
 
 
 def _without_blank(piece: Sequence[str], *, above: bool, below: bool) -> Sequence[str]:
-    """Return a piece without blank lines next to a marker: the base has its own."""
+    """Return a piece without blank lines next to a marker, because the base has its own."""
     first, last = trim(piece, 0, len(piece))
     return piece[first if above else 0 : last if below else len(piece)]
 
 
 def readable(sketch: Sequence[str], rows: Sequence[int], language: str) -> list[str]:
-    """Return a sketch that a parser can read, with as many lines."""
+    """Return a sketch that a parser accepts, with the same number of lines."""
     sign = "..." if language == "python" else symbols.comment(language)
     lines = list(sketch)
     for row in rows:

@@ -1,8 +1,8 @@
-"""Find the fences of Markdown, and read their language and the path that they are about.
+"""Find Markdown fences, and parse their language and path.
 
-A fence within a fence, as in a document or a docstring, does not end the outer one if that can be
-seen: it is indented deeper, has fewer marks, or begins with a language. Models write paths in a
-dozen ways: after the language, above the fence, in the first comment. Pure.
+A nested fence, as in a docstring, does not end the outer one if it is indented deeper, has fewer
+marks, or has a language. Models write paths in many ways: after the language, above the
+fence, in the first comment. Pure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Fence:
     _inner: list[str] = field(default_factory=list)
 
     def is_end(self, line: str) -> bool:
-        """Return whether a line ends the fence; to be called for each line, in order."""
+        """Return whether a line ends the fence; call it for each line, in order."""
         close = _CLOSE.match(line)
         if close:
             marks = close["marks"]
@@ -54,7 +54,7 @@ class Fence:
 
 
 def opening(line: str) -> Fence | None:
-    """Return the fence that a line opens, None if it opens none."""
+    """Return the fence that a line opens; None if it opens none."""
     found = _OPEN.match(line)
     return Fence(found["marks"], len(found["indent"]), found["info"].strip()) if found else None
 
@@ -81,7 +81,7 @@ RELATED: Final = tuple(
         "lisp scheme clojure",
     )
 )
-"""Languages that models confuse."""
+"""Groups of languages that models confuse."""
 _KNOWN: Final = {*languages.EXTENSIONS, *ALIASES.values()}
 
 _BARE_NAMES: Final = {
@@ -105,7 +105,7 @@ _COMMENT: Final = re.compile(
 
 
 def language(word: str) -> str:
-    """Return our name of a fence's language, "" if it is unknown."""
+    """Return the normalized name of a fence's language; "" if unknown."""
     low = word.strip().lower()
     low = ALIASES.get(low, low)
     if low in _KNOWN:
@@ -115,13 +115,13 @@ def language(word: str) -> str:
 
 
 def are_related(one: str, other: str) -> bool:
-    """Return whether code in one language may be labelled with the other."""
+    """Return whether models label code in one language with the other."""
     same = not one or not other or one == other or languages.TEXT in (one, other)
     return same or any({one, other} <= group for group in RELATED)
 
 
 def from_info(info: str) -> tuple[str, str]:
-    """Return the language and path in the text after the marks of a fence."""
+    """Return the language and path in the info string of a fence."""
     info = info.strip().strip("{}").strip()
     key = _KEY.search(info)
     path = key[1].strip("\"'") if key else ""
@@ -145,7 +145,7 @@ def from_info(info: str) -> tuple[str, str]:
 
 
 def is_path(text: str) -> bool:
-    """Return whether a word reads as the path of a file."""
+    """Return whether a word looks like a file path."""
     name = re.split(r"[/\\]", text)[-1]
     if text != text.strip() or not _PATH.fullmatch(text) or "//" in text or not name:
         return False
@@ -161,7 +161,7 @@ def is_path(text: str) -> bool:
 
 
 def path_in_heading(line: str) -> str:
-    """Return the path that is all there is on a line above a fence."""
+    """Return the path if a line above a fence consists only of it."""
     text = line.strip().lstrip("#").strip()
     text = re.sub(r"^(?:\d+[.)]|[-*+])\s+", "", text)
     text = text.strip("*`_\"' ")
@@ -172,7 +172,7 @@ def path_in_heading(line: str) -> str:
 
 
 def path_in_sentence(line: str) -> str:
-    """Return the one path that a sentence names, "" if it names none or several."""
+    """Return the only path in a sentence; "" for none or several."""
     found = {word.rstrip(":") for word in _QUOTED.findall(line) if is_path(word.rstrip(":"))}
     if not found:
         words = (word.strip("`*_\"'(),;:").rstrip(".") for word in line.split())
@@ -181,7 +181,7 @@ def path_in_sentence(line: str) -> str:
 
 
 def path_in_comment(line: str) -> str:
-    """Return the path that is all there is in a comment."""
+    """Return the path if a comment consists only of it."""
     match = _COMMENT.match(line)
     if not match:
         return ""

@@ -1,7 +1,7 @@
-"""Indent new lines for the text that they go to. Pure.
+"""Adapt the indentation of new lines to the text. Pure.
 
-The indentation is learned from lines that are in both: the quoted lines of a reply that was moved
-to the left, or has tabs instead of spaces, show how its new lines must be indented.
+A reply may be shifted to the left, or have tabs instead of spaces. Its quoted lines, which are also
+in the text, show how to indent its new lines.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from lcursor.edit.lines import has_text, indent_of
 
 
 class IndentMap:
-    """Maps the indentation of a reply to that of a text.
+    """Maps the indentation of a reply to the indentation of a text.
 
-    `known` has pairs of a quoted line and that line in the text.
+    `known` has pairs of a quoted line and the same line in the text.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class IndentMap:
         self.is_consistent = all(
             self._known[indent_of(quoted)] == indent_of(line) for quoted, line in known
         ) and all(one[1] < other[1] or one[0] == other[0] for one, other in pairwise(widths))
-        """Whether each indentation of the reply is one in the text, and deeper ones are deeper."""
+        """Whether the mapping of indentations is unique and monotonic."""
         self._is_escaped = any(
             quoted.strip() != line.strip() == html.unescape(quoted.strip())
             for quoted, line in known
@@ -44,7 +44,7 @@ class IndentMap:
         self._units = unit(reply), unit(lines)
 
     def fit_all(self, lines: Sequence[str]) -> list[str] | None:
-        """Return new lines as they are indented in the text; None if that is not clear."""
+        """Return new lines with the indentation of the text; None if that is ambiguous."""
         made = [self._fit(line) for line in lines]
         fitted = [line for line in made if line is not None]
         return fitted if len(fitted) == len(made) else None
@@ -58,7 +58,7 @@ class IndentMap:
         return None if indent is None else indent + text
 
     def _indent(self, here: str) -> str | None:
-        """Return the indentation in the text for one in the reply."""
+        """Return the text's indentation for an indentation of the reply."""
         if not self._known:
             return here
         if here in self._known:
@@ -81,7 +81,7 @@ class IndentMap:
 
 
 def unit(lines: Sequence[str]) -> str:
-    """Return the indentation of one level in a text; "" if nothing is indented."""
+    """Return the indentation of one level; "" if nothing is indented."""
     indents = [indent_of(line) for line in lines if has_text(line)]
     tabs = sum(indent.startswith("\t") for indent in indents)
     widths = [len(indent) for indent in indents if not indent.startswith("\t")]

@@ -1,12 +1,12 @@
-"""Find the lines that a reply quotes in a text, and make its changes there.
+"""Find the quoted lines of a reply in a text, and apply its changes there.
 
     find(["def f():", "    return 1"], ["return 1"], ["return 2"])
     -> Match(1, 2, "whitespace", ("    return 2",))
 
-Each tier forgives more than the one before: exact lines; other whitespace and blank lines; other
-punctuation; similar lines. No tier chooses the first of several places, or relies on a line number.
-Lines that the reply only quotes stay as they are in the text; lines that it changes must be as
-quoted, except for whitespace and quotation marks. Pure; any thread.
+The tiers are increasingly tolerant: exact lines; different whitespace and blank lines; different
+punctuation; similar lines. No tier picks the first of several matches, or relies on line numbers.
+Context lines keep the text's form; changed lines must be as quoted, except for whitespace and
+quotation marks. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from lcursor.edit.records import Lines
 
 Tier = Literal["exact", "whitespace", "punctuation", "similar"]
 
-MIN_LETTERS: Final = 4
-"""Letters and digits below which lines identify no place: `}`, `end`."""
+MIN_ALPHANUMERIC: Final = 4
+"""Lines with fewer letters and digits, such as `}` or `end`, identify no position."""
 _COMMON_WORDS: Final = (
     "end endif fi done else pass do begin try break continue return then esac finally"
 )
 COMMON: Final = frozenset(_COMMON_WORDS.split())
-"""Lines that occur anywhere."""
+"""Lines that are common everywhere."""
 MIN_SHARE: Final = 0.8
 MIN_GAP: Final = 0.15
-"""Minimum lead of the best place over the next one, if lines are only similar."""
+"""Minimum lead of the best match over the next one, if lines are only similar."""
 MAX_PLACES: Final = 20
 MIN_APPLIED_LINES: Final = 3
-"""A result of so many lines that exists already may be the same change, applied before."""
+"""With at least this many result lines in the text, the change may have been applied before."""
 MIN_ALIKE: Final = 0.5
 """Minimum similarity of changed lines to the lines that replace them."""
 AGAIN: Final = "the same change seems to be made already, elsewhere"
@@ -50,20 +50,20 @@ _QUOTES: Final = str.maketrans('`\u2018\u2019\u201c\u201d"', "''''''")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Rows of a text, and the lines that replace them."""
+    """Rows of a text, and their replacement."""
 
     first_row: int
     last_row: int
     tier: Tier
     new: Lines
-    """With the unchanged lines as they are in the text."""
+    """The replacement, with unchanged lines in the text's form."""
     doubt: str = ""
     """Why the new lines are not certain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """Several possible places; or one that is not certain."""
+    """Several possible matches, or an uncertain one."""
 
     places: tuple[Match, ...]
     why: str = ""
@@ -72,9 +72,9 @@ class Several:
 def find(
     lines: Sequence[str], wanted: Sequence[str], new: Sequence[str] = ()
 ) -> Match | Several | None:
-    """Find lines in a text, and make their change.
+    """Find lines in a text, and apply their change.
 
-    Returns None if there is no place, or if a line that changes is not as quoted. Cost: 20 ms in
+    Returns None if there is no match, or if a changed line differs from its quote. Cost: 20 ms in
     20,000 lines for the first tiers, up to a second for similar lines.
     """
     wanted, new = _without_common_blank_ends(wanted, new)
@@ -90,7 +90,7 @@ def find(
         made = [_merge(lines, rows[at : at + len(quoted)], wanted, new, tier) for at in starts]
         found = [place for place in made if place is not None]
         if len(made) > 1 and found:
-            return Several(tuple(found[:MAX_PLACES]), "it is there more than once")
+            return Several(tuple(found[:MAX_PLACES]), "it was found more than once")
         if found:
             return _certain_or_not(lines, wanted, new, found)
     return _find_similar(lines, wanted, new)
@@ -99,7 +99,7 @@ def find(
 def _without_common_blank_ends(
     wanted: Sequence[str], new: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Remove blank lines that both texts begin or end with from both."""
+    """Remove leading and trailing blank lines that both texts have."""
     old, made = list(wanted), list(new)
     for end in (0, -1):
         while old and made and not has_text(old[end]) and not has_text(made[end]):
@@ -108,7 +108,7 @@ def _without_common_blank_ends(
 
 
 def _windows(texts: Sequence[str], quoted: Sequence[str]) -> list[int]:
-    """Return every row where quoted lines begin."""
+    """Return every row where the quoted lines start."""
     count, wanted = len(quoted), [*quoted]
     pivot = max(range(count), key=lambda at: len(wanted[at]))
     starts = [row - pivot for row, text in enumerate(texts) if text == wanted[pivot]]
@@ -118,44 +118,44 @@ def _windows(texts: Sequence[str], quoted: Sequence[str]) -> list[int]:
 def _certain_or_not(
     lines: Sequence[str], wanted: Sequence[str], new: Sequence[str], found: Sequence[Match]
 ) -> Match | Several:
-    """Return the places of a tier as a certain match, or as several to choose from."""
+    """Return the matches of a tier as one certain match, or as several to choose from."""
     if len(found) > 1:
-        return Several(tuple(found[:MAX_PLACES]), "it is there more than once")
+        return Several(tuple(found[:MAX_PLACES]), "it was found more than once")
     (place,) = found
     if place.doubt:
         return Several((place,), place.doubt)
     if _says_little(wanted, place.tier):
-        return Several((place,), "it is too little to be sure of")
+        return Several((place,), "the quote is too short to be certain")
     if place.tier == "exact" and not wanted[0][:1].isspace():
         rows = _windows([line.strip() for line in lines], [line.strip() for line in wanted])
         spans = ([row + at for at, line in enumerate(wanted) if has_text(line)] for row in rows)
         made = (_merge(lines, span, wanted, new, "whitespace") for span in spans)
         rest = tuple(each for each in made if each is not None)
         if len(rest) > 1:
-            return Several(rest[:MAX_PLACES], "it is there again, further to the right")
+            return Several(rest[:MAX_PLACES], "it was also found with more indentation")
     return Several((place,), AGAIN) if _is_applied(lines, place, wanted, new) else place
 
 
 def _says_little(wanted: Sequence[str], tier: Tier) -> bool:
-    """Return whether lines identify no place."""
+    """Return whether lines are too common to identify a position."""
     text = " ".join(stripped(wanted))
     letters = sum(map(str.isalnum, text))
     if tier == "exact":
         return letters < 2 or text.rstrip(":;,") in COMMON
-    return letters < MIN_LETTERS
+    return letters < MIN_ALPHANUMERIC
 
 
 def _is_applied(
     lines: Sequence[str], place: Match, wanted: Sequence[str], new: Sequence[str]
 ) -> bool:
-    """Return whether all new lines are elsewhere in the text already."""
+    """Return whether all new lines already exist elsewhere in the text."""
     if len(stripped(new)) < MIN_APPLIED_LINES or len(new) < len(wanted) // 2:
         return False
     rows = _windows([line.strip() for line in lines], [line.strip() for line in new])
     return any(row + len(new) <= place.first_row or row >= place.last_row for row in rows)
 
 
-# Making a change at a place.
+# Applying a change at a match.
 
 
 def _merge(
@@ -165,10 +165,10 @@ def _merge(
     new: Sequence[str],
     tier: Tier,
 ) -> Match | None:
-    """Make in the text the change that makes the new lines of the quoted ones, None if unclear.
+    """Apply to the text the change from the quoted to the new lines; None if ambiguous.
 
-    Blank lines stay as they are in the text, except around lines that change. `rows` has the row
-    of each quoted line that is not blank, None if the text does not have it.
+    Blank lines keep the text's form, except around changed lines. `rows` has the row of each quoted
+    line that is not blank, None if the text does not have it.
     """
     (olds, old_gaps), (news, new_gaps) = _without_blank(wanted), _without_blank(new)
     paired = [(quoted, row) for quoted, row in zip(olds, rows, strict=True) if row is not None]
@@ -187,7 +187,7 @@ def _merge(
             return None
         top, stop = rows[i - 1] if i else first - 1, rows[i_end] if i_end < len(rows) else end
         if changed and (top is None or any(map(has_text, lines[top + 1 : changed[0]]))):
-            top = changed[0] - 1  # next to lines that were not quoted
+            top = changed[0] - 1  # next to unquoted lines
             while top >= first and not has_text(lines[top]):
                 top -= 1
         if changed and (stop is None or any(map(has_text, lines[changed[-1] + 1 : stop]))):
@@ -206,7 +206,7 @@ def _merge(
             return None
         start = top + 1
         between = [row for row in range(start, stop) if has_text(lines[row])]
-        if between != changed:  # lines that were not quoted: new ones go to the side they touch
+        if between != changed:  # unquoted lines: new ones go to the adjacent side
             is_above, is_below = new_gaps[j] == 0, new_gaps[j_end] == 0
             if changed or is_above == is_below:
                 return None
@@ -221,14 +221,14 @@ def _merge(
 
 
 class _Spaced(NamedTuple):
-    """Lines that are not blank, and the number of blank lines between each two."""
+    """Non-blank lines, and the number of blank lines between each two."""
 
     lines: Sequence[str]
     gaps: Sequence[int]
 
 
 def _inner_gaps(old: _Spaced, new: _Spaced, present: Sequence[int]) -> list[int] | None:
-    """Return the blank lines between new lines, with those left out of the quote; None if unclear.
+    """Return the blank lines between new lines, with unquoted ones; None if ambiguous.
 
     `present` has the numbers of blank lines between the old lines in the text.
     """
@@ -245,7 +245,7 @@ def _inner_gaps(old: _Spaced, new: _Spaced, present: Sequence[int]) -> list[int]
 
 
 def _split(above: Sequence[str], below: Sequence[str], new: Sequence[str]) -> int | None:
-    """Return how many of the new lines replace those above; None if that is not clear."""
+    """Return how many of the new lines replace the lines above; None if ambiguous."""
     found = [
         (min(_similarity(above, new[:at]), _similarity(below, new[at:])), at)
         for at in range(1, len(new))
@@ -263,7 +263,7 @@ def _similarity(one: Sequence[str], other: Sequence[str]) -> float:
 
 
 def _without_blank(lines: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Return the lines that are not blank, and the numbers of blank lines before and after each."""
+    """Return the non-blank lines, and the numbers of blank lines before and after each."""
     texts, gaps = list[str](), [0]
     for line in lines:
         if has_text(line):
@@ -289,7 +289,7 @@ def _between(
     made: Sequence[str],
     new_gaps: tuple[int, int],
 ) -> list[str]:
-    """Return new lines with the text's blank lines above and below, or with as many as are new."""
+    """Return new lines with the blank lines of the text, or of the reply, above and below."""
     if made:
         top = above if new_gaps[0] == old_gaps[0] else [""] * new_gaps[0]
         end = below if new_gaps[1] == old_gaps[1] else [""] * new_gaps[1]
@@ -301,14 +301,14 @@ def _between(
 
 
 def _is_same(line: str, quoted: str) -> bool:
-    """Return whether a line that changes is as quoted, so that nothing unseen is lost."""
+    """Return whether a changed line is as quoted, so that no unseen text is lost."""
     one, other = line.strip(), quoted.strip()
     is_equal = one == other or one == html.unescape(other)
     return is_equal or one.translate(_QUOTES) == other.translate(_QUOTES)
 
 
 def _normalized(line: str) -> str:
-    """Return a line without what models get wrong when they quote it."""
+    """Return a line without details that models often quote wrongly."""
     text = html.unescape(line.strip()) if "&" in line else line.strip()
     return re.sub(r"\s+", " ", text.translate(_QUOTES)).rstrip(",; ")
 
@@ -325,7 +325,7 @@ _TIERS: Final[tuple[tuple[Tier, Callable[[str], str]], ...]] = (
 def _find_similar(
     lines: Sequence[str], wanted: Sequence[str], new: Sequence[str]
 ) -> Match | Several | None:
-    """Find lines most of which are in the text."""
+    """Find lines if most of them are in the text."""
     found = align(lines, wanted)
     if not found or found[0].share < MIN_SHARE or not found[0].is_significant:
         return None
@@ -338,7 +338,7 @@ def _find_similar(
     made = [_merge_similar(lines, one, wanted, new) for one in (chosen, *near)]
     places = tuple(place for place in made if place is not None)
     if near:
-        return Several(places[:MAX_PLACES], "places are alike") if places else None
+        return Several(places[:MAX_PLACES], "several places are similar") if places else None
     if not places:
         return None
     why = places[0].doubt or (AGAIN if _is_applied(lines, places[0], wanted, new) else "")
@@ -348,7 +348,7 @@ def _find_similar(
 def _merge_similar(
     lines: Sequence[str], one: Alignment, wanted: Sequence[str], new: Sequence[str]
 ) -> Match | None:
-    """Merge at an aligned place; None if a line that was not quoted looks like one that changes."""
+    """Merge at an alignment; None if an unquoted line resembles a changed one."""
     rows = {row for _, row in one.pairs}
     texts = [lines[row] for row in range(one.first_row, one.last_row) if row not in rows]
     unquoted = {*stripped(texts)}

@@ -1,4 +1,4 @@
-"""Read the code in a reply: the one fence of a rewrite, or the blocks of any reply. Pure."""
+"""Parse the code in a reply: the single fence of a rewrite, or the blocks of any reply. Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from lcursor.llm.streaming import TAGS, ReasoningSplitter
 BARE: Final = frozenset(
     ["python", "lua", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp", "csharp"]
 )
-"""Languages in which no English sentence is a program: code without a fence is recognized."""
+"""Languages in which English sentences do not parse, so that unfenced code is recognized."""
 BOM: Final = "\ufeff"
 NEAR_LINES: Final = 3
-"""Lines above a fence that may name its path."""
+"""Number of lines above a fence that may contain its path."""
 
 
 class RegionReader:
-    """Reads the one fence of a reply as it streams.
+    """Reads the single fence of a reply as it streams.
 
-    The lines of the base, the region, are never taken for elision markers, and fill these in.
+    Lines of the base, the region, never count as elision markers; markers are replaced by them.
     """
 
     def __init__(self, language: str, base: Sequence[str] = ()) -> None:
@@ -43,7 +43,7 @@ class RegionReader:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the fence has ended, so that the rest is not needed."""
+        """Whether the fence has ended, so that the rest of the reply is not needed."""
         return self._state == "after"
 
     @property
@@ -52,14 +52,14 @@ class RegionReader:
         return "\n".join(self._prose).strip()
 
     def feed(self, text: str) -> Lines:
-        """Return the lines of code that another piece of the reply completes."""
+        """Return the lines of code that the next part of the reply completes."""
         *whole, self._rest = (self._rest + text).split("\n")
         return tuple(
             made for line in whole if (made := self._line(line.removesuffix("\r"))) is not None
         )
 
     def finish(self, is_cut: bool = False) -> Lines:
-        """Return all lines of the code, or raise `ReplyUnusable`; `is_cut`: it ended at a limit."""
+        """Return all lines of code, or raise `ReplyUnusable`; `is_cut`: the reply hit its limit."""
         if self._rest:
             self._line(self._rest.removesuffix("\r"))
             self._rest = ""
@@ -83,7 +83,7 @@ class RegionReader:
         return self._filled(first)
 
     def _line(self, line: str) -> str | None:
-        """Read a line; return it if it belongs to the first piece of code."""
+        """Read a line; return it if it belongs to the first block of code."""
         if self._fence is not None:
             if self._fence.is_end(line):
                 self._fence, self._state = None, "after"
@@ -112,12 +112,12 @@ class RegionReader:
             self._is_thinking = not any(end in bare for _, end in TAGS)
             return True
         if any(bare == end for _, end in TAGS) and not self._found:
-            self._prose.clear()  # it began before the answer did
+            self._prose.clear()  # the reasoning started in the prompt
             return True
         return False
 
     def _without_fence(self, is_cut: bool) -> Lines:
-        """Return code without a fence, if it is recognizable."""
+        """Return unfenced code, if it is recognizable."""
         first, last = trim(self._prose, 0, len(self._prose))
         lines = tuple(self._prose[first:last])
         if not lines:
@@ -152,7 +152,7 @@ class RegionReader:
 
 
 def _is_program(language: str, lines: Lines) -> bool:
-    """Return whether lines are code and nothing else."""
+    """Return whether lines contain only code."""
     text = "\n".join(lines)
     if not any(mark in text for mark in "([{="):
         return False
@@ -161,15 +161,15 @@ def _is_program(language: str, lines: Lines) -> bool:
 
 
 def blocks(text: str, file: str = "") -> tuple[Block, ...]:
-    """Return the changes in a whole reply, or in one piece of code with its fence.
+    """Return the changes in a whole reply, or in one fenced block of code.
 
-    `file` is the path for blocks that name none.
+    `file` is the path for blocks without one.
     """
     lines = _visible_lines(text)
     found: list[Block] = []
     prose: list[str] = []
     row = 0
-    path = ""  # of the block before: several of one file follow each other
+    path = ""  # of the previous block: consecutive blocks often belong to one file
     while row < len(lines):
         bare = patches.bare_at(lines, row)
         if bare:
@@ -201,7 +201,7 @@ def _visible_lines(text: str) -> list[str]:
     said = "".join(part.text for part in parts if isinstance(part, Text))
     for _, end in TAGS:
         head, found, rest = said.partition(f"\n{end}\n")
-        if found and head.count("```") % 2 == 0:  # its beginning was in the prompt
+        if found and head.count("```") % 2 == 0:  # the reasoning started in the prompt
             said = rest
     return [line.removesuffix("\r") for line in said.split("\n")]
 
@@ -213,7 +213,7 @@ def _body(lines: Sequence[str], row: int, fence: fences.Fence) -> tuple[int, lis
     while at < len(lines):
         bare = fence.unindent(lines[at])
         end = patches.pair_end(lines, at) if patches.begins_pair(bare) else 0
-        if end:  # quoted lines may have fences of their own
+        if end:  # quoted lines may contain fences
             body += (fence.unindent(line) for line in lines[at:end])
             at = end
             continue
@@ -230,7 +230,7 @@ def _body(lines: Sequence[str], row: int, fence: fences.Fence) -> tuple[int, lis
 
 
 def _has_bare_fence(lines: Sequence[str]) -> bool:
-    """Return whether a fence without a language begins further down."""
+    """Return whether a fence without a language starts further down."""
     fence: fences.Fence | None = None
     for line in lines:
         if fence is not None:
@@ -279,7 +279,7 @@ def _of_fence(
 
 
 def _named(block: Block, prose: Sequence[str], before: str, file: str) -> Block:
-    """Give a block without a path the one that is named above it."""
+    """Return a block without a path with the path that is named above it."""
     if block.path:
         return block
     near = [line for line in prose if has_text(line)][-NEAR_LINES:]
@@ -295,5 +295,5 @@ def _named(block: Block, prose: Sequence[str], before: str, file: str) -> Block:
 
 
 def _is_of(block: Block, path: str) -> bool:
-    """Return whether a block may belong to a file: shell commands do not belong to a program."""
+    """Return whether a block may belong to a file; shell commands do not belong to a program."""
     return fences.are_related(block.language, languages.detect(path))

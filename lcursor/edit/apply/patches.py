@@ -1,6 +1,6 @@
-"""Read search/replace blocks, diffs and OpenAI's patches in a reply. Pure.
+"""Parse search/replace blocks, diffs and OpenAI's patches in a reply. Pure.
 
-They are read as models write them: with wrong line numbers or none, with lines that lack a mark.
+Tolerates typical mistakes of models: wrong or missing line numbers, lines without their marker.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _MOVE: Final = re.compile(r"^\*\*\* Move to:\s*(.+?)\s*$")
 _NOWHERE: Final = "/dev/null"
 
 _Hunk = tuple[list[str], str, int]
-"""Lines of a hunk, the text of its heading, and the row that it names, -1 for none."""
+"""Lines of a hunk, the text of its heading, and its row, -1 for none."""
 
 
 def begins_pair(line: str) -> bool:
-    """Return whether a search/replace block begins."""
+    """Return whether a line starts a search/replace block."""
     return _SEARCH.match(line) is not None
 
 
 def pair_end(lines: Sequence[str], row: int) -> int:
-    """Return the row after the search/replace block that begins at a row, 0 if it does not end."""
+    """Return the row after the search/replace block at a row; 0 if it does not end."""
     if row >= len(lines) or not begins_pair(lines[row]):
         return 0
     has_divider = False
@@ -50,7 +50,7 @@ def pair_end(lines: Sequence[str], row: int) -> int:
 
 
 def read(lines: Sequence[str], language: str = "") -> tuple[Block, ...] | None:
-    """Return the changes in the content of a fence, None if it is code."""
+    """Return the changes in the content of a fence; None if it is code."""
     filled = [row for row, line in enumerate(lines) if line.strip()]
     if not filled:
         return None
@@ -68,7 +68,7 @@ def read(lines: Sequence[str], language: str = "") -> tuple[Block, ...] | None:
 
 
 def bare_at(lines: Sequence[str], row: int) -> tuple[int, tuple[Block, ...]] | None:
-    """Return the changes that begin at a row without a fence, and the row after them."""
+    """Return the unfenced changes that start at a row, and the row after them."""
     line = lines[row]
     if begins_pair(line):
         stop = pair_end(lines, row)
@@ -111,14 +111,14 @@ def _pairs(lines: Sequence[str]) -> Iterator[Block]:
             pair = Pair(tuple(body[: cuts[0]]), tuple(body[cuts[0] + 1 :]))
             yield replace(block, pairs=(pair,))
         elif cuts:
-            yield replace(block, problem="it has several lines that could divide it")
+            yield replace(block, problem="it has several possible dividers")
         else:
             yield replace(block, is_closed=False)
         row = stop + is_closed
 
 
 def _is_file_header(lines: Sequence[str], row: int) -> bool:
-    """Return whether a row begins a file header, `---` and `+++`, not removed and added lines."""
+    """Return whether `---` and `+++` at a row are a file header, not removed and added lines."""
     if row + 1 >= len(lines) or not lines[row].startswith("--- "):
         return False
     if not lines[row + 1].startswith("+++ "):
@@ -128,7 +128,7 @@ def _is_file_header(lines: Sequence[str], row: int) -> bool:
 
 
 def _names_files(lines: Sequence[str], row: int) -> bool:
-    """Return whether `---` and `+++` name files, so that they are no changed lines."""
+    """Return whether `---` and `+++` name files, so that they are not changed lines."""
     old, new = _header_path(lines[row]), _header_path(lines[row + 1])
     if old.startswith(("a/", _NOWHERE)) and new.startswith(("b/", _NOWHERE)):
         return True
@@ -136,9 +136,9 @@ def _names_files(lines: Sequence[str], row: int) -> bool:
 
 
 def _hunk_end(lines: Sequence[str], row: int, *, is_bare: bool) -> int:
-    """Return the row after the hunk at a row, by its counts; 0 if they are missing or wrong.
+    """Return the row after the hunk at a row, by its line counts; 0 if they are missing or wrong.
 
-    Lines of the text around a bare diff may look like more lines of the hunk.
+    Text around a bare diff may look like lines of the hunk.
     """
     match = _HUNK.match(lines[row])
     if not match or not match[1]:
@@ -162,12 +162,12 @@ def _hunk_end(lines: Sequence[str], row: int, *, is_bare: bool) -> int:
 
 
 def _diff(lines: Sequence[str], row: int = 0, *, is_bare: bool = False) -> tuple[int, list[Block]]:
-    """Read a diff of one or more files; return the row after it, and a block for each file.
+    """Parse a diff of one or more files; return the row after it, and a block for each file.
 
-    A bare diff is in no fence, and ends where a line is none of a diff.
+    A bare diff has no fence, and ends before a line that is not part of a diff.
     """
     files: list[tuple[list[str], list[_Hunk]]] = [([], [])]
-    is_open = not is_bare  # a hunk whose counts do not say where it ends
+    is_open = not is_bare  # a hunk without valid line counts
     while row < len(lines):
         line, (head, hunks) = lines[row], files[-1]
         if match := _HUNK.match(line):
@@ -201,7 +201,7 @@ def _diff(lines: Sequence[str], row: int = 0, *, is_bare: bool = False) -> tuple
 
 
 def _continues(lines: Sequence[str], row: int) -> bool:
-    """Return whether a blank line belongs to a bare diff: the next one is of it."""
+    """Return whether a blank line belongs to a bare diff, as the next line does."""
     return row + 1 < len(lines) and lines[row + 1][:1] in {" ", "+", "-", "@"}
 
 
@@ -215,7 +215,7 @@ def _file_blocks(head: Sequence[str], hunks: Sequence[_Hunk]) -> Iterator[Block]
 
 
 def _from_header(head: Sequence[str]) -> Block:
-    """Return a block with what the header of a file's diff says."""
+    """Return a block with the data of a file header."""
     old = new = start = end = ""
     git: tuple[str, str] | None = None
     kind = "edit"
@@ -264,7 +264,7 @@ def _hunk(lines: Sequence[str], scope: str, row: int = -1) -> Iterator[Pair]:
     old: list[str] = []
     new: list[str] = []
     while lines and not lines[-1].strip() and not lines[-1].startswith(("+", "-", " ")):
-        lines = lines[:-1]  # models leave a blank line before the end of the fence
+        lines = lines[:-1]  # models often add a blank line before the end of the fence
     bare_old: list[str] = []
     bare_new: list[str] = []
     for line in lines:

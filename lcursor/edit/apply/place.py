@@ -1,11 +1,11 @@
-"""Apply one block to one text, or say why its place is not certain. Pure; any thread.
+"""Apply one block to one text, or report why its position is uncertain. Pure; any thread.
 
     place_pairs(Target("0", block, "a.py", ("a = 1", "b = 2")))  # SEARCH b = 2, REPLACE b = 3
     -> ("a = 1", "b = 3")
 
-A quoted change goes to its lines; a definition replaces the one of its name; code with elision
-markers is merged; what is mostly the file's text is the whole file. In all other cases the user
-chooses.
+Quoted lines are replaced; a definition replaces the definition of the same name; code with elision
+markers is merged; code that contains most of the file's lines is the whole file. In all other cases
+the user chooses.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from lcursor.edit.records import Change, Lines, digest
 
 MAX_SHOWN: Final = 40
 NEAR_ROWS: Final = 3
-MIN_LETTERS: Final = 12
-"""With fewer letters, a result that exists already may have been there before."""
-ELSEWHERE: Final = "the lines that the model had read have changed, and this may be another place"
+MIN_ALPHANUMERIC: Final = 12
+"""With fewer letters and digits, an existing result proves nothing."""
+ELSEWHERE: Final = "the lines that the model read have changed, and this may be the wrong place"
 LEAVES_OUT: Final = (
-    "The code leaves something out, and it is not clear what. Ask for all of the code, or for an "
-    "edit of that place"
+    "The code is incomplete, and the missing part is unclear. Ask for the complete code, or edit "
+    "that place"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A possible meaning, for the user to choose."""
+    """A possible interpretation, for the user to choose."""
 
     path: str
     first_row: int
     last_row: int
     lines: Lines
-    """The result, or the present lines."""
+    """The result, or the existing lines."""
     why: str
     new: Lines | None = None
-    """What replaces the rows; None if only the file is chosen."""
+    """Replacement of the rows; None if only the file is chosen."""
     base: str = ""
     """Digest of the text that the rows refer to."""
 
 
 class Ambiguous(Exception):
-    """A block has several possible meanings: the user chooses."""
+    """A block has several interpretations, from which the user chooses."""
 
     def __init__(self, key: str, text: str, choices: tuple[Choice, ...]) -> None:
         super().__init__(text)
@@ -61,11 +61,11 @@ class Ambiguous(Exception):
 
 
 class CannotApply(Exception):
-    """A block cannot be applied; the message says why."""
+    """A block cannot be applied, for the reason in the message."""
 
 
 class LeavesOut(CannotApply):
-    """The code of a block leaves something out that cannot be filled in by rules."""
+    """The code of a block is incomplete, and rules cannot complete it."""
 
     def __init__(self, code: Lines) -> None:
         super().__init__(LEAVES_OUT)
@@ -74,30 +74,30 @@ class LeavesOut(CannotApply):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A block, and the text that it is applied to."""
+    """A block, and the text that it applies to."""
 
     key: str
-    """Of the block, for questions."""
+    """Key of the block, for questions."""
     block: Block
     path: str
     lines: Lines
     answers: Mapping[str, Choice] = field(default_factory=dict)
     """The user's answers, by key."""
     attached: Sequence[Seen] = ()
-    """Rows of the file that the author of the block had read, the newest first."""
+    """Rows of the file that were in the model's prompt, the newest first."""
 
     @property
     def name(self) -> str:
-        """The file's name in the block."""
+        """The name of the file in the block."""
         return self.block.path or self.path
 
     @property
     def language(self) -> str:
-        """The language of the file, else of the fence."""
+        """The language of the file, or else of the fence."""
         return language_of(self.path, self.lines, self.block.language)
 
     def answer(self, key: str, lines: Lines) -> Choice | None:
-        """Return the user's answer about a text."""
+        """Return the user's answer, if it was given for this text."""
         choice = self.answers.get(key)
         return choice if choice is not None and choice.base == digest(lines) else None
 
@@ -107,7 +107,7 @@ class Target:
 
 
 def language_of(path: str, lines: Sequence[str], named: str = "") -> str:
-    """Return a file's language by its name, else the given one."""
+    """Return a file's language by its name, or else the given one."""
     found = languages.detect(path, lines[0] if lines else "")
     return named if found == languages.TEXT and named else found
 
@@ -115,7 +115,7 @@ def language_of(path: str, lines: Sequence[str], named: str = "") -> str:
 def create(block: Block, path: str) -> Lines:
     """Return the lines of a new file; raise `CannotApply` if the block changes existing lines."""
     if elision.markers(block.lines, language_of(path, block.lines, block.language)):
-        raise CannotApply("The new file leaves something out")
+        raise CannotApply("The code of the new file is incomplete")
     if block.kind == "create":
         return block.lines
     if block.form == "fence":
@@ -129,7 +129,7 @@ def create(block: Block, path: str) -> Lines:
 
 
 def place_pairs(it: Target) -> Lines:
-    """Return a text with all quoted changes of a block; raise `Ambiguous` or `CannotApply`."""
+    """Return a text after the quoted changes of a block; raise `Ambiguous` or `CannotApply`."""
     pairs, lines = it.block.pairs, it.lines
     known = {*stripped(lines)}
     new = tuple(line for pair in pairs for line in pair.new)
@@ -141,7 +141,7 @@ def place_pairs(it: Target) -> Lines:
         _choose_by_order(found)
     places = [_require_certain(it, key, lines, one) for key, one in zip(keys, found, strict=True)]
     changed, late = _make_changes(lines, places)
-    for number in late:  # it may quote lines that another one adds or changes
+    for number in late:  # they may quote lines that others add or change
         key, pair = f"{keys[number]}+", pairs[number]
         is_new = changed != lines
         place = _require_certain(
@@ -151,14 +151,12 @@ def place_pairs(it: Target) -> Lines:
             changed = changed[: place.first_row] + place.new + changed[place.last_row :]
         elif not _is_applied(changed, pair):
             quoted = next(iter(stripped(pair.old)), "")[:80]
-            raise CannotApply(
-                f"What it changes is not in {it.name}, or not as it is quoted: {quoted}"
-            )
+            raise CannotApply(f"{it.name} does not contain the quoted lines: {quoted}")
     return changed
 
 
 def _find(it: Target, key: str, lines: Lines, pair: Pair) -> Match | Several | None:
-    """Find a pair; of several equal places, choose the user's answer or the attached one."""
+    """Find a pair; of several matches, choose the user's answer or the attached one."""
     choice = it.answer(key, lines)
     if choice is not None:
         return Match(choice.first_row, choice.last_row, "exact", choice.new or ())
@@ -167,7 +165,7 @@ def _find(it: Target, key: str, lines: Lines, pair: Pair) -> Match | Several | N
         near = [each for each in found.places if _is_attached(it.attached, lines, each)]
         return near[0] if len(near) == 1 else found
     if isinstance(found, Match) and not _agrees_with_row(lines, pair, found):
-        return Several((found,), "the line numbers say that it is elsewhere")
+        return Several((found,), "the line numbers point elsewhere")
     if isinstance(found, Match) and _was_read_elsewhere(it.attached, lines, pair, found):
         return Several((found,), ELSEWHERE)
     return found
@@ -176,7 +174,7 @@ def _find(it: Target, key: str, lines: Lines, pair: Pair) -> Match | Several | N
 def _require_certain(
     it: Target, key: str, lines: Lines, found: Match | Several | None
 ) -> Match | None:
-    """Return a place; raise `Ambiguous` if it is not certain."""
+    """Return a match; raise `Ambiguous` if it is not certain."""
     if not isinstance(found, Several):
         return found
     text = f"Where does this go in {it.name}? {found.why[:1].upper()}{found.why[1:]}"
@@ -188,9 +186,9 @@ def _require_certain(
 
 
 def _make_changes(lines: Lines, places: Sequence[Match | None]) -> tuple[Lines, list[int]]:
-    """Return a text with the changes at some places, and the indices of those not made.
+    """Return a text after the changes of some matches, and the indices of skipped ones.
 
-    Not made are those without a place, and those that overlap an earlier one.
+    Changes without a match, or that overlap an earlier one, are skipped.
     """
     made: list[Change] = []
     late: list[int] = []
@@ -214,7 +212,7 @@ def _make_changes(lines: Lines, places: Sequence[Match | None]) -> tuple[Lines, 
 
 
 def _is_attached(attached: Sequence[Seen], lines: Lines, place: Match) -> bool:
-    """Return whether a place is in attached rows that are unchanged."""
+    """Return whether a match is in attached rows that are unchanged."""
     return any(
         each.first_row <= place.first_row
         and place.last_row <= each.first_row + len(each.lines)
@@ -224,7 +222,7 @@ def _is_attached(attached: Sequence[Seen], lines: Lines, place: Match) -> bool:
 
 
 def _was_read_elsewhere(attached: Sequence[Seen], lines: Lines, pair: Pair, place: Match) -> bool:
-    """Return whether the quoted lines were attached, but never next to a line as at this place."""
+    """Return whether the quoted lines were attached, but with different lines around them."""
     wanted = stripped(pair.old)
     above, below = stripped(lines[: place.first_row])[-1:], stripped(lines[place.last_row :])[:1]
     known: list[tuple[list[str], list[str]]] = []
@@ -256,7 +254,7 @@ def _find_lines(lines: Lines, pair: Pair, language: str) -> Match | Several | No
 
 
 def _scope_rows(lines: Lines, language: str, scope: str) -> tuple[int, int]:
-    """Return the rows of what the heading of a hunk names; all rows if that is not unique."""
+    """Return the rows of the scope in a hunk's heading; all rows if it is not unique."""
     first, last = 0, len(lines)
     for text in filter(None, map(str.strip, scope.split("\n"))):
         known = [
@@ -271,18 +269,20 @@ def _scope_rows(lines: Lines, language: str, scope: str) -> tuple[int, int]:
 
 
 def _place_without_context(lines: Lines, pair: Pair) -> Match | Several:
-    """Return the place of new lines that come without present ones."""
+    """Return the position of new lines without context lines."""
     if not any(map(has_text, lines)):
         return Match(0, len(lines), "exact", pair.new)
     if pair.is_last:
         return Match(len(lines), len(lines), "exact", pair.new)
     end = trim(lines, 0, len(lines))[1]
     new = lines[end:] + pair.new if lines[end:] else ("", *pair.new)
-    return Several((Match(end, len(lines), "exact", new),), "nothing says where; it ends here")
+    return Several(
+        (Match(end, len(lines), "exact", new),), "it has no context lines; the file ends here"
+    )
 
 
 def _choose_by_order(found: list[Match | Several | None]) -> None:
-    """Choose among several places by those before and after, which a diff has in order."""
+    """Choose among several matches by the order of a diff's hunks."""
     for at, one in enumerate(found):
         if not isinstance(one, Several) or not 1 < len(one.places) < match.MAX_PLACES:
             continue
@@ -294,7 +294,7 @@ def _choose_by_order(found: list[Match | Several | None]) -> None:
 
 
 def _agrees_with_row(lines: Lines, pair: Pair, place: Match) -> bool:
-    """Return whether a place is near a diff's line number, or nothing there resembles it."""
+    """Return whether a match is near the diff's line number, or nothing there resembles it."""
     low, high = max(pair.row - NEAR_ROWS, 0), pair.row + len(pair.old) + NEAR_ROWS
     if pair.row < 0 or (low < place.last_row and place.first_row < high):
         return True
@@ -303,20 +303,20 @@ def _agrees_with_row(lines: Lines, pair: Pair, place: Match) -> bool:
 
 
 def _is_applied(lines: Lines, pair: Pair) -> bool:
-    """Return whether new lines exist already, and those that are only deleted do not."""
+    """Return whether the new lines exist already, and the deleted ones do not."""
     present, old, new = stripped(lines), stripped(pair.old), stripped(pair.new)
     deleted = {*old} - {*new}
     if {*new} <= {*old} and deleted & {*present}:
         return False
     letters = sum(sum(map(str.isalnum, line)) for line in new)
-    return letters >= MIN_LETTERS and contains_run(present, new)
+    return letters >= MIN_ALPHANUMERIC and contains_run(present, new)
 
 
 # Code in a fence.
 
 
 def place_fence(it: Target) -> Lines:
-    """Return a text with the code of a fence; raise `Ambiguous` or `CannotApply`."""
+    """Return a text after the code of a fence is applied; raise `Ambiguous` or `CannotApply`."""
     lines, new, language = it.lines, it.block.code_for(it.lines), it.language
     choice = it.answer(it.key, lines)
     if choice is not None:
@@ -324,7 +324,7 @@ def place_fence(it: Target) -> Lines:
     is_elided = bool(elision.markers(new, language, lines))
     if not any(map(has_text, lines)):
         if is_elided:
-            raise CannotApply(f"{it.name} is empty, and the code leaves something out")
+            raise CannotApply(f"{it.name} is empty, and the code is incomplete")
         return new
     if not any(map(has_text, new)):
         raise CannotApply("The code is empty")
@@ -338,7 +338,7 @@ def place_fence(it: Target) -> Lines:
     if len(certain) == 1:
         return certain.pop()
     if not readings:
-        raise CannotApply(f"No place for this code is found in {it.name}")
+        raise CannotApply(f"No position for this code was found in {it.name}")
     choices = tuple(_choice_of(it, one) for one in readings)
     raise Ambiguous(it.key, f"Where does this go in {it.name}?", choices)
 

@@ -1,6 +1,6 @@
-"""Turn the blocks of a reply into changes of files: all of them, or none, or a question.
+"""Turn the blocks of a reply into changes of files: all of them, none, or a question.
 
-Texts come from `Files`; knows no editor, no disk and no model. Any thread.
+Texts come from `Files`; independent of editor, disk and model. Any thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lcursor.edit.lines import has_text
 from lcursor.edit.records import Change, FileChange, FileKind, Lines, digest
 
 MAX_CHOICES = 12
-"""Of files."""
+"""Maximum number of files to choose from."""
 SHELLS = frozenset({"bash", "fish", "powershell", "batch"})
 
 __all__ = ["Ask", "Choice", "Resolved", "Unresolved", "resolve"]
@@ -37,16 +37,16 @@ __all__ = ["Ask", "Choice", "Resolved", "Unresolved", "resolve"]
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a reply does to files."""
+    """The changes of files in a reply."""
 
     files: tuple[FileChange, ...]
     note: str = ""
-    """What was left out, and why."""
+    """Note on left-out blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The file or the place of a block is not certain: the user chooses."""
+    """The file or the position of a block is uncertain, so the user chooses."""
 
     text: str
     choices: tuple[Choice, ...]
@@ -54,19 +54,19 @@ class Ask:
     answers: Mapping[str, Choice]
 
     def chosen(self, choice: int) -> Mapping[str, Choice]:
-        """Return the answers to resolve with after the user has chosen."""
+        """Return the answers for `resolve` after the user chose."""
         return {**self.answers, self.key: self.choices[choice]}
 
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A reply cannot be applied; not by rules, if there are sketches."""
+    """A reply cannot be applied, or, if there are sketches, not without a model."""
 
     reason: str
     sketches: tuple[tuple[str, Lines], ...] = ()
-    """Files and code that leaves something out, which a model could fill in."""
+    """Files and incomplete code, which a model could complete."""
     files: tuple[FileChange, ...] = ()
-    """What the rest of the reply does."""
+    """The changes of the rest of the reply."""
     note: str = ""
 
 
@@ -76,15 +76,15 @@ def resolve(
     answers: Mapping[str, Choice] | None = None,
     attached: Callable[[str], Sequence[Seen]] = lambda _: (),
 ) -> Resolved | Ask | Unresolved:
-    """Return what a reply does to files, with the answers of `Ask.chosen`.
+    """Return the changes of files in a reply, given the answers of `Ask.chosen`.
 
-    `attached` returns the rows of a file that the author of the reply had read, the newest first;
-    they decide between equal places.
+    `attached` returns the rows of a file that were in the model's prompt, the newest first; they
+    decide between equal matches.
     """
     answers = dict(answers or {})
     blocks, note = _without_examples(blocks, files)
     if not blocks:
-        return Unresolved(note or "There is no code in it")
+        return Unresolved(note or "It contains no code")
     drafts = _Drafts(files, answers, attached)
     sketches: list[tuple[str, Lines]] = []
     for number, block in enumerate(blocks):
@@ -107,7 +107,7 @@ def resolve(
 
 
 def _without_examples(blocks: Sequence[Block], files: Files) -> tuple[list[Block], str]:
-    """Leave out blocks that are no changes: shell commands, the output of programs."""
+    """Leave out blocks that are not changes, such as shell commands and output."""
     current = files.current()
     own = languages.detect(current) if current else languages.TEXT
     has_named = any(block.path and block.is_path_sure for block in blocks)
@@ -127,18 +127,18 @@ def _without_examples(blocks: Sequence[Block], files: Files) -> tuple[list[Block
 
 @dataclass(slots=True)
 class _Draft:
-    """The state of one file."""
+    """The draft of one file."""
 
     path: str
     base: Lines | None
     lines: Lines | None
     to: str = ""
     fenced: tuple[Change, ...] = ()
-    """Changes of the first piece of code."""
+    """Changes of the first block of code."""
 
     @property
     def kind(self) -> FileKind:
-        """What happens to the file."""
+        """The kind of change."""
         if self.base is None:
             return "create"
         return "delete" if self.lines is None else "rename" if self.to else "edit"
@@ -153,7 +153,7 @@ class _Drafts:
     attached: Callable[[str], Sequence[Seen]]
     drafts: dict[str, _Draft] = field(default_factory=dict)
     path: str = ""
-    """Of the last block."""
+    """Path of the last block."""
 
     def apply(self, key: str, block: Block) -> None:
         """Apply a block to the draft of its file; raise `Ambiguous` or `CannotApply`."""
@@ -172,17 +172,17 @@ class _Drafts:
         it = Target(key, block, path, draft.lines, self.answers, self.attached(path))
         if block.kind == "delete":
             if block.pairs and any(map(has_text, place_pairs(it))):
-                raise CannotApply(f"{block.path} has more in it than what is deleted")
+                raise CannotApply(f"{block.path} has other lines than the deleted ones")
             draft.lines = None
             return
         if block.kind == "rename":
             to = self.files.absolute(_clean_path(block.to))
             if self.files.read(to) is not None or to in self.drafts:
-                raise CannotApply(f"{block.to} is there already")
+                raise CannotApply(f"{block.to} already exists")
             draft.to = to
         if block.kind == "create":
             if any(map(has_text, draft.lines)) and draft.lines != block.lines:
-                raise CannotApply(f"{block.path} is there already")
+                raise CannotApply(f"{block.path} already exists")
             draft.lines = block.lines
         elif block.pairs:
             draft.lines = place_pairs(it)
@@ -209,7 +209,7 @@ class _Drafts:
 
 
 def _require_no_conflict(it: Target, draft: _Draft) -> None:
-    """Raise `CannotApply` if an earlier piece of code changed the same lines: one is a draft."""
+    """Raise `CannotApply` if an earlier block changed the same lines: one of them is a draft."""
     assert draft.base is not None
     try:
         alone = place_fence(replace(it, lines=draft.base, attached=()))
@@ -218,19 +218,21 @@ def _require_no_conflict(it: Target, draft: _Draft) -> None:
     for change in diff.changes(draft.base, alone):
         for other in draft.fenced:
             if change.first_row <= other.last_row and other.first_row <= change.last_row:
-                raise CannotApply(f"Two pieces of code differ about the same lines of {it.name}")
+                raise CannotApply(
+                    f"Two blocks of code change the same lines of {it.name} differently"
+                )
 
 
 # Paths.
 
 
 def _find_file(key: str, block: Block, files: Files, answers: Mapping[str, Choice]) -> str:
-    """Return the path of the file that a block is about; raise `Ambiguous` or `CannotApply`."""
+    """Return the path of the file that a block changes; raise `Ambiguous` or `CannotApply`."""
     if key in answers:
         return answers[key].path
     if not block.path:
         if not files.current():
-            raise CannotApply("Nothing says which file it is about")
+            raise CannotApply("It names no file")
         return files.current()
     found = _candidates(_clean_path(block.path), files)
     if len(found) == 1:
@@ -243,12 +245,12 @@ def _find_file(key: str, block: Block, files: Files, answers: Mapping[str, Choic
     if not is_new or block.kind not in {"edit", "create"} or block.is_elided:
         raise CannotApply(f"There is no file {block.path}")
     if not block.is_path_sure:
-        raise CannotApply(f"There is no file {block.path}, and nothing says that it is new")
+        raise CannotApply(f"There is no file {block.path}, and it is not marked as new")
     return files.absolute(_clean_path(block.path))
 
 
 def _candidates(path: str, files: Files) -> list[str]:
-    """Return the files that a path may name; only the exact one if it exists."""
+    """Return the files that a path may mean; only the exact one if it exists."""
     if files.read(path) is not None:
         return [files.absolute(path)]
     if files.current().endswith(f"/{path}"):

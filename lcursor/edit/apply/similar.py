@@ -1,7 +1,7 @@
 """Find lines that are quoted with mistakes, and pair them with the lines of the text. Pure.
 
-Correctly quoted lines show where to look; between them difflib pairs equal lines, and between those
-similar ones are paired. Blank lines do not count, and brackets count little.
+Correctly quoted lines give the candidates; between them difflib pairs equal lines, and between
+those similar ones are paired. Blank lines are ignored, and brackets have little weight.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from lcursor.edit.lines import has_text
 MAX_LINES: Final = 400
 """Longer quotes are not searched for."""
 MAX_ROWS: Final = 60
-"""Lines with more occurrences do not show where to look."""
+"""Lines with more occurrences give no candidates."""
 MAX_WINDOWS: Final = 10
 MIN_RATIO: Final = 0.8
-MIN_LETTERS: Final = 20
-"""Letters and digits of correctly quoted lines below which a match may be chance."""
+MIN_ALPHANUMERIC: Final = 20
+"""Minimum letters and digits in correctly quoted lines; with fewer a match may be chance."""
 SHORT_WEIGHT: Final = 0.25
-"""Weight of a line with less than four letters and digits."""
+"""Weight of a line with fewer than four letters and digits."""
 
 Pair = tuple[int, int, float]
-"""Indices of a quoted line and of a line of the text, and how similar they are."""
+"""Indices of a quoted line and of a line of the text, and their similarity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """A place, with its lines paired."""
+    """A candidate position with paired lines."""
 
     first_row: int
     last_row: int
     share: float
-    """Share of the lines of both sides that are paired, by weight and similarity."""
+    """Share of paired lines on both sides, by weight and similarity."""
     pairs: tuple[tuple[int, int], ...]
     """Indices of a quoted line and of its row."""
     exact_share: float
-    """Share of the correctly quoted lines."""
+    """Share of correctly quoted lines."""
     is_significant: bool
-    """Enough of it is quoted correctly."""
+    """Whether enough lines are quoted correctly."""
 
 
 def align(lines: Sequence[str], wanted: Sequence[str]) -> list[Alignment]:
-    """Return where lines may be, the likeliest first; no two places share a pair.
+    """Return possible positions of lines, the likeliest first; no two share a pair.
 
     Cost: 30 ms for 20 lines in 20,000.
     """
@@ -70,7 +70,7 @@ def align(lines: Sequence[str], wanted: Sequence[str]) -> list[Alignment]:
 
 
 def _shifts(texts: Sequence[str], quotes: Sequence[str], slack: int) -> list[int]:
-    """Return the rows at which the quote may begin, by its correctly quoted lines."""
+    """Return the rows where the quote may start, by its correctly quoted lines."""
     places = defaultdict[str, list[int]](list)
     for row, text in enumerate(texts):
         places[text].append(row)
@@ -96,7 +96,7 @@ def _pairs_at(quotes: Sequence[str], texts: Sequence[str], shift: int, slack: in
         return []
     at = exact[0]
     low, row = max(shift - slack, 0), shift + at
-    above = _pairs(quotes[:at][::-1], texts[low:row][::-1])  # the nearest lines first
+    above = _pairs(quotes[:at][::-1], texts[low:row][::-1])  # nearest lines first
     found = [(at - 1 - one, row - 1 - other, ratio) for one, other, ratio in reversed(above)]
     for at, end in zip(exact, [*exact[1:], len(quotes)], strict=True):
         row, high = shift + at, shift + end + (slack if end == len(quotes) else 0)
@@ -146,7 +146,7 @@ def _alignment(
         matched / total,
         tuple((marks[at], rows[row]) for at, row, _ in pairs),
         sum(map(_weight, right)) / total,
-        letters >= MIN_LETTERS and count >= 2,
+        letters >= MIN_ALPHANUMERIC and count >= 2,
     )
 
 

@@ -1,6 +1,6 @@
-"""Recognize which part of a file code is: the whole, definitions, or some of its lines.
+"""Recognize which part of a file some code is: the whole, definitions, or a range of lines.
 
-Each reading gives the resulting text, and whether it is certain. Pure; any thread.
+Each reading has the resulting text, and whether it is certain. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from lcursor.edit.lines import indent_of, stripped, trim
 from lcursor.edit.records import Lines
 
 MIN_PART: Final = 0.6
-"""Share of the lines of a part that are in the text."""
+"""Minimum share of a part's lines that are in the text."""
 MIN_GAP: Final = 0.15
-"""Minimum lead of the best place over the next one."""
+"""Minimum lead of the best match over the next one."""
 LONG_ROWS: Final = 8
 MIN_LENGTH: Final = 0.5
-"""Share of a long definition's lines that a replacement has."""
+"""Minimum length of a replacement, as a share of a long definition."""
 IMPORT: Final = re.compile(
     r"(?:import\b|from\s+\S+\s+import\b|#include\b|use\s|using\s|require\b"
     r"|(?:local|const|var)\s+\w+\s*=\s*require\b)"
@@ -36,7 +36,7 @@ EMPTY: Final = frozenset({"...", "pass", "}", "end", "{", "});", "};"})
 
 
 def readings(lines: Sequence[str], new: Sequence[str], language: str) -> list[Reading]:
-    """Return how code without elisions may be read as a part of a text; the likeliest first."""
+    """Return the interpretations of code without elisions, the likeliest first."""
     whole = whole_file.read_whole(lines, new, language)
     if whole is not None and whole.is_certain:
         return [whole]
@@ -83,18 +83,18 @@ def _read_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Re
         return None
     is_certain = all(sure for _, sure in versions) and not added
     pieces: list[tuple[int, int, Sequence[str]]] = []
-    if added:  # after the present imports; the user must confirm it
+    if added:  # after the existing imports; the user must confirm it
         last = max((row for row, line in enumerate(lines) if IMPORT.match(line)), default=-1)
         pieces.append((last + 1, last + 1, added))
     for place, (symbol, (own, _)) in enumerate(zip(named, versions, strict=True)):
         near = own or _neighbour([one for one, _ in versions], place)
         first, start = symbols.lead_rows(lines, near, new, symbol) if own else (0, symbol.first)
-        end = symbol.last + (symbol.last in rows)  # a marker right below leaves out its rest
+        end = symbol.last + (symbol.last in rows)  # a marker directly below elides its rest
         made = _indented(lines, near, new[start:end], new[symbol.own_first])
         if made is None or (own is None and rows):
             return None
         if own is None:
-            pieces.append(_beside(lines, near, made, versions[:place], language))
+            pieces.append(_next_to(lines, near, made, versions[:place], language))
             continue
         base = lines[first : own.last]
         if elision.markers(made, language, base):
@@ -114,11 +114,11 @@ def _read_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Re
 
 
 def _neighbour(versions: Sequence[Symbol | None], place: int) -> Symbol:
-    """Return the present version of the definition above a new one, else of the one below."""
+    """Return the existing version of the definition above a new one, else of the one below."""
     return next(filter(None, [*reversed(versions[:place]), *versions[place:]]))
 
 
-def _beside(
+def _next_to(
     lines: Sequence[str],
     near: Symbol,
     made: Sequence[str],
@@ -135,7 +135,7 @@ def _beside(
 def _find_version(
     lines: Sequence[str], known: Sequence[Symbol], new: Sequence[str], symbol: Symbol, language: str
 ) -> tuple[Symbol | None, bool]:
-    """Return the present version of a definition, None for a new one, and if that is certain."""
+    """Return the existing version of a definition, None if new, and whether that is certain."""
     same = [
         one
         for one in known
@@ -167,7 +167,7 @@ def _takes_self(head: Sequence[str]) -> bool:
 
 
 def _owner(lines: Sequence[str], symbol: Symbol) -> str:
-    """Return the prefix of a name, as `M.` in Lua."""
+    """Return the prefix of a name, such as `M.` in Lua."""
     head = " ".join(lines[symbol.own_first : symbol.head_last])
     found = re.search(rf"([\w.:]*[.:]){re.escape(symbol.name)}\b", head)
     return found[1] if found else ""
@@ -176,7 +176,7 @@ def _owner(lines: Sequence[str], symbol: Symbol) -> str:
 def _indented(
     lines: Sequence[str], own: Symbol, made: Sequence[str], head: str
 ) -> list[str] | None:
-    """Return a definition as it is indented in the text."""
+    """Return a definition with the indentation of the text."""
     existing = {line.strip(): line for line in lines[own.own_first : own.last]}
     known = [(head, lines[own.own_first])]
     counts = Counter(line.strip() for line in made)
@@ -194,7 +194,7 @@ def _indented(
 def _loses_much(
     lines: Sequence[str], own: Symbol, new: Sequence[str], other: Symbol, language: str
 ) -> bool:
-    """Return whether a new version of a definition loses so much that the user must confirm it."""
+    """Return whether a new version of a definition drops so much that the user must confirm it."""
     old_text, new_text = lines[own.own_first : own.last], new[other.own_first : other.last]
     before, after = len(stripped(old_text)), len(stripped(new_text))
     if before >= LONG_ROWS and after < MIN_LENGTH * before:
@@ -213,7 +213,7 @@ def _loses_much(
 
 
 def _read_rows(lines: Sequence[str], new: Sequence[str]) -> Reading | None:
-    """Read code as lines of the text, of which the first and the last are unchanged."""
+    """Read code as a range of lines whose first and last line are unchanged."""
     found = similar.align(lines, new)
     if not found or found[0].share < MIN_PART or not found[0].is_significant:
         return None
@@ -240,5 +240,5 @@ def _append(lines: Sequence[str], new: Sequence[str], language: str) -> Reading:
     """Read code as new definitions at the end of the text."""
     end, start = trim(lines, 0, len(lines))[1], trim(new, 0, len(new))[0]
     blanks = [""] * symbols.blank_lines(lines, symbols.top(lines, language))
-    return Reading((*lines[:end], *blanks, *new[start:], *lines[end:]), "it is new, at the end",
+    return Reading((*lines[:end], *blanks, *new[start:], *lines[end:]), "new code at the end",
                    False)  # fmt: skip

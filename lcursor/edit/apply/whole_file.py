@@ -1,6 +1,6 @@
 """Recognize code that is a whole file. Pure; any thread.
 
-Code without the end of the file, or without some of its definitions, was cut off.
+Code without the end of the file, or without some of its definitions, may be truncated.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from lcursor.edit.lines import stripped, trim
 from lcursor.edit.records import Change, Lines
 
 MIN_KEPT: Final = 0.5
-"""Share of a file's lines that a whole file keeps."""
+"""Minimum share of a file's lines that remain in a whole file."""
 MIN_LOOSE: Final = 3
-"""Lines outside of definitions that a whole file keeps, if it has less than two definitions."""
+"""Minimum lines outside of definitions that remain, if there are fewer than two definitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A way to read a piece of code."""
+    """An interpretation of a block of code."""
 
     lines: Lines
     """The resulting file."""
@@ -44,7 +44,7 @@ def read_whole(lines: Sequence[str], new: Sequence[str], language: str) -> Readi
     lost = {one.path for one in known} - {one.path for one in named}
     is_full = not lost - _renamed(changes, known, named)
     is_certain = is_full and (len(kept) >= MIN_LOOSE or len(top) >= 2 or not top)
-    if not known:  # nothing would show that a definition is missing
+    if not known:  # a missing definition would go unnoticed
         is_certain = is_certain and not any(map(_deletes, changes))
     is_certain = is_certain and has_end(lines, new) and _has_beginning(lines, changes)
     is_certain = is_certain and symbols.parses_no_worse(lines, new, language)
@@ -54,21 +54,21 @@ def read_whole(lines: Sequence[str], new: Sequence[str], language: str) -> Readi
 
 
 def _deletes(change: Change) -> bool:
-    """Return whether a change has less lines after it, or less that are not indented."""
+    """Return whether a change removes lines, or unindented lines."""
     old, new = ([line for line in part if line.strip()] for part in (change.old, change.new))
     outer, new_outer = ([line for line in part if not line[0].isspace()] for part in (old, new))
     return len(new) < len(old) or len(new_outer) < len(outer)
 
 
 def _has_beginning(lines: Sequence[str], changes: Sequence[Change]) -> bool:
-    """Return whether changes keep the first lines of a text, or replace them by as many."""
+    """Return whether changes keep the first lines of a text, or replace them one by one."""
     if not changes or stripped(lines[: changes[0].first_row]):
         return True
     return len(stripped(changes[0].new)) >= len(stripped(changes[0].old))
 
 
 def has_end(lines: Sequence[str], new: Sequence[str]) -> bool:
-    """Return whether a new text has the end of the old one, or rewrites it."""
+    """Return whether a new text keeps or rewrites the end of the old one."""
     changes = diff.changes(lines, new)
     if not changes or stripped(lines[changes[-1].last_row :]):
         return True
@@ -81,7 +81,7 @@ def has_end(lines: Sequence[str], new: Sequence[str]) -> bool:
 def _renamed(
     changes: Sequence[Change], known: Sequence[Symbol], named: Sequence[Symbol]
 ) -> set[str]:
-    """Return the paths of symbols that were replaced by others."""
+    """Return the paths of replaced symbols."""
     ours, theirs = {one.path for one in known}, {one.path for one in named}
     found: set[str] = set()
     shift = 0
@@ -96,6 +96,6 @@ def _renamed(
 
 
 def loose_lines(lines: Sequence[str], known: Sequence[Symbol]) -> list[str]:
-    """Return the stripped lines that are in no symbol."""
+    """Return the stripped lines outside of symbols."""
     rows = {row for one in known for row in range(one.first, one.last)}
     return stripped([line for row, line in enumerate(lines) if row not in rows])

@@ -1,8 +1,8 @@
-"""The history of a project's edits, on disk, so that each can be undone after a restart.
+"""The history of a project's edits on disk, so that each can be undone after a restart.
 
-Each turn is a JSON file in `DATA/edits/PROJECT/turns/`, replaced as a whole by whoever holds the
-project's lock, with images of files next to that folder. A turn that cannot be stored is kept in
-memory, and no files are written. Old turns are deleted. Any thread, several Neovims.
+Each turn is a JSON file in `DATA/edits/PROJECT/turns/`, replaced atomically under the project's
+lock; images of files are next to that folder. A turn that cannot be stored stays in memory, and no
+files are written. Old turns are deleted. Any thread, several Neovims.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from lcursor.protocol.edit import EditDecided, EditTurnRow
 from lcursor.storage import file_lock, folders
 
 OLD_NAMES: Final = ("turns.jsonl", "history.jsonl")
-"""Of version 0.1.0 and before 0.2.0: these turns cannot be undone any more."""
+"""Files of versions before 0.2.0, whose turns can no longer be undone."""
 MAX_BYTES: Final = 256 << 20
-"""Of all turns and images; then the oldest turns are deleted."""
+"""Maximum size of turns and images, above which the oldest turns are deleted."""
 MAX_AGE_S: Final = 90 * 86_400.0
 LOCK: Final = "write.lock"
 LOCK_S: Final = 10.0
-"""Longest wait for another Neovim that writes."""
+"""Time limit for the lock while another Neovim writes."""
 
 Stamp = tuple[int, int, int]
-"""Inode, size and time of a file: other ones if it was replaced."""
+"""Inode, size and time of a file, which change if it is replaced."""
 
 
 def home() -> Path:
@@ -57,7 +57,7 @@ def place(root: Path | str, folder: Path | None = None) -> Path:
 class History:
     """The turns of a project.
 
-    `on_error` is called when a turn cannot be stored, once until it can be.
+    `on_error` is called when a turn cannot be stored, but not again before a success.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class History:
 
     @property
     def damaged(self) -> int:
-        """The number of files that are damaged, or of a newer version."""
+        """The number of files that are damaged or have a newer version."""
         return len(self._stamps.keys() - self._turns.keys())
 
     # Changes.
@@ -119,7 +119,7 @@ class History:
                 found = turns.place_hunks(file, base, hunks, is_undone=is_undone)
                 pieces, is_fresh, is_lost = found
             if is_fresh or (is_lost and not is_undone):
-                if file.is_undone:  # what was undone before is not in force with what is new
+                if file.is_undone:  # earlier undone changes stay undone
                     file.before, file.is_undone, file.is_made = "", False, False
                 turn.applied_n = turn.fresh_n = number
             file.pieces, file.open = pieces, decision["open"]
@@ -129,9 +129,9 @@ class History:
         self.update(decision["turn"], decide)
 
     def rebase(self, key: str, change: FileChange, base: Lines, before: Lines | None) -> None:
-        """Record that open hunks of a file are proposed again for another text.
+        """Record that open hunks of a file are proposed again for a new text.
 
-        `before` is that text without what was applied; None if unknown.
+        `before` is the new text without applied changes; None if unknown.
         """
 
         def replace(turn: Turn, _: int) -> None:
@@ -152,9 +152,9 @@ class History:
     ) -> None:
         """Change a turn, given the number of this step, and store it.
 
-        With `must_store` raise `EditUnsaved` if it cannot be stored; otherwise keep it in memory.
+        If it cannot be stored, raise `EditUnsaved` with `must_store`; otherwise keep it in memory.
         """
-        self.turn(key)  # creates no folder for a turn that is missing
+        self.turn(key)  # raises before a folder is created for a missing turn
         with self._changing():
             made = copy.deepcopy(self._turns[key])
             numbers = (max(each.applied_n, each.undone_n) for each in self._turns.values())
@@ -167,7 +167,7 @@ class History:
             key, lambda turn, n: turn.end_writing(n, is_done=is_done), must_store=must_store
         )
 
-    # What there is.
+    # Queries.
 
     def turns(self) -> list[Turn]:
         """Return all turns, the newest first."""
@@ -181,10 +181,10 @@ class History:
             self._refresh()
             if key in self._turns:
                 return self._turns[key]
-        raise EditMissing(f"there is no turn {key}", "Choose one with :LCursor edits")
+        raise EditMissing(f"there is no edit {key}", "Choose one with :LCursor edits")
 
     def base_of(self, file: FileTurn) -> Lines | None:
-        """Return the lines that a file's changes refer to, None if they are unknown."""
+        """Return the lines that a file's changes refer to; None if unknown."""
         if file.base:
             return self.images.get_lines(file.base)
         return () if file.change.kind == "create" else None
@@ -206,7 +206,7 @@ class History:
     def open_files(self, key: str) -> tuple[FileChange, ...]:
         """Return the files of a turn with open hunks, without the accepted ones.
 
-        The rows refer to the base, before any was accepted.
+        The rows refer to the base, before any hunk was accepted.
         """
         found = [(file.change, file.rest()) for file in self.turn(key).files if file.open]
         return tuple(FileChange(it.path, it.kind, it.to, it.base, rest) for it, rest in found)
@@ -217,7 +217,7 @@ class History:
         return max(found, key=lambda turn: turn.applied_n).key if found else ""
 
     def redo_key(self) -> str:
-        """Return the key of the last undone turn, "" if something new was applied since."""
+        """Return the key of the last undone turn; "" if something new was applied since."""
         every = self.turns()
         fresh_n = max((turn.fresh_n for turn in every), default=0)
         found = [turn for turn in every if turn.is_undone and turn.undone_n > fresh_n]
@@ -229,16 +229,17 @@ class History:
             return turn.index(path)
         except KeyError:
             raise EditMissing(
-                f"the turn {turn.key} has nothing to do with {path}", "See :LCursor edits"
+                f"the edit {turn.key} did not change {path}", "See :LCursor edits"
             ) from None
 
-    # The files.
+    # Files.
 
     @contextlib.contextmanager
     def locked(self, wait_s: float = LOCK_S) -> Iterator[None]:
-        """Hold the lock of the project; a thread that has it gets it again.
+        """Hold the lock of the project, which is reentrant for its thread.
 
-        Raises `EditUnsaved` if there can be no folder, or another Neovim holds the lock too long.
+        Raises `EditUnsaved` if the folder cannot be created, or another Neovim holds the lock too
+        long.
         """
         with self._lock:
             if self._is_locked:
@@ -260,9 +261,9 @@ class History:
                 lock = file_lock.try_lock(self.folder / LOCK)
             except (OSError, LcursorError) as error:
                 raise EditUnsaved(
-                    f"nothing can be recorded in {self.folder}: {error}",
-                    "Make room or see who may write there; until then no files are written, and "
-                    ":LCursor undo works in this Neovim alone",
+                    f"{self.folder} cannot be written: {error}",
+                    "Check disk space and permissions; until then no files are written, and "
+                    ":LCursor undo works only in this Neovim",
                 ) from error
             if lock is not None:
                 return lock
@@ -274,7 +275,7 @@ class History:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """Hold the lock if possible, and know what other Neovims have stored."""
+        """Hold the lock if possible, and load the changes of other Neovims."""
         with self._lock, contextlib.ExitStack() as stack:
             with contextlib.suppress(EditUnsaved):  # the turn cannot be stored either
                 stack.enter_context(self.locked())
@@ -282,7 +283,7 @@ class History:
             yield
 
     def _save(self, turn: Turn, *, must_store: bool = False) -> None:
-        """Store a turn, and those that could not be stored before."""
+        """Store a turn, and turns that could not be stored before."""
         try:
             for each in [*(self._turns[key] for key in self._unsaved - {turn.key}), turn]:
                 path = self.path / f"{each.key}.json"
@@ -294,8 +295,8 @@ class History:
         except OSError as error:
             failure = EditUnsaved(
                 f"the record of edits cannot be written: {error.strerror or error} ({self.path})",
-                "Make room or see who may write there; until then :LCursor undo works in this "
-                "Neovim alone",
+                "Check disk space and permissions; until then :LCursor undo works only in this "
+                "Neovim",
             )
             if must_store:
                 raise failure from error
@@ -305,7 +306,7 @@ class History:
         self._turns[turn.key] = turn
 
     def _refresh(self) -> None:
-        """Read what other Neovims have stored."""
+        """Load the changes of other Neovims."""
         found = {path.stem: (path, _stamp(stat)) for path, stat in self._files()}
         for key, (path, stamp) in found.items():
             if key in self._unsaved or self._stamps.get(key) == stamp:
@@ -326,9 +327,9 @@ class History:
         return found
 
     def _delete_old(self) -> None:
-        """Delete the oldest turns, and the images that no other one refers to."""
+        """Delete the oldest turns, and images without references."""
         for path in (*self.path.glob("*.json.*"), *(self.folder / name for name in OLD_NAMES)):
-            path.unlink(missing_ok=True)  # of killed Neovims, and of older versions
+            path.unlink(missing_ok=True)  # left by killed Neovims or older versions
         sizes, left, kept = self.images.sizes(), MAX_BYTES, set[str]()
         for path, stat in sorted(self._files(), key=lambda each: -each[1].st_mtime):
             images = self._turns[path.stem].images() if path.stem in self._turns else set()
@@ -338,7 +339,7 @@ class History:
             else:
                 kept |= images
         self._refresh()
-        if not self.damaged:  # a turn of a newer version may refer to any
+        if not self.damaged:  # a turn of a newer version may refer to any image
             self.images.drop_others(kept)
 
 

@@ -1,6 +1,6 @@
-"""Old contents of files, stored once each, by digest.
+"""Old contents of files, stored once each by digest.
 
-One compressed file each, which only the user can read. Any thread.
+Each image is a compressed file that only the user can read. Any thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lcursor.errors import EditUnsaved, LcursorError
 from lcursor.storage import folders
 
 MIN_AGE_S: Final = 86_400.0
-"""A younger image may belong to a turn that another Neovim is about to record."""
+"""Younger images are not deleted: another Neovim may be about to record their turn."""
 
 
 class Images:
@@ -37,7 +37,7 @@ class Images:
         key = hashlib.sha256(data).hexdigest()
         path = self.folder / key
         with contextlib.suppress(OSError):
-            os.utime(path)  # it is needed again
+            os.utime(path)  # protects it from deletion
             return key
         try:
             for place in (self.folder.parent.parent, self.folder.parent, self.folder):
@@ -46,15 +46,15 @@ class Images:
         except (OSError, LcursorError) as error:
             if fsync:
                 raise EditUnsaved(
-                    f"the old contents cannot be kept in {self.folder}, so nothing was changed: "
+                    f"the old contents cannot be stored in {self.folder}, so nothing was changed: "
                     f"{error}",
-                    "Make room, or see who may write there",
+                    "Check disk space and permissions",
                 ) from error
             self._unsaved[key] = data
         return key
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes of a key, None if they are missing or damaged."""
+        """Return the bytes of a key; None if missing or damaged."""
         if key in self._unsaved:
             return self._unsaved[key]
         try:
@@ -64,12 +64,12 @@ class Images:
         return data if hashlib.sha256(data).hexdigest() == key else None
 
     def put_lines(self, lines: Sequence[str], *, fsync: bool = False) -> str:
-        """Store lines as `put` does bytes; return their key."""
+        """Store lines, see `put`; return their key."""
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
         return self.put(data, fsync=fsync)
 
     def get_lines(self, key: str) -> Lines | None:
-        """Return the lines of a key, None if they are missing or damaged."""
+        """Return the lines of a key; None if missing or damaged."""
         data = self.get(key)
         if data is None:
             return None
@@ -82,7 +82,7 @@ class Images:
         return {}
 
     def drop_others(self, keep: Collection[str]) -> None:
-        """Delete the images that are not referred to."""
+        """Delete all images except some."""
         limit_s = time.time() - MIN_AGE_S
         with contextlib.suppress(OSError), os.scandir(self.folder) as found:
             for each in found:

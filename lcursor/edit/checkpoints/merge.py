@@ -1,11 +1,10 @@
-"""Three-way merge: make changes of a text in what that text has become. Pure; any thread.
+"""Three-way merge: apply changes of an old text to the new text. Pure; any thread.
 
     rebase([Change(1, 2, ("b",), ("B",))], ["a", "b"], ("new", "a", "b"))
     -> [Change(2, 3, ("b",), ("B",))]
 
-A change conflicts if its lines were changed since, or if it is not clear which of several equal
-places it belongs to: the texts are compared from their beginnings and from their ends, and both
-must give the same result.
+A change conflicts if its lines were changed since, or if its position among equal lines is
+ambiguous: the texts are compared forwards and backwards, and both results must be equal.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from lcursor.edit.records import Change, Lines
 
 
 def merge(changes: Sequence[Change], old: Lines, lines: Lines) -> Lines | None:
-    """Return a text with changes of its old version, None if one of them conflicts."""
+    """Return a text with changes of its old version; None if any of them conflicts."""
     found = [each for each in rebase(changes, old, lines) if each is not None]
     if len(found) < len(changes):
         return None
     with contextlib.suppress(ValueError):
         return diff.apply(lines, found)
-    return None  # two of them came to one place
+    return None  # two of them overlap now
 
 
 def rebase(changes: Sequence[Change], old: Lines, lines: Lines) -> list[Change | None]:
     """Return changes of an old text as changes of the new one.
 
     Returns:
-        For each a change, None if it conflicts; one that is made already has no lines.
+        A change for each, None if it conflicts; a change that is already applied has no lines.
 
     Cost: two diffs of the whole text; 60 ms for 20,000 lines.
     """
@@ -55,7 +54,7 @@ def rebase(changes: Sequence[Change], old: Lines, lines: Lines) -> list[Change |
 
 
 def inverse(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes that undo others, as changes of the text after them."""
+    """Return the changes that undo `changes`, for the text after them."""
     found, grown = [], 0
     for each in changes:
         first = each.first_row + grown
@@ -65,7 +64,7 @@ def inverse(changes: Sequence[Change]) -> list[Change]:
 
 
 def _row_if_made(change: Change, old: Lines, lines: Lines, spans: Sequence[Span]) -> int | None:
-    """Return the row where a diff makes a change, None if it does not."""
+    """Return the row where a diff makes a change; None if it does not."""
     near = [span for span in spans if span[0] <= change.last_row and span[1] >= change.first_row]
     if not near:
         return None
@@ -76,7 +75,7 @@ def _row_if_made(change: Change, old: Lines, lines: Lines, spans: Sequence[Span]
 
 
 def _moved(change: Change, spans: Sequence[Span]) -> Change | None:
-    """Return a change at its row after a diff, None if that touches it."""
+    """Return a change at its row after a diff; None if the diff touches it."""
     by = 0
     for first, last, start, end in spans:
         is_at_insertion = (first, last) == (change.last_row, change.first_row)
@@ -88,7 +87,7 @@ def _moved(change: Change, spans: Sequence[Span]) -> Change | None:
 
 
 def _made(lines: Lines, change: Change | None) -> Lines | None:
-    """Return a text with a change, None if there is none or its old lines are missing."""
+    """Return a text after a change; None without a change or if its old lines are missing."""
     if change is None or lines[change.first_row : change.last_row] != change.old:
         return None
     return (*lines[: change.first_row], *change.new, *lines[change.last_row :])

@@ -1,6 +1,6 @@
-"""Plan the writing of files, and check it before anything is changed. Any thread.
+"""Plan the writing of files, and check it before anything changes. Any thread.
 
-Each file must have its expected content, be in the project or allowed outside, and be writable.
+Each file must have its expected content, be writable, and be in the project or permitted outside.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ class FileOp:
     path: str
     to: str = ""
     before: Text | None = None
-    """Its expected content; None for any, or if there is no such file."""
+    """Expected content; None for any, or if there is no such file."""
     after: Text | None = None
-    """Its new content; None if it is deleted or unchanged."""
+    """New content; None if it is deleted or unchanged."""
     mode: int = -1
     """Permissions of a new file; -1 for the default."""
 
 
 @dataclass(slots=True)
 class Step:
-    """One operation on one name."""
+    """One operation on one path."""
 
     do: Literal["put", "move", "remove"]
     path: str
-    """Real, as `to`."""
+    """Real path, like `to`."""
     data: bytes = b""
-    """The new content."""
+    """New content."""
     to: str = ""
     mode: int = -1
     """Permissions; -1 for the default."""
     seen: os.stat_result | None = None
-    """Of the present file; None if there is none."""
+    """Status of the current file; None if there is none."""
     before: bytes = b""
-    """The present content."""
+    """Current content."""
     temp: str = ""
     is_begun: bool = False
-    """It may have changed something."""
+    """Whether it may have changed something."""
     made: list[str] = field(default_factory=list)
-    """Folders created for it, the outermost first."""
+    """Folders created for it, outermost first."""
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the present file is overwritten, and not replaced."""
+        """Whether the current file is overwritten in place, not replaced."""
         seen = self.seen
         return self.do == "put" and seen is not None and not _can_be_replaced(seen)
 
@@ -75,7 +75,7 @@ def operation_for(change: FileChange) -> FileOp:
     if change.kind == "create":
         if any(each.old for each in change.changes):
             raise EditStale(
-                f"{change.path} is to be created, but the edit was made for a file with text",
+                f"{change.path} is to be created, but the edit expects a file with text",
                 "Ask for the edit again",
             )
         lines = tuple(line for each in change.changes for line in each.new)
@@ -85,7 +85,7 @@ def operation_for(change: FileChange) -> FileOp:
     before = text.read(change.path)
     if before.digest != change.base:
         raise EditStale(
-            f"{change.path} is not any more what the edit was made for", "Ask for the edit again"
+            f"{change.path} has changed since the edit was made", "Ask for the edit again"
         )
     if change.kind == "delete":
         return FileOp("delete", change.path, before=before)
@@ -94,7 +94,7 @@ def operation_for(change: FileChange) -> FileOp:
 
 
 def order_steps(steps: Sequence[Step]) -> list[Step]:
-    """Return steps in an order in which no content is without a name."""
+    """Return steps in an order in which every content always has a name."""
     gone = {step.path for step in steps if step.do != "put"}
 
     def rank(step: Step) -> int:
@@ -112,7 +112,7 @@ def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False
     places = [real_path(op, name) for op in ops for name in (op.path, op.to) if name]
     if not outside and (far := [path for path in places if not _is_in(path, top)]):
         raise EditOutside(
-            f"outside of the project: {', '.join(far)}", "Say yes when you are asked, or leave it"
+            f"outside of the project: {', '.join(far)}", "Confirm it when asked, or leave it"
         )
     for path in places:
         inner = os.path.relpath(path, top) if _is_in(path, top) else path
@@ -126,12 +126,12 @@ def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False
     gone = {step.path for step in steps if step.do != "put"}
     new = [step.to or step.path for step in steps if step.do == "move" or step.seen is None]
     if len({*new}) < len(new):
-        raise EditRefused("the edit makes one file twice", "Ask for the edit again")
+        raise EditRefused("the edit creates one file twice", "Ask for the edit again")
     for path in new:
         if path not in gone and os.path.lexists(path):
             raise EditStale(
-                f"there is a file {path} already",
-                "Look at it, then delete it or ask for the edit again",
+                f"the file {path} already exists",
+                "Check it, then delete it or ask for the edit again",
             )
     return steps
 
@@ -158,29 +158,27 @@ def _steps(op: FileOp) -> list[Step]:
 
 
 def _found(op: FileOp, real: str) -> tuple[os.stat_result, bytes]:
-    """Return the status of a file, and its bytes if they matter."""
+    """Return the status of a file, and its bytes if needed."""
     try:
         seen = os.lstat(real)
     except OSError as error:
-        raise EditMissing(f"there is no file {op.path}", "Look whether it was moved") from error
-    if stat.S_ISLNK(seen.st_mode):  # an edit changes its target; this would change the link
-        raise EditRefused(
-            f"{op.path} is a link, and it is not sure what is meant", "Do that by hand"
-        )
+        raise EditMissing(f"there is no file {op.path}", "Check whether it was moved") from error
+    if stat.S_ISLNK(seen.st_mode):  # an edit must change its target, not the link
+        raise EditRefused(f"{op.path} is a link, so the operation is ambiguous", "Do it by hand")
     if not stat.S_ISREG(seen.st_mode):
-        raise EditRefused(f"{op.path} is no regular file", "Only files can be edited")
+        raise EditRefused(f"{op.path} is not a regular file", "Only files can be edited")
     if not seen.st_mode & 0o222 or not os.access(real, os.W_OK):
         raise EditRefused(f"{op.path} is read-only", f"Allow it with: chmod u+w {op.path}")
     if op.before is None:
         return seen, b""
     data = text.read_bytes(real)
     if text.from_bytes(data, op.path) != op.before:
-        raise EditStale(f"{op.path} was changed just now", "Ask for the edit again")
+        raise EditStale(f"{op.path} was just changed", "Ask for the edit again")
     return seen, data
 
 
 def real_path(op: FileOp, name: str = "") -> str:
-    """Return the target of a name; of a created, moved or deleted file the name itself."""
+    """Return the target of a path; for a created, moved or deleted file the path itself."""
     name = name or op.path
     if op.kind == "edit":
         return os.path.realpath(name)

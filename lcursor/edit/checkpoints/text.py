@@ -1,4 +1,4 @@
-"""The text of a file: its lines, and what is needed to write the same bytes again. Any thread."""
+"""The text of a file: its lines, line ends and encoding, so that it can be restored. Any thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lcursor.errors import EditMissing, EditRefused, EditStale, EditUnsaved
 from lcursor.project.reading import NotRegularFile, open_regular
 
 MAX_BYTES = 16 << 20
-"""Of a file that is edited."""
+"""Maximum size of an edited file."""
 BOM = b"\xef\xbb\xbf"
 
 
@@ -21,7 +21,7 @@ BOM = b"\xef\xbb\xbf"
 class Text:
     """The lines of a file.
 
-    If only some lines end with CR LF, the CR belongs to the line, as in the editor.
+    If only some lines end with CR LF, the CR is part of the line, as in the editor.
     """
 
     lines: Lines
@@ -30,11 +30,11 @@ class Text:
     ends: bool = True
     """Whether the last line has a line end."""
     encoding: str = "utf-8"
-    """Or `latin-1`, as which the editor reads all bytes that are not UTF-8."""
+    """`utf-8`, or `latin-1` for other bytes, as in the editor."""
 
     @property
     def digest(self) -> str:
-        """Of the lines."""
+        """Digest of the lines."""
         return digest(self.lines)
 
     @property
@@ -46,7 +46,7 @@ class Text:
         """Return the bytes of the file."""
         if any("\n" in line or "\0" in line for line in self.lines):
             raise EditUnsaved(
-                "a line of the change has a line end or a null byte in it",
+                "a line of the change contains a line end or a null byte",
                 "Ask for the change again",
             )
         body = self.newline.join(self.lines)
@@ -57,13 +57,13 @@ class Text:
             data = body.encode(self.encoding, errors)
         except UnicodeEncodeError as error:
             raise EditUnsaved(
-                f"{body[error.start]!r} cannot be written in a file that is {self.encoding}",
+                f"{body[error.start]!r} cannot be encoded in {self.encoding}, the file's encoding",
                 "Convert the file with :set fileencoding=utf-8 and :write, then try again",
             ) from error
         return BOM + data if self.has_bom else data
 
     def with_lines(self, lines: Sequence[str]) -> Text:
-        """Return other lines in the same form."""
+        """Return other lines with the same line ends and encoding."""
         ends = self.ends or (self.is_empty and any(lines))
         return replace(self, lines=tuple(lines), ends=ends)
 
@@ -75,12 +75,12 @@ class Text:
             return self.with_lines(diff.apply(self.lines, changes))
         except ValueError as error:
             raise EditStale(
-                f"the lines are not what the edit was made for: {error}", "Ask for the edit again"
+                f"the lines have changed since the edit was made: {error}", "Ask for the edit again"
             ) from error
 
 
 def from_bytes(data: bytes, name: str = "the file") -> Text:
-    """Return the text in some bytes."""
+    """Decode a file."""
     if b"\0" in data:
         raise EditRefused(f"{name} is binary", "Only text can be edited")
     has_bom, encoding = data.startswith(BOM), "utf-8"
@@ -107,20 +107,20 @@ def read_bytes(path: Path | str) -> bytes:
 
     Raises:
         EditMissing: there is no such file.
-        EditRefused: it is no file, too large, or cannot be read.
+        EditRefused: it is not a file, too large, or cannot be read.
     """
     try:
         with open_regular(Path(path)) as file:
             data = file.read(MAX_BYTES + 1)
     except (IsADirectoryError, NotRegularFile) as error:
-        raise EditRefused(f"{path} is no regular file", "Only text can be edited") from error
+        raise EditRefused(f"{path} is not a regular file", "Only text can be edited") from error
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise EditMissing(f"there is no file {path}", "Look whether it was moved") from error
+        raise EditMissing(f"there is no file {path}", "Check whether it was moved") from error
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
-        raise EditRefused(f"{path} cannot be read: {words}", "See who may read it") from error
+        raise EditRefused(f"{path} cannot be read: {words}", "Check its permissions") from error
     if len(data) > MAX_BYTES:
         raise EditRefused(
-            f"{path} has more than {MAX_BYTES >> 20} MB", "Such a file is not edited as a whole"
+            f"{path} has more than {MAX_BYTES >> 20} MB", "Larger files cannot be edited"
         )
     return data

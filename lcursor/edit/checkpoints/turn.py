@@ -1,4 +1,4 @@
-"""A turn as data: the proposed changes of some files, and which of them are applied. Pure."""
+"""A turn as data: the proposed changes of some files, and their state. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lcursor.edit.records import Change, Check, FileChange, Lines
 from lcursor.protocol.edit import EditHunk, TurnState
 
 VERSION: Final = 3
-"""Of the stored form."""
+"""Version of the stored form."""
 Action = Literal["write", "undo", "redo"]
-"""What is done to files on disk."""
+"""A change of files on disk."""
 
 
 @dataclass(slots=True)
@@ -29,17 +29,17 @@ class FileTurn:
     base: str = ""
     """Image of the lines that the changes refer to; "" if unknown."""
     before: str = ""
-    """Image of the lines without the turn, if the base has parts of it: open hunks were resumed."""
+    """Image of the lines without the turn, if the base of resumed hunks includes parts of it."""
     pieces: list[Lines] = field(default_factory=list)
-    """For each change its present lines: the old ones, the new ones, or a mixture."""
+    """For each change its current lines: old, new or a mixture."""
     rejected: list[Change] = field(default_factory=list)
     """Changes, or parts of changes, that the user rejected."""
     open: int = -1
     """Number of open hunks."""
     is_lost: bool = False
-    """The place of an accepted hunk is unclear: nothing can be undone."""
+    """Whether the position of an accepted hunk is unclear, so that nothing can be undone."""
     is_made: bool = False
-    """The file was created, deleted or renamed, which may be undone."""
+    """Whether the file was created, deleted or renamed."""
     is_undone: bool = False
     removed: str = ""
     """Image of the bytes of a deleted file."""
@@ -57,7 +57,7 @@ class FileTurn:
         return bool(self.applied() or self.before or self.is_made or self.is_lost)
 
     def pieces_before(self, *, is_fresh: bool) -> list[Lines]:
-        """Return the pieces that a decision changes: a fresh one starts after undone changes."""
+        """Return the pieces that a decision changes; undone changes are not part of a fresh one."""
         if self.is_undone and is_fresh:
             return [each.old for each in self.change.changes]
         return list(self.pieces)
@@ -72,27 +72,27 @@ class FileTurn:
         ]
 
     def wanted(self) -> tuple[Change, ...]:
-        """Return the proposed changes that were not rejected as a whole."""
+        """Return the proposed changes that were not completely rejected."""
         rejected = {_place(each) for each in self.rejected}
         return tuple(each for each in self.change.changes if _place(each) not in rejected)
 
     @property
     def is_partly_rejected(self) -> bool:
-        """Whether part of a change was rejected, so that only the editor knows the rest."""
+        """Whether part of a change was rejected, so that only the editor has the rest."""
         return not {*map(_place, self.rejected)} <= {*map(_place, self.change.changes)}
 
     def rest(self) -> tuple[Change, ...]:
-        """Return the proposed changes that are neither applied, even in part, nor rejected."""
+        """Return the proposed changes that are neither applied, even partly, nor rejected."""
         done = {_place(each) for each in self.applied()}
         return tuple(each for each in self.wanted() if _place(each) not in done)
 
 
 @dataclass(slots=True)
 class Writing:
-    """A transaction on files that has not ended yet."""
+    """An unfinished transaction on files."""
 
     name: str
-    """Unique; part of the names of its temporary files."""
+    """Unique name, part of the names of its temporary files."""
     action: Action
     files: list[FileTurn]
     """Their state after it."""
@@ -102,7 +102,7 @@ class Writing:
 
 @dataclass(slots=True)
 class Turn:
-    """A turn, which is undone as a whole."""
+    """An edit, the unit of undo."""
 
     key: str
     title: str
@@ -110,10 +110,10 @@ class Turn:
     chat: str
     files: list[FileTurn]
     applied_n: int = 0
-    """Number of the step, in the project's history, that last applied something of it."""
+    """Number of the history's step that last applied part of it."""
     undone_n: int = 0
     fresh_n: int = 0
-    """As `applied_n`, without redo: turns that were undone before it stay undone."""
+    """Like `applied_n`, but without redo steps: turns undone earlier stay undone."""
     writing: Writing | None = None
 
     @property
@@ -123,7 +123,7 @@ class Turn:
 
     @property
     def paths(self) -> list[str]:
-        """The present and the former paths of its files."""
+        """The current and former paths of its files."""
         changes = [file.change for file in self.files]
         return [path for each in changes for path in (each.path, each.to) if path]
 
@@ -139,13 +139,13 @@ class Turn:
 
     @property
     def state(self) -> TurnState:
-        """Its state, for the user."""
+        """The state to show to the user."""
         if self.is_undone and not self.is_applied:
             return "undone"
         return "open" if self.open else "done"
 
     def index(self, path: str) -> int:
-        """Return the index of a file by its present or former path; raise KeyError for none."""
+        """Return the index of a file by its current or former path; raise KeyError for none."""
         real = os.path.realpath(path)
         for at, file in enumerate(self.files):
             names = (file.change.path, file.change.to)
@@ -168,7 +168,7 @@ class Turn:
             self.fresh_n = number
 
     def images(self) -> set[str]:
-        """Return the keys of all images that it refers to."""
+        """Return the keys of all referenced images."""
         writing = self.writing
         files = [*self.files, *(writing.files if writing else ())]
         keys = {key for file in files for key in (file.base, file.before, file.removed)}
@@ -179,7 +179,7 @@ def _place(change: Change) -> tuple[int, int, Lines]:
     return change.first_row, change.last_row, change.old
 
 
-# The place of a buffer's hunks in the proposal.
+# The positions of a buffer's hunks in the proposal.
 
 
 def place_hunks(
@@ -187,14 +187,14 @@ def place_hunks(
 ) -> tuple[list[Lines], bool, bool]:
     """Return the pieces of a file after the user accepted hunks, or undid them with `u`.
 
-    A hunk may be part of a proposed change, and the user may have altered its lines.
+    A hunk may be part of a proposed change, and the user may have edited its lines.
 
     Returns:
-        The pieces, whether any hunk is new, and whether the place of one is unclear.
+        The pieces, whether any hunk is new, and whether the position of any is unclear.
     """
     pieces = file.pieces_before(is_fresh=bool(hunks) and not is_undone)
     is_fresh = is_lost = False
-    if file.is_undone and is_undone:  # another editor undid the turn; this one read the file again
+    if file.is_undone and is_undone:  # another editor undid the turn; this one reloaded the file
         return pieces, is_fresh, is_lost
     for hunk in hunks:
         text = tuple(hunk["old"]), tuple(hunk["new"])
@@ -220,7 +220,7 @@ def _places(
     was: Lines,
     is_undone: bool,
 ) -> list[tuple[int, int]]:
-    """Return the pieces and rows where a hunk may be: several if that is unclear.
+    """Return the possible pieces and rows of a hunk: several if unclear.
 
     A whole change takes precedence, then the surroundings of the hunk, then its row.
     """
@@ -258,7 +258,7 @@ def to_row(turn: Turn) -> dict[str, Any]:
 
 
 def from_row(row: Mapping[str, Any]) -> Turn:
-    """Return the turn in JSON values, or raise KeyError, TypeError or ValueError."""
+    """Return a turn from JSON values, or raise KeyError, TypeError or ValueError."""
     fields = dict(row)
     if fields.pop("v") > VERSION:
         raise ValueError("written by a newer version")
@@ -279,5 +279,5 @@ def _file_of(row: Mapping[str, Any]) -> FileTurn:
 
 
 def change_of(row: Mapping[str, Any]) -> Change:
-    """Return the change in JSON values, or in a message."""
+    """Return a change from JSON values or from a message."""
     return Change(row["first_row"], row["last_row"], tuple(row["old"]), tuple(row["new"]))

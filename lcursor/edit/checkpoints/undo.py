@@ -1,7 +1,7 @@
-"""Undo, redo and resume turns, without losing what was typed since.
+"""Undo, redo and resume turns, and keep later changes of the user.
 
-Each is a three-way merge of the text after the turn, the present text, and the text before. A file
-with conflicts stays as it is, with a message. For files in buffers the changes are returned; the
+Each is a three-way merge of the text after the turn, the current text, and the text before. A file
+with conflicts stays unchanged, with a message. For files in buffers the changes are returned; the
 others are written, all or none. Blocks for the disk; any thread.
 """
 
@@ -36,24 +36,24 @@ class Reverted:
     key: str
     title: str
     files: tuple[FileChange, ...] = ()
-    """Changes for buffers, which the editor has to make."""
+    """Changes that the editor must make in buffers."""
     paths: tuple[str, ...] = ()
     """Written, created or deleted files."""
     problems: tuple[str, ...] = ()
-    """What was not reverted, and why."""
+    """Messages about files that were not reverted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The open hunks of a turn, for the present texts."""
+    """The open hunks of a turn, for the current texts."""
 
     files: tuple[FileChange, ...]
     problems: tuple[str, ...] = ()
-    """What was left out, and why."""
+    """Messages about left-out hunks."""
 
 
 class _Unchanged(Exception):
-    """A file stays as it is; the message says why."""
+    """A file stays unchanged, for the reason in the message."""
 
 
 def revert(history: History, key: str, do: Action, buffers: Sequence[EditBuffer]) -> Reverted:
@@ -71,7 +71,7 @@ def revert(history: History, key: str, do: Action, buffers: Sequence[EditBuffer]
         key = key or (history.undo_key() if is_undo else history.redo_key())
         if not key:
             words = "undone" if is_undo else "redone"
-            raise EditMissing(f"there is no turn that can be {words}", "See :LCursor edits")
+            raise EditMissing(f"there is no edit that can be {words}", "See :LCursor edits")
         found = history.turn(key)
         for file in found.files:
             if not file.has_effect or file.is_undone == is_undo:
@@ -86,7 +86,7 @@ def revert(history: History, key: str, do: Action, buffers: Sequence[EditBuffer]
             changes += [change] if change is not None else []
         if not files and not problems:
             words = "applied" if is_undo else "undone"
-            raise EditMissing(f"nothing of this turn is {words}", "See :LCursor edits")
+            raise EditMissing(f"nothing of this edit is {words}", "See :LCursor edits")
         if files:
             steps = plan_steps(operations, history.root, outside=True)
             write.commit(steps, history, key, do, files)
@@ -112,7 +112,7 @@ def _reverted(
             if is_undo and _was_interrupted(history, file):
                 is_left = os.path.lexists(here)
                 return (FileOp("delete", here, before=text.read(here)) if is_left else None), None
-            raise _Unchanged(f"{there} is there, so {here} cannot have that name; it {STAYS}")
+            raise _Unchanged(f"{there} exists, so {here} cannot get that name; it {STAYS}")
     lines = loaded.get(os.path.realpath(here))
     operation, change = None, None
     if lines is None or there:
@@ -127,7 +127,7 @@ def _reverted(
 
 
 def _was_interrupted(history: History, file: FileTurn) -> bool:
-    """Return whether an interrupted renaming has left the file under its old name, too."""
+    """Return whether an interrupted rename has left the file under both names."""
     path, to = file.change.path, file.change.to
     if file.removed and Path(path).read_bytes() != history.images.get(file.removed):
         return False
@@ -140,20 +140,20 @@ def _was_interrupted(history: History, file: FileTurn) -> bool:
 def _whole(
     history: History, file: FileTurn, loaded: Mapping[str, Lines], *, is_there: bool
 ) -> tuple[FileOp | None, FileChange | None]:
-    """Return how to delete or to create a file as a whole."""
+    """Return the operation that deletes or creates a file."""
     path = file.change.path
     if file.change.kind == "create":
         kept = Text(tuple(line for each in file.change.changes for line in each.new))
     else:
         data = history.images.get(file.removed)
         if data is None:
-            raise _Unchanged(f"the old content of {path} is not known any more")
+            raise _Unchanged(f"the old content of {path} is no longer stored")
         kept = text.from_bytes(data, path)
     lines = loaded.get(os.path.realpath(path))
     now = text.read(path) if os.path.lexists(path) else None
     if not is_there:
         if now is not None and now != kept:
-            raise _Unchanged(f"{path} is there with another text, and {STAYS}")
+            raise _Unchanged(f"{path} exists with a different text, and {STAYS}")
         return (FileOp("create", path, after=kept, mode=file.mode) if now is None else None), None
     if (now is not None and now != kept) or (lines is not None and digest(lines) != kept.digest):
         raise _Unchanged(f"{path} {CHANGED}")
@@ -171,7 +171,7 @@ def _on_disk(
     if not os.path.lexists(here):
         made = _merged(history, file, (), is_undo) if is_created else None
         if made is None:
-            raise _Unchanged(f"there is no file {here} any more")
+            raise _Unchanged(f"the file {here} no longer exists")
         return FileOp("create", here, after=Text(made)) if made else None
     if there and not file.applied() and not file.before:
         return FileOp("rename", here, there)
@@ -182,14 +182,14 @@ def _on_disk(
             return FileOp("rename", here, there)  # the buffer has its text
         raise _Unchanged(f"{here} {CHANGED}")
     if is_created and is_undo and made in ((), ("",)):
-        return FileOp("delete", here, before=before)  # it was created from a buffer
+        return FileOp("delete", here, before=before)  # created from a buffer
     if made in ((), ("",)):
         made = ()  # more likely an empty file than a blank line
     return FileOp("rename" if there else "edit", here, there, before, before.with_lines(made))
 
 
 def _merged(history: History, file: FileTurn, lines: Lines, is_undo: bool) -> Lines | None:
-    """Return a text with a file's changes undone or redone, None if they conflict."""
+    """Return a text with a file's changes undone or redone; None if they conflict."""
     base = history.base_of(file)
     if base is None or file.is_lost:
         return None
@@ -208,7 +208,7 @@ def _merged(history: History, file: FileTurn, lines: Lines, is_undo: bool) -> Li
 
 
 def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Resumed:
-    """Return the open hunks of a turn, for the present texts, in buffers or on disk."""
+    """Return the open hunks of a turn, for the current texts in buffers or on disk."""
     loaded = _loaded(buffers)
     files, problems = list[FileChange](), list[str]()
     turn = history.turn(key)
@@ -225,19 +225,19 @@ def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Re
             continue
         found, lost = _resumed(history, key, file, lines)
         if found is None:
-            problems.append(f"{change.path} was changed since: nothing of the edit fits any more")
+            problems.append(f"{change.path} was changed since: no hunk applies any more")
             continue
         files.append(found)
         if lost:
-            many = "hunks fits" if lost == 1 else "hunks fit"
-            problems.append(f"{change.path} was changed since: {lost} of its {many} no more")
+            many = "hunk no longer applies" if lost == 1 else "hunks no longer apply"
+            problems.append(f"{change.path} was changed since: {lost} {many}")
     return Resumed(tuple(files), tuple(problems))
 
 
 def _resumed(
     history: History, key: str, file: FileTurn, lines: Lines
 ) -> tuple[FileChange | None, int]:
-    """Return the open hunks of a file for its present text, and the number of those lost."""
+    """Return the open hunks of a file for its current text, and the number of lost hunks."""
     change, base = file.change, history.base_of(file)
     if digest(lines) == change.base:
         wanted = file.wanted()  # accepted hunks were lost with the buffer
@@ -258,7 +258,7 @@ def _resumed(
     is_crossed = any(a.last_row > b.first_row for a, b in itertools.pairwise(found))
     if not found or is_crossed or (change.kind != "edit" and lost):
         return None, 0
-    # Checks that passed did so in another text, unless only the edit has changed it.
+    # Earlier check results are valid only if nothing but the edit has changed the text.
     checks = tuple(each for each in change.checks if lines == after or not each.is_ok)
     made = replace(change, base=digest(lines), changes=tuple(found), checks=checks)
     history.rebase(key, made, lines, _merged(history, file, lines, is_undo=True))

@@ -1,10 +1,9 @@
-"""Write a turn's changes to files: all of them, or none.
+"""Write a turn's changes to files, all or none.
 
-Everything is checked before: each file has its expected content, is in the project, and may be
-written. The old contents are recorded first; then each file is replaced at once. A file whose
-owner, group or links a new file could not have is written in place, as editors do. A failure is
-rolled back; after a kill half-way the turn can be undone. Blocks for some milliseconds a file; any
-thread; one Neovim at a time for a project.
+Checks first that each file has its expected content, is in the project, and is writable. Then it
+records the old contents, and replaces each file atomically. A file whose owner, group or hard links
+a new file could not have is written in place. A failure is rolled back; after a kill, undo works.
+Blocks for some milliseconds per file; any thread; one Neovim at a time per project.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ from lcursor.errors import EditRefused, EditStale, EditUnsaved
 from lcursor.storage import folders
 
 MAX_NAME_CHARS: Final = 150
-"""Of a file's name, in the name of its temporary file."""
+"""Maximum part of a file's name in the name of its temporary file."""
 
 
 def write(
     files: Sequence[FileChange], history: History, key: str, *, outside: bool = False
 ) -> tuple[str, ...]:
-    """Change files on disk, all of them or none; return the changed paths.
+    """Change files on disk, all or none; return the changed paths.
 
     Raises:
         EditOutside: a file is outside of the project, without permission.
         EditRefused: a file cannot be edited, or must not be.
-        EditMissing, EditStale: a file has another content than expected.
+        EditMissing, EditStale: a file does not have the expected content.
         EditUnsaved: something cannot be written.
     """
     with locked(history):
@@ -65,9 +64,9 @@ def write(
 def commit(
     steps: Sequence[Step], history: History, key: str, action: Action, files: list[FileTurn]
 ) -> None:
-    """Record what is done, and do all steps or none. The caller holds the lock.
+    """Record a transaction, and do all its steps or none. The caller holds the lock.
 
-    `files` is the state of the changed files of the turn, after it.
+    `files` is the state of the turn's changed files after the transaction.
 
     Raises:
         EditStale: a file was changed meanwhile.
@@ -99,24 +98,24 @@ def commit(
 
 
 def recover(history: History) -> tuple[str, ...]:
-    """End the transactions of killed Neovims so that undo reverts them; return messages."""
+    """Finish the transactions of killed Neovims so that undo reverts them; return messages."""
     if not history.path.is_dir():
         return ()
     with contextlib.suppress(EditUnsaved), history.locked(wait_s=0.0):
         return _end_interrupted(history)
-    return ()  # nothing can be written there, or another Neovim writes and does this first
+    return ()  # not writable, or another Neovim does this now
 
 
 @contextlib.contextmanager
 def locked(history: History) -> Iterator[None]:
-    """Hold the lock of a project, after interrupted transactions were ended."""
+    """Hold the lock of a project, after finishing interrupted transactions."""
     with history.locked():
         _end_interrupted(history)
         yield
 
 
 def _writable(history: History, change: FileChange, turn: Turn) -> FileTurn:
-    """Return the record of a file, none of whose changes the user has rejected."""
+    """Return the record of a file if the user rejected none of its changes."""
     file = turn.files[history.index(turn, change.path)]
     if file.is_partly_rejected or len(change.changes) > len(file.wanted()):
         raise EditRefused(
@@ -129,7 +128,7 @@ def _writable(history: History, change: FileChange, turn: Turn) -> FileTurn:
 def _written(
     history: History, change: FileChange, file: FileTurn, operation: FileOp, step: Step | None
 ) -> FileTurn:
-    """Return the record of a file after changes of it are written; store its old content."""
+    """Return the record of a file after its changes are written; store its old content."""
     done = {(each.first_row, each.old) for each in change.changes}
     pairs = zip(file.change.changes, file.pieces, strict=True)
     pieces = [each.new if (each.first_row, each.old) in done else piece for each, piece in pairs]
@@ -157,7 +156,7 @@ def _do(step: Step) -> None:
     if step.do == "put" and not step.is_in_place:
         _write_new(step.temp, step.data, step.mode, step)
     if step.seen is not None and not _is_same(step):
-        raise EditStale(f"{step.path} was changed by something else just now", "Ask again")
+        raise EditStale(f"another program just changed {step.path}", "Ask again")
     step.is_begun = True
     if step.do == "remove":
         os.unlink(step.path)
@@ -188,7 +187,7 @@ def _give_name(path: str, place: str) -> None:
 
 
 def _created_meanwhile(place: str) -> EditStale:
-    return EditStale(f"{place} was created just now", "Look at it, then ask for the edit again")
+    return EditStale(f"{place} was just created", "Check it, then ask for the edit again")
 
 
 def _make_folders(step: Step, folder: str) -> None:
@@ -202,7 +201,7 @@ def _make_folders(step: Step, folder: str) -> None:
 
 
 def _write_new(temp: str, data: bytes, mode: int, step: Step) -> None:
-    """Write a new file with the owner and the attributes of the one that it replaces."""
+    """Write a new file with the owner and attributes of the file that it replaces."""
     like, first = step.seen, 0o666 if mode < 0 else 0o600
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, first)
     try:
@@ -248,7 +247,7 @@ def _is_same(step: Step) -> bool:
 
 
 def _sync(steps: Iterable[Step]) -> None:
-    """Make names survive a power failure."""
+    """Make file names survive a power failure."""
     places = [place for step in steps for place in (step.path, step.to, *step.made) if place]
     for folder in {os.path.dirname(place) for place in places}:
         folders.fsync_folder(folder)
@@ -258,7 +257,7 @@ def _sync(steps: Iterable[Step]) -> None:
 
 
 def _roll_back(step: Step) -> str:
-    """Undo a step that was done, perhaps in part; return why that is not possible."""
+    """Undo a completed or partial step; return why that is impossible, "" on success."""
     try:
         problem = _undo(step) if step.is_begun else ""
     except OSError as error:
@@ -305,7 +304,7 @@ def _write_again(step: Step) -> None:
 
 
 def _end_interrupted(history: History) -> tuple[str, ...]:
-    """End interrupted transactions so that undo reverts them; return messages for the user."""
+    """Finish interrupted transactions so that undo reverts them; return messages for the user."""
     notes = []
     for turn in history.turns():
         if turn.writing is None:
@@ -342,4 +341,4 @@ def _unsaved(error: OSError, path: str, problems: Sequence[str]) -> EditUnsaved:
     words = f"{path} cannot be written: {error.strerror or error}"
     if problems:
         return EditUnsaved(f"{words}; {'; '.join(problems)}", ":LCursor undo reverts the rest")
-    return EditUnsaved(f"{words}; nothing was changed", "Make room, or see who may write there")
+    return EditUnsaved(f"{words}; nothing was changed", "Check disk space and permissions")

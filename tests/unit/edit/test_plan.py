@@ -151,11 +151,11 @@ def test_a_plan_of_all_kinds_in_their_order(desk: Any) -> None:
     [
         ({"action": "edit", "id": "f99", "do": "x"}, "there is no f99"),
         ({"action": "edit", "do": "x"}, "without an id"),
-        ({"action": "create", "path": "../evil.py", "do": "x"}, "no path in the project"),
-        ({"action": "create", "path": "/etc/evil", "do": "x"}, "no path in the project"),
+        ({"action": "create", "path": "../evil.py", "do": "x"}, "not a path in the project"),
+        ({"action": "create", "path": "/etc/evil", "do": "x"}, "not a path in the project"),
         ({"action": "create", "path": ".git/hooks/x", "do": "x"}, "version control"),
-        ({"action": "create", "path": "app/main.py", "do": "x"}, "is there already"),
-        ({"action": "rename", "id": "app/main.py", "path": "README.md"}, "is there already"),
+        ({"action": "create", "path": "app/main.py", "do": "x"}, "already exists"),
+        ({"action": "rename", "id": "app/main.py", "path": "README.md"}, "already exists"),
         ({"action": "burn", "id": "app/main.py"}, "no action"),
     ],
 )
@@ -303,10 +303,10 @@ def test_it_is_told_what_cannot_be_done(desk: Any) -> None:
     wrong = {"action": "move_file", "id": "app/main.py", "path": "app/main.py"}
     it = desk([say(answer(wrong)), say(answer(GOOD))])
     assert [step.kind for step in it.ask().steps] == ["edit"]
-    assert "is there already" in it.server.bodies[1]["messages"][-1]["content"]
+    assert "already exists" in it.server.bodies[1]["messages"][-1]["content"]
     found = desk([say(answer(wrong))]).ask()
     assert found.steps == ()
-    assert "Left out: app/main.py is there already" in found.summary
+    assert "Left out: app/main.py already exists" in found.summary
 
 
 def test_a_planner_of_its_own_adds_a_sketch(desk: Any) -> None:

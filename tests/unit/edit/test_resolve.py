@@ -370,7 +370,7 @@ def test_lines_that_only_look_like_those_that_were_read_are_asked_about() -> Non
     reply = blocks(pair("    go(x, 1)", "    go(x)", "a.py"))
     found = resolve(reply, Given({"a.py": lines}), None, lambda _: [read])
     assert isinstance(found, Ask)
-    assert "may be another place" in found.text
+    assert "may be the wrong place" in found.text
     ended = reply, Given({"a.py": lines.removesuffix("    return x\n")})
     assert isinstance(resolve(*ended, None, lambda _: [read]), Ask)
     moved = lines.replace("    stay(x)\n", "").replace("def two", "def one")  # it only moved

@@ -125,7 +125,7 @@ def test_checks_come_back_with_the_text_that_they_are_of(desk: Desk) -> None:
 def test_a_hunk_whose_place_is_gone_is_left_out(desk: Desk) -> None:
     desk.put(BASE.replace("return 0", "return 0 + 0"))
     found = desk.resume()
-    assert found.problems == (f"{desk.file} was changed since: 1 of its hunks fits no more",)
+    assert found.problems == (f"{desk.file} was changed since: 1 hunk no longer applies",)
     assert desk.all_taken(found) == AFTER.replace("return zero\n    # more", "return 0 + 0")
 
 
@@ -133,7 +133,7 @@ def test_a_file_that_is_another_or_gone(desk: Desk) -> None:
     desk.put("nothing of it\n")
     found = desk.resume()
     assert found.files == ()
-    assert "nothing of the edit fits" in found.problems[0]
+    assert "no hunk applies any more" in found.problems[0]
     desk.file.unlink()
     assert "there is no file" in desk.resume().problems[0]
     with pytest.raises(EditMissing):

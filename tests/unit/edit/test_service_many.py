@@ -267,7 +267,7 @@ def test_code_that_leaves_out_too_much_is_filled_in_by_the_model(tmp_path: Path)
         found = desk.proposed(apply(desk, fenced(SKETCH), path, file="one.py"))
         (file,) = found["files"]
         assert made(text.removesuffix("\n"), file) == f"{whole}\n\n\nLAST = 3"
-        assert "filled it in" in found["note"]
+        assert "model completed it" in found["note"]
         asked = server.bodies[0]["messages"][-1]["content"]
         assert part_of(server.bodies[0]) == text.partition("\n\n")[0]
         assert SKETCH in asked
@@ -280,7 +280,7 @@ def test_a_sketch_is_refused_if_no_model_can_be_asked(tmp_path: Path) -> None:
         path = desk.put("one.py", "def one(x):\n    y = x\n    return y\n")
         end = desk.done(apply(desk, fenced(SKETCH), path, file="one.py"))
         assert end["reason"] == "refused"
-        assert "leaves something out" in end["message"]
+        assert "code is incomplete" in end["message"]
 
 
 def test_many_places_are_tested_once_as_a_whole(tmp_path: Path) -> None:

@@ -301,7 +301,7 @@ def test_a_missing_file_is_told(desk: Desk) -> None:
     desk.put("b.py", CODE)
     desk.do(desk.change("a.py", "a + 1", "a"), desk.change("b.py", "a + 1", "a"))
     (desk.root / "a.py").unlink()
-    assert desk.revert("undo").problems == (f"there is no file {desk.path('a.py')} any more",)
+    assert desk.revert("undo").problems == (f"the file {desk.path('a.py')} no longer exists",)
     assert desk.get("b.py") == CODE
 
 
@@ -312,7 +312,7 @@ def test_nothing_to_take_back(desk: Desk) -> None:
             desk.revert(do)
     desk.put("a.py", CODE)
     key = desk.do(desk.change("a.py", "a + 1", "a"))
-    with pytest.raises(EditMissing, match="nothing of this turn is undone"):
+    with pytest.raises(EditMissing, match="nothing of this edit is undone"):
         desk.revert("redo", key)
 
 
