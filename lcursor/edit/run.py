@@ -1,7 +1,7 @@
-"""One running edit: its thread, its messages, its questions to the user, and its one end.
+"""One running edit: its thread, its messages, its questions to the user, and its end.
 
-Nothing is sent after the end, there is exactly one, and a stop takes effect at once, whatever the
-thread is waiting for. Knows nothing of models or files.
+It ends exactly once, and sends nothing after that. A stop takes effect at once, even while the
+thread blocks. Independent of models and files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lcursor.protocol.edit import EditChoice, EditDiagnosed, EditEnd, EditPhase,
 from lcursor.reporting import Notify, as_lcursor_error, error_message
 
 NO_CODE = frozenset({"empty", "prose"})
-"""Reasons of an unusable reply that mean that the model wrote no code at all."""
+"""Reasons of an unusable reply for which the model wrote no code at all."""
 DIAGNOSTICS_S = 6.0
 """Time limit for language servers; the editor answers within five seconds, or not at all."""
 PROGRESS_S = 0.1
@@ -31,7 +31,7 @@ PROGRESS_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an edit ended, with a message for the user."""
+    """The result of an edit, with a message for the user."""
 
     reason: EditEnd
     message: str = ""
@@ -46,7 +46,7 @@ class Run:
         work: does the edit, on the run's thread; returns its outcome or raises.
         on_busy: called when it starts to work, and when it ends or waits for the user.
         on_finish: called on any thread, once, before `edit.done`.
-        lsp_files: files that the editor has language servers for.
+        lsp_files: files with language servers in the editor.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Run:
         self.number, self.lsp_files = number, frozenset(lsp_files)
         self.cancel = threading.Event()
         self.max_attempts = 0
-        """Of one rewrite."""
+        """Maximum number of attempts of one rewrite."""
         self._usage, self._attempts = Usage(), 0
         self._send, self._work, self._on_busy, self._on_finish = send, work, on_busy, on_finish
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -87,19 +87,19 @@ class Run:
             each.put(None)
 
     def leave(self, wait_s: float) -> None:
-        """Wait for its end; after a time limit send that without the thread."""
+        """Wait for the end; after a timeout send it without the thread."""
         if not self._is_over.wait(wait_s):
             self._finish(Outcome("stopped"))
 
     def answer(self, answer: object) -> None:
-        """Pass on the user's answer; ignored without a question. Thread: any."""
+        """Deliver the user's answer; ignored without a question. Thread: any."""
         with self._lock:
             if self._is_asking:
                 self._is_asking = False
                 self._answers.put(answer)
 
     def receive_diagnostics(self, found: EditDiagnosed) -> None:
-        """Pass on the answer of language servers. Thread: any."""
+        """Deliver diagnostics of language servers. Thread: any."""
         with self._lock:
             if 0 <= found["check"] < len(self._diagnostics):
                 self._diagnostics[found["check"]].put(found)
@@ -109,24 +109,24 @@ class Run:
         raise_if_cancelled(self.cancel)
 
     def add_cost(self, usage: Usage, attempts: int) -> None:
-        """Add what a request to a model cost. Thread: any."""
+        """Add the cost of a request to a model. Thread: any."""
         with self._lock:
             self._usage = add_usage(self._usage, usage)
             self._attempts += attempts
             self.max_attempts = max(self.max_attempts, attempts)
 
     def send(self, method: str, **fields: Any) -> None:
-        """Send a message about it, unless it has ended."""
+        """Send a message of this edit, unless it has ended."""
         with self._lock:
             if not self._is_finishing:
                 self._send(method, {"id": self.number, **fields})
 
     def progress(self, phase: EditPhase, detail: str = "") -> None:
-        """Send what it is doing."""
+        """Send the current phase."""
         self.send("edit.progress", **asdict(RewriteProgress(phase, detail)))
 
     def ask(self, text: str, choices: Sequence[EditChoice]) -> int:
-        """Have the user choose; return the index of the choice, -1 for none."""
+        """Ask the user to choose; return the index of the choice, -1 for none."""
         answer = self._wait("edit.question", text=text, choices=list(choices))
         return answer if isinstance(answer, int) and 0 <= answer < len(choices) else -1
 
@@ -136,13 +136,13 @@ class Run:
         return frozenset(answer if isinstance(answer, (list, tuple, set, frozenset)) else ())
 
     def diagnose(self, path: str, before: str, after: str) -> EditDiagnosed | None:
-        """Ask the language servers of a file about two versions of its text; None if none answers.
+        """Return the diagnostics of two versions of a file; None if no language server answers.
 
-        An editor that does not answer in time is not asked again. Thread: any.
+        After a timeout there are no further requests. Thread: any.
         """
         answers: queue.SimpleQueue[EditDiagnosed | None] = queue.SimpleQueue()
         with self._lock:
-            self.check()  # a later stop finds the queue
+            self.check()  # a later stop ends the wait on the queue
             if not self.lsp_files:
                 return None
             number = len(self._diagnostics)
@@ -178,7 +178,7 @@ class Run:
         except ReplyUnusable as error:
             outcome = Outcome("nothing" if error.reason in NO_CODE else "refused", str(error))
         except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._fail(as_lcursor_error(self._send, error, "the edit could not be made"))
+            self._fail(as_lcursor_error(self._send, error, "the edit failed"))
         finally:
             self._on_busy(False)
         self._finish(Outcome("stopped") if self.cancel.is_set() else outcome)
@@ -189,13 +189,13 @@ class Run:
                 self._send("error", error_message(error, self.number))
 
     def _finish(self, outcome: Outcome) -> None:
-        """Send how it ended; only the first call counts. Thread: any."""
+        """Send the outcome; only the first call counts. Thread: any."""
         with self._lock:
             if self._is_finishing:
                 return
             self._is_finishing = True
             usage = self._usage
-        self.cancel.set()  # helpers may stop
+        self.cancel.set()  # stops worker threads
         self._on_finish(self)
         self._send(
             "edit.done",
@@ -222,7 +222,7 @@ class RunListener(RewriteListener):
         self._sent_s, self._phase = 0.0, ""
 
     def started(self, region: Region, attempt: int) -> None:
-        """Send which region is rewritten."""
+        """Send the region that is rewritten."""
         self._run.send(
             "edit.started",
             path=self._path,
@@ -234,7 +234,7 @@ class RunListener(RewriteListener):
         )
 
     def progress(self, now: RewriteProgress) -> None:
-        """Send the progress, no more often than a user can follow."""
+        """Send the progress, at a limited rate."""
         now_s = time.monotonic()
         if now.phase == self._phase and now_s - self._sent_s < PROGRESS_S:
             return

@@ -1,8 +1,7 @@
-"""The service of edits: each message of `protocol.edit` has a method here.
+"""The service of edits, with a method for each message of `protocol.edit`.
 
-Every method returns at once. Each edit runs on a thread of its own; the history and files are
-written on one other thread, in the order of the messages. Files are only changed when the editor
-asks for it.
+No method blocks. Each edit runs on its own thread; another thread writes the history and files in
+the order of the messages. Files only change at the editor's request.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from lcursor.protocol import edit as wire
 from lcursor.reporting import Notify, error_message, report_error
 
 STOP_S = 0.1
-"""A stopped edit gets this long to end by itself."""
+"""Time limit for a stopped edit to end."""
 LEAVE_S = 0.3
 MAX_REMEMBERED = 64
-"""Edits that alternatives can be asked for."""
+"""Number of recent edits for which alternatives can be requested."""
 
 
 class EditService:
@@ -43,12 +42,12 @@ class EditService:
         config: the settings.
         send: sends a message, from any thread.
         models: shared with the chat, and closed by their owner.
-        codebase: returns the search of a project; None for a plain one.
+        codebase: returns the search of a project; None for a search without an index.
         secrets: globs of files that are never read, in addition to the built-in ones.
-        folder: of all histories; None for the usual one.
+        folder: of all histories; None for the default.
         busy: called on any thread when the first edit starts to work, and when the last one stops.
         chat_edited: called with the accepted changes of a chat.
-        chat_seen: returns what the model had read when it wrote a chat message.
+        chat_seen: returns the text in the prompt of a chat message.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class EditService:
         self._start(params, edit)
 
     def receive_diagnostics(self, params: wire.EditDiagnosed) -> None:
-        """Pass on what language servers say about a proposal."""
+        """Deliver diagnostics of language servers to an edit."""
         if run := self._find(params["id"]):
             run.receive_diagnostics(params)
 
@@ -130,7 +129,7 @@ class EditService:
             threading.Thread(target=run.leave, args=(STOP_S,), daemon=True).start()
 
     def close(self) -> None:
-        """End all edits, after the history is written. Waits no longer than a moment."""
+        """Write the history, and stop all edits; blocks only briefly."""
         self._writer.close(LEAVE_S)
         with self._lock:
             runs = list(self._runs.values())
@@ -158,7 +157,7 @@ class EditService:
             run.answer(answer)
 
     def _write(self, reply: str, method: Callable[[Any], Any], params: Any) -> None:
-        """Call a method on the writer's thread, and send what it returns."""
+        """Call a method on the writer's thread, and send its result."""
         self._writer.submit(lambda: self._send(reply, method(params)), params["id"])
 
     def _on_busy(self, is_busy: bool) -> None:
@@ -183,4 +182,4 @@ class EditService:
 
     def _on_writer_error(self, error: Exception, number: int) -> None:
         """Thread: the writer's."""
-        report_error(self._send, error, number, "the edit could not be done")
+        report_error(self._send, error, number, "the edit failed")

@@ -1,7 +1,7 @@
-"""The texts that an edit may read: the editor's, then those on disk.
+"""The texts that an edit may read: from the editor, else from disk.
 
-Knows what a path means, whether it is inside of the project, and which files are secret. Reads each
-file once. Thread: any.
+Resolves paths, and checks for files outside of the project and secrets. Reads each file once.
+Thread: any.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def project_of(path: str) -> Path:
 
 
 class Sources:
-    """The texts of a project: of its buffers, the most relevant first, and on disk.
+    """The texts of a project, in buffers, most relevant first, and on disk.
 
     Files that match the globs `secrets`, or the built-in ones, are never read.
     """
@@ -64,7 +64,7 @@ class Sources:
         return self._current
 
     def buffers(self) -> Sequence[str]:
-        """Return the paths of the editor's texts, the most relevant first."""
+        """Return the paths of the editor's texts, most relevant first."""
         return self._paths
 
     def unsaved(self) -> dict[str, Lines]:
@@ -76,7 +76,7 @@ class Sources:
         return os.path.normpath(self.root / path)
 
     def name(self, path: str) -> str:
-        """Return a path for display: relative to the project's root if it is inside."""
+        """Return a path for display, relative to the project's root if inside."""
         whole = self.absolute(path)
         if self.is_outside(whole):
             return whole
@@ -84,7 +84,7 @@ class Sources:
         return inside.replace(os.sep, "/")
 
     def is_outside(self, path: str) -> bool:
-        """Return whether a file, or what it links to, is not in the project."""
+        """Return whether a file, or the target of a link, is outside of the project."""
         real = os.path.realpath(self.absolute(path))
         return not Path(real).is_relative_to(self.root)
 
@@ -94,7 +94,7 @@ class Sources:
         return found["tick"] if found else DISK
 
     def to_wire(self, change: FileChange, tick: int | None = None) -> EditFile:
-        """Return a change as a message has it; the tick is the buffer's by default."""
+        """Return a change for a message; the tick is the buffer's by default."""
         found = {
             **to_wire(change),
             "name": self.name(change.path),
@@ -104,7 +104,7 @@ class Sources:
         return cast("EditFile", found)
 
     def read(self, path: str) -> Lines | None:
-        """Return the lines of a buffer or of a file in the project, None for any other path.
+        """Return the lines of a buffer or of a file in the project; None for any other path.
 
         Secret and binary files, and those outside of the project, count as missing.
         """
@@ -116,7 +116,7 @@ class Sources:
     def require(self, path: str, *, is_own: bool = False) -> Lines:
         """Return the lines of a file that the user named, or raise `EditRefused`.
 
-        With `is_own` also refuse files outside of the project that are in no buffer.
+        With `is_own`, also raise it for files outside of the project that are in no buffer.
         """
         whole = self.absolute(path)
         self.require_public(whole)
@@ -131,11 +131,11 @@ class Sources:
                 self._read[real] = _disk(real)
             lines = self._read[real]
         if lines is None:
-            raise EditRefused(f"there is no file {self.name(whole)}", "See how it is spelled")
+            raise EditRefused(f"there is no file {self.name(whole)}", "Check its spelling")
         return lines
 
     def base(self, path: str) -> Lines:
-        """Return the lines that a change was made for, which were read before."""
+        """Return the lines that a change refers to, which were read before."""
         real = os.path.realpath(self.absolute(path))
         found = self._texts.get(real)
         return found if found is not None else self._read.get(real) or ()
@@ -162,11 +162,11 @@ class Sources:
 
 
 def _real_place(path: str) -> str:
-    """Return a path with its folder resolved, but not the file itself, which may be a link."""
+    """Return a path; links are resolved in its folder, not in the file itself."""
     place, name = os.path.split(path)
     return os.path.join(os.path.realpath(place), name)
 
 
 def _disk(path: str) -> Lines | None:
-    """Return a file's lines, None if there is no file; raise `LcursorError` if it is no text."""
+    """Return a file's lines, None if there is no file; raise `LcursorError` if it is not text."""
     return text.read(path).lines if os.path.exists(path) else None

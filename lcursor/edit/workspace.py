@@ -1,7 +1,7 @@
-"""What one edit works with: its run, the texts of its project, and the services of all edits.
+"""The steps that all kinds of edits share.
 
-Has the steps that all kinds of edits share: gather the prompt's context, connect to a model,
-rewrite a region, check, and propose the changes as a turn. Blocks; on the run's thread.
+Gather the prompt's context, connect to a model, rewrite a region, check, and propose the changes as
+a turn. Blocks; on the run's thread.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from lcursor.protocol.edit import EditBuffer
 
 T = TypeVar("T")
 CONTEXT_SHARE = 2
-"""Attachments get at most this part of a model's context."""
+"""Maximum part of a model's context for attachments, as a divisor."""
 REGION_FACTOR = 2.3
-"""A region is read once and written once, perhaps longer."""
+"""Tokens per token of a region: it is read and then written, perhaps longer."""
 FIXED_TOKENS = 600
-"""Of the prompt: the system prompt and the instruction."""
+"""Tokens of the system prompt and the instruction."""
 CODEBASE_SHARE = 4
 UNKNOWN_TOKENS = 8192
-"""Assumed context if the server does not say."""
+"""Assumed context if the server does not report it."""
 TITLE_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class EditServices:
-    """What all edits of an editor share."""
+    """The dependencies that all edits of an editor share."""
 
     config: EditConfig
     models: ModelPool
@@ -57,21 +57,21 @@ class EditServices:
     histories: Histories
     permissions: Permissions
     on_model_use: Callable[[], None]
-    """Called when a model's cache is filled by an edit."""
+    """Called when an edit uses a model, and so replaces its KV cache."""
     seen: Callable[[str, int], Sequence[Seen]] = lambda _chat, _message: ()
-    """Returns what a model had read when it wrote a chat message, the newest first."""
+    """Returns the text in the prompt of a chat message, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An instruction with its mentions expanded, and what they mention."""
+    """An instruction and the context of its mentions."""
 
     text: str
     items: tuple[Item, ...] = ()
     note: str = ""
 
     def context(self, reached: Connection, old: Lines = ()) -> tuple[str, str]:
-        """Return the attachments for a model's prompt, and a note on those that do not fit."""
+        """Return the attachments for a model's prompt, and a note on omitted ones."""
         kept, dropped, count = list[Item](), list[str](), counter(reached)
         left = context_budget(reached, old) or UNKNOWN_TOKENS
         for item in self.items:
@@ -82,12 +82,12 @@ class Question:
             left -= cost
             kept.append(item)
         notes = [f"{each.name}: {each.note}" for each in kept if each.is_left_out and each.note]
-        notes += [f"{name}: there is no room for it in the model's context" for name in dropped]
+        notes += [f"{name}: it does not fit into the model's context" for name in dropped]
         return clean(layout.write(kept)), "\n".join(filter(None, (self.note, *notes)))
 
 
 class Workspace:
-    """One edit, with what it works with; `current` is the path of the current file, "" for none."""
+    """One edit and its dependencies; `current` is the path of the current file, "" for none."""
 
     def __init__(
         self,
@@ -103,11 +103,11 @@ class Workspace:
         self.reached: Connection
         """The model, after `connect`."""
         self.is_whole_edit = True
-        """One region is rewritten, and nothing else changes. Otherwise linter, tests and language
-        servers would see a part of the edit, and `check_together` runs them at its end."""
+        """Whether one rewritten region is the whole edit. Otherwise linter, tests and language
+        servers would see only a part of it, and `check_together` runs them at the end."""
 
     def allow_commands(self) -> str:
-        """Keep the lint and test commands that may run; return a note about the others."""
+        """Remove lint and test commands that must not run; return a note about them."""
         sources = self.sources
         config, note = self.services.permissions.allowed(self.run, sources.root, self.config)
         self.commands = CheckCommands(sources.root, config, sources.unsaved())
@@ -120,7 +120,7 @@ class Workspace:
         buffers: Sequence[EditBuffer] = (),
         old: Lines = (),
     ) -> Question:
-        """Return an instruction with what it mentions and what is attached."""
+        """Return an instruction with its mentions and attachments."""
         self.run.progress("context")
         services, root = self.services, self.sources.root
         sent = {os.path.realpath(each["path"]) for each in attachments if each["kind"] == "buffer"}
@@ -154,7 +154,7 @@ class Workspace:
         return Question(clean(expanded.text), tuple(items), expanded.note)
 
     def connect(self, model: str, setting: str = "") -> Connection:
-        """Use a model, whose server is found or started."""
+        """Connect to a model, starting its server if necessary."""
         services = self.services
         name = services.models.choose(model or setting or self.config.model, "")
         if services.models.known(name) is None:
@@ -167,7 +167,7 @@ class Workspace:
         return reached
 
     def with_retry(self, ask: Callable[[Connection], T]) -> T:
-        """Ask the model; once more if our own server had ended before."""
+        """Call the model; retry once if our own server had ended."""
         name = self.reached.name
         return self.services.models.with_retry(self.reached, ask, lambda: self.connect(name))
 
@@ -177,7 +177,7 @@ class Workspace:
         return region.grow(lines, language, first_row, last_row, limit, count)
 
     def format_for(self, old: Lines) -> Format:
-        """Return the format in which a model writes a region; an empty one is written whole."""
+        """Return the format of a model's answer; "whole" for an empty region."""
         known: dict[str, Format] = {"search_replace": "search_replace", "udiff": "udiff"}
         return known.get(self.config.format, "whole") if any(map(str.strip, old)) else "whole"
 
@@ -199,15 +199,14 @@ class Workspace:
         before: Lines = (),
         temperature: float = 0.0,
     ) -> RewriteResult:
-        """Have a region rewritten and checked, with retries.
+        """Rewrite and check a region, with retries.
 
         Args:
-            task: what to do.
-            prefix: of the progress, if the edit has several rewrites.
-            tick: of the text, if it is not that of `sources`.
-            remark: what the user says about an earlier alternative.
-            before: the text of that.
-            temperature: of the first attempt.
+            prefix: prefix of the progress, if the edit has several rewrites.
+            tick: tick of the text, if it is not from `sources`.
+            remark: the user's comment on an earlier alternative.
+            before: the earlier alternative.
+            temperature: temperature of the first attempt.
         """
         run, config, commands, check = self.run, self.config, self.commands, None
         if self.is_whole_edit:
@@ -234,7 +233,7 @@ class Workspace:
     def check_together(self, files: Sequence[FileChange]) -> tuple[list[FileChange], str]:
         """Run linter and tests once on all changes of an edit; add the results, return a note.
 
-        Language servers are asked if one file changes: of others they would see the old text.
+        Language servers are used only if one file changes, because they see the old text of others.
         """
         after, found, note = dict[str, Lines | None](), list[Check](), ""
         for each in files:
@@ -254,7 +253,7 @@ class Workspace:
         return [replace(each, checks=(*each.checks, *found)) for each in files], note
 
     def checked(self, change: FileChange) -> FileChange:
-        """Return a change that no rewrite made, with the results of its static checks."""
+        """Return a change that is not from a rewrite, with its static checks."""
         old = self.sources.read(change.path)
         if change.kind not in ("edit", "rename") or not change.changes or old is None:
             return change
@@ -292,7 +291,7 @@ class Workspace:
 
 
 def context_budget(reached: Connection, old: Lines = ()) -> int:
-    """Return how many tokens the attachments may have; 0 if unknown."""
+    """Return the maximum tokens of the attachments; 0 if unknown."""
     total = reached.context_tokens
     if not total:
         return 0
@@ -301,12 +300,12 @@ def context_budget(reached: Connection, old: Lines = ()) -> int:
 
 
 def counter(reached: Connection) -> Callable[[str], int]:
-    """Return a function that counts the tokens of a text without waiting for a server."""
+    """Return a function that counts the tokens of a text without querying a server."""
     return lambda text: reached.client.count(text, may_ask=False)[0]
 
 
 def language_of(path: str, lines: Lines, filetype: str = "") -> str:
-    """Return the language of a text by its path, else by the editor's filetype."""
+    """Return the language of a text by its path, or else by the editor's filetype."""
     found = languages.detect(path, lines[0] if lines else "")
     if found == languages.TEXT and filetype in languages.EXTENSIONS:
         return filetype
@@ -314,11 +313,11 @@ def language_of(path: str, lines: Lines, filetype: str = "") -> str:
 
 
 def short_title(text: str) -> str:
-    """Return the beginning of a text on one line."""
+    """Return the start of a text on one line."""
     words = clean(" ".join(text.split()))
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
 
 
 def clean(text: str) -> str:
-    """Return a text without bytes that are not UTF-8: they become question marks."""
+    """Return a text with question marks for bytes that are not UTF-8."""
     return text.encode("utf-8", "replace").decode()

@@ -1,1 +1,1 @@
-"""Have a model rewrite a region: choose the rows, ask, check, and ask again."""
+"""Rewrite a region with a model: choose the rows, prompt, check, and retry."""

@@ -1,4 +1,4 @@
-"""Check a change without running anything: does it parse, fit its file, and keep the rest?
+"""Check a change statically: syntax, indentation, size, and unchanged surroundings.
 
 Pure; any thread.
 """
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 
 MAX_DELETED: Final = 0.3
-"""Share of a region's lines that may be deleted without a remark."""
+"""Maximum share of a region's lines that may be deleted without a remark."""
 MIN_ROWS: Final = 8
 """A region with fewer lines may lose any of them without a remark."""
 MAX_GROWTH: Final = 4
 GROWTH_ROWS: Final = 120
-"""A region may grow by this factor plus so many lines."""
+"""A region may grow by this factor plus this number of lines."""
 REPEATS: Final = 4
-"""So many repetitions at the end are a sign of a model in a loop."""
+"""Number of repetitions at the end that indicate a model in a loop."""
 STYLE_ROWS: Final = 3
-"""So many indented lines show the style of a file."""
+"""Minimum of indented lines that show the style of a file."""
 VALUES: Final = frozenset(
     {"variable", "field", "constant", "property", "key", "element", "section", "index", "selector"}
 )
-"""Definitions that may come and go with any change."""
+"""Kinds of definitions that any change may add or remove."""
 FUNCTIONS: Final = frozenset({"function", "method", "test", "macro"})
 COPY_ROWS: Final = 3
 COPY_SHARE: Final = 0.8
 KEPT_SHARE: Final = 0.2
-"""A text is a copy of other rows of the file with so many of theirs, and so few of its own."""
+"""A text with a smaller share of its old lines may be a copy of other rows of the file."""
 
 
 def check(
@@ -48,8 +48,8 @@ def check(
     """Compare a file before and after a region of it was rewritten.
 
     Returns `parses` and `symbols` if the language has a grammar, `indent` and `size` always.
-    Missing definitions or many missing lines are a remark, the text of a check that passed: only
-    the user knows whether they should go. Cost: two parses, about 3 MB/s.
+    Missing definitions or many missing lines may be intended, so they only give a remark, the text of
+    a passed check. Cost: two parses, about 3 MB/s.
     """
     end = region.last_row + len(new) - len(old)
     before = old[region.first_row : region.last_row]
@@ -129,7 +129,7 @@ def _describe_error(node: Node, lines: Sequence[str]) -> str:
 
 
 def _python_error(lines: Sequence[str]) -> str:
-    """Return the syntax error that Python itself finds; it is stricter than the grammar."""
+    """Return Python's own syntax error; Python is stricter than the grammar."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -165,7 +165,7 @@ def _symbols(before: _Tree, after: _Tree, region: Region, end: int) -> Check:
 
 
 def _outside(found: Sequence[Definition], first: int, end: int) -> Counter[str]:
-    """Count the definitions that begin outside of some rows, by path."""
+    """Count the definitions that start outside of some rows, by path."""
     return Counter(
         item.path for item in found if item.kind not in VALUES and not first <= item.own_first < end
     )
@@ -206,9 +206,9 @@ def _indent(
 
 
 def style(lines: Sequence[str]) -> tuple[bool | None, int]:
-    """Return whether lines are indented with tabs, and how many spaces a level has.
+    """Return whether lines are indented with tabs, and the number of spaces of a level.
 
-    None if too few lines show it or both occur; 0 if that is not clear.
+    None if there are too few lines or both occur; 0 if the number is unclear.
     """
     tabs = blanks = 0
     steps: Counter[int] = Counter()
@@ -240,7 +240,7 @@ def style(lines: Sequence[str]) -> tuple[bool | None, int]:
 
 
 def _has_other(lines: Sequence[str], has_tabs: bool) -> bool:
-    """Return whether lines are indented in the other way than a file."""
+    """Return whether lines use tabs in a file with spaces, or the reverse."""
     leads = [indent_of(line) for line in lines if has_text(line)]
     if has_tabs:
         return any(lead[:2] == "  " for lead in leads)
@@ -267,7 +267,7 @@ def _size(before: Sequence[str], after: Sequence[str]) -> Check:
 def _is_copy(
     old: Sequence[str], region: Region, before: Sequence[str], after: Sequence[str]
 ) -> bool:
-    """Return whether a text repeats other lines of the file, and has lost its own."""
+    """Return whether a text repeats other lines of the file instead of its own."""
     own = {*stripped(before)}
     rows = stripped(after)
     if len(own) < COPY_ROWS or len(rows) < COPY_ROWS:
@@ -278,9 +278,9 @@ def _is_copy(
 
 
 def _repeated(lines: Sequence[str]) -> int:
-    """Return how many lines at the end repeat one piece; 0 for none.
+    """Return the number of final lines that repeat one block; 0 for none.
 
-    A single line has to be repeated more often than several: tables look like that.
+    A single line must be repeated more often than several, because of tables.
     """
     rows = stripped(lines)
     for size in range(1, min(24, len(rows) // REPEATS) + 1):

@@ -1,7 +1,7 @@
 """Run the user's formatter on a new text, and linter and tests on a copy of the project.
 
-The copy has what git lists, and the texts of the editor. It protects the user's files from tests
-that write next to themselves; it is no sandbox. Blocks.
+The copy contains the files that git lists, with the editor's texts. It protects the user's files
+from tests that write next to themselves; it is not a sandbox. Blocks.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from lcursor.project import git, listing
 
 MAX_FILES: Final = 20_000
 MAX_BYTES: Final = 256 << 20
-"""Of a project that is copied; for a larger one lint and test are not run, with a note."""
+"""Maximum size of a project; in a larger one linter and tests are not run, with a note."""
 MAX_OUTPUT_BYTES: Final = 4 << 20
 MAX_SHOWN_CHARS: Final = 1200
-"""Of a command's output, for the model and the user; its end says most."""
+"""Maximum of a command's output for the model and the user, who get its end."""
 COPY_S: Final = 20.0
 LIST_BYTES: Final = 16 << 20
 PRIVATE: Final = re.compile(
@@ -42,7 +42,7 @@ PRIVATE: Final = re.compile(
     r"|.*(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY)",
     re.IGNORECASE,
 )
-"""Variables that the commands do not get: the user's repository, the editor, keys and passwords."""
+"""Variables hidden from the commands: the user's repository, the editor, keys and passwords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class CheckResults:
 
 
 class CheckCommands:
-    """The commands of the settings, for one edit; `unsaved` has the texts in the editor."""
+    """The configured commands, for one edit; `unsaved` has the editor's texts."""
 
     def __init__(
         self, root: Path, config: EditConfig, unsaved: Mapping[str, Lines] | None = None
@@ -86,13 +86,13 @@ class CheckCommands:
             copy.cleanup()
 
     def format(self, path: str, lines: Lines, cancel: threading.Event) -> Lines:
-        """Return a text as the formatter writes it."""
+        """Return the formatted text."""
         given = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
         try:
             words = [word.replace("{path}", path) for word in shlex.split(self._config.formatter)]
         except ValueError as error:
             raise CheckFailed(
-                f"edit.formatter is no command: {error}", "Look at its quotes"
+                f"edit.formatter is not a command: {error}", "Check its quotes"
             ) from error
         output = self._execute(words, self._root, given, environment(), cancel)
         name = words[0] if words else "the formatter"
@@ -103,10 +103,10 @@ class CheckCommands:
             )
         if output.status:
             shown = _text(output).strip()[-MAX_SHOWN_CHARS:]
-            raise CheckFailed(f"{name} says: {shown or f'status {output.status}'}")
+            raise CheckFailed(f"{name} failed: {shown or f'status {output.status}'}")
         if not output.data.strip() and stripped(lines):
             raise CheckFailed(
-                f"{name} wrote nothing", "It has to write the text to its standard output"
+                f"{name} wrote nothing", "It must write the text to its standard output"
             )
         made = output.data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
         return tuple(made.removesuffix("\n").split("\n"))
@@ -114,8 +114,7 @@ class CheckCommands:
     def run(self, files: Mapping[str, Lines | None], cancel: threading.Event) -> CheckResults:
         """Run linter and tests on a copy of the project with some files changed, or deleted (None).
 
-        A linter that complained before only fails if it complains more; about a new file, if it
-        complains at all.
+        The linter fails if it reports more than before, or anything in a new file.
         """
         if not self.has_any:
             return CheckResults()
@@ -143,7 +142,7 @@ class CheckCommands:
             words = "\n".join(check.text for check in each if check.text)
             found.append(Check("lint", all(check.is_ok for check in each), words))
         if self._config.test:
-            self._put(folder, files)  # once more: a linter may fix what it finds
+            self._put(folder, files)  # again, because a linter may fix files
             output = self._shell(self._config.test, folder, next(iter(existing), ""), cancel)
             is_ok = not output.status and not output.is_cut
             found.append(Check("test", is_ok, self._problem(output)))
@@ -169,7 +168,7 @@ class CheckCommands:
 
     def _shell(self, command: str, folder: Path, name: str, cancel: threading.Event) -> Output:
         command = command.replace("{path}", shlex.quote(name))
-        # Two versions of a file within a second look the same to Python's bytecode cache.
+        # Python's bytecode cache cannot distinguish two versions of a file within a second.
         given = {**environment(), "PWD": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         return self._execute(["/bin/sh", "-c", command], folder, b"", given, cancel)
 
@@ -181,7 +180,7 @@ class CheckCommands:
         variables: Mapping[str, str],
         cancel: threading.Event,
     ) -> Output:
-        """Run a command to its end, and end all that it started."""
+        """Run a command to its end, and kill its child processes."""
         output = run(
             words,
             folder,
@@ -194,11 +193,11 @@ class CheckCommands:
             cancel=cancel.is_set,
         )
         if output.status is None:
-            raise CheckFailed(output.failure, "Look at edit.formatter, edit.lint and edit.test")
+            raise CheckFailed(output.failure, "Check edit.formatter, edit.lint and edit.test")
         return output
 
     def _problem(self, output: Output) -> str:
-        """Return why a command failed, "" if it did not."""
+        """Return why a command failed; "" if it did not."""
         if output.is_cut:
             return f"it took longer than {self._config.check_seconds:g} s"
         if not output.status:
@@ -213,7 +212,7 @@ class CheckCommands:
     # The copy.
 
     def _folder(self, cancel: threading.Event) -> Path | None:
-        """Return the copy, created on the first use; None if there can be none."""
+        """Return the copy, created on first use; None if that is impossible."""
         if self._copy is None and not self._why_not:
             copy = tempfile.TemporaryDirectory(prefix="lcursor-edit-", ignore_cleanup_errors=True)
             try:
@@ -230,7 +229,7 @@ class CheckCommands:
         return Path(os.path.realpath(self._copy.name)) if self._copy is not None else None
 
     def _fill(self, folder: Path, cancel: threading.Event) -> str:
-        """Copy the project; return why that is not possible, "" on success."""
+        """Copy the project; return the error, "" on success."""
         left, end_s = MAX_BYTES, time.monotonic() + COPY_S
         names, why_not = self._names(cancel)
         if why_not:
@@ -251,7 +250,7 @@ class CheckCommands:
         return ""
 
     def _names(self, cancel: threading.Event) -> tuple[list[str], str]:
-        """Return the files that git lists, and why they cannot be listed."""
+        """Return the files that git lists, and the error if that fails."""
         words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
         listed = git.output(self._root, *words, max_bytes=LIST_BYTES, cancel=cancel.is_set)
         if listed.is_cut:
@@ -268,7 +267,7 @@ class CheckCommands:
         try:
             found = os.lstat(source)
         except OSError:
-            return 0  # it is deleted, but not yet in the git index
+            return 0  # deleted, but still in the git index
         if not stat.S_ISLNK(found.st_mode) and not stat.S_ISREG(found.st_mode):
             return 0
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -282,11 +281,11 @@ class CheckCommands:
             shutil.copyfile(source, target, follow_symlinks=False)
             os.chmod(target, stat.S_IMODE(found.st_mode) | stat.S_IRUSR | stat.S_IWUSR)
         except PermissionError:
-            return 0  # the user cannot read it, so the tests cannot either
+            return 0  # unreadable for the user, so also for the tests
         return found.st_size
 
     def _put(self, folder: Path, files: Mapping[str, Lines | None]) -> None:
-        """Make the copy equal to the project, but for some files."""
+        """Restore the copy, except for some changed files."""
         for name, data in self._originals.items():
             _write(folder, name, data)
         self._originals.clear()
@@ -306,7 +305,7 @@ def _not_run(why: str) -> CheckResults:
 
 
 def _write(folder: Path, name: str, data: bytes | None) -> None:
-    """Write or delete a file of the copy, and nothing that a link made by a command leads to."""
+    """Write or delete a file of the copy, without following links that a command created."""
     path = folder / name
     if not path.parent.resolve().is_relative_to(folder.resolve()):
         raise OSError(0, f"a command has replaced the folder of {name}")
@@ -318,7 +317,7 @@ def _write(folder: Path, name: str, data: bytes | None) -> None:
 
 
 def _data(lines: Lines, path: Path) -> bytes:
-    """Return a text as bytes, in the form of the present file."""
+    """Return a text as bytes, with the encoding and line ends of the current file."""
     try:
         return text.read(path).with_lines(lines).encode()
     except EditFailed:

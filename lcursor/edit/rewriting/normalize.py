@@ -1,7 +1,7 @@
-"""Fit a model's text for a region into the file: undo what models do to the edges of a text.
+"""Normalize a model's text for a region, to correct typical mistakes of models.
 
-They move everything to the left, drop trailing space, and repeat the lines above or below. If it
-is not certain that they did, the text stays as it is. Pure.
+Models move everything to the left, drop trailing space, and repeat the lines above or below. In
+doubt the text stays unchanged. Pure.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from lcursor.edit.records import Lines
 from lcursor.edit.rewriting.task import Task
 
 MIN_ECHO: Final = 2
-"""Lines with text that must be repeated to count as an echo of the surroundings."""
+"""Minimum of repeated non-blank lines that count as an echo of the surroundings."""
 MIN_ECHO_CHARS: Final = 20
 MAX_ECHO: Final = 400
 
 
 class Normalizer:
-    """Fits the new text of one region, as a whole or as it arrives."""
+    """Normalizes the new text of one region, complete or while it streams."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -29,9 +29,9 @@ class Normalizer:
         self._shift: _Shift | None = None
 
     def feed(self, lines: Lines) -> Lines:
-        """Return lines that have arrived as they will look; the first are held back a little.
+        """Return normalized lines of a stream, with a short delay at the start.
 
-        The indentation can be seen from the second line at the earliest.
+        The indentation is known from the second line at the earliest.
         """
         if self._shift is None:
             self._held += lines
@@ -42,7 +42,7 @@ class Normalizer:
         return tuple(self._shift.apply(row, line) for row, line in enumerate(lines))
 
     def whole(self, new: Lines) -> Lines:
-        """Return the whole text as it fits."""
+        """Return the normalized complete text."""
         old, task = self._task.old, self._task
         below, above = task.lines[task.region.last_row :], task.lines[: task.region.first_row]
         new = _without_blank_ends(old, new)
@@ -71,7 +71,7 @@ class _Shift:
 
 
 def _best_shift(old: Sequence[str], new: Sequence[str]) -> _Shift:
-    """Return the shift after which most lines are lines of the old text."""
+    """Return the shift that makes the most lines equal to lines of the old text."""
     first_old, first_new = next(filter(has_text, old), None), next(filter(has_text, new), None)
     none = _Shift("", "")
     if first_old is None or first_new is None:
@@ -90,12 +90,12 @@ def _best_shift(old: Sequence[str], new: Sequence[str]) -> _Shift:
             best, most = shift, hits
     is_deeper = len(cut) < len(add) and all(indent_of(line).startswith(add) for line in rows[1:])
     if best is none and most and is_deeper:
-        return _Shift(cut, add, is_first_only=True)  # the code began right after the fence
+        return _Shift(cut, add, is_first_only=True)  # the code started right after the fence
     return best
 
 
 def moved(old: Sequence[str], new: Sequence[str]) -> Lines:
-    """Return lines with the indentation of their first line changed to that of the old text."""
+    """Return lines shifted so that the first has the indentation of the old text."""
     add, cut = (indent_of(next(filter(has_text, lines), "")) for lines in (old, new))
     if add == cut or not all(line.startswith(cut) for line in new if has_text(line)):
         return tuple(new)
@@ -103,7 +103,7 @@ def moved(old: Sequence[str], new: Sequence[str]) -> Lines:
 
 
 def _without_blank_ends(old: Lines, new: Lines) -> Lines:
-    """Return a text without blank lines at an end at which the old one had none."""
+    """Return a text without blank lines at ends where the old text had none."""
     first, last = 0, len(new)
     while first < last and not has_text(new[first]) and not (old and not has_text(old[0])):
         first += 1
@@ -113,7 +113,7 @@ def _without_blank_ends(old: Lines, new: Lines) -> Lines:
 
 
 def _with_blank_lines_around(above: Lines, old: Lines, new: Lines, below: Lines) -> Lines:
-    """Return new code with as many blank lines to both sides as there were in its place."""
+    """Return new code with the old number of blank lines before and after it."""
     before = len(above) - trim(above, 0, len(above))[1]
     after = trim(below, 0, len(below))[0]
     gap = before + len(old) + after
@@ -123,7 +123,7 @@ def _with_blank_lines_around(above: Lines, old: Lines, new: Lines, below: Lines)
 
 
 def _without_echo(old: Lines, new: Lines, below: Lines) -> Lines:
-    """Return a text without lines at its end that repeat those after the region."""
+    """Return a text without final lines that repeat the lines after the region."""
     follow = [line.rstrip() for line in below[:MAX_ECHO] if has_text(line)]
     rows = [row for row, line in enumerate(new) if has_text(line)]
     texts = [new[row].rstrip() for row in rows]
@@ -138,12 +138,12 @@ def _without_echo(old: Lines, new: Lines, below: Lines) -> Lines:
 
 
 def _with_trailing_space(old: Lines, new: Lines) -> Lines:
-    """Return a text with the trailing space of those lines that are otherwise unchanged."""
+    """Return a text with the trailing space of otherwise unchanged lines."""
     if not any(line != line.rstrip() for line in old):
         return new
     bare, now = [line.rstrip() for line in old], [line.rstrip() for line in new]
     if bare == now:
-        return new  # nothing else has changed, so this is the change that was asked for
+        return new  # nothing else has changed, so this is the requested change
     made: list[str] = []
     row = at = 0
     for change in diff.changes(bare, now):

@@ -1,6 +1,6 @@
 """The prompt of a rewrite.
 
-Attachments come first, so that the server finds them in its cache, and the region comes last: a
+Attachments come first, so that the server can reuse its cache, and the region comes last, because a
 speculative draft copies the last text that resembles the answer. Pure; any thread.
 """
 
@@ -16,10 +16,10 @@ from lcursor.llm.records import Message
 
 MAX_AROUND_ROWS: Final = 60
 MAX_AROUND_CHARS: Final = 3000
-"""Of the text above the region, and of the text below it."""
+"""Maximum of the text above the region, and of the text below it."""
 MAX_HEAD_ROWS: Final = 25
 MAX_HEAD_CHARS: Final = 1200
-"""Of the beginning of the file, if that is farther up: its imports."""
+"""Maximum of the start of the file with its imports, if that is farther up."""
 
 SYSTEM: Final[dict[Format, str]] = {
     "whole": (
@@ -57,9 +57,8 @@ def messages(
     """Return the prompt of a rewrite.
 
     Args:
-        task: what to do.
-        feedback: earlier attempts that were not good enough, the last one last.
-        remark: what the user says about an earlier attempt.
+        feedback: earlier unsatisfactory attempts, in order.
+        remark: the user's comment on an earlier attempt.
         around: share of the surrounding text to show, at most 1.
     """
     parts = [task.context.strip(), _around(task, around), _asked(task, feedback, remark)]
@@ -106,7 +105,7 @@ def _fenced(lines: Lines, language: str) -> list[str]:
 
 
 def _around(task: Task, share: float) -> str:
-    """Return the text around the region, and the beginning of the file."""
+    """Return the text around the region, and the start of the file."""
     first, last = task.region.first_row, task.region.last_row
     rows, chars = int(MAX_AROUND_ROWS * share), int(MAX_AROUND_CHARS * share)
     above = _last(task.lines[:first], rows, chars)
@@ -127,7 +126,7 @@ def _around(task: Task, share: float) -> str:
 
 
 def _first(lines: Lines, max_rows: int, max_chars: int) -> Lines:
-    """Return as many of the first rows as are within both limits."""
+    """Return as many of the first rows as both limits allow."""
     taken = 0
     for row, line in enumerate(lines[:max_rows]):
         taken += len(line) + 1

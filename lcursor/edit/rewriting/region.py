@@ -1,7 +1,7 @@
-"""Choose the rows that a model rewrites for a selection or a cursor: whole nodes of the tree.
+"""Choose the rows that a model rewrites for a selection or a cursor: whole syntax nodes.
 
-Selected rows are always included. Without a grammar, lines that look like definitions, indentation
-and blank lines take the place of nodes. Pure; any thread.
+Selected rows are always included. Without a grammar, likely definitions, indentation and blank
+lines replace syntax nodes. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ FUNCTIONS: Final = frozenset({"function", "method", "macro", "test", "trigger"})
 BLOCK_KINDS: Final = FUNCTIONS | CONTAINERS
 """Kinds of definitions that contain others; the rest are mostly single statements."""
 CONTAINER_SHARE: Final = 3
-"""A class is only chosen for a few of its rows if it has at most this part of the budget: its other
-methods had better not be rewritten."""
+"""A class is chosen for a few of its rows only if its size is at most this part of the budget (a
+divisor), because its other methods should not be rewritten."""
 MAX_REGION_TOKENS: Final = 1500
 """Maximum size of a region to rewrite."""
 MAX_CHARS_PER_TOKEN: Final = 16
-"""A text with more is over the budget without counting its tokens."""
+"""A text with more characters exceeds the budget, without counting tokens."""
 MAX_LEAD: Final = 200
 MAX_DECORATOR_ROWS: Final = 20
 MAX_ROWS: Final = 1500
-"""Rows to either side that are examined without a grammar."""
+"""Maximum rows on either side that are examined without a grammar."""
 LEADING: Final = ("#", "//", "/*", "*", "--", "@", ";", "(*", "{-", "<!--", "%")
 DIRECTIVES: Final = frozenset({"c", "cpp", "csharp"})
-"""Languages in which `#` begins no comment."""
+"""Languages in which `#` does not start a comment."""
 CLOSING: Final = frozenset({"end", "}", "};", ")", "fi", "done", "esac"})
 _BLOCK: Final = re.compile(
     r"(?:^|_)(?:block|body|statements|statement_list|suite|module|program|source_file|source|chunk"
     r"|translation_unit|document|stylesheet|declaration_list|compound_statement|section|then|else"
     r"|do|script|file|fragment|unit|members)$"
 )
-"""Types of nodes whose children are statements, in one language or another."""
+"""Types of nodes, of all languages, whose children are statements."""
 _COMMENT: Final = re.compile(r"comment|decorator|attribute")
 Fits = Callable[[int, int, int], bool]
-"""Whether rows have at most the budget divided by a number."""
+"""Returns whether a range of rows has at most the budget divided by a number."""
 
 
 def grow(
@@ -56,7 +56,7 @@ def grow(
     budget_tokens: int,
     count: Callable[[str], int],
 ) -> Region:
-    """Return the region for a selection, or for a cursor, if `last_row` is `first_row`.
+    """Return the region for a selection, or for a cursor if `last_row` is `first_row`.
 
     A selection may be larger than the budget. Cost: parsing the text, 3 MB/s, and a millisecond.
     """
@@ -141,7 +141,7 @@ def _row_numbers(first: int, last: int) -> str:
 
 
 class _Tree:
-    """Definitions and statements, by a syntax tree."""
+    """Definitions and statements from a syntax tree."""
 
     def __init__(self, lines: Sequence[str], language: str, root: Node, data: bytes) -> None:
         self._lines, self._language, self._root, self._data = lines, language, root, data
@@ -155,7 +155,7 @@ class _Tree:
         return sorted(around, key=lambda item: (item.end - item.first, -item.first))
 
     def cover(self, first: int, last: int) -> tuple[int, int, bool]:
-        """Return the rows of the fewest statements with all rows, and if all are definitions."""
+        """Return the rows of the fewest covering statements, and whether all are definitions."""
         node = self._node(*self._bytes(first, last))
         while node is not None:
             run = [each for each in node.children if _touches(each, first, last)]
@@ -188,7 +188,7 @@ class _Tree:
             node = node.parent
 
     def _definitions(self, first: int, last: int) -> list[Definition]:
-        """Return the definitions that overlap some rows, or that these belong to."""
+        """Return the definitions that overlap or contain some rows."""
         start, end = self._bytes(first, last)
         within = start, max(end, self._owner(start))
         found = structure.definitions_in_tree(
@@ -199,7 +199,7 @@ class _Tree:
         return found
 
     def _owner(self, byte: int) -> int:
-        """Return a byte of the definition that a comment or decorator belongs to, -1 for none."""
+        """Return a byte of the definition that a comment or decorator belongs to; -1 for none."""
         node = self._root.named_descendant_for_byte_range(byte, byte + 1)
         while node is not None and node.parent is not None and not _BLOCK.search(node.parent.type):
             node = node.parent
@@ -210,7 +210,7 @@ class _Tree:
         return (node.named_children[-1] if node.named_children else node).start_byte + 1
 
     def _bytes(self, first: int, last: int) -> tuple[int, int]:
-        """Return where the text of rows begins and ends, without space around it."""
+        """Return the byte range of rows, without surrounding space."""
         begin = self._starts[first]
         text = self._data[begin : self._starts[last] - 1]
         return begin + len(text) - len(text.lstrip()), max(begin + len(text.rstrip()), begin + 1)
@@ -247,7 +247,7 @@ class _Tree:
 
 
 class _Rows:
-    """Definitions and statements, by the look of lines."""
+    """Definitions and statements guessed from lines."""
 
     def __init__(self, lines: Sequence[str], language: str, first: int, last: int) -> None:
         self._lines = lines
@@ -265,7 +265,7 @@ class _Rows:
         return sorted(around, key=lambda item: item.end - item.first)
 
     def cover(self, first: int, last: int) -> tuple[int, int, bool]:
-        """Return the rows: without a grammar nobody knows where a statement ends."""
+        """Return the same rows, because without a grammar the statements are unknown."""
         rows = {(item.own_first, item.end) for item in self._found}
         start = first
         while start < last and self._lines[start].lstrip().startswith(LEADING):
@@ -273,7 +273,7 @@ class _Rows:
         return first, last, (start, last) in rows
 
     def blocks(self, row: int) -> Iterator[tuple[int, int]]:
-        """Yield paragraphs by indentation: rows, and the deeper ones below them."""
+        """Yield paragraphs by indentation: rows with the deeper ones below them."""
         yield _paragraph(self._lines, row)
         margin, top = len(indent_of(self._lines[row])), row
         while margin and top > self._top:
@@ -291,7 +291,7 @@ class _Rows:
 
 
 def _lead(lines: Sequence[str], language: str, row: int) -> int:
-    """Return the first row of the comments right above a row, with the same indentation."""
+    """Return the first row of the comments directly above a row, with the same indentation."""
     margin, floor = len(indent_of(lines[row])), max(row - MAX_LEAD, 0)
     leading = LEADING if language not in DIRECTIVES else LEADING[1:]
     while row > floor:
@@ -304,7 +304,7 @@ def _lead(lines: Sequence[str], language: str, row: int) -> int:
 
 
 def _paragraph(lines: Sequence[str], row: int) -> tuple[int, int]:
-    """Return the rows around one up to the next blank ones."""
+    """Return the rows around a row, up to the next blank ones."""
     first, last = row, row + 1
     while first > 0 and has_text(lines[first - 1]):
         first -= 1

@@ -1,4 +1,4 @@
-"""Have a region rewritten, check the result, and ask again while something is wrong. Blocks."""
+"""Rewrite a region, check the result, and retry while checks fail. Blocks."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ PENALTIES: Final = {
     "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "diagnostics": 3,
     "lint": 2, "format": 1,
 }  # fmt: skip
-"""Penalty of each failed check, to choose among attempts none of which is clean."""
+"""Penalty of each failed check, to choose the best of several failed attempts."""
 UNCHANGED: Final = 8
-"""Penalty of an attempt that changes nothing: better than one that does not parse."""
+"""Penalty of an attempt without changes, which is better than one that does not parse."""
 WARMER: Final = 0.5
 """Added to the temperature after an attempt that repeated an earlier one."""
 HEADS: Final = {
@@ -48,12 +48,12 @@ HEADS: Final = {
 FIXES: Final = re.compile(
     r"\b(fix|mend|repair|correct|debug|bug|broken|wrong|fail|error|crash|test|exception)", re.I
 )
-"""Instructions that the present output of the tests helps with."""
+"""Matches instructions for which the current output of the tests is useful."""
 NOW: Final = "As it is now, the tests say:"
 SAME: Final = "it is the same as before: nothing was changed"
 
 DiagnosticsCheck = Callable[[str, Lines, Lines], "Check | None"]
-"""Asks language servers about a file's new text, by path, old and new lines; None if none answers.
+"""Checks a file with language servers, given path, old and new lines; None if no server answers.
 
 Raises `Cancelled` if the edit is stopped."""
 
@@ -67,11 +67,11 @@ class Candidate:
     checks: tuple[Check, ...]
     note: str
     is_same: bool = False
-    """It changes nothing."""
+    """Whether it changes nothing."""
 
     @property
     def penalty(self) -> int:
-        """How bad it is; 0 if it is clean."""
+        """Sum of the penalties; 0 if all checks passed."""
         failed = sum(PENALTIES.get(each.name, 1) for each in checks.failed(self.checks))
         return failed + (UNCHANGED if self.is_same else 0)
 
@@ -81,13 +81,13 @@ class RewriteResult:
     """The best of all attempts."""
 
     file: FileChange
-    """Without changes if the model wrote what was there."""
+    """The change, empty if the model's text is equal to the old one."""
     lines: Lines
     """The region's new text."""
     note: str
     attempts: int
     usage: Usage
-    """Of all attempts together."""
+    """Token counts of all attempts together."""
     candidates: tuple[Candidate, ...] = ()
     """The usable attempts, in order."""
 
@@ -98,7 +98,7 @@ class RewriteResult:
 
 
 class RetryLoop:
-    """Has a region rewritten until it is clean, or the attempts are used up."""
+    """Rewrites a region until all checks pass, or no attempts are left."""
 
     def __init__(
         self,
@@ -121,20 +121,19 @@ class RetryLoop:
         before: Sequence[FailedAttempt] = (),
         temperature: float = 0.0,
     ) -> RewriteResult:
-        """Have a region rewritten.
+        """Rewrite a region.
 
         Args:
-            task: what to do.
-            listener: hears how it goes.
+            listener: gets the progress.
             cancel: set to stop.
-            remark: what the user says about an earlier alternative, `before`.
-            answer_tokens: limit for all attempts together; 0 is none. No attempt begins that would
-                exceed it if it needs as much as the last one.
-            before: what the remark is about.
+            remark: the user's comment on an earlier alternative.
+            answer_tokens: limit for all attempts together; 0 is none. No attempt starts that would
+                exceed it with as many tokens as the last one.
+            before: the earlier alternative.
 
         Raises:
             ReplyUnusable: no attempt wrote usable code.
-            LcursorError: the model cannot be asked, and no earlier attempt changed anything.
+            LcursorError: the request failed, and no earlier attempt changed anything.
         """
         candidates, feedback = list[Candidate](), list(before)
         usage, attempt = Usage(), 0
@@ -163,7 +162,7 @@ class RetryLoop:
                 temperature = min(temperature + WARMER, 1.0)
             except Cancelled:
                 raise
-            except LcursorError as error:  # the feedback was too long, or the server went away
+            except LcursorError as error:  # the feedback was too long, or the server failed
                 if all(each.is_same for each in candidates):
                     raise
                 failure = f"another try failed: {error.message}"
@@ -174,7 +173,7 @@ class RetryLoop:
                 if made.is_same or any(each.lines == made.lines for each in feedback):
                     temperature = min(temperature + WARMER, 1.0)
                 candidates.append(made)
-                # A model that is shown the same code again is more likely to copy it.
+                # A model that sees the same code again is more likely to copy it.
                 lines = () if made.is_same else made.lines
                 feedback.append(FailedAttempt(_problems(made), lines))
             usage = add_usage(usage, cost)
@@ -232,7 +231,7 @@ class RetryLoop:
     def _formatted(
         self, task: Task, lines: Lines, commands: CheckCommands, cancel: threading.Event
     ) -> tuple[Lines, Check]:
-        """Run the user's formatter; keep what it changes within the region."""
+        """Run the user's formatter; keep only its changes within the region."""
         whole = task.with_new(lines)
         try:
             formatted = commands.format(task.path, whole, cancel)
@@ -249,7 +248,7 @@ def with_test_output(
     listener: RewriteListener,
     cancel: threading.Event,
 ) -> str:
-    """Return an instruction to fix something, with the output of the tests if they fail now."""
+    """Return an instruction to fix something, with the output of currently failing tests."""
     if not commands.has_tests or not FIXES.search(instruction):
         return instruction
     listener.progress(RewriteProgress("checking", "test"))
@@ -259,7 +258,7 @@ def with_test_output(
 
 
 def changes_inside(lines: Lines, formatted: Lines, first_row: int, count: int) -> Lines:
-    """Return some rows of a text with the changes of a formatted text that are within them."""
+    """Return some rows of a text with those changes of a formatted text that are within them."""
     last_row = first_row + count
     changes = [
         each
@@ -271,9 +270,9 @@ def changes_inside(lines: Lines, formatted: Lines, first_row: int, count: int) -
 
 
 def _with_best_indent(task: Task, lines: Lines) -> tuple[Lines, tuple[Check, ...]]:
-    """Check a text as it is, and shifted to the old indentation; return the better one.
+    """Check a text unchanged, and shifted to the old indentation; return the better one.
 
-    Small models begin at the left margin, whatever they are shown.
+    Small models often start at the left margin, regardless of the prompt.
     """
 
     def check(new: Lines) -> tuple[Check, ...]:
@@ -290,7 +289,7 @@ def _with_best_indent(task: Task, lines: Lines) -> tuple[Lines, tuple[Check, ...
 
 
 def _problems(made: Candidate) -> tuple[str, ...]:
-    """Return what is wrong with a candidate, for the model."""
+    """Return the problems of a candidate, for the model."""
     words = [
         f"{HEADS.get(each.name, each.name)}: {each.text}" for each in made.checks if not each.is_ok
     ]
@@ -298,6 +297,6 @@ def _problems(made: Candidate) -> tuple[str, ...]:
 
 
 def cost_of(error: ReplyUnusable) -> Usage:
-    """Return the token counts of an unusable reply, as far as they are known."""
+    """Return the token counts of an unusable reply, if known."""
     cost = getattr(error, "usage", None)
     return cost if isinstance(cost, Usage) else Usage()

@@ -1,6 +1,6 @@
-"""Ask a model once to rewrite a region: build the prompt, read the answer as it streams.
+"""Request one rewrite of a region from a model: build the prompt, read the streamed answer.
 
-`checks.py` judges the result, and `retry.py` asks again. Blocks.
+`checks.py` checks the result, and `retry.py` repeats the request. Blocks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lcursor.llm.records import Finished, Message, Progress, Reasoning, Sampling
 from lcursor.protocol.edit import EditPhase
 
 GROWTH: Final = 3
-"""An answer may have so many times the tokens of the region, plus `SPARE_TOKENS`."""
+"""Maximum size of an answer, in multiples of the region's tokens, plus `SPARE_TOKENS`."""
 SPARE_TOKENS: Final = 1024
 SHARES: Final = (1.0, 0.5, 0.2, 0.0)
 """Shares of the surrounding text, tried in order until the prompt fits."""
@@ -42,10 +42,10 @@ class ModelOutput:
     lines: Lines
     """The new text of the region."""
     note: str
-    """What the model wrote besides."""
+    """The model's text outside of the code."""
     usage: Usage
     reply: str
-    """Verbatim."""
+    """The verbatim reply."""
 
 
 class Rewriter:
@@ -67,7 +67,7 @@ class Rewriter:
     ) -> ModelOutput:
         """Rewrite a region once.
 
-        `feedback` are earlier attempts, and `remark` what the user says about one of them.
+        `feedback` are earlier attempts, and `remark` is the user's comment on one of them.
         """
         listener.started(task.region, attempt)
         listener.progress(RewriteProgress("reading", attempt=attempt))
@@ -94,8 +94,8 @@ class Rewriter:
     ) -> list[Message]:
         """Return the prompt with as much of the surrounding text as fits."""
         limit, needed = self.reached.context_tokens, 0
-        # A small model that failed has often repeated the surroundings, so do not show them again.
-        # One of less than a billion weights does so at its first attempt already.
+        # A small model that failed has often repeated the surroundings, so omit them in a retry. A
+        # model with less than a billion weights does so even in its first attempt.
         repeats = is_tiny(self.reached.served.model) or any(each.problems for each in feedback)
         answer = min(self._count("\n".join(task.old)) * 5 // 4 + 128, self.config.max_tokens)
         for share in SHARES[-1:] if repeats else SHARES:
@@ -106,8 +106,8 @@ class Rewriter:
             if needed <= limit:
                 return found
         error = ContextFull(
-            f"the region and what is attached are {needed:,} tokens with the answer, and "
-            f"{self.reached.name} reads {limit:,}",
+            f"the region, the attachments and the answer need {needed:,} tokens, the limit of "
+            f"{self.reached.name} is {limit:,}",
             "Select less, attach less, or give the model more context",
         )
         error.prompt_tokens, error.context_tokens = needed, limit
@@ -124,7 +124,7 @@ class Rewriter:
 
 
 def is_tiny(model: str) -> bool:
-    """Return whether a model's name says that it has less than a billion weights."""
+    """Return whether, according to its name, a model has less than a billion weights."""
     found = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z])", model.lower())
     return found is not None and (found[2] == "m" or float(found[1]) < 1)
 
@@ -143,7 +143,7 @@ class _AnswerReader:
         self._done = 0
 
     def read(self, stream: Stream) -> None:
-        """Read up to the end of the one code block that was asked for."""
+        """Read up to the end of the code block."""
         is_thinking = False
         for event in stream:
             if isinstance(event, Text):
@@ -163,7 +163,7 @@ class _AnswerReader:
                 self.usage, self._is_cut = event.usage, event.reason == "length"
 
     def finish(self) -> tuple[Lines, str]:
-        """Return the region's new text, and what the model wrote besides."""
+        """Return the region's new text, and the model's text outside of it."""
         if self._reader is None:
             return _apply_to_region(self._task, self.reply, self._is_cut), ""
         new = self._reader.finish(self._is_cut)
@@ -192,13 +192,13 @@ class _AnswerReader:
 
 
 def _seconds_left(done: int, total: int, spent_ms: float) -> float:
-    """Return an estimate of the remaining time, -1 without a basis for one."""
+    """Return an estimate of the remaining time; -1 if unknown."""
     if done <= 0 or spent_ms <= 0 or total <= 0:
         return -1.0
     return round((total - done) * spent_ms / done / 1000, 1)
 
 
-# Replies as search/replace blocks or diffs: only the region is searched, so nothing else changes.
+# Replies as search/replace blocks or diffs apply only to the region, so nothing else changes.
 
 
 class _RegionOnly:
@@ -221,7 +221,7 @@ class _RegionOnly:
 
 
 def _apply_to_region(task: Task, reply: str, is_cut: bool) -> Lines:
-    """Return the region with the changes of a reply; raise `ReplyUnusable` if that is not clear."""
+    """Return the region after the changes of a reply; raise `ReplyUnusable` if ambiguous."""
     if is_cut:
         raise ReplyUnusable("cut", "The answer was cut off before its end")
     found = [

@@ -14,13 +14,13 @@ class Task:
     """A region of a file, and an instruction."""
 
     path: str
-    """Absolute."""
+    """Absolute path."""
     name: str
-    """Relative to the project's root."""
+    """Path relative to the project's root."""
     language: str
-    """As `code.languages` names it; "" or `text` if unknown."""
+    """Name in `code.languages`; "" or `text` if unknown."""
     lines: Lines
-    """Of the whole file."""
+    """Lines of the whole file."""
     region: Region
     instruction: str
     context: str = ""
@@ -29,7 +29,7 @@ class Task:
     selection: Lines = ()
     """The lines that the user selected, if the region is larger."""
     sketch: str = ""
-    """How a planner or a chat would make the change."""
+    """The sketch of the change by a planner or a chat."""
 
     @property
     def old(self) -> Lines:
@@ -43,17 +43,17 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """An attempt that was not good enough, as feedback for the next one."""
+    """An unsatisfactory attempt, as feedback for the next one."""
 
     problems: tuple[str, ...]
-    """What is wrong, as sentences for the model; empty if the user wants an alternative."""
+    """Problems as sentences for the model; empty if the user requests an alternative."""
     lines: Lines = ()
-    """What the model wrote."""
+    """The model's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteProgress:
-    """What a rewrite is doing; the fields of `edit.progress`."""
+    """The state of a rewrite; the fields of `edit.progress`."""
 
     phase: EditPhase
     detail: str = ""
@@ -64,20 +64,20 @@ class RewriteProgress:
 
 
 class RewriteListener:
-    """Hears how a rewrite goes; this one ignores it."""
+    """Gets the progress of a rewrite; this base class ignores it."""
 
     def started(self, region: Region, attempt: int) -> None:
-        """An attempt at a region starts."""
+        """Called when an attempt starts."""
 
     def progress(self, now: RewriteProgress) -> None:
-        """Something has made progress."""
+        """Called with new progress."""
 
     def lines(self, attempt: int, lines: Lines) -> None:
-        """More complete lines of the region's new text have arrived."""
+        """Called with further complete lines of the region's new text."""
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
-    """Return the token counts of two answers together."""
+    """Return the sum of two token counts."""
     sums = {
         each.name: getattr(one, each.name) + getattr(other, each.name)
         for each in fields(Usage)

@@ -316,7 +316,7 @@ def test_the_formatter_gets_the_text_and_the_name(root: Path) -> None:
         ("sh -c 'echo it is wrong >&2; exit 3'", "it is wrong"),
         ("true", "wrote nothing"),
         ("sleep 30", "longer than 0.3 s"),
-        ("cat '", "is no command"),
+        ("cat '", "is not a command"),
     ],
 )
 def test_a_formatter_that_fails_says_why(root: Path, command: str, words: str) -> None:

@@ -216,7 +216,9 @@ def test_what_must_not_be_written_is_left(project: Writer) -> None:
             project.write(first, change, outside=True)
     below = [project.create("new", "x"), project.create("new/below", "x")]
     for files in (below, below[::-1]):
-        with pytest.raises((EditStale, EditUnsaved), match=r"Not a directory|just (changed|created)"):
+        with pytest.raises(
+            (EditStale, EditUnsaved), match=r"Not a directory|just (changed|created)"
+        ):
             project.write(first, *files)
     with pytest.raises(EditRefused, match="twice"):
         project.write(first, project.delete("a"))
