@@ -2,12 +2,11 @@
 
     read("a.py", "def f():\n    pass\n").chunks  # [Chunk(first_row=0, end_row=2, kind="code", ...)]
 
-Every row that is not empty is in exactly one chunk of kind `code` or `lines`; classes that do not
-fit into one chunk have an outline as well. Text that cannot be parsed is split by rows. Pure; any
-thread.
+Every non-empty row is in exactly one chunk of kind `code` or `lines`; classes that do not fit into
+one chunk also have an outline. Text that cannot be parsed is split by rows. Pure; any thread.
 
-First the rows at which a chunk may begin are found, each with a level (0 is best), by descending
-only into nodes that are too large for one chunk. Then chunks are filled from the top.
+The first step finds the rows where a chunk may start, each with a level (0 is best), and descends
+only into nodes that are too large for one chunk. The second step fills chunks from the top.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from lcursor.code.grammars import Node
 
 MAX_CHARS: Final = 1500
-"""Most non-blank characters of a chunk with several rows."""
+"""Maximum non-blank characters of a chunk with several rows."""
 GOOD_CHARS: Final = 700
-"""From this size on a chunk ends at the best cut."""
+"""From this size on, a chunk ends at the best cut."""
 MIN_CHARS: Final = 250
-"""From this size on it may also end at a cut that is better by two levels."""
+"""From this size on, it may also end at a cut that is better by two levels."""
 MAX_DEPTH: Final = 60
 """Deeper nodes are split by rows: a sum of ten thousand terms nests ten thousand times."""
 
@@ -41,24 +40,24 @@ GLUED: Final = frozenset({
     "decorator", "doc_comment", "haddock", "line_comment", "modifiers", "multiline_comment",
     "pragma", "signature",
 })  # fmt: skip
-"""Nodes that belong to the node right below them."""
+"""Nodes that belong to the node directly below them."""
 
 Cut = tuple[int, int]
-"""A row at which a chunk may begin, and its level; lower is better."""
+"""A row where a chunk may start, and its level; lower is better."""
 
 _CPP: Final = re.compile(
     r"^\s*(?:class\s+\w+|namespace\b|template\s*<|using\s+\w+|public:|private:|extern\s+\"C\+\+\")",
     re.MULTILINE,
 )
-"""Text that is in headers of C++ and not of C."""
+"""Text in headers of C++ but not of C."""
 
 
 def embedded(path: str, chunk: Chunk) -> str:
-    """Return the text of a chunk that is embedded: `file name > scope`, and its own text.
+    """Return the text to embed for a chunk: `file name > scope`, and its own text.
 
-    The folders are left out, so that a moved file keeps its vectors. With the whole path sentences
-    are found no better (MRR .585, with the name .584, on `eval queries`), without the name worse
-    (.540); the words of the folders are in the lexical index.
+    Folders are left out, so that a moved file keeps its vectors. For sentences, the whole path is
+    not better (MRR .585 instead of .584 on `eval queries`), and no name is worse (.540); the
+    lexical index has the words of the folders.
     """
     return _embedded(path, chunk.scope, chunk.text)
 
@@ -144,7 +143,7 @@ def weigh(lines: Sequence[str]) -> list[int]:
 
 
 def cuts_by_rows(lines: Sequence[str], first: int, end: int, base: int = 0) -> list[Cut]:
-    """Return each row after the first as a cut; the best are after empty rows and not indented."""
+    """Return each row after the first as a cut; the best are unindented rows after empty ones."""
     cuts = []
     for row in range(first + 1, end):
         line = lines[row]
@@ -185,7 +184,7 @@ def cuts_by_nodes(root: Node, lines: Sequence[str], sums: Sequence[int]) -> list
 def _between_children(
     node: Node, lines: Sequence[str], first: int, end: int, level: int
 ) -> list[tuple[int, int, Node]]:
-    """Return the parts of a node: first row, level, and the largest child in it."""
+    """Return the parts of a node: first row, level and largest child."""
     margin = _indent(lines[first])
     parts: list[tuple[int, int, Node]] = []
     row, rank = first, level
@@ -225,10 +224,10 @@ def _indent(line: str) -> int:
 
 
 def fill(cuts: Sequence[Cut], sums: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the chunks as pairs of first row and end row; together they are all rows.
+    """Return the chunks as pairs of first row and end row, which cover all rows.
 
-    They are filled from the top, so that an edit moves no boundary above it. As each ends at its
-    best cut and not at the last, few boundaries below move.
+    Chunks are filled from the top, so that an edit moves no boundary above it. As each ends at its
+    best cut and not at the last possible one, few boundaries below it move.
     """
     end = len(sums) - 1
     chunks: list[tuple[int, int]] = []
@@ -238,11 +237,11 @@ def fill(cuts: Sequence[Cut], sums: Sequence[int]) -> list[tuple[int, int]]:
         if sums[end] - sums[first] <= MAX_CHARS:
             chunks.append((first, end))
             break
-        # The last row that fits; blank rows at the limit count nothing.
+        # The last row that fits; blank rows at the limit have no size.
         limit = bisect_right(sums, sums[first] + MAX_CHARS, first) - 1
         low, high = bisect_right(rows, first), bisect_right(rows, limit)
         stop = _best(cuts, low, high, sums, first)
-        if stop < 0:  # nothing fits: take the next cut
+        if stop < 0:  # nothing fits: use the next cut
             stop = rows[high] if high < len(rows) else end
             if stop > first + 1 and sums[stop] - sums[first] > MAX_CHARS:
                 stop = max(first + 1, limit)
@@ -266,5 +265,5 @@ def _best(cuts: Sequence[Cut], low: int, high: int, sums: Sequence[int], first: 
         return early_row
     if late_row >= 0:
         return late_row
-    # Only small parts before a large one.
+    # There are only small parts before a large one.
     return max((row for row, _ in cuts[low:high] if sums[row] > sums[first]), default=-1)

@@ -1,7 +1,7 @@
 """Embed the chunks of a project, a few at a time, and keep their vectors searchable.
 
-Owns the embedder, which is loaded late and once; without one, `note` says why. `step` runs on the
-pipeline's thread; the embedder and the vector index are used by the thread that searches.
+Owns the embedder, which is loaded once and on demand; without one, `note` has the reason. `step`
+runs on the pipeline's thread; the search thread uses the embedder and the vector index.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from lcursor.index.vector_store import VectorStore
 from lcursor.process import memory
 
 WINDOW = 256
-"""Chunks fetched at once; those of about the same length are embedded together."""
+"""Chunks fetched at once, to embed chunks of similar length together."""
 BATCH = 4
 """Chunks embedded in one step, about a tenth of a second: larger batches are no faster."""
 MAX_THREADS = 2
-"""Threads that embed while the machine is quiet; all of them low in priority."""
+"""Number of low-priority threads that embed while the machine is idle."""
 GPU_BATCH = 128
 READ_BATCH = 2_000
 """Vectors read from the disk at once."""
@@ -39,7 +39,7 @@ class ChunkEmbedder:
     """The vectors of one project.
 
     Args:
-        is_quiet: returns whether nobody needs the cores, so that two of them may embed.
+        is_quiet: returns whether the cores are idle, so that two of them may embed.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class ChunkEmbedder:
         self.embedder: embed.Embedder | None = None
         self.vectors: VectorIndex | None = None
         self.note = "no embedder" if name == NONE else "the embedder is not loaded yet"
-        """Why there is no embedder; empty where there is one."""
+        """Why there is no embedder; empty if there is one."""
         self.is_quiet = is_quiet
         self._is_tried = name == NONE
         self._is_broken = False
         self._store: VectorStore | None = None
         self._ids: NDArray[np.int64] = np.empty(0, np.int64)
-        """The known chunks, ascending: those with a vector and the missing ones."""
+        """The known chunks with and without a vector, ascending."""
         self._missing: dict[int, bytes] = {}
         """Chunks without a vector, in order, with the digests of their texts."""
         self._queue: deque[StoredChunk] = deque()
@@ -64,7 +64,7 @@ class ChunkEmbedder:
 
     @property
     def left(self) -> int:
-        """How many chunks have no vector."""
+        """Number of chunks without a vector."""
         return len(self._missing)
 
     def remarks(self) -> list[str]:
@@ -72,7 +72,7 @@ class ChunkEmbedder:
         return self._store.remarks if self._store else []
 
     def retry(self) -> None:
-        """Look again for a missing embedder: it may have been downloaded meanwhile."""
+        """Check again for a missing embedder, which may have been downloaded."""
         if self.embedder is None and self._wanted != NONE:
             self._is_tried = False
 
@@ -88,7 +88,7 @@ class ChunkEmbedder:
         except (LcursorError, ImportError) as error:
             self.note = f"lexical search only: {error}"
             return
-        memory.trim()  # loading takes some 50 MB more than keeping
+        memory.trim()  # loading needs about 50 MB temporarily
         self._store = VectorStore(None, embedder.name)
         self.vectors = vectors
         self.embedder = embedder
@@ -122,11 +122,11 @@ class ChunkEmbedder:
         return True
 
     def sync(self) -> None:
-        """Compare with the store: which chunks came and went; read the vectors made before."""
+        """Follow added and removed chunks of the store, and load existing vectors."""
         revision = self._reader.revision
         if revision == self._revision or self.vectors is None:
             return
-        if revision.identity != self._revision.identity:  # the ids mean other chunks from now on
+        if revision.identity != self._revision.identity:  # the ids now belong to other chunks
             self._queue.clear()
             self._missing.clear()
             self._ids = np.empty(0, np.int64)
@@ -150,7 +150,7 @@ class ChunkEmbedder:
     def _fetch(self) -> None:
         while self._missing and not self._queue:
             window = dict(islice(self._missing.items(), WINDOW))
-            self._add_stored(window)  # another worker may have made some meanwhile
+            self._add_stored(window)  # another worker may have added some
             wanted = {
                 digest: number for number, digest in window.items() if number in self._missing
             }
@@ -177,7 +177,7 @@ class ChunkEmbedder:
             self.vectors.remove(numbers)
 
     def _give_up(self, reason: str) -> None:
-        """Embed nothing more; what has a vector is still found by it."""
+        """Stop embedding; existing vectors remain searchable."""
         self._is_broken = True
         self._queue.clear()
         self.note = reason

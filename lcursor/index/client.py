@@ -1,8 +1,8 @@
-"""Talk to the index worker of a project, and start one if none runs.
+"""The client of a project's index worker, which starts one if none runs.
 
-Standard library only. Any thread may send requests; a thread of the client reads the answers. When
-the worker dies the client connects again, starts another worker if needed, and repeats what the
-old one was sent: secrets, buffers, open files and the subscription to events.
+Standard library only. Any thread may send requests; a thread of the client reads the answers. If
+the worker dies, the client reconnects, starts another worker if needed, and sends the state again:
+secrets, buffers, open files and the subscription to events.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from lcursor.index.records import Hit, Mode
 from lcursor.process.supervise import Child, error_line
 
 CONNECT_S = 10.0
-"""Longest wait for a worker to start."""
+"""Time limit for a worker to start."""
 ANSWER_S = 30.0
 STOP_S = 2.0
 STEP_S = 0.02
 Event = dict[str, Any]
 REPEATED = ("secrets", "subscribe", "recent", "buffer")
-"""Requests that a new worker gets as well, in this order: secrets before anything else."""
+"""Requests that are repeated to a new worker, in this order: secrets come first."""
 SUBSCRIBE = ("subscribe", "")
 
 
@@ -38,7 +38,7 @@ class Client:
 
     Args:
         start: whether to start a worker if none answers.
-        embedder: of a worker that is started; "" is the default one.
+        embedder: embedder of a new worker; "" for the default.
     """
 
     def __init__(self, root: Path, *, start: bool = True, embedder: str = "") -> None:
@@ -51,11 +51,11 @@ class Client:
         self._is_closed = False
         self._listener: Callable[[Event], object] = lambda event: None
         self._repeated: dict[tuple[str, str], Mapping[str, Any]] = {}
-        """What is sent to each new worker: the parameters by request and path."""
+        """Parameters of the requests to repeat, by request and path."""
 
     @classmethod
     def connect(cls, root: Path, start: bool = True, embedder: str = "") -> Client:
-        """Return a client that is connected to a worker.
+        """Return a connected client.
 
         Raises:
             IndexAway: no worker answers, even after starting one.
@@ -65,11 +65,11 @@ class Client:
         return client
 
     def call(self, do: str, *, timeout_s: float = ANSWER_S, **params: Any) -> dict[str, Any]:
-        """Send a request and return its answer; if the worker dies meanwhile, try once more.
+        """Send a request and return its answer; retry once if the worker dies.
 
         Raises:
             IndexAway: no worker answers in time.
-            LcursorError: the error that the worker answered with.
+            LcursorError: the worker's error.
         """
         self._remember(do, params)
         for is_last in (False, True):
@@ -87,7 +87,7 @@ class Client:
         raise IndexAway(f"the index worker of {self.root} ended", "See :LCursor log")
 
     def notify(self, do: str, **params: Any) -> None:
-        """Send a notification; without a worker it is dropped, and none is started for it.
+        """Send a notification; without a running worker it is dropped.
 
         Buffers, open files and secrets are repeated to the next worker.
         """
@@ -102,9 +102,9 @@ class Client:
         return [Hit(**each) for each in found["hits"]]
 
     def listen(self, listener: Callable[[Event], object]) -> None:
-        """Pass each event to a function from now on, on the reading thread; it must return soon.
+        """Call a function with each event, on the reading thread; it must not block.
 
-        When the worker ends the event is `{"event": "gone"}`; the next call starts another one.
+        When the worker ends, the event is `{"event": "gone"}`; the next call starts another one.
         """
         self._listener = listener
         self.call("subscribe")
@@ -115,7 +115,7 @@ class Client:
         return self._connection is not None and self._connection.is_open
 
     def close(self) -> None:
-        """Disconnect; the worker goes on for a while."""
+        """Disconnect; the worker keeps running for a while."""
         self._is_closed = True
         with self._lock:
             connection, self._connection = self._connection, None
@@ -153,7 +153,7 @@ class Client:
             return connection
 
     def _dial(self) -> _Connection:
-        """Return a connection to a worker of this version, started if needed."""
+        """Return a connection to a worker of this version; start one if necessary."""
         deadline_s = time.monotonic() + CONNECT_S
         child: Child | None = None
         while True:
@@ -178,11 +178,11 @@ class Client:
         reason = error_line(child.output()) if child and child.status else ""
         return IndexAway(
             f"the index worker of {self.root} does not answer{reason and f': {reason}'}",
-            f"See {process.log_path}; it is process {process.read_state().get('pid', 0)}",
+            f"See {process.log_path}; its process id is {process.read_state().get('pid', 0)}",
         )
 
     def _has_same_version(self, connection: _Connection) -> bool:
-        """Return whether the worker speaks our version; else ask it to stop."""
+        """Return whether the worker has our version; else stop it."""
         with contextlib.suppress(IndexAway):
             status = connection.request(next(self._numbers), "status", {}, CONNECT_S)
             if status and status.get("ok", {}).get("version") == protocol.VERSION:
@@ -203,7 +203,7 @@ class Client:
 
 
 class _Connection:
-    """A socket and the requests that wait for an answer. Any thread; one thread reads."""
+    """A socket and its pending requests. Any thread; one thread reads."""
 
     def __init__(self, sock: socket.socket, on_event: Callable[[Event], None]) -> None:
         self.is_open = True
@@ -228,7 +228,7 @@ class _Connection:
         except Empty:
             raise IndexAway(
                 f"the index worker did not answer a {do} within {timeout_s:g} s",
-                "Ask again, or see :LCursor log",
+                "Try again, or see :LCursor log",
             ) from None
         finally:
             with self._lock:

@@ -1,7 +1,7 @@
-"""SQLite files that are caches: a damaged one is deleted, and filled again by its owner.
+"""SQLite files that serve as caches: a damaged file is deleted, and its owner fills it again.
 
-The index of a project and the vectors of all projects are such files. Only this module tells damage
-from other errors and replaces a file; everybody else works on a `Connection`, which notices that.
+Used for the index of a project and for the vectors of all projects. Only this module distinguishes
+damage from other errors and replaces files; other modules use a `Connection`, which detects that.
 
 Texts and paths are stored as bytes (see `pack`), since a path need not be UTF-8.
 """
@@ -27,16 +27,16 @@ BUSY_S = 10.0
 NO_DAMAGE = (
     "locked", "busy", "locking protocol", "full", "I/O", "unable to open", "readonly",
 )  # fmt: skip
-"""Words in errors that are about the disk, the permissions or another process."""
+"""Words in errors caused by the disk, permissions or another process."""
 
 
 class Database:
-    """A file, and what its connections in this process share. Any thread.
+    """A database file with the shared state of its connections. Any thread.
 
     Args:
         tables: SQL that creates the tables in an empty file.
-        version: of the content; a file of another version is replaced by an empty one.
-        on_rebuild: called when a damaged file was replaced, on the thread that found the damage.
+        version: version of the content; a file with another version is replaced by an empty one.
+        on_rebuild: called after a damaged file was replaced, on the thread that found the damage.
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class Database:
         self.path, self.name = path, name
         self.on_rebuild = on_rebuild
         self.epoch = 0
-        """Grows when the file is replaced."""
+        """Incremented when the file is replaced."""
         self.remarks: list[str] = []
-        """Damage that was repaired, in sentences for the user."""
+        """Messages for the user about repaired damage."""
         self._tables, self._version = tables, version
         self._lock = threading.RLock()
-        """Held while the file is replaced and while somebody connects: SQLite opens the file and
-        its -wal and -shm one after the other, and all three must belong together."""
+        """Held while the file is replaced and while a connection opens: SQLite opens the file and
+        its -wal and -shm one after another, and all three must belong together."""
 
     def connect(self, *, is_reader: bool, busy_s: float) -> tuple[sqlite3.Connection, int]:
         """Return a new connection and the epoch of its file.
 
-        A writer replaces a damaged file first, as it knows what is missing then.
+        A writer replaces a damaged file first, since it can fill the new one.
         """
         with self._lock:
             try:
@@ -73,7 +73,7 @@ class Database:
                 return self._connect(is_reader, busy_s), self.epoch
 
     def rebuild(self, epoch: int, error: sqlite3.Error) -> None:
-        """Replace the damaged file of an epoch by an empty one, unless that was done already."""
+        """Replace the damaged file of an epoch by an empty one, unless already done."""
         with self._lock:
             if epoch != self.epoch:
                 return
@@ -83,25 +83,25 @@ class Database:
         self.on_rebuild()
 
     def failure(self, error: Exception) -> IndexFailed:
-        """Return an error for the user that says what failed and what to do."""
+        """Return an error for the user."""
         text, folder = str(error), self.path.parent
-        if is_damage(error):  # what is damaged is in the remarks
+        if is_damage(error):  # details are in the remarks
             return IndexFailed(
-                f"{self.name} was damaged and is being rebuilt", "Ask again in a moment"
+                f"{self.name} was damaged and is being rebuilt", "Try again in a moment"
             )
         if "full" in text or ("I/O" in text and _is_full(folder)):
             return IndexFull(
                 f"{self.name} does not fit on the disk ({self.path})",
-                f"Make room there: df -h {folder}; what was indexed before stays searchable",
+                f"Free disk space: df -h {folder}; indexed files stay searchable",
             )
         if is_busy(error):
             return IndexFailed(
-                f"{self.name} is held by another process ({self.path})",
-                f"End it, or wait: fuser {self.path}",
+                f"{self.name} is locked by another process ({self.path})",
+                f"Stop it, or wait: fuser {self.path}",
             )
         return IndexFailed(
             f"{self.name} cannot be used ({self.path}: {text})",
-            f"See what is there: ls -l {folder}; df -h {folder}",
+            f"Check the folder: ls -l {folder}; df -h {folder}",
         )
 
     def _connect(self, is_reader: bool, busy_s: float) -> sqlite3.Connection:
@@ -125,7 +125,7 @@ class Database:
         return self._connect(is_reader, busy_s)
 
     def _prepare(self, base: sqlite3.Connection) -> bool:
-        """Set up a connection that writes; return False if the file is of another version."""
+        """Set up a connection for writing; return False if the file has another version."""
         base.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
             f"PRAGMA wal_autocheckpoint = {WAL_PAGES}; PRAGMA journal_size_limit = {WAL_BYTES};"
@@ -144,7 +144,7 @@ class Database:
     def _remove(self) -> None:
         """Delete the file with its -wal and -shm.
 
-        Connections to it stay usable: SQLite knows that their file is not the one of this name.
+        Connections to it stay usable, because SQLite detects that the name has a new file.
         """
         for end in ("", "-wal", "-shm"):
             self.path.with_name(self.path.name + end).unlink(missing_ok=True)
@@ -152,13 +152,13 @@ class Database:
 
 
 class Connection:
-    """A connection to the present file of a database, made when it is first used.
+    """A connection to the current file of a database, opened on first use.
 
-    Any thread; those that use the same connection wait for each other.
+    Any thread; a lock serializes the users of a connection.
 
     Args:
-        is_reader: cannot write, and never waits for a writer.
-        busy_s: longest wait for another process that writes.
+        is_reader: read-only; never waits for a writer.
+        busy_s: time limit for the lock of another process.
     """
 
     def __init__(
@@ -172,11 +172,11 @@ class Connection:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[sqlite3.Connection]:
-        """Give the SQLite connection.
+        """Yield the SQLite connection.
 
         Raises:
-            IndexFailed: it cannot be used, or was damaged and is empty now.
-            IndexFull: the disk is full; what was stored stays.
+            IndexFailed: it cannot be used, or was damaged and is now empty.
+            IndexFull: the disk is full; the old content stays.
         """
         with self._lock:
             try:
@@ -202,13 +202,13 @@ class Connection:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Give the SQLite connection in a transaction: all of it is done or nothing."""
+        """Yield the SQLite connection in a transaction."""
         with self.open() as base, base:
             base.execute("BEGIN IMMEDIATE")
             yield base
 
     def disconnect(self) -> None:
-        """Connect again when it is used next."""
+        """Reconnect on the next use."""
         if self._base:
             with contextlib.suppress(sqlite3.Error):
                 self._base.close()
@@ -231,7 +231,7 @@ def is_damage(error: Exception) -> bool:
 
 
 def is_busy(error: BaseException | None) -> bool:
-    """Return whether an error means that another process holds the database."""
+    """Return whether an error means that another process locks the database."""
     return any(word in str(error) for word in ("locked", "busy", "locking protocol"))
 
 
@@ -256,5 +256,5 @@ def unpack(data: bytes) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a string as SQLite accepts it: without surrogates."""
+    """Return a string without surrogates, which SQLite does not accept."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,6 +1,6 @@
 """Turn texts into vectors. The only importer of onnxruntime and tokenizers.
 
-    Embedder(find("minilm-l6-v2-int8")).query("open a file")  # 384 floats, of length one
+    Embedder(find("minilm-l6-v2-int8")).query("open a file")  # 384 floats, of norm one
 
 Several threads may use one `Embedder` at once; each call blocks until it is done.
 """
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     Tokens = Sequence[int]
 
 GPU_BATCH_TOKENS = 32_768
-"""Tokens of a batch, padding included. On the CPU each text is one: more are no faster."""
+"""Tokens of a batch, including padding. On the CPU a batch is one text: more are no faster."""
 PATCHES = MANIFEST.parent
-"""Has a file NAME.patch.npz for a network that is to multiply bytes (scripts/make_embedder_patch.py
-makes it): 2.6 times as fast as multiplying floats, in half the memory."""
+"""Folder of NAME.patch.npz, which makes a network multiply bytes (see
+scripts/make_embedder_patch.py): 2.6 times as fast as floats, in half the memory."""
 IN_BYTES = "@bytes"
-"""Suffix of the name of vectors computed with byte products, which differ a little from floats."""
+"""Suffix of the name of vectors computed with byte products, which differ slightly from floats."""
 MAX_CHARS_PER_TOKEN = 12
-"""Upper bound of the average: text after that many characters is not tokenized."""
+"""Upper bound of the average; the rest of a longer text is not tokenized."""
 
 
 Pooling = Literal["mean", "cls"]
@@ -49,24 +49,23 @@ class EmbedderSpec:
     """An embedding model and how to use it."""
 
     name: str
-    """Also the model's name in the manifest."""
+    """Name, also of the model in the manifest."""
     dim: int
     max_tokens: int
-    """Texts are cut here. Less than the model's limit if longer texts gain nothing: the default
-    finds as many answers with 192, 224 and 256 (`eval queries`)."""
+    """Limit at which texts are truncated. It is below the model's limit if longer texts gain
+    nothing: the default finds as many answers with 192, 224 and 256 tokens (`eval queries`)."""
     pooling: Pooling
     query_prefix: str = ""
     is_unbatched: bool = True
-    """Whether each text is a batch of its own, because the vector of a text would depend on the
-    others in its batch."""
+    """Whether each batch has one text, because the vector would depend on the rest of the batch."""
 
     @property
     def model(self) -> Model:
-        """Its entry in the manifest."""
+        """The entry in the manifest."""
         return manifest.find(self.name)
 
     def files(self, folder: Path | None = None) -> tuple[Path, Path]:
-        """Return the paths of the network and its tokenizer, whether they exist or not."""
+        """Return the paths of the network and its tokenizer, which need not exist."""
         model = self.model
         return store.path_of(model, folder), store.path_of(model.companions[-1], folder)
 
@@ -104,7 +103,7 @@ EMBEDDERS = (
 
 
 def find(name: str) -> EmbedderSpec:
-    """Return the embedder of that name.
+    """Return an embedder by its name.
 
     Raises:
         ModelUnknown: there is none; the hint suggests a similar name.
@@ -125,7 +124,7 @@ def load_early() -> None:
     """Import onnxruntime, if it is installed, before usearch is imported.
 
     In the other order `import onnxruntime` crashes (usearch 2.26.5, onnxruntime 1.31.1, Linux),
-    probably because usearch brings a libstdc++ of its own.
+    probably because usearch includes its own libstdc++.
     """
     with contextlib.suppress(ImportError):
         import onnxruntime as _  # noqa: F401
@@ -164,7 +163,7 @@ def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
     """Yield the indices of texts in batches of similar length, the longest texts first.
 
     Args:
-        max_tokens: of a batch, padding included; a single text may have more.
+        max_tokens: limit of a batch, including padding; a single text may have more.
     """
     group: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
@@ -177,7 +176,7 @@ def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
 
 
 def normalized(vectors: Vectors) -> Vectors:
-    """Scale each row to length one; a row of zeros stays."""
+    """Scale each row to norm one; a row of zeros stays."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled: Vectors = (vectors / np.maximum(norms, 1e-12)).astype(np.float32)
     return scaled
@@ -198,19 +197,19 @@ class Embedder:
         network, words = spec.files(folder)
         self.spec = spec
         self.name, self.dim = f"{spec.name}@{spec.max_tokens}", spec.dim
-        """Only vectors of one name are compared."""
+        """Only vectors with the same name are comparable."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = max(1, threads)
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        # A thread that spins while it waits takes a core from the completion model.
+        # Threads that spin while idle would take a core from the completion model.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")
         providers = ["CPUExecutionProvider"]
         if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
             providers.insert(0, "CUDAExecutionProvider")
         try:
-            # A GPU has no byte products, and would leave them to the CPU.
+            # Byte products would run on the CPU, because the GPU has none.
             patch_path = PATCHES / f"{spec.name}.patch.npz"
             patched = None if len(providers) > 1 else _patched(network, patch_path)
             if patched:
@@ -219,7 +218,7 @@ class Embedder:
                 patched or str(network), sess_options=options, providers=providers
             )
             self._tokenizer = tokenizers.Tokenizer.from_file(str(words))
-        except Exception as e:  # neither library has a base class for what it raises
+        except Exception as e:  # neither library has a base class of its errors
             raise ModelCorrupt(
                 f"The embedder {spec.name} cannot be loaded ({str(e).splitlines()[0][:200]})",
                 f"Run python -m lcursor models verify {spec.name}, "
@@ -234,27 +233,27 @@ class Embedder:
         found = self._run([[0, 0]]).shape[1]
         if found != spec.dim:
             raise ModelCorrupt(
-                f"The embedder {spec.name} gives vectors of {found} numbers, not {spec.dim}",
+                f"The embedder {spec.name} returns vectors of size {found}, not {spec.dim}",
                 f"Run {store.pull_command(spec.name)}",
             )
 
     def texts(self, texts: Sequence[str], threads: int = 1) -> Vectors:
-        """Return a row of length one for each text that shall be found.
+        """Return a vector of norm one for each text of the corpus.
 
         Takes about 55 ms for 224 tokens on one CPU thread with AVX2.
 
         Args:
-            threads: that embed a batch each; that is faster than several threads on one batch.
+            threads: threads with a batch each, which is faster than several threads per batch.
         """
         return self._embed(texts, threads)
 
     def query(self, text: str) -> Vectors:
-        """Return the vector of a question, of length one; takes about 4 ms."""
+        """Return the vector of a query, of norm one; takes about 4 ms."""
         vector: Vectors = self._embed([self.spec.query_prefix + text])[0]
         return vector
 
     def _tokens(self, text: str) -> Tokens:
-        # The tokenizer refuses surrogates, which stand for bytes of a path that are not UTF-8.
+        # The tokenizer rejects surrogates, which stand for bytes of a path that are not UTF-8.
         whole = text[: self.spec.max_tokens * MAX_CHARS_PER_TOKEN]
         plain = whole.encode("utf-8", "replace").decode()
         ids: Tokens = self._tokenizer.encode(plain).ids

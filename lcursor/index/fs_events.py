@@ -1,10 +1,10 @@
 """Watch directories for changes of their entries. The only importer of watchdog.
 
-On Linux each directory is watched by itself through inotify, so that ignored directories cost no
-watch. watchdog's `Observer` cannot do that: it wants a thread for each watch, hides a reached limit
-and an overflowed queue, or watches whatever is below a directory. Its `InotifyFD` can (watchdog
-7.1.0, observers/inotify_c.py). Elsewhere, as on macOS, the system watches a whole tree at no cost:
-there an `Observer` does, and events of directories that nobody asked for are dropped.
+On Linux each directory has its own inotify watch, so that ignored directories need none. watchdog's
+`Observer` cannot do that: it needs a thread per watch, hides a reached limit and an overflowed
+queue, or watches everything below a directory. Its `InotifyFD` can (watchdog 7.1.0,
+observers/inotify_c.py). On other systems, such as macOS, watching a whole tree is cheap, so an
+`Observer` does it, and events of other directories are dropped.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ JOIN_S = 2.0
 READ_EVENTS = frozenset({"opened", "closed_no_write"})
 
 OnEntry = Callable[[str, str, bool], None]
-"""Called with a watched directory, the name of the entry that changed ("" for the directory
-itself), and whether that is a directory. On the reading thread; must be quick and not raise."""
+"""Called with a watched directory, the name of the changed entry ("" for the directory itself), and
+whether that is a directory. On the reading thread; must be quick and not raise."""
 
 
 class WatchFailed(Exception):
-    """The system does not let us watch; the message is for the user. Caught in `watch`."""
+    """Watching is impossible; the message is for the user. Caught in `watch`."""
 
 
 class TreeWatches:
@@ -45,7 +45,7 @@ class TreeWatches:
         self._folders: dict[str, str] = {}
         """Names of the watched directories by path."""
         try:
-            from watchdog.events import FileSystemEventHandler  # not there on Python 3.10
+            from watchdog.events import FileSystemEventHandler  # missing on Python 3.10
             from watchdog.observers import Observer
 
             self._handler = FileSystemEventHandler()
@@ -89,7 +89,7 @@ class TreeWatches:
             return
         for full in (os.fsdecode(event.src_path), os.fsdecode(event.dest_path)):
             parent, name = os.path.split(full)
-            # Looked up once: the watcher may drop a directory meanwhile.
+            # One lookup, because the watcher may drop a directory meanwhile.
             folder, own = self._folders.get(parent), self._folders.get(full)
             if folder is not None:
                 self._on_entry(folder, name, event.is_directory)
@@ -104,7 +104,7 @@ class InotifyWatches:
         on_lost: called when the kernel dropped events; on the reading thread.
 
     Raises:
-        WatchFailed: there is no inotify, or no instance of it is left.
+        WatchFailed: there is no inotify, or its limit of instances is reached.
     """
 
     def __init__(self, on_entry: OnEntry, on_lost: Callable[[], None]) -> None:
@@ -146,7 +146,7 @@ class InotifyWatches:
         """Watch a directory; return False if there is none, or it cannot be read.
 
         Raises:
-            WatchFailed: no watch is left.
+            WatchFailed: the limit of watches is reached.
         """
         with self._lock:
             if len(self._watches) >= self._max_watches:
@@ -158,7 +158,7 @@ class InotifyWatches:
                 if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}:
                     return False
                 raise WatchFailed(describe(error)) from error
-            if watch == -1:  # not readable: watchdog keeps it as if it were a watch
+            if watch == -1:  # not readable: watchdog stores this value as a watch
                 self._fd.remove_callbacks([(watch, callback)])
                 return False
             before = self._folders.get(watch)
@@ -194,7 +194,7 @@ class InotifyWatches:
     # Called by `InotifyFD`, on its thread.
 
     def on_event(self, event: InotifyEvent) -> None:
-        """Pass an event on."""
+        """Forward an event."""
         with self._lock:
             found = self._folders.get(event.wd)
         if found:
@@ -217,16 +217,16 @@ Watches = InotifyWatches | TreeWatches
 
 
 def open_watches(root: Path, on_entry: OnEntry, on_lost: Callable[[], None]) -> Watches:
-    """Return watches for the directories of a project; none is watched yet.
+    """Return an object that watches directories of a project, at first none.
 
     Raises:
-        WatchFailed: the system does not let us watch.
+        WatchFailed: watching is impossible.
     """
     return InotifyWatches(on_entry, on_lost) if IS_LINUX else TreeWatches(root, on_entry)
 
 
 def max_watches() -> int:
-    """Return how many watches one project may take: half of the user's limit."""
+    """Return the maximum watches of one project: half of the user's limit."""
     try:
         return int(LIMIT_FILE.read_text()) // 2
     except (OSError, ValueError):
@@ -234,7 +234,7 @@ def max_watches() -> int:
 
 
 def describe(error: BaseException) -> str:
-    """Return why we cannot watch, and what helps if something does."""
+    """Return why watching is impossible, with a hint if there is one."""
     number = getattr(error, "errno", None)
     if number == errno.ENOSPC:
         return "the limit of inotify watches is reached (sysctl fs.inotify.max_user_watches)"

@@ -1,6 +1,6 @@
-"""Write the files of a project to its store, and keep track of what the store knows.
+"""Write the files of a project to its store, and track the store's content.
 
-Used on the pipeline's thread alone, but for `store`.
+Only the pipeline's thread uses it, except for `store`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from lcursor.project.secrets import SecretGlobs
 
 @dataclass(slots=True)
 class Batch:
-    """Changes that are written in one go."""
+    """Changes that are written together."""
 
     count: int = 0
-    """Files that were read."""
+    """Number of files that were read."""
     bytes: int = 0
     parts: list[Entry] = field(default_factory=list)
     touched: list[tuple[str, FileState]] = field(default_factory=list)
-    """Files with another time and the same content."""
+    """Files with a new time and unchanged content."""
     gone: list[str] = field(default_factory=list)
 
 
 def difference(known: Mapping[str, FileState], survey: Survey) -> tuple[list[Found], list[str]]:
-    """Return the files to read, the newest first, and the paths of those that are gone.
+    """Return the files to read, newest first, and the paths of deleted files.
 
-    Any other size or time is a change, not only a newer one: a stash brings older times back.
+    Any different size or time is a change, not only a newer one: a stash restores older times.
     """
     changed = [
         file
@@ -50,7 +50,7 @@ class IndexWriter:
     """Writes parsed files to the store of a project.
 
     Args:
-        between: called between two files of a transaction: the caller may let others go first.
+        between: called between two files of a transaction, to give way to others.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class IndexWriter:
         self._secret_globs, self._between = secret_globs, between
         self.known: dict[str, FileState] = {}
         self.is_untidy = True
-        """Whether something was written since the store was tidied."""
+        """Whether something was written since `tidy`."""
         self._identity = ""
 
     def load(self) -> bool:
-        """Read once what the store knows; return True if it was rebuilt since the last call."""
+        """Load the store's file list once; return True if it was rebuilt since the last call."""
         identity = self.store.revision.identity
         if identity == self._identity:
             return False
@@ -90,7 +90,7 @@ class IndexWriter:
             self.add(parse_file(self.root, path, self.digest_of(path)), batch)
 
     def digest_of(self, path: str) -> bytes | None:
-        """Return the digest of the known content of a file; None for an unknown file."""
+        """Return the digest of a file's stored content; None for an unknown file."""
         known = self.known.get(path)
         return known.digest if known else None
 
@@ -118,12 +118,12 @@ class IndexWriter:
         self.forget(batch.gone)
 
     def forget_secrets(self) -> None:
-        """Remove files that became secret since they were read."""
+        """Remove files that have become secret."""
         if self._secret_globs.globs:
             self.forget([path for path in self.known if self._secret_globs.reason(path)])
 
     def is_secret(self, path: str) -> bool:
-        """Return whether the user calls a file secret."""
+        """Return whether the user's globs mark a file as secret."""
         return bool(self._secret_globs.reason(path))
 
     def forget(self, paths: Sequence[str]) -> None:
@@ -134,13 +134,13 @@ class IndexWriter:
                 self.known.pop(path, None)
 
     def forget_below(self, unknown: Iterable[str]) -> None:
-        """Remove the files below paths that do not exist: those may have been directories."""
+        """Remove the files below missing paths, which may have been directories."""
         folders = {path for path in unknown if not os.path.lexists(os.path.join(self.root, path))}
         if folders:
             self.forget([path for path in self.known if not folders.isdisjoint(folders_of(path))])
 
     def tidy(self) -> None:
-        """Clean the store up if it was written to."""
+        """Clean up the store if it was written to."""
         if self.is_untidy:
             self.is_untidy = False
             self.store.tidy()

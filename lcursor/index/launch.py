@@ -1,8 +1,7 @@
 """Find the worker process of a project, or start one.
 
-A worker has a session of its own: it outlives the process that started it, and exits by itself. It
-inherits a locked file, so that there is one worker for each project. Standard library only; any
-thread.
+A worker runs in its own session, outlives the process that started it, and exits when idle. It
+inherits a locked file, so that there is one worker per project. Standard library only; any thread.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ COMMAND = (
     f"import sys; sys.path.insert(0, {PACKAGES!r}); "
     "from lcursor.index.worker import main; sys.exit(main())",
 )
-"""Starts a worker, isolated from the user's own modules; followed by the arguments of `main`."""
+"""Command that starts a worker, isolated from the user's modules, without `main`'s arguments."""
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -33,11 +32,11 @@ ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     "MALLOC_ARENA_MAX": "2",
 }
-"""Keeps a process small and on one core."""
+"""Environment that keeps a process small and on one core."""
 
 
 def worker_process(root: Path) -> Supervised:
-    """Return the worker process of a project, whether it runs or not."""
+    """Return the worker process of a project, running or not."""
     folder = data_folder(root)
     return Supervised(folder / "worker.lock", folder / "worker.json", folder / "worker.log")
 
@@ -64,24 +63,24 @@ def start(root: Path, embedder: str = "") -> Child | None:
     except OSError as error:
         raise IndexAway(
             f"the index worker cannot be started: {error.strerror or error}",
-            f"See who may write to {data_folder(root)}, and run :checkhealth lcursor",
+            f"Check the permissions of {data_folder(root)}, and run :checkhealth lcursor",
         ) from error
 
 
 def addresses(root: Path) -> list[Path]:
-    """Return the sockets to try: that of the last worker, then the default one."""
+    """Return the sockets to try: the last worker's, then the default."""
     last = worker_process(root).read_state().get("socket")
     found = [str(last)] if last else []
     return [Path(each) for each in dict.fromkeys([*found, str(socket_path(root))])]
 
 
 def socket_path(root: Path) -> Path:
-    """Return the address at which a worker of this project listens when it is started now.
+    """Return the address of a new worker of this project.
 
     A client with another environment finds the address in the state of the worker process.
 
     Raises:
-        LcursorError: there is no folder that nobody else can write to.
+        LcursorError: no folder is safe from other users.
     """
     return folders.socket_path(data_folder(root))
 

@@ -1,7 +1,7 @@
 """Search unsaved buffers instead of their files.
 
-A chunk of a buffer that the store has too keeps its id, and with it its words and its vector; only
-its rows change. A new chunk gets a negative id, and its words are searched here. For one thread.
+If the store has a chunk of a buffer, the chunk keeps its id, and so its words and its vector; only
+its rows change. A new chunk gets a negative id, and this module searches its words. For one thread.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from lcursor.index.reader import Reader, path_test
 from lcursor.index.records import Chunk, Filters, Parsed, StoredChunk
 
 MAX_CHARS = 300_000
-"""Larger buffers are not parsed; the stored file is searched."""
+"""Larger buffers are not parsed; the search uses the stored file."""
 
 
 @dataclass(slots=True)
 class OverlayChunks:
-    """The chunks of the buffers, and the stored ones that they replace."""
+    """The chunks of the buffers, and the stored chunks that they replace."""
 
     parsed: dict[str, Parsed] = field(default_factory=dict)
     kept: dict[int, StoredChunk] = field(default_factory=dict)
-    """Chunks that the store has too, by their ids, with their rows in the buffer."""
+    """Chunks that are also stored, by id, with their rows in the buffer."""
     new: dict[int, StoredChunk] = field(default_factory=dict)
-    """Chunks that the store does not have, by negative ids."""
+    """New chunks, by negative id."""
     terms: dict[int, Counter[str]] = field(default_factory=dict)
     """The terms of the new chunks."""
     successors: dict[int, int] = field(default_factory=dict)
-    """Removed chunks and the new ones that took their place."""
+    """Removed chunk -> new chunk that replaces it."""
     removed: set[int] = field(default_factory=set)
-    """Stored chunks that must not be found."""
+    """Stored chunks that searches must skip."""
 
     def all(self) -> dict[int, StoredChunk]:
         """Return every chunk of the buffers."""
@@ -41,7 +41,7 @@ class OverlayChunks:
 
 
 class Overlay:
-    """Parses buffers, and keeps the result until they change."""
+    """Parses buffers, and caches the result until they change."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -108,7 +108,7 @@ def _is_successor(one: StoredChunk, old: StoredChunk) -> bool:
 def search_terms(
     reader: Reader, chunks: Mapping[int, Counter[str]], terms: Sequence[str]
 ) -> list[tuple[int, float]]:
-    """Return the chunks that have some terms, by BM25 with the store's frequencies, best first."""
+    """Return the chunks with some terms, by BM25 with the store's frequencies, best first."""
     if not chunks or not terms:
         return []
     sizes = {number: sum(counts.values()) for number, counts in chunks.items()}

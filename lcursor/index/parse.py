@@ -1,8 +1,8 @@
 """Read and parse the files of a project: one file here, or many in separate processes.
 
-The tree-sitter grammars hold the interpreter's lock while they parse. Parsing many files therefore
-happens in processes of their own: queries are answered meanwhile, and a grammar that crashes costs
-one file and not the index. Knows no store.
+The tree-sitter grammars hold the interpreter lock while they parse. Many files are therefore parsed
+in separate processes, so that queries are not blocked, and a crash of a grammar loses one file, not
+the index. Independent of the store.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from lcursor.project.reading import NotRegularFile, open_regular
 READ_TRIES = 3
 DIGEST_BYTES = 16
 FRESH_S = 0.02
-"""Age below which a file may change again without a new time: file system clocks are coarse."""
+"""A younger file may change again without a new time, because file system clocks are coarse."""
 MAX_BYTES = 4 << 20
-"""More than `filetypes.by_name` allows; a file may have grown since its size was read."""
+"""Maximum size; a file may have grown since `filetypes.by_name` checked it."""
 
 NOTHING = Parsed("", (), ())
-"""Result for a file without searchable content; its state is kept so that it is not read again."""
+"""Result for a file without searchable content, stored so that it is not read again."""
 MAX_PROCESSES = 2
-"""The thread that writes the store keeps up with about three."""
+"""Maximum processes; the thread that writes the store keeps up with about three."""
 GROUP_FILES = 8
 GROUPS_AHEAD = 3
-"""Groups queued for each process, so that it has work while the caller writes."""
+"""Groups queued per process, so that it is busy while the caller writes."""
 MAX_CRASHES = 20
 """Crashes within one project, after which all files are parsed in this process."""
 
 Wanted = tuple[str, "bytes | None"]
-"""The path of a file, and the digest of its content as it is known."""
+"""The path of a file, and the digest of its stored content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +60,33 @@ class Unreadable:
 
     reason: str
     is_changing: bool = False
-    """It is being written; what is known of it stays."""
+    """Whether it is being written, so that its stored content stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """What was found at the path of a file."""
+    """The result for the path of a file."""
 
     path: str
     state: FileState | None = None
     """None if the file was not read."""
     parsed: Parsed | None = None
-    """None if the content is the known one."""
+    """None if the content is unchanged."""
     is_gone: bool = False
-    """Whether what is known of the file must be forgotten."""
+    """Whether to remove the file from the index."""
     is_fatal: bool = False
-    """Parsing it crashed the process that did it; it counts as empty, so it is not tried again."""
+    """Whether parsing it crashed a process; it counts as empty, so it is not tried again."""
 
 
 def read_file(root: Path, path: str) -> Content | Unreadable:
-    """Read a file as of one moment, not through links; waits if it was written just now."""
+    """Read a consistent state of a file, without following links; waits if it was just written."""
     full = os.path.join(os.fsencode(root), os.fsencode(path))
     try:
         for _ in range(READ_TRIES):
             if found := _read_once(full, path):
                 return found
     except (IsADirectoryError, NotRegularFile):
-        return Unreadable("it is no regular file")
+        return Unreadable("it is not a regular file")
     except (FileNotFoundError, NotADirectoryError):
         return Unreadable("there is no such file")
     except OSError as error:
@@ -108,7 +108,7 @@ def _read_once(full: bytes, path: str) -> Content | Unreadable | None:
         data = file.read(MAX_BYTES)
         after = os.fstat(fd)
     is_same = (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
-    # Without a link another file has taken its name meanwhile.
+    # With no hard link left, another file has replaced it meanwhile.
     if not is_same or len(data) != after.st_size or not after.st_nlink:
         return None
     digest = hashlib.sha256(data).digest()[:DIGEST_BYTES]
@@ -119,7 +119,7 @@ def parse_file(root: Path, path: str, known: bytes | None) -> ParseResult:
     """Read and parse one file of a project.
 
     Args:
-        known: digest of the content that was read before; None for none.
+        known: digest of the stored content; None for none.
     """
     found = read_file(root, path)
     if isinstance(found, Unreadable):
@@ -147,7 +147,7 @@ class ParsePool:
         self._groups: deque[tuple[Future[list[ParseResult]], list[str]]] = deque()
         """Submitted groups in order."""
         self._suspects: deque[str] = deque()
-        """Files one of which crashed a process; they are submitted one at a time."""
+        """Files of which one crashed a process; they are submitted one at a time."""
         self._crashes = 0
 
     @property
@@ -168,10 +168,10 @@ class ParsePool:
             self._give_up()
 
     def next(self, waiting: deque[str]) -> list[ParseResult]:
-        """Parse some of the files in `waiting`; return the results of the oldest group.
+        """Submit some of the files in `waiting`; return the results of the oldest group.
 
-        Without processes, and while they start, the group is one file, which is parsed here. A file
-        that changed after it was read goes back to `waiting`.
+        Without processes, and while they start, the group is one file, parsed in this process. A
+        file that changed after it was read goes back to `waiting`.
         """
         while self._is_ready():
             try:
@@ -196,13 +196,13 @@ class ParsePool:
         return [parse_file(self._root, path, self._digest_of(path))]
 
     def close(self) -> None:
-        """Forget what was submitted; the processes end after the files that they are parsing."""
+        """Drop the submitted files; the processes end after their current files."""
         self._groups.clear()
         self._suspects.clear()
         self._stop()
 
     def kill(self) -> None:
-        """End the processes at once, also in the middle of a file."""
+        """Kill the processes at once."""
         for process in multiprocessing.active_children():
             process.kill()
 
@@ -234,7 +234,7 @@ class ParsePool:
             self._groups.append((future, paths))
 
     def _on_crash(self) -> ParseResult | None:
-        """Start again, and return the file that crashed a process if it is known."""
+        """Restart, and return the file that crashed a process, if known."""
         paths = [path for _, group in self._groups for path in group]
         self._groups.clear()
         self._crashes += 1
@@ -256,8 +256,10 @@ class ParsePool:
 
     def _stop(self) -> None:
         executor, self._executor = self._executor, None
-        if executor is not None:  # not killed: one might be sending a result, for whose rest a
-            executor.shutdown(wait=False, cancel_futures=True)  # thread here would wait forever
+        if executor is not None:  # not killed: a process may be sending a result, and a
+            executor.shutdown(
+                wait=False, cancel_futures=True
+            )  # thread here would wait forever for the rest
 
     def _is_outdated(self, result: ParseResult) -> bool:
         state, now = result.state, listing.found(self._root, result.path)
@@ -270,7 +272,7 @@ def _initialize() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the parent is gone, however that ended."""
+    """End this process when its parent ends in any way."""
     with contextlib.suppress(OSError):
         if parent := multiprocessing.parent_process():
             parent.join()

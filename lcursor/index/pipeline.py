@@ -1,8 +1,8 @@
-"""Keep the index of a project up to date: decide which files are read, in which order, and when.
+"""Keep the index of a project up to date: decide which files to read, in which order, and when.
 
-Owns the thread `lcursor-reading`, which alone writes to the store and has a low priority. Works in
-small steps, between which it pauses for queries and while the user types, and can be stopped; the
-next start finds what is still missing. Other threads report changes and read the progress.
+Owns the low-priority thread `lcursor-reading`, the only one that writes to the store. It works in
+small steps, between which it gives way to queries and typing, and can stop; the next start
+continues with the rest. Other threads report changes and read the progress.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from lcursor.project import filetypes, ignore, listing
 from lcursor.project.secrets import SecretGlobs
 
 FIRST_BATCH_S = 0.03
-"""Reading time of the first transaction, which is short so that something is found at once."""
+"""Reading time of the first transaction, which is short to give first results quickly."""
 MAX_BATCH_S = 0.5
 MAX_BATCH_FILES = 128
 MAX_BATCH_BYTES = 4 << 20
 POOL_FILES = 64
-"""Number of files from which on separate processes parse them."""
+"""Minimum number of files for parsing in separate processes."""
 RECONCILE_S = 300.0
-"""Time between two surveys of all files, since watching may miss something."""
+"""Time between two surveys of all files, because watching may miss changes."""
 MAX_RECONCILE_S = 3600.0
-"""The time between surveys doubles up to this while files are watched and nothing is found."""
+"""Maximum time between surveys; it doubles while surveys find nothing that watching missed."""
 POLL_S, POLL_REST = 2.0, 25
-"""The same while files cannot be watched: at least, and as a multiple of a survey's duration."""
+"""Time between surveys without watching: minimum, and multiple of a survey's duration."""
 RETRY_S = 30.0
-"""Wait after a failure, for example a full disk."""
+"""Delay after a failure, for example a full disk."""
 URGENT_PATHS = 16
-"""Up to so many changed files are read even while the user types: they were just saved."""
+"""Maximum changed files that are read even while the user types, because they were just saved."""
 FIRST_PATHS = 8
-"""Number of open files that are read before the first survey."""
-ASKED_PATHS = 32
-"""Up to so many unknown paths are checked one by one; for more, all files are surveyed."""
+"""Maximum open files that are read before the first survey."""
+CHECKED_PATHS = 32
+"""Maximum unknown paths that are checked one by one; for more, all files are surveyed."""
 
 
 @dataclass(slots=True)
@@ -59,12 +59,12 @@ class Progress:
     total: int = 0
     detail: str = ""
     is_paused: bool = False
-    """Whether it waits because the user types."""
+    """Whether it is paused because the user types."""
     since_s: float = field(default_factory=time.monotonic)
 
     @property
     def seconds_left(self) -> float:
-        """Estimated seconds left in this phase; -1 if unknown."""
+        """Estimated remaining time of this phase; -1 if unknown."""
         spent_s = time.monotonic() - self.since_s
         if not self.total or self.done < 8 or spent_s < 0.5:
             return -1.0
@@ -75,9 +75,9 @@ class Pipeline:
     """The thread that keeps the index up to date.
 
     Args:
-        store: used on this thread alone.
+        store: used only on this thread.
         on_change: called when progress, phase or content changed, on this thread; returns at once.
-        on_remark: called with a sentence about something that failed and was handled.
+        on_remark: called with a message about a handled failure.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Pipeline:
         """Read changed files again. Any thread.
 
         Args:
-            is_accepted: whether the paths are known to belong to the project.
+            is_accepted: whether the paths certainly belong to the project.
         """
         with self._wake:
             for path in paths:
@@ -155,7 +155,7 @@ class Pipeline:
             return True
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            self._pool.kill()  # else this process would wait for them before it exits
+            self._pool.kill()  # otherwise this process would wait for them before it exits
         return not self._thread.is_alive()
 
     def _loop(self) -> None:
@@ -191,14 +191,14 @@ class Pipeline:
         return self._throttle.held_s or max(due_s - time.monotonic(), 0.05)
 
     def _step(self) -> bool:
-        """Do one small step; return False when there is nothing to do."""
+        """Do one small step; return False if there is nothing to do."""
         if self._writer.load():
             self._is_survey_due = True
             self._embedder.sync()
         if not self._surveys and self._recent:
             self._read_open_files(self._recent)
         is_urgent = self._dirty and (len(self._dirty) <= URGENT_PATHS or not self._throttle.held_s)
-        # A file that is written all the time must not keep all others from being read.
+        # A file that changes continuously must not block the others.
         self._is_first = bool(is_urgent) and not self._is_first
         if self._is_first:
             return self._read_changes()
@@ -227,12 +227,12 @@ class Pipeline:
         self._read_now([path for path in wanted if not ignore.why(self._root, path)])
 
     def _read_changes(self) -> bool:
-        """Read the files that changed, if they belong to the project."""
+        """Read changed files, if they belong to the project."""
         with self._wake:
             dirty, self._dirty = self._dirty, {}
         known = self._writer.known
         unknown = [path for path, is_in in dirty.items() if not is_in and path not in known]
-        if len(unknown) > ASKED_PATHS:
+        if len(unknown) > CHECKED_PATHS:
             self._is_survey_due = True
         elif unknown:
             dirty.update((path, not ignore.why(self._root, path)) for path in unknown)
@@ -247,7 +247,7 @@ class Pipeline:
         if not is_polling:
             self._set_phase("surveying")
         self._is_survey_due = False
-        if not self._root.is_dir():  # a disk that went away is no project without files
+        if not self._root.is_dir():  # an unmounted disk is not an empty project
             raise LcursorError(f"there is no directory {self._root}")
         survey = listing.survey(self._root, lambda: self._throttle.is_stopped)
         if self._throttle.is_stopped:
@@ -265,7 +265,7 @@ class Pipeline:
             if not filetypes.by_name(file.path, file.size_bytes)
             and not self._writer.is_secret(file.path)
         ]
-        order.sort(key=lambda path: first.get(path, len(first)))  # of the rest the newest first
+        order.sort(key=lambda path: first.get(path, len(first)))  # the rest by age, newest first
         self._waiting = deque(order)
         if len(order) >= POOL_FILES:
             self._pool.start()
@@ -304,7 +304,7 @@ class Pipeline:
         if not self._waiting and not self._pool.is_busy:
             self._pool.close()
             if self.progress.total > MAX_BATCH_FILES:
-                memory.trim()  # before the embedder takes its share
+                memory.trim()  # before the embedder allocates memory
         self._on_change()
 
     def _read_now(self, paths: Iterable[str]) -> None:
@@ -339,7 +339,7 @@ class Pipeline:
             self._on_change()
 
     def _fail(self, reason: str) -> None:
-        """Report a failure once, and start over later; at once if the store was rebuilt."""
+        """Report a failure once, and retry later, or at once if the store was rebuilt."""
         self._waiting.clear()
         self._pool.close()
         self._is_survey_due = False

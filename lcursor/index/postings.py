@@ -1,12 +1,12 @@
 """Search the words of all chunks in memory, by BM25.
 
 Measured on 21,652 chunks of CPython's library: a sentence takes 0.8 ms at the median and 5 ms at
-p95; SQLite FTS5 takes 29 and 56 ms, or 5 and 14 ms if it looks for the rarest words alone, which
-finds other chunks. The terms are stored in the table `terms`, which this follows: new chunks become
-a segment, and small segments are merged, in 65 ms for 20,000 chunks. Any thread.
+p95. SQLite FTS5 takes 29 and 56 ms, or 5 and 14 ms if it searches only the rarest words, with other
+results. This module follows the table `terms`: new chunks become a segment, and small segments are
+merged, in 65 ms for 20,000 chunks. Any thread.
 
-A term is stored as its CRC-32: of the 50,000 words of a large project hardly two have the same one
-by chance, and then a chunk scores a little high.
+A term is stored as its CRC-32: collisions among the 50,000 words of a large project are rare, and
+only raise the score of a chunk slightly.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from numpy.typing import NDArray
 K1, B = 1.2, 0.75
 """The usual constants of BM25, as in SQLite FTS5."""
 MIN_WEIGHT = 1e-6
-"""Weight of a word that more than half of the chunks have."""
+"""Weight of a word in more than half of the chunks."""
 MAX_SEGMENTS = 12
 MERGED_CHUNKS = 20_000
-"""Most chunks in a merged segment, and about what is read at once: it bounds memory."""
+"""Maximum chunks of a merged segment and, approximately, of one read; limits memory."""
 TERM_BYTES = 5
-"""Of a term in a term vector: its CRC and its count."""
+"""Size of a term in a term vector: CRC and count."""
 
 
 class Revision(NamedTuple):
-    """Differs for each content of an index."""
+    """Identifies one state of an index's content."""
 
     identity: str
-    """Another one after the index was rebuilt."""
+    """Changes when the index is rebuilt."""
     generation: int
-    """Grows with each change."""
+    """Incremented with each change."""
 
 
 NO_REVISION = Revision("", -1)
@@ -54,7 +54,7 @@ def read_revision(base: sqlite3.Connection) -> Revision:
 
 
 def term_vector(text: str) -> bytes:
-    """Return the terms of a chunk as they are stored: CRCs, ascending, then counts."""
+    """Return the stored form of a chunk's terms: CRCs, ascending, then counts."""
     counted = Counter(text.split())
     words = np.fromiter(map(crc_of, counted), np.uint32, len(counted))
     counts = np.minimum(np.fromiter(counted.values(), np.int64, len(counted)), 255)
@@ -68,22 +68,22 @@ def crc_of(term: str) -> int:
 
 
 def idf(count: int, total: int) -> float:
-    """Return the weight of a term that `count` of `total` chunks have."""
+    """Return the weight of a term in `count` of `total` chunks."""
     return max(float(np.log((total - count + 0.5) / (count + 0.5))), MIN_WEIGHT)
 
 
 @dataclass(slots=True)
 class Segment:
-    """The postings of some chunks. Only `is_alive` ever changes, by being replaced."""
+    """The postings of some chunks; immutable, except that `is_alive` may be replaced."""
 
     ids: NDArray[np.int64]
     """Ids of the chunks, ascending."""
     sizes: NDArray[np.float32]
-    """Words in each chunk."""
+    """Number of words in each chunk."""
     words: NDArray[np.uint32]
     """CRCs of the words, ascending."""
     starts: NDArray[np.int64]
-    """Where the postings of each word begin, and their number at the end."""
+    """Start of the postings of each word, and the total number at the end."""
     chunks: NDArray[np.uint32]
     """Positions in `ids`."""
     counts: NDArray[np.uint8]
@@ -93,7 +93,7 @@ class Segment:
     """Whether no chunk was removed."""
 
     def having(self, word: int) -> slice:
-        """Return which of `chunks` and `counts` belong to a word."""
+        """Return the range in `chunks` and `counts` of a word."""
         at = int(np.searchsorted(self.words, np.uint32(word)))
         if at == len(self.words) or int(self.words[at]) != word:
             return slice(0, 0)
@@ -101,7 +101,7 @@ class Segment:
 
 
 class Postings:
-    """The words of a project, following its store."""
+    """The words of a project, kept in sync with its store."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -117,8 +117,8 @@ class Postings:
         """Return the chunks with the highest BM25, best first.
 
         Args:
-            terms: one that is there twice counts twice.
-            allowed: ids of chunks, ascending; only these are returned.
+            terms: duplicates have more weight.
+            allowed: ids of chunks, ascending, to which the search is limited.
         """
         with self._lock:
             self._follow(base)
@@ -147,7 +147,7 @@ class Postings:
         every, points = np.concatenate(ids), np.concatenate(scores)
         if len(every) > limit:
             near = np.argpartition(-points, limit - 1)[:limit]
-            # Of those as good as the last one, the oldest.
+            # Among equal scores the oldest chunks.
             near = np.flatnonzero(points >= points[near].min())
             every, points = every[near], points[near]
         order = np.lexsort((every, -points))[:limit]
@@ -156,7 +156,7 @@ class Postings:
     def frequencies(
         self, base: sqlite3.Connection, terms: Sequence[str]
     ) -> tuple[dict[str, int], int]:
-        """Return in how many chunks each term is, and the number of chunks."""
+        """Return the number of chunks with each term, and of all chunks."""
         with self._lock:
             self._follow(base)
             return {term: self._frequency(crc_of(term)) for term in terms}, self._count
@@ -190,7 +190,7 @@ class Postings:
             return
         try:
             with base:
-                base.execute("BEGIN")  # read all of it as of one moment
+                base.execute("BEGIN")  # read one consistent state
                 revision = read_revision(base)
                 if revision.identity != self._revision.identity:
                     self._clear()
@@ -225,7 +225,7 @@ class Postings:
         for segment in self._segments:
             places = np.flatnonzero(is_among(segment.ids, ids) & segment.is_alive)
             if len(places):
-                is_alive = segment.is_alive.copy()  # a running search goes on with the old one
+                is_alive = segment.is_alive.copy()  # a running search uses the old one
                 is_alive[places] = False
                 segment.is_alive, segment.is_whole = is_alive, False
                 self._count -= len(places)
@@ -243,7 +243,7 @@ class Postings:
             ]
 
     def _runs(self) -> list[list[Segment]]:
-        """Return the neighbours to merge: of about the same size, so that each is merged seldom."""
+        """Return neighbours to merge, of similar size, so that each is rarely merged."""
         every = self._segments
         sparse = [[one] for one in every if len(one.ids) > 2 * int(one.is_alive.sum())]
         if sparse or len(every) <= MAX_SEGMENTS + self._count // MERGED_CHUNKS:
@@ -263,7 +263,7 @@ class Postings:
 
 
 def is_among(ids: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which of some numbers are among others; both ascending."""
+    """Return a mask of the numbers that are among others; both ascending."""
     if not len(others):
         return np.zeros(len(ids), np.bool_)
     at = np.minimum(np.searchsorted(others, ids), len(others) - 1)
@@ -283,7 +283,7 @@ def build(rows: Sequence[tuple[int, bytes]]) -> Segment:
 
 
 def merge(parts: Sequence[Segment]) -> Segment:
-    """Return one segment of several neighbours, without removed chunks."""
+    """Merge neighbouring segments, without removed chunks."""
     ids, sizes, words, chunks, counts, before = [], [], [], [], [], 0
     for one in parts:
         is_alive = one.is_alive
@@ -312,7 +312,7 @@ def _sorted_segment(
     counts: NDArray[np.uint8],
 ) -> Segment:
     """Return a segment of postings in any order."""
-    # Sorting numbers is several times as fast as sorting positions.
+    # Sorting numbers is several times as fast as sorting indices.
     order = np.sort(
         (words.astype(np.uint64) << np.uint64(32)) | np.arange(len(words), dtype=np.uint64)
     )

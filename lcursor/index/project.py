@@ -1,7 +1,7 @@
-"""The index of one project: opens it, keeps it up to date, and answers requests.
+"""The index of one project: open it, keep it up to date, and answer requests.
 
-Requests come on the worker's threads: `search`, `symbols`, `retrieve` and `around` on one, the
-others on any. No file is read before the user asked for an index, of this worker or an earlier one.
+`search`, `symbols`, `retrieve` and `around` are called on one thread, other requests on any. No
+file is read before the user has started the index once.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 from lcursor.storage import folders
 
 KEPT_FILES = frozenset({BEGUN, "worker.lock", "worker.json", "worker.log", "worker.log.1"})
-"""Files that stay when the index is deleted."""
+"""Files that remain when the index is deleted."""
 MAX_REMARKS = 20
 CHARS_PER_TOKEN = 3.2
-"""Of code, a cautious estimate."""
+"""Conservative estimate for code."""
 
 
 class EditorState(NamedTuple):
-    """What an editor has open."""
+    """The open files of an editor."""
 
     recent: Sequence[str] = ()
     """Paths of open files, newest first."""
@@ -56,10 +56,9 @@ class Project:
     """The index of one project.
 
     Args:
-        embedder: its name; "" is the default, "none" is none.
-        on_change: called when the state changed, on any thread; returns at once.
-        on_remark: called with a sentence about a problem that was handled, on any thread; returns
-            at once.
+        embedder: name of the embedder; "" for the default, "none" for none.
+        on_change: called when the state changed, on any thread; must not block.
+        on_remark: called with a message about a handled problem, on any thread; must not block.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Project:
         self.root, self.folder = root, launch.make_folder(root)
         self.throttle = Throttle()
         self.remarks: dict[str, None] = {}
-        """Problems that were handled, in order."""
+        """Handled problems, in order."""
         self.embedder_name = embedder
         self._on_change, self._on_remark = on_change, on_remark
         self._open: _OpenIndex | None = None
@@ -80,17 +79,17 @@ class Project:
         """Why the index could not be opened."""
         self._is_home = is_home_like(root)
         self.secret_globs = secrets.load(root)
-        """Files that the user calls secret."""
+        """The user's globs of secret files."""
         self._is_rebuilding = False
-        """Whether the old index is being deleted and the new one is not open yet."""
+        """Whether the old index is being deleted and the new one is not yet open."""
 
     @property
     def is_begun(self) -> bool:
-        """Whether the user asked for an index, now or earlier."""
+        """Whether the user started the index, now or earlier."""
         return bool(self._read_begun())
 
     def resume(self) -> None:
-        """Open the index if an earlier worker was asked for one."""
+        """Open the index if the user started it earlier."""
         begun = self._read_begun()
         if not begun or (self._is_home and not begun.get("is_confirmed")):
             return
@@ -106,19 +105,19 @@ class Project:
         """Index the project, now and whenever a worker runs.
 
         Args:
-            confirmed: also a home directory or a folder above it.
+            confirmed: whether to index even a home directory or a folder above it.
             rebuild: delete the index first, and forget earlier secret globs.
             globs: secret globs of all clients.
 
         Raises:
-            IndexRefused: it is a home directory or above, and that is not confirmed.
+            IndexRefused: it is a home directory or above, without confirmation.
             IndexFailed: the index cannot be stored.
         """
         is_confirmed = confirmed or bool(self._read_begun().get("is_confirmed"))
         if self._is_home and not is_confirmed:
             raise IndexRefused(
-                f"{self.root} is a home directory or above one: all that is in it would be read",
-                "If that is meant, run :LCursor index and say yes; else open a folder in it",
+                f"{self.root} is a home directory or above one: everything in it would be read",
+                "If intended, run :LCursor index and confirm; otherwise open a folder in it",
             )
         self._is_rebuilding = rebuild
         try:
@@ -136,9 +135,9 @@ class Project:
             self._is_rebuilding = False
 
     def add_secrets(self, globs: Sequence[str]) -> None:
-        """Keep files that match some globs out of the index from now on.
+        """Exclude files that match some globs from the index.
 
-        If the globs cannot be stored they still hold for this worker.
+        If the globs cannot be stored, they still apply to this worker.
         """
         is_new, begun = self.secret_globs.add(globs), self._read_begun()
         if begun and begun.get(secrets.KEY) != list(self.secret_globs.globs):
@@ -147,7 +146,7 @@ class Project:
             except IndexFailed as error:
                 self._remark(f"completion.secrets cannot be stored: {error}")
         if is_new and (index := self._open) is not None:
-            index.pipeline.begin()  # so that a file that is being read now is found as well
+            index.pipeline.begin()  # also removes files that are being read now
             known = index.counter.files()
             index.pipeline.changed(path for path in known if self.secret_globs.reason(path))
 
@@ -201,14 +200,14 @@ class Project:
         return {"path": name, "reason": reason, "is_indexed": is_in and not reason}
 
     def report(self) -> dict[str, Any]:
-        """Return what indexing would read; lists all files of the project."""
+        """Return a preview of indexing; lists all files of the project."""
         survey = listing.survey(self.root, lambda: self.throttle.is_stopped)
         report = summarize(survey, self.secret_globs)
         about = {"root": str(self.root), "is_home": self._is_home, "is_begun": self.is_begun}
         return {**about, **asdict(report)}
 
     def state(self, clients: int = 0) -> protocol.State:
-        """Return the state. On any thread but that of searches: counting takes a moment."""
+        """Return the state. Not on the search thread, because counting takes some time."""
         index = self._open
         progress = index.pipeline.progress if index else Progress(detail=self._failure)
         if self._failure and not index:
@@ -248,7 +247,7 @@ class Project:
         }
 
     def accepts_buffer(self, path: str, text: str) -> bool:
-        """Return whether searches may see an unsaved text: not secret, not left out."""
+        """Return whether searches may use an unsaved text: not secret, not left out."""
         index = self._open
         if index is None or filetypes.by_name(path, len(text)) or self.secret_globs.reason(path):
             return False
@@ -259,7 +258,7 @@ class Project:
         return not ignore.why(self.root, path) or not os.path.lexists(self.root / path)
 
     def changed(self, paths: Sequence[str]) -> None:
-        """Read files that an editor has just saved."""
+        """Read files that an editor just saved."""
         if self._open is not None:
             self._open.pipeline.changed(paths)
 
@@ -269,7 +268,7 @@ class Project:
             self._open.pipeline.recent(paths)
 
     def warm(self) -> None:
-        """Load the lexical index, as the first search would do. Takes a second at most."""
+        """Load the lexical index before the first search. Takes at most a second."""
         if (index := self._open) is not None:
             reader = index.store.reader()
             with contextlib.suppress(IndexFailed), contextlib.closing(reader):
@@ -286,7 +285,7 @@ class Project:
 
     @contextlib.contextmanager
     def _query(self) -> Iterator[_OpenIndex]:
-        """Give the open index; bulk work waits meanwhile."""
+        """Yield the open index; bulk work is paused meanwhile."""
         index = self._open
         if index is None:
             if self._is_rebuilding:
@@ -327,7 +326,7 @@ class Project:
             self._remark(remark)
 
     def _remark(self, text: str) -> None:
-        """Report a problem that was handled, once. Any thread."""
+        """Report a handled problem, once. Any thread."""
         if text not in self.remarks:
             self.remarks[text] = None
             self._on_remark(text)
@@ -346,13 +345,13 @@ class Project:
             folders.write_file(begun_path(self.root), json.dumps(fields).encode())
         except OSError as error:
             raise IndexFailed(
-                f"the index cannot be begun: {error.strerror or error} ({self.folder})",
-                "See who may write there and whether the disk is full",
+                f"the index cannot be started: {error.strerror or error} ({self.folder})",
+                "Check disk space and permissions",
             ) from error
 
 
 class _OpenIndex:
-    """The parts of an open index, which are opened and closed together.
+    """The components of an open index, opened and closed together.
 
     Raises:
         IndexFailed: the store cannot be opened.
@@ -393,7 +392,7 @@ class _OpenIndex:
         return embedder.name if embedder else ""
 
     def searcher(self) -> Searcher:
-        """Return the searcher: lexical only until an embedder is loaded. On the search thread."""
+        """Return the searcher, lexical until an embedder is loaded. On the search thread."""
         embedder = self.embedder.embedder
         if self._searcher.embedder is not embedder:
             self._searcher = Searcher(self.reader, self.embedder.vectors, embedder)
@@ -425,4 +424,4 @@ class _OpenIndex:
 
 
 def _being_rebuilt() -> IndexFailed:
-    return IndexFailed("the index of the project is being rebuilt", "Ask again in a moment")
+    return IndexFailed("the index of the project is being rebuilt", "Try again in a moment")

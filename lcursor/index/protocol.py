@@ -3,9 +3,9 @@
     {"id": 7, "do": "search", "text": "parse a date"}       a request
     {"id": 7, "ok": {"hits": [...]}}                        its result
     {"id": 7, "error": {"code": ..., "message": ..., "hint": ...}}
-    {"event": "state", "phase": "ready", ...}               for clients that sent `subscribe`
+    {"event": "state", "phase": "ready", ...}               to clients that sent `subscribe`
 
-Lines are ASCII; bytes of a path that are not UTF-8 travel as escaped surrogates.
+Lines are ASCII; bytes of a path that are not UTF-8 are escaped surrogates.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from lcursor import errors
 from lcursor.errors import LcursorError, MessageInvalid
 
 VERSION = 3
-"""Part of each state. A client stops a worker of another version, and starts its own."""
+"""Part of each state. A client stops a worker with another version, and starts its own."""
 MAX_BYTES = 8 << 20
-"""Length of a line: an unsaved buffer of 1 MB, escaped."""
+"""Maximum length of a line, enough for an escaped buffer of 1 MB."""
 MAX_LIMIT = 1000
 
 Phase = Literal["idle", "surveying", "reading", "embedding", "ready", "paused", "failed"]
-"""What the worker does: `idle` until it is asked to begin, `paused` while the user types."""
+"""The activity of the worker: `idle` until `begin`, `paused` while the user types."""
 
 REQUESTS: Mapping[str, tuple[str, ...]] = {
     "search": ("text", "limit", "mode"),  # hits: fields of `records.Hit`
@@ -32,14 +32,14 @@ REQUESTS: Mapping[str, tuple[str, ...]] = {
     "retrieve": ("text", "tokens", "mode"),  # hits that fit into a prompt
     "around": ("path", "before", "after"),  # hits for a completion at a cursor
     "status": (),  # a `State`
-    "report": (),  # what indexing would read
+    "report": (),  # a preview of indexing
     "why": ("path",),  # the reason why a file is not in the index
     "buffer": ("path", "text"),  # unsaved text; None once it is saved
-    "changed": ("paths",),  # saved just now
+    "changed": ("paths",),  # just saved
     "typing": (),  # the user pressed a key
     "recent": ("paths",),  # open files, newest first
     "subscribe": (),  # send events to this client
-    "secrets": ("globs",),  # files to keep out of the index, from now on
+    "secrets": ("globs",),  # files to exclude from now on
     "begin": ("confirmed", "rebuild"),  # index the project; also a home directory
     "stop": (),
 }
@@ -61,10 +61,10 @@ class State(TypedDict):
     detail: str
     """Why it failed; else empty."""
     done: int
-    """Of `total`: files while reading, chunks while embedding."""
+    """Files while reading, chunks while embedding, out of `total`."""
     total: int
     seconds_left: float
-    """An estimate; -1 if unknown."""
+    """Estimate; -1 if unknown."""
     files: int
     chunks: int
     symbols: int
@@ -75,9 +75,9 @@ class State(TypedDict):
     embedder_note: str
     """Why none is loaded."""
     watching: str
-    """How changes are noticed: `watching`, `polling`, or empty."""
+    """How changes are detected: `watching`, `polling`, or empty."""
     remarks: list[str]
-    """Problems that were handled, newest last."""
+    """Handled problems, newest last."""
     is_begun: bool
     is_home: bool
     memory_bytes: int
@@ -85,11 +85,11 @@ class State(TypedDict):
     version: int
     clients: int
     generation: int
-    """Grows with each change of the index."""
+    """Incremented with each change of the index."""
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """Return the line of a message, with its line feed."""
+    """Return a message as a line with its line feed."""
     return json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
 
 
@@ -143,7 +143,7 @@ def failure(number: int, error: LcursorError) -> dict[str, Any]:
 
 
 def to_error(fields: Mapping[str, Any]) -> LcursorError:
-    """Return the error of a failed request, as an instance of its own class."""
+    """Return the error of a failed request, as an instance of its original class."""
     classes = {kind.code: kind for kind in errors.tree()}
     error = LcursorError.__new__(classes.get(str(fields.get("code")), LcursorError))
     message, hint = str(fields.get("message", "")), str(fields.get("hint", ""))

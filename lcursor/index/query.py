@@ -1,8 +1,8 @@
-"""Parse a question: text, and filters like `path:src lang:python kind:class`.
+"""Parse a query: text, and filters like `path:src lang:python kind:class`.
 
     parse("open lang:py")  # Query("open", Filters(languages=("python",)), "word", "open")
 
-What only looks like a filter (`std::vector`, `http://…`) stays text. Pure; any thread.
+Text that only resembles a filter (`std::vector`, `http://…`) stays text. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lcursor.index import words
 from lcursor.index.records import Filters
 
 Kind = Literal["symbol", "word", "mixed", "text"]
-"""Only a name; one plain word; a sentence with names in it; a plain sentence."""
+"""Only a name; one plain word; a sentence with identifiers; a plain sentence."""
 
 FIELDS = {"path": "path", "file": "path", "lang": "lang", "language": "lang", "kind": "kind"}
 FILTER = re.compile(
@@ -42,23 +42,23 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parsed question."""
+    """A parsed query."""
 
     text: str
-    """Without its filters."""
+    """Text without filters."""
     filters: Filters
     kind: Kind
     name: str = ""
-    """The name asked for; only of the kinds `symbol` and `word`."""
+    """The requested name; only for the kinds `symbol` and `word`."""
     names: tuple[str, ...] = ()
-    """All that looks like a name in code."""
+    """Words that look like identifiers."""
 
 
 def parse(text: str, *, has_filters: bool = True) -> Query:
-    """Return the parts of a question.
+    """Return the parts of a query.
 
     Args:
-        has_filters: whether `path:` and the like are filters; False for code.
+        has_filters: whether words like `path:src` are filters; False for code.
     """
     found: dict[str, list[str]] = {"path": [], "lang": [], "kind": []}
 

@@ -1,7 +1,6 @@
-"""Rank chunks: fuse the lists of a search by the kind of the question, then apply rules.
+"""Rank chunks: fuse the lists of a search by the kind of the query, then apply rules.
 
-Pure arithmetic on scores and paths. Every amount that goes into a score is in its `parts` by name,
-and the parts add up to the score.
+Pure arithmetic on scores and paths. A score is the sum of its named `parts`.
 """
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ WEIGHTS: dict[Kind, Weights] = {
     "mixed": Weights(lexical=0.5, vector=0.6, symbol=0.6, recent=0.05),
     "text": Weights(lexical=0.25, vector=1.0, symbol=0.0, recent=0.05),
 }
-"""By the kind of the question: names are found by words, sentences by vectors."""
+"""Weights by the kind of the query: words find names best, vectors find sentences best."""
 
 MIN_SHARE = 0.4
-"""Share of the farthest vector of a list, where the nearest has 1."""
+"""Score of the farthest vector of a list; the nearest has 1."""
 
 K = 60
-"""Constant of the reciprocal rank by which recent files count."""
+"""Constant of the reciprocal rank of recent files."""
 
 DEFINITION: dict[Kind, float] = {"symbol": 3.0, "word": 2.0, "mixed": 1.5, "text": 0.0}
-"""Bonus for the definition of the name asked for, as a multiple of the best score."""
+"""Bonus for the definition of the requested name, as a multiple of the best score."""
 LITERAL = 4.0
-"""The same for a chunk with an identifier that nothing defines: it is meant even in tests."""
+"""Bonus for a chunk with an undefined identifier of the query, even in tests."""
 DEFINITION_FILE = 1.5
 """Factor of the bonus for a definition whose file has the same name."""
 PATH: dict[Kind, float] = {"symbol": 0.0, "word": 0.3, "mixed": 0.3, "text": 0.5}
-"""Bonus for a path with all words of the question, as a multiple of the best score."""
+"""Bonus for a path with all words of the query, as a multiple of the best score."""
 FILE = 0.05
 """Bonus for the best chunk of the file with the highest sum, as a multiple of the best score."""
 
@@ -70,9 +69,9 @@ PENALTIES: tuple[tuple[str, re.Pattern[str], float], ...] = (
     ("facade", FACADE, 0.5),
     ("declared", DECLARED, 0.7),
 )
-"""Paths that are seldom meant: name in the parts, pattern, factor of the score."""
+"""Paths that are rarely wanted: name in the parts, pattern, factor of the score."""
 MIN_PREFIX = 3
-"""Letters that two words must have in common to count as the same."""
+"""Minimum common prefix of two words that count as equal."""
 CACHED_PATHS = 20_000
 ABOUT_TESTS = re.compile(
     r"\b(?:tests?|testing|tested|fixtures?|mocks?|spec|pytest|unittest)\b", re.I
@@ -81,20 +80,20 @@ ABOUT_TESTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the rules need to know about a chunk."""
+    """The facts about a chunk that the rules use."""
 
     path: str
     definition: float = 0.0
-    """How likely it defines the name asked for, 0 to 1."""
+    """How likely it defines the requested name, 0 to 1."""
     name: str = ""
     """The name that it defines."""
     is_literal: bool = False
-    """Whether it has the identifier asked for, and nothing defines that."""
+    """Whether it contains the requested identifier, which has no definition."""
 
 
 @dataclass(slots=True)
 class Ranked:
-    """A chunk with its score and the parts of it."""
+    """A chunk with its score and the parts of the score."""
 
     id: int
     score: float = 0.0
@@ -110,7 +109,7 @@ class Ranked:
 def fuse(legs: Mapping[Leg, Scored], kind: Kind) -> dict[int, Ranked]:
     """Add up the weighted scores of each chunk, relative to the best of each list.
 
-    Ranks instead of scores would lose how much better one chunk is than the next.
+    Ranks instead of scores would lose the differences between chunks.
     """
     weights = WEIGHTS[kind]._asdict()
     found: dict[int, Ranked] = {}
@@ -139,7 +138,7 @@ def rank(
     """Return the chunks that are in `facts`, best first.
 
     Args:
-        legs: the lists; `recent` only lifts chunks of the others.
+        legs: the lists; `recent` only raises chunks of the others.
     """
     candidates = {chunk for leg, scored in legs.items() if leg != "recent" for chunk, _ in scored}
     fused = fuse(legs, query.kind)
@@ -173,7 +172,7 @@ def _lift(query: Query, found: Sequence[Ranked], facts: Mapping[int, Facts]) -> 
 
 
 def _cohere(found: Sequence[Ranked], facts: Mapping[int, Facts]) -> None:
-    """Add a bonus to the best chunk of each file, by the sum of the file."""
+    """Add a bonus to the best chunk of each file, by the sum of the file's scores."""
     best = max(one.score for one in found)
     sums: dict[str, float] = {}
     first: dict[str, Ranked] = {}
@@ -188,7 +187,7 @@ def _cohere(found: Sequence[Ranked], facts: Mapping[int, Facts]) -> None:
 
 
 def _penalize(query: Query, found: Iterable[Ranked], facts: Mapping[int, Facts]) -> None:
-    """Lower chunks of paths that are seldom meant, unless the question is about them."""
+    """Lower chunks of paths that are rarely wanted, unless the query names them."""
     is_about_tests = bool(ABOUT_TESTS.search(query.text))
     asked = {name for path in query.filters.paths for name, _ in penalties(f"{path}/")}
     for one in found:
@@ -204,14 +203,14 @@ def penalties(path: str) -> tuple[tuple[str, float], ...]:
 
 
 def has_same_name(path: str, name: str) -> bool:
-    """Return whether a file is named like a definition: `http_client.py` like `HTTPClient`."""
+    """Return whether a file has the name of a definition: `http_client.py` and `HTTPClient`."""
     return _stem_of(path).replace("_", "").replace("-", "").lower() == name.replace("_", "").lower()
 
 
 def share(wanted: Collection[str], path: str) -> float:
-    """Return the share of some words that are in the names of a file and its folder, 0 to 1.
+    """Return the share of some words in the names of a file and its folder, 0 to 1.
 
-    Words of which one is a prefix of the other count as the same.
+    Two words count as equal if one is a prefix of the other.
     """
     if not wanted:
         return 0.0

@@ -1,7 +1,7 @@
 """Read the index of a project: terms, symbols, chunks, files and counts.
 
-Each reader has a connection of its own, so that it never waits for the writer. Any thread; those
-that use the same reader wait for each other.
+Each reader has its own connection, so that it never waits for the writer. Any thread; a lock
+serializes the users of a reader.
 """
 
 # ruff: noqa: S608 - only constants are put into statements
@@ -33,7 +33,7 @@ FROM symbols s JOIN files f ON f.id = s.file
 STATE = "SELECT path, size_bytes, mtime_ns, digest FROM files"
 LISTED = "(SELECT value FROM json_each(?))"
 MAX_NAMES = 1_000
-"""Names with a prefix that are compared; in alphabetical order, so short ones are among them."""
+"""Maximum names with a prefix to compare, in alphabetical order, which includes short ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,15 @@ class Counts:
     chunks: int
     symbols: int
     by_language: dict[str, int] = field(default_factory=dict)
-    """Number of files."""
+    """Number of files by language."""
 
 
 class Reader:
-    """The index, for reading. `Store.reader` makes it.
+    """The index, for reading; see `Store.reader`.
 
     Raises:
-        IndexFailed: from every method. When the database turns out to be damaged it is empty
-            afterwards: `revision` has another identity, and every file must be put again.
+        IndexFailed: from every method. A damaged database is replaced by an empty one with a new
+            identity in `revision`, and every file must be written again.
     """
 
     def __init__(self, database: Database, postings: Postings, *, is_reader: bool = True) -> None:
@@ -69,7 +69,7 @@ class Reader:
 
     @property
     def revision(self) -> Revision:
-        """What differs from that of any other content of this index."""
+        """The revision of the current content."""
         with self._open() as base:
             return read_revision(base)
 
@@ -86,18 +86,18 @@ class Reader:
             return self._postings.search(base, terms, limit, allowed)
 
     def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
-        """Return how many chunks have each term, and how many chunks there are."""
+        """Return the number of chunks with each term, and of all chunks."""
         with self._open() as base:
             return self._postings.frequencies(base, terms)
 
     def warm(self) -> None:
-        """Load the terms, as the first query would do: 15 ms for 1,000 chunks."""
+        """Load the terms before the first query: 15 ms for 1,000 chunks."""
         self.frequencies(())
 
     # Symbols
 
     def symbols(self, name: str, limit: int, *, prefix: bool = False) -> list[StoredSymbol]:
-        """Return the definitions of a name or a prefix, those with the same case first."""
+        """Return the definitions of a name or a prefix; matches of the same case come first."""
         name = plain(name)
         where, values = "s.name = ? COLLATE NOCASE", [name]
         if prefix:
@@ -120,18 +120,18 @@ class Reader:
     # Chunks
 
     def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
-        """Return chunks by their ids, without removed ones."""
+        """Return chunks by id, without removed ones."""
         rows = self._rows(f"{CHUNK} WHERE c.id IN {LISTED}", _listed(ids))
         return {one.id: one for one in map(stored, rows)}
 
     def paths_of(self, ids: Iterable[int]) -> dict[int, str]:
-        """Return the paths of chunks by their ids, without removed ones."""
+        """Return the paths of chunks by id, without removed ones."""
         paths = "SELECT c.id, f.path FROM chunks c JOIN files f ON f.id = c.file"
         rows = self._rows(f"{paths} WHERE c.id IN {LISTED}", _listed(ids))
         return {number: unpack(path) for number, path in rows}
 
     def chunks_at(self, path: str, row: int) -> list[StoredChunk]:
-        """Return the chunks of a file with a row, the smallest first."""
+        """Return the chunks of a file that contain a row, the smallest first."""
         where = "f.path = ? AND c.first_row <= ? AND c.end_row > ?"
         order = "ORDER BY c.end_row - c.first_row, c.first_row"
         rows = self._rows(f"{CHUNK} WHERE {where} {order}", pack(path), row, row)
@@ -147,12 +147,12 @@ class Reader:
         return _ids(self._rows("SELECT id FROM chunks ORDER BY id"))
 
     def digests(self, ids: Iterable[int]) -> dict[int, bytes]:
-        """Return the digests of chunks by their ids, ascending."""
+        """Return the digests of chunks by id, ascending."""
         statement = f"SELECT id, digest FROM chunks WHERE id IN {LISTED} ORDER BY id"
         return dict(self._rows(statement, _listed(ids)))
 
     def allowed(self, filters: Filters) -> NDArray[np.int64] | None:
-        """Return the ids of the chunks that pass, ascending; None if all do."""
+        """Return the ids of the chunks that pass the filters, ascending; None if all do."""
         if filters == Filters():
             return None
         with self._open() as base:
@@ -169,12 +169,12 @@ class Reader:
     # Files
 
     def state(self, path: str) -> FileState | None:
-        """Return the state of a file when it was read; None for an unknown file."""
+        """Return the stored state of a file; None for an unknown file."""
         rows = self._rows(f"{STATE} WHERE path = ?", pack(path))
         return FileState(*rows[0][1:]) if rows else None
 
     def files(self) -> dict[str, FileState]:
-        """Return all files with their states when they were read."""
+        """Return all files with their stored states."""
         return {unpack(row[0]): FileState(*row[1:]) for row in self._rows(STATE)}
 
     def counts(self) -> Counts:

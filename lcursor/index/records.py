@@ -1,7 +1,7 @@
 """The data types of the index: files, chunks, symbols, filters and hits.
 
-Imports nothing of ours. Paths are relative to the project's root, with `/` between parts; bytes
-that are not UTF-8 are surrogate escapes. Rows are 0-based, ends exclusive.
+Imports no other module. Paths are relative to the project's root, separated by `/`; bytes that are
+not UTF-8 are surrogate escapes. Rows are 0-based, ends exclusive.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 ChunkKind = Literal["code", "outline", "lines"]
-"""Whole syntax nodes; a class without the bodies of methods; lines of a text without grammar."""
+"""Whole syntax nodes; a class without method bodies; lines of a text without a grammar."""
 
 Mode = Literal["lexical", "vector", "hybrid"]
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The state of a file when it was read; another one if it may have changed."""
+    """The state of a file when it was read; a different one means a possible change."""
 
     size_bytes: int
     mtime_ns: int
@@ -28,16 +28,16 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a file that is searched and embedded as one."""
+    """A part of a file that is searched and embedded as a unit."""
 
     first_row: int
     end_row: int
     text: str
     scope: str
-    """Names of the definitions around it, outermost first, joined by ` > `; "" at the top level."""
+    """Names of the enclosing definitions, outermost first, joined by ` > `; "" at the top level."""
     kind: ChunkKind
     digest: bytes
-    """16 bytes; the same for the same text with the same file name and scope."""
+    """16-byte digest of the text, the file name and the scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Parsed:
     """The chunks and symbols of a file."""
 
     language: str
-    """In lower case; `text` if unknown."""
+    """Lower-case name; `text` if unknown."""
     chunks: Sequence[Chunk]
     symbols: Sequence[Symbol]
 
@@ -81,13 +81,13 @@ class StoredSymbol(Symbol):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions on hits; an empty one is always met."""
+    """Conditions for hits; an empty one always passes."""
 
     paths: tuple[str, ...] = ()
     """Globs, or parts of paths."""
     languages: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
-    """Kinds of symbols, one of which the chunk defines."""
+    """Kinds of symbols, of which the chunk must define one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +104,4 @@ class Hit:
     parts: Mapping[str, float] = field(default_factory=dict)
     """The parts of the score: `lexical`, `vector`, `symbol`, `recent`, and each rule by name."""
     is_stale: bool = False
-    """The file has changed since it was indexed."""
+    """Whether the file has changed since it was indexed."""

@@ -1,6 +1,6 @@
-"""Tell what the index of a project has, or would have, and why a file is left out. Any thread.
+"""Preview the index of a project, and explain why a file is left out. Any thread.
 
-`summarize` works on a survey and reads no file; `why` reads the file in question.
+`summarize` uses a survey and reads no file; `why` reads one file.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from lcursor.project.secrets import SecretGlobs
 MAX_EXAMPLES = 3
 FILE_S = 0.002
 BYTES_PER_S = 1_000_000
-"""Parsing: seconds for each file, and bytes per second on top.
+"""Parsing time: seconds per file, plus bytes per second.
 
 Source: Python's standard library, 1,700 files and 30 MB, in 33 s on one shared core of an AMD EPYC
 (2026-11-21, `python -m lcursor bench index`).
 """
 CHUNKS_PER_S = 33.0
-"""Embedding with the default embedder on two idle cores of the same machine."""
+"""Embedding speed with the default embedder on two idle cores of the same machine."""
 CHUNK_BYTES = 1_430
-"""Source text of a chunk. Source: this project, 1,983 chunks of 2.83 MB."""
+"""Average source text of a chunk. Source: this project, 1,983 chunks of 2.83 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +39,24 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What indexing would read and leave out."""
+    """The files that indexing would read and leave out."""
 
     files: int
     bytes: int
     languages: dict[str, Share]
-    """The largest first."""
+    """Languages, the largest first."""
     ignored: dict[str, int]
-    """How many paths are left out, by reason; a directory counts as one."""
+    """Number of left-out paths by reason; a directory counts as one."""
     examples: dict[str, list[str]]
     """Some paths for each reason."""
     seconds: float
-    """Estimate until lexical search finds everything."""
+    """Estimated time until lexical search is complete."""
     embed_seconds: float
-    """Estimate until vector search does, if nothing was embedded before."""
+    """Estimated time until vector search is complete, without cached vectors."""
 
 
 def summarize(survey: Survey, secret_globs: SecretGlobs) -> Report:
-    """Return what indexing the files of a survey takes."""
+    """Return a report on the files of a survey."""
     sizes: defaultdict[str, list[int]] = defaultdict(list)
     ignored: defaultdict[str, list[str]] = defaultdict(list)
     for path, reason in survey.ignored:

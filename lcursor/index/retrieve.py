@@ -1,7 +1,7 @@
-"""Choose what goes into a prompt: search hits within a token limit, or code around a cursor.
+"""Choose the context of a prompt: search hits within a token limit, or for a completion.
 
-`choose` is for questions, `find_around` for completions, which have room for little: of a
-definition they get the signature alone. On the search thread.
+`choose` is for questions. `find_around` is for completions, whose prompts are short: of definitions
+it returns only signatures. On the search thread.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from lcursor.index.search import Searcher
 
 MAX_HITS = 30
 MIN_SCORE = 0.1
-"""Share of the best score below which a hit is not worth its tokens."""
+"""Hits with a smaller share of the best score are not worth their tokens."""
 MIN_TOKENS = 24
-"""A hit that would be cut shorter than this is left out."""
+"""Minimum size of a truncated hit; smaller ones are left out."""
 MAX_FILE_SHARE = 0.6
-"""Share of the tokens for one file, if there are hits in others."""
+"""Maximum share of the tokens for one file, if there are hits in others."""
 HEADER_TOKENS = 8
-"""Path and fence around a hit in a prompt."""
+"""Tokens of the path and the fence of a hit in a prompt."""
 
 LINES_BEFORE, LINES_AFTER = 14, 4
 """Lines around the cursor whose names are looked up."""
@@ -36,11 +36,11 @@ MAX_SIMILAR = 4
 MAX_NAMES = 24
 MIN_NAME_CHARS = 3
 MAX_DEFINITIONS = 2
-"""A name with more definitions is ambiguous, and left out."""
+"""A name with more definitions is ambiguous and left out."""
 SIGNATURE_LINES = 8
 CLASS_LINES = 12
 CONTAINERS = frozenset({"class", "interface", "struct", "trait", "enum", "object", "module"})
-"""Kinds of which the outline is returned."""
+"""Kinds for which the outline is returned."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -49,15 +49,15 @@ class Retrieved(NamedTuple):
     """The hits for a prompt."""
 
     used: list[Hit]
-    """Best first; the last one may be cut."""
+    """Used hits, best first; the last one may be truncated."""
     left_out: list[tuple[Hit, str]]
     """The other hits, each with the reason."""
     tokens: int
-    """Of the texts of `used`, with their headers."""
+    """Tokens of `used`, including headers."""
 
 
 def choose(hits: Sequence[Hit], *, tokens: int, count: Callable[[str], int]) -> Retrieved:
-    """Return which hits, best first, fit into a number of tokens."""
+    """Return the hits that fit into a number of tokens, best first."""
     used: list[Hit] = []
     left_out: list[tuple[Hit, str]] = []
     spent: dict[str, int] = {}
@@ -70,10 +70,10 @@ def choose(hits: Sequence[Hit], *, tokens: int, count: Callable[[str], int]) -> 
         if has_several_files and hit.path in spent:
             room = min(room, int(tokens * MAX_FILE_SHARE) - spent[hit.path])
         if hit.score < min_score:
-            left_out.append((hit, "far less like it than the best"))
+            left_out.append((hit, "score far below the best"))
             continue
         if any(_contains(one, hit) for one in used):
-            left_out.append((hit, "part of what is used"))
+            left_out.append((hit, "part of another hit"))
             continue
         part = hit if size <= room else _cut(hit, room - HEADER_TOKENS, count)
         if part is None:
@@ -95,7 +95,7 @@ def _contains(outer: Hit, hit: Hit) -> bool:
 
 
 def _cut(hit: Hit, tokens: int, count: Callable[[str], int]) -> Hit | None:
-    """Return the first lines of a hit that fit; None if too little would be left."""
+    """Return the first lines of a hit that fit; None if they are too few."""
     if tokens < MIN_TOKENS:
         return None
     lines = hit.text.split("\n")
@@ -119,8 +119,8 @@ def find_around(
 ) -> list[Hit]:
     """Return hits for the code around a cursor: definitions first, then similar code.
 
-    Nothing of the file with the cursor is returned. Takes about a millisecond for the names, and
-    one lexical search.
+    The file with the cursor is excluded. Takes about a millisecond for the names, and one lexical
+    search.
     """
     near = before.split("\n")[-LINES_BEFORE:]
     names = names_near(near, after.split("\n")[:LINES_AFTER])
@@ -137,7 +137,7 @@ def find_around(
 
 
 def names_near(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Return the names in some lines, each once, those nearest to the cursor first."""
+    """Return the names in some lines, each once, nearest to the cursor first."""
     found = [name for line in reversed(before) for name in reversed(_NAME.findall(line))]
     found += [name for line in after for name in _NAME.findall(line)]
     unique = dict.fromkeys(name for name in found if len(name) >= MIN_NAME_CHARS)
@@ -175,7 +175,7 @@ def _hit(found: list[tuple[StoredSymbol, list[str]]]) -> Hit:
 
 
 def _signature(reader: Reader, one: StoredSymbol) -> list[str]:
-    """Return the lines of a definition that say how it is used."""
+    """Return the signature of a definition, or the outline of a class."""
     row = one.first_row
     chunks = reader.chunks_at(one.path, row)
     if one.kind in CONTAINERS:

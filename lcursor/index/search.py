@@ -1,4 +1,4 @@
-"""Answer a question: search words, vectors and names, and rank what they find.
+"""Answer a query: search words, vectors and names, and rank the results.
 
 Without an embedder only words and names are searched. For one thread at a time.
 """
@@ -24,16 +24,16 @@ from lcursor.index.records import Filters, Hit, Mode, Parsed, StoredChunk, Store
 from lcursor.index.vector_index import VectorIndex
 
 DEPTH = 100
-"""Results taken from each list, or twice the limit."""
+"""Results used from each list, or twice the limit."""
 MAX_DEFINITIONS = 40
-"""Definitions whose chunks are looked up."""
+"""Maximum definitions whose chunks are looked up."""
 MIN_CERTAINTY = 0.7
-"""A definition this certain makes a vector search for its name needless."""
+"""Certainty of a definition from which a vector search for its name is unnecessary."""
 CACHED_QUERIES = 64
 NO_FILTERS = Filters()
 MAX_NAMES = 6
 MAX_COMPARED = 400
-"""Definitions of one name that are compared: some names have thousands."""
+"""Maximum definitions of one name that are compared: some names have thousands."""
 MAX_PREFIXED = 30
 
 OTHER_CASE = 0.8
@@ -52,25 +52,25 @@ KINDS: Mapping[str, float] = {
     "element": 0.4,
     "selector": 0.4,
 }
-"""How likely a kind of definition is meant by its name; other kinds have 1."""
+"""How likely a query means a kind of definition; other kinds have 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition of a name in a question."""
+    """A definition of a name in a query."""
 
     symbol: StoredSymbol
     certainty: float
-    """How likely it is the one meant, 0 to 1."""
+    """How likely the query means it, 0 to 1."""
 
 
 class _Request(NamedTuple):
-    """A question, and what all searches of it need."""
+    """A query with the parameters of its searches."""
 
     query: Query
     unsaved: OverlayChunks
     depth: int
-    """Results wanted from each list."""
+    """Number of results from each list."""
     allowed: NDArray[np.int64] | None
     """The chunks that pass the filters; None if all do."""
 
@@ -85,7 +85,7 @@ class Searcher:
         self._overlay = Overlay(reader)
         self._embed = lru_cache(CACHED_QUERIES)(self._query_vector)
         self._executor = ThreadPoolExecutor(1, "lcursor-vectors")
-        """Searches the vectors while this thread searches the words."""
+        """Searches the vectors while the caller's thread searches the words."""
 
     def search(
         self,
@@ -99,16 +99,16 @@ class Searcher:
         has_filters: bool = True,
         has_rules: bool = True,
     ) -> list[Hit]:
-        """Return the hits of a question, best first.
+        """Return the hits of a query, best first.
 
-        Takes a few ms, and 10 to 30 ms for a question that must be embedded.
+        Takes a few ms, or 10 to 30 ms for a query that must be embedded.
 
         Args:
-            mode: the lists to search; `hybrid` is lexical where there are no vectors.
+            mode: the lists to search; `hybrid` is lexical without vectors.
             recent: paths of open files, newest first.
             overlay: texts of unsaved buffers by path, searched instead of their files.
             is_stale: returns whether a file has changed since it was indexed.
-            has_filters: whether `path:` and the like are filters; False for code.
+            has_filters: whether words like `path:src` are filters; False for code.
             has_rules: whether the ranking rules apply; for evals.
         """
         query = parse(text, has_filters=has_filters)
@@ -123,7 +123,7 @@ class Searcher:
         definitions: dict[int, Definition] = {}
         literal: set[int] = set()
         near: Future[list[tuple[int, float]]] | None = None
-        if mode == "hybrid" and query.kind != "symbol":  # else a definition may be enough
+        if mode == "hybrid" and query.kind != "symbol":  # otherwise a definition may be enough
             near = self._executor.submit(self._nearest, request)
         if mode != "vector":
             legs["lexical"] = self._lexical(request)
@@ -149,7 +149,7 @@ class Searcher:
         return [
             _hit(one, chunks[one.id], definitions.get(one.id), stale(chunks[one.id].path))
             for one in ranked
-            if one.id in chunks  # else it was removed just now
+            if one.id in chunks  # otherwise it was just removed
         ]
 
     # The lists
@@ -174,7 +174,7 @@ class Searcher:
         return [row for row in found if row[0] not in removed]
 
     def _literal(self, request: _Request, definitions: Mapping[int, Definition]) -> set[int]:
-        """Return the chunks with the identifier of the question, if nothing defines it."""
+        """Return the chunks with the query's identifier, if it has no definition."""
         name = words.last_name(request.query.name)
         term = words.whole(name) if name else ""
         defined = {one.symbol.name.lower() for one in definitions.values()}
@@ -191,7 +191,7 @@ class Searcher:
         depth = request.depth + len(unsaved.removed)
         found = []
         for number, score in self.vectors.search(vector, depth, request.allowed):
-            # A new chunk of a buffer has no vector; that of its predecessor is close enough.
+            # A new chunk of a buffer has no vector; its predecessor's vector is similar.
             chunk = unsaved.successors.get(number, number) if number in unsaved.removed else number
             if chunk not in unsaved.removed:
                 found.append((chunk, score))
@@ -202,7 +202,7 @@ class Searcher:
         return self.embedder.query(text)
 
     def _defining(self, request: _Request) -> dict[int, Definition]:
-        """Return the chunks that define a name of the question, the likeliest first."""
+        """Return the chunks that define a name of the query, the likeliest first."""
         query, unsaved = request.query, request.unsaved
         passing = None if request.allowed is None else set(request.allowed.tolist())
         found: dict[int, Definition] = {}
@@ -235,7 +235,7 @@ class Searcher:
         return {**found, **{number: fresh[number] for number in wanted & fresh.keys()}}
 
     def _list_all(self, request: _Request, limit: int) -> list[StoredChunk]:
-        """Return the chunks that pass the filters, by path, for a question without text."""
+        """Return the chunks that pass the filters, by path, for a query without text."""
         filters, unsaved = request.query.filters, request.unsaved
         if request.allowed is None:
             return []
@@ -256,12 +256,12 @@ def _passes(unsaved: OverlayChunks, number: int, filters: Filters) -> bool:
 def _staleness(
     is_stale: Callable[[str], bool] | None, unsaved: OverlayChunks
 ) -> Callable[[str], bool]:
-    """Return a function that says whether a file has changed; it looks once at each file."""
+    """Return a function that tests whether a file has changed, once per file."""
     return cache(lambda path: bool(is_stale and path not in unsaved.parsed and is_stale(path)))
 
 
 def _is_certain(query: Query, definitions: Mapping[int, Definition]) -> bool:
-    """Return whether the question is a name with a known definition: then vectors add nothing."""
+    """Return whether the query is a name with a known definition, so vectors add nothing."""
     return query.kind == "symbol" and any(
         one.certainty >= MIN_CERTAINTY for one in definitions.values()
     )
@@ -274,7 +274,7 @@ def _by_recency(paths: Mapping[int, str], recent: Sequence[str]) -> list[tuple[i
 
 
 def _hit(ranked: Ranked, stored: StoredChunk, definition: Definition | None, is_stale: bool) -> Hit:
-    """Return a hit; if its chunk defines what the question names, only that definition."""
+    """Return a hit; if its chunk has the requested definition, only that part."""
     first, end, text, scope = stored.first_row, stored.end_row, stored.text, stored.scope
     if definition:
         symbol = definition.symbol
@@ -302,7 +302,7 @@ def _hit(ranked: Ranked, stored: StoredChunk, definition: Definition | None, is_
 def find_definitions(
     query: Query, reader: Reader, unsaved: Mapping[str, Parsed]
 ) -> list[Definition]:
-    """Return the definitions of the names in a question, the likeliest first."""
+    """Return the definitions of the names in a query, the likeliest first."""
     names = [query.name] if query.name else list(query.names[:MAX_NAMES])
     found: dict[tuple[str, int, str], Definition] = {}
     for name in names:
@@ -321,7 +321,7 @@ def _sort_key(one: Definition) -> tuple[float, int, str, int]:
 
 
 def certainty_of(symbol: StoredSymbol, name: str, scope: Sequence[str] = ()) -> float:
-    """Return how likely a definition is meant by a name and the scope before it."""
+    """Return how likely a name with a scope means a definition."""
     certainty = KINDS.get(symbol.kind, 1.0)
     if symbol.name != name:
         certainty *= OTHER_CASE
@@ -340,7 +340,7 @@ def certainty_of(symbol: StoredSymbol, name: str, scope: Sequence[str] = ()) -> 
 def _find(
     name: str, query: Query, reader: Reader, unsaved: Mapping[str, Parsed]
 ) -> list[tuple[StoredSymbol, float]]:
-    """Return definitions with a name; if there are none, those that begin with it."""
+    """Return definitions with a name; if there are none, with that prefix."""
     kinds, lower = query.filters.kinds, name.lower()
     fresh = [
         StoredSymbol(**asdict(symbol), path=path, language=parsed.language)

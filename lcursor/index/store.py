@@ -1,8 +1,8 @@
 """Write the index of a project: files, chunks, symbols and terms in one SQLite file.
 
-A file's rows change in one transaction, so that readers see a file as it was or as it is. There is
-one writer for a project, the worker. The terms of each chunk are a row of `terms`; `postings` keeps
-those in memory and searches them.
+A file's rows change in one transaction, so that readers see either the old or the new file. A
+project has one writer, the worker. The terms of each chunk are a row of `terms`; `postings` loads
+and searches them in memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAME = "the index of the project"
 BATCH_FILES = 64
 """Files that `put_many` writes in one transaction."""
 KEPT_REMOVED = 50_000
-"""Removed chunks that are remembered for `Postings`, which else reads everything again."""
+"""Removed chunks recorded for `Postings`, which otherwise must reload everything."""
 TABLES = """
 CREATE TABLE revision (identity TEXT NOT NULL, generation INTEGER NOT NULL);
 INSERT INTO revision VALUES (lower(hex(randomblob(16))), 0);
@@ -56,11 +56,11 @@ SOURCES = (
     "code/outline.py", "code/line_definitions.py", "code/queries/*.scm", "project/filetypes.py",
     "project/secrets.py",
 )  # fmt: skip
-"""Files of ours that decide about the content of an index; it is rebuilt when one changes."""
+"""Source files that determine the content of an index; it is rebuilt when one changes."""
 
 
 def source_version() -> int:
-    """Return the version of the content that this code makes."""
+    """Return the version of the content, a digest of the source files."""
     package, crc = Path(__file__).parents[1], 0
     for path in sorted(path for pattern in SOURCES for path in package.glob(pattern)):
         with contextlib.suppress(OSError):
@@ -69,18 +69,18 @@ def source_version() -> int:
 
 
 VERSION = source_version()
-"""Of the running code: a worker may outlive an update of the files."""
+"""Version of the running code: a worker may outlive an update of the files."""
 
 
 class Store(Reader):
     """A project's index, open for writing. Any thread.
 
     Args:
-        version: of the content; an index of another version is deleted.
+        version: version of the content; an index with another version is deleted.
 
     Raises:
         IndexFailed: the folder cannot be used; see `Reader` for the other methods.
-        IndexFull: the disk is full; from every method that writes. The index stays as it was.
+        IndexFull: the disk is full; from every method that writes. The index is unchanged.
     """
 
     def __init__(self, folder: Path, version: int = VERSION) -> None:
@@ -92,7 +92,7 @@ class Store(Reader):
             pass
 
     def reader(self) -> Reader:
-        """Return a reader with a connection of its own."""
+        """Return a reader with its own connection."""
         return Reader(self.database, self._postings)
 
     def put(self, path: str, state: FileState, parsed: Parsed) -> None:
@@ -102,10 +102,10 @@ class Store(Reader):
     def put_many(
         self, entries: Iterable[Entry], between: Callable[[], object] = lambda: None
     ) -> None:
-        """Replace files, many in one transaction; chunks that did not change keep their ids.
+        """Replace files, many in one transaction; unchanged chunks keep their ids.
 
-        Each batch is written before the next is asked for, so a slow generator blocks nobody. After
-        each file `between` is called: the caller may let others go first.
+        Each batch is written before the next is read, so a slow generator holds no lock. `between`
+        is called after each file, to give way to others.
         """
         waiting = iter(entries)
         while batch := list(islice(waiting, BATCH_FILES)):
@@ -115,7 +115,7 @@ class Store(Reader):
                     between()
 
     def touch(self, states: Iterable[tuple[str, FileState]]) -> None:
-        """Update the states of files whose content is the same."""
+        """Update the states of files with unchanged content."""
         with self._write() as base:
             base.executemany(
                 "UPDATE files SET size_bytes = ?, mtime_ns = ?, digest = ? WHERE path = ?",
@@ -134,7 +134,7 @@ class Store(Reader):
                     _remove(base, path)
 
     def tidy(self) -> None:
-        """Forget chunks that were removed long ago, and shorten the log; for idle time."""
+        """Delete old records of removed chunks, and shorten the log; for idle time."""
         with self._open() as base:
             base.execute(
                 "DELETE FROM removed WHERE seq < (SELECT max(seq) FROM removed) - ?",
@@ -144,7 +144,7 @@ class Store(Reader):
 
     @contextlib.contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection in a transaction; the generation grows with it."""
+        """Yield the connection in a transaction, which increments the generation."""
         with self._connection.transaction() as base:
             yield base
             base.execute("UPDATE revision SET generation = generation + 1")

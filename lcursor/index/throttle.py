@@ -1,8 +1,7 @@
-"""Keep bulk work out of the user's way: pause it, and lower its priority.
+"""Pause bulk work while the user types or searches, and lower its priority.
 
 Any thread reports typing and queries; the bulk work calls `passes` between two small steps. The
-functions act on the calling thread, as Linux has a priority for each thread; what the system does
-not allow is skipped.
+functions change the calling thread, because Linux has a priority per thread; errors are ignored.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from pathlib import Path
 TYPING_S = 1.5
 """Pause after the last key."""
 QUIET_S = 30.0
-"""Time after the last key from which on the user counts as away."""
+"""Time after the last key after which the user counts as away."""
 QUERY_S = 0.03
-"""Longest wait of one step, so that a stream of queries does not stop the work."""
+"""Maximum wait of one step, so that continuous queries do not stop the work."""
 
 NICE = 10
 IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30}
-"""Number of the system call, which the C library does not wrap."""
+"""Numbers of the system call, which the C library does not wrap."""
 THIS_THREAD = (1, 0)
 IDLE_CLASS = 3 << 13
 
@@ -40,7 +39,7 @@ class Throttle:
         self._typed_s = float("-inf")
         self._queries = 0
         self.is_stopped = False
-        """Whether the work must end."""
+        """Whether the work must stop."""
 
     def typing(self) -> None:
         """Note that the user pressed a key."""
@@ -50,7 +49,7 @@ class Throttle:
 
     @contextlib.contextmanager
     def query(self) -> Iterator[None]:
-        """Make bulk work wait while a query is answered in this block."""
+        """Pause bulk work while this block answers a query."""
         with self._change:
             self._queries += 1
         try:
@@ -69,7 +68,7 @@ class Throttle:
 
     @property
     def held_s(self) -> float:
-        """How long bulk work must wait because the user typed a moment ago; 0 for not at all."""
+        """Time that bulk work must wait because the user just typed; 0 for none."""
         return max(self._until_s - time.monotonic(), 0.0)
 
     def is_quiet(self) -> bool:
@@ -77,7 +76,7 @@ class Throttle:
         return not self._queries and time.monotonic() - self._typed_s > QUIET_S
 
     def passes(self) -> bool:
-        """Wait until no query is being answered; return False when the work must end.
+        """Wait until no query is running; return False when the work must stop.
 
         Does not wait while the user types; see `held_s`.
         """
@@ -88,7 +87,7 @@ class Throttle:
 
 
 def lower_priority() -> None:
-    """Lower the calling thread, and what it starts, on the cores and at the disk."""
+    """Lower the CPU and disk priority of the calling thread and its children."""
     with contextlib.suppress(OSError):
         os.nice(NICE)
     number = IOPRIO_SET.get(platform.machine())
@@ -98,17 +97,17 @@ def lower_priority() -> None:
 
 
 def lower_session_priority() -> None:
-    """Lower this process's session, if the kernel schedules sessions as groups.
+    """Lower the priority of this process's session, if the kernel schedules sessions as groups.
 
-    Then the priority of a thread only counts within its session, and a worker, which has a session
-    of its own, would get half of a busy machine.
+    In that case the priority of a thread only counts within its session, and a worker in its own
+    session would get half of a busy machine.
     """
     with contextlib.suppress(OSError):
         Path("/proc/self/autogroup").write_text(str(NICE))
 
 
 def cores() -> int:
-    """Return how many cores this process may use; at least one."""
+    """Return the number of cores that this process may use, at least one."""
     try:
         return len(os.sched_getaffinity(0)) or 1
     except (OSError, AttributeError):

@@ -1,6 +1,6 @@
 """Find the chunks whose vectors are nearest to a query. The only importer of usearch.
 
-All vectors of a project are in one matrix in memory, and usearch compares the query with every row:
+All vectors of a project form one matrix in memory, and usearch compares the query with every row:
 9 ms for 50,000 chunks of the default embedder and 35 ms for 200,000, on one core. Any thread.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lcursor.index.embed import load_early
 
 MARGIN = 50
-"""Additional candidates that are compared again in 32-bit floats."""
+"""Number of additional candidates that are compared again in 32-bit floats."""
 MIN_ROWS = 256
 """Initial capacity of the matrix."""
 
@@ -45,7 +45,7 @@ class VectorIndex:
 
     @property
     def ids(self) -> NDArray[np.int64]:
-        """The ids of all chunks that have a vector, ascending."""
+        """The ids of all chunks with a vector, ascending."""
         with self._lock:
             return np.sort(self._ids[: self._count])
 
@@ -54,7 +54,7 @@ class VectorIndex:
     ) -> None:
         """Remove some vectors, then add or replace some; an id may be among both."""
         numbers = np.fromiter(ids, np.int64)
-        # A broken disk makes numbers of its own.
+        # A damaged disk may return any numbers.
         rows = np.nan_to_num(np.asarray(vectors, np.float16), nan=0.0, posinf=0.0, neginf=0.0)
         with self._lock:
             for number in removed:
@@ -90,7 +90,7 @@ class VectorIndex:
         """Return the nearest chunks and their cosine, best first.
 
         Args:
-            allowed: ids of chunks, ascending; only these are returned.
+            allowed: ids of chunks, ascending, to which the search is limited.
         """
         norm = float(np.linalg.norm(query))
         if not norm > 0 or not np.isfinite(norm) or limit <= 0:
@@ -112,7 +112,7 @@ class VectorIndex:
     def _nearest(
         self, vectors: NDArray[np.float16], query: NDArray[np.float32], limit: int
     ) -> NDArray[np.int64]:
-        """Return the rows nearest to a query by the cosine, in 16-bit floats."""
+        """Return the rows nearest to a query by cosine, in 16-bit floats."""
         half = query.astype(np.float16)
         found = self._usearch.search(vectors, half, limit, exact=True, threads=1)
         return np.asarray(found.keys, np.int64)
@@ -126,7 +126,7 @@ class VectorIndex:
             self._vectors = grown
 
     def _remove(self, number: int) -> None:
-        """Remove a vector, if there is one; the last row moves into its place."""
+        """Remove a vector, if there is one, by moving the last row to its position."""
         at = self._row_of.pop(number, None)
         if at is not None:
             self._count -= 1

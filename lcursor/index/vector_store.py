@@ -1,8 +1,8 @@
-"""Keep the vector of each text on disk, for all projects, clones and worktrees of the user.
+"""Store the vector of each text on disk, for all projects, clones and worktrees of the user.
 
-One SQLite file for each embedder, keyed by the digest of the text: after a switch of branches, a
-move or a second clone nothing is embedded again. Several processes share it. Without a usable file
-everything else works, and `remarks` says so once. Any thread.
+One SQLite file per embedder, keyed by the digest of the text, so that nothing is embedded again
+after a branch switch, a move or a second clone. Several processes share it. It is optional: if the
+file is unusable, `remarks` reports it once. Any thread.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ CREATE TABLE IF NOT EXISTS vectors (
 );
 CREATE INDEX IF NOT EXISTS vectors_by_day ON vectors (day)
 """
-"""`day` is the day on which it was made, counted from 1970."""
+"""`day` is the day of creation, counted from 1970."""
 
 MAX_BYTES = 1 << 30
 DROPPED_SHARE = 0.25
-"""Share of the vectors that is deleted when the file is too large."""
+"""Share of the vectors to delete when the file is too large."""
 CHECK_EVERY = 1_000
-"""Vectors written between two looks at the size."""
+"""Number of vectors written between two checks of the size."""
 BATCH = 500
 BUSY_S = 3.0
 
 
 class VectorStore:
-    """All vectors that one embedder made.
+    """The vectors of one embedder.
 
     Args:
-        max_bytes: size from which on the oldest vectors are deleted.
+        max_bytes: size above which the oldest vectors are deleted.
     """
 
     def __init__(self, folder: Path | None, embedder: str, *, max_bytes: int = MAX_BYTES) -> None:
@@ -58,7 +58,7 @@ class VectorStore:
 
     @property
     def remarks(self) -> list[str]:
-        """What went wrong, each once."""
+        """Problems, each once."""
         return [*self._database.remarks, *self._failures]
 
     def get(self, digests: Iterable[bytes]) -> dict[bytes, NDArray[np.float16]]:
@@ -76,7 +76,7 @@ class VectorStore:
         return found
 
     def put(self, pairs: Iterable[tuple[bytes, NDArray[np.float16]]]) -> None:
-        """Keep vectors by the digests of their texts; known ones stay as they are."""
+        """Store vectors by the digests of their texts; known ones are unchanged."""
         today = int(time.time() // 86_400)
         rows = [
             (digest, today, np.ascontiguousarray(one, np.float16).tobytes())
@@ -110,12 +110,12 @@ class VectorStore:
 
     @contextlib.contextmanager
     def _reporting(self) -> Iterator[None]:
-        """Use the file in this block, and go on where that fails."""
+        """Report errors of this block, which uses the file, instead of raising them."""
         known = len(self._database.remarks)
         try:
             yield
         except IndexFailed as error:
             is_reported = len(self._database.remarks) > known or error.message in self._failures
-            # A file that another process holds for long is tried again with the next call.
+            # A file that another process locks for long is tried again with the next call.
             if not is_reported and not database.is_busy(error.__cause__):
                 self._failures.append(error.message)

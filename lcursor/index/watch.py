@@ -1,10 +1,9 @@
-"""Report which files of a project change, as soon as the changes come to rest.
+"""Report changed files of a project, after a short time without further changes.
 
 One thread (`lcursor-watch`) decides; another one reads the system's events. Ignored directories are
-not watched. A reported path may be unchanged, so its receiver compares. After many changes at once
-the watcher asks for a survey of the project, which also says what to watch from then on. Where
-directories cannot be watched, the mode is `polling`, and the receiver has to survey the project
-again and again.
+not watched. A reported path may be unchanged, so the receiver compares it. After many changes the
+watcher requests a survey of the project, which also updates the watched directories. If watching is
+impossible, the mode is `polling`, and the receiver must survey the project periodically.
 """
 
 from __future__ import annotations
@@ -23,45 +22,45 @@ from lcursor.project.ignore import BY_GIT, MARKS, OWN, IgnoreMatcher
 from lcursor.project.listing import Found, Survey
 
 FEW_PATHS = 8
-"""Up to so many changed paths come from a user who saves."""
+"""Maximum changed paths that count as the user saving files."""
 QUIET_FEW_S, QUIET_S = 0.1, 0.3
-"""Time without another change before few or many paths are reported."""
+"""Time without further changes before few or many paths are reported."""
 MAX_WAIT_S = 2.0
-"""Longest time from the first change to the report."""
+"""Maximum time from the first change to the report."""
 MAX_PENDING = 20_000
-"""Pending paths, ignored ones included; for more all files are surveyed."""
+"""Maximum pending paths, including ignored ones; for more, all files are surveyed."""
 GIT_INDEX_S = 10.0
-"""Shortest time between two surveys because git's index changed."""
+"""Minimum time between two surveys because of changes of git's index."""
 SURVEY_REST = 5
 """The pause after a survey, as a multiple of its duration."""
 STORM = 500
-"""For more changed files than this a survey is requested."""
+"""For more changed files, a survey is requested."""
 JOIN_S = 5.0
 GIT = "\0git"
-"""Name of the git directory among the watched ones: no path has a NUL."""
-NOT_REPORTED = "a change of the project's files was not noted: {!r}"
+"""Name of the git directory among the watched ones; no real path contains a NUL."""
+NOT_REPORTED = "a change of the project's files was not recorded: {!r}"
 
 
 class Pending:
-    """Changes that are not reported yet, and when that is due.
+    """Changes that are not yet reported, and the time when they are due.
 
-    Has no clock: the time is passed in. Not thread-safe: the watcher holds its lock.
+    Callers pass the time. Not thread-safe; the watcher's lock protects it.
     """
 
     def __init__(self) -> None:
         self.paths: set[str] = set()
         self.folders: set[str] = set()
-        """Created, moved or deleted, with all that is in them."""
+        """Directories that were created, moved or deleted with their content."""
         self._first_s = self._last_s = 0.0
         self._survey_s = self._index_s = 0.0
-        """When a survey was first requested; 0 if none is."""
+        """Time when a survey was first requested; 0 for none."""
 
     def add_entry(self, folder: str, name: str, is_folder: bool, now_s: float) -> bool:
         """Add a changed entry of a directory; return whether it matters.
 
         Args:
             folder: the directory, or `GIT`.
-            name: of the entry; "" for the directory itself.
+            name: name of the entry; "" for the directory itself.
         """
         if folder == GIT:
             if name in {"HEAD", ""}:
@@ -84,7 +83,7 @@ class Pending:
             self._add(self.paths, paths, now_s)
 
     def request_survey(self, now_s: float) -> None:
-        """Note that anything may have changed."""
+        """Request a survey, because any file may have changed."""
         self._survey_s = self._survey_s or now_s
         self._last_s = now_s
 
@@ -98,14 +97,14 @@ class Pending:
             self.request_survey(now_s)
 
     def paths_due_s(self) -> float | None:
-        """Return when the paths are to be reported; None if there are none."""
+        """Return the time when the paths are due; None if there are none."""
         if not (self.paths or self.folders):
             return None
         is_few = len(self.paths) <= FEW_PATHS and not self.folders and not self._survey_s
         return min(self._last_s + (QUIET_FEW_S if is_few else QUIET_S), self._first_s + MAX_WAIT_S)
 
     def survey_due_s(self, last_s: float, duration_s: float) -> float | None:
-        """Return when a survey is due; None if none is requested."""
+        """Return the time when a survey is due; None if none is requested."""
         times = []
         if self._survey_s:
             times.append(min(self._last_s + QUIET_S, self._survey_s + MAX_WAIT_S))
@@ -114,7 +113,7 @@ class Pending:
         return max(min(times), last_s + SURVEY_REST * duration_s) if times else None
 
     def pop_paths(self) -> Pending:
-        """Return the paths and directories, and keep the rest."""
+        """Remove and return the paths and directories."""
         popped = Pending()
         popped.paths, self.paths = self.paths, set()
         popped.folders, self.folders = self.folders, set()
@@ -125,11 +124,11 @@ class Watcher:
     """Watches a project from the first survey to `stop`.
 
     Args:
-        on_changes: called on the watcher's thread with paths relative to the root, those of deleted
-            files included; meanwhile changes are collected.
-        on_survey: called on the watcher's thread when anything may have changed: compare a survey
-            with what is known, and pass it to `use`.
-        on_remark: called on the watcher's thread with a sentence for the user.
+        on_changes: called on the watcher's thread with paths relative to the root, including
+            deleted files; meanwhile further changes are collected.
+        on_survey: called on the watcher's thread when any file may have changed; the receiver
+            compares a survey with the index, and passes it to `use`.
+        on_remark: called on the watcher's thread with a message for the user.
     """
 
     def __init__(
@@ -153,7 +152,7 @@ class Watcher:
         self._thread: threading.Thread | None = None
 
     def use(self, survey: Survey) -> None:
-        """Watch what a survey lists; changes since then are reported."""
+        """Watch the directories of a survey; changes since the survey are reported."""
         if self.mode == "watching":
             with self._wake:
                 self._new_survey = survey
@@ -211,7 +210,7 @@ class Watcher:
             pass
         except Exception as error:  # noqa: BLE001 - the root of a thread
             reason = str(error) if isinstance(error, WatchFailed) else repr(error)
-            self._on_remark(f"{reason}; changed files are looked for every few seconds instead")
+            self._on_remark(f"{reason}; all files are checked for changes periodically instead")
             self.mode = "polling"
             self._on_survey()
         finally:
@@ -276,7 +275,7 @@ class Watcher:
         return True
 
     def _select(self, paths: Iterable[str]) -> set[str]:
-        """Return those paths that are or were files of the project."""
+        """Return the paths that are or were files of the project."""
         changed, new = set(), []
         for path in paths:
             exists = listing.found(self._root, path) is not None
@@ -294,7 +293,7 @@ class Watcher:
     # Which directories are watched
 
     def _rewatch(self, watches: Watches, names: set[str]) -> set[str]:
-        """Watch changed directories again; return all paths that were or are below them."""
+        """Renew the watches of changed directories; return all old and new paths below them."""
         for name in names:
             watches.drop(name)
         below = tuple(f"{name}/" for name in names)
@@ -309,7 +308,7 @@ class Watcher:
     def _watch_tree(
         self, watches: Watches, names: list[str], trusted: frozenset[str] | set[str]
     ) -> list[Found]:
-        """Watch directories and those below, but ignored ones; return the files in them."""
+        """Watch directories recursively, except ignored ones; return their files."""
         seen: list[Found] = []
         while names:
             self._check_stopped()
@@ -319,7 +318,7 @@ class Watcher:
             for name in names:
                 if f"{name}/" in ignored or not watches.add(name, self._root / name):
                     continue
-                # Listed after the watch was added: later changes raise an event.
+                # Listed after the watch was added, so that later changes raise an event.
                 entries, subfolders, is_marked = self._list(name)
                 if is_marked and name not in trusted:
                     watches.drop(name)
@@ -347,11 +346,11 @@ class Watcher:
                         status = entry.stat(follow_symlinks=False)
                         found.append(Found(path, status.st_size, status.st_mtime_ns))
         except OSError:
-            pass  # deleted meanwhile, which raises an event
+            pass  # deleted meanwhile, which also raises an event
         return found, folders, is_marked
 
     def _watch_all(self, watches: Watches) -> None:
-        """Watch all directories of the survey; add what changed since it was made."""
+        """Watch all directories of the survey; add the changes since it was made."""
         trusted = {"", *(folder for path in self._known for folder in listing.folders_of(path))}
         before = watches.names
         if self._survey.git_folder:
@@ -359,7 +358,7 @@ class Watcher:
         try:
             now = self._watch_tree(watches, [""], trusted)
         except GitFailed as failure:
-            self._on_remark(f"git cannot say what it ignores: {failure}")
+            self._on_remark(f"git's ignore rules are not applied: {failure}")
             self._matcher = IgnoreMatcher(self._root, is_in_git=False)
             now = self._watch_tree(watches, [""], trusted)
         for name in before - {GIT}:

@@ -1,4 +1,4 @@
-"""Split code and questions into terms for lexical search.
+"""Split code and queries into terms for lexical search.
 
     terms("opening files")  # ["open", "fil"], which are also terms of `openFile`
 
@@ -25,20 +25,20 @@ DEFINED = re.compile(
     r"\b(?:def|class|function|fn|func|fun|struct|enum|trait|interface|module|type|impl|macro|sub)"
     r"[ \t]+([A-Za-z_][\w.:]*)"
 )
-"""Definitions in most languages, roughly: their names count twice."""
+"""Definitions in most languages, approximately; their names count twice."""
 _NAMES = (
     r"(?:python|lua|javascript|typescript|java|golang|rust|ruby|php|perl|bash|swift|kotlin|scala"
     r"|haskell|c\+\+|c#)[ ]?[23]?"
 )
 LANGUAGE = re.compile(rf"\b(?:in|using|with) {_NAMES}(?!\S)|^{_NAMES} |(?<=\S) {_NAMES}$", re.I)
-"""As in `open a file in python`: it does not tell chunks of a project apart."""
+"""Language names, as in `open a file in python`, which do not distinguish chunks of a project."""
 
 MAX_WORD_CHARS = 80
-"""Longer words are data."""
+"""Longer words are treated as data."""
 MAX_TERMS = 64
-"""Of a question, which may be a pasted file."""
+"""Maximum terms of a query, which may be a pasted file."""
 IDENTIFIER_COUNT, MAX_IDENTIFIERS = 3, 6
-"""How often a whole identifier of a question counts; not if there are more, as in code."""
+"""Weight of whole identifiers in a query, and their maximum number, to exclude pasted code."""
 PATH_PARTS = 3
 CACHED_WORDS = 200_000
 CACHED_STEMS = 50_000
@@ -53,7 +53,7 @@ STOP = frozenset(
         """
     )
 )
-"""Words that do not help to find anything."""
+"""Words without value for a search."""
 DULL = frozenset(
     RUN.findall(
         """
@@ -63,7 +63,7 @@ DULL = frozenset(
         """
     )
 )
-"""Words that help little: they are not taken for names of files or definitions."""
+"""Words of little value, which do not count as names of files or definitions."""
 
 QUALIFIED = re.compile(r"[^\W\d]\w*(?:(?:::|\.|->|#|\\)[^\W\d]\w*)+")
 NAME = re.compile(r"[^\W\d]\w*")
@@ -72,22 +72,22 @@ DOTS = re.compile(r"::|\.|->|#|\\")
 
 
 def index_text(path: str, chunk: Chunk) -> str:
-    """Return the terms that are stored for a chunk, separated by blanks.
+    """Return the terms to store for a chunk, separated by spaces.
 
     Takes about 1 ms for 10,000 words; each word is split once per process.
     """
     folders = path.split("/")
     stem = folders.pop().split(".", 1)[0] or path
-    defined = " ".join(DEFINED.findall(chunk.text))  # these names count twice
+    defined = " ".join(DEFINED.findall(chunk.text))  # so these names count twice
     head = f"{' '.join(folders[-PATH_PARTS:])} {stem} {stem} {chunk.scope} {defined}"
     return " ".join(_terms(head + "\n" + chunk.text))
 
 
 def terms(query: str) -> list[str]:
-    """Return the terms of a question, without stop words unless it has no others.
+    """Return the terms of a query, without stop words unless it has no others.
 
-    Each is there once, but whole identifiers `IDENTIFIER_COUNT` times, since many chunks have their
-    parts.
+    Each occurs once, but whole identifiers `IDENTIFIER_COUNT` times, because many chunks contain
+    their parts.
     """
     plain = _without_language(_plain(query))
     runs = [run for run in RUN.findall(plain) if len(run) <= MAX_WORD_CHARS]
@@ -112,7 +112,7 @@ def whole(name: str) -> str:
 
 
 def keywords(query: str) -> list[str]:
-    """Return the words of a question that may be in the name of a file or definition."""
+    """Return the words of a query that may be in the name of a file or definition."""
     found: dict[str, None] = {}
     for run in RUN.findall(_without_language(_plain(query))):
         for part in parts(run) or [run.lower()]:
@@ -122,7 +122,7 @@ def keywords(query: str) -> list[str]:
 
 
 def names(query: str) -> list[str]:
-    """Return what looks like a name in code: `parse_url`, `HTTPServer`, `os.walk`."""
+    """Return the likely identifiers in a query: `parse_url`, `HTTPServer`, `os.walk`."""
     found: dict[str, None] = {}
     for word in _plain(query).split():
         bare = word.strip("`'\"()[]{}<>,;:!?.*&@").split("(", 1)[0]
@@ -135,7 +135,7 @@ def names(query: str) -> list[str]:
 
 
 def is_symbol_like(query: str) -> bool:
-    """Return whether a question is the name of a definition, and nothing else."""
+    """Return whether a query consists only of a name."""
     bare = bare_name(query)
     if QUALIFIED.fullmatch(bare):
         return True
@@ -166,13 +166,13 @@ def parts(run: str) -> list[str]:
 
 
 def split(run: str) -> list[str]:
-    """Return the terms of a word: itself if it has several parts, and the stems of its parts."""
+    """Return the terms of a word: the stems of its parts, and itself if it has several."""
     return _form(run).split(" ")
 
 
 @functools.lru_cache(maxsize=CACHED_STEMS)
 def stem(word: str) -> str:
-    """Return a word without its ending, so that its forms become equal; short words stay."""
+    """Return the stem of a word, so that its forms become equal; short words are unchanged."""
     if len(word) <= 3 or not word.isascii():
         return word
     base = word
@@ -189,7 +189,7 @@ def stem(word: str) -> str:
 
 
 def _is_form(base: str, ending: str) -> bool:
-    """Return whether a word without its ending can be a word: not those of `string`, `author`."""
+    """Return whether a word without its ending is a plausible stem; `str` of `string` is not."""
     if not VOWEL.search(base):
         return False
     if ending not in AGENTS:
@@ -241,13 +241,13 @@ def _terms(text: str) -> Iterable[str]:
 
 
 def _useful(others: Sequence[str]) -> list[str]:
-    """Return the parts of an identifier that are worth searching for: not `x` or `256`."""
+    """Return the parts of an identifier that are useful for a search, unlike `x` or `256`."""
     return [part for part in others if len(part) > 1 and not part.isdigit()]
 
 
 @functools.lru_cache(maxsize=CACHED_WORDS)
 def _form(run: str) -> str:
-    """Return the terms of one word, separated by blanks; cached, since code repeats few words."""
+    """Return the terms of one word, separated by spaces; cached, because code repeats words."""
     pieces = parts(run)
     found = dict.fromkeys([run.lower().strip("_") or run] if len(pieces) != 1 else [])
     for piece in pieces:
@@ -259,5 +259,5 @@ def _form(run: str) -> str:
 
 
 def _pairs(piece: str) -> list[str]:
-    """Return the pairs of neighbours in a text without spaces."""
+    """Return the pairs of adjacent characters in a text without spaces."""
     return [piece[at : at + 2] for at in range(max(len(piece) - 1, 1))]

@@ -1,8 +1,8 @@
 """The worker process: the only writer of a project's index, shared by all editors.
 
-It listens on a unix socket. The sockets are served on the main thread's event loop; searches run
-one after another on a thread of their own, slow requests on other threads. The worker exits when it
-is stopped, after ten minutes without a client, and when its lock file was deleted.
+It listens on a Unix socket. The main thread runs an event loop for the sockets; searches run one
+after another on their own thread, slow requests on other threads. The worker exits when it is
+stopped, after ten minutes without a client, and when its lock file was deleted.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ IDLE_S = 600.0
 LOCK_IS_HELD = 3
 """Exit status of a worker that did not get the lock."""
 SWITCH_S = 0.0005
-"""Longest time that a query waits for another thread which computes in Python."""
+"""Switch interval of Python threads, the delay of a query behind a computing thread."""
 PUBLISH_S = 0.4
-"""Shortest time between two state events."""
+"""Minimum time between two state events."""
 
 
 def main() -> int:
     """Run the worker of a project until it stops.
 
     Returns:
-        The exit status: 0 after it was stopped, 3 if another worker has the project, 1 after an
-        error, which is printed.
+        The exit status: 0 after a stop, 3 if another worker has the project, 1 after an error,
+        which is printed.
     """
     parser = argparse.ArgumentParser("lcursor index worker")
     parser.add_argument("root", type=Path, help="the project")
@@ -97,7 +97,7 @@ class Session:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self.buffers: dict[str, str] = {}
-        """Unsaved texts by path; for the search thread alone."""
+        """Unsaved texts by path; only for the search thread."""
         self.recent: list[str] = []
         self.secrets: list[str] = []
         self.is_subscribed = False
@@ -116,7 +116,7 @@ class Server:
     """Answers clients until it is stopped.
 
     Args:
-        idle_s: the server stops after this time without a client.
+        idle_s: time without a client after which the server stops.
         holds_lock: returns whether this process is still the worker; called every few seconds.
     """
 
@@ -190,7 +190,7 @@ class Server:
 
     def _create_task(self, work: Any) -> None:
         task = asyncio.create_task(work)
-        self._tasks.add(task)  # the loop keeps weak references only
+        self._tasks.add(task)  # the loop has only weak references
         task.add_done_callback(self._tasks.discard)
 
     async def _answer_line(self, session: Session, line: bytes) -> None:
@@ -204,7 +204,7 @@ class Server:
         except LcursorError as error:
             session.send(protocol.failure(number, error))
         except Exception as error:  # noqa: BLE001 - every request gets an answer
-            if not self._end.is_set():  # while stopping, things are closed already
+            if not self._end.is_set():  # errors are expected while stopping
                 _log(traceback.format_exc())
             failed = LcursorError(f"{type(error).__name__}: {error}")
             session.send(protocol.failure(number, failed))
@@ -224,7 +224,7 @@ class Server:
             return await run(self._count, project.state, len(self._sessions))
         if name in ("report", "why"):
             return await run(self._slow, getattr(project, name), **fields)
-        if name == "buffer":  # on the search thread, so that the searches after it see it
+        if name == "buffer":  # on the search thread, so that later searches use it
             return await run(self._search, self._set_buffer, session, **fields)
         if name == "secrets":
             session.secrets = fields["globs"]
@@ -249,7 +249,7 @@ class Server:
         return {}
 
     def _set_buffer(self, session: Session, path: str, text: str | None) -> dict[str, Any]:
-        """Keep or forget an unsaved text, on the search thread."""
+        """Set or remove an unsaved text, on the search thread."""
         session.buffers.pop(path, None)
         is_taken = text is not None and self.project.accepts_buffer(path, text)
         if text is not None and is_taken:
@@ -257,7 +257,7 @@ class Server:
         return {"is_taken": is_taken}
 
     def _forget_secret_buffers(self) -> None:
-        """Forget unsaved texts of files that have become secret, on the search thread."""
+        """Remove unsaved texts of files that have become secret, on the search thread."""
         for session in list(self._sessions):
             for path in filter(self.project.secret_globs.reason, list(session.buffers)):
                 del session.buffers[path]
@@ -285,7 +285,7 @@ class Server:
             self._create_task(self._publish())
 
     async def _publish(self) -> None:
-        """Send the state after a moment, with all that changes until then."""
+        """Send the state after a short delay, to combine several changes."""
         try:
             await asyncio.sleep(PUBLISH_S)
         finally:
@@ -298,7 +298,7 @@ class Server:
 
 
 def _log(text: str) -> None:
-    """Write to the worker's log; a full disk must not stop anything."""
+    """Write to the worker's log; ignore errors such as a full disk."""
     with contextlib.suppress(OSError):
         sys.stderr.write(f"{text.rstrip()}\n")
         sys.stderr.flush()
@@ -307,6 +307,6 @@ def _log(text: str) -> None:
 def _is_same_user(sock: socket.socket) -> bool:
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return True  # only the user can enter the folder of the socket
+        return True  # only the user can access the folder of the socket
     data = sock.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
     return struct.unpack("3i", data)[1] in (os.getuid(), 0)

@@ -48,8 +48,8 @@ def check(
     """Compare a file before and after a region of it was rewritten.
 
     Returns `parses` and `symbols` if the language has a grammar, `indent` and `size` always.
-    Missing definitions or many missing lines may be intended, so they only give a remark, the text of
-    a passed check. Cost: two parses, about 3 MB/s.
+    Missing definitions or many missing lines may be intended, so they only give a remark, the text
+    of a passed check. Cost: two parses, about 3 MB/s.
     """
     end = region.last_row + len(new) - len(old)
     before = old[region.first_row : region.last_row]

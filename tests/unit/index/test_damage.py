@@ -14,7 +14,7 @@ from lcursor.index.project import Project
 from lcursor.index.store import Store
 from tests.unit.index.test_store_failures import filled, whole
 
-AGAIN = "Ask again in a moment"
+AGAIN = "Try again in a moment"
 
 
 def settled(store: Store) -> None:
@@ -66,8 +66,8 @@ def test_a_query_that_meets_damage_has_the_index_rebuilt(
         (sqlite3.DatabaseError("file is not a database"), "being rebuilt", AGAIN),
         (sqlite3.OperationalError("no such table: main.chunks"), "being rebuilt", AGAIN),
         (sqlite3.DataError("string or blob too big"), "being rebuilt", AGAIN),
-        (sqlite3.OperationalError("database is locked"), "held by another process", "fuser"),
-        (sqlite3.OperationalError("locking protocol"), "held by another process", "fuser"),
+        (sqlite3.OperationalError("database is locked"), "locked by another process", "fuser"),
+        (sqlite3.OperationalError("locking protocol"), "locked by another process", "fuser"),
         (sqlite3.OperationalError("disk I/O error"), "cannot be used", "df -h"),
         (sqlite3.OperationalError("readonly database"), "cannot be used", "ls -l"),
         (sqlite3.OperationalError("unable to open database file"), "cannot be used", "ls -l"),

@@ -181,7 +181,7 @@ def test_a_damaged_file_is_reported(tmp_path: Path, broken: int) -> None:
 
 
 def test_vectors_of_another_size_are_refused() -> None:
-    with pytest.raises(ModelCorrupt, match="384 numbers, not 768"):
+    with pytest.raises(ModelCorrupt, match="size 384, not 768"):
         Embedder(replace(find(DEFAULT), dim=768))
 
 

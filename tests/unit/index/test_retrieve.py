@@ -60,12 +60,12 @@ def test_one_file_does_not_take_all() -> None:
 
 def test_a_part_of_a_used_hit_is_left_out() -> None:
     receipt = choose([hit("a", 0, 20), hit("a", 5, 5), hit("b", 0, 1)], 1000)
-    assert reasons(receipt) == ["part of what is used"]
+    assert reasons(receipt) == ["part of another hit"]
 
 
 def test_much_worse_hits_are_left_out() -> None:
     receipt = choose([hit("a", 0, 5, 1.0), hit("b", 0, 5, 0.01)], 1000)
-    assert reasons(receipt) == ["far less like it than the best"]
+    assert reasons(receipt) == ["score far below the best"]
 
 
 def test_nothing_found_is_an_empty_receipt() -> None:

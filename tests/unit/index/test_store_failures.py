@@ -153,7 +153,7 @@ def test_flipped_bytes_never_end_badly(opened: Open, folder: Path, seed: int) ->
         try:
             use()
         except IndexFailed as error:
-            is_told = "is being rebuilt. Ask again" in str(error)
+            is_told = "is being rebuilt. Try again" in str(error)
             assert is_told or str(path) in str(error)  # noqa: PT017 - it may also do without an error
     if store.remarks:
         assert len(store.remarks) == 1

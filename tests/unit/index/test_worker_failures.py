@@ -110,7 +110,7 @@ def test_damage_during_queries_is_repaired_and_reported_once(root: Path) -> None
         assert asker.counts[-1] >= 3
         assert not [error for error in asker.errors if "no such table" in error]
         assert all("being rebuilt" in error for error in asker.errors), set(asker.errors)
-        assert asker.hints <= {"Ask again in a moment"}
+        assert asker.hints <= {"Try again in a moment"}
 
 
 def _texts(client: Client, words: str) -> str:
