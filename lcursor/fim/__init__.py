@@ -1,1 +1,1 @@
-"""The in-process completion engine: llama.cpp inside the host, from a request to its events."""
+"""Completion: the in-process engine on llama.cpp, its scheduler, prompts and caches."""

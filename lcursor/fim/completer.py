@@ -1,8 +1,8 @@
-"""The completion service: turns messages into work for the engine, and results into messages.
+"""The completion service: turns messages into jobs for the engine, and results into messages.
 
-Owns the engine, which is opened, configured and closed on the scheduler's thread alone, one at a
-time, so that two models are never in memory. Every method but `close` returns at once, on any
-thread. `emit` is called on the engine's thread, and on the thread that cancels a waiting request.
+Owns the engine, which is opened, configured and closed only on the scheduler's thread, one at a
+time, so that two models are never in memory. No method except `close` blocks; any thread. `emit` is
+called on the engine's thread, and on the thread that cancels a pending request.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from lcursor.reporting import Notify, error_message, log_exception
 
 
 class Alternatives(NamedTuple):
-    """Find alternatives to the answer of the request with the job's number, of which was typed."""
+    """Find alternatives to an answer, partly typed; the job has the request's number."""
 
     typed: str
 
 
 class Warm(NamedTuple):
-    """Evaluate the text around a place before a request comes."""
+    """Evaluate the text around a position before a request."""
 
     place: FimWarm
 
@@ -56,19 +56,19 @@ Work = FimRequest | Alternatives | Warm
 NEEDS_MODEL = frozenset(
     ["backend", "model", "gpu_layers", "main_gpu", "threads", "context_tokens", "kv_type"]
 )
-"""Settings that need the model to be loaded again; the others apply to a loaded one."""
+"""Settings that require reloading the model; the others apply to a loaded one."""
 
 FAR_ROWS = STEP_LINES
-"""Rows between two cursors whose next batches have little in common."""
+"""Distance in rows between two cursors whose next batches have little in common."""
 
 Progress = Callable[[float], bool]
-"""Called with how far a load is, 0 to 1; returning False stops it."""
+"""Called with the progress of a load, 0 to 1; returning False stops it."""
 OpenBackend = Callable[[CompletionConfig, Progress], Any]
 """Opens the configured `Engine` or `Endpoint`; called on the engine's thread."""
 
 
 def needs_reload(before: CompletionConfig, after: CompletionConfig) -> bool:
-    """Return whether a change of settings needs the model or the connection to be opened again."""
+    """Return whether a change of settings requires reloading the model or reconnecting."""
     changed = [
         field.name
         for field in dataclasses.fields(after)
@@ -83,12 +83,11 @@ class Completer:
     """The completion service.
 
     Args:
-        config: its settings.
         emit: sends a message to the editor.
-        open_backend: opens what completes.
-        retriever: finds pieces of the project; none by default.
-        power: whether the machine runs on battery, where nothing is evaluated in advance.
-        clock: returns seconds; measures how long the model has been idle.
+        open_backend: opens an `Engine` or `Endpoint`.
+        retriever: searches the project; none by default.
+        power: tells whether the machine runs on battery, which disables idle work.
+        clock: time in seconds, to measure idle time.
     """
 
     def __init__(
@@ -100,8 +99,8 @@ class Completer:
         power: hardware.Power | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._wanted = config  # replaced on any thread; applied on the engine's thread
-        self._config = config  # the engine's; used on the engine's thread alone
+        self._wanted = config  # set on any thread; applied on the engine's thread
+        self._config = config  # the engine's; used only on the engine's thread
         self._emit = emit
         self._open_backend = open_backend
         self._power = power or hardware.Power()
@@ -114,7 +113,7 @@ class Completer:
         self._connection_error: str | None = None  # None before the first attempt
         self.ring = ContextRing(retriever)
         self._running: FimRequest | None = None  # the last one that ran
-        self._answered: FimRequest | None = None  # the same, if the engine has its answer
+        self._answered: FimRequest | None = None  # the same, once the engine has its answer
         self._learning = threading.Lock()
         self._history: Sequence[tuple[str, float, bool]] = ()
         self._base = 0.0  # the configured threshold
@@ -132,15 +131,15 @@ class Completer:
         self.ring.on_change = lambda: self._scheduler.call(lambda: None)  # resumes idle work
 
     def start(self) -> None:
-        """Start to load the model, in the background."""
+        """Start loading the model in the background."""
         self._scheduler.start()
 
     def request(self, request: FimRequest) -> None:
-        """Complete; events follow until its `fim.done`."""
+        """Start a completion; events follow until `fim.done`."""
         self._scheduler.submit(Job(request["id"], request))
 
     def warm(self, place: FimWarm) -> None:
-        """Evaluate the text around a place in advance, unless a request waits."""
+        """Evaluate the text around a position in advance, unless a request is pending."""
         self._scheduler.submit(Job(place["id"], Warm(place), is_ahead=True))
 
     def find_alternatives(self, number: int, typed: str = "") -> None:
@@ -148,16 +147,16 @@ class Completer:
         self._scheduler.submit(Job(number, Alternatives(typed)))
 
     def configure(self, config: CompletionConfig) -> None:
-        """Apply settings; a model is loaded again only where they need it.
+        """Apply settings; reload the model only if necessary.
 
-        Only that cancels a running request; a waiting one is answered afterwards.
+        Only a reload cancels a running request; a pending one is answered afterwards.
         """
         before, self._wanted = self._wanted, config
         if before != config:
             self._scheduler.prepare_again(interrupts=needs_reload(before, config))
 
     def add_chunk(self, params: ContextChunk) -> None:
-        """Add a piece of a file to the context of later completions."""
+        """Add part of a file to the context of later completions."""
 
         def add() -> None:
             path, text = params["name"] or params["path"], params["text"]
@@ -174,8 +173,8 @@ class Completer:
             self.thresholds = outcomes.thresholds(self._base, history)
 
     def prompt(self) -> None:
-        """Send the last prompt, once the engine is free; `prompt` follows."""
-        self._scheduler.call(self._tell_prompt)
+        """Send the last prompt in a `prompt` message, once the engine is free."""
+        self._scheduler.call(self._send_prompt)
 
     def cancel(self, number: int) -> None:
         """Cancel the job `number`."""
@@ -202,7 +201,7 @@ class Completer:
         self._answered, self._shown_percent, self._connection_error = None, -1, None
         if engine is None:
             return
-        engine.abort.clear()  # it may be set because the scheduler was closed
+        engine.abort.clear()  # may be set because the scheduler was closed
         try:
             engine.save()
         finally:
@@ -227,7 +226,7 @@ class Completer:
             self._engine = self._open_backend(self._config, self._progress)
         except Cancelled:
             return
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the state of the host
+        except Exception as error:  # noqa: BLE001 - any error becomes the host's state
             self._state("failed", self._report(error))
             return
         self._engine.ring = self.ring
@@ -244,9 +243,9 @@ class Completer:
         self._engine.warnings.clear()
 
     def _connect(self) -> bool:
-        """Connect to the server; return whether that worked. Tried again before each request.
+        """Connect to the server; return whether that worked. Called before each request.
 
-        Report each failure only once.
+        Reports each failure only once.
         """
         try:
             if self._engine is None:
@@ -262,14 +261,14 @@ class Completer:
         return True
 
     def _set_connected(self) -> None:
-        """Report that the server answers, unless that is known."""
+        """Report that the server answers, unless already reported."""
         if self._connection_error != "":
             self._connection_error = ""
             self._log(self._engine.description)
             self._state("ready", self._engine.description)
 
     def _set_disconnected(self, error: Exception, number: int = 0) -> None:
-        """Report that the server does not answer, once for each reason."""
+        """Report that the server does not answer, once per reason."""
         if str(error) != self._connection_error:
             self._connection_error = str(error)
             self._state("failed", self._report(error, number))
@@ -353,7 +352,7 @@ class Completer:
     ) -> None:
         if isinstance(job.work, Warm):
             return None
-        if isinstance(job.work, Alternatives):  # none were found, whatever the reason
+        if isinstance(job.work, Alternatives):  # none were found
             return self._emit("fim.alternatives", FimAlternatives(id=job.id, texts=[]))
         done = FimDone(
             id=job.id,
@@ -375,7 +374,7 @@ class Completer:
         with contextlib.suppress(Cancelled):
             self._engine.warm(_source(place))
 
-    def _tell_prompt(self) -> None:
+    def _send_prompt(self) -> None:
         if self._engine is None:
             return self._emit("prompt", Prompt(pieces=[]))
         markers = set(self._engine.family.ids.values())
@@ -401,7 +400,7 @@ class Completer:
         return self._unload_if_unused()
 
     def _unload_if_unused(self) -> float | None:
-        """Free the model after `idle_minutes` without a job; return the seconds until then."""
+        """Free the model after `idle_minutes` without a job; return the remaining seconds."""
         minutes = self._engine.config.idle_minutes
         if minutes <= 0:
             return None
@@ -409,13 +408,13 @@ class Completer:
         if left_s > 0:
             return left_s
         self._is_unloaded = True
-        with contextlib.suppress(Cancelled):  # by a request, which loads the model again
+        with contextlib.suppress(Cancelled):  # a request, which reloads the model
             self._unload()
-        self._log(f"freed {self._config.model}: no request came for {minutes} minutes")
+        self._log(f"freed {self._config.model}: no request for {minutes} minutes")
         return None
 
     def _failed(self, error: Exception, job: Job[Work] | None) -> None:
-        """Report an exception; a job gets its answer nevertheless."""
+        """Report an exception, and finish the job."""
         try:
             self._report(error, job.id if job else 0)
         finally:
@@ -428,7 +427,7 @@ class Completer:
         if engine is None:
             return
         if newer and running and _is_far(newer.work, running):
-            engine.abort.set(immediately=True)  # what the running batch computes is of no use
+            engine.abort.set(immediately=True)  # the result of the running batch is useless
         else:
             engine.abort.set()
 
@@ -447,7 +446,7 @@ class Completer:
         """Report an error to the user; return its message."""
         if not isinstance(error, LcursorError):
             log_exception(self._emit, error)
-            error = EngineFailed(f"the engine broke ({error!r})", "See :LCursor log")
+            error = EngineFailed(f"the engine failed ({error!r})", "See :LCursor log")
         self._emit("error", error_message(error, number))
         return error.message
 
@@ -466,7 +465,7 @@ def _source(place: FimRequest | FimWarm) -> Source:
 
 
 def _is_far(work: Work, running: FimRequest) -> bool:
-    """Whether a request is for another file, or for lines far away."""
+    """Return whether a request is for another file, or for distant lines."""
     if isinstance(work, Alternatives | Warm):
         return False
     return work["path"] != running["path"] or abs(work["row"] - running["row"]) > FAR_ROWS

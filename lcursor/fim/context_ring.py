@@ -1,9 +1,9 @@
-"""The context ring: chooses the pieces of other files that the model sees.
+"""The context ring chooses the chunks of other files in the prompt.
 
-Pieces that were visited, edited, yanked or imported are added on any thread and wait in a queue.
-Idle work admits them one by one, and then the layout may change. Each change invalidates the KV
-cells behind it, so a piece keeps its place as long as it is useful, and new ones come last.
-Source: the ring of llama.vim, with another order and other borders of chunks.
+Visited, edited, yanked or imported chunks are added on any thread to a queue. Idle work admits them
+one by one, after which the layout may change. Each change invalidates the KV cells after it, so a
+chunk keeps its position while it is useful, and new ones come last.
+Source: the ring of llama.vim, with a different order and different chunk boundaries.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Kind = Literal["visited", "edited", "yanked", "import", "retrieved"]
 Words = Counter[str]
 
 AROUND_CURSOR = frozenset({"visited", "edited"})
-"""Kinds that are lines around a cursor, so that their ends are arbitrary."""
+"""Kinds of chunks around a cursor, with arbitrary ends."""
 MIN_LINES, MAX_LINES = 3, 64
-"""Lines of a chunk; imported headers may have fewer."""
+"""Size of a chunk; imported headers may have fewer lines."""
 MAX_CHUNKS = 16
 MAX_PER_FILE = 3
 MAX_SIMILARITY = 0.9
 """A newer chunk replaces an older one that is more similar than this."""
 MAX_OVERLAP = 0.5
-"""A newer chunk replaces one of the same file that has more of its lines than this."""
+"""A newer chunk replaces a chunk of the same file that shares a larger part of its lines."""
 MAX_REDUNDANCY = 0.5
-"""A chunk that resembles the text at the cursor more than this only makes the model repeat it."""
+"""A chunk more similar to the text at the cursor is left out: the model would repeat it."""
 AROUND_LINES = 32
-"""Lines before and after the cursor that a chunk is compared with."""
+"""Lines before and after the cursor to compare a chunk with."""
 RETRY_MS = 5_000.0
-"""Time after which the retriever is asked again about the same line: the index may have changed."""
+"""Time after which the retriever is called again for a line: the index may have changed."""
 MARKER_TOKENS = 4
 """Estimated tokens of the markers and newlines of one file."""
 
@@ -47,9 +47,10 @@ class Chunk:
     """A piece of a file.
 
     Attributes:
-        path: the path that the model sees, relative to the project.
+        path: path in the prompt, relative to the project.
         first_row: row of its first line in the file.
-        kind: of imports a file has one chunk: a newer one replaces it, an empty one removes it.
+        kind: a file has at most one chunk of imports: a newer one replaces it, an empty one removes
+            it.
     """
 
     path: str
@@ -65,7 +66,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The place that context is wanted for; `path` is relative to `root`, which ends in a slash."""
+    """The position that needs context; `path` is relative to `root`, which ends in a slash."""
 
     path: str
     prefix: str
@@ -74,7 +75,7 @@ class Query:
 
     @classmethod
     def of(cls, source: Source) -> Query:
-        """Return the place of a completion request."""
+        """Return the position of a completion request."""
         return cls(source.path, source.prefix, source.suffix, source.root)
 
 
@@ -82,21 +83,21 @@ Found = Callable[[Sequence[Chunk]], None]
 
 
 class Retriever(Protocol):
-    """Finds pieces of the project that are relevant to a place."""
+    """Finds parts of the project that are relevant to a position."""
 
     def ask(self, query: Query, found: Found) -> None:
-        """Start a search; `found` may be called later, on any thread, with the best piece first.
+        """Start a search; `found` is called later, on any thread, with the best chunk first.
 
-        Called only in idle time, on the engine's thread; returns at once.
+        Called only in idle time, on the engine's thread; must not block.
         """
 
 
 class ContextRing:
-    """The known chunks, and the layout of those that the model sees.
+    """The known chunks, and the layout of the chunks in the prompt.
 
     Args:
-        retriever: searched in idle time; None where there is no index.
-        clock_ms: decides when the retriever is asked again.
+        retriever: called in idle time; None without an index.
+        clock_ms: determines when the retriever is called again.
 
     Attributes:
         on_change: called on any thread when the retriever has found something new.
@@ -122,7 +123,7 @@ class ContextRing:
         self._may_change = False
 
     def add(self, chunk: Chunk) -> None:
-        """Put a chunk into the queue, unless it is known already or too small. Thread: any."""
+        """Queue a chunk, unless it is known or too small. Thread: any."""
         chunk = clip(chunk)
         if chunk.kind != "import" and chunk.text.count("\n") + 1 < MIN_LINES:
             return
@@ -135,7 +136,7 @@ class ContextRing:
             self._queue = [*self._queue, chunk][-MAX_CHUNKS:]
 
     def retrieve(self, query: Query) -> None:
-        """Ask the retriever about a place, unless its line was asked about recently."""
+        """Call the retriever for a position, unless it was recently called for the same line."""
         place, now_ms = (query.root + query.path, query.prefix.count("\n")), self._clock_ms()
         is_due = place != self._asked or now_ms - self._asked_ms > RETRY_MS
         if self.retriever is not None and is_due:
@@ -143,7 +144,7 @@ class ContextRing:
             self.retriever.ask(query, self._take)
 
     def _take(self, found: Sequence[Chunk]) -> None:
-        """Keep what the retriever has found. Thread: any."""
+        """Store the retriever's results. Thread: any."""
         clipped = [clip(chunk) for chunk in found]
         with self._lock:
             if [*self._found] == clipped:
@@ -152,9 +153,9 @@ class ContextRing:
         self.on_change()
 
     def admit(self) -> bool:
-        """Admit the oldest chunk of the queue and what was retrieved; return whether there was any.
+        """Admit the oldest queued chunk and retrieved chunks; return whether there were any.
 
-        The layout may change then.
+        This may change the layout.
         """
         with self._lock:
             self._may_change = True
@@ -174,12 +175,12 @@ class ContextRing:
     def layout(
         self, query: Query, files_tokens: int, count: Callable[[str], int]
     ) -> tuple[File, ...]:
-        """Return the pieces to show, the least recently changed first.
+        """Return the chunks for the prompt, the least recently changed first.
 
         The layout stays the same until `admit` is called.
 
         Args:
-            query: the place of the cursor, with the text around it that the prompt has.
+            query: the position of the cursor, with the text around it in the prompt.
             files_tokens: budget, as for `prompt.build`.
             count: counts the tokens of a text.
         """
@@ -192,7 +193,7 @@ class ContextRing:
         near = words(_around(query))
         window = _stripped_lines(query.prefix + query.suffix)
         found = [it for it in retrieved if share_in(it.text, window) <= MAX_REDUNDANCY]
-        # Hits of the last layout stay in their order.
+        # Hits of the last layout keep their order.
         found = [it for it in self._hits if it in found] + [
             it for it in found if it not in self._hits
         ]
@@ -204,7 +205,7 @@ class ContextRing:
         found = [it for it in found if share_in(it.text, others) <= MAX_REDUNDANCY]
         hits, left = _fill(found, budget // 2, count)
         shown, dropped = _fit(order, budget - (budget // 2 - left if hits else 0), count)
-        with self._lock:  # drop what does not fit, or it would come and go
+        with self._lock:  # drop chunks that do not fit, so that they do not reappear
             self._pool = [it for it in self._pool if it not in dropped]
         self._layout = [it for it in order if it not in dropped]
         self._files = (*shown, *hits)
@@ -225,7 +226,7 @@ def _replaces(new: Chunk, old: Chunk) -> bool:
 
 
 def _is_redundant(chunk: Chunk, near: Words, window: set[str]) -> bool:
-    """Whether the text around the cursor has the chunk, or something very similar."""
+    """Return whether the text around the cursor contains the chunk, or very similar text."""
     is_there = share_in(chunk.text, window) > MAX_REDUNDANCY
     return is_there or dice(chunk.words, near) > MAX_REDUNDANCY
 
@@ -241,14 +242,14 @@ def _fit(
 ) -> tuple[list[File], list[Chunk]]:
     """Drop chunks from the front until the rest fits; no chunk gets more than half of the budget.
 
-    Imported headers and other chunks share the budget: the front of the group that takes more is
-    dropped. So the newest chunk, at the end, is never dropped.
+    Imported headers and other chunks share the budget: chunks are dropped from the front of the
+    larger group. So the newest chunk, at the end, is never dropped.
 
     Returns:
         The files to show, and the chunks that were dropped.
     """
     made = [(chunk, *_sized(chunk, budget // 2, count)) for chunk in order]
-    # Two that were cut may be the same; the last one stays.
+    # Two truncated chunks may be equal; keep the last one.
     once = {file: chunk for chunk, file, _ in reversed(made) if file.text}
     dropped = [chunk for chunk, file, _ in made if once.get(file) is not chunk]
     made = [each for each in made if each[0] not in dropped]
@@ -264,7 +265,7 @@ def _fit(
 def _fill(
     chunks: Sequence[Chunk], budget: int, count: Callable[[str], int]
 ) -> tuple[list[File], int]:
-    """Return as many chunks as fit, and the budget that is left."""
+    """Return as many chunks as fit, and the remaining budget."""
     files = []
     for chunk in chunks:
         file, size = _sized(chunk, budget, count)
@@ -276,14 +277,14 @@ def _fill(
 
 
 def _sized(chunk: Chunk, limit: int, count: Callable[[str], int]) -> tuple[File, int]:
-    """Return a chunk, cut to at most `limit` tokens, and its size."""
+    """Return a chunk, truncated to at most `limit` tokens, and its size."""
     names = count(chunk.path) + MARKER_TOKENS
     text = cut(chunk.text, limit - names, count, from_middle=chunk.kind in AROUND_CURSOR)
     return File(chunk.path, text), names + (count(text) if text else 0)
 
 
 def clip(chunk: Chunk) -> Chunk:
-    """Cut a chunk to size, at borders of the code where that loses few lines."""
+    """Cut a chunk to its maximum size, at code boundaries if that loses few lines."""
     lines = chunk.text.split("\n")
     first, end = 0, len(lines)
     if end > MAX_LINES:
@@ -300,9 +301,9 @@ def clip(chunk: Chunk) -> Chunk:
 
 
 def _at_borders(lines: list[str], first: int, end: int, is_top: bool) -> tuple[int, int]:
-    """Move both ends inwards to a border, by at most a quarter of the lines.
+    """Move both ends inwards to a boundary, by at most a quarter of the lines.
 
-    A border is before a line without indentation that begins something, or else after a blank line.
+    A boundary is before an unindented line that starts a block, or else after a blank line.
     """
     slack = (end - first) // 4
     if not (is_top and first == 0):
@@ -339,7 +340,7 @@ def dice(one: Words, other: Words) -> float:
 
 
 def share_in(text: str, window: Container[str]) -> float:
-    """Return the share of the lines of a text that are in a window as well."""
+    """Return the share of a text's lines that are also in a window."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     return sum(line in window for line in lines) / len(lines) if lines else 0.0
 

@@ -26,7 +26,7 @@ MAX_STOPS = 4
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One object of a stream; -1 is an unknown number, and the last object has a reason."""
+    """One object of a stream; unknown numbers are -1, and only the last object has a reason."""
 
     text: str = ""
     reason: Reason | None = None
@@ -56,12 +56,12 @@ class LlamaCpp:
     models, path = "/props", "/completion"
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
-        """Return the name of the model's file, or else its alias, which may be anything."""
+        """Return the name of the model's file, or else its alias, which is arbitrary."""
         path, alias = str(found.get("model_path") or ""), str(found.get("model_alias") or "")
         return [name for name in (PurePath(path).name, alias) if name][:1]
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """See `Dialect`; the model is the one the server was started with."""
+        """See `Dialect`; the server has only one model."""
         return {
             "prompt": prompt.text,
             "n_predict": config.max_tokens,
@@ -107,7 +107,7 @@ class Ollama:
                 "temperature": 0,
                 "top_k": 1,
                 "num_predict": config.max_tokens,
-                # Its default may be less than the prompt, which it then cuts silently.
+                # With its default Ollama may silently truncate the prompt.
                 "num_ctx": config.context_tokens,
                 "stop": list(prompt.stops),
             },
@@ -132,7 +132,7 @@ class OpenAi:
         return detect.model_names(found.get("data"), "id")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """See `Dialect`; it has no option that only some of these servers know."""
+        """See `Dialect`; only options that all these servers support."""
         return {
             "model": model,
             "prompt": prompt.text,
@@ -154,7 +154,7 @@ class OpenAi:
 
 
 def _count(table: object, field: str) -> int:
-    """Return a number of tokens, -1 if the server does not report it."""
+    """Return a number of tokens; -1 if the server does not report it."""
     value = table.get(field) if isinstance(table, Mapping) else None
     return value if isinstance(value, int) else -1
 

@@ -1,9 +1,9 @@
-"""Speculative decoding without a draft model: guesses of the next tokens, and their verification.
+"""Speculative decoding without a draft model: guess the next tokens, and verify them.
 
-Guesses are what followed the same text the last time (prompt lookup, with the longest match and the
-newest of those), or the rest of an earlier suggestion. `DraftVerifier` evaluates several guessed
+A guess is the text after an earlier occurrence of the last tokens (prompt lookup, with the longest
+and newest match), or the rest of an earlier suggestion. `DraftVerifier` evaluates several guessed
 tokens in one batch; a right guess saves a pass over the weights. `BranchDecoder` generates several
-texts side by side, one token of each per pass.
+texts in parallel, one token of each per pass.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_GUESSES = 7
-"""Most tokens guessed per pass, on any machine."""
+"""Maximum tokens guessed per pass, on any machine."""
 MIN_MATCH, MAX_MATCH = 2, 4
-"""Tokens that must match before a guess is worth a wider batch, and that are compared at most."""
+"""Minimum matching tokens for a guess to be worth a wider batch, and maximum compared tokens."""
 MIN_SAME_BYTES = 2
-"""Bytes before the cursor that must match for a suggestion to be resumed."""
+"""Minimum matching bytes before the cursor to resume a suggestion."""
 MAX_SAME_BYTES = 64
 SEPARATOR = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A suggestion that was generated.
+    """A generated suggestion.
 
     Attributes:
         before: the end of the text before it.
@@ -60,7 +60,7 @@ def guess(corpus: NDArray[np.int32], recent: Sequence[int], limit: int) -> list[
     Args:
         corpus: see `join`.
         recent: the tokens before the guess, the newest last.
-        limit: most tokens to return; none if the last `MIN_MATCH` tokens are nowhere else.
+        limit: maximum tokens to return; none without another match of `MIN_MATCH` tokens.
 
     Cost: about 10 µs for 2,000 tokens.
     """
@@ -82,13 +82,13 @@ def guess(corpus: NDArray[np.int32], recent: Sequence[int], limit: int) -> list[
 
 
 def resume(generated: Generated, before: bytes, forced: bytes) -> list[int]:
-    """Return the rest of a suggestion from where the typed text agrees with it again.
+    """Return the rest of a suggestion from the point where the typed text matches it again.
 
     For example, after `find(a, b)` was suggested and `find(x, ` typed, the rest is `b)`.
 
     Args:
         before: the end of the text before the next token.
-        forced: what the next tokens must begin with.
+        forced: required start of the next tokens.
     """
     text, start = generated.before + b"".join(generated.pieces), len(generated.before)
     best, rest = MIN_SAME_BYTES - 1, 0
@@ -104,16 +104,15 @@ def resume(generated: Generated, before: bytes, forced: bytes) -> list[int]:
 
 
 class DraftVerifier:
-    """Evaluates the tokens that were chosen, and guesses behind them in the same batch.
+    """Evaluates chosen tokens, together with guesses after them in the same batch.
 
     Args:
-        context: gives the logits.
         slots: the current slot has the prompt, and the draft that was evaluated with it.
-        prompt: the prompt; guesses come from its tokens.
+        prompt: source of guesses.
         generated: tokens of recent suggestions, another source of guesses; the newest last.
-        guesses: most tokens guessed per pass; 0 for none. With `MAX_GUESSES`, which is for GPUs,
-            every batch is of 1 token or of `MAX_GUESSES` + 1.
-        draft: the tokens that are likely to come first.
+        guesses: maximum tokens guessed per pass; 0 for none. With `MAX_GUESSES`, which is for GPUs,
+            every batch has 1 token or `MAX_GUESSES` + 1.
+        draft: likely first tokens.
 
     Attributes:
         passes: decode calls so far.
@@ -139,7 +138,7 @@ class DraftVerifier:
         self.passes = 0
 
     def read(self, token: int) -> NDArray[np.float32]:
-        """Evaluate a chosen token; return the logits behind it: a view [n_vocab]."""
+        """Evaluate a chosen token; return the logits after it: a view [n_vocab]."""
         self._recent.append(token)
         self._draft = self._draft[1:] if self._draft[:1] == [token] else []
         if self._evaluated and self._evaluated[0] == token:
@@ -154,7 +153,7 @@ class DraftVerifier:
         return self._context.logits(0)
 
     def discard_draft(self) -> None:
-        """Remove the evaluated guesses that were not chosen."""
+        """Remove evaluated guesses that were not chosen."""
         if self._evaluated:
             slot = self._slots.current
             slot.truncate_tail(len(slot.shadow.tail) - len(self._evaluated))
@@ -169,14 +168,14 @@ class DraftVerifier:
                 self._corpus = join(*self._sources)
             found = guess(self._corpus, self._recent, self._guesses)
         if self._guesses == MAX_GUESSES:
-            # A batch of 8 costs a GPU about what one token costs, and recorded graphs can be used
-            # again only for batches of the same width.
+            # On a GPU a batch of 8 costs about as much as one token, and recorded graphs are only
+            # reused for batches of the same width.
             found += found[-1:] * (MAX_GUESSES - len(found))
         return found
 
 
 class BranchDecoder:
-    """Generates at most `len(BRANCHES)` texts behind the current prompt, which stays as it is."""
+    """Generates at most `len(BRANCHES)` texts after the current prompt, which is unchanged."""
 
     def __init__(self, context: Context, slots: Slots, count: int) -> None:
         self._context = context
@@ -186,7 +185,7 @@ class BranchDecoder:
             context.copy(slots.current.sequences.full, sequence, 0, slots.current.shadow.end)
 
     def read(self, tokens: Mapping[int, int]) -> dict[int, NDArray[np.float32]]:
-        """Evaluate the next token of some texts, by number; return the logits behind each."""
+        """Evaluate the next token of some texts, by number; return the logits after each."""
         self._context.decode_each(
             [
                 (token, self._positions[number], self._sequences[number])

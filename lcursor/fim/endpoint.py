@@ -1,7 +1,7 @@
-"""Completion by a server: the same prompt, sent as text; the answer goes through the same rules.
+"""Completion by a server: the same prompt, sent as text, and the same rules for the answer.
 
-Has the interface of `engine.Engine` that the completer uses, and needs no llama.cpp. Runs on the
-scheduler's thread; `abort` may be set from any thread, and closes the connection at once.
+Has the interface of `engine.Engine`, without llama.cpp. Runs on the scheduler's thread; any thread
+may set `abort`, which closes the connection at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Abort:
         self._call: Call | None = None
 
     def set(self, *, immediately: bool = False) -> None:
-        """Stop the running request, and those to come until `clear`, at once in any case.
+        """Stop the running request and, until `clear`, later ones; always at once.
 
         Thread: any.
         """
@@ -53,7 +53,7 @@ class Abort:
             call.close()
 
     def clear(self) -> None:
-        """Let requests run again."""
+        """Allow requests again."""
         with self._lock:
             self._is_set = False
 
@@ -63,7 +63,7 @@ class Abort:
 
     @contextmanager
     def watching(self, call: Call) -> Iterator[Call]:
-        """Close a call when the flag is set, and at the end in any case."""
+        """Close a call when the flag is set, and always at the end."""
         with self._lock:
             self._call = call
             is_late = self._is_set
@@ -87,8 +87,8 @@ class Endpoint:
 
     Attributes:
         read_tokens: prompt tokens that the last request evaluated, if the server reports them.
-        ring: source of pieces of other files.
-        model: name of the model, "" before `connect`.
+        ring: source of chunks of other files.
+        model: name of the model; "" before `connect`.
         warnings, threshold: not used, see `engine.Engine`.
 
     Raises:
@@ -110,7 +110,7 @@ class Endpoint:
         base = endpoint.check_url(config.endpoint_url, f"{SETTING}_url")
         key = endpoint.read_key(config.endpoint_key_env, config.endpoint_key_command, SETTING)
         self._has_key = bool(key)
-        # Addresses of OpenAI-like servers are written with the version and without.
+        # Users write addresses of OpenAI-like servers with or without the version.
         self._client = Client(base.removesuffix("/v1"), key, SETTING)
 
     @property
@@ -140,7 +140,7 @@ class Endpoint:
         self._client.close()
 
     def idle(self) -> bool:
-        """Admit one piece of another file; return whether there was one."""
+        """Admit one chunk of another file; return whether there was one."""
         if self.ring is None:
             return False
         if self._asked:
@@ -148,7 +148,7 @@ class Endpoint:
         return self.ring.admit()
 
     def alternatives(self, typed: str = "") -> list[str]:
-        """Return nothing: without probabilities there is no token to branch at."""
+        """Return no alternatives, because servers report no probabilities to branch at."""
         return []
 
     @property
@@ -158,9 +158,9 @@ class Endpoint:
         return Resolved(family, {name: at for at, name in enumerate(family.markers)}, frozenset())
 
     def last_prompt(self) -> list[tuple[int, bytes, bool]]:
-        """Return the last prompt in pieces: a marker's number or -1, the text, and False.
+        """Return the last prompt in parts: a marker's number or -1, the text, and False.
 
-        The last says that the piece was not cached, as only the server knows that.
+        The last value means "not cached", which is unknown here.
         """
         pieces = self._latest.pieces if self._latest else ()
         numbers = {text: at for at, text in enumerate(self.family.family.markers.values())}
@@ -173,7 +173,7 @@ class Endpoint:
         """Detect the API and the model of the server.
 
         Raises:
-            ServerError: nothing answers, or with no supported API.
+            ServerError: there is no answer, or no supported API.
             ConfigInvalid, ModelUnsuitable: the model or its family is ambiguous.
             Cancelled: `abort` was set.
         """
@@ -275,7 +275,7 @@ class Endpoint:
         else:  # the stream ended without a reason
             text, _ = prompt_text.before_stop(written, built.stops, is_done=True)
         if not has_reply:
-            raise ServerGarbled(f"{self._client.name} answers with nothing", sse.HINT)
+            raise ServerGarbled(f"{self._client.name} sent an empty answer", sse.HINT)
         if result.reason in {"tokens", "time"}:
             text = trim.cut(text, cursor)
         result.text, result.replace_bytes = suggestion.finish(text), suggestion.replace_bytes
@@ -283,7 +283,7 @@ class Endpoint:
             result.first_ms = ms_since(started)
 
     def _find(self) -> tuple[Dialect, list[str]]:
-        """Return the API of the server, and the models it lists."""
+        """Return the API of the server, and its list of models."""
         wanted = self.config.endpoint_api
         if wanted not in ("auto", *DIALECTS):
             raise ConfigInvalid(
@@ -310,14 +310,14 @@ class Endpoint:
             return call.json()
 
     def _only(self, names: list[str]) -> str:
-        """Return the only model that can be meant."""
+        """Return the only matching model."""
         known = [name for name in names if prompt_text.family_of(name)]
         candidates = names if len(names) == 1 else known
         if len(candidates) == 1:
             return candidates[0]
         hint = f"Name one in {SETTING}_model"
         if not names:
-            raise ServerModelMissing(f"{self._client.name} names no model", hint)
+            raise ServerModelMissing(f"{self._client.name} lists no model", hint)
         listed = ", ".join(names[:8])
         raise ConfigInvalid(f"{self._client.name} has several models: {listed}", hint)
 
@@ -328,5 +328,5 @@ class Endpoint:
             raise ConfigInvalid(f"{SETTING}_family: there is no family {wanted!r}", hint)
         family = FAMILIES[wanted] if wanted else prompt_text.family_of(model)
         if family is None:
-            raise ModelUnsuitable(f"the name {model!r} does not say how to ask for a middle", hint)
+            raise ModelUnsuitable(f"the FIM family of {model!r} is unknown", hint)
         return family

@@ -1,7 +1,7 @@
-"""The in-process engine: completes from a prompt, and keeps the KV cache for the next request.
+"""The in-process engine: completes a prompt, and keeps the KV cache for the next request.
 
-Owns the model, its context, the slots and the vocabulary, which is read once on a thread of its
-own. Runs on the scheduler's thread alone; `abort` may be set from any thread.
+Owns the model, its context, the slots and the vocabulary, which a separate thread reads once. Runs
+only on the scheduler's thread; any thread may set `abort`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from lcursor.fim.slots import context_size
 from lcursor.fim.vocabulary import Vocabulary, round_trips
 
 VOCABULARY_S = 0.05
-"""How long one step of idle work waits for the vocabulary."""
+"""Time limit of one step of idle work that waits for the vocabulary."""
 
 MIN_STALE = 16
-"""Changed prefix tokens after which idle work evaluates the beginning of the suffix again."""
+"""Changed prefix tokens after which idle work evaluates the start of the suffix again."""
 
 GUESSES_ON_CPU, GUESSES_ON_GPU = 3, MAX_GUESSES
 """Tokens guessed per pass: 4 cost a CPU 1.6 times one, 8 cost a GPU little more than one."""
@@ -44,16 +44,15 @@ class Engine:
 
     Args:
         path: the GGUF file.
-        family: name of its family, "" to detect it.
-        config: budgets and placement.
-        progress: called with how far the load is.
+        family: name of its family; "" to detect it.
+        progress: called with the progress of the load.
 
     Attributes:
         abort: stops the running request; any thread may set it.
-        ring: source of pieces of other files.
+        ring: source of chunks of other files.
         on_improved: called on the engine's thread, in idle time, with the answer of a larger window
             to a request that was answered from a smaller one, also if it is the same.
-        warnings: what the user should know although everything works; the reader clears the list.
+        warnings: non-fatal problems for the user; the reader clears the list.
 
     Raises:
         ModelCorrupt, ModelUnsuitable, OutOfMemory, Cancelled: see `llama.Model`.
@@ -117,12 +116,12 @@ class Engine:
         self._next_files: tuple[File, ...] | None = None
         self._completions = CompletionCache()
         self._latest: Completion | None = None
-        self._is_behind = False  # the latest answer was cached, so its prompt is not evaluated
+        self._is_behind = False  # the last answer was cached, and its prompt not evaluated
         self._read_ahead: Source | None = None
         self._has_warned_of_shrink = False
         if not round_trips(self.model.tokenize, self.model.piece):
             self.reader.heals = False
-            self.warnings.append(TokenizerOdd(f"{path.name} does not give back the text it reads"))
+            self.warnings.append(TokenizerOdd(f"{path.name} does not reproduce its input"))
         self._warm_up()
         self._is_closing = False
         self._vocabulary = threading.Thread(target=self._read_vocabulary, daemon=True)
@@ -133,7 +132,7 @@ class Engine:
             self._vocabulary.start()
 
     def configure(self, config: CompletionConfig) -> None:
-        """Apply settings that do not need the model to be loaded again."""
+        """Apply settings that do not require reloading the model."""
         cells = self.config.context_tokens  # these were allocated
         config = self._resolve(dataclasses.replace(config, context_tokens=cells))
         self.config = config
@@ -157,7 +156,7 @@ class Engine:
 
     @property
     def read_tokens(self) -> int:
-        """Prompt tokens that the last request evaluated, also if it was stopped."""
+        """Prompt tokens that the last request evaluated, even if it was stopped."""
         return self._slots.current.read_tokens
 
     def close(self) -> None:
@@ -175,16 +174,16 @@ class Engine:
         single_line: bool = False,
         bypass_cache: bool = False,
     ) -> Result:
-        """Evaluate what is new of the prompt, then generate until a rule or a budget ends the text.
+        """Evaluate the new part of the prompt, then generate until a rule or a budget ends it.
 
         Args:
             source: the text around the cursor.
-            on_text: called with all text so far, each time it has grown.
+            on_text: called with the whole text each time it grows.
             single_line: generate no newline.
-            bypass_cache: ask the model even if the answer is cached.
+            bypass_cache: generate even if the answer is cached.
 
         Returns:
-            The suggestion; its text begins with everything that `on_text` was called with.
+            The suggestion; its text starts with every text passed to `on_text`.
 
         Raises:
             Cancelled: `abort` was set.
@@ -204,7 +203,7 @@ class Engine:
             raise error
         self._completions.clear()
         window = self.reader.prefix_tokens
-        error.message += f"; only {window} tokens before the cursor are read for a while"
+        error.message += f"; the window before the cursor is now {window} tokens for a while"
         if not self._has_warned_of_shrink:
             self._has_warned_of_shrink = True
             self.warnings.append(error)
@@ -238,7 +237,7 @@ class Engine:
         return result
 
     def _cache(self, completion: Completion, *, is_ahead: bool = False) -> None:
-        if completion.result.reason != "time":  # with more time there would be more
+        if completion.result.reason != "time":  # incomplete
             self._completions.add(
                 completion.source, completion.single_line, completion.result, is_ahead
             )
@@ -246,14 +245,16 @@ class Engine:
     def alternatives(self, typed: str = "") -> list[str]:
         """Return other texts for the last request that was completed, the most likely first.
 
-        They branch off its text at the token of the first line that was least certain.
+        They branch off at the least certain token of its first line.
 
         Args:
-            typed: what of the answer has been typed since; they begin with it too.
+            typed: part of the answer that was typed since, with which they must start, too.
 
         """
         latest = self._latest
-        if latest is None or latest.result.replace_bytes:  # others would have to replace as much
+        if (
+            latest is None or latest.result.replace_bytes
+        ):  # alternatives would have to replace the same bytes
             return []
         text = latest.result.text
         if typed:
@@ -261,7 +262,7 @@ class Engine:
             latest = self.reader.lay_out(source, latest.single_line)
         self.reader.prefill(latest.prompt)
         main = latest
-        if not main.result.tokens:  # it was cached, without the probabilities of its tokens
+        if not main.result.tokens:  # cached without token probabilities
             main = dataclasses.replace(latest, result=Result())
             self._generator.generate(main, ignore_text, time.perf_counter(), threshold=0.0)
         texts = [text.removeprefix(typed), main.result.text]
@@ -275,7 +276,7 @@ class Engine:
         return distinct[1:] if text else distinct
 
     def warm(self, source: Source) -> None:
-        """Evaluate the prompts that a request at this place would need soon."""
+        """Evaluate the prompts that a request at this position will need."""
         self._latest = None
         completion = self.reader.load_saved(self.reader.lay_out(source, single_line=False))
         self.reader.prefill(completion.prompt)
@@ -285,13 +286,12 @@ class Engine:
                 self.reader.prefill(larger.prompt)
 
     def idle(self) -> bool:
-        """Do one step of work that makes later requests better; return whether there is more.
+        """Do one step of work for later requests; return whether there is more.
 
-        The steps, in their order: wait for the vocabulary; evaluate the prompt of an answer that
-        came from the cache; answer a request again whose answer ran out of time or came from a
-        smaller window, which is enlarged; generate what follows once the suggestion is accepted;
-        evaluate the suffix again behind what was typed; admit one more piece of another file; save
-        the KV cache on disk.
+        The steps, in order: wait for the vocabulary; evaluate the prompt of an answer that came
+        from the cache; repeat a request whose answer ran out of time or used a smaller window, with
+        a larger one; generate the text after the suggestion, in case it is accepted; evaluate the
+        suffix again after the typed text; admit one chunk of another file; save the KV cache.
         """
         if self._vocabulary.is_alive():
             self._vocabulary.join(VOCABULARY_S)
@@ -324,9 +324,9 @@ class Engine:
         return False
 
     def _improve(self, completion: Completion) -> None:
-        """Answer a request again, from the next larger window and without a time limit.
+        """Answer a request again, with the next larger window and without a time limit.
 
-        After an abort the next call continues from what was evaluated.
+        After an abort, the next call reuses the evaluated part.
         """
         if self._slots.cost(completion.full_prompt) > len(completion.full_prompt.tokens) // 2:
             self._admit_all_files(completion)
@@ -335,13 +335,13 @@ class Engine:
         draft = self._generator.draft(better)
         self._generator.generate(better, ignore_text, time.perf_counter(), draft, is_idle=True)
         self._latest = better
-        if better.result.text or not completion.result.text:  # else the first answer stays
+        if better.result.text or not completion.result.text:  # otherwise keep the first answer
             self._cache(better)
         if self.on_improved:
             self.on_improved(better.result)
 
     def _complete_ahead(self, completion: Completion) -> None:
-        """Generate and cache what follows once the suggestion is accepted."""
+        """Generate and cache the text after the suggestion, in case it is accepted."""
         source = completion.source
         after = dataclasses.replace(source, prefix=source.prefix + completion.result.text)
         if self._completions.find(after, completion.single_line):
@@ -356,7 +356,7 @@ class Engine:
         self._cache(ahead, is_ahead=True)
 
     def _admit_all_files(self, completion: Completion) -> None:
-        """Admit all pieces of other files to a prompt that must be evaluated anyway."""
+        """Admit all chunks of other files to a prompt that must be evaluated anyway."""
         if self.ring is None:
             return
         query = Query.of(completion.source)
@@ -367,9 +367,9 @@ class Engine:
         self._next_files = None
 
     def _admit_file(self, completion: Completion) -> bool:
-        """Admit one more piece of another file; return whether there was anything to do.
+        """Admit one chunk of another file; return whether there was any.
 
-        The old prompt stays in use, in a slot of its own, until one with it has been evaluated.
+        The old prompt stays in use, in its own slot, until the new one is evaluated.
         """
         if self.ring is None:
             return False
@@ -390,7 +390,7 @@ class Engine:
         return True
 
     def save(self) -> None:
-        """Save the slot of the last request on disk, if the file there lacks much of it."""
+        """Save the slot of the last request, if the file on disk lacks much of it."""
         latest = self._latest
         if latest and not self._is_behind and latest.window == "full":
             self.reader.save(latest)
@@ -399,7 +399,7 @@ class Engine:
         return len(self.model.tokenize(text))
 
     def _fingerprint(self) -> str:
-        """Return what the KV data depends on besides the tokens."""
+        """Return a string with everything besides the tokens that the KV data depends on."""
         stat = self.model.path.stat()
         file = f"{self.model.path.name} {stat.st_size} {stat.st_mtime_ns}"
         made = f"{llama.version()} {self._on_gpu} {self.config.kv_type}"
@@ -414,12 +414,12 @@ class Engine:
             found.save(vocabulary.default_folder(), fingerprint)
 
     def _use(self, found: Vocabulary) -> None:
-        self._generator.vocabulary = found  # first: the reader's prompts rely on it
+        self._generator.vocabulary = found  # set first, because the reader's prompts rely on it
         self.reader.vocabulary = found
 
     @property
     def description(self) -> str:
-        """The model, where it runs and how much context it gets, in one line."""
+        """The model, its device and its budgets, in one line."""
         return (
             f"{self.model.path.name} ({self.model.description}) on the "
             f"{'GPU' if self._on_gpu else 'CPU'}: {self._context.cells} cells, "
@@ -434,7 +434,7 @@ class Engine:
     def nll(self, source: Source, text: str) -> list[float]:
         """Return the negative log-likelihood of each token of a text at the cursor, in nats.
 
-        The prompt is evaluated as `complete` would do it, but without token healing.
+        The prompt is the same as for `complete`, but without token healing.
         """
         self.reader.prefill(self.reader.full_prompt(source))
         logits = self._slots.current.prompt_logits
@@ -448,6 +448,6 @@ class Engine:
         return losses
 
     def _warm_up(self) -> None:
-        """Evaluate one token, so that the first request does not pay for page faults and graphs."""
+        """Evaluate one token, so that page faults and graphs do not delay the first request."""
         token = next(iter(self.family.ids.values()))
         self.reader.prefill(Prompt((token,), None, (), (token,), "", ""))

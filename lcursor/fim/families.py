@@ -1,7 +1,7 @@
 """The families of FIM models: their markers, and the order of a prompt.
 
-A table and pure functions. A template names markers as `<pre>` and takes `{prefix}`, `{suffix}`,
-`{repo}`, `{path}` and `{code}` from the request. PSM families have the prefix, the suffix, then the
+A table and pure functions. A template has markers such as `<pre>` and fields of the request:
+`{prefix}`, `{suffix}`, `{repo}`, `{path}` and `{code}`. PSM families have the order prefix, suffix,
 middle; SPM families have the suffix first, so that typing only appends.
 Source: the models' cards and papers; the llama.cpp vocabulary code for the spellings of markers.
 """
@@ -28,8 +28,8 @@ class Family:
     Attributes:
         name: as in the manifest.
         order: "psm" or "spm".
-        markers: name to spelling; `pre` and `suf` are needed, `mid` may be missing.
-        single: template of a file on its own.
+        markers: name to spelling; `pre` and `suf` are required, `mid` is optional.
+        single: template of a single file.
         project: template with the project's name and other files; "" if there is none.
         file: template of one other file inside `{files}` of `project`.
     """
@@ -105,7 +105,7 @@ _FAMILIES = (
 )
 FAMILIES: Mapping[str, Family] = MappingProxyType({family.name: family for family in _FAMILIES})
 
-# Tried in this order for a model that is not in the manifest.
+# The order of detection for a model that is not in the manifest.
 _GUESSES = (
     "qwen2.5-coder",
     "deepseek-coder-v2",
@@ -129,7 +129,7 @@ class Resolved:
 
     @property
     def template(self) -> str:
-        """The project template if the model has all its markers, else the single-file one."""
+        """The project template if the model has all its markers, else the single-file template."""
         template = self.family.project
         known = all(name in self.ids for name in re.findall(r"<(\w+)>", template))
         return template if template and known else self.family.single
@@ -158,7 +158,7 @@ def resolve(name: str, tokenize: Tokenize) -> Resolved:
             return Resolved(family, MappingProxyType(found), stops)
     raise ModelUnsuitable(
         "this model cannot fill in the middle: "
-        + (f"{missing} is no token of it" if name else "it has no FIM markers"),
+        + (f"it has no token {missing}" if name else "it has no FIM markers"),
         "Choose another completion.model; see: python -m lcursor models list",
     )
 

@@ -1,7 +1,7 @@
-"""Generates suggestions: the most likely tokens, as far as the confidence gate and the rules allow.
+"""Generates suggestions: the most likely tokens, limited by the confidence gate and the rules.
 
 Owns the recent suggestions as a source of drafts. The prompt must be in the current slot already;
-the engine decides what is generated, and when.
+the engine decides what to generate, and when.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 MAX_ALTERNATIVES = len(BRANCHES)
 MIN_PROBABILITY = 0.03
-"""Probability that the first token of an alternative must have."""
+"""Minimum probability of the first token of an alternative."""
 MEDIUM_FACTOR = 1.4
-"""Behind a medium window the model is less sure than it is right: there a confidence of 0.35 is as
-often right as one of 0.5 behind the full window (bench/results/2026-11-22-short-window.md)."""
+"""With a medium window the model underestimates its confidence: 0.35 is as often right as 0.5 with
+the full window (bench/results/2026-11-22-short-window.md)."""
 RESUMABLE = 3
-"""Recent suggestions that drafts come from: the visible one and those made in advance."""
+"""Number of recent suggestions used for drafts: the visible one and those made in advance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One completion: where it is wanted, the prompt it is generated from, and its result.
+    """One completion: its position, prompt and result.
 
     Attributes:
-        prompt: what the text is generated from: `full_prompt`, or one with less context (`window`)
-            that can be evaluated sooner.
-        forced: bytes that the generated text must begin with; they are in the buffer already.
+        prompt: the evaluated prompt: `full_prompt`, or one with less context (`window`) that is
+            faster.
+        forced: required start of the generated text; these bytes are in the buffer already.
         cursor: the text around the cursor, for the rules.
     """
 
@@ -59,18 +59,13 @@ class Completion:
 
 
 class Generator:
-    """Generates text behind the current prompt.
+    """Generates text after the current prompt.
 
     Args:
-        model: turns tokens into text.
-        context: gives the logits.
-        slots: has the prompt.
-        family: knows the tokens that end a text.
-        config: budgets.
-        guesses: most tokens guessed per pass.
+        guesses: maximum tokens guessed per pass.
 
     Attributes:
-        threshold: confidence that a text needs to be shown; it is cut where it falls below.
+        threshold: minimum confidence of shown text, which ends where the confidence is lower.
         vocabulary: needed for token healing; set once it has been read.
     """
 
@@ -91,11 +86,11 @@ class Generator:
         self.vocabulary: Vocabulary | None = None
 
     def configure(self, config: CompletionConfig) -> None:
-        """Apply other budgets."""
+        """Apply new budgets."""
         self._config = config
 
     def draft(self, completion: Completion) -> list[int]:
-        """Return the tokens that are likely to come first, judging by recent suggestions.
+        """Return the likely first tokens, according to recent suggestions.
 
         The first `guesses` of them can be evaluated in the batch of the prompt's end.
         """
@@ -121,15 +116,15 @@ class Generator:
         threshold: float | None = None,
         is_idle: bool = False,
     ) -> None:
-        """Generate the most likely text behind the prompt into the result of a completion.
+        """Generate the most likely text after the prompt into the result of a completion.
 
         Args:
-            completion: its prompt is in the current slot, with nothing behind it but a draft.
+            completion: its prompt is in the current slot, followed by at most a draft.
             on_text: see `Engine.complete`.
-            started: reading of `time.perf_counter` when the work began.
-            draft: tokens that are likely to come first.
+            started: value of `time.perf_counter` at the start of the work.
+            draft: likely first tokens.
             threshold: replaces the attribute.
-            is_idle: nobody waits for the text, so it has no time limit.
+            is_idle: idle work, without a time limit.
         """
         result = completion.result
         recent = self._recent_tokens()
@@ -151,7 +146,7 @@ class Generator:
     def generate_alternatives(self, completion: Completion) -> list[Result]:
         """Generate texts that branch off the result at its least certain token.
 
-        All are generated side by side, one token of each per pass. There may be none.
+        All are generated in parallel, one token of each per pass. There may be none.
         """
         common, firsts = self._branches(completion)
         others = [replace(completion, result=Result()) for _ in firsts]
@@ -229,7 +224,7 @@ class Generator:
 
 
 class _Generation:
-    """One text while it is generated, token by token; others evaluate the tokens."""
+    """The state of one generated text; its user evaluates the tokens."""
 
     def __init__(
         self,
@@ -254,7 +249,7 @@ class _Generation:
         self._result.reason = "tokens"
 
     def allowed(self) -> NDArray[np.int64] | None:
-        """Return the tokens that agree with the forced text; None allows all."""
+        """Return the tokens that match the forced text; None allows all."""
         if not self._forced or self._vocabulary is None:
             return None
         return self._vocabulary.allowed(self._forced)
@@ -293,7 +288,7 @@ class _Generation:
         return len(result.tokens) >= self._config.max_tokens
 
     def finish(self) -> None:
-        """Put what is worth showing into the result."""
+        """Store the text to show in the result."""
         result, gate, text = self._result, self._gate, self._text
         is_cut = result.reason in {"unsure", "time", "tokens"}
         if is_cut:
@@ -308,7 +303,7 @@ class _Generation:
 
 
 def ignore_text(text: str) -> None:
-    """Do nothing with a text that is generated in advance."""
+    """Ignore text that is generated in advance."""
 
 
 def _text_before(completion: Completion) -> bytes:

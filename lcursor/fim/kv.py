@@ -1,12 +1,11 @@
-"""The KV shadow: a record in Python of which token is at which position of the KV cache.
+"""The KV shadow: a record in Python of the token at each position of the KV cache.
 
-Pure bookkeeping; calls nothing of llama.cpp. `slots.SlotCache` asks for a plan, carries it out and
-updates the shadow after each step, so that the shadow is correct at every moment, also after an
-abort.
+Pure bookkeeping without calls of llama.cpp. `slots.SlotCache` executes a plan, and updates the
+shadow after each step, so that it is always correct, even after an abort.
 
 A prompt uses two sequences that share KV cells. PREFIX has the tokens before the suffix marker, at
 positions 0, 1, ... FULL has the same tokens, then the marker, a gap of unused positions, the
-suffix, and the tail: the middle marker and the tokens generated behind it.
+suffix, and the tail: the middle marker and the tokens generated after it.
 
     position   0 ............. n   n+1 ......... at ......... at+len(suffix)
     FULL       prefix tokens  SUF  (gap)         suffix       MID, generated tokens
@@ -27,26 +26,26 @@ from lcursor.fim.prompt import Prompt
 GAP = 24
 """Unused positions before the suffix. They cost no cell: a position is only a rotation angle."""
 MAX_STALE = 256
-"""Changed prefix tokens after which a request evaluates the beginning of the suffix again. Idle
-work does so much earlier; this limit is for text that grows without a pause."""
+"""Changed prefix tokens after which a request evaluates the start of the suffix again. Idle work
+does so much earlier; this limit is for typing without a pause."""
 REFRESH_TOKENS = 128
-"""Tokens at the beginning of a suffix that are evaluated again when the text before it changed."""
-MIN_KEPT_SUFFIX = 64
-"""Tokens that a new suffix must have in common with the cached one to keep these."""
+"""Tokens at the start of a suffix that are evaluated again after the text before it changed."""
+MIN_REUSED_SUFFIX = 64
+"""Minimum tokens that a new suffix must share with the cached one to reuse them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to get from the cached tokens to a prompt.
+    """The steps from the cached tokens to a prompt.
 
     Attributes:
-        keep: prefix tokens that stay.
-        cost: tokens that must be evaluated.
+        keep: prefix tokens to keep.
+        cost: tokens to evaluate.
         keep_tail: whether the middle marker is already behind an unchanged prompt.
         widen: positions by which the suffix must be shifted, because the gap is full.
-        keep_suffix: suffix tokens that stay where they are, from the first; 0 evaluates all again.
-        extend: tokens at the end of the suffix that must be evaluated.
-        too_stale: whether the beginning of the suffix must be evaluated again.
+        keep_suffix: number of first suffix tokens to keep in place; 0 evaluates all again.
+        extend: tokens at the end of the suffix to evaluate.
+        too_stale: whether to evaluate the start of the suffix again.
     """
 
     keep: int
@@ -64,11 +63,11 @@ class KVShadow:
 
     Attributes:
         prefix: tokens before the suffix marker, in both sequences.
-        has_marker: whether FULL has the suffix marker behind the prefix.
+        has_marker: whether FULL has the suffix marker after the prefix.
         suffix: the suffix in FULL, as far as it was evaluated; None after it was dropped.
         suffix_at: position of the first suffix token.
         stale: prefix tokens that have changed since the suffix was evaluated.
-        tail: the middle and the tokens generated behind it.
+        tail: the middle and the tokens generated after it.
     """
 
     prefix: list[int] = field(default_factory=list)
@@ -83,13 +82,13 @@ class KVShadow:
         return dataclasses.replace(self, prefix=[*self.prefix], tail=[*self.tail])
 
     def plan(self, prompt: Prompt) -> Plan:
-        """Return how to get from the cached tokens to a prompt."""
+        """Return the steps from the cached tokens to a prompt."""
         prefix, middle = split(prompt)
         suffix, marker = prompt.after, prompt.marker is not None
         keep = common_length(self.prefix, prefix)
         is_same = keep == len(prefix) == len(self.prefix)
         has_tail = is_same and bool(self.tail) and self.tail[: len(middle)] == middle
-        keep_suffix = self.kept_suffix(suffix)
+        keep_suffix = self.reusable_suffix(suffix)
         too_stale = self.stale + max(len(prefix), len(self.prefix)) - keep > MAX_STALE
         cost = len(prefix) - keep + len(middle)
         if not keep_suffix or (too_stale and keep_suffix <= REFRESH_TOKENS):
@@ -111,14 +110,14 @@ class KVShadow:
         )
 
     def cost(self, prompt: Prompt) -> int:
-        """Return how many tokens must be evaluated to get to a prompt."""
+        """Return the number of tokens to evaluate for a prompt."""
         return self.plan(prompt).cost
 
-    def kept_suffix(self, suffix: tuple[int, ...]) -> int:
-        """Return how many tokens of a suffix can stay: all that are cached, or many of them."""
+    def reusable_suffix(self, suffix: tuple[int, ...]) -> int:
+        """Return the number of suffix tokens that can be reused."""
         cached = self.suffix or ()
         same = common_length(cached, suffix)
-        return same if same == len(cached) or same >= MIN_KEPT_SUFFIX else 0
+        return same if same == len(cached) or same >= MIN_REUSED_SUFFIX else 0
 
     @property
     def tail_at(self) -> int:
@@ -127,14 +126,14 @@ class KVShadow:
 
     @property
     def end(self) -> int:
-        """Position behind the last token of FULL."""
+        """Position after the last token of FULL."""
         if self.suffix is None:
             return len(self.prefix) + self.has_marker
         return self.tail_at + len(self.tail)
 
 
 def split(prompt: Prompt) -> tuple[list[int], list[int]]:
-    """Return the tokens before the suffix marker, and those that generation starts from."""
+    """Return the tokens before the suffix marker, and the tokens where generation starts."""
     prefix, middle = list(prompt.before), list(prompt.middle)
     if not middle:  # a family without a middle marker starts from its last token
         prefix, middle = prefix[:-1], prefix[-1:]

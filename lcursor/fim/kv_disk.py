@@ -1,9 +1,9 @@
 """A disk cache of evaluated prompts: the KV data of each buffer, for the next start of the editor.
 
-Owns a folder of `$XDG_CACHE_HOME/lcursor/kv`, with one subfolder per project and one file per
-buffer, readable by the user alone. A file that is damaged, or comes from another model or another
-llama.cpp, is deleted. Several editors may use the folder at once. Used on the engine's thread
-alone; raises nothing but `Cancelled`.
+The folder `$XDG_CACHE_HOME/lcursor/kv` has one subfolder per project and one file per buffer,
+readable only by the user. A file that is damaged, or from another model or version of llama.cpp, is
+deleted. Several editors may use the folder at once. Used only on the engine's thread; raises only
+`Cancelled`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from lcursor.storage import folders
 MAGIC = b"lcursor kv 1\n"
 DIGEST_BYTES = 32
 MAX_BYTES = 512 << 20
-"""All files of all projects together; the least recently used are deleted first."""
+"""Total size of all projects; the least recently used files are deleted first."""
 MAX_STATE_BYTES = MAX_BYTES // 4
-"""One file: copying more than this out of the model would delay a request too long."""
+"""Maximum size of a file: copying more out of the model would delay a request too long."""
 PART_BYTES = 4 << 20
-"""Written at a time, about 5 ms; a request waits no longer than that."""
+"""Size of one write, about 5 ms, the maximum delay of a request."""
 SAVED = ("prefix", "has_marker", "suffix", "suffix_at", "stale")
-"""Fields of the shadow; the tail is not saved, since the logits behind it are not."""
+"""Saved fields of the shadow; the tail is left out, because its logits are not saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class KVDiskCache:
 
     Args:
         folder: its path; created when the first file is written.
-        fingerprint: identifies the model and the llama.cpp that computed the data, and what of its
-            format differs between machines.
+        fingerprint: identifies the model, the version of llama.cpp, and the data format, which may
+            differ between machines.
         max_bytes: limit of all files together.
     """
 
@@ -65,11 +65,11 @@ class KVDiskCache:
         self._is_writable = True
 
     def path(self, root: str, name: str) -> Path:
-        """Return the path of the file for a buffer, given its project and its path there."""
+        """Return the path of the file for a buffer, given its project and relative path."""
         return self.folder / _hash(root) / f"{_hash(name)}.kv"
 
     def load(self, root: str, name: str) -> SavedSlot | None:
-        """Return what was saved for a buffer; None if nothing usable was."""
+        """Return the saved slot of a buffer; None if there is no usable one."""
         path = self.path(root, name)
         saved = None
         with contextlib.suppress(OSError):
@@ -89,7 +89,7 @@ class KVDiskCache:
     ) -> bool:
         """Save the slot of a buffer; return whether that succeeded.
 
-        After the first failure, on a full or read-only disk for example, nothing is saved any more.
+        After the first failure, for example on a full or read-only disk, nothing is saved.
 
         Raises:
             Cancelled: `is_aborted`, called between parts, returned True; the old file stays.
@@ -107,7 +107,7 @@ class KVDiskCache:
                 parts += [state[start : start + PART_BYTES] for start in starts]
                 for part in parts:
                     if is_aborted():
-                        raise Cancelled("a newer request came")
+                        raise Cancelled("superseded by a newer request")
                     digest.update(part)
                     file.write(part)
                 file.write(digest.digest())

@@ -1,8 +1,8 @@
 """llama.cpp through llama-cpp-python's low-level calls: the only importer of `llama_cpp`.
 
-Owns the C objects and their lifetime; knows tokens and positions, nothing of code or completions.
-A `Model` may be used on any thread; a `Context` belongs to one thread at a time, but its `abort`
-may be set on any. Every C call releases the GIL.
+Owns the C objects and their lifetime; deals with tokens and positions, not with code or
+completions. A `Model` may be used on any thread; a `Context` belongs to one thread at a time, but
+its `abort` may be set on any. Every C call releases the GIL.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Progress = Callable[[float], bool]
-"""Called with 0.0 to 1.0 while a model loads; returning False stops the load."""
+"""Called with the progress of a load, 0 to 1; returning False stops it."""
 
 ERROR = 4  # enum ggml_log_level
 GPU, INTEGRATED_GPU = 1, 2  # enum ggml_backend_dev_type
@@ -54,14 +54,14 @@ _libc = ctypes.CDLL(None)
 _errors: list[str] = []
 
 
-@L.llama_log_callback  # kept by the module: a collected callback would crash llama.cpp
+@L.llama_log_callback  # global, because llama.cpp crashes if it is collected
 def _collect(level: int, text: bytes, _data: object) -> None:
     if level == ERROR:
         _errors.append(text.decode("utf-8", "replace").strip())
 
 
 def _listen(listening: bool) -> None:
-    """Collect llama.cpp's errors, or discard its log in libc's `abs`, without taking the GIL."""
+    """Collect llama.cpp's errors, or discard its log with libc's `abs`, without the GIL."""
     sink = _collect if listening else ctypes.cast(_libc.abs, L.llama_log_callback)
     L.llama_log_set(sink, ctypes.c_void_p(0))
 
@@ -146,13 +146,13 @@ class Model:
     Args:
         path: the file.
         gpu_layers: layers on the GPU; -1 is all.
-        progress: called with how far the load is; may stop it.
-        main_gpu: number of the GPU that takes these layers; -1 spreads them over all.
+        progress: called with the progress of the load; may stop it.
+        main_gpu: number of the GPU for these layers; -1 splits them among all.
 
     Raises:
         Cancelled: `progress` returned False.
         ModelCorrupt: llama.cpp cannot read the file.
-        ModelUnsuitable: it knows no such architecture, or the model keeps no per-token cache.
+        ModelUnsuitable: the architecture is unknown, or has no per-token cache.
         OutOfMemory: the weights do not fit.
     """
 
@@ -210,7 +210,7 @@ class Model:
         """Turn text into token ids, without BOS.
 
         Args:
-            text: may hold surrogate escapes for bytes that are no UTF-8.
+            text: may contain surrogate escapes for bytes that are not UTF-8.
             special: read markers such as `<|fim_prefix|>` as one token. Never for buffer text.
         """
         data = text.encode("utf-8", "surrogateescape")
@@ -224,18 +224,18 @@ class Model:
     def piece(self, token: int) -> bytes:
         """Return the bytes of one token; b"" for a marker."""
         length = -256
-        while length < 0:  # the size that the piece needs, where the buffer is too small
+        while length < 0:  # the buffer is too small; -length is the required size
             buffer = ctypes.create_string_buffer(-length)
             length = L.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
         return buffer.raw[:length]
 
     def is_end(self, token: int) -> bool:
-        """Whether the model means "nothing follows" by this token."""
+        """Return whether this token ends a generation."""
         return bool(L.llama_vocab_is_eog(self._vocab, token))
 
     @cached_property
     def description(self) -> str:
-        """Architecture, size and quantization in llama.cpp's words."""
+        """llama.cpp's description of architecture, size and quantization."""
         buffer = ctypes.create_string_buffer(256)
         L.llama_model_desc(self.handle, buffer, len(buffer))
         return buffer.value.decode("utf-8", "replace")
@@ -263,9 +263,9 @@ def _load_error(path: Path) -> Exception:
 class Abort:
     """A flag that llama.cpp polls itself, without the GIL.
 
-    llama.cpp calls `strlen` on two bytes of ours: 0 goes on, 1 stops. Set from any thread; seen
-    within one node of the compute graph on a CPU, or after the batch inside `between_batches`.
-    A batch that was stopped leaves none of its cells.
+    llama.cpp calls `strlen` on two bytes of this object: 0 continues, 1 stops. Any thread may set
+    it; it takes effect within one node of the compute graph on a CPU, or after the batch inside
+    `between_batches`. A stopped batch leaves no cells.
     """
 
     def __init__(self) -> None:
@@ -287,7 +287,7 @@ class Abort:
             self._update()
 
     def clear(self) -> None:
-        """Clear the flag, before the next piece of work."""
+        """Clear the flag before the next job."""
         with self._lock:
             self._is_set = self._is_immediate = False
             self._update()
@@ -298,7 +298,7 @@ class Abort:
 
     @contextmanager
     def between_batches(self) -> Iterator[None]:
-        """Let running decodes finish; `is_set` tells whether the flag was set meanwhile."""
+        """Let running decodes finish; `is_set` returns whether the flag was set meanwhile."""
         self._hold(1)
         try:
             yield
@@ -321,9 +321,9 @@ class ContextSize:
 
     Attributes:
         cells: tokens of the KV cache, over all sequences; llama.cpp rounds up to 256.
-        batch: most tokens of one decode; the abort flag is checked in between.
+        batch: maximum tokens of one decode; the abort flag is checked in between.
         ubatch: tokens computed at once.
-        outputs: most tokens of one batch that give logits.
+        outputs: maximum tokens with logits per batch.
         kv_type: type of keys and values: "f16" or "q8_0".
     """
 
@@ -362,7 +362,7 @@ class Context:
         self.abort.install(self.handle)
         self.cells: int = L.llama_n_ctx(self.handle)
         self.batch_tokens = size.batch
-        """Most tokens of one `decode`."""
+        """Maximum tokens of one `decode`."""
         self._model = model
         self._memory = L.llama_get_memory(self.handle)
         self._batch = L.llama_batch_init(size.batch, 0, 1)
@@ -383,16 +383,16 @@ class Context:
     def decode(
         self, tokens: Sequence[int], position: int, sequence: int = 0, outputs: int = 1
     ) -> None:
-        """Evaluate tokens in a sequence; `logits()` then returns those behind the last one.
+        """Evaluate tokens in a sequence; `logits()` then returns those after the last one.
 
         Args:
             tokens: 1 to `batch_tokens` ids.
-            position: of the first; must follow the sequence's last.
+            position: position of the first token; must follow the sequence's last.
             sequence: its id.
-            outputs: how many of the last tokens give logits.
+            outputs: number of last tokens with logits.
 
         Raises:
-            Cancelled: `abort` was set; `length()` tells how much was evaluated.
+            Cancelled: `abort` was set; `length()` returns the evaluated length.
             OutOfMemory: the cache is full.
             EngineFailed: llama.cpp failed.
         """
@@ -406,7 +406,7 @@ class Context:
         self._decode_batch(count)
 
     def decode_each(self, tokens: Sequence[tuple[int, int, int]]) -> None:
-        """Evaluate one token in each of several sequences, with logits behind each.
+        """Evaluate one token in each of several sequences, with logits after each.
 
         Args:
             tokens: id, position and sequence of each, at most `ContextSize.outputs`.
@@ -422,31 +422,31 @@ class Context:
         position = int(self._pos[0])
         result = L.llama_decode(self.handle, self._batch)
         if result == ABORTED:
-            raise Cancelled("a newer request came")
+            raise Cancelled("superseded by a newer request")
         if result == NO_ROOM:
             raise OutOfMemory(
                 f"the cache of {self.cells} tokens is full", "Raise completion.context_tokens"
             )
         if result == NO_MEMORY:
             raise OutOfMemory(
-                f"no memory is left to read {count} tokens",
+                f"not enough memory to evaluate {count} tokens",
                 "Lower completion.context_tokens or completion.gpu_layers",
             )
         if result != 0:
             raise EngineFailed(
-                f"llama.cpp could not read {count} tokens at {position} (code {result})",
-                "Run :LCursor restart; if it comes again, see :LCursor log",
+                f"llama.cpp could not evaluate {count} tokens at {position} (code {result})",
+                "Run :LCursor restart; if it happens again, see :LCursor log",
             )
 
     def logits(self, number: int = -1) -> NDArray[np.float32]:
         """Return logits of the last batch: a view [n_vocab], valid until the next decode.
 
         Args:
-            number: of the token in the batch, which must give some; -1 is the last.
+            number: index of a token with logits in the batch; -1 is the last.
         """
         pointer = L.llama_get_logits_ith(self.handle, number)
         if not pointer:
-            raise EngineFailed("llama.cpp gave no logits", "Run :LCursor restart")
+            raise EngineFailed("llama.cpp returned no logits", "Run :LCursor restart")
         return np.ctypeslib.as_array(pointer, shape=(self._model.n_vocab,))
 
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
@@ -458,13 +458,13 @@ class Context:
         L.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def move(self, sequence: int, start: int, end: int, by: int) -> None:
-        """Shift positions of cells that only this sequence has, at the cost of a pass over them."""
+        """Shift the positions of cells that only this sequence has; costs a pass over them."""
         L.llama_memory_seq_add(self._memory, sequence, start, end, by)
 
     def state(self, sequence: int, max_bytes: int) -> memoryview:
         """Return the KV data of a sequence, with positions; empty if it is over `max_bytes`.
 
-        Cost: a copy; 12 kB a token for a model of 0.5B.
+        Cost: a copy; 12 kB per token for a model of 0.5B.
         """
         size = L.llama_state_seq_get_size(self.handle, sequence)
         if size > max_bytes:
@@ -474,15 +474,14 @@ class Context:
         return memoryview(buffer).cast("B")[:count]
 
     def restore(self, sequence: int, state: bytes | memoryview) -> bool:
-        """Load what `state` returned, perhaps in another process; return False if it does not fit.
+        """Load the result of `state`, perhaps of another process; return False if it does not fit.
 
-        llama.cpp compares shapes and types, not the model: the caller must make sure that it is the
-        same one.
+        llama.cpp compares shapes and types; the caller must ensure that the model is the same.
         """
         data = np.frombuffer(state, dtype=np.uint8)
         pointer = data.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
         return bool(L.llama_state_seq_set_data(self.handle, pointer, len(data), sequence))
 
     def length(self, sequence: int = 0) -> int:
-        """Return the position behind the sequence's last token; 0 when it is empty."""
+        """Return the position after the sequence's last token; 0 if it is empty."""
         return int(L.llama_memory_seq_pos_max(self._memory, sequence)) + 1

@@ -1,15 +1,15 @@
-"""The outcomes of suggestions that were shown, and what is learned from them.
+"""Store the outcomes of shown suggestions, and adapt the confidence threshold to them.
 
-`OutcomeStore` owns a small SQLite file that never leaves the machine, and the one thread
-(`lcursor-outcomes`) that accesses it. The file holds numbers, filetypes and outcomes; no text of a
-buffer, no file names. A file that cannot be used is reported once, and everything else works
-without it. Several Neovims share one file.
+`OutcomeStore` owns a small SQLite file that never leaves the machine, and the only thread
+(`lcursor-outcomes`) that accesses it. The file contains numbers, filetypes and outcomes, but no
+text of a buffer and no file names. It is optional: an unusable file is reported once. Several
+Neovims share one file.
 
 The confidence threshold follows the rule of Cursor's Tab: a suggestion is worth showing if one of
-four like it is accepted (accept +0.75, reject -0.25, not shown 0; cursor.com/blog/tab-rl). What
-lies just above the threshold decides, not the average: a user who accepts everything certain tells
-nothing about what is not. So the range from the base to either bound is divided into steps, and the
-threshold takes a step only on the evidence of the outcomes in it.
+four similar ones is accepted (accept +0.75, reject -0.25, not shown 0; cursor.com/blog/tab-rl).
+Outcomes just above the threshold decide, not the average: accepting certain suggestions says
+nothing about uncertain ones. So the range from the base to either bound is divided into steps, and
+the threshold moves by a step only because of the outcomes in that step.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ T = TypeVar("T")
 KEEP_ROWS = 20_000
 KEEP_S = 180 * 24 * 3600
 NEWEST_ROWS = 2000
-"""Rows that are learned from."""
+"""Number of rows used for learning."""
 LOCKED_S = 2.0
-"""How long another Neovim may write before a row is lost."""
+"""Maximum wait for another Neovim that writes; then a row is lost."""
 VERSION = 1
 TABLE = """
 CREATE TABLE IF NOT EXISTS outcome (
@@ -56,14 +56,14 @@ PRUNE = (
 
 ACCEPTS = {"accepted", "partial", "typed"}
 MIN_OUTCOMES = 30
-"""Accepts needed to lower the threshold, and rejections needed to raise it."""
+"""Minimum accepts to lower the threshold, and minimum rejections to raise it."""
 STEPS = 5
-"""Steps from the base to each of the bounds."""
+"""Number of steps from the base to each bound."""
 TARGET = 0.25
-"""Share of accepts at which showing a suggestion is worth as much as not showing it."""
+"""Share of accepts at which showing and not showing a suggestion have the same value."""
 DOUBT = 12
-"""Outcomes that each step is assumed to have had, so that chance moves nothing. Half of them count
-as accepts before the step is closed, none before the step below is opened."""
+"""Assumed earlier outcomes of each step, as protection against chance. Half of them count as
+accepts when raising the threshold, none when lowering it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Row:
         outcome: a `protocol.fim.Outcome`.
         source: a `protocol.fim.TextSource`.
         through_keys: typed keys that matched it, so that no request was sent for them.
-        latency_ms: from the key to the ghost text; -1 if it waited for something besides the model.
+        latency_ms: from the key to the ghost text; -1 if something other than the model delayed it.
         confidence: -1 if the suggestion disappeared before the model had finished.
     """
 
@@ -101,16 +101,16 @@ def default_path() -> Path:
 
 
 class OutcomeStore:
-    """The file, behind a thread of its own; every method but `close` returns at once.
+    """The file and its own thread; no method except `close` blocks.
 
     Args:
-        report: called on the store's thread with what is wrong with the file; at most once.
+        report: called on the store's thread if the file is unusable; at most once.
         changed: called with the newest rows, oldest first, on the store's thread, after each write
             and after `refresh`.
         path: the file; it and its folder are created with the first row.
 
     Attributes:
-        problem: what is wrong with the file, "" if nothing.
+        problem: why the file is unusable; "" if it is usable.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class OutcomeStore:
         self._do(lambda: self._insert(row))
 
     def read(self, then: Callable[[Rows], None]) -> None:
-        """Call `then` with all rows, oldest first, on the store's thread; none from a bad file."""
+        """Call `then` with all rows, oldest first, on the store's thread; none if unusable."""
         self._do(lambda: then(self._rows(KEEP_ROWS)))
 
     def refresh(self) -> None:
@@ -141,11 +141,11 @@ class OutcomeStore:
         self._do(lambda: self._changed(self._rows(NEWEST_ROWS)))
 
     def reset(self, then: Callable[[Rows], None]) -> None:
-        """Delete everything, also what other Neovims wrote; call `then` with what is left."""
+        """Delete all rows, including other Neovims' rows; call `then` with the remaining ones."""
         self._do(lambda: self._delete_all(then))
 
     def close(self, timeout_s: float = 0.5) -> None:
-        """Write the rows that wait, and end the thread."""
+        """Write pending rows, and end the thread."""
         if self._executor.is_started:
             self._is_closed = True
             self._executor.submit(self._close)
@@ -168,7 +168,7 @@ class OutcomeStore:
 
     def _delete_all(self, then: Callable[[Rows], None]) -> None:
         self._with(lambda base: base.execute("DELETE FROM outcome"))
-        if self.problem:  # then no other process can use it
+        if self.problem:  # no other process can use it either
             for end in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
                     self.path.with_name(self.path.name + end).unlink()
@@ -179,7 +179,7 @@ class OutcomeStore:
 
     def _with(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Call `work` in one transaction; return None if the file cannot be used."""
-        import sqlite3  # 5 ms that the start of the host need not pay
+        import sqlite3  # lazy: saves 5 ms at the start of the host
 
         if self.problem:
             return None
@@ -204,7 +204,7 @@ class OutcomeStore:
             opened.callback(base.close)
             (version,) = base.execute("PRAGMA user_version").fetchone()
             if version not in (0, VERSION):
-                raise sqlite3.DatabaseError(f"it is of version {version}, not {VERSION}")
+                raise sqlite3.DatabaseError(f"it has version {version}, not {VERSION}")
             base.execute("PRAGMA journal_mode = WAL")
             base.execute("PRAGMA synchronous = NORMAL")
             with base:
@@ -220,8 +220,8 @@ class OutcomeStore:
             self.problem = f"{self.path} cannot be used ({reason})"
             self._report(
                 JournalFailed(
-                    f"{self.problem}; what you accept is not remembered",
-                    "Run :LCursor stats reset, or see who may write there",
+                    f"{self.problem}; statistics are not recorded",
+                    "Run :LCursor stats reset, or check its permissions",
                 )
             )
 
@@ -232,10 +232,10 @@ class OutcomeStore:
 
 
 def history(rows: Iterable[Row]) -> list[tuple[str, float, bool]]:
-    """Return what `thresholds` learns from: filetype, confidence, whether it was accepted.
+    """Return the input of `thresholds`: filetype, confidence, whether it was accepted.
 
-    An ignored suggestion is no evidence, nor is one without a confidence: servers report none,
-    which is stored as 0.
+    Ignored suggestions are left out, and those without a confidence: servers report none, which is
+    stored as 0.
     """
     return [
         (row.filetype, row.confidence, row.outcome in ACCEPTS)
@@ -302,7 +302,7 @@ def threshold(base: float, history: Sequence[tuple[float, bool]]) -> float:
     """Return the threshold for a user with this history.
 
     More rejections never lower it, more accepts never raise it. A base of 0 (show everything) or 1
-    is an explicit choice of the user and stays.
+    is an explicit choice of the user and never changes.
 
     Args:
         base: the threshold without any history.

@@ -1,4 +1,4 @@
-"""Chooses settings for the machine that the model runs on, and what fits into a GPU.
+"""Choose settings for the machine, and the size of the cache that fits into a GPU.
 
 Pure arithmetic. All layers are assumed to have the same size and share of the KV cache; llama.cpp
 counts the rest (embedding, output) as one more layer.
@@ -19,7 +19,7 @@ SMALLER = "or choose a smaller completion.model (python -m lcursor models recomm
 EXTRA_BYTES = 512 * MIB
 """GPU memory for the driver, compute buffers and a screen."""
 MIN_CELLS = 4096
-"""Fewest cells with which a GPU is worth using; fewer only if configured."""
+"""Minimum cells for which a GPU is worth using; fewer only if configured."""
 CELLS_STEP = 256
 """llama.cpp rounds the number of cells up to a multiple of it."""
 
@@ -31,7 +31,7 @@ DEFAULTS: dict[Machine, tuple[int, ...]] = {
     # The hardware of a server is unknown, and it evaluates the whole suffix after each key.
     "server": (4096, 768, 96, 256, 0),
 }
-"""The meaning of a setting of -1, for each of `SETTINGS`."""
+"""The value that -1 stands for, for each of `SETTINGS`."""
 
 
 def resolve(config: CompletionConfig, machine: Machine) -> CompletionConfig:
@@ -50,15 +50,15 @@ def resolve(config: CompletionConfig, machine: Machine) -> CompletionConfig:
 
 
 def fitting_cells(head: Head, config: CompletionConfig, free_bytes: int | None) -> int:
-    """Return how many cells fit into the GPU beside the weights, at most as many as configured.
+    """Return the number of cells that fit into the GPU with the weights, at most the configured.
 
     Args:
-        head: head of the model's file.
+        head: header of the model's file.
         config: resolved settings; layers that are not on the GPU need no memory there.
-        free_bytes: of the GPU; None if unknown, then all cells are assumed to fit.
+        free_bytes: free GPU memory; None if unknown, which means that all cells fit.
 
     Raises:
-        OutOfMemory: the weights and the fewest cells do not fit.
+        OutOfMemory: the weights and the minimum of cells do not fit.
     """
     wanted, count = config.context_tokens, layers(head)
     each = kv_cache_bytes(head, 1, config.kv_type)
@@ -68,15 +68,15 @@ def fitting_cells(head: Head, config: CompletionConfig, free_bytes: int | None) 
     left, least = free_bytes - head.file_bytes * share, min(wanted, MIN_CELLS)
     if left < least * each * share:
         raise OutOfMemory(f"{free_bytes / GIB:.1f} GiB of the GPU's memory are free")
-    # EXTRA_BYTES is an estimate on the safe side: if only that is missing, try.
+    # EXTRA_BYTES is a conservative estimate: if only that part is missing, try anyway.
     fitting = int((left - EXTRA_BYTES) / (each * share)) // CELLS_STEP * CELLS_STEP
     return min(wanted, max(fitting, least))
 
 
 def advice(head: Head, name: str, config: CompletionConfig, free_bytes: int | None) -> OutOfMemory:
-    """Return the error that says what is needed, what is free and how many layers would fit.
+    """Return the error with the required and the free memory, and how many layers would fit.
 
-    The fewest cells are assumed; for the arguments see `fitting_cells`.
+    It assumes the minimum of cells; for the arguments see `fitting_cells`.
     """
     count, free = layers(head), free_bytes
     cells = min(config.context_tokens, MIN_CELLS)
@@ -91,6 +91,6 @@ def advice(head: Head, name: str, config: CompletionConfig, free_bytes: int | No
     return OutOfMemory(
         f"{name} does not fit into the GPU's memory: its {count} layers need "
         f"{needed / GIB:.1f} GiB ({each / MIB:.0f} MiB each, {EXTRA_BYTES / GIB:.1f} GiB "
-        f"besides), and {free / GIB:.1f} GiB are free",
+        f"overhead), and {free / GIB:.1f} GiB are free",
         f"Set completion.gpu_layers = {fitting}, {SMALLER}",
     )

@@ -1,8 +1,8 @@
-"""Lays out a prompt: chooses what of the file and of other files the model sees, and in what order.
+"""Lay out a prompt: select parts of the file and of other files, and their order.
 
-Pure functions of text; the tokenizer is passed in. If possible, the window before the cursor starts
-at a line whose number is a multiple of `STEP_LINES`, so that typing does not change its beginning,
-and with it the KV cache. `context_ring.py` decides which other files are shown.
+Pure functions of text; callers pass the tokenizer. If possible, the window before the cursor starts
+at a line whose number is a multiple of `STEP_LINES`, so that typing does not change its start,
+which would invalidate the KV cache. `context_ring.py` selects the other files.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ GROWTH = 4
 """While the user types, a small window grows to this many times its first size."""
 MAX_HEADS, MAX_LINE_CHARS, MAX_LINES_TO_HEAD = 4, 100, 400
 NEAR_LINES = 5
-"""Lines above the cursor that related lines are searched for."""
+"""Number of lines above the cursor that determine related lines."""
 MAX_CHARS_PER_TOKEN = 8
-"""At most budget times this is tokenized; code with more characters per token is very rare."""
+"""Limit of the tokenized text; code with more characters per token is very rare."""
 TOP_LINES = 40
 
 _CLOSES = re.compile(r"\s*([\])}#*]|//|--|(end|else|elif|except|finally|case|default)\b)")
@@ -34,7 +34,7 @@ _IMPORT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A piece of another file, with the path that the model sees."""
+    """Part of another file, with its path in the prompt."""
 
     path: str
     text: str
@@ -44,10 +44,10 @@ class SmallWindow(NamedTuple):
     """The budgets of a prompt that can be evaluated quickly.
 
     Attributes:
-        prefix_tokens: of the lines before the cursor, without the headers of enclosing blocks.
-        suffix_tokens: of everything behind the cursor.
-        lines_below: lines behind the cursor's.
-        related_lines: lines from elsewhere in the file that share words with the cursor's line.
+        prefix_tokens: tokens of the lines before the cursor, without headers of enclosing blocks.
+        suffix_tokens: tokens of everything after the cursor.
+        lines_below: number of lines after the cursor's line.
+        related_lines: number of other lines of the file that share words with the cursor's line.
     """
 
     prefix_tokens: int
@@ -58,11 +58,11 @@ class SmallWindow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text around a cursor, as far as the editor sent it.
+    """The text around a cursor that the editor sent.
 
     Attributes:
         first_row: row of the first line of `prefix` in the file.
-        top: the first lines of the file, if `prefix` does not begin with them.
+        top: the first lines of the file, if `prefix` does not start with them.
         root: absolute path of the folder that `path` is relative to; not part of a prompt.
     """
 
@@ -77,13 +77,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The tokens of a prompt; the model generates behind the last one.
+    """The tokens of a prompt; the model generates after the last one.
 
     Attributes:
-        before: everything up to the cursor: names, and for an SPM family the suffix as well.
+        before: everything up to the cursor: names, and for an SPM family also the suffix.
         marker: the suffix marker if the suffix follows the cursor (PSM), else None.
-        after: the suffix behind the marker.
-        middle: the tokens that generation starts from; one or two, or none.
+        after: the suffix after the marker.
+        middle: the tokens where generation starts; at most two.
         prefix: the text before the cursor that is in the prompt.
         suffix: the text after the cursor that is in the prompt.
     """
@@ -116,14 +116,12 @@ def build(
     """Lay out a prompt in the family's order.
 
     Args:
-        source: text around the cursor.
-        family: its template and the ids of its markers.
         tokenize: the model's tokenizer; buffer text is never tokenized as markers.
-        prefix_tokens: most tokens of text before the cursor.
-        suffix_tokens: most tokens of text after the cursor.
-        bos: id of the first token, if the model wants one.
-        files: pieces of other files in their order; ignored if the template has no place for them.
-        files_tokens: most tokens of these, and of the file's own imports if the window begins
+        prefix_tokens: maximum tokens of text before the cursor.
+        suffix_tokens: maximum tokens of text after the cursor.
+        bos: id of the first token, if the model requires one.
+        files: chunks of other files in order; ignored if the template does not support them.
+        files_tokens: maximum tokens of these, and of the file's own imports if the window starts
             below them.
     """
     prefix, before, start = _window_before(source, tokenize, prefix_tokens)
@@ -132,8 +130,8 @@ def build(
     if files_tokens and _takes_files(family):
         budget = other_files_budget(files_tokens)
         others = tokens_of_files(files, family, tokenize, budget)
-        # The imports have a budget of their own: else the files before them would be cut
-        # differently as they come and go.
+        # The imports have a separate budget, so that the files before them are always truncated
+        # in the same way.
         top = _top_of_file(source, start)
         others += tokens_of_files(top, family, tokenize, files_tokens - budget)
     return _lay_out(source, family, tokenize, bos, (prefix, before), (suffix, after), others)
@@ -151,18 +149,18 @@ def build_small(
 ) -> tuple[Prompt, int]:
     """Lay out a prompt that can be evaluated quickly: the lines at the cursor and their context.
 
-    The headers of the definitions and blocks around the first of these lines come first, each with
-    less indentation than the next.
+    The headers of the definitions and blocks around the first line come first, each with less
+    indentation than the next.
 
     Args:
         source, family, tokenize, bos: see `build`.
-        prefix_tokens: most tokens of the lines before the cursor.
-        suffix: tokens behind the cursor, see `small_suffix`.
-        first_row: row of the file where the window begins, as returned by an earlier call, so that
-            typing does not change its beginning; -1 chooses one.
+        prefix_tokens: maximum tokens of the lines before the cursor.
+        suffix: tokens after the cursor, see `small_suffix`.
+        first_row: first row of the window, as returned by an earlier call, so that typing does not
+            change its start; -1 chooses one.
 
     Returns:
-        The prompt, and the row where its window begins.
+        The prompt, and the first row of its window.
     """
     lines = source.prefix.split("\n")
     start = first_row - source.first_row
@@ -176,10 +174,10 @@ def build_small(
 
 
 def small_suffix(source: Source, tokenize: Tokenize, window: SmallWindow) -> list[int]:
-    """Return the tokens behind the cursor in a small window.
+    """Return the tokens after the cursor in a small window.
 
     These are the rest of the cursor's line, the next lines, and then the lines of the file that
-    share most words with the text at the cursor: they have the names that are likely to come next.
+    share the most words with the text at the cursor, because they contain likely next names.
     """
     above, below = source.prefix.split("\n"), source.suffix.split("\n")
     head, near = above[-1], above[-1 - NEAR_LINES : -1]
@@ -241,7 +239,7 @@ def _small_start(lines: list[str], tokenize: Tokenize, budget: int) -> int:
 
 
 def _heads(lines: list[str], start: int) -> list[str]:
-    """Return the lines above `start` that open the enclosing blocks, the outermost first."""
+    """Return the lines above `start` that open the enclosing blocks, outermost first."""
     own = next((line for line in lines[start:] if line.strip()), "")
     depth, heads = _depth(own), list[str]()
     for at in range(start - 1, max(-1, start - MAX_LINES_TO_HEAD), -1):
@@ -258,7 +256,7 @@ def _heads(lines: list[str], start: int) -> list[str]:
 
 
 def _depth(line: str) -> int:
-    """Return the width of a line's indentation, a tab counted as four columns."""
+    """Return the width of a line's indentation; a tab counts as four columns."""
     return len((line[: len(line) - len(line.lstrip())]).expandtabs(4))
 
 
@@ -288,9 +286,9 @@ def _first_line_within(lines: list[str], start: int, chars: int) -> int:
 
 
 def _next_anchor(start: int, first_row: int, count: int) -> int:
-    """Return the first line at or after `start` where a window may begin.
+    """Return the first line at or after `start` where a window may start.
 
-    That is a multiple of `STEP_LINES` in the file, or any line if none is left before the cursor.
+    That is a multiple of `STEP_LINES` in the file, or any line if there is none before the cursor.
     """
     if start == 0:
         return 0
@@ -321,7 +319,7 @@ def other_files_budget(files_tokens: int) -> int:
 
 
 def _takes_files(family: Resolved) -> bool:
-    """Whether the family's template has a place for other files, and the model the markers."""
+    """Return whether the family's template supports other files, and the model has the markers."""
     template = family.family.file
     known = all(name in family.ids for kind, name in parts(template) if kind == "marker")
     return "{files}" in family.template and bool(template) and known
@@ -330,8 +328,8 @@ def _takes_files(family: Resolved) -> bool:
 def _top_of_file(source: Source, start: int) -> tuple[File, ...]:
     """Return the file's imports if the window, from line `start` of the source on, lacks them.
 
-    They come last of the files: they change only when the window moves, which changes the prefix
-    as well.
+    They come after the other files, because they change only when the window moves, which changes
+    the prefix as well.
     """
     above = source.top.split("\n")[: source.first_row + start]
     if source.first_row == 0:
@@ -341,7 +339,7 @@ def _top_of_file(source: Source, start: int) -> tuple[File, ...]:
 
 
 def imports_of(lines: Sequence[str]) -> str:
-    """Return the top of a file from its first import on; "" if nothing is imported."""
+    """Return the top of a file from its first import on; "" without imports."""
     for start, line in enumerate(lines[:TOP_LINES]):
         if _IMPORT.match(line):
             return "\n".join(lines[start:TOP_LINES]).rstrip()
@@ -351,9 +349,9 @@ def imports_of(lines: Sequence[str]) -> str:
 def tokens_of_files(
     files: Sequence[File], family: Resolved, tokenize: Tokenize, limit: int
 ) -> list[int]:
-    """Return the tokens of files in their order, each in the family's template.
+    """Return the tokens of files in order, each in the family's template.
 
-    The first file that does not fit is cut at the end of a line, and ends the list.
+    The first file that does not fit is truncated at the end of a line, and ends the list.
 
     """
     read: list[int] = []
@@ -388,7 +386,7 @@ def cut(
     *,
     from_middle: bool = False,
 ) -> str:
-    """Return the first lines of a text that have at most `limit` tokens.
+    """Return the first lines of a text within `limit` tokens.
 
     Args:
         count: counts the tokens of a text.

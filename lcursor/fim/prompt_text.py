@@ -1,7 +1,7 @@
 """A prompt as text, for a server that tokenizes it itself.
 
-The layout is that of `prompt.build`, with characters as tokens and the spellings of markers instead
-of their ids. Without the tokenizer, budgets are estimated. Pure functions.
+The layout is the same as in `prompt.build`, with characters as tokens and the spellings of markers
+instead of their ids. Budgets are estimated, because there is no tokenizer. Pure functions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lcursor.fim.families import FAMILIES, Family, Resolved
 from lcursor.fim.prompt import File, Source, build
 
 CHARS_PER_TOKEN = 3.2
-"""Estimate for source code, on the low side: a prompt must not exceed its budget."""
+"""Conservative estimate for source code: a prompt must not exceed its budget."""
 
 _NAMES: tuple[tuple[str, str], ...] = (
     (r"qwen-?3.*coder", "qwen3-coder"),
@@ -30,17 +30,17 @@ _NAMES: tuple[tuple[str, str], ...] = (
     (r"seed-?coder", "seed-coder"),
 )
 _CHAT_MARKER = r"<[|｜][^<>|｜\s]{1,40}[|｜]>"
-"""The form of special tokens in most vocabularies; a model has more of them than its markers."""
+"""The form of special tokens in most vocabularies, not only of markers."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextPrompt:
-    """The text to send, and what the rules for the answer need.
+    """The text to send, and the data for the rules of the answer.
 
     Attributes:
         pieces: the prompt as texts and markers; True marks a marker.
         stops: texts that end the answer, the most important first.
-        prefix: the text before the cursor that is in the prompt, as it is in the buffer.
+        prefix: the text before the cursor that is in the prompt, unmodified.
         suffix: the text after the cursor that is in the prompt.
     """
 
@@ -56,7 +56,7 @@ class TextPrompt:
 
 
 def family_of(model: str) -> Family | None:
-    """Return a model's family by its name; None if the name does not match any."""
+    """Return a model's family by its name; None if no family matches."""
     name = re.sub(r"[\s_]+", "-", model.lower())
     if name in FAMILIES:
         return FAMILIES[name]
@@ -64,7 +64,7 @@ def family_of(model: str) -> Family | None:
 
 
 def tokens(text: str) -> int:
-    """Estimate how many tokens a text has."""
+    """Return the estimated number of tokens of a text."""
     return -int(-len(text) // CHARS_PER_TOKEN)
 
 
@@ -108,7 +108,7 @@ def text(
             pieces.append(("".join(map(chr, group)), False))
     line = ("\n",) if single_line else ()
     stops = dict.fromkeys([*line, *family.stops, *reversed(tuple(family.markers.values()))])
-    # A line that is longer than its budget was cut.
+    # A line that is longer than its budget was truncated.
     prefix, suffix = built.prefix[max(len(built.prefix) - before, 0) :], built.suffix[:after]
     return TextPrompt(tuple(pieces), tuple(stops), prefix, suffix)
 
@@ -119,10 +119,10 @@ def before_stop(written: str, stops: Sequence[str], *, is_done: bool) -> tuple[s
     Args:
         written: the answer so far.
         stops: see `TextPrompt.stops`.
-        is_done: whether it is complete; else an end that may become a marker is held back.
+        is_done: whether it is complete; otherwise a possible start of a marker is held back.
 
     Returns:
-        The text before it, and whether there was one.
+        The text before the stop text, and whether there was one.
     """
     found = [at for at in map(written.find, stops) if at >= 0]
     if found:
@@ -143,9 +143,9 @@ def _marks(family: Family) -> re.Pattern[str]:
 def _plain(text: str, marks: re.Pattern[str]) -> str:
     """Replace the markers in a text by a harmless spelling.
 
-    The server would tokenize each of them as the marker itself, and there is no way to escape one:
-    a file about FIM models would end its own prompt. The signs around the name are in no marker, so
-    that no new marker can arise with the text beside it.
+    The server would tokenize them as markers, and there is no way to escape them: a file about FIM
+    models would end its own prompt. The characters around the name occur in no marker, so that no
+    new marker can form with adjacent text.
     """
     return marks.sub(lambda found: "‹" + re.sub(r"^\W+|\W+$", "", found[0]) + "›", text)
 

@@ -2,7 +2,7 @@
 
     python -m lcursor.fim.quantize SOURCE TARGET
 
-writes a Q4_0 copy of a GGUF file. An error is the last line on standard error.
+writes a Q4_0 copy of a GGUF file. The last line on standard error is the error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From a source to the logits behind its prompt: lays prompts out, evaluates them, saves them.
+"""Lay out prompts, evaluate them up to their logits, and save them.
 
-Owns the size of the window, the pieces of other files in the prompt, the slots, and their copies on
-disk. Generates nothing. Runs on the engine's thread alone.
+Owns the size of the window, the chunks of other files in the prompt, the slots, and their copies on
+disk. Generates nothing. Runs only on the engine's thread.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from lcursor.fim.slots import SLICE_TOKENS, Slots
 from lcursor.fim.vocabulary import Vocabulary
 
 MIN_SAVED_TOKENS = 96
-"""Tokens that a file on disk must save the next start for it to be written or read."""
+"""Minimum evaluation that a file on disk must save for it to be written or read."""
 MIN_WINDOW = 64
-"""Smallest number of tokens before the cursor when memory is short."""
+"""Minimum tokens before the cursor when memory is low."""
 GROW_AFTER = 200
 """Requests without a memory error after which a halved window is doubled again."""
 MAX_CACHED_TEXTS = 256
-"""Texts whose tokens are kept."""
+"""Number of texts whose tokens are cached."""
 NAMES_TOKENS = 64
-"""Reserved for the names of the project and the file, and for markers."""
+"""Tokens reserved for the names of the project and the file, and for markers."""
 
 
 class Windows(NamedTuple):
     """Budgets of prompts for an early answer; the full window is evaluated in idle time.
 
     Attributes:
-        immediate: tokens that a request may evaluate before it is answered.
-        suffix: tokens behind the cursor that are evaluated first of the full window.
-        short: what a cold place is answered from.
-        medium: what that answer is improved from first; None where the full window is soon there.
+        immediate: tokens that a request may evaluate before its answer.
+        suffix: tokens after the cursor that are evaluated first of the full window.
+        short: window for the first answer at a cold position.
+        medium: window for its first improvement; None if the full window is fast enough.
     """
 
     immediate: int
@@ -59,13 +59,13 @@ class PromptReader:
 
     Attributes:
         kv_disk: where slots are saved; None saves nothing.
-        splices: whether a keystroke may keep the suffix where it is; off, every prompt is
+        splices: whether a keystroke may keep the suffix in place; if not, every prompt is
             evaluated exactly.
-        window: what a request is answered from; "staged" takes a smaller window where the full one
-            has not been evaluated yet.
+        window: window of an answer; "staged" uses a smaller one if the full window is not yet
+            evaluated.
         heals: whether token healing is on.
         vocabulary: needed for token healing; set once it has been read.
-        files: pieces of other files that the prompt has now.
+        files: chunks of other files in the current prompt.
         files_tokens: budget for other files and the file's own imports.
     """
 
@@ -88,7 +88,7 @@ class PromptReader:
         self.files_tokens = config.files_tokens
         self.slots = Slots(context, context.batch_tokens if on_gpu else SLICE_TOKENS)
         self._windows = ON_GPU if on_gpu else ON_CPU
-        # Of the last small windows: the file, the row where it began, the tokens behind the cursor.
+        # For the last small windows: the file, the first row, the tokens after the cursor.
         self._last: dict[SmallWindow, tuple[str, int, Sequence[int]]] = {}
         self._shrunk = 1
         self._since_shrunk = 0
@@ -102,17 +102,17 @@ class PromptReader:
         )
 
     def _tokenize(self, text: str, special: bool = False) -> list[int]:
-        """Tokenize a text. Tokens are cached: most texts are the same at the next key."""
+        """Tokenize a text. Tokens are cached, because most texts do not change with a key."""
         return list(self._cached_tokens(text, special))
 
     def configure(self, config: CompletionConfig) -> None:
-        """Apply other budgets."""
+        """Apply new budgets."""
         self._config = config
         self.files_tokens = config.files_tokens
 
     @property
     def prefix_tokens(self) -> int:
-        """Most tokens before the cursor, so that prompt and suggestion fit the cache."""
+        """Maximum tokens before the cursor, so that prompt and suggestion fit the cache."""
         behind = self._config.suffix_tokens + self._config.max_tokens
         available = self._context.cells - self.files_tokens - behind - NAMES_TOKENS
         return max(min(self._config.prefix_tokens, available) // self._shrunk, 1)
@@ -137,7 +137,7 @@ class PromptReader:
     def full_prompt(
         self, source: prompt.Source, files: tuple[File, ...] | None = None
     ) -> prompt.Prompt:
-        """Lay out the full window, with other pieces of files than the present ones if given."""
+        """Lay out the full window, with given chunks of files instead of the current ones."""
         return prompt.build(
             source,
             self._family,
@@ -150,7 +150,7 @@ class PromptReader:
         )
 
     def lay_out(self, source: prompt.Source, single_line: bool) -> Completion:
-        """Lay out a completion with a prompt that can be evaluated soon."""
+        """Lay out a completion with a prompt that can be evaluated quickly."""
         full = self.full_prompt(source)
         limit = self._config.max_lines
         cursor = trim.cursor_context(full.prefix, full.suffix, single_line, limit, source.path)
@@ -173,21 +173,21 @@ class PromptReader:
         medium = self._windows.medium
         if completion.window == "short" and medium:
             built = self._small_prompt(completion.source, medium)
-            # It is no larger than the beginning of the full prompt, see `_choose`.
+            # It is not larger than the start of the full prompt, see `_choose`.
             is_larger = len(built.before) > len(completion.prompt.before)
             if is_larger and 2 * self.slots.cost(built) < self.slots.cost(full):
                 return "medium", built
         return "full", full
 
     def _back_off(self, built: prompt.Prompt) -> tuple[prompt.Prompt, bytes]:
-        """Remove the token at the cursor for healing; return also its bytes."""
+        """Remove the last tokens for token healing; return also their bytes."""
         if not self.heals or not self.vocabulary:
             return built, b""
         before, forced = self.vocabulary.back_off(built.before)
         return dataclasses.replace(built, before=tuple(before)), forced
 
     def _choose(self, source: prompt.Source, full: prompt.Prompt) -> tuple[Window, prompt.Prompt]:
-        """Return the fullest prompt that is cheap enough, or else the cheapest one."""
+        """Return the largest prompt that is cheap enough, or else the cheapest one."""
         slots, windows = self.slots, self._windows
         if self.window == "full" or (
             self.window == "staged" and slots.cost(full) <= windows.immediate
@@ -206,7 +206,7 @@ class PromptReader:
         return next(cheap, ("short", short))
 
     def _small_prompt(self, source: prompt.Source, window: SmallWindow) -> prompt.Prompt:
-        """Lay out a small window: a new one, or the last one continued where that is cheaper."""
+        """Lay out a small window: a new one, or the last one continued if that is cheaper."""
         path, old_row, old_suffix = self._last.get(window, ("", -1, ()))
         suffix = prompt.small_suffix(source, self._tokenize, window)
         cheapest, row = self._build_small(source, window, suffix, -1)
@@ -233,13 +233,13 @@ class PromptReader:
         return self._back_off(built)[0], row
 
     def prefill(self, built: prompt.Prompt, exact: bool = False, draft: Sequence[int] = ()) -> None:
-        """Evaluate what is new of a prompt, and keep its logits; see `SlotCache.prefill`."""
+        """Evaluate the new part of a prompt, and cache its logits; see `SlotCache.prefill`."""
         plan = self.slots.prefill(built, exact=exact or not self.splices, draft=draft)
         self._kept, self._last_prompt = _kept(built, plan), built
         self.cache_logits()
 
     def cache_logits(self) -> None:
-        """Keep the logits behind the prompt, unless they are kept and nothing was evaluated."""
+        """Cache the logits after the prompt, unless they are cached already."""
         slot = self.slots.current
         if slot.read_tokens or slot.prompt_logits is None:
             slot.prompt_logits = self._context.logits(slot.row).copy()
@@ -255,7 +255,7 @@ class PromptReader:
         ]
 
     def save(self, completion: Completion) -> None:
-        """Save the current slot on disk, if the file there lacks much of it."""
+        """Save the current slot, if the file on disk lacks much of it."""
         source, full, slot = completion.source, completion.full_prompt, self.slots.current
         key = (source.root, source.path)
         if self.kv_disk is None or not source.root or slot.shadow.cost(full) > len(full.middle):
@@ -268,11 +268,11 @@ class PromptReader:
             self._on_disk[key] = slot.shadow.copy()
 
     def load_saved(self, completion: Completion) -> Completion:
-        """Load the slot of a file from disk, where that saves most of the evaluation.
+        """Load the slot of a file from disk, if that saves most of the evaluation.
 
         Returns:
-            The completion, laid out again if a slot was loaded; with the pieces of other files
-            that were in its prompt, if there are none now.
+            The completion, laid out again if a slot was loaded; with the saved chunks of other
+            files, if there are none now.
         """
         source, cost = completion.source, self.slots.cost(completion.full_prompt)
         key = (source.root, source.path)

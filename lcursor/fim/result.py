@@ -1,4 +1,4 @@
-"""Finished suggestions: what they consist of and cost, and a cache of the recent ones."""
+"""Finished suggestions with their cost, and a cache of recent ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Reason = Literal["end", "line", "tokens", "time", "trimmed", "cancelled", "unsur
 Origin = Literal["model", "cache", "speculation"]
 Window = Literal["short", "medium", "full"]
 OnText = Callable[[str], None]
-"""Called with all text so far, each time it has grown."""
+"""Called with the whole text each time it grows."""
 
 MAX_ENTRIES = 256
 SUFFIX_CHARS = 768
-"""How much of the text behind the cursor must be the same: about what the model sees of it."""
+"""Length of the text after the cursor that must be equal: approximately the part in the prompt."""
 
 
 def ms_since(start: float) -> float:
@@ -29,14 +29,14 @@ def ms_since(start: float) -> float:
 
 @dataclass(slots=True)
 class Result:
-    """A finished suggestion and what it cost.
+    """A finished suggestion and its cost.
 
     Attributes:
         replace_bytes: bytes right of the cursor that the text replaces.
         confidence: probability of the first line, as far as it was generated; 0 to 1.
         read_tokens: prompt tokens that were not cached.
         prompt_passes: decode calls before the first token was generated; 0 if all was cached.
-        window: how much text around the cursor the prompt had.
+        window: size of the text around the cursor in the prompt.
         passes: decode calls to generate the text.
         tokens: the generated tokens, healed text included.
         logprobs: of each token, in nats; while healing, among the tokens that are allowed.
@@ -61,7 +61,7 @@ class Result:
     total_ms: float = 0.0
 
     def stats(self, threshold: float = 0.0, queue_ms: float = 0.0) -> FimStats:
-        """Return the cost for the editor: the confidence required, and the time in the queue."""
+        """Return the cost for the editor, with the required confidence and the queueing time."""
         return FimStats(
             prompt_tokens=self.prompt_tokens,
             reused_tokens=max(self.prompt_tokens - self.read_tokens, 0),
@@ -86,22 +86,22 @@ class _Entry(NamedTuple):
 
 
 class CompletionCache:
-    """The recent suggestions. Used on the engine's thread alone.
+    """The recent suggestions. Used only on the engine's thread.
 
-    A suggestion is found again at the same place, and further on in it while it is being typed.
+    A suggestion is found again at the same position, and at later ones while it is being typed.
     """
 
     def __init__(self) -> None:
         self._entries: deque[_Entry] = deque(maxlen=MAX_ENTRIES)
 
     def add(self, source: Source, single_line: bool, result: Result, is_ahead: bool) -> None:
-        """Add a suggestion, perhaps one made in advance; the model may have had nothing to say."""
+        """Add a suggestion, perhaps made in advance; it may be empty."""
         origin: Origin = "speculation" if is_ahead else "cache"
         kept = Result(result.text, result.reason, origin, result.replace_bytes, result.confidence)
         self._entries.append(_Entry(source, single_line, kept))
 
     def find(self, source: Source, single_line: bool) -> Result | None:
-        """Return what remains of the newest suggestion that fits this place."""
+        """Return the rest of the newest suggestion for this position."""
         for entry in reversed(self._entries):
             if entry.single_line == single_line:
                 rest = _rest(entry.result.text, entry.source, source)
@@ -115,7 +115,7 @@ class CompletionCache:
 
 
 def _rest(text: str, old: Source, new: Source) -> str | None:
-    """Return what remains at a new place of a text from an old one; None if it does not fit."""
+    """Return the rest of a text at a new position; None if it does not fit there."""
     is_here = (
         (old.path, old.repo, old.first_row) == (new.path, new.repo, new.first_row)
         and old.suffix[:SUFFIX_CHARS] == new.suffix[:SUFFIX_CHARS]

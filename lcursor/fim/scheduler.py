@@ -1,9 +1,8 @@
-"""Schedules jobs on the one thread that uses llama.cpp; a mailbox holds at most one waiting job.
+"""Schedule jobs on the only thread that uses llama.cpp; a mailbox has at most one pending job.
 
-The latest request wins: it replaces a waiting one and aborts a running one. After a short pause
-without requests, idle work runs, which any request aborts as well. No method waits for the model,
-so every one but `close` returns at once, on any thread. An exception in a callback is reported and
-never ends the thread.
+The latest request wins: it replaces a pending one and aborts a running one. After a short pause
+without requests, idle work runs, which any request also aborts. No method except `close` blocks;
+any thread. An exception in a callback is reported and never ends the thread.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ Work = TypeVar("Work")
 Returned = TypeVar("Returned")
 
 IDLE_S = 0.25
-"""Pause after the last request before idle work begins."""
+"""Pause after the last request before idle work starts."""
 
 Step = Callable[[], float | None]
-"""Does one step of work; returns the longest pause before the next one, None for no limit."""
+"""Does one step of work; returns the maximum pause before the next one, None for no limit."""
 
 
 @dataclass(slots=True)
 class Job(Generic[Work]):
-    """A request in the mailbox; work in advance never replaces one that is answered."""
+    """A job in the mailbox; work in advance never replaces a request."""
 
     id: int
     work: Work
@@ -41,16 +40,16 @@ class Scheduler(Generic[Work]):
     """Runs jobs one by one on its own thread.
 
     Args:
-        prepare: called on the thread before the first job (loads the model), and again after
+        prepare: called on the thread before the first job (loads the model), and after
             `prepare_again`.
         run: called for each job that was not superseded.
         abort: makes a running `run` or `idle` return soon; called on any thread, with the job that
             supersedes it, if any.
         resume: clears the abort; called on the thread before the next job.
-        idle: does one step of work in advance; returns the seconds after which it is called again,
-            None for not before the next job or call.
+        idle: does one step of idle work; returns the seconds until the next step, None to wait for
+            the next job or call.
         dropped: called with each job that was superseded or cancelled before it ran.
-        failed: called with what a callback raised, and the job that ran, if any.
+        failed: called with an exception of a callback, and the running job, if any.
         finish: called on the thread, once, at its end (frees the model).
         changed: guards the mailbox and wakes the thread.
     """
@@ -87,7 +86,7 @@ class Scheduler(Generic[Work]):
     def submit(self, job: Job[Work]) -> None:
         """Make this the next job, and cancel older ones.
 
-        A job that `is_ahead` is ignored while a request waits, and does not abort a running one.
+        A job with `is_ahead` is ignored while a request is pending, and never aborts a running one.
         """
         with self._changed:
             older, running = self._waiting, self._running
@@ -101,7 +100,7 @@ class Scheduler(Generic[Work]):
             self._dropped(older)
 
     def cancel(self, number: int) -> None:
-        """Cancel job `number`, waiting or running."""
+        """Cancel job `number`, pending or running."""
         with self._changed:
             older = None
             if self._waiting and self._waiting.id == number:
@@ -112,7 +111,7 @@ class Scheduler(Generic[Work]):
             self._dropped(older)
 
     def call(self, work: Callable[[], None], *, interrupts: bool = True) -> None:
-        """Run `work` on the thread once no request waits or runs, maybe aborting idle work."""
+        """Run `work` on the thread once no request is pending or running; may abort idle work."""
         with self._changed:
             self._calls.append(work)
             if interrupts and self._is_idling:
@@ -120,7 +119,7 @@ class Scheduler(Generic[Work]):
             self._changed.notify()
 
     def prepare_again(self, *, interrupts: bool) -> None:
-        """Run `prepare` before the next or waiting job, maybe aborting whatever runs now."""
+        """Run `prepare` before the next or pending job; may abort the running one."""
         with self._changed:
             self._must_prepare = True
             if interrupts:
@@ -147,7 +146,7 @@ class Scheduler(Generic[Work]):
         self._guard(self._finish)
 
     def _next(self, timeout_s: float | None) -> Step | None:
-        """Wait for work, or until it is time for idle work; return None after `close`."""
+        """Wait for work, or for the time of idle work; return None after `close`."""
         with self._changed:
             self._running, self._is_idling = None, False
             self._changed.wait_for(self._has_work, timeout_s)
@@ -182,7 +181,7 @@ class Scheduler(Generic[Work]):
         return self._guard(self._idle)
 
     def _guard(self, work: Callable[[], Returned], job: Job[Work] | None = None) -> Returned | None:
-        """Call `work`; report an exception and return None then."""
+        """Call `work`; report an exception and return None."""
         try:
             return work()
         except Exception as error:  # noqa: BLE001 - the root of the thread

@@ -2,10 +2,10 @@
 
     python -m lcursor.fim.selftest [--gpu-layers N] [--record MODEL]
 
-Prints one JSON object a line: `{"doing": …}` before each step, so that the parent
-(`installer/selftest.py`) can name the step in which the process crashed or hung, and a last line
-`{"result": "passed" | "wrong" | "no-gpu", …}`. With the default model installed it is tested too:
-its shapes choose other kernels.
+Prints one JSON object per line: `{"doing": …}` before each step, so that the parent
+(`installer/selftest.py`) can name the step of a crash or hang, and a last line
+`{"result": "passed" | "wrong" | "no-gpu", …}`. If the default model is installed, it is tested,
+too, because its shapes use other kernels.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _batches(name: str) -> tuple[int, ...]:
 
 
 def _models(tiny: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the models to test with: the tiny one, and the default one where it is installed."""
+    """Yield the models to test: the tiny one, and the default one if installed."""
     yield "tiny", tiny
     name = CompletionConfig().model
     known = next((model for model in manifest.load() if model.name == name), None)
@@ -96,7 +96,7 @@ def _step(name: str, batch: int, threads: int, is_secondary: bool) -> str:
 def _run(
     name: str, path: Path, gpu_layers: int, threads: int, is_secondary: bool
 ) -> Iterable[tuple[int, list[float]]]:
-    """Return batch size and sampled logits; on a second thread all of them come at its end."""
+    """Return batch sizes and sampled logits; from a second thread all at its end."""
     decoded = _decode(name, path, gpu_layers, threads, is_secondary)
     if not is_secondary:
         return decoded

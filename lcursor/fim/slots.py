@@ -1,14 +1,13 @@
 """Several prompts in one KV cache, evaluating as few tokens as possible.
 
-A `SlotCache` brings the two sequences of a `kv.KVShadow` to a prompt; on a third, spare one the
-beginning of a suffix is evaluated again while the old one stays in use. `Slots` chooses the slot
-for each prompt: the one where the fewest tokens must be evaluated. So returning to a buffer,
-undoing a change, or accepting a suggestion that was prepared in advance finds its cells again. A
-prompt that shares little with any slot takes the least recently used one. A fork shares the cells
-of the slot that it was made from.
+A `SlotCache` prefills a prompt into the two sequences of a `kv.KVShadow`; a third, spare one is for
+evaluating the start of a suffix again while the old one stays in use. `Slots` chooses for each
+prompt the slot with the fewest tokens to evaluate. So returning to a buffer, undoing a change, or
+accepting a suggestion prepared in advance reuses cells. A prompt that shares little with all slots
+gets the least recently used one. A fork shares the cells of its original slot.
 
 Runs on the engine's thread. Every method may raise Cancelled between two slices; cache and shadow
-then agree, and the next call continues from what was evaluated.
+are then consistent, and the next call reuses the evaluated part.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ T = TypeVar("T")
 
 SLICE_TOKENS = 64
 """Prompt tokens per batch on a CPU, 0.3 s for 0.5B; the abort flag is checked between batches.
-64 take no longer than 48 there. A rest of up to half as many joins the last batch."""
+64 take no longer than 48 there. A rest of up to half that size joins the last batch."""
 MIN_SHARED = 48
-"""Tokens of a prompt that a slot must have for the prompt to be evaluated there."""
+"""Minimum tokens that a slot must share with a prompt to be chosen for it."""
 MIN_PRESERVED = 96
-"""Tokens of a slot that are worth a fork, in case the user returns to them."""
+"""Minimum tokens of a slot that are worth a fork, in case the user returns to them."""
 AHEAD_SUFFIX_TOKENS = 96
-"""Suffix tokens evaluated for a prompt that may come next, where they cannot be shared."""
+"""Suffix tokens to evaluate for a possible next prompt, if they cannot be shared."""
 
 OUTPUTS = 16
-"""Most tokens of a batch that give logits; llama.cpp wants at least as many as sequences."""
+"""Maximum tokens with logits per batch; llama.cpp requires at least the number of sequences."""
 
 SLOTS = 4
 BRANCHES = (2 * SLOTS + 1, 2 * SLOTS + 2)
-"""Sequences for alternatives behind the current prompt."""
+"""Sequences for alternatives after the current prompt."""
 SEQUENCES = 2 * SLOTS + 1 + len(BRANCHES)
 """Two for each slot, a spare one for refreshing a suffix, and the branches."""
 
@@ -80,15 +79,14 @@ class SlotCache:
     """The cached prompt of one buffer.
 
     Args:
-        context: has the sequences.
-        slice_tokens: largest batch, 1 to the context's own limit.
+        slice_tokens: maximum batch, 1 to the context's own limit.
 
     Attributes:
-        shadow: what the sequences hold.
+        shadow: the content of the sequences.
         suffix_owner: slots with the same object share the cells of their suffix.
-        prompt_logits: logits behind the middle, [n_vocab]; kept here for the engine.
-        read_tokens: tokens evaluated since the last `prefill` began, without the draft.
-        passes: batches decoded since the last `prefill` began.
+        prompt_logits: logits after the middle, [n_vocab]; stored here for the engine.
+        read_tokens: tokens evaluated since the start of the last `prefill`, without the draft.
+        passes: batches decoded since the start of the last `prefill`.
         row: index of the middle's last token in the last batch; the draft follows it.
     """
 
@@ -116,7 +114,7 @@ class SlotCache:
         self.shadow, self.prompt_logits, self.suffix_owner = KVShadow(), None, object()
 
     def fork(self, other: SlotCache) -> None:
-        """Hold the same tokens as another slot, in the same cells."""
+        """Take over the tokens of another slot, in the same cells."""
         self.clear()
         own, others = self.sequences, other.sequences
         self._context.copy(others.full, own.full, 0, other.shadow.end)
@@ -125,9 +123,9 @@ class SlotCache:
         self.prompt_logits, self.suffix_owner = other.prompt_logits, other.suffix_owner
 
     def restore(self, shadow: KVShadow, state: bytes | memoryview) -> bool:
-        """Load what a slot had, perhaps in another process; return False, and be empty, on failure.
+        """Load a saved slot, perhaps of another process; on failure clear it and return False.
 
-        The tail is left out, since the logits behind it were not saved.
+        The tail is left out, because its logits were not saved.
         """
         self.clear()
         context, full = self._context, self.sequences.full
@@ -141,17 +139,16 @@ class SlotCache:
         return True
 
     def prefill(self, prompt: Prompt, *, exact: bool = False, draft: Sequence[int] = ()) -> Plan:
-        """Make the cache hold a prompt, up to and including its middle.
+        """Evaluate a prompt, up to and including its middle.
 
         Args:
-            prompt: the prompt.
-            exact: evaluate the beginning of the suffix again if the text before it has changed.
+            exact: evaluate the start of the suffix again if the text before it has changed.
             draft: tokens that may follow the middle. They are evaluated in its batch, with logits
-                behind each of them; `truncate_tail` removes them.
+                after each of them; `truncate_tail` removes them.
 
         Returns:
-            What was done. With `keep_tail` nothing was evaluated, and `logits()` of the context
-            belong to something else.
+            The executed plan. With `keep_tail` nothing was evaluated, and `logits()` of the context
+            belong to another batch.
         """
         self.read_tokens = self.passes = 0
         prefix, middle = split(prompt)
@@ -175,7 +172,7 @@ class SlotCache:
             else:
                 self._read_without_suffix(plan.keep, prefix, marker, middle, draft)
         except BaseException:
-            if self._has_pending_shift:  # some keys may have been rotated and others not
+            if self._has_pending_shift:  # only some of the keys may have been rotated
                 self._has_pending_shift = False
                 self.drop_suffix()
             raise
@@ -183,7 +180,7 @@ class SlotCache:
         return plan
 
     def append(self, tokens: list[int]) -> None:
-        """Evaluate tokens behind the tail, with logits behind each of them."""
+        """Evaluate tokens after the tail, with logits after each of them."""
         end, full = self.shadow.end, self.sequences.full
         with self._decoded(tokens, end, full, len(tokens)) as count:
             if count < len(tokens):
@@ -192,7 +189,7 @@ class SlotCache:
                 self.shadow.tail += tokens
 
     def truncate_tail(self, keep: int) -> None:
-        """Remove what is behind the first `keep` tokens of the tail."""
+        """Remove everything after the first `keep` tokens of the tail."""
         if len(self.shadow.tail) > keep:
             self._context.remove(self.sequences.full, self.shadow.tail_at + keep)
             del self.shadow.tail[keep:]
@@ -203,7 +200,7 @@ class SlotCache:
         self.shadow.suffix, self.shadow.tail = None, []
 
     def _splice(self, plan: Plan, prefix: list[int], marker: list[int]) -> None:
-        """Change the prefix before a suffix whose beginning stays, and remove the rest of it."""
+        """Change the prefix before a suffix, and remove the part of the suffix that cannot stay."""
         shadow, context = self.shadow, self._context
         shadow.suffix, shadow.tail = (shadow.suffix or ())[: plan.keep_suffix], []
         context.remove(self.sequences.full, shadow.tail_at)
@@ -232,7 +229,7 @@ class SlotCache:
     def _continue_suffix(
         self, suffix: Sequence[int], middle: list[int], draft: Sequence[int]
     ) -> None:
-        """Evaluate the rest of the suffix and what follows it, in as few batches as possible."""
+        """Evaluate the rest of the suffix, middle and draft, in as few batches as possible."""
         shadow, tokens = self.shadow, [*suffix, *middle, *draft]
         with self._decoded(tokens, shadow.end, self.sequences.full, 1 + len(draft)) as count:
             shadow.suffix = (*(shadow.suffix or ()), *suffix[:count])
@@ -242,9 +239,9 @@ class SlotCache:
                 self._context.remove(self.sequences.full, shadow.tail_at)
 
     def _refresh_suffix(self, marker: list[int]) -> None:
-        """Evaluate the beginning of the suffix again, behind the prefix as it is now.
+        """Evaluate the start of the suffix again, after the current prefix.
 
-        It is done on the spare sequence, so that an abort leaves the old one in use.
+        This uses the spare sequence, so that after an abort the old one stays in use.
         """
         shadow, context = self.shadow, self._context
         full, spare, suffix = self.sequences.full, self.sequences.spare, shadow.suffix or ()
@@ -272,7 +269,7 @@ class SlotCache:
         middle: list[int],
         draft: Sequence[int],
     ) -> None:
-        """Evaluate the rest of a prompt that has no suffix behind the marker, in one batch."""
+        """Evaluate the rest of a prompt without a suffix after the marker, in one batch."""
         shadow, context = self.shadow, self._context
         full = self.sequences.full
         if shadow.suffix is not None:
@@ -292,7 +289,7 @@ class SlotCache:
                 self.suffix_owner = object()
 
     def _read_prefix(self, tokens: list[int], size: int) -> None:
-        """Evaluate tokens behind the prefix; those behind the first `size` stay in FULL alone."""
+        """Evaluate tokens after the prefix; only the first `size` also go to PREFIX."""
         shadow, context = self.shadow, self._context
         full, prefix = self.sequences.full, self.sequences.prefix
         start = len(shadow.prefix)
@@ -306,7 +303,7 @@ class SlotCache:
             shadow.has_marker = count > size
 
     def _truncate_prefix(self, keep: int) -> None:
-        """Remove the prefix from `keep` on, and the marker behind it, from both sequences."""
+        """Remove the prefix from `keep` on, and the marker after it, from both sequences."""
         shadow, context = self.shadow, self._context
         end = len(shadow.prefix) + 1
         context.remove(self.sequences.full, keep, -1 if shadow.suffix is None else end)
@@ -315,9 +312,9 @@ class SlotCache:
         shadow.has_marker = False
 
     def _shift(self, start: int, end: int, by: int) -> None:
-        """Shift positions of the suffix; the next decode carries it out.
+        """Shift positions of the suffix; the next decode executes the shift.
 
-        It is aborted only if what it computes is of no use, and then the suffix is dropped.
+        That decode is aborted only if its result is useless, and then the suffix is dropped.
         """
         self._context.move(self.sequences.full, start, end, by)
         self._has_pending_shift = True
@@ -326,10 +323,10 @@ class SlotCache:
     def _decoded(
         self, tokens: Sequence[int], position: int, sequence: int, outputs: int = 1
     ) -> Iterator[int]:
-        """Decode tokens, then run the body with the number of tokens that were evaluated.
+        """Decode tokens, then run the body with the number of evaluated tokens.
 
-        These are fewer than all where the decoding was stopped; the error is raised again behind
-        the body, which brings shadow and sequences into agreement.
+        If the decoding was stopped, the body makes shadow and sequences consistent, before the
+        error is raised again.
         """
         try:
             self._decode(tokens, position, sequence, outputs)
@@ -341,12 +338,12 @@ class SlotCache:
     def _decode(
         self, tokens: Sequence[int], position: int, sequence: int, outputs: int = 1
     ) -> None:
-        """Decode tokens in slices; the last slice holds all tokens that give logits."""
+        """Decode tokens in slices; the last slice has all tokens with logits."""
         start = 0
         while start < len(tokens):
             abort = self._context.abort
             if abort.is_set() and not self._has_pending_shift:
-                raise Cancelled("a newer request came")
+                raise Cancelled("superseded by a newer request")
             stop = start + self._slice_tokens
             if len(tokens) - stop <= max(outputs, self._slice_tokens // 2):
                 stop = len(tokens)
@@ -362,7 +359,7 @@ class SlotCache:
 
 
 def _discarded(shadow: KVShadow, prompt: Prompt) -> int:
-    """Return how many cached tokens would be thrown away to get to a prompt."""
+    """Return the number of cached tokens that a prompt would discard."""
     plan = shadow.plan(prompt)
     return len(shadow.prefix) - plan.keep + len(shadow.suffix or ()) - plan.keep_suffix
 
@@ -391,8 +388,8 @@ class Slots:
         return tuple(self._by_age)
 
     def prefill(self, prompt: Prompt, *, exact: bool = False, draft: Sequence[int] = ()) -> Plan:
-        """Choose a slot, make it the current one, and bring it to a prompt; see `SlotCache`."""
-        # Of equals the most recently used one.
+        """Choose a slot, make it the current one, and prefill a prompt; see `SlotCache`."""
+        # Among equal slots choose the most recently used one.
         best = min(reversed(self._by_age), key=lambda slot: slot.shadow.cost(prompt))
         size, oldest = len(prompt.tokens), self._by_age[0]
         chosen = best
@@ -405,9 +402,9 @@ class Slots:
         return self._prefill_current(prompt, exact, draft)
 
     def prefill_ahead(self, prompt: Prompt) -> Callable[[], None]:
-        """Prefill a prompt that may come next in another slot, as a fork where that is cheaper.
+        """Prefill a possible next prompt in another slot, as a fork if that is cheaper.
 
-        Return a function that makes the slot current again that was the current one.
+        Return a function that restores the current slot.
         """
         before = self.current
         other = min(self._by_age[:-1], key=lambda slot: slot.shadow.cost(prompt))
@@ -417,7 +414,7 @@ class Slots:
         self._make_current(other)
         try:
             if self._sharing_shifted_suffix(prompt):
-                other.drop_suffix()  # it evaluates a suffix of its own instead
+                other.drop_suffix()  # evaluate a separate suffix instead
                 prompt = replace(prompt, after=prompt.after[:AHEAD_SUFFIX_TOKENS])
             self._prefill_current(prompt, exact=False)
         except BaseException:
@@ -426,12 +423,12 @@ class Slots:
         return lambda: self._make_current(before)
 
     def cost(self, prompt: Prompt) -> int:
-        """Return how many tokens `prefill` would evaluate."""
+        """Return the number of tokens that `prefill` would evaluate."""
         return min(slot.shadow.cost(prompt) for slot in self._by_age)
 
     def shorten(self, prompt: Prompt, suffix_tokens: int) -> Prompt:
-        """Return the prompt with the suffix that is cheapest: a slot's, or `suffix_tokens` long."""
-        kept = {slot.shadow.kept_suffix(prompt.after) for slot in self._by_age} - {0}
+        """Return the prompt with the cheapest suffix: a slot's, or one of `suffix_tokens`."""
+        kept = {slot.shadow.reusable_suffix(prompt.after) for slot in self._by_age} - {0}
         shorter = [replace(prompt, after=prompt.after[:size]) for size in kept | {suffix_tokens}]
         return min(shorter, key=lambda each: (self.cost(each), -len(each.after)))
 
@@ -440,7 +437,7 @@ class Slots:
         return self._by_age[0].restore(shadow, state)
 
     def append(self, tokens: list[int]) -> None:
-        """Evaluate tokens behind the current prompt."""
+        """Evaluate tokens after the current prompt."""
         self._retrying_without_other_slots(lambda: self.current.append(tokens))
 
     def _make_current(self, slot: SlotCache) -> None:
@@ -449,7 +446,7 @@ class Slots:
 
     def _prefill_current(self, prompt: Prompt, exact: bool, draft: Sequence[int] = ()) -> Plan:
         for other in self._sharing_shifted_suffix(prompt):
-            other.clear()  # a shift moves the cell in every sequence that has it
+            other.clear()  # a shift moves the cells of all sequences
         return self._retrying_without_other_slots(
             lambda: self.current.prefill(prompt, exact=exact, draft=draft)
         )

@@ -1,9 +1,9 @@
 """Token healing: the model's tokens as bytes, and which of them may come next.
 
-The cursor is usually inside of what the tokenizer would make one token, and a prompt that ends in
-half a token misleads the model. So the last tokens are removed from the prompt, and the generated
-text must begin with theirs. Immutable once built; any thread. Reading the pieces of a model takes a
-second, so they are saved on disk.
+The cursor is often inside of a text that the tokenizer would make one token, and a prompt that ends
+in half a token misleads the model. So the last tokens are removed from the prompt, and the
+generated text must start with their text. Immutable; any thread. Reading the pieces of a model
+takes a second, so they are cached on disk.
 
 Source: the idea and its name are Guidance's ("token healing").
 """
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 
 PROBE = 'def F(x):\n\treturn "é – 日本 \U0001f600" + x  # 1e-9\n\n    if x != {}:  \r\n'
-"""Text with what tokenizers are known to change: blanks, tabs, line ends, non-ASCII letters."""
+"""Text that some tokenizers change: spaces, tabs, line ends, non-ASCII characters."""
 
 
 MAGIC = b"lcursor vocabulary 1\n"
 DIGEST_BYTES = 32
 MAX_FILES = 4
-"""Vocabularies kept on disk, 2 MB each; the least recently used one is deleted first."""
+"""Maximum vocabularies on disk, 2 MB each; the least recently used one is deleted first."""
 
 
 class Vocabulary:
     """All pieces of a model, sorted.
 
     Args:
-        text: the pieces of all tokens in a row; those of markers are empty.
+        text: the concatenated pieces of all tokens; markers have empty pieces.
         starts: offset of each piece, and the end of the last: int32 [n_vocab + 1].
-        order: ids of the tokens that have a piece, sorted by it: int32 [n].
+        order: ids of the tokens with a piece, sorted by it: int32 [n].
     """
 
     def __init__(self, text: bytes, starts: NDArray[np.int32], order: NDArray[np.int32]) -> None:
@@ -66,14 +66,14 @@ class Vocabulary:
         return self._text[self._starts[token] : self._starts[token + 1]]
 
     def starting_with(self, text: bytes) -> NDArray[np.int64]:
-        """Return the tokens whose piece begins with `text`: [n]."""
+        """Return the tokens whose piece starts with `text`: [n]."""
         after = _after(text)
         return self._tokens[self._find(text) : self._find(after) if after else None]
 
     def allowed(self, text: bytes) -> NDArray[np.int64]:
-        """Return the tokens that may come next if the generated text must begin with `text`: [n].
+        """Return the tokens that may come next if the generated text must start with `text`: [n].
 
-        Their pieces begin with it, or are a beginning of it.
+        Their pieces start with it, or are a prefix of it.
         """
         parts = [
             self._order[at]
@@ -83,11 +83,11 @@ class Vocabulary:
         return np.concatenate([self.starting_with(text), np.array(parts, dtype=np.int64)])
 
     def back_off(self, tokens: Sequence[int]) -> tuple[list[int], bytes]:
-        """Remove the last tokens of a prompt that may be the beginning of one longer token.
+        """Remove the last tokens of a prompt that may be the start of one longer token.
 
-        As many are removed as together begin a token of the vocabulary, so that typing inside a
-        word does not change the tokens that stay. The end of a line always stays. Return the tokens
-        that stay, and the text that the generated text must begin with.
+        The removed tokens together are a prefix of a token in the vocabulary, so that typing inside
+        a word does not change the other tokens. The end of a line always stays. Return the
+        remaining tokens, and the required start of the generated text.
         """
         end, text = len(tokens), b""
         while end:
@@ -98,11 +98,11 @@ class Vocabulary:
         return list(tokens[:end]), text
 
     def begins(self, text: bytes) -> bool:
-        """Whether any token begins with `text`."""
+        """Return whether any token starts with `text`."""
         return self._piece_at(self._find(text)).startswith(text)
 
     def _find(self, text: bytes) -> int:
-        """Return the number, in the sorted order, of the first piece that is not below `text`."""
+        """Return the index, in sorted order, of the first piece not less than `text`."""
         return bisect_left(range(len(self._order)), text, key=self._piece_at)
 
     def _piece_at(self, number: int) -> bytes:
@@ -125,7 +125,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: Path, fingerprint: str) -> Vocabulary | None:
-        """Return what was saved for a model, or None; a damaged file is deleted.
+        """Return the saved vocabulary of a model, or None; a damaged file is deleted.
 
         The fingerprint identifies the model and the version of its tokenizer. Cost: 5 ms for
         152,000 tokens.
@@ -150,7 +150,7 @@ class Vocabulary:
 def read(
     piece: Callable[[int], bytes], n_vocab: int, is_stopped: Callable[[], bool]
 ) -> Vocabulary | None:
-    """Read all pieces of a model, 0.9 s for 152,000 tokens; return None if that was stopped."""
+    """Read all pieces of a model, 0.9 s for 152,000 tokens; return None if stopped."""
     pieces = []
     for token in range(n_vocab):
         if is_stopped():
@@ -176,16 +176,16 @@ def _digest(fingerprint: str, *parts: bytes) -> bytes:
 
 
 def round_trips(tokenize: Callable[[str], list[int]], piece: Callable[[int], bytes]) -> bool:
-    """Whether tokenizing a text and joining the pieces gives the text; healing needs that.
+    """Return whether tokenizing a text and joining the pieces restores it, as healing requires.
 
-    A blank that a tokenizer puts before every text does no harm.
+    A space that a tokenizer adds before every text is harmless.
     """
     back = b"".join(map(piece, tokenize(PROBE)))
     return back.removeprefix(b" ") == PROBE.encode()
 
 
 def _after(text: bytes) -> bytes:
-    """Return the smallest bytes above all that begin with `text`; b"" if there are none."""
+    """Return the smallest bytes above all bytes with the prefix `text`; b"" if there are none."""
     while text and text[-1] == 0xFF:
         text = text[:-1]
     return text[:-1] + bytes([text[-1] + 1]) if text else b""

@@ -59,5 +59,5 @@ def test_the_family_is_found_without_being_told(engine: Engine) -> None:
 
 @pytest.mark.parametrize("name", ["starcoder2", "codestral", "seed-coder", "deepseek-coder-v2"])
 def test_another_family_is_refused(engine: Engine, name: str) -> None:
-    with pytest.raises(ModelUnsuitable, match="is no token of it"):
+    with pytest.raises(ModelUnsuitable, match="it has no token"):
         families.resolve(name, engine.model.tokenize)

@@ -1,20 +1,20 @@
-"""Post-processing of generated text: where it ends, what of it is kept, what may be shown already.
+"""Post-processing of generated text: where it ends, and which part to show.
 
 Functions of text, and one small state: `Suggestion` makes sure that the visible text only grows.
 The rules, by module:
 
 | module | rule | what it does |
 | --- | --- | --- |
-| clean | on_next_line | a block begins below the line that opens it |
-| clean | without_seam | no second blank behind a blank; no odd depth in an empty line |
-| clean | without_echo | does not begin with what was just typed |
-| clean | without_comments | no comment behind code, unless the file has that habit |
+| clean | on_next_line | a block starts below the line that opens it |
+| clean | without_seam | no second space after a space; no odd depth in an empty line |
+| clean | without_echo | does not repeat the text that was just typed |
+| clean | without_comments | no comment after code, unless the file usually has them |
 | clean | indented | tabs in a file of tabs, spaces in a file of spaces |
 | stops | end_marker | ends at a code fence or at words for the end of the file |
 | stops | too_many_lines | one line when asked for, else `max_lines` |
 | stops | out_of_scope | ends where the indentation leaves the scope; one closing line may |
 | stops | unmatched_closer | ends at a closing bracket that nothing opened |
-| stops | repeats_next_line | ends at the next line of the file, ignoring blanks and quotes |
+| stops | repeats_next_line | ends at the next line of the file, ignoring spaces and quotes |
 | stops | repeats_line_above | no repetition of the long line above |
 | stops | triple_repeat | the same line three times in a row |
 | stops | repeated_block | the same block twice in a row |
@@ -22,12 +22,12 @@ The rules, by module:
 | stops | double_blank | ends at two blank lines |
 | stops | drop_closed_below | no last line that closes what the next line closes |
 | rest | cut_or_replace | text right of the cursor is not repeated: cut, or replaced |
-| partial | find_end | an unfinished line ends where it makes sense |
+| partial | find_end | an unfinished line ends at a sensible point |
 
-`shown` returns what is certain while the text is generated: it holds back whatever a rule may still
-remove. Unlike other tools, there is no minimum length and no time limit here (the confidence gate
-and the engine have them), and no edit distance between lines (it takes rows of a table for
-repetitions).
+`shown` returns the certain part while the text is generated: it holds back text that a rule may
+still remove. Unlike other tools, there is no minimum length and no time limit here (the confidence
+gate and the engine have them), and no edit distance between lines (it would treat similar rows of a
+table as repetitions).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Suggestion:
 
         Args:
             written: all text so far that may be shown.
-            behind: what is known to follow and may not be shown yet.
+            behind: text that follows but may not be shown yet.
         """
         visible = shown(written, self._cursor, behind)
         has_grown = len(visible) > len(self.text) and visible.startswith(self.text)
@@ -66,7 +66,7 @@ class Suggestion:
         return has_grown
 
     def finish(self, written: str) -> str:
-        """Return the final text, given all that was generated."""
+        """Return the final text, given the whole generated text."""
         final, replace_bytes = finish(written, self._cursor)
         if final.startswith(self.text):
             self.text, self.replace_bytes = final, replace_bytes
@@ -81,8 +81,8 @@ def ended(text: str, cursor: CursorContext) -> bool:
 def shown(text: str, cursor: CursorContext, behind: str = "") -> str:
     """Return the part of an unfinished text that is worth showing and that no rule can remove.
 
-    The first line grows from one sensible end to the next, except while it may still become
-    something that a rule removes; a later line is shown once it is complete.
+    The first line grows from one sensible end to the next, unless a rule may still remove it; a
+    later line is shown once it is complete.
     """
     allowed, is_over = _apply_rules(text, cursor)
     if is_over:
@@ -96,13 +96,13 @@ def shown(text: str, cursor: CursorContext, behind: str = "") -> str:
     if stops.may_repeat(cursor.line + allowed, cursor):
         return ""
     certain = rest.held_back(without_beginning_of_comment(allowed, cursor), cursor).rstrip()
-    # Where a rule ended the line, its last word is complete.
+    # If a rule ended the line, its last word is complete.
     follows = (allowed + (behind if text.endswith(allowed) else "\n"))[len(certain) :]
     return certain[: partial.find_end(certain, cursor, follows)]
 
 
 def finish(text: str, cursor: CursorContext) -> tuple[str, int]:
-    """Return what of a finished text is worth showing, and the bytes that it replaces."""
+    """Return the part of a finished text to show, and the number of bytes that it replaces."""
     allowed, _ = _apply_rules(text.rstrip() + "\n", cursor)
     lines = stops.drop_closed_below((cursor.line + allowed).split("\n"), cursor)
     kept, replace_bytes = rest.cut_or_replace("\n".join(lines)[len(cursor.line) :], cursor)

@@ -1,7 +1,7 @@
-"""Rules that rewrite single lines: the blank at the cursor, trailing comments, indentation.
+"""Rules that rewrite single lines: the space at the cursor, trailing comments, indentation.
 
-Each rule is monotonic: its result for the beginning of a text is the beginning of its result for
-the whole text.
+Each rule is monotonic: its result for the start of a text is the start of its result for the whole
+text.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import re
 from lcursor.fim.trim.cursor import CursorContext
 
 MIN_ECHO = 4
-"""Characters; see `without_echo`."""
+"""Minimum characters; see `without_echo`."""
 
 
 def clean(text: str, cursor: CursorContext) -> tuple[str, bool]:
-    """Apply all rules; return the text and whether a comment was cut off its last line."""
+    """Apply all rules; return the text and whether a comment was removed from its last line."""
     text = without_echo(without_seam(on_next_line(text, cursor), cursor), cursor)
     text, is_cut = without_comments(text, cursor)
     return indented(text, cursor), is_cut
 
 
 def on_next_line(text: str, cursor: CursorContext) -> str:
-    """Insert the newline that the model left out between the opening line of a block and the block.
+    """Insert a missing newline between the opening line of a block and the block.
 
     Many tokenizers have one token for the end of the opening line and the newline: `):\\n`. After a
     prompt that ends in `):` the model may therefore continue with the indentation. Token healing
-    avoids that, but not before the vocabulary is read, nor on a server.
+    avoids that, but only after the vocabulary is read, and not on servers.
     """
     blanks = text[: len(text) - len(text.lstrip(" \t"))]
     is_indented = len(blanks) > 1 or blanks == "\t"
@@ -41,7 +41,7 @@ def on_next_line(text: str, cursor: CursorContext) -> str:
 def without_seam(text: str, cursor: CursorContext) -> str:
     """Remove a single leading space if the cursor's line ends in one; several are intended.
 
-    In an empty line, only remove it where the indentation would become odd.
+    In an empty line, remove it only if the indentation would become odd.
     """
     is_one = len(text) - len(text.lstrip(" \t")) == 1 and text[0] == " "
     if not is_one or not cursor.line[-1:].isspace():
@@ -51,10 +51,10 @@ def without_seam(text: str, cursor: CursorContext) -> str:
 
 
 def without_echo(text: str, cursor: CursorContext) -> str:
-    """Remove the end of the cursor's line from the beginning of the text; keep nothing until then.
+    """Remove a repetition of the end of the cursor's line at the start of the text.
 
-    Small models often begin with what was just typed: `i <= #list` after `while i <= `. Real lines
-    repeat an operator and a name like this at one of 3,000 cursors.
+    Small models often repeat the text that was just typed: `i <= #list` after `while i <= `. Real
+    lines repeat an operator and a name like this at one of 3,000 cursors.
     """
     echoes = [
         cursor.line[at:]
@@ -67,7 +67,7 @@ def without_echo(text: str, cursor: CursorContext) -> str:
 
 
 def _is_echo(line: str, at: int) -> bool:
-    """Whether what begins here is long enough, has a name and an operator, and cuts no name."""
+    """Return whether the rest is long enough, has a name and an operator, and splits no name."""
     echo = line[at:]
     return (
         len(echo) >= MIN_ECHO
@@ -78,7 +78,7 @@ def _is_echo(line: str, at: int) -> bool:
 
 
 def without_comments(text: str, cursor: CursorContext) -> tuple[str, bool]:
-    """Remove comments behind code, unless the file usually has them."""
+    """Remove comments after code, unless the file usually has them."""
     if not cursor.comment or cursor.comment not in text:
         return text, False
     kept, done, is_last = "", 0, False
@@ -121,7 +121,7 @@ def indented(text: str, cursor: CursorContext) -> str:
 
 
 def _width(lines: list[str], depth: int) -> int:
-    """Return how many spaces the text uses for a tab, judging by its first indented line."""
+    """Return the number of spaces that the text uses for a tab, by its first indented line."""
     for line in lines:
         blanks = len(line) - len(line.lstrip(" "))
         if blanks and line.strip():

@@ -1,4 +1,4 @@
-"""The text around the cursor, as the rules need it. Computed once per request; immutable."""
+"""The text around the cursor, analyzed for the rules. Computed once per request; immutable."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lcursor.fim.trim.syntax import CLOSER, Mark, Syntax
 LINES_BELOW = 2
 LINES_ABOVE = 2
 COMMENT_LINES = 20
-"""Lines before the cursor that decide whether the file has comments behind code."""
+"""Lines before the cursor that determine whether the file has comments after code."""
 COMMENT_SHARE = 3
-"""One of so many lines having such a comment is enough."""
+"""One comment per this number of lines is enough."""
 
 
 _OPENS = re.compile(r"[:{]$")
@@ -27,11 +27,12 @@ class CursorContext:
     Attributes:
         line: the cursor's line up to the cursor.
         rest: the cursor's line from the cursor on.
-        below: the next lines that are not blank, at most `LINES_BELOW`.
-        above: the last lines before the cursor's that are not blank, the nearest last.
-        inside: what is open where the cursor's line begins: see `syntax.scan`.
+        below: the next non-blank lines, at most `LINES_BELOW`.
+        above: the last non-blank lines before the cursor's, the nearest last.
+        inside: the string or comment that is open at the start of the cursor's line; see
+            `syntax.scan`.
         wanted: closing brackets that the text before the cursor needs and the lines below lack.
-        comment: start of comments that are removed behind code; "" if they may stay.
+        comment: start of comments that are removed after code; "" if they may stay.
         indent: one step of the file's indentation; "" if lines disagree on tabs or spaces.
     """
 
@@ -49,7 +50,7 @@ class CursorContext:
 
     @property
     def next_line(self) -> str:
-        """The next line that is not blank, "" at the end of the file."""
+        """The next non-blank line; "" at the end of the file."""
         return self.below[0] if self.below else ""
 
     @property
@@ -111,9 +112,9 @@ def cursor_context(
 
 
 def _wanted(opening: list[str], closing: list[Mark]) -> str:
-    """Return closing brackets for those that the text below does not close, innermost first.
+    """Return the closing brackets that are missing in the text below, innermost first.
 
-    Brackets are matched from the cursor outwards, since the windows may end anywhere.
+    Brackets are matched from the cursor outwards, because the windows may end anywhere.
     """
     given = [sign for _, sign in reversed(closing)]
     wanted = []
@@ -126,7 +127,7 @@ def _wanted(opening: list[str], closing: list[Mark]) -> str:
 
 
 def _has_comments(head: str, marks: list[Mark], rules: Syntax) -> bool:
-    """Whether the lines before the cursor often have comments behind code."""
+    """Return whether the lines before the cursor often have comments after code."""
     if not rules.comment:
         return False
     lines = head.split("\n")[-COMMENT_LINES:]

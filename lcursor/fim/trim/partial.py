@@ -1,8 +1,8 @@
-"""Which part of an unfinished line is worth showing.
+"""Find the part of an unfinished line that is worth showing.
 
-A line is unfinished while it is generated, and stays so where the model becomes unsure or a budget
-runs out. The visible part must make sense if nothing follows: it ends behind a closed bracket or
-string, a complete operand or the colon of a block, never behind an operator or inside a name.
+A line is unfinished while it is generated, and stays so if the model becomes uncertain or a budget
+runs out. The visible part must make sense on its own: it ends after a closed bracket or string, a
+complete operand or the colon of a block, never after an operator or inside a name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lcursor.fim.trim.cursor import CursorContext
 from lcursor.fim.trim.syntax import OPENER
 
 MIN_VISIBLE = 2
-"""Fewest characters of a line that are worth showing."""
+"""Minimum characters of a line that are worth showing."""
 
 _NEEDS_MORE = re.compile(
     r"(?:and|as|assert|async|await|begin|case|catch|chan|class|const|continue|def|default|defer"
@@ -25,12 +25,12 @@ _NEEDS_MORE = re.compile(
     r"|sizeof|static|struct|super|switch|template|throw|trait|try|type|typedef|typeof|union"
     r"|unless|unsafe|until|use|using|val|var|virtual|void|volatile|where|while|with|yield)"
 )
-"""Keywords of any language that are incomplete without what follows them."""
+"""Keywords of any language that need a following text."""
 
 _INFIX = r"(?:and|as|do|else|for|if|in|instanceof|is|not|of|or|then|unless|until|while)\b"
 
 _ASSIGNMENT = re.compile(r"\s*(?:(?:[-+*/%&|^@.?]|<<|>>|\*\*|//|\|\||&&|\?\?|\.\.)?=(?!=)|:)")
-"""Behind the left side of an assignment, a named argument, a key, or an annotated name."""
+"""Text after the left side of an assignment, a named argument, a key, or an annotated name."""
 
 _BEHIND_OPERAND = re.compile(
     r"\s*[\n\r)\]},;]"
@@ -44,7 +44,7 @@ _BEHIND_OPERAND = re.compile(
 """Text that proves that the name or number before it is a complete operand."""
 
 _BEHIND_BEGUN_NAME = re.compile(r"[\s)\]},;.:=?+*/%&|^~-]|!=|[<>]=")
-"""Text that proves that a name, whose first letters were typed, is complete."""
+"""Text that proves that a partly typed name is complete."""
 
 _BLOCK = re.compile(
     r"\s*(?:async|case|class|def|elif|else|except|finally|for|if|match|try|while|with)\b"
@@ -59,8 +59,8 @@ def find_end(text: str, cursor: CursorContext, behind: str = "") -> int:
     """Return the length of the longest part of an unfinished text that is worth showing; 0 if none.
 
     Args:
-        text: what may be shown; only its last line is unfinished.
-        behind: what is known to follow. It decides whether the last word is complete.
+        text: the text that may be shown; only its last line is unfinished.
+        behind: text that follows, which determines whether the last word is complete.
     """
     start = text.rfind("\n") + 1
     whole = text + behind
@@ -71,9 +71,9 @@ def find_end(text: str, cursor: CursorContext, behind: str = "") -> int:
 
 
 def cut(text: str, cursor: CursorContext, behind: str = "") -> str:
-    """Return what to keep of a text whose last line stays unfinished.
+    """Return the part to keep of a text whose last line stays unfinished.
 
-    That are the complete lines; or, of a single line, the part that is worth showing.
+    These are the complete lines or, of a single line, the part that is worth showing.
     """
     lines = text.rpartition("\n")[0]
     return lines if lines.strip() else text[: find_end(text, cursor, behind)]

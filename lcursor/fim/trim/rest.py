@@ -1,7 +1,7 @@
-"""Handles suggestions that repeat the text right of the cursor: insert before it, or replace it.
+"""Handle suggestions that repeat the text right of the cursor: insert before it, or replace it.
 
-Editors insert closing brackets and quotes there on their own, and a model may generate them again
-and continue behind them: `a, b) -> int:` before `)`. Inserted as it is, that would double the
+Editors insert closing brackets and quotes there automatically, and a model may generate them again
+and continue after them: `a, b) -> int:` before `)`. An unmodified insertion would double the
 bracket.
 """
 
@@ -11,12 +11,12 @@ from lcursor.fim.trim import syntax
 from lcursor.fim.trim.cursor import CursorContext
 from lcursor.fim.trim.syntax import CLOSER, OPENER
 
-MIN_LETTERS = 3
-"""A rest with fewer letters may be repeated by chance."""
+MIN_ALPHANUMERIC = 3
+"""A rest with fewer letters and digits may be repeated by chance."""
 
 
 def cut_or_replace(text: str, cursor: CursorContext) -> tuple[str, int]:
-    """Return what to insert of a finished text, and how many bytes right of the cursor it replaces.
+    """Return the part of a finished text to insert, and the number of bytes that it replaces.
 
     The text replaces the whole rest of the line or nothing.
     """
@@ -35,7 +35,7 @@ def cut_or_replace(text: str, cursor: CursorContext) -> tuple[str, int]:
 
 
 def continues_past_rest(text: str, cursor: CursorContext) -> bool:
-    """Whether a line repeats the rest and continues behind it.
+    """Return whether a line repeats the rest and continues after it.
 
     The rest must be repeated exactly, or the ghost text would differ from what is inserted. A text
     with balanced brackets and quotes is an insertion: `a) + (b` before `)`.
@@ -54,15 +54,15 @@ def continues_past_rest(text: str, cursor: CursorContext) -> bool:
     quotes = [char for char in rest if char in "\"'`"]
     if quotes:
         return text.count(quotes[0]) % 2 == 1
-    return sum(char.isalnum() for char in rest) >= MIN_LETTERS
+    return sum(char.isalnum() for char in rest) >= MIN_ALPHANUMERIC
 
 
 def held_back(text: str, cursor: CursorContext) -> str:
-    """Remove from an unfinished line what may be a repetition of the rest, and all behind it."""
+    """Remove a possible repetition of the rest, and the text after it, from an unfinished line."""
     tail = cursor.rest.strip()
     if not tail:
         return text
-    text = text.rstrip()  # as it will be when it is finished
+    text = text.rstrip()  # as in the finished text
     closers = {char for char in tail if char in OPENER}
     for at, char in enumerate(text):
         is_rest = tail.startswith(text[at : at + len(tail)])
@@ -72,7 +72,7 @@ def held_back(text: str, cursor: CursorContext) -> str:
 
 
 def _without_part(text: str, tail: str) -> str:
-    """Cut an end that repeats the beginning of the rest, or a bracket that the rest has."""
+    """Remove an end that repeats the start of the rest, or a bracket of the rest."""
     closers = {char for char in tail if char in OPENER}
     for at, char in enumerate(text):
         if char in closers and not _closes_own(text[:at], char) and _surplus(text, char) > 0:
@@ -86,7 +86,7 @@ def _without_part(text: str, tail: str) -> str:
 
 
 def _closes_own(before: str, char: str) -> bool:
-    """Whether a closing bracket closes one that the text itself opened."""
+    """Return whether the text itself opened a closing bracket."""
     return char in OPENER and OPENER[char] in syntax.unclosed(_marks(before))
 
 

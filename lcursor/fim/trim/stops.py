@@ -1,6 +1,6 @@
-"""Rules that end a text. Each returns how many of the last lines do not belong to it.
+"""Rules that end a text. Each returns the number of last lines that do not belong to it.
 
-A rule gets the lines so far, beginning with the cursor's whole line, and never what follows.
+A rule gets the lines so far, starting with the cursor's whole line, and never the following ones.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from lcursor.fim.trim.syntax import OPENER
 
 MARKERS = ("```", "[/code]", "# end of file", "// end of file")
 """How instruction-tuned models end code before they explain it. Only files about Markdown have
-lines that begin like this."""
+lines that start like this."""
 LONG_LINE = 30
-"""A line of at least so many characters is hardly ever wanted twice in a row."""
+"""Lines of at least this length are rarely wanted twice in a row."""
 
 Rule = Callable[[Sequence[str], CursorContext], int]
 
@@ -44,15 +44,15 @@ def end_marker(lines: Sequence[str], cursor: CursorContext) -> int:
 
 
 def too_many_lines(lines: Sequence[str], cursor: CursorContext) -> int:
-    """End after as many lines as were asked for."""
+    """End after the requested number of lines."""
     return int(len(lines) > (1 if cursor.single_line else cursor.max_lines))
 
 
 def out_of_scope(lines: Sequence[str], cursor: CursorContext) -> int:
-    """End at a line outside the scope in which the text begins.
+    """End at a line outside the scope in which the text starts.
 
     Such a line is indented less than the first one. Or the first line had text already, and the
-    line is back at its depth after deeper ones and neither closes nor continues the block. One line
+    line returns to its depth after deeper ones and neither closes nor continues the block. One line
     that closes the block around the cursor is kept, if no line below closes it.
     """
     line = lines[-1]
@@ -101,14 +101,14 @@ def repeats_line_above(lines: Sequence[str], cursor: CursorContext) -> int:
 
 
 def is_long_line_above(cursor: CursorContext) -> bool:
-    """Whether the line above is so long that it is not wanted twice."""
+    """Return whether the line above is too long to be wanted twice."""
     return bool(cursor.above) and len(cursor.above[-1].strip()) >= LONG_LINE
 
 
 def triple_repeat(lines: Sequence[str], cursor: CursorContext) -> int:
     """End at the same line for the third time in a row, counting those above the cursor.
 
-    A line that the user began to type is wanted, however often.
+    A line that the user started to type is always wanted.
     """
     if len(lines) == 1 and cursor.line.strip():
         return 0
@@ -119,7 +119,7 @@ def triple_repeat(lines: Sequence[str], cursor: CursorContext) -> int:
 
 
 def repeated_block(lines: Sequence[str], cursor: CursorContext) -> int:
-    """End at a repetition of the block before."""
+    """End at a repetition of the previous block."""
     for size in range(2, len(lines) // 2 + 1):
         block = lines[-size:]
         if block == lines[-2 * size : -size] and any(has_content(line) for line in block):
@@ -152,9 +152,9 @@ WHOLE_LINE_RULES: tuple[Rule, ...] = (
 def unmatched_closer(text: str, cursor: CursorContext) -> int:
     """Return the index of a closing bracket that closes nothing; the length of the text if none.
 
-    A line may still open another bracket that is closed below, as in `PyAPI_FUNC(int) f(`: that is
-    known at its end. Brackets at the start of a line are left to `out_of_scope` and
-    `drop_closed_below`.
+    A line may still open another bracket that is closed below, as in `PyAPI_FUNC(int) f(`, which is
+    known only at its end. `out_of_scope` and `drop_closed_below` handle brackets at the start of a
+    line.
     """
     if not cursor.syntax.pairs:
         return len(text)
@@ -172,7 +172,7 @@ def unmatched_closer(text: str, cursor: CursorContext) -> int:
 
 
 def is_looping(line: str) -> bool:
-    """Whether a line ends in repetitions of the same text with letters; `----` and `000` may."""
+    """Return whether a line ends in repetitions of a text with letters; `----` is allowed."""
     line = line[-300:]
     for size in range(3, len(line) // 4 + 1):
         unit = line[-size:]
@@ -204,7 +204,7 @@ def closes_next_line(lines: Sequence[str], cursor: CursorContext) -> bool:
 
 
 def without_begun_block(lines: list[str]) -> list[str]:
-    """Remove last lines that may be the beginning of a repeated block."""
+    """Remove last lines that may be the start of a repeated block."""
     for left in range(2, len(lines)):
         last = lines[left:]
         for size in range(max(len(last) + 1, 2), left + 1):
@@ -215,7 +215,7 @@ def without_begun_block(lines: list[str]) -> list[str]:
 
 
 def may_repeat(line: str, cursor: CursorContext) -> bool:
-    """Whether an unfinished first line may become one that a rule removes."""
+    """Return whether a rule may remove an unfinished first line."""
     if not cursor.line.strip() and any(one.startswith(line.strip().lower()) for one in MARKERS):
         return True
     again = [cursor.next_line]
@@ -226,9 +226,9 @@ def may_repeat(line: str, cursor: CursorContext) -> bool:
 
 
 def normalize(line: str) -> str:
-    """Normalize a line for comparison: ignore blanks, the kind of quotes, and a last comma.
+    """Normalize a line for comparison: ignore spaces, the kind of quotes, and a last comma.
 
-    An edit distance would also take `FLAG_B = 2` for `FLAG_A = 1`.
+    An edit distance would also match `FLAG_B = 2` and `FLAG_A = 1`.
     """
     return "".join(line.split()).replace("'", '"').rstrip(",;")
 

@@ -1,7 +1,7 @@
-"""Comments, strings and brackets of languages, as far as the rules need them.
+"""Comments, strings and brackets of languages, for the rules.
 
-A table by file extension, and one scanner. It is no parser: it may be wrong about a regular
-expression or a heredoc, and recovers on the next line.
+A table by file extension, and one scanner. It is not a parser: it may misread a regular expression
+or a heredoc, and recovers on the next line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Syntax:
 
     Attributes:
         comment: start of a comment that ends with the line; "" if unknown.
-        quotes: characters that begin and end a string; a backquote may span lines.
+        quotes: characters that start and end a string; a backquote may span lines.
         pairs: whether brackets come in pairs, as in code; a shell's `case` and prose have lone
             ones.
     """
@@ -72,14 +72,14 @@ _PREFIXES = {"", "b", "br", "f", "fr", "l", "r", "rb", "rf", "u", "u8"}
 def scan(text: str, syntax: Syntax, inside: str = "") -> tuple[list[Mark], str]:
     """Find the brackets and comment starts that are neither in strings nor in comments.
 
-    What is found up to an offset depends only on the text before it.
+    The marks up to an offset depend only on the text before it.
 
     Args:
         text: text from the start of a line on.
-        inside: what is open there: a quote, or the start of a comment.
+        inside: the string or comment that is open there: a quote, or the start of a comment.
 
     Returns:
-        The marks, and what is open at the end.
+        The marks, and the string or comment that is open at the end.
     """
     marks: list[Mark] = []
     for match in _signs(syntax).finditer(text):
@@ -102,13 +102,13 @@ def scan(text: str, syntax: Syntax, inside: str = "") -> tuple[list[Mark], str]:
 
 
 def _begins_string(text: str, at: int) -> bool:
-    """Whether an apostrophe begins a string; inside a word, as in `don't`, it does not."""
+    """Return whether an apostrophe starts a string; inside a word, as in `don't`, it does not."""
     word = re.search(r"\w*$", text[max(at - 4, 0) : at])
     return word is None or word[0].lower() in _PREFIXES
 
 
 def unclosed(marks: list[Mark]) -> list[str]:
-    """Return the opening brackets that are not closed, the outermost first."""
+    """Return the unclosed opening brackets, outermost first."""
     stack: list[str] = []
     for _, sign in marks:
         if sign in CLOSER:
@@ -119,7 +119,7 @@ def unclosed(marks: list[Mark]) -> list[str]:
 
 
 def unopened(marks: list[Mark]) -> list[Mark]:
-    """Return the closing brackets that were not opened."""
+    """Return the unmatched closing brackets."""
     stack: list[str] = []
     found = []
     for at, sign in marks:

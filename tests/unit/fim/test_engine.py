@@ -276,7 +276,7 @@ def test_a_full_cache_halves_the_window_and_warns_once(start: Open) -> None:
     assert result.text == "first + second"
     assert engine.reader.prefix_tokens < before
     [warning] = engine.warnings
-    assert "tokens before the cursor are read for a while" in warning.message
+    assert "the window before the cursor is now" in warning.message
     context(engine).room = 20
     with pytest.raises(OutOfMemory):
         complete(engine, source(), bypass_cache=True)

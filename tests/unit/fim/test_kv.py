@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.errors import Cancelled
-from lcursor.fim.kv import MAX_STALE, MIN_KEPT_SUFFIX, REFRESH_TOKENS, common_length
+from lcursor.fim.kv import MAX_STALE, MIN_REUSED_SUFFIX, REFRESH_TOKENS, common_length
 from lcursor.fim.prompt import Prompt
 from lcursor.fim.slots import SlotCache
 from tests.fakes.llama import FakeContext
 
 SUF, MID = 1000, 1001
-SAME = tuple(range(10, 10 + MIN_KEPT_SUFFIX))
+SAME = tuple(range(10, 10 + MIN_REUSED_SUFFIX))
 
 tokens = st.lists(st.integers(0, 3), max_size=12)
 

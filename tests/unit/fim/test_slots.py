@@ -59,7 +59,7 @@ edits = st.tuples(
 def keep_short_suffixes() -> Iterator[None]:
     """Keep the beginning of a suffix however short it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kv, "MIN_KEPT_SUFFIX", 1)
+        patch.setattr(kv, "MIN_REUSED_SUFFIX", 1)
         yield
 
 
