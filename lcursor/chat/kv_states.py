@@ -74,7 +74,7 @@ class KVStates:
         """Restore the state of a chat if the server does not have it in memory."""
         self.cancel_save()
         writers = [each.server for each in chat.branch(last) if each.server]
-        if not connection.served.can_keep or not writers:
+        if not connection.served.can_save_slots or not writers:
             return False
         if writers[-1] == connection.server and self._is_in_memory(connection):
             return False
@@ -97,7 +97,7 @@ class KVStates:
         Args:
             last: the last message that the server has read.
         """
-        if not connection.served.can_keep:
+        if not connection.served.can_save_slots:
             return
         self._used_s[connection.server] = time.monotonic()
         name = file_name(chat.key, branch_of(chat, last), connection.served.model)
@@ -154,7 +154,7 @@ class KVStates:
             if has_space and not connection.client.save_slot(SLOT, slots.part(name)):
                 slots.forget(self._path(slots.part(name)))  # it may be incomplete
             elif has_space:
-                slots.settle(self._path(name))
+                slots.finish(self._path(name))
                 self._saved[name] = read_tokens
                 slots.forget_old(folder)
         with self._lock:

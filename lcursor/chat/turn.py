@@ -282,7 +282,7 @@ class Turn:
     def _open_stream(
         self, connection: Connection, messages: Sequence[Message], max_tokens: int
     ) -> Stream:
-        slot = SLOT if connection.served.can_keep else -1
+        slot = SLOT if connection.served.can_save_slots else -1
         sampling = SamplingParams(max_tokens, self._deps.config.temperature, slot)
         stream = connection.client.stream(messages, sampling)
         with self._lock:

@@ -1,1 +1,1 @@
-"""The process that Neovim starts: it receives messages and passes them to the services."""
+"""The process that Neovim starts, which dispatches messages to the services."""

@@ -1,6 +1,6 @@
-"""Open what completes: a model in this process, or a server.
+"""Open the completion backend: a model in this process, or a server.
 
-The libraries are imported here, on the completion service's thread: llama.cpp takes 0.3 s.
+The imports are lazy, on the completion service's thread, because llama.cpp takes 0.3 s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def open_backend(config: CompletionConfig, progress: Progress) -> Engine | Endpo
     """Load the configured model, or prepare the connection to the configured server.
 
     Raises:
-        LcursorError: the model is missing, or see `Engine` and `Endpoint`.
+        LcursorError: the model is missing; see also `Engine` and `Endpoint`.
         Cancelled: `progress` returned False.
     """
     if config.backend == "endpoint":

@@ -1,4 +1,4 @@
-"""The table of message handlers. Runs on the event loop's thread; every handler returns at once.
+"""The table of message handlers. Runs on the event loop's thread; no handler blocks.
 
 An invalid message is answered with an error; it never ends the host.
 """
@@ -31,7 +31,7 @@ Handler = Callable[[Any], None]
 
 
 class Dispatch:
-    """The handlers of all messages, and the services behind them.
+    """The handlers of all messages, and their services.
 
     Args:
         send: sends a message to Neovim, from any thread.
@@ -99,8 +99,8 @@ class Dispatch:
         )
         if params["protocol"] != protocol.PROTOCOL:
             raise ProtocolMismatch(
-                f"the plugin speaks protocol {params['protocol']}, the host {protocol.PROTOCOL}",
-                "Update the plugin as a whole, then restart Neovim",
+                f"the plugin uses protocol {params['protocol']}, the host {protocol.PROTOCOL}",
+                "Update the whole plugin, then restart Neovim",
             )
         self._settings = config.from_table(params["config"])
         self._configure()
@@ -110,12 +110,12 @@ class Dispatch:
         self._configure()
 
     def _configure(self) -> None:
-        """Pass on the settings; the first ones start completion."""
+        """Apply the settings to all services; the first call starts completion."""
         self._warn_of_exposed_keys()
         slot = self._settings.completion
         self._index.configure(self._settings.index, slot.secrets)
         self._services.configure(self._settings)
-        own = replace(slot, secrets=())  # the editor sends no text of such files
+        own = replace(slot, secrets=())  # the editor sends no text of secret files
         if self._completer:
             self._completer.configure(own)
         else:
@@ -124,7 +124,7 @@ class Dispatch:
             self._outcomes.refresh()
 
     def _warn_of_exposed_keys(self) -> None:
-        """Warn, once for the same servers, of keys that are sent over plain HTTP."""
+        """Warn, once per set of servers, of keys that are sent over plain HTTP."""
         slot = self._settings.completion
         urls = {
             f"chat.models.{model.name}.": model.url
@@ -141,8 +141,8 @@ class Dispatch:
 
     def _outcome(self, params: FimOutcome) -> None:
         names = {each.name for each in fields(Row)}
-        told: dict[str, Any] = {name: value for name, value in params.items() if name in names}
-        self._outcomes.add(Row(**{**told, "at_s": time.time()}))
+        values: dict[str, Any] = {name: value for name, value in params.items() if name in names}
+        self._outcomes.add(Row(**{**values, "at_s": time.time()}))
 
     def _update_thresholds(self, rows: Rows) -> None:
         """Thread: the outcome store's."""

@@ -1,7 +1,7 @@
-"""The index's messages: requests of Neovim for the worker process of a project.
+"""Handle the index's messages: forward requests to the worker process of a project.
 
-One thread finds the project of a path; each project has its own (`project.py`). Message handlers
-run on the event loop's thread and return at once.
+One thread finds the project of a path; each project has its own thread (`project.py`). Message
+handlers run on the event loop's thread and never block.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lcursor.index.client import Client
 
 OnRelated = Callable[[Project, Sequence[Mapping[str, Any]]], None]
-"""Gets the chunks that are related to a place, and their project. Thread: the project's."""
+"""Called with the chunks related to a position, and their project. Thread: the project's."""
 
 
 class Indexing:
@@ -34,7 +34,7 @@ class Indexing:
 
     Args:
         notify: sends a message to Neovim, from any thread.
-        open_client: returns a client, by a project's root and the embedder's name.
+        open_client: returns a client, given a project's root and the embedder's name.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class Indexing:
         self._newest_place = 0
 
     def configure(self, config: IndexConfig, secrets: Sequence[str] = ()) -> None:
-        """Set the settings; running workers get the secrets only."""
+        """Apply settings; running workers get only the secrets."""
         self._config = config
         if self._secrets != tuple(secrets):
             self._secrets = tuple(secrets)
             self._submit_to_all(lambda project: project.set_secrets(secrets))
 
     def close(self) -> None:
-        """Disconnect from all workers, which go on."""
+        """Disconnect from all workers, which keep running."""
         for project in self._all():
             project.close()
 
@@ -75,7 +75,7 @@ class Indexing:
     def saved(self, params: wire.IndexPath) -> None:
         """Report a saved file."""
         path = params["path"]
-        self._in_project(path, lambda it: it.tell("changed", paths=[it.name_of(path)]))
+        self._in_project(path, lambda it: it.notify("changed", paths=[it.name_of(path)]))
 
     def begin(self, params: wire.IndexBegin) -> None:
         """Index a project."""
@@ -87,7 +87,7 @@ class Indexing:
         self._in_project(params["path"], begin, params["id"])
 
     def report(self, params: wire.IndexAsk) -> None:
-        """Report what an index of a project would contain."""
+        """Report a preview of a project's index."""
 
         def report(project: Project) -> None:
             found = project.ask_without_index("report")
@@ -111,20 +111,20 @@ class Indexing:
         self._in_project(params["path"], explain, params["id"])
 
     def search(self, params: wire.IndexSearch) -> None:
-        """Search for a text, unless a newer search has come meanwhile."""
+        """Search for a text, unless a newer search arrives first."""
         options = {"text": params["text"], "limit": params["limit"], "mode": params["mode"]}
         self._search(params["id"], params["path"], params["text"], "search", "hits", options)
 
     def symbols(self, params: wire.IndexSymbols) -> None:
-        """Find definitions by the start of their name, unless a newer search has come."""
+        """Find definitions by the start of their name, unless a newer search arrives first."""
         name = params["name"]
         options = {"name": name, "limit": params["limit"], "prefix": True}
         self._search(params["id"], params["path"], f"@{name}", "symbols", "symbols", options)
 
     def find_related(self, path: str, before: str, after: str, on_found: OnRelated) -> None:
-        """Find chunks related to a place, if a worker runs; only for the newest place.
+        """Find chunks related to a position, if a worker runs; only for the latest position.
 
-        Errors are not reported, because no user asked. Thread: any.
+        Errors are not reported, because the user did not request this. Thread: any.
         """
         self._newest_place += 1
         number = self._newest_place
@@ -139,9 +139,9 @@ class Indexing:
         self._in_project(path, find)
 
     def buffer(self, params: wire.IndexBuffer) -> None:
-        """Send the unsaved text of a buffer, so that searches find it."""
+        """Send the unsaved text of a buffer to the index."""
         path, text = params["path"], params["text"] if params["is_changed"] else None
-        self._in_project(path, lambda it: it.tell("buffer", path=it.name_of(path), text=text))
+        self._in_project(path, lambda it: it.notify("buffer", path=it.name_of(path), text=text))
 
     def client_of(self, root: Path) -> Client | None:
         """Return the client of a project whose worker runs; it may be used on any thread."""
@@ -150,11 +150,11 @@ class Indexing:
         return project.connect() if project is not None and project.is_connected else None
 
     def typing(self) -> None:
-        """Make all workers pause for a moment."""
+        """Pause all workers briefly."""
 
         def pause(project: Project) -> None:
             if project.is_connected:
-                project.tell("typing")
+                project.notify("typing")
 
         self._submit_to_all(pause)
 
@@ -214,4 +214,4 @@ class Indexing:
         return self._open_client(root, self._config.embedder or "none")
 
     def _on_error(self, error: Exception, number: int) -> None:
-        report_error(self._notify, error, number, "the index could not answer")
+        report_error(self._notify, error, number, "the index request failed")

@@ -1,6 +1,6 @@
-"""A project's index as the host uses it: the client of its worker process, on a thread of its own.
+"""The index of one project in the host: the client of its worker process, on its own thread.
 
-Calls block, even until a worker is started; the event loop's thread may only submit jobs to the
+Calls block, even until a worker starts; the event loop's thread may only submit jobs to the
 project's executor and call `Project.close`.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_RECENT = 16
 MAX_RESTARTS, RESTARTS_S = 3, 60.0
-"""So many ended workers are replaced in that time; after that only a question starts one."""
+"""Maximum restarts of ended workers in this time; after that only a request starts one."""
 NO_STATE: index.IndexState = {
     "root": "",
     "phase": "absent",
@@ -51,10 +51,9 @@ def open_client(root: Path, embedder: str) -> Client:
 
 
 class Project:
-    """A project and the client of its worker. Thread: its own, unless said otherwise.
+    """A project and the client of its worker. Thread: its own, unless noted.
 
     Args:
-        root: of the project.
         new_client: opens a client of the project.
         notify: sends a message to Neovim, from any thread.
         on_error: see `SerialExecutor`.
@@ -80,7 +79,7 @@ class Project:
         self._restarts_s: list[float] = []
 
     def connect(self) -> Client:
-        """Return the client of a running worker, whose state is reported from now on."""
+        """Return the client of a running worker, and subscribe to its state."""
         if not self.is_connected:
             self._client.listen(self._on_event)
             self.is_connected = True
@@ -88,17 +87,17 @@ class Project:
         return self._client
 
     def ask(self, method: str, **params: Any) -> Mapping[str, Any]:
-        """Ask about indexed files.
+        """Send a request to the worker.
 
         Raises:
-            IndexRefused: the user never asked for an index.
+            IndexRefused: the project has no index.
         """
         if not self.is_connected and not is_begun(self.root):
             raise IndexRefused(f"{self.root.name} is not indexed", "Run :LCursor index")
         return self.connect().call(method, **params)
 
     def ask_without_index(self, method: str, **params: Any) -> Mapping[str, Any]:
-        """Ask what needs no index; the worker is released if there is none."""
+        """Send a request that needs no index; without one, disconnect from the worker."""
         try:
             return self.connect().call(method, **params)
         finally:
@@ -110,16 +109,16 @@ class Project:
         """Send the recently entered files, newest first."""
         name = self.name_of(path)
         self._recent = [name, *(each for each in self._recent if each != name)][:MAX_RECENT]
-        self.tell("recent", paths=self._recent)
+        self.notify("recent", paths=self._recent)
 
-    def tell(self, method: str, **params: Any) -> None:
-        """Send what needs no answer; starts no worker."""
+    def notify(self, method: str, **params: Any) -> None:
+        """Send a notification; starts no worker."""
         self._client.notify(method, **params)
 
     def set_secrets(self, secrets: Sequence[str]) -> None:
-        """Send the globs of files that must not be indexed, to this worker and later ones."""
+        """Send the globs of secret files to this worker and later ones."""
         self._secrets = list(secrets)
-        self.tell("secrets", globs=self._secrets)
+        self.notify("secrets", globs=self._secrets)
 
     def close(self) -> None:
         """Disconnect. Thread: any."""
@@ -131,15 +130,15 @@ class Project:
         return relative_name(self.root, path)
 
     def note(self) -> str:
-        """Return why a search may not find everything yet; "" if it does."""
+        """Return why a search may be incomplete; "" if it is complete."""
         state = self._state
         phase, done, total = state.get("phase"), state.get("done", 0), state.get("total", 0)
         if phase == "surveying":
-            return "indexing has begun"
+            return "indexing has started"
         if phase == "reading":
             return f"{done} of {total} files are indexed"
         if phase == "embedding":
-            return f"{done} of {total} pieces have a vector"
+            return f"{done} of {total} chunks are embedded"
         return ""
 
     def _new_client(self) -> Client:
@@ -166,7 +165,7 @@ class Project:
         self._notify("index.state", state_message(self.root, self._state))
 
     def _restart(self) -> None:
-        """Start another worker in place of one that ended, unless they end too often."""
+        """Start another worker after one ended, unless workers end too often."""
         now_s = time.monotonic()
         self._restarts_s = [at_s for at_s in self._restarts_s if now_s - at_s < RESTARTS_S]
         is_allowed = len(self._restarts_s) < MAX_RESTARTS

@@ -1,6 +1,6 @@
 """Search the index for chunks that completion can use.
 
-Asks the project's worker if it runs, and passes on the answer when it comes. Thread: `ask` on the
+Sends a request to the project's worker if it runs, and forwards the answer. Thread: `ask` on the
 engine's, the rest on the project's.
 """
 
@@ -17,7 +17,7 @@ from lcursor.host.indexing import Indexing
 from lcursor.host.project import Project
 
 MAX_CHARS = 4_000
-"""Of the text before the cursor, and of the text after it."""
+"""Maximum text before the cursor, and after it."""
 
 
 class IndexRetriever:
@@ -48,7 +48,7 @@ def chunks(root: str, project: Path, hits: Iterable[Mapping[str, Any]]) -> list[
     Args:
         root: the base of the prompt's paths.
         project: the base of the index's paths; they differ in a repository with several parts.
-        hits: as the worker sends them.
+        hits: hits in the worker's format.
     """
     is_same = os.path.realpath(root) == str(project)
     found = []

@@ -1,8 +1,8 @@
-"""The chat and edit services in the host: created with their first message, on one thread.
+"""The chat and edit services in the host, created on one thread with their first message.
 
-Message handlers run on the event loop's thread and return at once; the services' thread imports
-and creates them and passes on their messages in order. Both share the models; while one of them is
-busy, the index pauses.
+Message handlers run on the event loop's thread and never block; the services' thread imports and
+creates the services, and dispatches their messages in order. Both share the models; while one of
+them is busy, the index pauses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 THREAD = "lcursor-services"
 CLOSE_S = 2.0
 PAUSE_S = 1.0
-"""How often the index is paused again."""
+"""Interval at which the index is paused again."""
 
 
 class Services:
@@ -38,7 +38,7 @@ class Services:
 
     Args:
         notify: sends a message to Neovim, from any thread.
-        index: for questions about the codebase.
+        index: the index for codebase searches.
     """
 
     def __init__(self, notify: Notify, index: Indexing) -> None:
@@ -46,7 +46,10 @@ class Services:
         self._settings = Config()
         self._chat_pause, self._edit_pause = IndexPause(index), IndexPause(index)
         self._executor = SerialExecutor(
-            THREAD, lambda error, number: report_error(notify, error, number, "that failed")
+            THREAD,
+            lambda error, number: report_error(
+                notify, error, number, "closing chat or edits failed"
+            ),
         )
         self._lock = threading.RLock()
         self._chat: ChatService | None = None
@@ -62,23 +65,28 @@ class Services:
         return {name: partial(self._handle, get, name) for name, get in services.items()}
 
     def configure(self, settings: Config) -> None:
-        """Set the settings; services that run with others are closed."""
+        """Apply settings; services with changed settings are closed."""
         old, self._settings = self._settings, settings
         is_same_chat = _chat_settings(old) == _chat_settings(settings)
         if self._executor.is_started and not (is_same_chat and old.edit == settings.edit):
             self._executor.submit(self._close_edit if is_same_chat else self._close_all)
 
     def close(self) -> None:
-        """Close the services; waits only for a moment."""
+        """Close the services; blocks only briefly."""
         if self._executor.is_started:
             self._executor.submit(self._close_all)
             self._executor.close(CLOSE_S)
 
     def _handle(self, get: Callable[[], Any], name: str, params: Any) -> None:
-        def call() -> None:
-            get().handlers()[name](params)
+        number, feature = params.get("id", 0), name.partition(".")[0]
 
-        self._executor.submit(call, params.get("id", 0))
+        def call() -> None:
+            try:
+                get().handlers()[name](params)
+            except Exception as error:  # noqa: BLE001 - the root of a request
+                report_error(self._notify, error, number, f"the {feature} request failed")
+
+        self._executor.submit(call, number)
 
     def _get_chat(self) -> ChatService:
         """Return the chat service. Thread: any."""
@@ -128,7 +136,7 @@ class Services:
         return self._models
 
     def _close_all(self) -> None:
-        self._close_edit()  # decisions of the user first, then their messages
+        self._close_edit()  # first, because it may send accepted edits to the chat
         with self._lock:
             closing = self._chat, self._models
             self._chat = self._models = None
@@ -143,14 +151,14 @@ class Services:
             closing.close()
 
     def _read_before(self, key: str, message: int) -> Sequence[Seen]:
-        """Return what the model had read before it wrote a message, newest first. Thread: any."""
+        """Return the text in the prompt of a message, newest first. Thread: any."""
         try:
             return self._get_chat().read_before(key, message)
         except LcursorError:
             return ()
 
     def _codebase(self, root: Path) -> Codebase:
-        """Return the search of a project: by its index if that runs, else by words. Thread: any."""
+        """Return the search of a project: its index if it runs, else by words. Thread: any."""
         from lcursor.context.codebase import GrepSearch, IndexSearch
 
         plain = GrepSearch(root, self._settings.completion.secrets)
@@ -162,7 +170,7 @@ class Services:
 
 
 class IndexPause:
-    """Makes the index pause while a service is busy. Any thread."""
+    """Pauses the index while a service is busy. Any thread."""
 
     def __init__(self, index: Indexing) -> None:
         self._index = index
@@ -188,7 +196,7 @@ class IndexPause:
 
 
 def _completion_model(settings: Config) -> str:
-    """Return the completion model whose memory must stay free; "" for none."""
+    """Return the completion model for which memory is reserved; "" for none."""
     slot = settings.completion
     return slot.model if slot.backend == "inproc" else ""
 

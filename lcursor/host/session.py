@@ -1,6 +1,6 @@
-"""Run the host: attach to Neovim over stdio, and answer messages until the channel closes.
+"""Run the host: attach to Neovim over stdio, and handle messages until the channel closes.
 
-The only importer of pynvim. The main thread runs pynvim's loop and nothing else.
+The only importer of pynvim. The main thread runs only pynvim's loop.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ RECEIVE = "require('lcursor.rpc').receive(...)"
 
 
 def sender(nvim: Any) -> Notify:
-    """Return a function that sends messages to Neovim, from any thread and without waiting.
-
-    They leave in the order of the calls.
-    """
+    """Return a non-blocking function that sends messages to Neovim in order, from any thread."""
 
     def send_now(method: str, params: dict[str, Any]) -> None:
         nvim.exec_lua(RECEIVE, nvim.channel_id, method, params, async_=True)

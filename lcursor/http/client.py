@@ -1,8 +1,8 @@
 """Requests to one server that any thread can start, read and stop at once.
 
-The only importer of httpx2. All clients of a process share one event loop thread, because there a
-request can be cancelled whatever it waits for: a name, a connection, an answer. Redirects are not
-followed: prompts and keys go to the address in the settings, or nowhere.
+The only importer of httpx2. All clients of a process share one event loop thread, where a request
+can be cancelled at any point: name resolution, connection, response. Redirects are not followed, so
+that prompts and keys only go to the configured address.
 """
 
 from __future__ import annotations
@@ -37,42 +37,42 @@ from lcursor.errors import (
 from lcursor.http import endpoint, sse
 
 DRAIN_S = 2.0
-"""Time limit for the rest of an answer of which nothing more is needed."""
+"""Time limit for the unneeded rest of a response."""
 STALE_S = 1.0
-"""A kept connection that breaks sooner than this, before any answer, had been closed before."""
+"""A reused connection that breaks sooner, before any response, was closed by the server before."""
 KEEP_LOCAL_S, KEEP_REMOTE_S = 5.0, 120.0
-"""How long an unused connection is kept; a new one over a network takes several round trips."""
+"""Lifetime of an unused connection; over a network, a new one takes several round trips."""
 MAX_LINE_BYTES = 4 << 20
 MAX_ERROR_BYTES = 1 << 16
 
 FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, ValueError)
-"""What httpx2 raises, also for callers who use it through another library."""
+"""Exceptions of httpx2, also for callers that use it through another library."""
 
 Response = httpx2.Response
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a server may take, and how much it may send."""
+    """Limits of time and size for a server's responses."""
 
     connect_s: float = 2.0
     answer_s: float = 4.0
-    """For a whole answer that costs the server no work."""
+    """Time for a complete response that needs no computation."""
     silence_s: float = 60.0
-    """Between two pieces of a stream; a slow machine reads a long prompt before the first."""
+    """Time between two parts of a stream; the first comes after prompt processing."""
     max_bytes: int = 16 << 20
-    """Of one answer."""
+    """Maximum size of a response."""
 
 
 DEFAULT_LIMITS = Limits()
 
 
 class Call:
-    """A running request: iterating yields its lines once, or raises; `Cancelled` after `close`."""
+    """A running request. Iterate it once for its lines; it raises `Cancelled` after `close`."""
 
     def __init__(self, server: str) -> None:
         self._server = server
-        # Lines that arrived together travel together, so the reader wakes up once.
+        # Lines that arrive together are queued together, so that the reader wakes up once.
         self._lines: queue.SimpleQueue[list[bytes] | Exception | None] = queue.SimpleQueue()
         self._is_closed = threading.Event()
         self._future: concurrent.futures.Future[None] | None = None
@@ -80,19 +80,19 @@ class Call:
         self._is_answered = False
 
     def close(self) -> None:
-        """Drop the connection at once, unless the answer is complete. Any thread."""
+        """Drop the connection at once, unless the response is complete. Any thread."""
         self._is_closed.set()
         self._lines.put(None)  # wakes the reader
         if self._future is not None:
             self._future.cancel()
 
     def drain(self) -> None:
-        """Let the answer end within `DRAIN_S`, so that its connection can be used again."""
+        """Let the response end within `DRAIN_S`, so that its connection can be reused."""
         if self._future is not None and self._loop is not None and not self._future.done():
             self._loop.call_soon_threadsafe(self._loop.call_later, DRAIN_S, self._future.cancel)
 
     def json(self) -> dict[str, Any]:
-        """Wait for the whole answer and return the object in it."""
+        """Wait for the whole response and return its JSON object."""
         return sse.parse(b"\n".join(self), self._server)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -111,15 +111,15 @@ class Call:
 
 
 class Client:
-    """A server. Connections are kept and used again. All methods on any thread.
+    """A server, with reused connections. All methods on any thread.
 
     Args:
-        url: as `endpoint.check_url` returns it.
+        url: a result of `endpoint.check_url`.
         key: bearer token; "" for none.
         setting: prefix of its settings for hints, see `endpoint.setting_name`.
-        limits: None for what suits short answers.
-        advice: what to do when it fails, instead of correcting the settings.
-        name: in messages; "" for its address.
+        limits: None for the defaults.
+        advice: hint after a failure, instead of correcting the settings.
+        name: name in messages; "" for its address.
     """
 
     def __init__(
@@ -146,20 +146,20 @@ class Client:
     def request(
         self, path: str, body: dict[str, Any] | None = None, limit_s: float | None = None
     ) -> Call:
-        """Start a request whose whole answer has a time limit, by default `Limits.answer_s`.
+        """Start a request with a time limit for the whole response, by default `Limits.answer_s`.
 
         Args:
-            body: posted as JSON; None for a GET.
+            body: body of a POST, as JSON; None for a GET.
         """
         limit_s = self._limits.answer_s if limit_s is None else limit_s
         return self._start(path, body, limit_s)
 
     def stream(self, path: str, body: dict[str, Any]) -> Call:
-        """Start a request whose answer may take long, as long as it is not silent for long."""
+        """Start a request without a time limit for the whole response, only between its parts."""
         return self._start(path, body, None)
 
     def close(self) -> None:
-        """Drop all connections; each running call ends with `Cancelled`. Does not wait."""
+        """Drop all connections; each running call ends with `Cancelled`. Does not block."""
         with self._lock:
             if self._is_closed:
                 return
@@ -177,7 +177,7 @@ class Client:
 
     def _start(self, path: str, body: dict[str, Any] | None, limit_s: float | None) -> Call:
         call = Call(self.name)
-        with self._lock:  # `close` sees every call that was started
+        with self._lock:  # so that `close` sees every started call
             if self._is_closed:
                 call.close()
                 return call
@@ -207,7 +207,7 @@ class Client:
             put(Cancelled("the request was stopped"))
             raise
         except asyncio.TimeoutError:
-            put(self._slow(f"gave no whole answer in {limit_s or 0:.0f} s"))
+            put(self._slow(f"sent no complete response within {limit_s or 0:.0f} s"))
         except LcursorError as e:
             put(e)
         except FAILURES as e:
@@ -220,7 +220,7 @@ class Client:
     async def _exchange_twice(
         self, call: Call, http: httpx2.AsyncClient, path: str, body: dict[str, Any] | None
     ) -> None:
-        """Repeat a request whose kept connection the server closed at the same moment."""
+        """Repeat a request if the server closed the reused connection at the same moment."""
         started, was_used = time.monotonic(), self._is_used
         try:
             await self._exchange(call, http, path, body)
@@ -238,14 +238,14 @@ class Client:
             self._is_used = call._is_answered = True
             if response.status_code != httpx2.codes.OK:
                 beginning = await _read_beginning(response)
-                error = self._refusal(response, beginning, path)
+                error = self._error_for(response, beginning, path)
                 error.detail = sse.error_detail(beginning)
                 error.status = response.status_code
                 raise error
             kind = response.headers.get("Content-Type", "")
             if kind.startswith(("text/html", "image/", "video/")):
                 raise ServerGarbled(
-                    f"{self.name} answers with {kind.partition(';')[0]}: it is not a model server",
+                    f"{self.name} sent {kind.partition(';')[0]}: it is not a model server",
                     self._advice or f"Correct {self._setting_name('url')}",
                 )
             splitter, size = sse.LineSplitter(), 0
@@ -253,7 +253,7 @@ class Client:
                 size += len(data)
                 lines = splitter.feed(data)
                 if size > self._limits.max_bytes or len(splitter.rest) > MAX_LINE_BYTES:
-                    raise ServerGarbled(f"{self.name} does not stop sending", sse.HINT)
+                    raise ServerGarbled(f"{self.name} sent too long a response", sse.HINT)
                 if lines:
                     call._lines.put(lines)
         if splitter.rest:
@@ -265,7 +265,7 @@ class Client:
             headers["Authorization"] = f"Bearer {self._key}"
         is_local = endpoint.is_local(self._url)
         limits = httpx2.Limits(keepalive_expiry=KEEP_LOCAL_S if is_local else KEEP_REMOTE_S)
-        # Certificates take 30 ms to load, and plain HTTP needs none.
+        # Loading certificates takes 30 ms, and plain HTTP needs none.
         is_secure = self._url.startswith("https:")
         empty = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         transport = None
@@ -277,19 +277,19 @@ class Client:
             timeout=httpx2.Timeout(self._limits.silence_s, connect=self._limits.connect_s),
             limits=limits,
             transport=transport,
-            # A proxy would send a request for this machine to its own.
+            # A proxy would resolve a local address on its own machine.
             trust_env=not is_local,
             follow_redirects=False,
         )
 
-    def _refusal(self, response: httpx2.Response, body: bytes, path: str) -> ServerError:
-        """Return the error that a status means."""
-        status, words = response.status_code, self._without_key(sse.complaint(body))
+    def _error_for(self, response: httpx2.Response, body: bytes, path: str) -> ServerError:
+        """Return the error for a status."""
+        status, words = response.status_code, self._without_key(sse.body_message(body))
         reason = f"{status}: {words}" if words else f"{status}"
         if status in (401, 403):
             name = self._setting_name("key_env")
-            hint = f"Check the key that {name} names" if self._key else f"Name its key in {name}"
-            return ServerDenied(f"{self.name} refuses access ({reason})", self._advice or hint)
+            hint = f"Check the key in {name}" if self._key else f"Set its key in {name}"
+            return ServerDenied(f"{self.name} denies access ({reason})", self._advice or hint)
         wait_s = _retry_after_s(response.headers)
         if status == httpx2.codes.TOO_MANY_REQUESTS or wait_s:
             hint = f"Try again in {wait_s:.0f} s" if wait_s else "Try again later"
@@ -313,18 +313,18 @@ class Client:
                 f"{self.name} redirects to {target}",
                 f"Set {self._setting_name('url')} to that address if you trust it",
             )
-        return ServerFailed(f"{self.name} answers with status {reason}", sse.HINT)
+        return ServerFailed(f"{self.name} responded with status {reason}", sse.HINT)
 
     def _translated(self, error: Exception, is_answered: bool) -> ServerError:
-        """Return what an exception of httpx2 means, before or after the head of an answer."""
+        """Translate an exception of httpx2, before or after the head of a response."""
         start = self._advice or f"Start the server, or correct {self._setting_name('url')}"
         tls = _cause(error, ssl.SSLError)
         if tls is not None:
             words = getattr(tls, "verify_message", "") or getattr(tls, "reason", "") or "TLS failed"
             return ServerInsecure(
-                f"there is no safe connection to {self.name} ({words})",
+                f"there is no secure connection to {self.name} ({words})",
                 "Set SSL_CERT_FILE to the certificate of its authority, or correct "
-                f"{self._setting_name('url')} if the server speaks plain HTTP",
+                f"{self._setting_name('url')} if the server uses plain HTTP",
             )
         if isinstance(error, httpx2.ConnectTimeout):
             limit_s = self._limits.connect_s
@@ -343,10 +343,12 @@ class Client:
             "without sending a response" in str(error)
         )
         if is_lost and not is_answered:
-            text = f"{self.name} closed the connection without an answer"
+            text = f"{self.name} closed the connection without a response"
             return ServerUnreachable(text, start)
         if isinstance(error, (httpx2.NetworkError, httpx2.RemoteProtocolError)):
-            return ServerGarbled(f"{self.name} broke off its answer", self._advice or sse.HINT)
+            return ServerGarbled(
+                f"{self.name} sent an incomplete response", self._advice or sse.HINT
+            )
         words = self._without_key(str(error)) or type(error).__name__
         return ServerFailed(f"the request to {self.name} failed ({words})", start)
 
@@ -374,7 +376,7 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 
 async def _read_beginning(response: httpx2.Response) -> bytes:
-    """Return enough of an answer to find the reason in it."""
+    """Return enough of a response to find the reason in it."""
     body = b""
     async for data in response.aiter_bytes():
         body += data
@@ -384,7 +386,7 @@ async def _read_beginning(response: httpx2.Response) -> bytes:
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:
-    """Return the seconds in a Retry-After header, 0 if there is none."""
+    """Return the seconds in a Retry-After header; 0 if there is none."""
     value = headers.get("Retry-After", "").strip()
     try:
         wait_s = float(value)
@@ -406,5 +408,7 @@ def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | N
             continue
         seen.add(id(one))
         waiting += [other for other in (one.__cause__, one.__context__) if other is not None]
-        waiting += getattr(one, "exceptions", ())  # a group: one for each address of a name
+        waiting += getattr(
+            one, "exceptions", ()
+        )  # an exception group, with one per address of a name
     return None

@@ -1,4 +1,4 @@
-"""Detect which kind of server answers at an address, with requests that cost it nothing.
+"""Detect the kind of server at an address, with cheap requests.
 
 Used for completion and for chat. Blocks the calling thread.
 """
@@ -22,18 +22,18 @@ from lcursor.http import endpoint
 
 Kind = Literal["llama.cpp", "ollama", "openai"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""In the order in which they are tried: llama-server and Ollama answer like OpenAI as well."""
+"""Kinds in the order of detection: llama-server and Ollama also have OpenAI's API."""
 NOT_READY = (500, 502, 503, 504)
 """Statuses of a server that is not ready, such as a llama-server that loads its model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A server that was recognized."""
+    """A recognized server."""
 
     kind: Kind
     path: str
-    """The path whose reply it was recognized by."""
+    """The path that identified it."""
     reply: Mapping[str, Any]
 
 
@@ -43,7 +43,7 @@ def probe_path(kind: Kind, api: str = "/v1") -> str:
 
 
 def matches(kind: Kind, reply: Mapping[str, Any]) -> bool:
-    """Return whether a reply at `probe_path` is that of the kind."""
+    """Return whether a reply at `probe_path` identifies the kind."""
     if kind == "llama.cpp":
         return isinstance(reply.get("default_generation_settings"), Mapping)
     if kind == "ollama":
@@ -54,14 +54,14 @@ def matches(kind: Kind, reply: Mapping[str, Any]) -> bool:
 def detect(
     get: Callable[[str], Mapping[str, Any]], *, api: str = "/v1", has_key: bool
 ) -> Detected | None:
-    """Return what a server is; None if it answers and is of no known kind.
+    """Return the kind of a server; None if it answers and is unknown.
 
     Args:
         get: requests a path from the server; raises `ServerError`.
         api: the prefix of OpenAI's paths.
 
     Raises:
-        ServerError: nothing answers, it wants a key, or it is not ready.
+        ServerError: nothing answers, it requires a key, or it is not ready.
     """
     reason: ServerError | None = None
     for kind in KINDS:
@@ -74,7 +74,7 @@ def detect(
             needs_key = isinstance(e, ServerDenied) and not has_key
             if needs_key or e.status in NOT_READY:
                 raise
-            # Servers refuse paths that they do not know in many ways.
+            # Servers respond to unknown paths in many ways.
             reason = reason or (e if isinstance(e, (ServerDenied, ServerFailed)) else None)
             continue
         if matches(kind, reply):
@@ -85,7 +85,7 @@ def detect(
 
 
 def unknown_server(server: str, setting: str, api: str = "/v1") -> ServerGarbled:
-    """Return the error for a server of no known kind; `setting` as in `endpoint.setting_name`."""
+    """Return the error for a server of unknown kind; `setting` as in `endpoint.setting_name`."""
     return ServerGarbled(
         f"{server} is neither a llama-server nor an Ollama, and has no {api}/models",
         f"Correct {endpoint.setting_name(setting, 'url')}, or set "

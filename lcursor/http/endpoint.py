@@ -1,7 +1,7 @@
-"""Addresses and keys of model servers: checking them, reading them, keeping them out of messages.
+"""Check addresses of model servers, and read their keys.
 
-Resolves no names: whether an address is local is decided by how it is written. A key is only
-returned: it never gets into a message, a log or a file.
+Resolves no names: whether an address is local depends only on its text. Keys never appear in
+messages, logs or files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEY_COMMAND_S = 20.0
 
 
 def check_url(url: str, setting: str) -> str:
-    """Return an address without its last slash.
+    """Return an address without trailing slashes.
 
     Raises:
         ConfigInvalid: it is not the address of an HTTP server.
@@ -41,7 +41,7 @@ def check_url(url: str, setting: str) -> str:
 
 
 def is_local(url: str) -> bool:
-    """Return whether what is sent there stays on this machine."""
+    """Return whether an address is on this machine."""
     if socket_path(url):
         return True
     try:
@@ -54,7 +54,7 @@ def is_local(url: str) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         return False
-    # Connections to 0.0.0.0 and :: reach this machine.
+    # 0.0.0.0 and :: also mean this machine.
     return address.is_loopback or address.is_unspecified
 
 
@@ -83,19 +83,19 @@ def setting_name(prefix: str, name: str) -> str:
 
 
 def read_key(variable: str, command: str, setting: str) -> str:
-    """Return the key of a server, "" if none is configured.
+    """Return the key of a server; "" if none is configured.
 
     Args:
         variable: name of an environment variable; "" for none.
-        command: run without a shell if no variable is named; its first line is the key.
+        command: run without a shell if there is no variable; its first line is the key.
         setting: prefix of the two settings.
 
     Raises:
-        KeyMissing: the variable or the command gives no key.
+        KeyMissing: the variable or the command has no key.
     """
     if variable:
         source, key = f"the variable {variable}", os.environ.get(variable, "")
-        hint = f"Start Neovim with it set, or correct {setting_name(setting, 'key_env')}"
+        hint = f"Set it before starting Neovim, or correct {setting_name(setting, 'key_env')}"
     elif command:
         source = f"the command of {setting_name(setting, 'key_command')}"
         key = _run_key_command(command, setting)
@@ -104,9 +104,11 @@ def read_key(variable: str, command: str, setting: str) -> str:
         return ""
     key = key.strip()
     if not key:
-        raise KeyMissing(f"{source} gives no key", hint)
-    if not re.fullmatch(r"[!-~]+", key):  # the HTTP library would repeat it in its error
-        raise KeyMissing(f"{source} gives no valid key: it has spaces or signs in it", hint)
+        raise KeyMissing(f"{source} returned no key", hint)
+    if not re.fullmatch(r"[!-~]+", key):  # the HTTP library's error would include it
+        raise KeyMissing(
+            f"{source} returned an invalid key: it has other characters than ASCII", hint
+        )
     return key
 
 
@@ -114,7 +116,7 @@ def plaintext_warning(urls: Mapping[str, str]) -> KeyExposed | None:
     """Return a warning if a key would be sent unencrypted to another machine.
 
     Args:
-        urls: addresses of servers that have a key, by the prefix of their settings.
+        urls: addresses of servers with a key, by the prefix of their settings.
     """
     plain = {
         setting: display_url(url)
@@ -149,5 +151,5 @@ def _run_key_command(command: str, setting: str) -> str:
         if done.returncode == 0:
             return done.stdout.strip().partition("\n")[0]
         reason = f"ended with {done.returncode}"
-    # Raised outside of `except`: the exceptions of subprocess carry the output, and so the key.
+    # Raised outside of `except`: exceptions of subprocess contain the output, and so the key.
     raise KeyMissing(f"the command of {name} {reason}", f"Run it in a shell, and correct {name}")

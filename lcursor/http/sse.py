@@ -1,6 +1,6 @@
-"""Decode what model servers stream: server-sent events with JSON in them, or one object a line.
+"""Decode streams of model servers: server-sent events with JSON, or one object per line.
 
-Pure. Knows nothing of what the objects mean except errors, whose forms are alike everywhere.
+Pure. Interprets only errors, which are similar in all APIs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from lcursor.errors import ServerFailed, ServerGarbled
 
-HINT = "Look at the server's own log"
+HINT = "Check the server's own log"
 DETAILS = ("type", "code", "param", "n_prompt_tokens", "n_ctx")
 """Fields of an error that programs evaluate."""
 
@@ -19,21 +19,21 @@ DETAILS = ("type", "code", "param", "n_prompt_tokens", "n_ctx")
 class LineSplitter:
     """Splits a stream of bytes into lines.
 
-    httpx2's own splitter also cuts at U+2028 and the like, which JSON may contain.
+    httpx2's own splitter also splits at characters like U+2028, which JSON may contain.
     """
 
     def __init__(self) -> None:
         self.rest = b""
-        """What follows the last line end."""
+        """Bytes after the last line end."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that are complete now, without their ends."""
+        """Return the completed lines, without their ends."""
         *lines, self.rest = (self.rest + data).split(b"\n")
         return [line.removesuffix(b"\r") for line in lines]
 
 
 def objects(lines: Iterable[bytes], server: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a stream of events, or of one object a line, up to `[DONE]`.
+    """Yield the objects of a stream of events, or of one object per line, up to `[DONE]`.
 
     Raises:
         ServerFailed: one of them is an error.
@@ -49,7 +49,7 @@ def objects(lines: Iterable[bytes], server: str) -> Iterator[dict[str, Any]]:
         elif field == b"data":
             data.append(value.removeprefix(b" "))
         elif field == b"error":  # older llama-servers
-            raise ServerFailed(f"{server} failed: {complaint(value)}", HINT)
+            raise ServerFailed(f"{server} failed: {body_message(value)}", HINT)
         elif not line.strip():
             if any(data):
                 yield parse(b"\n".join(data), server)
@@ -65,7 +65,7 @@ def parse(data: bytes, server: str) -> dict[str, Any]:
 
     Raises:
         ServerFailed: it is an error.
-        ServerGarbled: it is no object.
+        ServerGarbled: it is not an object.
     """
     try:
         found = json.loads(data)
@@ -79,14 +79,14 @@ def parse(data: bytes, server: str) -> dict[str, Any]:
 
 
 def failure(found: Mapping[str, Any], server: str) -> ServerFailed:
-    """Return the error that an object with an error in it describes."""
+    """Return the error that an object describes."""
     error = ServerFailed(f"{server} failed: {error_message(found) or 'no reason given'}", HINT)
     error.detail = error_detail(found)
     return error
 
 
 def error_detail(found: object) -> dict[str, object]:
-    """Return the `DETAILS` of an error object, or of the bytes of one."""
+    """Return the `DETAILS` of an error object, or of its bytes."""
     if isinstance(found, bytes):
         try:
             found = json.loads(found)
@@ -99,8 +99,8 @@ def error_detail(found: object) -> dict[str, object]:
     return {name: found[name] for name in DETAILS if isinstance(found.get(name), (str, int))}
 
 
-def complaint(body: bytes) -> str:
-    """Return in one short line what the body of a refusal says; "" when it says nothing."""
+def body_message(body: bytes) -> str:
+    """Return the message in the body of an error response, shortened; "" if it has none."""
     try:
         return error_message(json.loads(body))
     except ValueError:
@@ -108,7 +108,7 @@ def complaint(body: bytes) -> str:
 
 
 def error_message(found: object) -> str:
-    """Return the sentence in an error object: each kind of server has another place for it."""
+    """Return the message in an error object; its field depends on the kind of server."""
     while isinstance(found, dict):
         words = [found[name] for name in ("error", "message", "detail") if found.get(name)]
         found = words[0] if words else json.dumps(found) if "code" in found else ""
@@ -123,6 +123,6 @@ def _shorten(text: str) -> str:
 def _garbled(data: bytes, server: str) -> ServerGarbled:
     sample = _shorten(data.decode("utf-8", "replace"))[:60]
     return ServerGarbled(
-        f"{server} sends something that is no JSON: {sample!r}",
-        "Check that the address is that of the server's API",
+        f"{server} sent invalid JSON: {sample!r}",
+        "Check that the address is the server's API",
     )

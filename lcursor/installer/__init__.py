@@ -1,5 +1,4 @@
-"""What `install.py` is made of: the environment, the engine, and how their making is shown.
+"""The implementation of `install.py`: the environment, the engine, and the progress display.
 
-Standard library only, and nothing of ours but `errors`: all of it runs before anything is
-installed.
+Uses only the standard library and `errors`, because nothing else is installed yet.
 """

@@ -1,11 +1,12 @@
-"""Compile llama-cpp-python for this machine, and only the libraries that the backend loads.
+"""Compile llama-cpp-python for this machine, only the libraries that the backend loads.
 
 Downloads the source package of the lock file, builds `libllama` and `libggml*` with our cmake hook
-(2 minutes on 2 cores, where a plain build takes 9), and caches the wheel under a key of all that
-its code depends on. Each stage survives an interruption: package, unpacked tree, ninja's objects.
+(2 minutes on 2 cores instead of 9 for a plain build), and caches the wheel under a key of
+everything that its code depends on. Each stage survives an interruption: package, unpacked tree,
+ninja's objects.
 
-A step decides which instruction sets a build may use: `ladder` lists the steps from the fastest to
-the most portable, and `plan.py` installs the first one that passes its self-test.
+A step defines the instruction sets of a build: `ladder` lists the steps from the fastest to the
+most portable, and `plan.py` installs the first one that passes its self-test.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ HOOK = Path(__file__).with_name("engine.cmake")
 BUILD_LOCK = ROOT / "requirements/build.lock"
 
 BUILD_CPU_S = 250
-"""Processor seconds of a CPU build, measured with gcc 12 on a virtual EPYC core."""
-ROOM_BYTES = 700 * 1024 * 1024
-"""Source package, unpacked tree, build tools and objects together, with a third to spare."""
+"""CPU seconds of a CPU build, measured with gcc 12 on a virtual EPYC core."""
+SPACE_BYTES = 700 * 1024 * 1024
+"""Disk space for source package, unpacked tree, build tools and objects, plus a third."""
 
-# Instruction sets that a compiler uses by itself under -march=native. Other flags of the CPU come
-# and go with the kernel and are no reason to compile again.
+# Instruction sets that a compiler uses with -march=native. Other flags of the CPU change with the
+# kernel and are no reason to compile again.
 ISA = re.compile(
     r"sse\w*|ssse3|pni|avx\w*|fma4?|f16c|bmi[12]|abm|popcnt|movbe|adx|aes|pclmulqdq|vaes"
     r"|vpclmulqdq|gfni|sha_ni|amx_\w+|cx16|xop|asimd\w*|sve\w*|i8mm|bf16|sme\w*|atomics"
@@ -44,7 +45,7 @@ ISA = re.compile(
 
 
 def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Return the instruction sets that code compiled here may use; empty where unknown."""
+    """Return the instruction sets that code compiled here may use; empty if unknown."""
     try:
         text = cpuinfo.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -54,20 +55,20 @@ def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
 
 
 def cpu_runs(flags: list[str], here: list[str] | None = None) -> bool:
-    """Return whether this CPU has all instruction sets that something was compiled for."""
+    """Return whether this CPU has all given instruction sets."""
     return set(flags) <= set(cpu_flags() if here is None else here)
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the ladder: which instruction sets of the CPU a build may use."""
+    """A step of the ladder: the instruction sets of a build."""
 
     name: str
     cmake_args: tuple[str, ...]
     cpu: tuple[str, ...] | None
-    """The instruction sets that it needs; None for those of this machine."""
+    """The required instruction sets; None for this machine's."""
     speed: str
-    """For messages; measured in bench/results/2026-11-22-engine-ladder.md."""
+    """Speed for messages; measured in bench/results/2026-11-22-engine-ladder.md."""
 
 
 NATIVE = Step("native", (), None, "the fastest")
@@ -92,11 +93,11 @@ STEPS = {step.name: step for step in (NATIVE, NO_AMX, AVX2, BASELINE)}
 
 @dataclass(frozen=True)
 class Target:
-    """What to build for.
+    """The target of a build.
 
     Attributes:
         nvcc: the CUDA compiler to use; None builds for the CPU.
-        why: the choice in words, for the person who waits.
+        why: the reason for the choice, for the user.
     """
 
     nvcc: Path | None
@@ -107,12 +108,12 @@ class Target:
 
     @property
     def name(self) -> str:
-        """Its name in messages and in the stamp: a step, or CUDA with one."""
+        """Name in messages and in the stamp: a step, or CUDA with a step."""
         return f"cuda, {self.step.name}" if self.nvcc else self.step.name
 
     @property
     def cpu(self) -> list[str]:
-        """The instruction sets that its code may use."""
+        """The instruction sets that the code may use."""
         here = cpu_flags()
         if self.step.cpu is not None:
             return [flag for flag in self.step.cpu if flag in here]
@@ -120,7 +121,7 @@ class Target:
 
     @property
     def cmake_args(self) -> list[str]:
-        """The options for CMake; a user's own `CMAKE_ARGS` come after them and win."""
+        """The options for CMake; the user's `CMAKE_ARGS` follow and override them."""
         args = [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={HOOK}", "-DLLAVA_BUILD=OFF"]
         args += self.step.cmake_args
         if self.nvcc:
@@ -143,14 +144,14 @@ def ladder() -> list[Target]:
     """Return the builds to try, the fastest first; `LCURSOR_ENGINE` names a single step.
 
     Raises:
-        InstallFailed: `LCURSOR_ENGINE` names no step, or one that this CPU cannot run.
+        InstallFailed: `LCURSOR_ENGINE` is unknown, or this CPU cannot run it.
     """
     first = find_target()
     wish = os.environ.get("LCURSOR_ENGINE", "")
     if wish:
         if wish not in STEPS:
             raise InstallFailed(
-                f"LCURSOR_ENGINE={wish} names no engine", f"Set it to one of: {', '.join(STEPS)}"
+                f"LCURSOR_ENGINE={wish} is unknown", f"Set it to one of: {', '.join(STEPS)}"
             )
         if not _can_run(STEPS[wish]):
             raise InstallFailed(
@@ -173,18 +174,18 @@ def _can_run(step: Step) -> bool:
 
 
 def find_target() -> Target:
-    """Choose CUDA if its compiler and a GPU are here; `LCURSOR_CUDA=0|1` overrides."""
+    """Choose CUDA if its compiler and a GPU are present; `LCURSOR_CUDA=0|1` overrides."""
     wish = os.environ.get("LCURSOR_CUDA", "")
     if wish == "0":
-        return Target(None, "", "for the CPU, as LCURSOR_CUDA=0 asks")
+        return Target(None, "", "for the CPU, because of LCURSOR_CUDA=0")
     homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
     places = [f"{home}/bin" for home in homes if home]
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path=os.pathsep.join(places))
     if not nvcc:
         if wish == "1":
             raise InstallFailed(
-                "LCURSOR_CUDA=1 asks for CUDA, but there is no nvcc",
-                "Install the CUDA toolkit, or set CUDA_HOME to where it is",
+                "LCURSOR_CUDA=1 requires CUDA, but there is no nvcc",
+                "Install the CUDA toolkit, or set CUDA_HOME to its folder",
             )
         has_gpu = Path("/proc/driver/nvidia/version").exists()
         more = "; for the NVIDIA GPU install the CUDA toolkit and run again" if has_gpu else ""
@@ -206,7 +207,7 @@ def find_target() -> Target:
 
 
 def locked() -> tuple[str, str]:
-    """Return version and sha256 of the source package, as requirements.lock has them."""
+    """Return version and sha256 of the source package from requirements.lock."""
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     found = re.search(rf"^{PACKAGE}==(\S+)[^#]*?--hash=sha256:([0-9a-f]{{64}})", text, re.MULTILINE)
     if not found:
@@ -218,12 +219,12 @@ def locked() -> tuple[str, str]:
 
 
 def locked_version() -> str:
-    """Return the version of the engine that requirements.lock names."""
+    """Return the version of the engine in requirements.lock."""
     return locked()[0]
 
 
 def wheel_of(target: Target, cache: Path) -> Path | None:
-    """Return the wheel if it was built before."""
+    """Return the cached wheel, if any."""
     return next((cache / "wheels" / target.key).glob("*.whl"), None)
 
 
@@ -239,14 +240,14 @@ def check_compiler() -> None:
             )
 
 
-def check_room(directory: Path) -> None:
+def check_space(directory: Path) -> None:
     """Raise `InstallFailed` if the disk of a directory has too little space for the build."""
     directory.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(directory).free
-    if free < ROOM_BYTES:
+    if free < SPACE_BYTES:
         raise InstallFailed(
             f"the disk of {directory} has {free >> 20} MB free, and the build needs"
-            f" {ROOM_BYTES >> 20} MB",
+            f" {SPACE_BYTES >> 20} MB",
             f"Set XDG_CACHE_HOME to a larger disk, or free some space. {AGAIN}",
         )
 
@@ -254,10 +255,10 @@ def check_room(directory: Path) -> None:
 def build(
     target: Target, cache: Path, tools: Tools, make_venv: Callable[[Path, Path], Path]
 ) -> Path:
-    """Compile the engine, or continue; return the wheel in the cache.
+    """Compile the engine, or continue; return the cached wheel.
 
     Args:
-        make_venv: makes an environment from a lock file, for CMake and ninja; returns its Python.
+        make_venv: creates an environment from a lock file, for CMake and ninja; returns its Python.
     """
     with tools.lock(cache / "build.lock", "the engine"):
         if wheel := wheel_of(target, cache):
@@ -274,7 +275,7 @@ def build(
 
 
 def _package(cache: Path, python: Path, tools: Tools) -> Path:
-    """Return the source package, its sha256 checked, downloading it when it is not there."""
+    """Return the source package, downloaded if necessary, with its sha256 checked."""
     version, sha256 = locked()
     kept = cache / "sdist" / f"llama_cpp_python-{version}.tar.gz"
     if kept.exists() and hashlib.sha256(kept.read_bytes()).hexdigest() == sha256:
@@ -297,7 +298,7 @@ def _package(cache: Path, python: Path, tools: Tools) -> Path:
 
 
 def _unpacked(package: Path, work: Path, tools: Tools) -> Path:
-    """Return the source tree, at one place so that ninja can go on after an interruption."""
+    """Return the source tree, at a fixed path so that ninja can continue after an interruption."""
     source = work / "source"
     if not source.exists():
         tools.report.begin("source", "unpacking")
@@ -332,7 +333,7 @@ def _compile(target: Target, source: Path, work: Path, python: Path, tools: Tool
     environment = {
         "SKBUILD_CMAKE_ARGS": ";".join(target.cmake_args),
         "SKBUILD_BUILD_DIR": str(work / "objects"),
-        "SKBUILD_WHEEL_EXCLUDE": "lib/**;include/**",  # a second copy, for those who link to it
+        "SKBUILD_WHEEL_EXCLUDE": "lib/**;include/**",  # a second copy, for linking
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", "")]),
     }
     tools.run(

@@ -1,7 +1,7 @@
-"""What there is to do, in order, and the command line that asks for it.
+"""The command line of the installer, and its steps in order.
 
-Looks at the stamp, does what is missing, and says in one sentence why when it cannot. A second run
-finds nothing to do and uses no network. Standard library only; main thread.
+Reads the stamp, installs the missing parts, and reports an error in one sentence. A second run does
+nothing and uses no network. Standard library only; main thread.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def cache_dir() -> Path:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
-        prog="install.py", description="Make or complete the Python environment of lcursor."
+        prog="install.py", description="Create or complete the Python environment of lcursor."
     )
     parser.add_argument("--venv", type=Path, required=True, help="directory of the environment")
     parser.add_argument(
@@ -49,7 +49,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         choices=["dev", "lint", "neovim"],
-        help="dev: what the tests need; lint: dev, and stylua, which needs npm;"
+        help="dev: for the tests; lint: dev, and stylua, which needs npm;"
         " neovim: a Neovim, unless one is on PATH",
     )
     parser.add_argument(
@@ -70,7 +70,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="verify the environment, and start over if it is broken",
     )
-    parser.add_argument("--progress", choices=["json"], help="one JSON object a line on stdout")
+    parser.add_argument("--progress", choices=["json"], help="one JSON object per line on stdout")
     parser.add_argument(
         "--print", dest="show", choices=["neovim"], help="only print which Neovim is used"
     )
@@ -78,9 +78,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks and return the exit status."""
+    """Run the command line and return the exit status."""
     options = parse(arguments)
-    venv = Path(os.path.abspath(options.venv))  # not resolve(): a link stays where it points from
+    venv = Path(os.path.abspath(options.venv))  # not resolve(), which would follow links
     if options.show == "neovim":
         return _print_neovim(venv)
     for signum in (signal.SIGTERM, signal.SIGHUP):
@@ -111,11 +111,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def install(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool = False) -> None:
-    """Bring an environment to where its locks want it.
+    """Update an environment to its lock files.
 
     Args:
-        extras: parts besides the runtime: `dev`, `lint`, `neovim`.
-        verify: do not believe the stamp, import what it vouches for.
+        extras: parts in addition to the runtime: `dev`, `lint`, `neovim`.
+        verify: do not trust the stamp, but import the packages.
     """
     venv = Venv(venv_dir, tools)
     if verify:
@@ -124,12 +124,12 @@ def install(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool
     wanted = ladder[0].key
     needs_engine = venv.lacks("engine", wanted) or not engine.cpu_runs(venv.stamp.cpu)
     if len(ladder) == 1 and venv.stamp.engine.get("step") != ladder[0].name:
-        needs_engine = True  # a fallback is installed, and this step is asked for
+        needs_engine = True  # a fallback is installed, but this step is requested
     if verify and not needs_engine:
         needs_engine = _should_retry(venv, tools)
     if needs_engine and not engine.wheel_of(ladder[0], cache_dir()):
         engine.check_compiler()
-        engine.check_room(cache_dir())
+        engine.check_space(cache_dir())
     venv.ensure()
     venv.install("runtime", "packages", ROOT / "requirements.lock", without=engine.PACKAGE)
     if needs_engine or venv.lacks("engine", wanted):
@@ -148,11 +148,11 @@ def install_engine(venv: Venv, ladder: Sequence[engine.Target], tools: Tools) ->
     """Install the first engine of the ladder that passes its self-test.
 
     Args:
-        ladder: the fastest first; the stamp vouches for its first one's key whichever was
-            installed, so that a new engine version or CPU begins at the top again.
+        ladder: the fastest first; the stamp has the key of the first one even if a fallback was
+            installed, so that a new engine version or CPU starts at the top again.
 
     Raises:
-        InstallFailed: none works.
+        InstallFailed: every step fails.
     """
     reasons: list[str] = []
     for number, target in enumerate(ladder):
@@ -193,7 +193,7 @@ def install_engine(venv: Venv, ladder: Sequence[engine.Target], tools: Tools) ->
 
 
 def _should_retry(venv: Venv, tools: Tools) -> bool:
-    """Whether the installed engine fails its self-test, or is a fallback: its cause may be gone."""
+    """Return whether to try again: the engine fails its self-test, or is a fallback."""
     step = venv.stamp.engine.get("step", engine.NATIVE.name)
     if venv.stamp.engine.get("reason"):
         return True
@@ -204,9 +204,9 @@ def _should_retry(venv: Venv, tools: Tools) -> bool:
 
 
 def pull(venv: Path, model: str, tools: Tools) -> int:
-    """Let the models' own command bring the model, and return its exit status.
+    """Download a model with `models pull`, and return the exit status.
 
-    On a terminal it draws its own progress there; elsewhere its lines become ours.
+    On a terminal that command draws its own progress; otherwise its lines are reported.
     """
     command = [str(python_of(venv)), "-m", "lcursor", "models", "pull", model]
     report = tools.report
@@ -231,7 +231,7 @@ def pull(venv: Path, model: str, tools: Tools) -> int:
 
 
 def pull_embedder(venv: Path, name: str, tools: Tools) -> str:
-    """Pull what the index can do without; return a sentence where it does not come."""
+    """Download the optional embedder; return a message if that fails."""
     try:
         if not (code := pull(venv, name, tools)):
             return ""
@@ -255,9 +255,9 @@ def explain(error: OSError) -> tuple[str, str]:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return (
             f"no permission to write{place}",
-            "Make it writable, or choose other places with --venv and XDG_CACHE_HOME",
+            "Make it writable, or choose other folders with --venv and XDG_CACHE_HOME",
         )
-    return f"{error.strerror or error}{place}", "Fix that and run again"
+    return f"{error.strerror or error}{place}", "Fix this and run again"
 
 
 def _build_venv(path: Path, lock: Path, tools: Tools) -> Path:
@@ -286,7 +286,7 @@ def _install_stylua(venv: Venv, tools: Tools) -> None:
     npm = shutil.which("npm")
     if not npm:
         raise InstallFailed(
-            "no npm here, and stylua, which checks the Lua half, comes from there",
+            "npm is missing, and stylua, which formats the Lua code, is an npm package",
             "Debian or Ubuntu: sudo apt install npm. Then run again",
         )
     tools.report.begin("packages", f"stylua {STYLUA}")

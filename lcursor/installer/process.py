@@ -1,8 +1,8 @@
 """Run the tools of an installation (pip, uv, the compiler), and explain their failures.
 
-Every line that they print goes to one log file and to the caller as it comes. If this process is
-killed, a tool that runs on still holds its locks. Standard library only; main thread, with one
-reader thread for each tool.
+Every output line goes to one log file and to the caller at once. If this process is killed, a tool
+that keeps running still holds its locks. Standard library only; main thread, with one reader thread
+per tool.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 Listener = Callable[[str], None]
 
-# Variables that make a tool use another Python or another folder.
+# Variables that make a tool use a different Python or folder.
 UNWANTED = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "CONDA_PREFIX")
 UNWANTED_PIP = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIREMENT", "PIP_CONSTRAINT")
 
@@ -39,14 +39,14 @@ END_S = 5.0
 AGAIN = "Then run the same command again: it continues"
 FREE = f"Free about 1 GB (df -h shows where). {AGAIN}"
 
-# (pattern in the tool's output, what failed, what to do); the first match is reported.
+# (pattern in the tool's output, message, hint); the first match is reported.
 CAUSES: tuple[tuple[str, str, str], ...] = (
     (r"No space left on device|Disk quota exceeded|Errno 28", "the disk is full", FREE),
     (
         r"DO NOT MATCH THE HASHES|[Hh]ash mismatch",
         "a downloaded package is not the one the lock file names (its sha256 differs)",
-        "Nothing was installed from it. Run again; if it stays, your package index serves other"
-        " files: compare with a clean checkout before you trust it",
+        "Nothing was installed from it. Run again; if the problem persists, your package index has"
+        " different files: compare with a clean checkout before you trust it",
     ),
     (
         r"CERTIFICATE_VERIFY_FAILED|invalid peer certificate|CERT_IN_CHAIN|UNABLE_TO_\w*ISSUER",
@@ -76,18 +76,18 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
     (
         r"No matching distribution found|Could not find a version|No solution found",
         "the package index lacks a version that the lock file names",
-        "Take Python 3.10 to 3.13, and an index that is complete (pip config list shows yours)",
+        "Use Python 3.10 to 3.13, and a complete package index (pip config list shows yours)",
     ),
     (
         r"ensurepip is not available|No module named '?ensurepip",
-        "this Python cannot make environments",
+        "this Python cannot create environments",
         "On Debian or Ubuntu: sudo apt install python3-venv. Then run again",
     ),
 )
 
 
 def diagnose(what: str, output: str, log: Path) -> InstallFailed:
-    """Return the cause of a tool's failure, from the end of its output."""
+    """Return an error with the cause of a tool's failure, from the end of its output."""
     for pattern, message, hint in CAUSES:
         if re.search(pattern, output):
             return InstallFailed(f"{what}: {message}", hint)
@@ -95,7 +95,7 @@ def diagnose(what: str, output: str, log: Path) -> InstallFailed:
 
 
 class Tools:
-    """Runs tools one after the other, with one log, which is replaced if it exists."""
+    """Runs tools one after another, with one log, which replaces an older one."""
 
     def __init__(self, report: Report, log: Path) -> None:
         self.report = report
@@ -107,10 +107,10 @@ class Tools:
 
     @contextlib.contextmanager
     def lock(self, path: Path, what: str) -> Iterator[None]:
-        """Hold a lock file, after waiting for others.
+        """Hold a lock file, after waiting for other processes.
 
-        The tools inherit the lock: if this process is killed, the next installation waits for the
-        compiler that goes on.
+        The tools inherit the lock: if this process is killed, the next installation waits for a
+        compiler that is still running.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+") as file:
@@ -137,12 +137,12 @@ class Tools:
         """Run a tool to its end.
 
         Args:
-            what: for failures, such as "installing packages".
-            listen: gets each line of its output.
-            env: added to the environment.
+            what: name of the step for error messages, such as "installing packages".
+            listen: called with each line of output.
+            env: additional environment variables.
 
         Raises:
-            InstallFailed: it cannot be started or exits with something else than 0.
+            InstallFailed: it cannot be started, or its exit status is not 0.
         """
         self.tail.clear()
         words = [str(word) for word in command]
@@ -210,13 +210,13 @@ def clean_environment() -> dict[str, str]:
         "PIP_NO_INPUT": "1",
         "PIP_PROGRESS_BAR": "off",
         "PIP_USER": "0",
-        "UV_SYSTEM_CERTS": "1",  # as pip does by itself; uv before 0.11 calls it native TLS
+        "UV_SYSTEM_CERTS": "1",  # the default of pip; before uv 0.11 "native TLS"
         "UV_NATIVE_TLS": "1",
     }
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Stop a tool and all that it started; ninja cleans up when it is interrupted first."""
+    """Stop a tool and its children; an interrupt comes first so that ninja can clean up."""
     for signum in (signal.SIGINT, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signum)

@@ -1,4 +1,4 @@
-"""Show the progress of an installation: one moving line on a terminal, else a line now and then.
+"""Show the progress of an installation: one updated line on a terminal, else occasional lines.
 
 With `--progress json` each line of stdout is an object that lua/lcursor/install.lua reads. Main
 thread only.
@@ -33,8 +33,8 @@ class Report:
     """Reports the steps of one run to a terminal, a log or the editor.
 
     Args:
-        mode: None decides by whether `out` is a terminal.
-        out: stdout when None.
+        mode: None to detect whether `out` is a terminal.
+        out: None for stdout.
     """
 
     def __init__(self, mode: Mode | None = None, out: TextIO | None = None) -> None:
@@ -46,17 +46,17 @@ class Report:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the run began."""
+        """Seconds since the start of the run."""
         return time.monotonic() - self._began
 
     def begin(self, step: str, text: str) -> None:
-        """Start a step, and show what it does."""
+        """Start a step, and show its text."""
         self._step, self._text, self._fraction = step, text, UNKNOWN
         self._step_began = time.monotonic()
         self._print(since="...")
 
     def move(self, fraction: float = UNKNOWN, text: str | None = None) -> None:
-        """Show the progress of the running step; may be called for every line of a compiler."""
+        """Show the progress of the current step; cheap enough for every line of a compiler."""
         self._fraction = fraction
         self._text = self._text if text is None else text
         self.tick()
@@ -67,7 +67,7 @@ class Report:
             self._print()
 
     def end(self, text: str) -> None:
-        """Show the result of the running step."""
+        """Show the result of the current step."""
         self._text, self._fraction = text, 1.0
         if self.mode == "json":
             self._print()
@@ -82,7 +82,7 @@ class Report:
             self._line(f"{'':<12} {text}\n")
 
     def finish(self, text: str, without: str = "") -> None:
-        """Report that everything is installed, and which optional parts are missing."""
+        """Report success, and which optional parts are missing."""
         if self.mode == "json":
             self._json("done", text, 1.0, hint=without)
             return
@@ -91,7 +91,7 @@ class Report:
         self._line(f"lcursor: {text}  ({clock(self.elapsed_s)} in all)\n")
 
     def fail(self, message: str, hint: str, details: list[str]) -> None:
-        """Show what failed, what to do about it, and the last lines of the log."""
+        """Show an error with its hint, and the last lines of the log."""
         if self.mode == "json":
             self._json("failed", message, UNKNOWN, hint=hint)
             return

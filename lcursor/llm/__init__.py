@@ -1,1 +1,1 @@
-"""The chat slot: its client, and the life of its local server."""
+"""Chat models: the client, the providers, and the local server."""

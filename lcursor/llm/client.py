@@ -1,8 +1,7 @@
-"""Ask a chat model on a server, and read its answer as it streams.
+"""Send messages to a chat model on a server, and read its streamed answer.
 
-Blocks the calling thread, and can be stopped from any other. Knows nothing of conversations:
-messages are sent as they are, in one request, which is repeated only if the server refuses a field
-that it does not know.
+Blocks the calling thread; any other thread can stop it. Independent of conversations: messages are
+sent unchanged, in one request, which is repeated only if the server rejects an unknown field.
 """
 
 from __future__ import annotations
@@ -41,28 +40,26 @@ from lcursor.llm.streaming import ResponseReader
 NEAR_CONNECT_S, FAR_CONNECT_S = 2.0, 10.0
 NEAR_ANSWER_S, FAR_ANSWER_S = 4.0, 10.0
 SILENCE_S = 600.0
-"""A slow machine reads a long prompt for minutes, or first answers another request.
-
-Most servers send nothing meanwhile, and the user can stop at any time.
-"""
+"""Timeout between two parts of an answer. Prompt processing or a queue may take minutes, during
+which most servers send nothing, and the user can stop at any time."""
 MAX_BYTES = 256 << 20
-"""Of one answer: 300 bytes a token, and contexts of a million."""
+"""Maximum size of an answer: 300 bytes per token, for a context of a million tokens."""
 SAVE_S = 120.0
-"""Time limit for saving a slot to disk, and for reading it back."""
+"""Time limit for saving or restoring a slot."""
 MAX_COUNTS = 512
-"""Of remembered token counts."""
+"""Number of cached token counts."""
 MIN_READ_TOKENS = 64
-"""A shorter prompt does not show how fast prompts are read."""
+"""Minimum prompt length to measure the speed of prompt processing."""
 LOCAL = "chat"
 """`Target.setting` of the local server."""
 DEFAULTS = SamplingParams()
-ADVICE = "Try :LCursor server restart, and look at :LCursor server log"
+ADVICE = "Try :LCursor server restart, and see :LCursor server log"
 
 
 class Stream:
-    """A running answer, which begins when it is iterated, once and on one thread.
+    """A streamed answer; the request starts with the iteration, which is possible once.
 
-    It ends with `Finished` or raises; `Cancelled` after `close`. Thread: `close` on any.
+    It ends with `Finished` or an exception, `Cancelled` after `close`. Thread: `close` on any.
     """
 
     def __init__(
@@ -76,12 +73,12 @@ class Stream:
         self._reader: ResponseReader | None = None
 
     def usage(self) -> Usage:
-        """Return token counts so far; exact if the server sends them with each token."""
+        """Return the current token counts; exact if the server sends them with each token."""
         prompt_tokens = tokens.estimate(self._messages)
         return self._reader.usage(prompt_tokens) if self._reader else Usage(prompt_tokens)
 
     def close(self) -> None:
-        """Drop the connection at once; that stops the server."""
+        """Drop the connection at once, which stops the server."""
         with self._lock:
             self._is_closed = True
             call = self._call
@@ -89,7 +86,7 @@ class Stream:
             call.close()
 
     def adopt(self, call: Call) -> Call:
-        """Make a call part of this answer, so that `close` reaches it."""
+        """Register a call with this answer, so that `close` also closes it."""
         with self._lock:
             self._call = call
             is_late = self._is_closed
@@ -131,28 +128,28 @@ class Stream:
                 break
             except LcursorError as e:
                 if reader.reason is not None:
-                    break  # what follows the end is counts at most
+                    break  # only counts may follow
                 if reader.has_begun or self._is_closed or not client.adapt(e):
                     raise
         yield from reader.finish()
         if not reader.has_begun:
-            raise ServerGarbled(f"{client.name} answers with nothing", client.advice)
+            raise ServerGarbled(f"{client.name} sent an empty answer", client.advice)
         if reader.reason is None and not self._has_ended:
-            raise ServerGarbled(f"{client.name} broke off its answer", client.advice)
+            raise ServerGarbled(f"{client.name} sent an incomplete answer", client.advice)
         call.drain()
         usage = _timed(self.usage(), started, first)
         client.record_speed(usage)
         yield Finished(reader.reason or "stop", usage)
 
     def _lines(self, call: Call) -> Iterator[bytes]:
-        """Pass on lines, and note the end mark."""
+        """Yield lines, and detect the end mark."""
         for line in call:
             self._has_ended = self._has_ended or line.replace(b" ", b"") == b"data:[DONE]"
             yield line
 
 
 class ChatClient:
-    """A model on a server. Nothing is sent before the first call. All methods on any thread."""
+    """A model on a server. Creating it sends nothing. All methods on any thread."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -166,30 +163,30 @@ class ChatClient:
         )
         is_ours = target.setting == LOCAL
         self.advice = ADVICE if is_ours else sse.HINT
-        """What to do when it fails."""
+        """Hint after a failure."""
         name, advice = ("the local server", ADVICE) if is_ours else ("", "")
         self._http = Client(root, target.key, target.setting, limits, advice, name)
         self.name = self._http.name
-        """The server's address, for messages; of our own what it is."""
+        """The server's address for messages, or "the local server"."""
         self.served: Served | None = None
-        """What the server can do; None before it was asked."""
+        """The server's capabilities; None before the first probe."""
         self.prompt_speed = 0.0
-        """Tokens of a prompt that it reads per millisecond; 0 before the first answer."""
+        """Speed of prompt processing in tokens per millisecond; 0 before the first answer."""
         self._quirks: frozenset[providers.Quirk] = frozenset()
         self._can_count = True
         self._counts: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Drop the connections; what runs is stopped."""
+        """Drop the connections, and stop running requests."""
         self._http.close()
 
     def probe(self) -> Served:
-        """Ask the server what it can do and which model it has.
+        """Query the server's capabilities and model.
 
         Raises:
-            ServerError: nothing answers, or nothing that can be used.
-            ConfigInvalid: the settings do not say which of its models to use.
+            ServerError: nothing answers, or the server is unusable.
+            ConfigInvalid: the settings do not name one of its models.
         """
         return self._probe(None)
 
@@ -198,12 +195,12 @@ class ChatClient:
         return Stream(self, messages, wish)
 
     def count(self, what: tokens.Countable, *, may_ask: bool = True) -> tuple[int, bool]:
-        """Return how many tokens something has, and whether the server's tokenizer counted them.
+        """Return the number of tokens, and whether the server's tokenizer counted them.
 
-        Remembers counts, so that a file in two prompts is counted once.
+        Counts are cached, so that a file in two prompts is counted once.
 
         Args:
-            may_ask: wait for the server if the count is not known yet.
+            may_ask: query the server if the count is not cached.
         """
         rows = what if isinstance(what, str) else [(each.role, each.text) for each in what]
         name = tokens.digest(repr(rows))
@@ -221,18 +218,18 @@ class ChatClient:
         return self._slot_action(slot, "save", filename)
 
     def restore_slot(self, slot: int, filename: str) -> bool:
-        """Restore what `save_slot` wrote."""
+        """Restore a file of `save_slot`."""
         return self._slot_action(slot, "restore", filename)
 
     def explain(self, error: LcursorError) -> LcursorError:
-        """Return what an error means for a chat, and learn from it."""
+        """Return the error for the user, and update the known capabilities."""
         if not isinstance(error, ServerError):
             return error
         if self.target.key and self.target.key in error.message:
             error.message = error.message.replace(self.target.key, "…")
             error.args = (error.message,)
         if isinstance(error, (ServerUnreachable, ServerModelMissing)):
-            self.served, self._can_count = None, True  # another may answer there next time
+            self.served, self._can_count = None, True  # another server may answer next time
         full = overflow.context_overflow(error, self.target.name)
         if full is not None and self.served is not None and full.context_tokens:
             self.served = replace(self.served, context_tokens=full.context_tokens)
@@ -247,8 +244,11 @@ class ChatClient:
         return stream.adopt(self._http.stream(path, body))
 
     def adapt(self, error: LcursorError) -> bool:
-        """Learn from a refusal; return whether to send the request again."""
-        if not isinstance(error, ServerFailed) or error.status not in providers.REFUSALS:
+        """Remember an unsupported field; return whether to repeat the request without it."""
+        if (
+            not isinstance(error, ServerFailed)
+            or error.status not in providers.UNSUPPORTED_STATUSES
+        ):
             return False
         quirk = providers.quirk_of(error.message, str(error.detail.get("param") or ""))
         if quirk is None or quirk in self._quirks:
@@ -257,7 +257,7 @@ class ChatClient:
         return True
 
     def record_speed(self, usage: Usage) -> None:
-        """Remember how fast a prompt was read."""
+        """Record the speed of prompt processing."""
         read = usage.prompt_tokens - usage.cached_tokens
         if read >= MIN_READ_TOKENS and usage.prompt_ms > 0:
             self.prompt_speed = read / usage.prompt_ms
@@ -274,7 +274,7 @@ class ChatClient:
         return self.served
 
     def _ask_count(self, what: tokens.Countable) -> int | None:
-        """Return the server's count, None if it cannot count."""
+        """Return the server's count; None if it cannot count."""
         if not self._can_count:
             return None
         try:
@@ -285,14 +285,14 @@ class ChatClient:
                 served, what, self._quirks, lambda *words: self._http.request(*words).json()
             )
         except LcursorError as e:
-            # It may be away for a moment; what it lacks it lacks for good.
+            # A connection error may be temporary; a missing feature is permanent.
             self._can_count = not (isinstance(e, ServerError) and e.status in (400, 404, 405, 501))
             return None
 
     def _slot_action(self, slot: int, action: str, filename: str) -> bool:
         try:
             served = self.served or self._probe(None)
-            if not served.can_keep:
+            if not served.can_save_slots:
                 return False
             path = f"/slots/{max(slot, 0)}?action={action}"
             self._http.request(path, {"filename": filename}, SAVE_S).json()
@@ -302,7 +302,7 @@ class ChatClient:
 
 
 def _timed(usage: Usage, started: float, first: float) -> Usage:
-    """Return usage with our own times if the server sends none."""
+    """Return usage with measured times if the server sends none."""
     if usage.prompt_ms or usage.answer_ms:
         return usage
     now = time.perf_counter()

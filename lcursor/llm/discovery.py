@@ -1,7 +1,7 @@
-"""Find model servers that something else started on this machine, to suggest them to the user.
+"""Find model servers of other programs on this machine, to suggest them to the user.
 
-Asks the usual ports of the loopback interface, and only if our own server does not run. What is
-found is never used without the user's consent: it may be anybody's. Any thread.
+Probes the usual ports of the loopback interface, only if our own server does not run. A server is
+never used without the user's consent, because it may belong to anyone. Any thread.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Found:
     models: tuple[str, ...]
 
     def describe(self) -> str:
-        """Return it in one line."""
+        """Return a description in one line."""
         names = ", ".join(self.models[:5]) or "no model"
         return f"{self.url} offers {names}"
 
 
 def running(ports: dict[int, str] | None = None) -> list[Found]:
-    """Return the servers of models that answer on this machine."""
+    """Return the model servers that answer on this machine."""
     found = []
     for port, api in (PORTS if ports is None else ports).items():
         try:
@@ -54,7 +54,7 @@ def running(ports: dict[int, str] | None = None) -> list[Found]:
 
 
 def advice(found: Found) -> str:
-    """Return how to use it."""
+    """Return the settings to use a server."""
     name = json.dumps(found.models[0]) if found.models else '""'
     return (
         f'To use it, set chat.models = {{ other = {{ url = "{found.url}", model = {name} }} }} '

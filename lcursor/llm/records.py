@@ -22,64 +22,64 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model on a server, as the settings name it."""
+    """A configured model on a server."""
 
     name: str
-    """As the user calls it."""
+    """The user's name for it."""
     url: str
-    """As `http.endpoint.check_url` returns it; a unix socket as `unix:///path`."""
+    """A result of `http.endpoint.check_url`; a Unix socket is `unix:///path`."""
     model: str = ""
-    """As the server calls it; "" for the only one it has."""
+    """The server's name for it; "" for its only model."""
     kind: Kind | Literal[""] = ""
-    """"" to find out."""
+    """"" to detect it."""
     key: str = field(default="", repr=False)
     context_tokens: int = 0
-    """As the settings say; 0 to find out."""
+    """The configured context; 0 to detect it."""
     setting: str = "chat"
     """Prefix of its settings, for hints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a server can do."""
+    """The capabilities of a server."""
 
     kind: Kind
     model: str
-    """The name to ask for."""
+    """The model's name in requests."""
     context_tokens: int
-    """Of one slot; 0 where it does not say."""
+    """Context of one slot; 0 if unknown."""
     can_count: bool = False
-    """`/apply-template` and `/tokenize`: the exact prompt and its tokens."""
+    """Whether it has `/apply-template` and `/tokenize`, for exact token counts."""
     can_progress: bool = False
-    """`return_progress`."""
-    can_keep: bool = False
-    """Slots can be saved to disk."""
+    """Whether it supports `return_progress`."""
+    can_save_slots: bool = False
+    """Whether it can save slots to disk."""
     slots: int = 1
     models: tuple[str, ...] = ()
-    """All that it has."""
+    """All its models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """More of the answer."""
+    """Further text of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """More of what the model thinks before its answer."""
+    """Further text of the model's reasoning before its answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How much of the prompt has been read."""
+    """Progress of prompt processing."""
 
     total: int
     cached: int
-    """Of `done`, found in the cache."""
+    """Number of cached tokens in `done`."""
     done: int
     spent_ms: float
 
@@ -95,11 +95,11 @@ class Usage:
     answer_ms: float = 0.0
     is_exact: bool = False
     draft_tokens: int = 0
-    """Drafted from text in the prompt, and checked many at a time."""
+    """Tokens drafted from text in the prompt."""
     accepted_tokens: int = 0
-    """Of those, the correct ones: they needed no pass of the model."""
+    """Accepted draft tokens, which needed no pass of the model."""
     passes: int = 0
-    """Of the model for the answer; 0 if the server does not say."""
+    """Passes of the model for the answer; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +118,17 @@ class SamplingParams:
     """Options of an answer."""
 
     max_tokens: int = 0
-    """0 is as many as fit."""
+    """Limit; 0 for as many as fit."""
     temperature: float = 0.2
     slot: int = -1
-    """Of the server's cache; -1 lets it choose."""
+    """Slot of the server; -1 lets it choose."""
     stop: tuple[str, ...] = ()
-    """Texts before which the answer ends; not part of it."""
+    """Texts that end the answer, and are not part of it."""
     schema: Mapping[str, Any] | None = None
     """JSON schema of the answer, if the server can enforce one."""
     grammar: str = ""
     """The same as a GBNF grammar, for llama.cpp."""
     seed: int = -1
-    """Of the sampler; -1 for a random one."""
+    """Seed of the sampler; -1 for a random one."""
     has_counts: bool = False
-    """Request counts with each token, as the answer may be stopped before its end."""
+    """Whether to request counts with each token, because the answer may be stopped early."""

@@ -2,7 +2,7 @@
 
     python -m lcursor.llm.selftest
 
-The server is another build of llama.cpp than the engine, with kernels of its own. Prints the same
+The server is a different build of llama.cpp than the engine, with its own kernels. Prints the same
 lines as `fim/selftest.py`, for the same parent (`installer/selftest.py`).
 """
 
@@ -77,7 +77,7 @@ def _logits(client: Client, batch: int) -> list[float]:
         "prompt": selftest_model.tokens(batch),
         "n_predict": 1,
         "n_probs": selftest_model.VOCABULARY,
-        # It writes a token that is text: for half a character it reports no probabilities.
+        # It generates a token of complete text: for half a character it reports no probabilities.
         "logit_bias": [[selftest_model.VOCABULARY - 1, 1000]],
         "cache_prompt": False,
     }

@@ -1,7 +1,7 @@
-"""The local server of the chat: find it or start it, ask how it is, stop it.
+"""The local server of the chat: find, start, inspect and stop it.
 
-One server is shared by all editors of a user: who runs and who uses it is in `server_state.py`, how
-it is started in `launch.py`. All calls block, and may run on several threads at once.
+All editors of a user share one server. `server_state.py` records the server and its users,
+`launch.py` starts it. All calls block, and may run on several threads at once.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from lcursor.llm.server_state import ServerFolder, ServerState, User
 from lcursor.storage import folders
 
 Notify = Callable[[str], None]
-"""Gets progress messages, on the thread of the call."""
+"""Called with progress messages, on the thread of the call."""
 State = Literal["none", "starting", "running", "sleeping", "failed", "foreign"]
 STEP_S = 0.05
 NOTIFY_S = 1.0
 LOAD_S = 900.0
-"""A large model from a slow disk takes minutes."""
+"""Time limit of a load; a large model from a slow disk takes minutes."""
 CLOSE_S = 1.0
 LOADING = 503
 SETTING = "chat"
@@ -48,11 +48,11 @@ SETTING = "chat"
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How the local server is."""
+    """The state of the local server."""
 
     state: State
     lines: list[str]
-    """For the user."""
+    """Description for the user."""
     url: str = ""
     pid: int = 0
     model: str = ""
@@ -66,13 +66,12 @@ def default_folder() -> Path:
 
 
 class LocalServer:
-    """The local server, as one process uses it.
+    """The local server, used by this process.
 
     Args:
-        config: the chat's settings.
         folder: `default_folder()` except in tests.
-        completion: name or path of the completion model, whose memory stays free; "" for none.
-        idle_s: None for what the settings say.
+        completion: name or path of the completion model, for which memory is reserved; "" for none.
+        idle_s: None for the configured time.
     """
 
     def __init__(
@@ -95,28 +94,30 @@ class LocalServer:
 
     @property
     def log_path(self) -> Path:
-        """Where the server writes its log."""
+        """The server's log file."""
         return self._folder.log_path
 
     def ensure(self, cancel: threading.Event | None = None, notify: Notify | None = None) -> Target:
-        """Return where the server answers; starts it if none runs.
+        """Return the server's target, after starting it if necessary.
 
         Cost: under a millisecond while it runs.
 
         Args:
-            notify: None for the usual one.
+            notify: None for the default.
 
         Raises:
-            Cancelled: `cancel` was set, and the server goes on loading; or it was stopped.
-            ServerMissing: there is nothing that could serve, or the settings say "off".
+            Cancelled: `cancel` was set, while the server keeps loading; or it was stopped.
+            ServerMissing: there is no server program, or the setting is "off".
             ServerOccupied: it serves another model to another editor.
             ServerEnded: it was started and ended.
             OutOfMemory: the model does not fit.
-            ModelError: the model's file is not here, or wrong.
+            ModelError: the model's file is missing or invalid.
         """
         cancel = cancel or threading.Event()
         stops = self._stops
-        while not self._lock.acquire(timeout=STEP_S):  # another thread waits for it, too
+        while not self._lock.acquire(
+            timeout=STEP_S
+        ):  # another thread is waiting for the server, too
             self._check_wanted(cancel, stops)
         try:
             self._check_wanted(cancel, stops)
@@ -139,7 +140,7 @@ class LocalServer:
             raise ServerFailed(
                 f"the server's folder cannot be used: {error.strerror or error} "
                 f"({self._folder.path})",
-                "See who may write there and how full the disk is, or set LCURSOR_DATA",
+                "Check disk space and permissions, or set LCURSOR_DATA",
             ) from error
         finally:
             self._is_starting = False
@@ -148,21 +149,23 @@ class LocalServer:
             self._lock.release()
 
     def status(self) -> Status:
-        """Return how the server is; starts none."""
+        """Return the state of the server, without starting one."""
         log = str(self.log_path) if self.log_path.exists() else ""
         running = self._folder.running()
         if running is None:
             if self._failure:
                 return Status("failed", [self._failure], log=log)
             if self._is_starting:
-                return Status("starting", ["The local server is being started"], log=log)
+                return Status("starting", ["The local server is starting"], log=log)
             others = discovery.running()
             if others:
-                lines = ["No server of ours runs; there is one that lcursor did not start:"]
+                lines = ["The local server does not run; there is one that lcursor did not start:"]
                 lines += [each.describe() for each in others]
                 lines.append(discovery.advice(others[0]))
                 return Status("foreign", lines, url=others[0].url, log=log)
-            return Status("none", ["No local server runs; the first question starts one"], log=log)
+            return Status(
+                "none", ["The local server does not run; the first question starts it"], log=log
+            )
         state = _activity(running)
         users = len(self._folder.users())
         where = f" {running.place}" if running.place else ""
@@ -175,7 +178,7 @@ class LocalServer:
         return Status(state, lines, running.url, running.pid, running.model, log)
 
     def stop(self) -> bool:
-        """End the server, whoever uses it or waits for it; return whether one ran.
+        """Stop the server, even if other processes use it; return whether one ran.
 
         Raises:
             ServerSlow: it does not end.
@@ -185,17 +188,17 @@ class LocalServer:
         return self._end()
 
     def restart(self, cancel: threading.Event | None = None) -> Target:
-        """End the server and start it as these settings say; raises what `ensure` raises."""
+        """Stop the server and start it with the current settings; raises errors of `ensure`."""
         self.stop()
         return self.ensure(cancel)
 
     def recheck(self) -> None:
-        """Make the next `ensure` check that the server answers, after it did not."""
+        """Make the next `ensure` check that the server answers, after a failure."""
         self._known = None
 
     def close(self) -> None:
-        """Stop using the server; it ends some time after its last user has left."""
-        self._is_closed = True  # whoever waits for it stops doing so
+        """Stop using the server; it ends some time after its last user."""
+        self._is_closed = True  # ends waiting threads
         if self._lock.acquire(timeout=CLOSE_S):
             self._leave()
             self._lock.release()
@@ -207,13 +210,13 @@ class LocalServer:
             self._user = None
 
     def _check_wanted(self, cancel: threading.Event, stops: int) -> None:
-        """Raise `Cancelled` if nobody wants the server any more."""
+        """Raise `Cancelled` if the server is no longer needed."""
         if cancel.is_set() or self._is_closed or self._stops != stops:
-            raise Cancelled("the server is not waited for any more")
+            raise Cancelled("the server is no longer needed")
 
     def _find_or_start(self, cancel: threading.Event, stops: int, notify: Notify) -> Target:
         launcher = Launcher(self._config, self._folder, notify, self._completion, self._idle_s)
-        suitable: ServerState | None = None  # the server that was found to suit the settings
+        suitable: ServerState | None = None  # the server that matches the settings
         started_s = notified_s = time.monotonic()
         while True:
             self._check_wanted(cancel, stops)
@@ -225,7 +228,7 @@ class LocalServer:
                     finally:
                         os.close(lock)
             elif running != suitable and not self._suits(running):
-                self._make_room(running, notify)
+                self._replace(running, notify)
                 continue
             elif _answers(running):
                 self._known = (running, _target(running))
@@ -245,7 +248,7 @@ class LocalServer:
             cancel.wait(STEP_S)
 
     def _suits(self, running: ServerState) -> bool:
-        """Return whether a server is the one that the settings ask for."""
+        """Return whether a server matches the settings."""
         config = self._config
         if config.context_tokens > running.context_tokens and self._can_grow(running):
             return False
@@ -258,30 +261,30 @@ class LocalServer:
         return running.model == name and os.path.realpath(running.path) == os.path.realpath(path)
 
     def _can_grow(self, running: ServerState) -> bool:
-        """Return whether a server's model can have more context than it has, as wished."""
+        """Return whether a server's model can have the larger configured context."""
         try:
             most = fit.measure(running.model, Path(running.path)).max_tokens
         except LcursorError:
             return False
         return min(most, self._config.context_tokens) > running.context_tokens
 
-    def _make_room(self, running: ServerState, notify: Notify) -> None:
-        """End a server that does not suit the settings, unless it is in use."""
+    def _replace(self, running: ServerState, notify: Notify) -> None:
+        """Stop a server that does not match the settings, unless it is in use."""
         if self._config.model:
-            fit.resolve_model(self._config.model)  # raises if the model that is wanted is not there
+            fit.resolve_model(self._config.model)  # raises if the configured model is missing
         others = [pid for pid in self._folder.users() if pid != os.getpid()]
         if others:
             raise ServerOccupied(
                 f"the local server runs {running.model} with {running.context_tokens:,} tokens of "
                 f"context for another editor (process {others[0]})",
-                ":LCursor server restart restarts it with your settings, for both",
+                ":LCursor server restart restarts it with your settings for both editors",
             )
         if _is_busy(running):
             raise ServerOccupied(
                 f"the local server is writing an answer with {running.model}",
-                "Wait for its end or stop it, then ask again",
+                "Wait for its end or stop it, then try again",
             )
-        notify(f"{running.model} is replaced: the settings differ")
+        notify(f"replacing {running.model}, because the settings differ")
         self._end()
 
     def _end(self) -> bool:
@@ -289,8 +292,8 @@ class LocalServer:
             return self._folder.stop()
         except TimeoutError as error:
             pid = error.args[0]
-            hint = f"End it by hand: kill -9 {pid}" if pid else "See :LCursor server log"
-            raise ServerSlow("the local server does not end", hint) from error
+            hint = f"Stop it by hand: kill -9 {pid}" if pid else "See :LCursor server log"
+            raise ServerSlow("the local server does not stop", hint) from error
 
 
 def _target(server: ServerState) -> Target:
@@ -316,11 +319,11 @@ def _answers(server: ServerState) -> bool:
 
 
 def _get(server: ServerState, path: str) -> Any:
-    """Return what a server says at a path.
+    """Return a server's response at a path.
 
     Raises:
         ServerError: it does not answer.
-        ValueError: its answer is no JSON.
+        ValueError: its answer is not JSON.
     """
     client = Client(server.url, "", SETTING)
     try:
@@ -330,7 +333,7 @@ def _get(server: ServerState, path: str) -> Any:
 
 
 def _is_busy(server: ServerState) -> bool:
-    """Return whether it writes an answer now."""
+    """Return whether it is writing an answer."""
     try:
         return any(slot.get("is_processing") for slot in _get(server, "/slots"))
     except (ServerError, ValueError, TypeError, AttributeError):
@@ -338,7 +341,7 @@ def _is_busy(server: ServerState) -> bool:
 
 
 def _activity(server: ServerState) -> State:
-    """Return what a server that runs is doing."""
+    """Return the state of a running server."""
     if not _has_socket(server):
         return "starting"
     try:

@@ -1,8 +1,8 @@
-"""The process that runs the local server, and ends when nobody uses it any more.
+"""The process that runs the local server, and ends when it has no users.
 
-Started as a file by `launch.py`, with the lock as an open file. It runs `xllamacpp` in itself (the
-only importer: building its server holds the interpreter until the model is loaded, so no Python
-runs meanwhile, not even a signal handler); a `llama-server` is its child.
+Started as a file by `launch.py`, with the lock as an open file. It runs `xllamacpp` in this process
+(the only importer: creating its server holds the interpreter lock until the model is loaded, so no
+Python runs meanwhile, not even a signal handler), or a `llama-server` as a child.
 """
 
 from __future__ import annotations
@@ -29,48 +29,48 @@ from lcursor.process.supervise import send_signal
 
 STEP_S = 1.0
 FIRST_STEP_S = 0.05
-"""Until the server was seen to listen."""
+"""Interval of checks until the server listens."""
 LISTEN_S = 120.0
-"""A server that has made no socket by then makes none any more."""
+"""Time limit for the server's socket."""
 END_S = 5.0
 NICE, NICE_ON_CPU = 10, 19
-"""On a GPU the cores only hand out work; without one, every slice that the server takes from the
-completion model makes all of that model's threads wait."""
+"""With a GPU the cores only submit work; without one, any time slice that the server takes from the
+completion model blocks all threads of that model."""
 FREE_GPU_BYTES = 384 << 20
-"""As `llama_server.FREE_GPU_MIB`."""
+"""Same as `llama_server.FREE_GPU_MIB`."""
 MAX_LOG_BYTES = 16 << 20
 PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the process is started with, in a file that only the user can read."""
+    """The parameters of the process, in a file that only the user can read."""
 
     folder: str
     state: dict[str, Any]
-    """The fields of `ServerState` that are known before the start."""
+    """The fields of `ServerState` known before the start."""
     command: list[str]
-    """Of a `llama-server`; empty for `xllamacpp`."""
+    """Command line of a `llama-server`; empty for `xllamacpp`."""
     socket: str
     kv_type: str
     batch_tokens: int
     cache_ram_mib: int
     threads: int
-    """0 is what the program chooses."""
+    """Number of threads; 0 for the program's default."""
     speculations: list[tuple[str, int, int]]
-    """Of `xllamacpp`: kind, tokens that are looked up, tokens that are drafted."""
+    """For `xllamacpp`: kind, matched tokens, drafted tokens."""
     idle_s: float
-    """Without users for so long it ends, without requests for so long it sleeps; 0 is never."""
+    """Time without users until it ends, and without requests until it sleeps; 0 is never."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the server; `--devices` prints the GPUs that `xllamacpp` finds instead."""
     if arguments == ["--devices"]:
-        print(json.dumps(_devices()))  # noqa: T201 - the answer to the starter
+        print(json.dumps(_devices()))  # noqa: T201 - the result for the parent
         return 0
     os.umask(0o077)
     path, lock = Path(arguments[0]), int(arguments[1])
-    os.set_inheritable(lock, False)  # the server must not hold the lock after us
+    os.set_inheritable(lock, False)  # the server must not hold the lock after this process
     settings = Settings(**json.loads(path.read_bytes()))
     path.unlink()
     _lower_priority(settings.state["place"])
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
 
 
 class ServerProcess:
-    """Runs a server and watches who uses it."""
+    """Runs a server and tracks its users."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -90,17 +90,17 @@ class ServerProcess:
         self._started_s = time.monotonic()
 
     def run(self) -> int:
-        """Run it until it is time to end; return the exit status."""
+        """Run the server until it should end; return the exit status."""
         try:
             if self._settings.command:
                 self._handle_signals()
                 self._child = self._spawn()
                 self._write_state()
             else:
-                self._write_state()  # before the load: others see where it will answer
+                self._write_state()  # before the load, so that others know its address
                 self._server = _serve(self._settings)
                 self._started_s = time.monotonic()
-                self._handle_signals()  # until here they end the process, which is right
+                self._handle_signals()  # before, the default of ending the process is right
             return self._watch()
         except Exception as error:  # noqa: BLE001 - the root of a process: its log is read
             sys.stderr.write(f"error: {error}\n")
@@ -122,17 +122,17 @@ class ServerProcess:
             if self._folder.users():
                 used_s = time.monotonic()
             elif idle_s and time.monotonic() - used_s > idle_s:
-                sys.stderr.write("nobody uses the server any more: it ends\n")
+                sys.stderr.write("the server has no users: it ends\n")
                 return 0
             if not self._can_be_found():
                 sys.stderr.write("error: the server's files were removed: it ends\n")
                 return 1
             self._truncate_log()
-            slots.settle_left(self._folder.slots_path)
+            slots.finish_stale(self._folder.slots_path)
         return 0
 
     def _can_be_found(self) -> bool:
-        """Return whether the state is ours and the socket exists, or may still come."""
+        """Return whether the state is ours and the socket exists, or may still be created."""
         state = self._folder.last()
         if state is None or state.pid != os.getpid():
             return False
@@ -146,7 +146,7 @@ class ServerProcess:
             self._settings.command,
             stdin=subprocess.DEVNULL,
             cwd="/",
-            preexec_fn=_prepare_child,  # there is one thread here, so that is safe
+            preexec_fn=_prepare_child,  # there is one thread here, so this is safe
         )
 
     def _write_state(self) -> None:
@@ -158,7 +158,7 @@ class ServerProcess:
     def _truncate_log(self) -> None:
         with contextlib.suppress(OSError):
             if self._folder.log_path.stat().st_size > MAX_LOG_BYTES:
-                os.truncate(self._folder.log_path, 0)  # opened for appending, so that is safe
+                os.truncate(self._folder.log_path, 0)  # opened for appending, so this is safe
 
     def _clean_up(self) -> None:
         if self._child is not None:
@@ -175,7 +175,7 @@ class ServerProcess:
 
 
 def _serve(settings: Settings) -> Any:
-    """Load the model and serve it; returns when it can answer."""
+    """Load the model and serve it; return when it is ready."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -212,7 +212,7 @@ def _serve(settings: Settings) -> Any:
 
 
 def _devices() -> list[dict[str, Any]]:
-    """Return the GPUs that `xllamacpp` was built for and finds."""
+    """Return the GPUs that `xllamacpp` supports and finds."""
     import xllamacpp
 
     return [
@@ -227,7 +227,7 @@ def _devices() -> list[dict[str, Any]]:
 
 
 def _lower_priority(place: str) -> None:
-    """Use the cores that completion leaves: what is completed during an answer goes first."""
+    """Lower the priority, because completion has precedence."""
     nice = NICE_ON_CPU if place == "on the CPU" else NICE
     with contextlib.suppress(OSError):
         os.nice(nice)
@@ -236,9 +236,9 @@ def _lower_priority(place: str) -> None:
 
 
 def _prepare_child() -> None:
-    """Put a server into a process group of its own, since it may be a script that starts another.
+    """Put a server into its own process group, because it may be a script that starts another.
 
-    On Linux the kernel ends the server with us, however we end.
+    On Linux the kernel ends the server together with this process.
     """
     os.setpgid(0, 0)
     if sys.platform == "linux":
@@ -249,4 +249,4 @@ if __name__ == "__main__":
     status = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status)  # a server's threads are not waited for, and its end could hang
+    os._exit(status)  # without waiting for a server's threads, which could hang

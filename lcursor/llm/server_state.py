@@ -1,8 +1,7 @@
 """The folder of the local server: its state, its users, its saved KV states and its log.
 
-The server process holds `server.lock`; each process that uses the server holds a lock file of its
-own in `users/`. `lease.json` says where the server answers. See `process.supervise` for the rules.
-Any thread.
+The server process holds `server.lock`; each process that uses the server holds its own lock file in
+`users/`. `lease.json` has the server's address. See `process.supervise` for the rules. Any thread.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """What the server process says of the server."""
+    """The state that the server process writes."""
 
     pid: int
-    """Of the server process."""
+    """Process id of the server process."""
     url: str
-    """A unix socket as `unix:///path`."""
+    """Address; a Unix socket is `unix:///path`."""
     engine: str
     """The program: `xllamacpp`, or the path of a `llama-server`."""
     model: str
-    """As the settings name it."""
+    """The model's name in the settings."""
     path: str
-    """Of the model's file."""
+    """Path of the model's file."""
     context_tokens: int
     need_bytes: int = 0
     place: str = ""
-    """Where it runs, as `catalog.recommend` says it."""
+    """Device, as in `catalog.memory.Place`."""
     server_pid: int = 0
-    """Of the `llama-server`, if the server process runs one."""
+    """Process id of the `llama-server`, if any."""
     run: str = ""
-    """Differs each time a server starts."""
+    """Unique for each start of a server."""
     version: int = VERSION
 
 
@@ -54,10 +53,10 @@ class ServerFolder(Supervised):
         self.slots_path = path / "slots"
 
     def create(self) -> None:
-        """Create it, for the user alone.
+        """Create it, accessible only by the user.
 
         Raises:
-            LcursorError: it cannot be made, or belongs to another user.
+            LcursorError: it cannot be created, or belongs to another user.
         """
         for place in (self.path, self.users_path, self.slots_path):
             folders.make_private(place)
@@ -74,7 +73,7 @@ class ServerFolder(Supervised):
             return None
 
     def running(self) -> ServerState | None:
-        """Return the state of the server that runs, None if none does."""
+        """Return the state of the running server; None if none runs."""
         state = self.last()
         return state if state is not None and self.is_running() else None
 
@@ -83,10 +82,10 @@ class ServerFolder(Supervised):
         self.write_state(asdict(state))
 
     def join(self) -> User:
-        """Become a user of the server.
+        """Register this process as a user of the server.
 
         Raises:
-            OSError: that cannot be written down.
+            OSError: the file cannot be written.
         """
         while True:
             path = self.users_path / f"{os.getpid()}-{secrets.token_hex(4)}"
@@ -95,7 +94,7 @@ class ServerFolder(Supervised):
                 return User(path, fd)
 
     def users(self) -> list[int]:
-        """Return the processes that use the server; deletes the files of those that have ended."""
+        """Return the processes that use the server; delete the files of ended ones."""
         found = []
         with contextlib.suppress(OSError):
             for path in sorted(self.users_path.iterdir()):

@@ -1,8 +1,8 @@
-"""The files of saved KV states: complete, being written, or too many.
+"""The files of saved KV states: complete, incomplete, or too many.
 
-A server crashes when it restores half a state. So a state is written under another name; it gets
-its own name from whoever asked for it when the server says that it is complete, or, if nobody
-waited for that, from the server process when nothing was written for a while. Any thread.
+A server crashes when it restores an incomplete state. So a state is written under a temporary name.
+The process that requested it renames it when the server reports completion, or else the server
+process does so when the file has not changed for some time. Any thread.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import time
 from pathlib import Path
 
 PART = ".part"
-SETTLED_S = 10.0
-"""A server that writes does not pause for so long."""
+STABLE_S = 10.0
+"""Time without a write after which a state counts as complete."""
 MAX_BYTES = 4 << 30
-"""Of all states; the oldest are deleted first."""
+"""Maximum size of all states; the oldest are deleted first."""
 
 
 def part(name: str) -> str:
-    """Return the name of a state while it is written."""
+    """Return the temporary name of a state."""
     return name + PART
 
 
-def settle(path: Path) -> None:
-    """Flush a complete state to disk, and give it its own name.
+def finish(path: Path) -> None:
+    """Flush a complete state to disk, and rename it.
 
     Args:
-        path: with its own name.
+        path: path with the final name.
 
     Raises:
         OSError: it cannot be flushed or renamed.
@@ -36,19 +36,19 @@ def settle(path: Path) -> None:
     written = path.with_name(part(path.name))
     descriptor = os.open(written, os.O_RDONLY)
     try:
-        os.fsync(descriptor)  # a power cut may take what is only in memory
+        os.fsync(descriptor)  # make it survive a power failure
     finally:
         os.close(descriptor)
-    with contextlib.suppress(FileNotFoundError):  # the server process was first
+    with contextlib.suppress(FileNotFoundError):  # the server process has renamed it
         os.replace(written, path)
 
 
-def settle_left(folder: Path, settled_s: float = SETTLED_S) -> None:
-    """Settle the states that nobody waited for, if they seem complete."""
+def finish_stale(folder: Path, stable_s: float = STABLE_S) -> None:
+    """Finish the remaining states that seem complete."""
     for written in folder.glob(f"*{PART}"):
         with contextlib.suppress(OSError):
-            if time.time() - written.stat().st_mtime > settled_s:
-                settle(written.with_name(written.name.removesuffix(PART)))
+            if time.time() - written.stat().st_mtime > stable_s:
+                finish(written.with_name(written.name.removesuffix(PART)))
 
 
 def forget(path: Path) -> None:
@@ -69,8 +69,8 @@ def forget_old(folder: Path, max_bytes: int | None = None) -> None:
     """Delete the oldest states if they are too large in total, but never the newest.
 
     Args:
-        folder: of states only.
-        max_bytes: of all; None for `MAX_BYTES`.
+        folder: folder that contains only states.
+        max_bytes: maximum total size; None for `MAX_BYTES`.
     """
     max_bytes = MAX_BYTES if max_bytes is None else max_bytes
     found = []

@@ -1,10 +1,10 @@
-"""Read what a chat server streams into events. Pure.
+"""Convert the stream of a chat server into events. Pure.
 
-Takes the objects of a stream (decoded by `http.sse`) in the form of `/v1/chat/completions`, with
-the fields that each server adds in its own way, or of Ollama's `/api/chat`.
+The input is the objects of a stream (decoded by `http.sse`) of `/v1/chat/completions`, with the
+specific fields of each server, or of Ollama's `/api/chat`.
 
 Source: llama.cpp's tools/server/README.md, Ollama's docs/api.md, the OpenAI API reference, and the
-streams of vLLM, DeepSeek, Kimi, GLM, Mistral and OpenRouter as their references show them.
+streams of vLLM, DeepSeek, Kimi, GLM, Mistral and OpenRouter according to their references.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lcursor.llm import tokens
 from lcursor.llm.records import End, Event, Progress, Reasoning, Text, Usage
 
 TAGS = (("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"))
-"""What models put around their reasoning."""
+"""Tags around the reasoning of models."""
 REASONING = ("reasoning_content", "reasoning", "thinking")
 """Fields for reasoning; some servers send it in two of them."""
 LENGTH_REASONS = ("length", "max_tokens", "model_length")
@@ -27,13 +27,13 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 class ResponseReader:
-    """Reads one stream of a server, whose name is for messages."""
+    """Parses one stream; `server` is the name for messages."""
 
     def __init__(self, server: str) -> None:
         self.reason: End | None = None
-        """Why it ended, once the server has said so."""
+        """Why it ended, as reported by the server."""
         self.has_begun = False
-        """Whether any object has come."""
+        """Whether any object has arrived."""
         self._server = server
         self._splitter = ReasoningSplitter()
         self._written_bytes = 0
@@ -45,7 +45,7 @@ class ResponseReader:
         """Return the events of one object.
 
         Raises:
-            ServerFailed: it is an error, or says that the answer was cut off.
+            ServerFailed: it is an error, or reports that the answer was cut off.
         """
         self.has_begun = True
         events: list[Event] = []
@@ -72,11 +72,11 @@ class ResponseReader:
         return events
 
     def finish(self) -> list[Event]:
-        """Return what was held back because it could have been the start of a tag."""
+        """Return the text that was held back as a possible start of a tag."""
         return list(self._splitter.finish())
 
     def usage(self, prompt_tokens: int) -> Usage:
-        """Return the token counts and times; `prompt_tokens` for servers that do not count."""
+        """Return the token counts and times; `prompt_tokens` is for servers that do not count."""
         if _has(self._timings, "prompt_n"):
             times, cached = self._timings, _count(self._timings, "cache_n")
             answer, accepted = _count(times, "predicted_n"), _count(times, "draft_n_accepted")
@@ -128,7 +128,7 @@ class ResponseReader:
         return events
 
     def _parts(self, content: list[object]) -> list[Text | Reasoning]:
-        """Read an answer in parts, as Mistral sends it."""
+        """Parse an answer in parts, as Mistral sends it."""
         events: list[Text | Reasoning] = []
         for part in content:
             if not isinstance(part, Mapping):
@@ -147,7 +147,8 @@ class ResponseReader:
             return
         if reason in CUT_OFF_REASONS:
             raise ServerFailed(
-                f"{self._server} cut the answer off ({reason})", "Ask again, or in other words"
+                f"{self._server} cut the answer off ({reason})",
+                "Try again, or rephrase the question",
             )
         self.reason = "length" if reason in LENGTH_REASONS else "stop"
 
@@ -162,7 +163,7 @@ def _progress(found: Mapping[str, Any]) -> Progress:
 
 
 def _cached(usage: Mapping[str, Any]) -> int:
-    """Return how much of a prompt was cached: each server has another field for it."""
+    """Return the cached tokens of a prompt; each server has a different field for it."""
     details = usage.get("prompt_tokens_details")
     tables = [details, usage] if isinstance(details, Mapping) else [usage]
     names = ("cached_tokens", "prompt_cache_hit_tokens")
@@ -186,10 +187,10 @@ def _count(table: Mapping[str, Any], name: str) -> int:
 
 
 class ReasoningSplitter:
-    """Splits a text that comes in pieces, for servers that leave reasoning in the answer.
+    """Splits streamed text, for servers that leave reasoning in the answer.
 
-    Tags may be cut anywhere. They count only at the beginning: a tag further down is part of the
-    answer, which may well be about tags.
+    Tags may be split anywhere. They count only at the start: a later tag is part of the answer,
+    which may be about tags.
     """
 
     def __init__(self) -> None:
@@ -198,12 +199,12 @@ class ReasoningSplitter:
         self._end = ""
 
     def skip(self) -> None:
-        """Note that the server separates the reasoning itself; what follows is the answer."""
+        """Treat the rest as the answer, because the server separates the reasoning itself."""
         if self._state == "start":
             self._state = "gap"
 
     def feed(self, text: str) -> list[Text | Reasoning]:
-        """Return what is certain after one more piece."""
+        """Return the certain part after the next text."""
         if self._state == "answer":
             return [Text(text)] if text else []
         self._held += text
@@ -212,7 +213,7 @@ class ReasoningSplitter:
             return found
         if self._state == "inside" and not self._reason(found):
             return found
-        if self._state == "gap":  # the empty lines between the two belong to neither
+        if self._state == "gap":  # skip empty lines between reasoning and answer
             self._held = self._held.lstrip()
             if not self._held:
                 return found
@@ -222,14 +223,14 @@ class ReasoningSplitter:
         return found
 
     def finish(self) -> list[Text | Reasoning]:
-        """Return what was held back, at the end of the text."""
+        """Return the held-back text at the end."""
         rest, self._held = self._held, ""
         if not rest or self._state == "gap":
             return []
         return [Reasoning(rest) if self._state == "inside" else Text(rest)]
 
     def _starts(self) -> bool:
-        """Decide whether the text begins with a tag; return whether that is certain."""
+        """Detect whether the text starts with a tag; return whether that is certain."""
         bare = self._held.lstrip()
         for start, end in TAGS:
             if bare.startswith(start):
@@ -242,9 +243,9 @@ class ReasoningSplitter:
         return True
 
     def _reason(self, found: list[Text | Reasoning]) -> bool:
-        """Pass on reasoning; return whether it has ended."""
+        """Add reasoning; return whether it has ended."""
         thought, end, rest = self._held.partition(self._end)
-        if not end:  # the last characters may be the beginning of the tag
+        if not end:  # the last characters may be the start of the tag
             starts = range(max(len(thought) - len(self._end) + 1, 0), len(thought))
             kept = next((at for at in starts if self._end.startswith(thought[at:])), len(thought))
             thought, rest = thought[:kept], thought[kept:]

@@ -1,4 +1,4 @@
-"""Estimate how many tokens a text has, and how many a prompt may have. Pure.
+"""Estimate the tokens of a text, and the token limit of a prompt. Pure.
 
 `client.ChatClient.count` counts with the server's tokenizer.
 """
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from lcursor.llm.records import Message
 
 BYTES_PER_TOKEN = 3.2
-"""Of code and prose mixed; a letter of three bytes is about a token by itself."""
+"""Average for mixed code and prose; a character of three bytes is about one token."""
 MIN_BYTES_PER_TOKEN = 2.0
-"""With fewer a prompt would be neither code nor prose: good enough for a guard."""
+"""Lower bound for code and prose."""
 MESSAGE_TOKENS = 4
-"""What a template puts around each message."""
+"""Tokens of the template around each message."""
 ANSWER_SHARE = 8
-"""An answer without a limit is left one part in so many of the context."""
+"""Part of the context reserved for an answer without a limit, as a divisor."""
 MAX_ANSWER_TOKENS = 2048
 
 Countable = str | Sequence[Message]
@@ -25,29 +25,29 @@ Countable = str | Sequence[Message]
 
 
 def estimate(what: str | Iterable[Message]) -> int:
-    """Return about how many tokens a text or a prompt has."""
+    """Return the estimated tokens of a text or a prompt."""
     if not isinstance(what, str):
         return sum(estimate(message.text) + MESSAGE_TOKENS for message in what)
     return -int(-len(what.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
 def estimated(what: Countable) -> tuple[int, bool]:
-    """Return an estimate as `ChatClient.count` returns a count."""
+    """Return an estimate in the form of `ChatClient.count`."""
     return estimate(what), False
 
 
 def upper_bound(messages: Iterable[Message]) -> int:
-    """Return a number of tokens that a prompt hardly exceeds."""
+    """Return a number of tokens that a prompt practically never exceeds."""
     sizes = (len(each.text.encode("utf-8", "replace")) for each in messages)
     return sum(round(size / MIN_BYTES_PER_TOKEN) + 2 * MESSAGE_TOKENS for size in sizes)
 
 
 def prompt_limit(context_tokens: int, max_tokens: int = 0) -> int:
-    """Return how many tokens of a context a prompt may have; 0 if the context is not known.
+    """Return the maximum tokens of a prompt; 0 if the context is unknown.
 
     Args:
-        context_tokens: of prompt and answer.
-        max_tokens: limit of an answer by the settings; 0 for none.
+        context_tokens: context for prompt and answer.
+        max_tokens: configured limit of an answer; 0 for none.
     """
     if context_tokens <= 0:
         return 0

@@ -69,7 +69,7 @@ def test_a_chat_with_it_is_streamed_counted_cached_and_stopped(place: Place) -> 
     target = place.server().ensure()
     client = ChatClient(target)
     try:
-        assert client.probe().can_keep
+        assert client.probe().can_save_slots
         words = [Message("system", "Be brief. " * 60), Message("user", "Say yes.")]
         wish = SamplingParams(8, 0.0, 0)
         first = list(client.stream(words, wish))

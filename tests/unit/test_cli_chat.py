@@ -135,7 +135,7 @@ def test_a_failure_is_one_line_and_a_status(tmp_path: Path) -> None:
     assert status == 1
     assert not out.strip()
     assert [line for line in err.splitlines() if line.startswith("lcursor: ")] == err.splitlines()
-    assert "refuses access" in err
+    assert "denies access" in err
 
 
 def test_what_a_terminal_would_obey_is_not_printed(tmp_path: Path) -> None:

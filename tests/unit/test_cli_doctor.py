@@ -173,7 +173,7 @@ def test_chat_models_and_edit_commands_are_checked_without_running_them(
     ]
     problems = [problem for *_, problem in rows if problem]
     assert "chat.models.odd.url: '' is not the address" in problems[0]
-    assert "the variable NO_SUCH_KEY gives no key" in problems[1]
+    assert "the variable NO_SUCH_KEY returned no key" in problems[1]
     assert "edit.lint: there is no program no-such-linter here. Correct it" in problems[2]
 
 

@@ -117,7 +117,7 @@ def test_without_a_digest_of_ours_the_hubs_is_checked_and_recorded(
 @pytest.mark.parametrize(
     ("status", "reason", "hint"),
     [
-        (403, "refuses access", "HF_TOKEN"),
+        (403, "denies access", "HF_TOKEN"),
         (404, "has no tiny.gguf", "Update lcursor"),
         (500, "status 500", "later"),
     ],

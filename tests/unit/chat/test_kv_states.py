@@ -72,8 +72,8 @@ class Desk:
         self.timers.clear()
         return self.files()
 
-    def reached(self, server: str, can_keep: bool = True) -> Connection:
-        served = Served("llama.cpp", "m", 4096, can_keep=can_keep)
+    def reached(self, server: str, can_save_slots: bool = True) -> Connection:
+        served = Served("llama.cpp", "m", 4096, can_save_slots=can_save_slots)
         return Connection("m", self.client, served, server)  # type: ignore[arg-type]
 
     def files(self) -> list[str]:
@@ -148,7 +148,7 @@ def test_leaving_saves_what_would_be_saved_later(desk: Desk) -> None:
 
 def test_a_server_that_keeps_nothing_is_asked_for_nothing(desk: Desk) -> None:
     chat = written_by("run 1")
-    reached = desk.reached("run 2", can_keep=False)
+    reached = desk.reached("run 2", can_save_slots=False)
     desk.warmth.schedule_save(reached, chat, 4, 600)
     assert not desk.warmth.restore(reached, chat, 4)
     assert not desk.client.said

@@ -268,7 +268,7 @@ def test_an_abort_closes_the_connection(server: ModelServer, make: Make, path: s
         ),
         (200, "application/x-ndjson", b'{"error": "boom"}\n', ServerFailed, "boom"),
         (200, "text/html", b"<html>", ServerGarbled, "text/html"),
-        (200, "text/plain", b"hello\n", ServerGarbled, "no JSON"),
+        (200, "text/plain", b"hello\n", ServerGarbled, "invalid JSON"),
         (200, "application/json", b"", ServerGarbled, "nothing"),
         (401, "application/json", b'{"error": {"message": "who"}}', ServerDenied, "who"),
         (404, "application/json", b'{"error": "model gone"}', ServerModelMissing, "model gone"),
@@ -349,7 +349,7 @@ def test_which_model_and_family(server: ModelServer, make: Make) -> None:
     assert "no family 'qwen'" in refusal(endpoint_model="a", endpoint_family="qwen")
     assert "there is no 'gpt'" in refusal(endpoint_api="gpt")
     server.ollama(models=())
-    assert "names no model" in refusal()
+    assert "lists no model" in refusal()
     server.ollama(models=("starcoder2:3b", "codellama:7b-code"))
     assert "several models" in refusal()
     endpoint = make(endpoint_model="mine", endpoint_family="starcoder2")

@@ -210,7 +210,7 @@ def test_what_a_worker_says_went_wrong_is_told(desk: Desk) -> None:
     assert (error["id"], error["message"], error["hint"]) == (6, "it ended", "Do this")
     desk.clients[0].answers["search"] = ValueError("broken")
     desk.search(7)
-    assert desk.wait("error", count=2)["message"] == "the index could not answer"
+    assert desk.wait("error", count=2)["message"] == "the index request failed"
     assert "ValueError: broken" in desk.wait("log")["message"]
     desk.clients[0].answers["search"] = {"hits": []}
     desk.search(8)

@@ -115,7 +115,7 @@ def test_what_is_no_key(value: str | None, monkeypatch: pytest.MonkeyPatch) -> N
         ("no-such-program-anywhere", "cannot be run"),
         (f"{sys.executable} -c \"print('{SECRET}'); exit(3)\"", "ended with 3"),
         ('"unbalanced', "cannot be run"),
-        (f'{sys.executable} -c ""', "gives no key"),
+        (f'{sys.executable} -c ""', "returned no key"),
     ],
 )
 def test_a_command_that_fails_tells_nothing_of_what_it_printed(command: str, why: str) -> None:

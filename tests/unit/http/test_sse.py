@@ -68,7 +68,7 @@ def test_an_error_in_the_stream(body: bytes, words: str) -> None:
 
 @pytest.mark.parametrize("body", [b"<html>", b"data: no\n\n", b"data: [1]\n\n", b'{"a": ', b"\xff"])
 def test_what_is_no_json(body: bytes) -> None:
-    with pytest.raises(ServerGarbled, match="no JSON"):
+    with pytest.raises(ServerGarbled, match="invalid JSON"):
         read(body)
 
 
@@ -86,7 +86,7 @@ def test_what_is_no_json(body: bytes) -> None:
     ],
 )
 def test_what_a_server_says_is_wrong(body: bytes, words: str) -> None:
-    assert sse.complaint(body) == words
+    assert sse.body_message(body) == words
 
 
 @pytest.mark.parametrize(

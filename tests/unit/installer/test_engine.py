@@ -195,7 +195,7 @@ def test_a_step_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InstallFailed, match="needs another CPU"):
         engine.ladder()
     monkeypatch.setenv("LCURSOR_ENGINE", "fast")
-    with pytest.raises(InstallFailed, match="names no engine") as failure:
+    with pytest.raises(InstallFailed, match="is unknown") as failure:
         engine.ladder()
     assert "native, no-amx, avx2, baseline" in failure.value.hint
 
@@ -297,10 +297,10 @@ def test_a_missing_compiler_is_told_before_anything_else(
 def test_too_small_a_disk_is_told_before_anything_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.check_room(tmp_path / "new")
-    monkeypatch.setattr(engine, "ROOM_BYTES", 1 << 60)
+    engine.check_space(tmp_path / "new")
+    monkeypatch.setattr(engine, "SPACE_BYTES", 1 << 60)
     with pytest.raises(InstallFailed, match="free, and the build needs"):
-        engine.check_room(tmp_path)
+        engine.check_space(tmp_path)
 
 
 WHEEL = "llama_cpp_python-9.9-py3-none-any.whl"

@@ -49,7 +49,7 @@ def test_a_servers_life_on_the_command_line(machine: Machine) -> None:
     found = json.loads(started.stdout)
     assert (found["state"], found["model"]) == ("running", "toy")
     assert "starting toy on the CPU, 2,048 tokens of context" in started.stderr
-    assert "kept for completion" in started.stderr
+    assert "reserved for completion" in started.stderr
 
     again = run("start", "--model", str(machine.model))
     assert (again.returncode, again.stderr) == (0, "")

@@ -67,7 +67,7 @@ def test_as_much_context_as_fits(
 def test_the_completion_model_keeps_its_room() -> None:
     alone, beside = gpu(24, beside=""), gpu(24, beside=Q7)
     assert alone.bytes - beside.bytes == memory.completion_bytes(Q7)
-    assert "kept for completion" in fit.make_plan(weights(Q15), beside).describe()
+    assert "reserved for completion" in fit.make_plan(weights(Q15), beside).describe()
 
 
 @pytest.mark.parametrize("name", [Q05, Q15, Q7, Q30])
@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_said_in_numbers_with_what_would() -> None:
         fit.make_plan(weights(Q7), cpu(7, beside=Q15), 32768)
     assert caught.value.message == (
         "qwen2.5-coder-7b with 32,768 tokens of context needs about 6.7 GiB, and 4.5 GiB of "
-        "7.0 GiB are there on the CPU, 1.5 GiB being kept for completion"
+        "7.0 GiB are free on the CPU, with 1.5 GiB reserved for completion"
     )
     assert caught.value.hint == ('Set chat.model = "qwen2.5-coder-1.5b" (about 2.1 GiB)')
 

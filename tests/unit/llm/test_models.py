@@ -73,7 +73,7 @@ def test_a_file_of_ones_own_is_a_model(tmp_path: Path) -> None:
 
 
 def test_none_to_talk_to() -> None:
-    with pytest.raises(ConfigInvalid, match="no model to talk to") as e:
+    with pytest.raises(ConfigInvalid, match="there is no chat model") as e:
         models.default(ChatConfig(server="off"))
     assert "chat.models" in e.value.hint
     with pytest.raises(ConfigInvalid, match="no model 'qwen3'"):

@@ -50,14 +50,14 @@ def test_a_llama_server_without_a_folder_for_slots(look: Look) -> None:
     with ChatServer() as server:
         refusal = {"error": {"message": "This server does not support slots action.", "code": 501}}
         server.extra["/slots/0"] = (501, refusal)
-        assert not look(server).can_keep
+        assert not look(server).can_save_slots
 
 
 def test_a_llama_server_that_sleeps_is_not_woken(look: Look) -> None:
     with ChatServer() as server:
         settings = {"default_generation_settings": {"n_ctx": 512}, "model_path": "/m/q.gguf"}
         server.extra["/props"] = (200, {**settings, "is_sleeping": True})
-        assert look(server).can_keep
+        assert look(server).can_save_slots
         assert server.paths() == ["/props"]
 
 
@@ -184,12 +184,12 @@ def test_a_server_that_refuses_at_once(
 
 def test_a_wrong_key(look: Look) -> None:
     with ChatServer(key="right") as server:
-        with pytest.raises(ServerDenied, match="refuses access") as e:
+        with pytest.raises(ServerDenied, match="denies access") as e:
             look(server, key="wrong")
         assert e.value.hint == "Check the key that chat.models.big.key_env names"
         with pytest.raises(ServerDenied) as e:
             look(server)
-        assert e.value.hint == "Name its key in chat.models.big.key_env"
+        assert e.value.hint == "Set its key in chat.models.big.key_env"
         assert look(server, key="right").model == "fake-chat"
 
 
@@ -204,5 +204,5 @@ def test_answers_that_say_nothing(look: Look, body: object) -> None:
 def test_no_models_at_all(look: Look) -> None:
     with ChatServer(kind="openai") as server:
         server.extra["/v1/models"] = (200, {"data": []})
-        with pytest.raises(ServerModelMissing, match="names no model"):
+        with pytest.raises(ServerModelMissing, match="lists no model"):
             look(server)

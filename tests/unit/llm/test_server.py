@@ -237,7 +237,7 @@ def test_a_program_that_is_too_old_is_not_used(
 ) -> None:
     machine.set(VERSION=9599)
     monkeypatch.setattr("lcursor.llm.llama_server.has_package", lambda: False)
-    with pytest.raises(ServerMissing, match="build 9599, and 9600 is the oldest that works"):
+    with pytest.raises(ServerMissing, match="build 9599, and 9600 is required"):
         machine.server().ensure()
     assert machine.commands() == []
 
@@ -255,7 +255,7 @@ def test_no_program_at_all(machine: Machine, monkeypatch: pytest.MonkeyPatch) ->
     machine.program.unlink()
     monkeypatch.setattr("lcursor.llm.llama_server.has_package", lambda: False)
     monkeypatch.setattr("lcursor.llm.discovery.PORTS", {})
-    with pytest.raises(ServerMissing, match="no program here") as caught:
+    with pytest.raises(ServerMissing, match="no program on this machine") as caught:
         machine.server().ensure()
     assert "llama-server" in caught.value.hint
 
@@ -334,7 +334,7 @@ def test_models_that_are_none(machine: Machine) -> None:
     broken.write_bytes(b"GGUF, or not")
     with pytest.raises(ModelCorrupt):
         machine.server(model=str(broken)).ensure()
-    with pytest.raises(ModelMissing, match="no model for the chat") as caught:
+    with pytest.raises(ModelMissing, match="no chat model") as caught:
         machine.server(model="").ensure()
     assert "python -m lcursor models pull" in caught.value.hint
     assert machine.commands() == []

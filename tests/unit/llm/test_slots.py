@@ -30,10 +30,10 @@ def test_what_is_written_gets_its_name(tmp_path: Path) -> None:
     path = tmp_path / "a.kv"
     path.write_text("old")
     (tmp_path / slots.part("a.kv")).write_text("new")
-    slots.settle(path)
+    slots.finish(path)
     assert (names(tmp_path), path.read_text()) == (["a.kv"], "new")
     with pytest.raises(FileNotFoundError):
-        slots.settle(path)
+        slots.finish(path)
 
 
 def test_what_nobody_waited_for_gets_it_when_it_is_not_written_any_more(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_what_nobody_waited_for_gets_it_when_it_is_not_written_any_more(tmp_path
         path.write_text(name)
         then_s = time.time() - age_s
         os.utime(path, (then_s, then_s))
-    slots.settle_left(tmp_path)
+    slots.finish_stale(tmp_path)
     assert names(tmp_path) == ["a.kv", "b.kv.part"]
 
 
@@ -87,6 +87,6 @@ def test_the_keeper_names_what_who_asked_for_it_left(machine: Machine) -> None:
     machine.server().ensure()
     path = folder.slots_path / slots.part("a.kv")
     path.write_text("state")
-    then_s = time.time() - 2 * slots.SETTLED_S
+    then_s = time.time() - 2 * slots.STABLE_S
     os.utime(path, (then_s, then_s))
     wait_for(lambda: names(folder.slots_path) == ["a.kv"], what="the keeper looks")

@@ -176,14 +176,14 @@ def test_a_context_that_fills_while_it_writes(make: Make) -> None:
 # In the middle of an answer.
 
 STREAMS: dict[str, tuple[list[Any], type[LcursorError], str]] = {
-    "the server dies": ([A, Abort()], ServerGarbled, "broke off"),
-    "it ends without an end": ([A], ServerGarbled, "broke off"),
+    "the server dies": ([A, Abort()], ServerGarbled, "incomplete"),
+    "it ends without an end": ([A], ServerGarbled, "incomplete"),
     "an error": ([A, sse({"error": {"message": "boom"}})], ServerFailed, "boom"),
     "an error that repeats the key": ([A, sse({"error": f"bad {KEY}"})], ServerFailed, "bad …"),
-    "half an object": ([A, b'data: {"choices": [{"de'], ServerGarbled, "no JSON"),
-    "broken JSON": ([A, b"data: {oops}\n\n"], ServerGarbled, "no JSON"),
-    "no JSON at all": ([A, b"<html>\n\n"], ServerGarbled, "no JSON"),
-    "a list": ([A, b"data: [1]\n\n"], ServerGarbled, "no JSON"),
+    "half an object": ([A, b'data: {"choices": [{"de'], ServerGarbled, "invalid JSON"),
+    "broken JSON": ([A, b"data: {oops}\n\n"], ServerGarbled, "invalid JSON"),
+    "no JSON at all": ([A, b"<html>\n\n"], ServerGarbled, "invalid JSON"),
+    "a list": ([A, b"data: [1]\n\n"], ServerGarbled, "invalid JSON"),
     "the filter of a host": (
         [A, sse(delta("content_filter"))], ServerFailed, "cut the answer off"),
 }  # fmt: skip
@@ -205,7 +205,7 @@ def test_what_was_said_is_kept(make: Make, name: str) -> None:
 def test_our_own_server_is_not_called_by_its_address(make: Make) -> None:
     with ChatServer([Answer([A, Abort()])]) as server:
         said, error = broken(make(server.url, setting="chat").stream(MESSAGES))
-    assert (said, error.message) == ("a", "the local server broke off its answer")
+    assert (said, error.message) == ("a", "the local server sent an incomplete response")
     assert ":LCursor server" in error.hint
 
 
