@@ -159,7 +159,7 @@ def test_only_what_the_user_says_is_asked_for(look: Look, kind: Kind) -> None:
 def test_another_kind_than_the_user_says(look: Look) -> None:
     with ChatServer(kind="openai") as server:
         server.extra["/props"] = (200, {"hello": "world"})
-        with pytest.raises(ServerGarbled, match=r"is no llama\.cpp") as e:
+        with pytest.raises(ServerGarbled, match=r"is not a llama\.cpp") as e:
             look(server, kind="llama.cpp")
         assert "chat.models.big.api" in e.value.hint
 
