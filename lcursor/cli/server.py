@@ -62,7 +62,9 @@ def restart(
 @app.command()
 def stop() -> None:
     """Stop the server, even if other editors use it."""
-    typer.echo("The local server has ended" if _server().stop() else "The local server does not run")
+    typer.echo(
+        "The local server has ended" if _server().stop() else "The local server does not run"
+    )
 
 
 @app.command()

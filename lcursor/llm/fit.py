@@ -295,7 +295,9 @@ def choose_model(setting: str, here: Hardware, notify: Callable[[str], None]) ->
         except ModelMissing:
             continue
         if name != best:
-            notify(f"using {name}; this machine could run {best}: {store.pull_command(best)}")
+            notify(
+                f"{name} serves the chat; this machine could run {best}: {store.pull_command(best)}"
+            )
         return name, path
     raise ModelMissing(
         "There is no chat model on this machine",

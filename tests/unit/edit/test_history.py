@@ -218,7 +218,7 @@ def test_nothing_is_made_by_looking(desk: Desk) -> None:
         history.decided(desk.decided("none", A))
     assert not desk.data.exists()
     key = desk.begin(history, "t")
-    with pytest.raises(EditMissing, match="nothing to do with"):
+    with pytest.raises(EditMissing, match="did not change"):
         history.decided(desk.decided(key, A, path="/other"))
     assert not desk.open().damaged
 

@@ -64,7 +64,7 @@ def test_a_place_that_does_not_work_does_not_keep_the_others(tmp_path: Path) -> 
         places = [place(two, 1), place(one, 1), place(secret, 0), place(gone, 0), place(one, 99)]
         found = desk.proposed(ask_many(desk, places))
         assert [each["name"] for each in found["files"]] == ["one.py"]
-        for words in ("two.py", ".env", "gone.py", "no line 100"):
+        for words in ("two.py", ".env", "gone.py", "no longer has a line 100"):
             assert words in found["note"]
 
 

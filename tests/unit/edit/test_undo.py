@@ -254,7 +254,7 @@ def test_a_deleted_file(desk: Desk) -> None:
     desk.revert("redo")
     assert desk.get("a.py") is None
     desk.put("a.py", "mine\n")
-    assert "another text" in desk.revert("undo").problems[0]
+    assert "a different text" in desk.revert("undo").problems[0]
     assert desk.get("a.py") == "mine\n"
 
 
@@ -270,7 +270,7 @@ def test_a_renamed_file(desk: Desk) -> None:
     after = CODE.replace("import os", "import os  # mine").replace("first", "FIRST")
     assert desk.get("sub/new.py") == after
     desk.put("old.py", "mine\n")
-    assert "is there" in desk.revert("undo").problems[0]
+    assert "exists" in desk.revert("undo").problems[0]
     assert (desk.get("old.py"), desk.get("sub/new.py")) == ("mine\n", after)
 
 

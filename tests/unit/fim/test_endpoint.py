@@ -269,7 +269,7 @@ def test_an_abort_closes_the_connection(server: ModelServer, make: Make, path: s
         (200, "application/x-ndjson", b'{"error": "boom"}\n', ServerFailed, "boom"),
         (200, "text/html", b"<html>", ServerGarbled, "text/html"),
         (200, "text/plain", b"hello\n", ServerGarbled, "invalid JSON"),
-        (200, "application/json", b"", ServerGarbled, "nothing"),
+        (200, "application/json", b"", ServerGarbled, "an empty answer"),
         (401, "application/json", b'{"error": {"message": "who"}}', ServerDenied, "who"),
         (404, "application/json", b'{"error": "model gone"}', ServerModelMissing, "model gone"),
         (500, "application/json", b'{"error": "boom"}', ServerFailed, "500: boom"),

@@ -40,7 +40,10 @@ OUTPUTS = [
     ("c++: fatal error: Killed signal terminated program cc1plus", "ran out of memory"),
     ("nvcc fatal   : Unsupported gpu architecture 'compute_120'", "CUDA compiler"),
     ("ERROR: No matching distribution found for numpy==9.9 (from versions: 2.0, 2.1)", "lacks a"),
-    ("The virtual environment was not created because ensurepip is not available.", "cannot make"),
+    (
+        "The virtual environment was not created because ensurepip is not available.",
+        "cannot create",
+    ),
 ]
 
 

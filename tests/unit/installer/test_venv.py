@@ -168,7 +168,7 @@ def test_an_environment_of_another_python_is_made_anew(venv: Callable[[], Venv])
 def test_a_foreign_directory_is_never_removed(tmp_path: Path, tools: Tools) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter").write_text("dear")
-    with pytest.raises(InstallFailed, match="is no Python environment"):
+    with pytest.raises(InstallFailed, match="is not a Python environment"):
         Venv(tmp_path / "home", tools).ensure()
     assert (tmp_path / "home" / "letter").read_text() == "dear"
 

@@ -186,7 +186,7 @@ def test_a_wrong_key(look: Look) -> None:
     with ChatServer(key="right") as server:
         with pytest.raises(ServerDenied, match="denies access") as e:
             look(server, key="wrong")
-        assert e.value.hint == "Check the key that chat.models.big.key_env names"
+        assert e.value.hint == "Check the key in chat.models.big.key_env"
         with pytest.raises(ServerDenied) as e:
             look(server)
         assert e.value.hint == "Set its key in chat.models.big.key_env"

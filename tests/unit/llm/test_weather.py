@@ -211,7 +211,11 @@ def test_our_own_server_is_not_called_by_its_address(make: Make) -> None:
 
 @pytest.mark.parametrize(
     ("parts", "words"),
-    [([], "nothing"), ([b"data: [DONE]\n\n"], "nothing"), ([b"\n\n"], "nothing")],
+    [
+        ([], "an empty answer"),
+        ([b"data: [DONE]\n\n"], "an empty answer"),
+        ([b"\n\n"], "an empty answer"),
+    ],
 )
 def test_an_empty_answer(make: Make, parts: list[bytes], words: str) -> None:
     with ChatServer([Answer(parts)]) as server:
