@@ -171,5 +171,5 @@ def test_the_recommended_model_or_the_best_that_is_here(
         store.path_of(manifest.find(name)).write_bytes(b"")
         assert fit.choose_model("", here, said.append)[0] == name
     assert fit.choose_model("", CPU, said.append)[0] == Q05
-    assert [words.partition(" answers")[0] for words in said] == [Q05, Q7, Q05]
+    assert [words.partition(" serves")[0] for words in said] == [Q05, Q7, Q05]
     assert f"models pull {Q30}" in said[0]

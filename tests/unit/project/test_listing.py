@@ -366,7 +366,8 @@ def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
         (".git", "git's own"),
         (
             "node_modules/m/x.js",
-            "node_modules: left out by default; a line !node_modules/ in .lcursorignore includes it",
+            "node_modules: left out by default; "
+            "a line !node_modules/ in .lcursorignore includes it",
         ),
     ],
 )
