@@ -25,7 +25,8 @@ def are(editor: Editor, text: str) -> None:
 
 def swap(path: str, old: str, new: str) -> str:
     """Return a block that changes a line of a file."""
-    return f"{path}\n```\n
+    return f"{path}\n```\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n```\n\n"
+
 
 BOTH = swap("a.py", "    return x", "    return x + 1") + swap("b.py", "b = 1", "b = 2")
 
@@ -37,7 +38,6 @@ def paste(editor: Editor, text: str, count: int = 2) -> None:
     proposed(editor, count)
 
 
-<<<<<<< HEAD
 USELESS: list[tuple[str | Answer, str]] = [
     (f"```python\n{NEW}", "cut off"),
     (say("```python\n", "def alpha(x):\n", finish="length"), "cut off"),
