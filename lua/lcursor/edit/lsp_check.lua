@@ -342,7 +342,7 @@ local function new_server(client, buf)
 end
 
 --- Check a proposal.
----@param asked { id: integer, path: string, before: string, after: string } fields of `edit.diagnose`
+---@param asked { id: integer, path: string, before: string, after: string } as in `edit.diagnose`
 ---@param done fun(servers: table[]) called once, after five seconds at most; never
 ---after `stop`
 function M.check(asked, done)
