@@ -16,12 +16,6 @@ local function command(name, desc, opts, run)
   vim.api.nvim_create_user_command(name, run, opts)
 end
 
-local function map(mode, name, callback, more)
-  more = more or {}
-  more.callback, more.noremap, more.desc = callback, true, "lcursor: " .. name
-  vim.api.nvim_set_keymap(mode, "<Plug>(lcursor-" .. name .. ")", "", more)
-end
-
 local words = "customlist,v:lua.require'lcursor.commands'.complete"
 command("LCursor", "status, toggle, why, log, ...", { complete = words }, function(opts)
   require("lcursor.commands").run(opts)
@@ -34,30 +28,35 @@ command("LCEdit", "ask for an edit", { bang = true, complete = words }, function
   require("lcursor.joined").edit().command(opts)
 end)
 
-for kind, name in pairs({ all = "accept", line = "accept-line", word = "accept-word" }) do
-  map("i", name, function()
-    return require("lcursor.complete").accept_keys(kind)
-  end, { expr = true, replace_keycodes = true })
-end
-local calls = { dismiss = { "dismiss" }, trigger = { "trigger" } }
-calls.next, calls.prev = { "cycle", 1 }, { "cycle", -1 }
-for name, call in pairs(calls) do
-  map("i", name, function()
-    require("lcursor.complete")[call[1]](call[2])
-  end)
-end
-for _, mode in ipairs({ "n", "x" }) do
-  map(mode, "edit", function()
-    require("lcursor").edit()
-  end)
-end
-local hunks = "accept reject accept-file reject-file accept-turn reject-turn object edit next"
-  .. " previous next-alternative previous-alternative again list stop"
-for name in hunks:gmatch("%S+") do
-  for _, mode in ipairs({ "n", "x", "o" }) do -- not "": that is Select mode as well
-    map(mode, name == "stop" and "edit-stop" or "hunk-" .. name, function()
-      require("lcursor.edit.keymaps").press(name)
-    end)
+-- The names of the <Plug> maps by their modes; those with "expr" return what to type.
+-- stylua: ignore
+-- generated: plugs (make docs)
+local plugs = {
+  ["i expr"] = { "accept", "accept-line", "accept-word" },
+  ["i"] = { "dismiss", "next", "prev", "trigger", "chat-send-insert" },
+  ["nx"] = { "edit" },
+  ["nxo"] = { "edit-stop", "hunk-accept", "hunk-reject", "hunk-accept-next", "hunk-next",
+    "hunk-previous", "hunk-last", "hunk-first", "hunk-object", "hunk-diff", "hunk-edit",
+    "hunk-list", "hunk-accept-file", "hunk-reject-file", "hunk-accept-turn", "hunk-reject-turn",
+    "hunk-next-alternative", "hunk-previous-alternative", "hunk-again" },
+  ["nxo expr"] = { "hunk-accept-operator", "hunk-reject-operator" },
+  ["n"] = { "chat-send", "chat-regenerate", "chat-edit", "chat-next-branch",
+    "chat-previous-branch", "chat-next", "chat-previous", "chat-context", "chat-sources",
+    "chat-jump", "chat-yank-block", "chat-insert-block", "chat-open-block", "chat-apply-block",
+    "chat-model", "chat-list", "chat-close", "chat-help" },
+  ["ni"] = { "chat-stop" },
+}
+-- end: plugs
+for modes, names in pairs(plugs) do
+  local is_expr = modes:find("expr") and true or nil
+  for _, name in ipairs(names) do
+    local plug = ("<Plug>(lcursor-%s)"):format(name)
+    for mode in modes:match("%a+"):gmatch(".") do
+      local opts = { desc = "lcursor: " .. name, expr = is_expr, replace_keycodes = is_expr }
+      vim.keymap.set(mode, plug, function()
+        return require("lcursor.commands").press(plug)
+      end, opts)
+    end
   end
 end
 

@@ -1,8 +1,8 @@
-"""Write every generated file and block: the Lua protocol, the options and keys in the help.
+"""Write every generated file and block: the Lua protocol, <Plug> maps, and tables of the help.
 
 `python scripts/gen_docs.py` rewrites them; `--check` only says which differ and exits with 1.
 Each fact has one source: `lcursor/protocol/`, `lcursor/errors.py`, `lua/lcursor/schema.lua`,
-`commands.lua`, `chat/keys.lua`, `edit/keymaps.lua`, `status.lua` and `ui/highlights.lua`.
+`commands.lua`, `keys.lua`, `status.lua` and `ui/highlights.lua`.
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ def from_lua() -> dict[str, list[dict[str, Any]]]:
           commands = rows("commands"),
           highlights = rows("ui.highlights"),
           events = require("lcursor.status").describe_events(),
-          plugs = require("lcursor.commands").describe_maps(),
-          chat = rows("chat.keys"),
+          keys = rows("keys"),
         }))
     """
     neovim = find_neovim(ROOT / ".venv")
@@ -172,28 +171,42 @@ def commands(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def keys_of(plugs: list[dict[str, Any]], *, hunks: bool) -> str:
-    """Return the keys of suggestions or of edits: key, meaning and <Plug> map."""
+def keys_of(keys: list[dict[str, Any]], *groups: str) -> str:
+    """Return the keys of some groups: key, meaning and <Plug> map."""
     rows = [
         (f"    {row['default'] or '-'}", row["text"], row["name"])
-        for row in plugs
-        if ("hunk" in row["name"] or "edit" in row["name"]) == hunks
+        for row in keys
+        if row["group"] in groups
     ]
     return table(rows, (14, 21), "{}")
+
+
+def plugs(keys: list[dict[str, Any]]) -> str:
+    """Return the Lua table with the names of the <Plug> maps."""
+    names: dict[str, list[str]] = {}
+    for row in keys:
+        name = row["name"].removeprefix("<Plug>(lcursor-").removesuffix(")")
+        names.setdefault(row["modes"] + " expr" * row["is_expr"], []).append(name)
+    lines = ["local plugs = {"]
+    for modes, some in names.items():
+        row = f'["{modes}"] = {{ {", ".join(json.dumps(name) for name in some)} }},'
+        lines += textwrap.wrap(
+            row, 98, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
+    return "\n".join([*lines, "}"])
 
 
 def help_blocks(tables: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
     """Return the generated blocks of the help."""
     codes = [(f"    {e.code}", (e.__doc__ or "").splitlines()[0]) for e in errors.tree()]
     highlights = [(row["text"], row["default"], row["name"]) for row in tables["highlights"]]
-    chat = [(f"    {row['default']}", row["name"], row["text"]) for row in tables["chat"]]
     events = [(row["text"], row["name"]) for row in tables["events"]]
     return {
         "options": options(tables["config"]),
         "commands": commands(tables["commands"]),
-        "suggestion keys": keys_of(tables["plugs"], hunks=False),
-        "hunk keys": keys_of(tables["plugs"], hunks=True),
-        "chat keys": table(chat, (12, 18)),
+        "suggestion keys": keys_of(tables["keys"], "suggestion"),
+        "hunk keys": keys_of(tables["keys"], "request", "edit", "hunk"),
+        "chat keys": keys_of(tables["keys"], "chat"),
         "events": table(events, (1,), "{}"),
         "highlights": table(highlights, (36, 16), "hl-{}"),
         "errors": table(codes, (26,)),
@@ -211,13 +224,14 @@ def replace_block(text: str, name: str, body: str) -> str:
 def outputs() -> dict[Path, str]:
     """Return the wanted content of every file that has generated parts."""
     tables = from_lua()
-    help_path = ROOT / "doc/lcursor.txt"
+    help_path, plugin = ROOT / "doc/lcursor.txt", ROOT / "plugin/lcursor.lua"
     help_text = help_path.read_text()
     for name, body in help_blocks(tables).items():
         help_text = replace_block(help_text, name, body)
     return {
         ROOT / "lua/lcursor/protocol.lua": lua_protocol(),
         help_path: help_text,
+        plugin: replace_block(plugin.read_text(), "plugs", plugs(tables["keys"])),
     }
 
 

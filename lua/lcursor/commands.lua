@@ -200,6 +200,8 @@ local COMMANDS = {
     } },
   { name = "hunks", run = edit("hunks"),
     text = "List the hunks of all files in the quickfix list." },
+  { name = "diff", run = edit("diff"),
+    text = "Compare the file with what it would be with its hunks, side by side; again to close." },
   { name = "undo", run = edit("undo"),
     text = "Undo the last accepted edit in all its files; later changes are kept." },
   { name = "redo", run = edit("redo"),
@@ -292,33 +294,27 @@ function M.complete(lead, line)
   end, words)
 end
 
+--- Do what a <Plug> map stands for.
+---@param plug string
+---@return string? what to type, for an <expr> map
+function M.press(plug)
+  local keys = require("lcursor.keys")
+  for _, group in pairs(keys.groups) do
+    for _, key in ipairs(group.keys) do
+      if keys.plug(group, key) == plug then
+        local press = require("lcursor." .. group.module).press
+        return require("lcursor.keymaps").call(press, key[1])
+      end
+    end
+  end
+end
+
 --- The subcommands, for the help.
 ---@return { name: string, text: string, args?: string[][] }[]
 function M.describe()
   return vim.tbl_map(function(command)
     return { name = ":LCursor " .. command.name, text = command.text, args = command.args }
   end, COMMANDS)
-end
-
---- Return the <Plug> maps, for the help.
----@return { name: string, text: string, default: string }[]
-function M.describe_maps()
-  local keys = require("lcursor.config").defaults().keymaps
-  local maps = {}
-  for _, map in ipairs({
-    { "accept", "Accept all", keys.accept },
-    { "accept-line", "Accept next line", keys.accept_line },
-    { "accept-word", "Accept next word", keys.accept_word },
-    { "dismiss", "Dismiss", keys.dismiss },
-    { "next", "Next alternative", keys.next },
-    { "prev", "Previous alternative", keys.prev },
-    { "trigger", "Request a suggestion", "" },
-    { "edit", "Request an edit", "" },
-  }) do
-    local name = "<Plug>(lcursor-" .. map[1] .. ")"
-    table.insert(maps, { name = name, text = map[2], default = map[3] })
-  end
-  return vim.list_extend(maps, require("lcursor.edit.keymaps").describe())
 end
 
 return M

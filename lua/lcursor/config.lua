@@ -7,8 +7,8 @@ local M = {}
 
 -- Options of earlier versions, and what became of them.
 local REMOVED = {
-  ["chat.route"] = "choose a model for a question with gm",
-  ["chat.route_small"] = "choose a model for a question with gm",
+  ["chat.route"] = "choose a model with :LCursor chats model",
+  ["chat.route_small"] = "choose a model with :LCursor chats model",
   ["chat.speculate"] = "it is always on",
   ["chat.summarize_at"] = "chats are summarized at 85 % of the context",
   ["completion.max_file_bytes"] = "the limit is 2 MiB",
@@ -30,6 +30,8 @@ local setup_opts
 local resolved
 ---@type lcursor.Problem[]
 local problems = {}
+---@type table[] what the user gave
+local given = {}
 
 ---@class (exact) lcursor.BufferConfig the settings of a buffer that has vim.b.lcursor
 ---@field own any the value of vim.b.lcursor
@@ -251,7 +253,7 @@ function M.get()
   if resolved then
     return resolved
   end
-  resolved, problems = M.defaults(), {}
+  resolved, problems, given = M.defaults(), {}, {}
   for _, source in ipairs({ { "vim.g.lcursor", vim.g.lcursor }, { "setup()", setup_opts } }) do
     local name, user = source[1], source[2]
     local ok = true
@@ -261,6 +263,7 @@ function M.get()
     if not ok then
       table.insert(problems, { key = name, message = name .. " failed: " .. tostring(user) })
     elseif type(user) == "table" then
+      table.insert(given, user)
       vim.list_extend(problems, merge(user, resolved, name))
     elseif user ~= nil then
       table.insert(problems, { key = name, message = name .. ": expected a table" })
@@ -306,6 +309,19 @@ end
 function M.for_buffer(buf)
   local entry = of_buffer(buf)
   return entry and entry.merged or M.get()
+end
+
+--- Whether the user set an option, be it to its default.
+---@param key string dotted
+---@param buf? integer also in vim.b.lcursor of this buffer
+---@return boolean
+function M.is_set(key, buf)
+  M.get()
+  local entry = buf and of_buffer(buf)
+  local own = entry and type(entry.own) == "table" and entry.own or {}
+  return vim.iter({ own, unpack(given) }):any(function(user)
+    return get(user, key) ~= nil
+  end)
 end
 
 --- Return the problems of a buffer's own settings.

@@ -123,6 +123,7 @@ local SECTIONS = {
   { "Model", check_model },
   { "Device", check_device },
   { "Completion", editor.check_completion },
+  { "Keys", editor.check_keys },
   { "Index", features.index },
   { "Chat", features.chat },
   { "Edits", features.edit },

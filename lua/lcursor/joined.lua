@@ -16,6 +16,11 @@ function M.edit()
   return require("lcursor.edit.commands")
 end
 
+--- Ask for an edit; for the <Plug> map.
+function M.press()
+  M.edit().run({})
+end
+
 --- The chat, whose blocks become edits.
 ---@return table lcursor.chat
 function M.chat()

@@ -1,4 +1,7 @@
--- Every setting with its default and its help. Data only: config.lua reads it.
+-- Every setting with its default and its help. Data only: config.lua reads it. The default keys are
+-- in keys.lua.
+
+local keys = require("lcursor.keys")
 
 ---@class lcursor.Setting
 ---@field [1] string dotted name
@@ -14,7 +17,7 @@
 
 -- stylua: ignore
 ---@type lcursor.Setting[]
-return {
+local settings = {
   { "enabled", true,
     "Enable the plugin." },
   { "python", "",
@@ -122,28 +125,7 @@ return {
     "Its share (0 to 1) of the columns or lines." },
   { "chat.float", false,
     "Open a floating window instead." },
-  { "chat.mappings", each = "key", {
-      send = "<CR>",
-      send_insert = "<C-s>",
-      stop = "<C-c>",
-      regenerate = "gr",
-      edit = "ge",
-      next_branch = "]b",
-      previous_branch = "[b",
-      next = "]]",
-      previous = "[[",
-      context = "gb",
-      sources = "gs",
-      jump = "gf",
-      yank_block = "gy",
-      insert_block = "gp",
-      open_block = "go",
-      apply_block = "ga",
-      model = "gm",
-      list = "gl",
-      close = "q",
-      help = "g?",
-    },
+  { "chat.mappings", keys.defaults("chat.mappings"), each = "key",
     "Keys in the chat buffer." },
 
   { "edit.enabled", true, host = true,
@@ -168,37 +150,17 @@ return {
     "Time limit of each of these commands." },
   { "edit.diagnostics", false,
     "Check with language servers: |lcursor-edit-diagnostics|." },
-  { "edit.mappings", each = "key", {
-      next = "]h",
-      previous = "[h",
-      accept = "gh",
-      reject = "gH",
-      accept_file = "ga",
-      reject_file = "gA",
-      accept_turn = "",
-      reject_turn = "",
-      object = "ih",
-      edit = "gE",
-      next_alternative = "]H",
-      previous_alternative = "[H",
-      again = "g.",
-      list = "gl",
-      stop = "<C-c>",
-    },
+  { "edit.mappings", keys.defaults("edit.mappings"), each = "key",
     "Keys in a buffer with hunks or a running edit." },
 
   { "keymaps.enabled", true,
     "Map these keys while a suggestion is visible." },
-  { "keymaps.accept", "<Tab>", key = true,
-    "Accept the suggestion." },
-  { "keymaps.accept_line", "<S-Tab>", key = true,
-    "Accept the next line." },
-  { "keymaps.accept_word", "<C-Right>", key = true,
-    "Accept the next word." },
-  { "keymaps.dismiss", "<C-]>", key = true,
-    "Dismiss it until the text changes." },
-  { "keymaps.next", "<M-]>", key = true,
-    "Show the next alternative." },
-  { "keymaps.prev", "<M-[>", key = true,
-    "Show the previous alternative." },
 }
+
+for _, key in ipairs(keys.groups.suggestion.keys) do
+  if key[2] then
+    table.insert(settings, { "keymaps." .. key[1], key[2], key[4] .. ".", key = true })
+  end
+end
+
+return settings

@@ -39,8 +39,7 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
               end, require("lcursor.schema")),
               is_copied = vim.deep_equal(vim.g.lcursor, require("lcursor.config").defaults()),
               commands = commands.describe(),
-              plugs = commands.describe_maps(),
-              chat = require("lcursor.chat.keys").describe(),
+              keys = require("lcursor.keys").describe(),
               defaults = require("lcursor.config").defaults(),
               highlights = require("lcursor.ui.highlights").describe(),
               events = require("lcursor.status").describe_events(),
@@ -63,7 +62,7 @@ def names(rows: list[dict[str, Any]]) -> list[str]:
 def test_each_thing_has_its_tag(lua: dict[str, Any]) -> None:
     assert missing("lcursor-{}", lua["options"]) == []
     assert missing("{}", names(lua["commands"])) == []
-    assert missing("{}", names(lua["plugs"])) == []
+    assert missing("{}", names(lua["keys"])) == []
     assert missing("{}", names(lua["events"])) == []
     assert missing("hl-{}", names(lua["highlights"])) == []
     assert missing("lcursor.{}()", lua["api"]) == []
@@ -83,15 +82,19 @@ def test_each_argument_of_a_command(lua: dict[str, Any]) -> None:
 
 def test_each_default_key_is_in_a_table_of_keys(lua: dict[str, Any]) -> None:
     defaults = lua["defaults"]
-    mappings = defaults["edit"]["mappings"]
     tables = {
         "suggestion keys": {key for key in defaults["keymaps"].values() if key is not True},
-        "hunk keys": {key for key in mappings.values() if key},
+        "hunk keys": {key for key in defaults["edit"]["mappings"].values() if key},
         "chat keys": set(defaults["chat"]["mappings"].values()),
     }
     for name, keys in tables.items():
         table = HELP.partition(f"generated: {name}")[2].partition(f"end: {name}")[0]
         assert keys <= {line.split()[0] for line in table.splitlines() if line.strip()}
+
+
+def test_a_description_of_a_key_has_two_or_three_words(lua: dict[str, Any]) -> None:
+    texts = {row["text"] for row in lua["keys"]} - {"Send"}
+    assert [text for text in texts if not 2 <= len(text.split()) <= 3] == []
 
 
 def test_each_error_code() -> None:

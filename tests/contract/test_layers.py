@@ -60,12 +60,14 @@ ONE_IMPORTER = {
 }
 
 LUA_LAYERS = {
+    "keys": 0,
     "schema": 0,
     "config": 0,
     "types": 0,
     "protocol": 0,
     "log": 1,
     "notify": 2,
+    "keymaps": 3,
     "rpc": 3,
     "files": 0,
     "text": 0,

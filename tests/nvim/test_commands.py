@@ -268,14 +268,20 @@ def test_completion_of_the_command_line(editor: Start) -> None:
 
 def test_described_maps_exist(editor: Start) -> None:
     nvim = editor(DEF)
-    rows = nvim.lua("return require('lcursor.commands').describe_maps()")
-    for row in rows:
-        mapped = "return vim.iter({ 'i', 'n', 'x', 'o' }):any(function(mode)"
-        mapped += " return vim.fn.maparg(_G.name, mode) ~= '' end)"
-        nvim.lua("_G.name = ...", row["name"])
-        assert nvim.lua(mapped), row
+    rows = nvim.lua("return require('lcursor.keys').describe()")
+    mapped = """
+        local name, modes = ...
+        return vim.iter(modes:gmatch(".")):all(function(mode)
+          return vim.fn.maparg(name, mode) ~= ""
+        end)
+    """
+    assert [row for row in rows if not nvim.lua(mapped, row["name"], row["modes"])] == []
     defaults = nvim.lua("return require('lcursor.config').defaults()")
-    wanted = [*defaults["keymaps"].values(), *defaults["edit"]["mappings"].values()]
+    wanted = [
+        *defaults["keymaps"].values(),
+        *defaults["edit"]["mappings"].values(),
+        *defaults["chat"]["mappings"].values(),
+    ]
     assert {row["default"] for row in rows if row["default"]} == {
         value for value in wanted if isinstance(value, str) and value
     }

@@ -139,7 +139,9 @@ def test_the_region_moves_with_what_is_typed(desk: Desk) -> None:
     assert desk.lines()[6] == "    return 2 * y"
 
 
-def test_a_key_stops_it_and_is_the_users_again(desk: Desk) -> None:
+def test_a_key_stops_it_and_is_the_users_again(editor: Start, host: FakeHost) -> None:
+    stop = {"edit": {"mappings": {"stop": "<C-c>"}}}
+    desk = Desk(editor(FILES, init=reach.NOTES, config=stop), host)
     desk.nvim.command("nnoremap <buffer> <C-c> <Cmd>let g:own = 1<CR>")
     asked = desk.ask()
     desk.nvim.press("<C-c>")

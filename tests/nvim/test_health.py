@@ -401,6 +401,7 @@ def test_the_plugin_file_was_not_sourced(start: Callable[..., Editor]) -> None:
 def test_no_key_accepts(start: Callable[..., Editor]) -> None:
     found = report(start(config={"keymaps": {"enabled": False}}))
     assert "<Plug>(lcursor-accept)" in found.warning("No key accepts a suggestion")
+    assert "OK No mapping of yours has a default key" in found.section("Keys")
 
 
 def test_who_else_has_the_accept_key(start: Callable[..., Editor], tmp_path: Path) -> None:
@@ -412,6 +413,24 @@ def test_who_else_has_the_accept_key(start: Callable[..., Editor], tmp_path: Pat
     line = report(editor).finding("<Tab> is keymaps.accept while")
     assert "leap ahead" in line
     assert f"{path}: <C-N>" in line
+
+
+def test_default_keys_that_stay_the_users(start: Callable[..., Editor], tmp_path: Path) -> None:
+    path = tmp_path / "b.py"
+    path.write_text("")
+    init = "vim.keymap.set({ 'n', 'o' }, ']h', function() end, { desc = 'leap ahead' })\n"
+    init += "vim.keymap.set('n', 'g.', 'x')\n"
+    init += "vim.keymap.set('n', 'X', '<Plug>(lcursor-hunk-list)')\n"
+    init += "vim.keymap.set('n', 'gl', 'x')\n"
+    editor = start(files=(path,), init=init, config={"edit": {"mappings": {"again": "g."}}})
+    editor.command("xnoremap <buffer> gH <C-n>")
+    found = report(editor)
+    assert "in Normal mode it is leap ahead (" in found.finding("]h is not mapped for edit.map")
+    assert f"in Visual mode it is {path}: <C-N>" in found.finding("edit.mappings.reject (")
+    keys = found.section("Keys")
+    assert keys.count("is not mapped for") == 2  # not for those that are set, or mapped otherwise
+    assert "set it in edit.mappings" in keys
+    assert found.problems == []
 
 
 def test_other_ghosts_are_named(start: Callable[..., Editor], tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 -- each heading says which message the lines below belong to. Writes complete messages; stream.lua
 -- writes an answer while it comes.
 
-local config = require("lcursor.config")
 local format = require("lcursor.chat.format")
 local highlight = require("lcursor.chat.highlight")
 local highlights = require("lcursor.ui.highlights")
+local keymaps = require("lcursor.keymaps")
 
 local M = {}
 
@@ -403,9 +403,9 @@ function M.annotate(session)
     })
   end
   if #session.messages == 0 and M.text(session, draft) == "" then
-    local keys = config.get().chat.mappings
-    local text = keys.send ~= "" and ("Ask here; %s sends"):format(keys.send) or "Ask here"
-    text = keys.help ~= "" and ("%s, %s lists the keys"):format(text, keys.help) or text
+    local send, help = keymaps.shown("chat", "send", buf), keymaps.shown("chat", "help", buf)
+    local text = send and ("Ask here; %s sends"):format(send) or "Ask here"
+    text = help and ("%s, %s lists the keys"):format(text, help) or text
     api.nvim_buf_set_extmark(buf, notes, last - 1, 0, {
       virt_text = { { text, "LCursorChatNote" } },
       virt_text_pos = "overlay",

@@ -4,7 +4,7 @@
 local attachments = require("lcursor.chat.attachments")
 local buffer = require("lcursor.chat.buffer")
 local completion = require("lcursor.chat.completion")
-local config = require("lcursor.config")
+local keymaps = require("lcursor.keymaps")
 local requests = require("lcursor.requests")
 local keys = require("lcursor.chat.keys")
 local list = require("lcursor.chat.list")
@@ -82,8 +82,7 @@ local function on_text_changed(session)
     return
   end
   local is_edited = buffer.edited(session, span) ~= nil
-  local key = config.get().chat.mappings.send
-  key = key ~= "" and key or "sending"
+  local key = keymaps.shown("chat", "send", session.buf) or "sending"
   local hint = message.role == "user" and "edited: %s sends it" or "edited here only: %s saves it"
   buffer.mark_heading(session, span, nil, is_edited and hint:format(key) or nil)
   if is_edited and message.role == "assistant" and not is_edit_explained then
@@ -136,7 +135,7 @@ local function create(path, key)
   local session = sessions.new(path)
   session.buf = buffer.create(session.number)
   buffer.render(session, "")
-  keys.map(session)
+  keymaps.map("chat", session.buf, keys.press)
   watch(session)
   completion.attach(session)
   load.open(session, key)

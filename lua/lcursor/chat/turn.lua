@@ -2,8 +2,8 @@
 -- send.lua starts it.
 
 local buffer = require("lcursor.chat.buffer")
-local config = require("lcursor.config")
 local format = require("lcursor.chat.format")
+local keymaps = require("lcursor.keymaps")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
@@ -192,8 +192,8 @@ end
 ---@return boolean
 function M.is_busy(session)
   if session.turn then
-    local key = config.get().chat.mappings.stop
-    local hint = key ~= "" and ("; %s stops it"):format(key) or ""
+    local key = keymaps.shown("chat", "stop", session.buf)
+    local hint = key and ("; %s stops it"):format(key) or ""
     notify.info("an answer is being written" .. hint)
   end
   return session.turn ~= nil

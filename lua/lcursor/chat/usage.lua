@@ -3,8 +3,8 @@
 
 local buffer = require("lcursor.chat.buffer")
 local code_window = require("lcursor.chat.code_window")
-local config = require("lcursor.config")
 local format = require("lcursor.chat.format")
+local keymaps = require("lcursor.keymaps")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
 local send = require("lcursor.chat.send")
@@ -243,8 +243,8 @@ function M.preview(session)
     end,
     R = with(ask),
   }
-  local send_key = config.get().chat.mappings.send
-  if send_key ~= "" then
+  local send_key = keymaps.shown("chat", "send", session.buf)
+  if send_key then
     keys[send_key] = with(send_question)
   end
   ui_list.map(opened, keys, { d = with(drop) })

@@ -9,7 +9,7 @@ local gate = require("lcursor.complete.gate")
 local gather = require("lcursor.complete.gather")
 local ghost = require("lcursor.complete.ghost")
 local highlights = require("lcursor.ui.highlights")
-local keys = require("lcursor.complete.keys")
+local keymaps = require("lcursor.keymaps")
 local notify = require("lcursor.notify")
 local outcome = require("lcursor.complete.outcome")
 local prefetch = require("lcursor.complete.prefetch")
@@ -24,6 +24,8 @@ local M = {}
 
 local api = vim.api
 
+---@type table<string, lcursor.Kind> what of a suggestion an action accepts
+local KINDS = { accept = "all", accept_line = "line", accept_word = "word" }
 local PAUSE_MS = 1000 -- how long without a key until a visible text may be replaced
 
 ---@type boolean
@@ -54,7 +56,7 @@ end
 local function hide()
   ghost.hide()
   outcome.hidden()
-  keys.release()
+  keymaps.unmap("suggestion")
 end
 
 --- Drop the suggestion, and cancel its request.
@@ -71,21 +73,34 @@ local function drop(how)
   end
 end
 
----@param name string a setting in keymaps
----@return string? what to type instead; nil to pass the key on
-local function press(name)
-  if not ghost.is_visible() or gate.menu_visible() then
-    return nil
-  elseif name == "dismiss" then
+--- Do what a key stands for; for the <Plug> maps.
+---@param action string
+---@return string what to type
+function M.press(action)
+  if KINDS[action] then
+    return M.accept_keys(KINDS[action])
+  elseif action == "dismiss" then
     M.dismiss()
-    return ""
-  elseif name == "next" or name == "prev" then
-    M.cycle(name == "next" and 1 or -1)
-    return ""
+  elseif action == "trigger" then
+    M.trigger()
+  else
+    M.cycle(action == "next" and 1 or -1)
   end
-  local kinds = { accept = "all", accept_line = "line", accept_word = "word" }
-  local typed = M.accept_keys(kinds[name])
-  return typed ~= "" and typed or nil
+  return ""
+end
+
+--- Do what a key stands for, or press it as if lcursor were not there.
+---@param action string
+---@param lhs string
+---@return string what to type
+local function press(action, lhs)
+  local is_ours = ghost.is_visible() and not gate.menu_visible()
+  local typed = is_ours and M.press(action)
+  if not typed or (typed == "" and KINDS[action]) then
+    keymaps.unmap("suggestion")
+    api.nvim_feedkeys(vim.keycode(lhs), "imt", false)
+  end
+  return typed or ""
 end
 
 ---@param rest string
@@ -106,7 +121,9 @@ local function show(s, rest, count)
   if not ghost.draw(s.buf, cursor[1] - 1, cursor[2], before, count, behind) then
     return hide()
   end
-  keys.map(config.for_buffer(s.buf).keymaps, press)
+  if config.for_buffer(s.buf).keymaps.enabled then
+    keymaps.map("suggestion", s.buf, press)
+  end
   outcome.shown(s, rest)
   why.note(s.buf, "shown")
   if not s.is_announced then

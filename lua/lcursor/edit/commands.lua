@@ -168,6 +168,7 @@ local COMMANDS = {
   redo = call("edits", "revert", "redo"),
   edits = call("edits", "list"),
   hunks = call("quickfix", "open"),
+  diff = call("side_by_side", "toggle"),
   commit = call("commit", "ask"),
   fix = function(_, range)
     require("lcursor.edit.ask").fix(range and { range[1] - 1, range[2] } or nil)

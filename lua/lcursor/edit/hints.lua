@@ -1,7 +1,7 @@
 -- Notes beside hunks: once per file what its checks found, and at the hunk under the cursor its
 -- number and the keys.
 
-local config = require("lcursor.config")
+local keymaps = require("lcursor.keymaps")
 local track = require("lcursor.edit.track")
 
 local M = {}
@@ -13,11 +13,12 @@ local FILE_PRIORITY = 150
 local PRIORITY = 160 -- after the checks
 
 local KEYS = {
-  { "accept", "accept" },
+  { "accept", "accept", ":LCursor accept" }, -- where it has no key
   { "reject", "reject" },
   { "accept_file", "accept file" },
   { "next", "next" },
 }
+local HIGH_KEYS = { { "edit", "read all" }, unpack(KEYS) }
 
 --- Return what the checks of a proposal found in a file, and what else happens to it.
 ---@return lcursor.EditChunk[]
@@ -96,13 +97,15 @@ end
 
 ---@param is_high boolean whether Neovim cannot show all new lines at once
 ---@return lcursor.EditChunk[]
-local function keys(is_high)
-  local mappings = (config.get().edit or {}).mappings or {}
+local function keys(buf, is_high)
   local chunks = {}
-  for _, key in ipairs(is_high and { { "edit", "read all" }, unpack(KEYS) } or KEYS) do
-    local lhs = mappings[key[1]] or ""
-    if lhs ~= "" then
-      table.insert(chunks, { (#chunks > 0 and "  " or " ") .. lhs, "LCursorEditKey" })
+  for _, key in ipairs(is_high and HIGH_KEYS or KEYS) do
+    local lhs = keymaps.shown("hunk", key[1], buf)
+    local name = lhs or key[3]
+    if name then
+      table.insert(chunks, { (#chunks > 0 and "  " or " ") .. name, "LCursorEditKey" })
+    end
+    if lhs then
       table.insert(chunks, { " " .. key[2], "LCursorEditBadge" })
     end
   end
@@ -135,7 +138,7 @@ function M.show(buf, hunks)
   local count = ("  %d/%d +%d -%d"):format(index, #hunks, #hunk.new, #hunk.old)
   local chunks = { { count, "LCursorEditBadge" } }
   if hunk.state == "open" then
-    vim.list_extend(chunks, keys(#hunk.new > api.nvim_win_get_height(0) - 2))
+    vim.list_extend(chunks, keys(buf, #hunk.new > api.nvim_win_get_height(0) - 2))
   end
   -- Above the first line a virtual line would not be visible.
   local is_above = row > 0 and not is_fitting(buf, row, chunks)

@@ -140,6 +140,16 @@ function M.next(by)
   end
 end
 
+--- Go to an end of the open hunks of this buffer.
+---@param by integer above 0: to the last one; below 0: to the first
+function M.go_to_end(by)
+  local hunks = proposals.hunks(api.nvim_get_current_buf())
+  if #hunks == 0 then
+    return notify.info("no open hunks")
+  end
+  go(hunks[by > 0 and #hunks or 1])
+end
+
 ---@param state lcursor.HunkState
 ---@return lcursor.Hunk[]
 local function in_state(hunks, state)
@@ -176,6 +186,13 @@ local function decide_at_cursor(what)
   decide(what, api.nvim_get_current_buf(), { (M.at_cursor()) })
 end
 
+--- Run an operator at the cursor, so that `.` repeats it.
+---@param name string function of this module
+local function operate(name)
+  vim.go.operatorfunc = SELF .. name
+  vim.cmd.normal({ "g@l", bang = true })
+end
+
 --- Accept or reject what is in some rows; of hunks that reach beyond them, the part inside.
 ---@param what "accept"|"reject"
 local function decide_rows(what, first, last)
@@ -205,27 +222,57 @@ for _, what in ipairs({ "accept", "reject" }) do
     local first, last = api.nvim_buf_get_mark(0, "["), api.nvim_buf_get_mark(0, "]")
     decide_rows(what, first[1] - 1, last[1])
   end)
-  --- Accept or reject the hunk at the cursor, the selected part of one, or some rows. Runs as an
-  --- operator, so that `.` repeats it.
+  --- Begin to accept or reject what a motion, a text object or the selection covers.
+  ---@return string what to type, for an <expr> map
+  M[what .. "_operator"] = function()
+    vim.go.operatorfunc = SELF .. "op_" .. what .. "_rows"
+    return "g@"
+  end
+  --- Accept or reject the hunk at the cursor, the selected part of one, or some rows.
   ---@param first? integer
   ---@param last? integer
   M[what] = function(first, last)
-    if first then
-      return decide_rows(what, first, last or first + 1)
-    end
     local mode = api.nvim_get_mode().mode
-    local is_visual = mode:find("^[vV\22]") ~= nil
-    if not is_visual and mode:sub(1, 1) ~= "n" then
-      return decide_at_cursor(what)
+    if first then
+      decide_rows(what, first, last or first + 1)
+    elseif mode:find("^[vV\22]") then
+      vim.cmd.normal({ M[what .. "_operator"](), bang = true })
+    elseif mode:sub(1, 1) == "n" then
+      operate("op_" .. what)
+    else
+      decide_at_cursor(what)
     end
-    vim.go.operatorfunc = SELF .. "op_" .. what .. (is_visual and "_rows" or "")
-    vim.cmd.normal({ is_visual and "g@" or "g@l", bang = true })
   end
   --- Accept or reject all hunks of the buffer; accepting is one undo step.
   M[what .. "_file"] = function()
     local buf = api.nvim_get_current_buf()
     decide(what, buf, proposals.hunks(buf))
   end
+end
+
+local times = 1 -- that accept_next runs, also with `.`
+
+--- For 'operatorfunc': accept the hunk at the cursor, and go to the next one.
+M.op_accept_next = notify.guarded(function()
+  for _ = 1, times do
+    local hunk = M.at_cursor()
+    if hunk then
+      decide_at_cursor("accept")
+      if hunk.state ~= "accepted" then
+        return -- the user was told why
+      end
+    end
+    if proposals.count() == 0 then
+      return notify.info("no open hunks left")
+    end
+    M.next(1)
+  end
+end)
+
+--- Accept the hunk at the cursor and go to the next one, [count] times.
+function M.accept_next()
+  times = vim.v.count1
+  operate("op_accept_next")
 end
 
 --- Accept all of a proposal in buffers, an undo step each, and return what is left for the disk.

@@ -1,10 +1,9 @@
 -- The keys of edits, mapped in a buffer only while they do something: those for hunks while it has
 -- open ones, the one that stops while an edit of it runs.
 
-local config = require("lcursor.config")
+local keymaps = require("lcursor.keymaps")
 local notify = require("lcursor.notify")
 local proposals = require("lcursor.edit.proposals")
-local temporary_keymap = require("lcursor.ui.temporary_keymap")
 
 local M = {}
 
@@ -24,10 +23,10 @@ end
 
 --- Return a function that calls a function of hunks.lua.
 ---@param by? integer a step, repeated [count] times
----@return fun()
+---@return fun(): string?
 local function hunks(name, by)
   return function()
-    require("lcursor.edit.hunks")[name](by and by * vim.v.count1)
+    return require("lcursor.edit.hunks")[name](by and by * vim.v.count1)
   end
 end
 
@@ -44,109 +43,56 @@ local function edits(name, by)
   end
 end
 
-local function stop()
-  require("lcursor.edit").stop()
-end
-
-local function list()
-  require("lcursor.edit.quickfix").open()
-end
-
----@class (exact) lcursor.EditKey
----@field [1] string name of the setting and of the <Plug> map
----@field [2] string modes, a letter each
----@field [3] fun()
----@field [4] string for the help
-
----@type lcursor.EditKey[]
-local KEYS = {
-  { "accept", "nx", hunks("accept"), "Accept hunk" },
-  { "reject", "nx", hunks("reject"), "Reject hunk" },
-  { "accept_file", "n", hunks("accept_file"), "Accept file" },
-  { "reject_file", "n", hunks("reject_file"), "Reject file" },
-  { "accept_turn", "n", edits("accept"), "Accept edit" },
-  { "reject_turn", "n", edits("reject"), "Reject edit" },
-  { "next", "nxo", hunks("next", 1), "Next hunk" },
-  { "previous", "nxo", hunks("next", -1), "Previous hunk" },
-  { "list", "n", list, "List hunks" },
-  { "object", "xo", hunks("select"), "Hunk text object" },
-  { "edit", "n", hunks("edit"), "Edit hunk" },
-  { "next_alternative", "n", edits("cycle", 1), "Next alternative" },
-  { "previous_alternative", "n", edits("cycle", -1), "Previous alternative" },
-  { "again", "n", edits("again"), "Try again" },
-  { "stop", "n", stop, "Stop edit" },
+---@type table<string, fun(): string?>
+local ACTIONS = {
+  stop = function()
+    require("lcursor.edit").stop()
+  end,
+  accept = hunks("accept"),
+  reject = hunks("reject"),
+  accept_operator = hunks("accept_operator"),
+  reject_operator = hunks("reject_operator"),
+  accept_next = hunks("accept_next"),
+  next = hunks("next", 1),
+  previous = hunks("next", -1),
+  last = hunks("go_to_end", 1),
+  first = hunks("go_to_end", -1),
+  object = hunks("select"),
+  diff = function()
+    require("lcursor.edit.side_by_side").toggle()
+  end,
+  edit = hunks("edit"),
+  list = function()
+    require("lcursor.edit.quickfix").open()
+  end,
+  accept_file = hunks("accept_file"),
+  reject_file = hunks("reject_file"),
+  accept_turn = edits("accept"),
+  reject_turn = edits("reject"),
+  next_alternative = edits("cycle", 1),
+  previous_alternative = edits("cycle", -1),
+  again = edits("again"),
 }
 
----@return string
-local function plug_of(name)
-  return name == "stop" and "<Plug>(lcursor-edit-stop)"
-    or ("<Plug>(lcursor-hunk-%s)"):format((name:gsub("_", "-")))
-end
-
---- Do what a key stands for; for the <Plug> maps.
----@param name string
-function M.press(name)
-  for _, key in ipairs(KEYS) do
-    if key[1] == name:gsub("-", "_") then
-      require("lcursor.edit").start()
-      return notify.guarded(key[3])()
-    end
-  end
-end
-
---- Return the keys, for the help.
----@return { name: string, text: string, default: string }[]
-function M.describe()
-  local mappings = config.defaults().edit.mappings
-  return vim.tbl_map(function(key)
-    return { name = plug_of(key[1]), text = key[4], default = mappings[key[1]] }
-  end, KEYS)
-end
-
----@class (exact) lcursor.EditMapped
----@field has_hunks boolean
----@field is_running boolean
----@field maps lcursor.TemporaryKeymap[]
-
----@type table<integer, lcursor.EditMapped> by buffer
-local mapped = {}
-
---- Map a key, unless the user has mapped what it does.
----@param key lcursor.EditKey
----@param maps lcursor.TemporaryKeymap[] it is added to these
-local function map(buf, key, lhs, maps)
-  local desc, callback = "lcursor: " .. key[4]:lower(), notify.guarded(key[3])
-  for mode in key[2]:gmatch(".") do
-    if lhs ~= "" and vim.fn.hasmapto(plug_of(key[1]), mode) == 0 then
-      table.insert(maps, temporary_keymap.set(buf, mode, lhs, callback, { desc = desc }))
-    end
-  end
+--- Do what a key stands for.
+---@param action string
+---@return string? what to type
+function M.press(action)
+  require("lcursor.edit").start()
+  return ACTIONS[action]()
 end
 
 --- Map the keys that a buffer needs now, and no others.
 ---@param buf integer
 function M.sync(buf)
-  if not api.nvim_buf_is_loaded(buf) then
-    mapped[buf] = nil
-    return
+  local is_loaded = api.nvim_buf_is_loaded(buf)
+  local is_wanted = {
+    hunk = is_loaded and #proposals.hunks(buf) > 0,
+    edit = is_loaded and #require("lcursor.edit").running(buf) > 0,
+  }
+  for group, wanted in pairs(is_wanted) do
+    keymaps[wanted and "map" or "unmap"](group, buf, M.press)
   end
-  local has_hunks = #proposals.hunks(buf) > 0
-  local is_running = #require("lcursor.edit").running(buf) > 0
-  local now = mapped[buf] or { has_hunks = false, is_running = false, maps = {} }
-  if now.has_hunks == has_hunks and now.is_running == is_running then
-    return
-  end
-  local maps = {}
-  mapped[buf] = { has_hunks = has_hunks, is_running = is_running, maps = maps }
-  local mappings = config.for_buffer(buf).edit.mappings
-  vim.iter(now.maps):rev():each(temporary_keymap.restore)
-  api.nvim_buf_call(buf, function()
-    for _, key in ipairs(KEYS) do
-      if key[1] == "stop" and is_running or key[1] ~= "stop" and has_hunks then
-        map(buf, key, mappings[key[1]] or "", maps)
-      end
-    end
-  end)
 end
 
 return M

@@ -2,8 +2,8 @@
 -- it is about; in the message line where there is none. Where several run at the same lines, each
 -- is named below them.
 
-local config = require("lcursor.config")
 local highlights = require("lcursor.ui.highlights")
+local keymaps = require("lcursor.keymaps")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local place = require("lcursor.edit.place")
@@ -140,13 +140,13 @@ local function draw_buffer(buf)
   end
   api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
   local spinner = FRAMES[frame % #FRAMES + 1]
-  local lhs = config.for_buffer(buf).edit.mappings.stop or ""
+  local lhs = keymaps.shown("edit", "stop", buf)
   for row, some in pairs(heads) do
     local text, hint = ("  %s %s"):format(spinner, M.sentence(some[1])), "  %s stops"
     if #some > 1 then
       text, hint = ("  %d edits run here"):format(#some), "  %s stops them"
     end
-    hint = lhs ~= "" and hint:format(lhs) or ""
+    hint = lhs and hint:format(lhs) or ""
     api.nvim_buf_set_extmark(buf, namespace, row, 0, {
       virt_text = { { text, "LCursorEditBadge" }, { hint, "LCursorEditKey" } },
       hl_mode = "combine",

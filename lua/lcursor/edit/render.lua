@@ -42,6 +42,8 @@ local shown = {}
 local options = {}
 ---@type table<integer, true> buffers whose parser is to be loaded
 local unprepared = {}
+---@type table<integer, true> buffers in which nothing is drawn
+local hidden = {}
 local work ---@type lcursor.Slices
 
 local function erase(buf, hunk)
@@ -286,6 +288,7 @@ end
 ---@param buf integer
 ---@param hunks lcursor.Hunk[] in the order of their rows
 function M.update(buf, hunks)
+  hunks = hidden[buf] and {} or hunks
   local is_shown = {}
   for _, hunk in ipairs(hunks) do
     is_shown[hunk] = true
@@ -308,6 +311,13 @@ function M.update(buf, hunks)
   end
   work.start()
   M.point(buf)
+end
+
+--- Draw nothing in a buffer, or draw again, from the next update on.
+---@param buf integer
+---@param is_hidden boolean
+function M.set_hidden(buf, is_hidden)
+  hidden[buf] = is_hidden or nil
 end
 
 --- Load what the colors of a buffer need, while a model writes.

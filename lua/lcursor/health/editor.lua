@@ -1,8 +1,12 @@
 -- The sections about Neovim: what is switched off, keys, the last completion, other plugins.
 
+local keymaps = require("lcursor.keymaps")
+local keys = require("lcursor.keys")
+
 local M = {}
 
 local health = vim.health
+local MODES = { n = "Normal", x = "Visual", o = "Operator-pending", i = "Insert" }
 
 -- Other plugins that draw ghost text: name, a script or Lua module of theirs, how to switch it off.
 -- stylua: ignore
@@ -81,40 +85,78 @@ local function owner(map)
   return (map.rhs or "") .. (script and (" (%s)"):format(script.name) or "")
 end
 
----@return string[] who has it mapped in insert mode
-local function owners(lhs)
+--- Return who has mapped a key, besides lcursor.
+---@param lhs string
+---@param mode string one letter
+---@return string[]
+local function owners(lhs, mode)
   local raw, found = vim.keycode(lhs), {}
-  for _, map in ipairs(vim.api.nvim_get_keymap("i")) do
-    if vim.keycode(map.lhs) == raw then
-      table.insert(found, owner(map))
-    end
-  end
-  for _, buf in ipairs(file_buffers()) do
-    for _, map in ipairs(vim.api.nvim_buf_get_keymap(buf, "i")) do
-      if vim.keycode(map.lhs) == raw then
-        table.insert(found, ("%s: %s"):format(name_of(buf), owner(map)))
+  local function look(maps, place)
+    for _, map in ipairs(maps) do
+      if vim.keycode(map.lhs) == raw and not keymaps.is_own(map) then
+        table.insert(found, place .. owner(map))
       end
     end
+  end
+  look(vim.api.nvim_get_keymap(mode), "")
+  for _, buf in ipairs(file_buffers()) do
+    look(vim.api.nvim_buf_get_keymap(buf, mode), name_of(buf) .. ": ")
   end
   return found
 end
 
----@param keymaps table<string, any>
-local function check_keys(keymaps)
+local function check_suggestion_keys(settings)
   local plug = "<Plug>(lcursor-accept)"
-  if vim.fn.hasmapto(plug, "i") == 0 and (not keymaps.enabled or keymaps.accept == "") then
+  if vim.fn.hasmapto(plug, "i") == 0 and (not settings.enabled or settings.accept == "") then
     health.warn(
       "No key accepts a suggestion",
       ('Map one: `vim.keymap.set("i", "<Tab>", "%s")`, or set keymaps.enabled'):format(plug)
     )
   end
-  for _, name in ipairs(keymaps.enabled and { "accept", "accept_line", "accept_word" } or {}) do
-    local lhs = keymaps[name]
-    local others = lhs ~= "" and owners(lhs) or {}
+  for _, name in ipairs(settings.enabled and { "accept", "accept_line", "accept_word" } or {}) do
+    local lhs = settings[name]
+    local others = lhs ~= "" and owners(lhs, "i") or {}
     local rest = #others > 0 and "otherwise " .. table.concat(others, "; ") or "otherwise unmapped"
     if lhs ~= "" then
       health.info(("%s is keymaps.%s while a ghost is visible, %s"):format(lhs, name, rest))
     end
+  end
+end
+
+--- Return what a default key is, if it is left to the user.
+---@param group lcursor.KeyGroup
+---@param key lcursor.Key
+---@return string?
+local function kept(group, key)
+  local plug = keys.plug(group, key)
+  for mode in key[3]:gmatch(".") do
+    local others = vim.fn.hasmapto(plug, mode) == 0 and owners(key[2] --[[@as string]], mode) or {}
+    if #others > 0 then
+      return ("in %s mode it is %s"):format(MODES[mode], table.concat(others, "; "))
+    end
+  end
+end
+
+--- List the keys of suggestions, and the default keys that stay the user's own mappings.
+---@param found lcursor.Findings
+function M.check_keys(found)
+  check_suggestion_keys(found.settings.keymaps)
+  local is_any = false
+  for _, name in ipairs({ "edit", "hunk" }) do
+    local group = keys.groups[name]
+    for _, key in ipairs(group.keys) do
+      local what = key[2] and key[2] ~= "" and keymaps.yields(group, key) and kept(group, key)
+      if what then
+        is_any = true
+        local text = "%s is not mapped for %s.%s (%s); %s"
+        health.info(text:format(key[2], group.option, key[1], key[4], what))
+      end
+    end
+  end
+  if is_any then
+    health.info("To map such a key while hunks are open, set it in edit.mappings")
+  else
+    health.ok("No mapping of yours has a default key of hunks")
   end
 end
 
@@ -138,7 +180,6 @@ function M.check_completion(found)
     table.insert(rules, ("%s %s"):format(filetype, on and "on" or "off"))
   end
   health.info("Setting completion.filetypes: " .. table.concat(rules, ", "))
-  check_keys(found.settings.keymaps)
 end
 
 --- Return the completion menus that are loaded, and whether their own ghost text is on.

@@ -1,0 +1,141 @@
+-- All actions that can have a key, in one table. The options, the mappings, the <Plug> maps of
+-- plugin/lcursor.lua, the keys that hints name and the tables of the help come from it. Data only.
+
+local M = {}
+
+---@class (exact) lcursor.Key
+---@field [1] string name of its option, and with dashes of its <Plug> map
+---@field [2] string|false default; "": no key; false: no option, only a <Plug> map
+---@field [3] string modes, a letter each
+---@field [4] string description of two or three words
+---@field is_expr? boolean it returns what to type
+
+---@class (exact) lcursor.KeyGroup
+---@field option string that holds the keys; "" for <Plug> maps only
+---@field plug string how the names of the <Plug> maps begin
+---@field plug_modes? string the modes of the <Plug> maps; nil: those of the keys
+---@field module string whose press(name) does what a key stands for
+---@field yields? boolean a mapping of the user comes before a default key
+---@field keys lcursor.Key[]
+
+-- stylua: ignore
+---@type table<string, lcursor.KeyGroup>
+M.groups = {
+  suggestion = {
+    option = "keymaps", plug = "", module = "complete",
+    keys = {
+      { "accept", "<Tab>", "i", "Accept suggestion", is_expr = true },
+      { "accept_line", "<S-Tab>", "i", "Accept line", is_expr = true },
+      { "accept_word", "<C-Right>", "i", "Accept word", is_expr = true },
+      { "dismiss", "<C-]>", "i", "Dismiss suggestion" },
+      { "next", "<M-]>", "i", "Next alternative" },
+      { "prev", "<M-[>", "i", "Previous alternative" },
+      { "trigger", false, "i", "Request suggestion" },
+    },
+  },
+  request = {
+    option = "", plug = "", module = "joined",
+    keys = { { "edit", false, "nx", "Request edit" } },
+  },
+  edit = {
+    option = "edit.mappings", plug = "edit-", plug_modes = "nxo", module = "edit.keymaps",
+    yields = true,
+    keys = {
+      { "stop", "<C-c>", "n", "Stop edit" },
+    },
+  },
+  hunk = {
+    option = "edit.mappings", plug = "hunk-", plug_modes = "nxo", module = "edit.keymaps",
+    yields = true,
+    keys = {
+      { "accept", "gh", "nx", "Accept hunk" },
+      { "reject", "gH", "nx", "Reject hunk" },
+      { "accept_operator", "", "nx", "Accept over motion", is_expr = true },
+      { "reject_operator", "", "nx", "Reject over motion", is_expr = true },
+      { "accept_next", "", "n", "Accept, next hunk" },
+      { "next", "]h", "nxo", "Next hunk" },
+      { "previous", "[h", "nxo", "Previous hunk" },
+      { "last", "", "nxo", "Last hunk" },
+      { "first", "", "nxo", "First hunk" },
+      { "object", "ih", "xo", "Hunk text object" },
+      { "diff", "", "n", "Show side-by-side" },
+      { "edit", "gE", "n", "Edit hunk" },
+      { "list", "gl", "n", "List hunks" },
+      { "accept_file", "ga", "n", "Accept file" },
+      { "reject_file", "gA", "n", "Reject file" },
+      { "accept_turn", "", "n", "Accept edit" },
+      { "reject_turn", "", "n", "Reject edit" },
+      { "next_alternative", "]H", "n", "Next alternative" },
+      { "previous_alternative", "[H", "n", "Previous alternative" },
+      { "again", "g.", "n", "Try again" },
+    },
+  },
+  chat = {
+    option = "chat.mappings", plug = "chat-", module = "chat.keys",
+    keys = {
+      { "send", "<CR>", "n", "Send" },
+      { "send_insert", "<C-s>", "i", "Send while typing" },
+      { "stop", "<C-c>", "ni", "Stop answer" },
+      { "regenerate", "gr", "n", "Answer again" },
+      { "edit", "ge", "n", "Go to question" },
+      { "next_branch", "]b", "n", "Next branch" },
+      { "previous_branch", "[b", "n", "Previous branch" },
+      { "next", "]]", "n", "Next message" },
+      { "previous", "[[", "n", "Previous message" },
+      { "context", "gb", "n", "Preview context" },
+      { "sources", "gs", "n", "Show sources" },
+      { "jump", "gf", "n", "Go to file" },
+      { "yank_block", "gy", "n", "Yank code block" },
+      { "insert_block", "gp", "n", "Insert code block" },
+      { "open_block", "go", "n", "Open code block" },
+      { "apply_block", "ga", "n", "Apply as edit" },
+      { "model", "gm", "n", "Choose model" },
+      { "list", "gl", "n", "List chats" },
+      { "close", "q", "n", "Close window" },
+      { "help", "g?", "n", "Show keys" },
+    },
+  },
+}
+
+--- Return the default keys of an option.
+---@param option string
+---@return table<string, string> by action
+function M.defaults(option)
+  local found = {}
+  for _, group in pairs(M.groups) do
+    for _, key in ipairs(group.option == option and group.keys or {}) do
+      found[key[1]] = key[2] or nil
+    end
+  end
+  return found
+end
+
+---@param group lcursor.KeyGroup
+---@param key lcursor.Key
+---@return string
+function M.plug(group, key)
+  return ("<Plug>(lcursor-%s)"):format(group.plug .. key[1]:gsub("_", "-"))
+end
+
+--- Return the actions, for the help and for plugin/lcursor.lua.
+---@return table[]
+function M.describe()
+  local rows = {}
+  for _, name in ipairs({ "suggestion", "request", "edit", "hunk", "chat" }) do
+    local group = M.groups[name]
+    for _, key in ipairs(group.keys) do
+      table.insert(rows, {
+        group = name,
+        action = key[1],
+        name = M.plug(group, key),
+        default = key[2] or "",
+        modes = group.plug_modes or key[3],
+        text = key[4],
+        is_expr = key.is_expr or false,
+      })
+    end
+  end
+  return rows
+end
+
+return M

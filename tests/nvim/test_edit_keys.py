@@ -1,0 +1,209 @@
+"""The keys of hunks: the user's mappings come first, operators, accept and go on, hints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.fakes.control import FakeHost
+from tests.nvim import reach
+from tests.nvim.editing import Desk, change, file
+from tests.nvim.pilot import Pilot
+
+Start = Callable[..., Pilot]
+
+LINES = ["a = 1", "b = 1", "", "c = 1", "d = 1", "e = 1", "", "f = 1"]
+FILES = {"a.py": "\n".join(LINES) + "\n", "b.py": "g = 1\n"}
+CHANGES = [
+    change(0, ["a = 1"], ["A = 1"]),
+    change(3, ["c = 1", "d = 1"], ["C = 1", "D = 1"]),
+    change(7, ["f = 1"], ["F = 1"]),
+]
+KEYS = {
+    "accept": "ghh", "reject": "gHH", "accept_operator": "gh", "reject_operator": "gH",
+    "accept_next": "ghn", "last": "]H", "first": "[H", "next_alternative": "]v",
+    "previous_alternative": "[v",
+}  # fmt: skip
+OWN = "<Cmd>let g:own = get(g:, 'own', 0) + 1<CR>"
+
+
+@pytest.fixture
+def at(editor: Start, host: FakeHost) -> Callable[..., Desk]:
+    """Return what opens a file with hunks: `at(init=…, **mappings)`."""
+
+    def begin(init: str = "", **mappings: str | bool) -> Desk:
+        config = {"edit": {"mappings": {**KEYS, **mappings}}}
+        nvim = editor(FILES, init=reach.NOTES + init, config=config)
+        desk = Desk(nvim, host)
+        desk.edited(desk.ask(), CHANGES)
+        return desk
+
+    return begin
+
+
+def own(desk: Desk) -> int:
+    """Return how often the user's own mapping was used."""
+    count: int = desk.nvim.lua("return vim.g.own or 0")
+    return count
+
+
+def accepted(desk: Desk) -> str:
+    """Return the letters that were accepted."""
+    return "".join(line[0] for line in desk.lines() if line[:1].isupper())
+
+
+def line(desk: Desk) -> int:
+    """Return the line of the cursor."""
+    number: int = desk.nvim.lua("return vim.fn.line('.')")
+    return number
+
+
+def is_hinted(desk: Desk, words: str) -> bool:
+    """Return whether the note at the cursor has these words."""
+    return words in desk.drawn("at")
+
+
+@pytest.mark.parametrize("where", ["", ", { buffer = 0 }"])
+def test_a_mapping_of_the_user_comes_before_a_default_key(
+    editor: Start, host: FakeHost, where: str
+) -> None:
+    nvim = editor(FILES, init=reach.NOTES)
+    nvim.lua(f"vim.keymap.set('n', 'gh', {OWN!r}{where})")
+    nvim.lua(f"vim.keymap.set('n', ']h', {OWN!r}{where})")
+    desk = Desk(nvim, host)
+    desk.edited(desk.ask(), CHANGES)
+    nvim.press("1Ggh")
+    assert (accepted(desk), own(desk)) == ("", 1)
+    assert is_hinted(desk, ":LCursor accept  gH reject  ga accept file")  # no ]h
+    nvim.press("]h")
+    assert own(desk) == 2
+    nvim.press("v]hd")  # it is the user's in Normal mode only
+    assert desk.lines()[0] == " = 1"
+
+
+def test_a_key_that_is_set_is_mapped_in_any_case(at: Callable[..., Desk]) -> None:
+    desk = at(f"vim.keymap.set('n', 'ghh', {OWN!r})\n", accept="ghh")
+    desk.nvim.press("1Gghh")
+    assert (accepted(desk), own(desk)) == ("A", 0)
+    desk.nvim.command("LCursor accept all")
+    desk.nvim.press("ghh")
+    assert (accepted(desk), own(desk)) == ("ACDF", 1)
+
+
+def test_a_key_may_be_set_for_one_buffer(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=reach.NOTES + f"vim.keymap.set('n', 'ghh', {OWN!r})\n")
+    nvim.lua("vim.b.lcursor = { edit = { mappings = { accept = 'ghh' } } }")
+    desk = Desk(nvim, host)
+    desk.edited(desk.ask(), CHANGES)
+    nvim.press("1Gghh")
+    assert (accepted(desk), own(desk)) == ("A", 0)
+
+
+def test_false_disables_a_key(at: Callable[..., Desk]) -> None:
+    desk = at(accept=False, next="<F3>")
+    for mode, key, is_mapped in [("n", "ghh", False), ("n", "]h", False), ("x", "<F3>", True)]:
+        found = desk.nvim.lua("local l, m = ... return vim.fn.maparg(l, m) ~= ''", key, mode)
+        assert found == is_mapped, key
+    desk.nvim.press("1G<F3>")
+    assert line(desk) == 4
+    assert is_hinted(desk, ":LCursor accept  gHH reject  ga accept file  <F3> next")
+
+
+def test_hints_name_the_keys_of_the_user(at: Callable[..., Desk]) -> None:
+    desk = at("vim.keymap.set('n', '+', '<Plug>(lcursor-hunk-accept)')\n", reject="<F4>")
+    desk.nvim.press("1G")
+    assert is_hinted(desk, " + accept  <F4> reject")
+    desk.nvim.press("+")
+    assert accepted(desk) == "A"
+
+
+@pytest.mark.parametrize(
+    ("keys", "letters"),
+    [
+        ("1Gghip", "A"),
+        ("4Gghip", "CD"),
+        ("1GghG", "ACDF"),
+        ("4Ggh_", "C"),
+        ("4G2gh_", "CD"),
+        ("4Ggh2_j.", "CD"),
+        ("4Ggh_j.", "CD"),
+        ("1Ggh}", "A"),
+        ("4Gghih", "CD"),
+        ("4GVgh", "C"),
+        ("4GVghj.", "CD"),
+        ("1GVGgh", "ACDF"),
+        ("5Gghh", "CD"),
+        ("1Gghh4G.", "ACD"),
+        ("2Gghip", "A"),
+    ],
+)
+def test_accepting_over_a_motion(at: Callable[..., Desk], keys: str, letters: str) -> None:
+    desk = at()
+    desk.nvim.press(keys)
+    assert accepted(desk) == letters
+    desk.nvim.press(f"{len(letters)}u")
+    assert accepted(desk) == ""
+
+
+@pytest.mark.parametrize(
+    ("keys", "left"), [("4GgHip", "AF"), ("4GVgH", "ADF"), ("1GgHH", "CDF"), ("1GgHG", "")]
+)
+def test_rejecting_over_a_motion(at: Callable[..., Desk], keys: str, left: str) -> None:
+    desk = at()
+    desk.nvim.press(keys)
+    assert accepted(desk) == ""
+    desk.nvim.command("LCursor accept all")
+    assert accepted(desk) == left
+
+
+def test_the_plug_maps_of_operators(editor: Start, host: FakeHost) -> None:
+    init = "vim.keymap.set({ 'n', 'x' }, '<F2>', '<Plug>(lcursor-hunk-accept-operator)')\n"
+    desk = Desk(editor(FILES, init=reach.NOTES + init), host)
+    desk.edited(desk.ask(), CHANGES)
+    desk.nvim.press("4G<F2>ipGV<F2>")
+    assert accepted(desk) == "CDF"
+
+
+def test_accepting_and_going_on(editor: Start, host: FakeHost) -> None:
+    config = {"edit": {"mappings": KEYS}}
+    desk = Desk(editor(FILES, init=reach.NOTES, config=config), host)
+    asked = desk.ask()
+    tick = desk.nvim.lua("return vim.b.changedtick")
+    here = file(desk.project / "a.py", CHANGES, tick=tick)
+    other = file(desk.project / "b.py", [change(0, ["g = 1"], ["G = 1"])])
+    desk.propose(asked["id"], [here, other])
+    desk.nvim.press("1Gghn")
+    assert (accepted(desk), line(desk)) == ("A", 4)
+    desk.nvim.press(".")
+    assert (accepted(desk), line(desk)) == ("ACD", 8)
+    desk.nvim.press("ghn")
+    assert desk.lines() == ["g = 1"]
+    desk.nvim.press("ghn")
+    assert desk.lines() == ["G = 1"]
+    assert reach.told(desk.nvim)[-1] == "lcursor: no open hunks left"
+
+
+@pytest.mark.parametrize(("keys", "letters", "at_line"), [("2ghn", "ACD", 8), ("9ghn", "ACDF", 8)])
+def test_accepting_several(at: Callable[..., Desk], keys: str, letters: str, at_line: int) -> None:
+    desk = at()
+    desk.nvim.press("1G" + keys)
+    assert (accepted(desk), line(desk)) == (letters, at_line)
+
+
+def test_going_on_stops_at_a_conflict(at: Callable[..., Desk]) -> None:
+    desk = at()
+    desk.nvim.press("4GA + 1<Esc>")
+    desk.nvim.press("1G3ghn")
+    assert (accepted(desk), line(desk)) == ("A", 4)
+    assert "hunk is stale" in reach.told(desk.nvim)[-1]
+
+
+def test_first_and_last(at: Callable[..., Desk]) -> None:
+    desk = at()
+    seen: list[Any] = []
+    for keys in ("4G]H", "[H"):
+        desk.nvim.press(keys)
+        seen.append(line(desk))
+    assert seen == [8, 1]
