@@ -37,9 +37,9 @@ LONG = "def {0}():\n" + "".join(f"    {{0}}_step_{n}()\n" for n in range(90))
 FILES = {
     "ships.py": SHIPS,
     "harbours.py": "def find_harbour(name):\n    return name\n\n\ndef leave(ship):\n    pass\n",
-    "one.py": "def twice_named():\n    return 1\n",
-    "two.py": "def twice_named():\n    return 2\n",
-    "three.py": "def twice_named():\n    return 3\n",
+    "one.py": "def twice_named():\n    return 1\n\n\ndef thrice_named():\n    return 1\n",
+    "two.py": "def twice_named():\n    return 2\n\n\ndef thrice_named():\n    return 2\n",
+    "three.py": "def thrice_named():\n    return 3\n",
     "here.py": "def local_helper():\n    return 1\n\n\ndef trip():\n    pass\n",
     "fleet.py": "class Fleet:\n"
     + "".join(
@@ -60,6 +60,8 @@ def definitions(hits: list[Hit]) -> dict[str, str]:
 def test_a_name_in_use_brings_the_head_of_its_definition(search: Searcher) -> None:
     hits = find_around(search, "here.py", "def trip():\n    ship = christen_ship(", "\n")
     assert definitions(hits)["ships.py"] == "def christen_ship(name, wine):"
+    row = SHIPS.split("\n").index("def christen_ship(name, wine):")
+    assert (hits[0].first_row, hits[0].end_row, hits[0].score) == (row, row + 1, 1.0)
 
 
 def test_a_signature_of_several_lines_comes_whole_and_no_body(search: Searcher) -> None:
@@ -75,6 +77,9 @@ def test_definitions_of_one_file_come_together_in_its_order(search: Searcher) ->
     hits = find_around(search, "here.py", "ship = christen_ship(a, b)\nship.sail_to(", "")
     text = definitions(hits)["ships.py"]
     assert text.index("sail_to") < text.index("christen_ship")
+    lines = SHIPS.split("\n")
+    rows = lines.index("    def sail_to("), lines.index("def christen_ship(name, wine):")
+    assert (hits[0].first_row, hits[0].end_row) == (rows[0], rows[1] + 1)
 
 
 def test_a_large_class_comes_as_its_outline(search: Searcher) -> None:
@@ -85,7 +90,11 @@ def test_a_large_class_comes_as_its_outline(search: Searcher) -> None:
 
 
 def test_a_name_with_many_homes_brings_none(search: Searcher) -> None:
-    assert not definitions(find_around(search, "here.py", "twice_named(", ""))
+    assert not definitions(find_around(search, "here.py", "thrice_named(", ""))
+    assert definitions(find_around(search, "here.py", "twice_named(", "")).keys() == {
+        "one.py",
+        "two.py",
+    }
 
 
 def test_names_of_the_file_itself_are_known_already(search: Searcher) -> None:
@@ -110,6 +119,7 @@ def test_the_nearest_names_come_first_each_once() -> None:
     ]
     assert len(names_near([f"name_{n}" for n in range(100)], [])) == MAX_NAMES
     assert names_near(["def", "self", "if x is None"], []) == ["None"]
+    assert names_near(["ab + abc"], []) == ["abc"]
 
 
 @pytest.mark.parametrize("text", ["", "\n\n\n", '"unclosed', "((((", "\udcff", "名前(", "1 2 3"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.index import rank
-from lcursor.index.query import parse
+from lcursor.index.query import Kind, parse
 from lcursor.index.rank import Facts, Leg, Ranked, Scored
 
 
@@ -51,6 +51,101 @@ def test_names_follow_the_words_and_sentences_the_vectors() -> None:
         return order(found)[0]
 
     assert (first("open_doors"), first("open the doors")) == (1, 2)
+
+
+LISTS: dict[Leg, Scored] = {
+    "lexical": [(1, 4.0), (2, 1.0)],
+    "vector": [(1, 0.9), (2, 0.7), (3, 0.5)],
+    "symbol": [(2, 0.5), (3, 0.25)],
+    "recent": [(3, 0.0), (1, -1.0)],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lists", "expected"),
+    [
+        (
+            "mixed",
+            LISTS,
+            {
+                1: {"lexical": 0.5, "vector": 0.6, "recent": 0.05 * 61 / 62},
+                2: {"lexical": 0.125, "vector": 0.42, "symbol": 0.6},
+                3: {"vector": 0.24, "symbol": 0.3, "recent": 0.05},
+            },
+        ),
+        (
+            "text",
+            LISTS,
+            {
+                1: {"lexical": 0.25, "vector": 1.0, "recent": 0.05 * 61 / 62},
+                2: {"lexical": 0.0625, "vector": 0.7},
+                3: {"vector": 0.4, "recent": 0.05},
+            },
+        ),
+        # Where all of a list score the same, all count as its best.
+        (
+            "mixed",
+            {"vector": [(1, 0.3)], "lexical": [(2, 0.0), (3, 0.0)], "symbol": []},
+            {1: {"vector": 0.6}, 2: {"lexical": 0.5}, 3: {"lexical": 0.5}},
+        ),
+    ],
+)
+def test_each_list_counts_relative_to_its_best(
+    kind: Kind, lists: dict[Leg, Scored], expected: dict[int, dict[str, float]]
+) -> None:
+    found = {one.id: one.parts for one in rank.fuse(lists, kind).values()}
+    assert found == {number: pytest.approx(each) for number, each in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("question", "facts", "expected"),
+    [
+        (
+            "open_doors",
+            {1: Facts("open_doors.py", 0.5, "open_doors"), 2: Facts("tests/b.py")},
+            {
+                1: {"lexical": 0.7, "definition": 1.05, "named file": 0.525, "file": 0.11375},
+                2: {"lexical": 0.35, "file": 0.0175, "tests": -0.25725},
+            },
+        ),
+        (
+            "open_doors",
+            {1: Facts("a.py"), 2: Facts("b.py", is_literal=True)},
+            {
+                1: {"lexical": 0.7, "file": 0.035},
+                2: {"lexical": 0.35, "literal": 2.8, "file": 0.1575},
+            },
+        ),
+        (
+            "open doors",
+            {1: Facts("a.py"), 2: Facts("doors/x.py")},
+            {
+                1: {"lexical": 0.25, "file": 0.0125},
+                2: {"lexical": 0.125, "path": 0.0625, "file": 0.009375},
+            },
+        ),
+        (
+            "open doors",
+            {1: Facts("a.py"), 2: Facts("b.py"), 3: Facts("b.py")},
+            {
+                1: {"lexical": 0.25, "file": 0.0125},
+                2: {"lexical": 0.125, "file": 0.25 * 0.05 * (1 / 2 + 1 / 3)},
+                3: {"lexical": 0.25 / 3},
+            },
+        ),
+        (
+            "open doors",
+            {1: Facts("tests/__init__.py")},
+            {1: {"lexical": 0.25, "file": 0.0125, "tests": -0.18375, "facade": -0.039375}},
+        ),
+    ],
+)
+def test_the_amount_of_each_rule(
+    question: str, facts: dict[int, Facts], expected: dict[int, dict[str, float]]
+) -> None:
+    lists: dict[Leg, Scored] = {"lexical": [(number, 1 / number) for number in facts]}
+    found = {one.id: one.parts for one in rank.rank(parse(question), lists, facts)}
+    assert found == {number: pytest.approx(each) for number, each in expected.items()}
 
 
 def test_recent_files_are_lifted_but_not_added() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,47 @@ def test_a_part_of_a_used_hit_is_left_out() -> None:
 def test_much_worse_hits_are_left_out() -> None:
     receipt = choose([hit("a", 0, 5, 1.0), hit("b", 0, 5, 0.01)], 1000)
     assert reasons(receipt) == ["score far below the best"]
+
+
+FULL, ENOUGH = "no room left", "enough of its file is used"
+WORSE, PART = "far less like it than the best", "part of what is used"
+
+
+@pytest.mark.parametrize(
+    ("hits", "tokens", "used", "left_out"),
+    [
+        # A line has four tokens, and a hit eight more.
+        ([hit("a", 0, 5)], 28, ["a:0-5"], []),
+        ([hit("a", 0, 5)], 27, [], [FULL]),
+        ([hit("a", 0, 10)], 32, ["a:0-6"], []),  # no less than 24 tokens are worth a part
+        ([hit("a", 0, 10)], 31, [], [FULL]),
+        ([hit("a", 0, 10)], 39, ["a:0-7"], []),
+        ([hit("a", 0, 10), hit("a", 50, 10)], 96, ["a:0-10", "a:50-60"], []),
+        ([hit("a", 0, 10), hit("a", 50, 10), hit("b", 0, 1)], 100, ["a:0-10", "b:0-1"], [ENOUGH]),
+        (
+            [hit("a", 0, 10), hit("a", 50, 10), hit("b", 0, 1)],
+            160,
+            ["a:0-10", "a:50-60", "b:0-1"],
+            [],
+        ),
+        (
+            [hit("a", 0, 10), hit("a", 50, 10), hit("b", 0, 1)],
+            150,
+            ["a:0-10", "a:50-58", "b:0-1"],
+            [],
+        ),
+        ([hit("a", 0, 5), hit("b", 0, 5, 0.1)], 99, ["a:0-5", "b:0-5"], []),
+        ([hit("a", 0, 5), hit("b", 0, 5, 0.09)], 99, ["a:0-5"], [WORSE]),
+        ([hit("a", 5, 5), hit("a", 5, 5), hit("a", 6, 4)], 99, ["a:5-10"], [PART, PART]),
+        ([hit("a", 5, 5), hit("a", 4, 5), hit("a", 6, 5)], 99, ["a:5-10", "a:4-9", "a:6-11"], []),
+        ([hit("a", 5, 5), hit("b", 5, 5)], 99, ["a:5-10", "b:5-10"], []),
+    ],
+)
+def test_what_fits(hits: list[Hit], tokens: int, used: list[str], left_out: list[str]) -> None:
+    found = choose(hits, tokens)
+    assert [f"{one.path}:{one.first_row}-{one.end_row}" for one in found.used] == used
+    assert reasons(found) == left_out
+    assert all(one.end_row - one.first_row == one.text.count("\n") + 1 for one in found.used)
 
 
 def test_nothing_found_is_an_empty_receipt() -> None:

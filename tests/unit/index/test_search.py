@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lcursor.index.records import Hit, Mode
-from lcursor.index.search import Searcher
+from lcursor.index.query import parse
+from lcursor.index.records import Hit, Mode, StoredSymbol
+from lcursor.index.search import Searcher, certainty_of, find_definitions
 from lcursor.index.store import Store
 from tests.unit.index import searching
 
@@ -91,7 +92,65 @@ def test_a_name_leads_to_its_definition(search: Searcher) -> None:
     hit = search.search("buy_car")[0]
     assert (hit.path, hit.scope) == ("src/car.py", "buy_car")
     assert hit.first_row == rows("src/car.py", "def buy_car(price):")
-    assert hit.text.startswith("def buy_car")
+    assert hit.text == "def buy_car(price):\n    return Car() if price else None"
+    assert hit.end_row == hit.first_row + 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "own_scope", "name", "scope", "certainty"),
+    [
+        ("function", "", "run", "", 1.0),
+        ("function", "", "Run", "", 0.8),
+        ("method", "", "run", "", 0.9),
+        ("method", "", "RUN", "", 0.72),
+        ("function", "Job", "run", "job", 1.0),
+        ("function", "Job > Part", "run", "gone Part", 1.0),  # the next name is enough
+        ("function", "Job > Part", "run", "Job", 1.0),
+        ("function", "Job > Part", "run", "Job gone", 0.7),
+        ("function", "Job > Part", "run", "no gone", 0.4),
+        ("function", "", "run", "work", 1.0),  # a folder
+        ("function", "", "run", "work jobs", 1.0),  # and the file
+        ("function", "", "run", "Work gone", 0.7),
+        ("function", "", "run", "gone", 0.4),
+    ],
+)
+def test_how_likely_a_definition_is_meant(
+    kind: str, own_scope: str, name: str, scope: str, certainty: float
+) -> None:
+    symbol = StoredSymbol("run", kind, 3, 9, own_scope, "src/work/jobs.x.py", "python")
+    assert certainty_of(symbol, name, scope.split()) == pytest.approx(certainty)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("start_engine", [("src/boat.py", 0.9), ("src/car.py", 0.9)]),
+        ("Car.start_engine", [("src/car.py", 0.9), ("src/boat.py", 0.36)]),
+        ("who calls buy_car or Boat.anchor", [("src/car.py", 1.0), ("src/boat.py", 0.9)]),
+        ("test_buy_car", [("tests/test_car.py", 1.0)]),
+        ("buy_c", [("src/car.py", 0.4 + 0.4 * 5 / 7)]),  # only its beginning
+        ("buy_c kind:class", []),
+        ("ancho", []),  # but not of a plain word
+    ],
+)
+def test_the_definitions_of_the_names_in_a_question(
+    search: Searcher, text: str, expected: list[tuple[str, float]]
+) -> None:
+    found = find_definitions(parse(text), search.reader, {})
+    assert [(one.symbol.path, pytest.approx(one.certainty)) for one in found] == expected
+
+
+def test_of_equal_definitions_those_in_tests_come_last(tmp_path: Path) -> None:
+    text = "\n\ndef turn_it():\n    pass\n"
+    files = {"a_test.py": text, "b.py": text, "a/c.py": text + text}
+    search = searching.searcher(searching.made(tmp_path / "index", files))
+    found = find_definitions(parse("turn_it"), search.reader, {})
+    assert [(one.symbol.path, one.symbol.first_row) for one in found] == [
+        ("a/c.py", 2),
+        ("a/c.py", 6),
+        ("b.py", 2),
+        ("a_test.py", 2),
+    ]
 
 
 @pytest.mark.parametrize(
