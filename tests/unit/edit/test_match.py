@@ -158,6 +158,45 @@ def test_what_is_not_certain_is_not_done(
     assert isinstance(applied(text, pair(old, new)), kind)
 
 
+@pytest.mark.parametrize(
+    ("line", "old", "is_enough"),
+    [
+        ("ab", "ab", True),
+        ("a", "a", False),
+        ("end:", "end:", False),
+        ("  abcd", "abcd ", True),  # with other spaces, it takes more
+        ("  abc", "abc ", False),
+    ],
+)
+def test_how_little_identifies_a_place(line: str, old: str, is_enough: bool) -> None:
+    found = applied(f"x = 1\n{line}\n", pair(old, "other(1)"))
+    assert isinstance(found, str if is_enough else Ask)
+
+
+THREE = "one(1)\ntwo(2)\nthree(3)"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "is_certain"),
+    [
+        (f"{THREE}\nhere(4)\n", "here(4)", THREE, False),
+        (f"here(4)\n{THREE}\n", "here(4)", THREE, False),
+        ("here(4)\none(1)\nother(5)\ntwo(2)\nthree(3)\n", "here(4)", THREE, True),
+        ("one(1)\ntwo(2)\nhere(4)\n", "here(4)", "one(1)\ntwo(2)", True),  # too little to tell
+        *(
+            (f"{THREE}\n{many}\n", many, THREE, is_long)  # mostly deleted
+            for size, is_long in ((7, False), (8, True))
+            for many in ["\n".join(f"step_{row}()" for row in range(size))]
+        ),
+    ],
+)
+def test_a_change_that_seems_to_be_made_already_is_asked_about(
+    text: str, old: str, new: str, is_certain: bool
+) -> None:
+    found = applied(text, pair(old, new))
+    assert found == swapped(text, old, new) if is_certain else isinstance(found, Ask)
+
+
 def test_places_that_are_alike_are_asked_about() -> None:
     one = "def one(a):\n    check(a)\n    total = a + 1\n    log(total)\n    return total\n"
     old = one.replace("check(a)", "check_all(a)").replace("one", "any").rstrip()

@@ -17,7 +17,7 @@ from lcursor.edit.apply import match
 from lcursor.edit.apply.parse import blocks
 from lcursor.edit.apply.resolve import Ask, Resolved, Unresolved, resolve
 from lcursor.edit.records import Lines
-from tests.unit.edit.replies import Given, done, pair, text_of
+from tests.unit.edit.replies import Given, applied, done, pair, text_of
 
 UTIL = "def read(path):\n    return open(path).read()\n\n\ndef write(path):\n    return 1\n"
 
@@ -50,6 +50,22 @@ def test_a_name_of_two_files_is_asked_about() -> None:
     answer = resolve(found, files, asked.chosen(1))
     assert isinstance(answer, Resolved)
     assert [one.path for one in answer.files] == ["/p/b/util.py"]
+
+
+def test_of_many_files_of_a_name_some_are_offered_with_their_first_lines() -> None:
+    files = Given({f"{number}/util.py": UTIL for number in range(14)})
+    asked = resolve(blocks(pair("    return 1", "    return 2", "util.py")), files)
+    assert isinstance(asked, Ask)
+    assert len(asked.choices) == 12
+    assert {one.lines for one in asked.choices} == {tuple(UTIL.splitlines()[:3])}
+
+
+def test_of_a_long_result_the_beginning_is_offered() -> None:
+    new = "\n".join(f"line_{row} = {row}" for row in range(50))
+    asked = applied("a = f(1)\nb = 2\na = f(1)\n", pair("a = f(1)", new))
+    assert isinstance(asked, Ask)
+    assert [len(one.lines) for one in asked.choices] == [40, 40]
+    assert [len(one.new or ()) for one in asked.choices] == [50, 50]
 
 
 def test_a_place_is_asked_for_and_then_taken() -> None:
@@ -102,6 +118,51 @@ def test_what_cannot_be_done_is_refused_as_a_whole(reply: str) -> None:
     assert found.reason
 
 
+RENAMED = "```diff\ndiff --git a/a.py b/b.py\nrename from a.py\nrename to b.py\n```\n"
+TO_UTIL = RENAMED.replace("a.py", "main.py").replace("b.py", "util.py")
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("It is right as it is.", "There is no code in it"),
+        (pair("x", "y", "util.py").replace(">>>>>>> REPLACE", ""), "It was cut off before its end"),
+        (pair("x", "y\n=======\nz", "util.py"), "A block cannot be read: it has several lines"),
+        (pair("    return 1", "    return 2"), "Nothing says which file it is about"),
+        (pair("    return 7", "    return 8", "util.py"), "or not as it is quoted: return 7"),
+        ("*** Begin Patch\n*** Update File: other.py\n-x\n+y\n*** End Patch", "There is no file o"),
+        ("Put it into `new.py`:\n```python\nx = 1\n```", "and nothing says that it is new"),
+        (
+            "*** Begin Patch\n*** Delete File: util.py\n*** Delete File: util.py\n*** End Patch",
+            "There is no file util.py to delete",
+        ),
+        ("*** Begin Patch\n*** Add File: util.py\n+x = 1\n*** End Patch", "is there already"),
+        (
+            "*** Begin Patch\n*** Add File: n.py\n+# ... existing code ...\n*** End Patch",
+            "The new file leaves something out",
+        ),
+        (TO_UTIL, "util.py is there already"),
+        (
+            "```diff\n--- a/util.py\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-def read(path):\n```\n",
+            "util.py has more in it than what is deleted",
+        ),
+        ("util.py\n```python\n\n```", "The code is empty"),
+        ("util.py\n```python\nnothing_like_it()\n```", "No place for this code is found in util"),
+        ("empty.py\n```python\n# ... existing code ...\nx = 1\n```", "empty.py is empty, and"),
+        (
+            "util.py\n```python\ndef read(path):\n    return 2\n```\n"
+            "util.py\n```python\ndef read(path):\n    return 3\n```\n",
+            "Two pieces of code differ about the same lines of util.py",
+        ),
+    ],
+)
+def test_the_reason_says_what_is_wrong(reply: str, reason: str) -> None:
+    files = Given({"util.py": UTIL, "main.py": "x = 1\n", "empty.py": "\n"})
+    found = resolve(blocks(reply), files)
+    assert isinstance(found, Refused), found
+    assert reason in found.reason
+
+
 def test_one_reply_may_change_many_files() -> None:
     files = Given({"a.py": UTIL, "b.py": "x = 1\n", "c.py": "y = 1\nz = 2\n"})
     reply = (
@@ -127,6 +188,8 @@ def test_what_is_only_shown_is_left_out_and_said() -> None:
     found = done(pair("    return 1", "    return 2", "util.py") + shown, files)
     assert len(found.files) == 1
     assert "2 blocks" in found.note
+    found = done(pair("    return 1", "    return 2", "util.py") + "```bash\nmake\n```", files)
+    assert found.note == "Left out: 1 block that names no file (bash)"
 
 
 def test_what_is_done_already_changes_nothing() -> None:
@@ -139,6 +202,12 @@ def test_what_is_done_already_changes_nothing() -> None:
     assert all(not one.changes for one in found.files)
 
 
+@pytest.mark.parametrize(("new", "is_done"), [("value = compute", True), ("value = comput", False)])
+def test_a_short_line_may_have_been_there_before(new: str, is_done: bool) -> None:
+    found = applied(f"x = 1\n{new}\n", pair("value = some_other", new))
+    assert found == f"x = 1\n{new}\n" if is_done else isinstance(found, Refused)
+
+
 def test_a_number_that_points_at_something_alike_is_doubted() -> None:
     one = ["def one(a):", "    check(a)", "    total = a + 1", "    log(total)", "    return total"]
     two = [line.replace("total = a + 1", "total = a + 2") for line in one]
@@ -148,7 +217,20 @@ def test_a_number_that_points_at_something_alike_is_doubted() -> None:
     assert isinstance(resolve(blocks(reply), Given({"a.py": text})), Ask)
 
 
-RENAMED = "```diff\ndiff --git a/a.py b/b.py\nrename from a.py\nrename to b.py\n```\n"
+@pytest.mark.parametrize(
+    ("order", "number", "is_certain"),
+    [("one two", 8, True), ("one two", 9, False), ("two one", 3, True), ("two one", 2, False)],
+)
+def test_a_number_may_be_wrong_by_a_few_lines(order: str, number: int, is_certain: bool) -> None:
+    one = "def one(a):\n    check(a)\n    total = a + 1\n    log(total)\n    return total\n"
+    texts = {"one": one, "two": one.replace("a + 1", "a + 2")}
+    text = "a = 1\nb = 2\nc = 3\nd = 4\n".join(texts[name] for name in order.split())
+    old = "".join(f" {line}\n" for line in one.splitlines())
+    changed = "-    total = a + 1\n+    total = a\n"
+    hunk = old.replace("     total = a + 1\n", changed)
+    reply = f"--- a/a.py\n+++ b/a.py\n@@ -{number},5 +{number},5 @@\n{hunk}"
+    found = applied(text, reply)
+    assert found == text.replace("a + 1", "a") if is_certain else isinstance(found, Ask)
 
 
 @pytest.mark.parametrize("path", ["b.py", "./b.py", "/p/b.py", "a.py"])
