@@ -144,6 +144,24 @@ def test_the_top_begins_with_the_first_import(top: str, shown: str) -> None:
     assert imports_of(top.split("\n")) == shown
 
 
+def test_imports_are_looked_for_in_the_first_lines() -> None:
+    assert imports_of([*["# a"] * 39, "import a", "import b"]) == "import a"
+    assert imports_of([*["# a"] * 40, "import a"]) == ""
+    assert imports_of(["import a", *["x = 1"] * 60]).count("\n") == 39
+
+
+def test_a_third_of_the_budget_is_for_the_imports() -> None:
+    assert [other_files_budget(tokens) for tokens in (0, 2, 3, 100, 300)] == [0, 2, 2, 67, 200]
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept"),
+    [(0, ""), (1, ""), (3, "cc"), (8, "bb\ncc"), (13, "bb\ncc\ndd"), (14, "aa\nbb\ncc\ndd\nee")],
+)
+def test_a_cut_around_the_middle(limit: int, kept: str) -> None:
+    assert cut("aa\nbb\ncc\ndd\nee", limit, len, from_middle=True) == kept
+
+
 @given(st.text(alphabet="ab\n", max_size=80), st.integers(-3, 90))
 def test_a_cut_is_the_most_lines_of_the_beginning(text: str, most: int) -> None:
     kept = cut(text, most, len)

@@ -217,6 +217,46 @@ def test_a_row_outside_the_text_is_not_begun_at(first_row: int) -> None:
     assert lay_out_short(Source(CLASS, "", 100), first_row=first_row)[1] == 115
 
 
+@pytest.mark.parametrize(
+    ("text", "budget", "row"),
+    [
+        ("aa\nbb\ncc", 4, 2),
+        ("aa\nbb\ncc", 5, 1),
+        ("aa\nbb\ncc", 7, 1),
+        ("aa\nbb\ncc", 8, 0),
+        ("aa\n\nbb", 3, 2),  # it does not begin with a blank line
+        ("aa\n\nbb", 6, 0),
+        ("aa\n\n  ", 3, 2),  # unless that is the cursor's
+        ("x" * 99, 4, 0),
+    ],
+)
+def test_a_short_window_has_the_lines_that_fit(text: str, budget: int, row: int) -> None:
+    assert lay_out_short(Source(text, ""), before=budget)[1] == row
+    assert lay_out_short(Source(text, "", 30), before=budget)[1] == 30 + row
+
+
+BLOCKS = [f"{'    ' * depth}if a{depth}:\n" for depth in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("above", "line", "heads"),
+    [
+        ("".join(BLOCKS), "    " * 6, "".join(BLOCKS[2:])),  # the innermost four
+        ("if a:\n\tif b:\n        c()\n", "\t\t", "if a:\n\tif b:\n"),
+        ("if a:\n# if b:\n    // if c:\n", "        ", "if a:\n"),
+        ("if " + "a" * 200 + ":\n", "    ", "if " + "a" * 97 + "\n"),
+        ("if a:\n" + "    x()\n" * 398, "    ", "if a:\n"),
+        ("if a:\n" + "    x()\n" * 399, "    ", ""),  # too far away
+        ("if a:\n", "", ""),
+    ],
+)
+def test_a_short_window_has_the_heads_of_the_blocks_around(
+    above: str, line: str, heads: str
+) -> None:
+    text, _ = lay_out_short(Source(f"{above}{line}y = 1\n{line}z", ""), before=len(line) + 1)
+    assert text.partition("<pre>")[2] == f"{heads}{line}z<suf><mid>"
+
+
 def test_a_brace_on_a_line_of_its_own_has_its_head_above() -> None:
     code = "int\nmain(void)\n{\n    int a;\n    int b;\n    return "
     text, _ = lay_out_short(Source(code, ""), before=24)
