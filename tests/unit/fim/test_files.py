@@ -156,7 +156,14 @@ def test_a_third_of_the_budget_is_for_the_imports() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "kept"),
-    [(0, ""), (1, ""), (3, "cc"), (8, "bb\ncc"), (13, "bb\ncc\ndd"), (14, "aa\nbb\ncc\ndd\nee")],
+    [
+        (0, ""),
+        (1, ""),
+        (3, "cc"),
+        (8, "bb\ncc"),
+        (13, "aa\nbb\ncc\ndd"),
+        (14, "aa\nbb\ncc\ndd\nee"),
+    ],
 )
 def test_a_cut_around_the_middle(limit: int, kept: str) -> None:
     assert cut("aa\nbb\ncc\ndd\nee", limit, len, from_middle=True) == kept

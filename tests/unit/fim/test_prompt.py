@@ -244,16 +244,16 @@ BLOCKS = [f"{'    ' * depth}if a{depth}:\n" for depth in range(6)]
         ("".join(BLOCKS), "    " * 6, "".join(BLOCKS[2:])),  # the innermost four
         ("if a:\n\tif b:\n        c()\n", "\t\t", "if a:\n\tif b:\n"),
         ("if a:\n# if b:\n    // if c:\n", "        ", "if a:\n"),
-        ("if " + "a" * 200 + ":\n", "    ", "if " + "a" * 97 + "\n"),
-        ("if a:\n" + "    x()\n" * 398, "    ", "if a:\n"),
-        ("if a:\n" + "    x()\n" * 399, "    ", ""),  # too far away
+        ("if " + "a" * 200 + ":\n", " " * 40, "if " + "a" * 97 + "\n"),
+        ("if a:\n" + "    x()\n" * 397, "    ", "if a:\n"),
+        ("if a:\n" + "    x()\n" * 398, "    ", ""),  # too far away
         ("if a:\n", "", ""),
     ],
 )
 def test_a_short_window_has_the_heads_of_the_blocks_around(
     above: str, line: str, heads: str
 ) -> None:
-    text, _ = lay_out_short(Source(f"{above}{line}y = 1\n{line}z", ""), before=len(line) + 1)
+    text, _ = lay_out_short(Source(f"{above}{line}y = 1\n{line}z", ""), before=2 * len(line) + 6)
     assert text.partition("<pre>")[2] == f"{heads}{line}z<suf><mid>"
 
 
