@@ -4,10 +4,11 @@
 
 Each change is made in a copy of the checkout and tested there, until the first failure, with the
 tests that call the changed function, the fastest first. Which these are is recorded once, and again
-for each file of tests that has changed. Results are kept in the folder `--work`: a run that was
-stopped goes on, and `--again` tests what survived once more. In the last column of the table,
-notes are written by hand, and kept; a note that begins with "equivalent" says that no test could
-notice the change.
+for each file of tests that has changed. Results are kept in the folder `--work`: a run that ended
+after `--minutes` goes on with the next, and `--again` tests what survived once more.
+
+The last column of the table has notes that are written by hand; they are kept. A note that begins
+with "equivalent" says that no test could notice the change.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ SWAPS: dict[type, Any] = {
     ast.Break: ast.Continue,
     ast.Continue: ast.Break,
 }
+RUNNING: set[subprocess.Popen[str]] = set()
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 """Functions that are exchanged."""
 
@@ -225,7 +227,7 @@ class Tests:
         if self._path.exists():
             self._files = json.loads(self._path.read_text())
 
-    def record(self, checkout: Path, jobs: int) -> None:
+    def record(self, checkout: Path, jobs: int, ends_s: float) -> None:
         """Run the tests of all files that are not known, and record what they call."""
         digests = {file: _digest(ROOT / file) for target in TARGETS for file in test_files(target)}
         stale = [
@@ -235,6 +237,8 @@ class Tests:
         ]
 
         def run(files: list[str]) -> None:
+            if time.monotonic() > ends_s:
+                raise SystemExit("the time is over; run it again to go on")
             with tempfile.NamedTemporaryFile(suffix=".json") as out:
                 done = run_tests(checkout, files, {RECORD: out.name})
                 found = json.loads(Path(out.name).read_text() or "{}")
@@ -294,7 +298,7 @@ def run_tests(
     command = [sys.executable, "-m", "pytest", "-q", "-rfE", "--tb=no", "-p", "no:cacheprovider"]
     command += ["-p", "no:randomly", "-p", "scripts.mutate_plugin", "--hypothesis-seed=0"]
     started = time.monotonic()
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # in a session of its own, as tests start processes
         [*command, *(["-x"] if cpu_s else []), *files],
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": str(checkout), **more},
@@ -303,6 +307,7 @@ def run_tests(
         text=True,
         start_new_session=True,
     )
+    RUNNING.add(process)
     if cpu_s:
         resource.prlimit(process.pid, resource.RLIMIT_CPU, (cpu_s, cpu_s))
         resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
@@ -311,10 +316,23 @@ def run_tests(
     except subprocess.TimeoutExpired:
         output = ""
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # and what the tests have started
+        kill(process)
         process.wait()
+        RUNNING.discard(process)
     return Run(process.returncode, output, time.monotonic() - started)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill a run of pytest and what its tests have started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def kill_all(*_: object) -> None:
+    """Kill all runs, and end."""
+    for process in [*RUNNING]:
+        kill(process)
+    os._exit(1)
 
 
 def judge(mutation: Mutation, tests: dict[str, float], checkout: Path) -> Result:
@@ -405,7 +423,11 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="print the changes, and test nothing")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "mutations")
     parser.add_argument("--out", type=Path, help="write the table there as well")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no test later than that")
     options = parser.parse_args()
+    ends_s = time.monotonic() + 60 * options.minutes
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, kill_all)
     possible = [
         each
         for target, (sources, _) in TARGETS.items()
@@ -429,7 +451,7 @@ def main() -> None:
         ignored = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", ".hypothesis")
         shutil.copytree(ROOT, checkouts[0], ignore=ignored)
         tests = Tests(options.work)
-        tests.record(checkouts[0], options.jobs)
+        tests.record(checkouts[0], options.jobs, ends_s)
         every_file = [file for target in TARGETS for file in test_files(target)]
         run_tests(checkouts[0], ["--collect-only", *every_file], {})  # writes the bytecode
         for other in checkouts[1:]:
@@ -439,6 +461,8 @@ def main() -> None:
             free.put(checkout)
 
         def run(mutation: Mutation) -> None:
+            if time.monotonic() > ends_s:
+                return
             checkout = free.get()
             try:
                 one = judge(mutation, tests.of(mutation), checkout)
@@ -451,7 +475,8 @@ def main() -> None:
 
         with ThreadPoolExecutor(options.jobs) as executor:
             list(executor.map(run, [one for one in chosen if one.key not in results]))
-    made = table([results[one.key] for one in chosen], options.seed, read_notes(options.out))
+    found = [results[one.key] for one in chosen if one.key in results]
+    made = table(found, options.seed, read_notes(options.out))
     if options.out:
         options.out.write_text(made)
     sys.stdout.write(made)
