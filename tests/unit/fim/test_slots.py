@@ -374,3 +374,35 @@ def test_the_part_of_a_suffix_that_was_read_makes_a_prompt_cheap() -> None:
     assert len(slots.shorten(whole, 24).after) == 24
     slots.prefill(prompt(range(1, 90), range(500, 540)))
     assert len(slots.shorten(whole, 24).after) == 40
+
+
+@pytest.mark.parametrize(
+    ("count", "batches"),
+    [(64, [64]), (96, [96]), (97, [64, 33]), (160, [64, 96]), (161, [64, 64, 33])],
+)
+def test_a_short_rest_joins_the_last_batch(count: int, batches: list[int]) -> None:
+    memory = FakeContext()
+    cache = SlotCache(memory)  # type: ignore[arg-type]
+    cache.prefill(spm(range(1, count)))
+    assert memory.batches == batches
+    assert (cache.passes, cache.row) == (len(batches), batches[-1] - 1)
+
+
+@pytest.mark.parametrize(
+    ("count", "same", "is_kept"),
+    [
+        (100, 47, True),  # too little in common: it is read elsewhere
+        (100, 48, False),  # enough: what is different is lost
+        (19, 9, True),  # of a short prompt, half is enough
+        (19, 10, False),
+        (200, 104, True),  # too much would be lost: a fork is read on
+        (200, 105, False),
+    ],
+)
+def test_which_seat_a_prompt_takes(count: int, same: int, is_kept: bool) -> None:
+    slots = Slots(FakeContext())  # type: ignore[arg-type]
+    first = spm(range(1, count + 1))
+    slots.prefill(first)
+    slots.prefill(spm([*range(1, same + 1), *range(1000, 1000 + count - same)]))
+    assert slots.current.read_tokens == count + 1 - (0 if count < 200 and is_kept else same)
+    assert slots.prefill(first).keep_tail is is_kept
