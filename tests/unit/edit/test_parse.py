@@ -168,6 +168,54 @@ def test_the_path_of_code(text: str, path: str) -> None:
     assert block.lines[-1] == "x = 1"
 
 
+@pytest.mark.parametrize(
+    ("name", "is_path"),
+    [
+        ("a.py", True),
+        ("a/b.y", True),
+        ("a/.hidden", True),
+        (".hidden", False),
+        (".gitignore", True),
+        ("a/Makefile", True),
+        ("a/b", False),
+        ("a//b.py", False),
+        ("notes.log", True),
+        ("a.zzz", False),  # nothing else says that it is one
+        ("a/b.zzz", True),
+        ("a\\b.zzz", True),
+        ("a/b.2", False),
+        ("a/b.tenletters", True),
+        ("a/b.elevenlette", False),
+    ],
+)
+@pytest.mark.parametrize(
+    "heading", ["{}", "**`{}`**:", "### {} (new)", "2. {}", "Updated file: {}"]
+)
+def test_what_is_a_path(name: str, is_path: bool, heading: str) -> None:
+    (block,) = blocks(f"{heading.format(name)}\n```\nx = 1\n```")
+    assert block.path == (name if is_path else "")
+
+
+@pytest.mark.parametrize(
+    ("info", "language", "path"),
+    [
+        ("python:src/a.py", "python", "src/a.py"),
+        ("python:src/a.py#L3-L9", "python", "src/a.py"),
+        ("python:src/a.py:12-15", "python", "src/a.py"),
+        ('{.python file="src/a.py"}', "python", "src/a.py"),
+        ("rs, src/a.rs", "rust", "src/a.rs"),
+        ("src/a.rs", "rust", "src/a.rs"),
+        ("c++", "cpp", ""),
+        ("text", "text", ""),
+        ("klingon", "", ""),
+        ("python path=nothing", "python", ""),
+    ],
+)
+def test_what_stands_behind_the_marks_of_a_fence(info: str, language: str, path: str) -> None:
+    (block,) = blocks(f"```{info}\nx = 1\n```")
+    assert (block.language, block.path) == (language, path)
+
+
 def test_what_says_nothing_of_a_file_is_about_the_given_one() -> None:
     (block,) = blocks("```python\nx = 1\n```", "a.py")
     assert block.path == "a.py"
@@ -176,6 +224,10 @@ def test_what_says_nothing_of_a_file_is_about_the_given_one() -> None:
 def test_a_sentence_names_a_file_less_surely() -> None:
     (block,) = blocks("Put this into `a.py`, if you like.\n```python\nx = 1\n```")
     assert (block.path, block.is_path_sure) == ("a.py", False)
+    (block,) = blocks("Put this into lib/a.py, or (b.py).\n```python\nx = 1\n```")
+    assert (block.path, block.is_path_sure) == ("lib/a.py", False)
+    (block,) = blocks("Put this into `a.py` or `b.py`.\n```python\nx = 1\n```")
+    assert block.path == ""
 
 
 @pytest.mark.parametrize(
