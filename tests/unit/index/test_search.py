@@ -128,7 +128,7 @@ def test_how_likely_a_definition_is_meant(
         ("Car.start_engine", [("src/car.py", 0.9), ("src/boat.py", 0.36)]),
         ("who calls buy_car or Boat.anchor", [("src/car.py", 1.0), ("src/boat.py", 0.9)]),
         ("test_buy_car", [("tests/test_car.py", 1.0)]),
-        ("buy_c", [("src/car.py", 0.4 + 0.4 * 5 / 7)]),  # only its beginning
+        ("buy_c", [("src/car.py", 0.8 * (0.4 + 0.4 * 5 / 7))]),  # only its beginning
         ("buy_c kind:class", []),
         ("ancho", []),  # but not of a plain word
     ],
