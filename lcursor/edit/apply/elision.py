@@ -88,8 +88,6 @@ def merge(
     `heads` has the number of signature lines of each; the sketch replaces these lines.
     """
     rows = markers(sketch, language, base)
-    if not rows:
-        return tuple(sketch)
     merged = _merge_pieces(list(base), list(sketch), rows, language, heads)
     if merged is None:
         return None

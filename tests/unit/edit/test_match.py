@@ -158,6 +158,14 @@ def test_what_is_not_certain_is_not_done(
     assert isinstance(applied(text, pair(old, new)), kind)
 
 
+def test_an_added_line_may_be_like_one_that_stays() -> None:
+    steps = "".join(f"    step_number_{row}(a)\n" for row in range(7))
+    old = f"def one(a):\n    check_it(a)\n{steps}    last_step(a)"
+    text = old.replace("check_it(a)\n", "check_it(a)\n    log_it(a)\n    check_it(a)\n") + "\n"
+    found = applied(text, pair(old, old.replace("last", "final")))
+    assert found == text.replace("last", "final")
+
+
 @pytest.mark.parametrize(
     ("line", "old", "is_enough"),
     [

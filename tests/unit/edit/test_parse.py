@@ -96,6 +96,12 @@ def test_nothing_left_of_code_is_no_answer() -> None:
     assert caught.value.reason == "empty"
 
 
+def test_code_without_a_fence_is_no_note() -> None:
+    reading = RegionReader("python")
+    reading.feed(CODE)
+    assert (reading.finish(), reading.note) == (LINES, "")
+
+
 def test_what_is_left_out_is_taken_from_the_base() -> None:
     base = "def f(a):\n    one(a)\n    two(a)\n    three(a)\n    return a\n"
     text = "```python\ndef f(a, b):\n    # ... existing code ...\n    return a\n```"
@@ -341,3 +347,17 @@ def test_a_document_with_fences_of_its_own_is_not_guessed() -> None:
     text = "n.md\n```markdown\n# N\n\n```\nx\n```\n\nEnd\n```\n"
     first: Block = blocks(text)[0]
     assert first.problem
+    text = "n.md\n```markdown\n# N\n```\nThen\n```python\nf()\n```\nand\n```\nEnd\n```\n"
+    assert blocks(text)[0].problem
+    assert not blocks(text.removesuffix("and\n```\nEnd\n```\n"))[0].problem
+
+
+def test_files_without_an_ending_are_told_apart_by_the_prefixes_of_git() -> None:
+    def of(name: str) -> str:
+        return f"--- a/{name}\n+++ b/{name}\n@@ -1,9 +1,9 @@\n-{name} 1\n+new\n"
+
+    found = blocks(f"```diff\n{of('tool')}{of('run')}```\n")
+    assert [(one.path, one.pairs[0].old) for one in found] == [
+        ("tool", ("tool 1",)),
+        ("run", ("run 1",)),
+    ]

@@ -97,6 +97,8 @@ def test_on_battery_no_place_is_read(models: Models, completer: Completer, tmp_p
     (mains / "type").write_text("Mains\n")
     (mains / "online").write_text("0\n")
     completer.warm(place(1))
+    completer.prompt()
+    models.wait("prompt")  # which comes behind the place
     completer.request(request(2))
     models.wait("fim.done", 2)
     assert models.names("warm") == []
@@ -106,6 +108,8 @@ def test_with_a_server_no_place_is_read(models: Models, completer: Completer) ->
     completer.configure(replace(CompletionConfig(), backend="endpoint", endpoint_url="none"))
     models.wait("error")
     completer.warm(place(1))
+    completer.prompt()
+    models.wait("prompt")
     completer.request(request(2))
     models.wait("fim.done", 2)
     assert models.names("warm") == []

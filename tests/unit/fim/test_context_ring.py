@@ -67,6 +67,10 @@ def test_the_newest_is_at_the_end() -> None:
     assert Desk(chunk("a"), chunk("b"), chunk("c")).order() == "abc"
 
 
+def test_at_first_there_is_nothing_to_admit() -> None:
+    assert not ContextRing().admit()
+
+
 def test_one_chunk_a_promotion_and_nothing_changes_without_one() -> None:
     desk = Desk(chunk("a"))
     assert desk.order() == "a"

@@ -119,6 +119,12 @@ def test_what_fills_a_batch_up_is_never_written() -> None:
     assert tail.shadow.tail == [8, 3, 4, 6]
 
 
+def test_a_batch_is_filled_up_with_the_last_guess() -> None:
+    tail = Tail()
+    verifier(tail, MAX_GUESSES, draft=(3, 4, 5)).read(3)
+    assert tail.batches == [[3, 4, *[5] * (MAX_GUESSES - 1)]]
+
+
 @pytest.mark.parametrize(("guesses", "batch"), [(3, [3, 4, 5, 9]), (2, [3, 4, 5]), (0, [3])])
 def test_on_a_cpu_a_batch_is_as_wide_as_its_guesses(guesses: int, batch: list[int]) -> None:
     tail = Tail()

@@ -27,7 +27,7 @@ from lcursor.errors import (
     ServerModelMissing,
     ServerUnreachable,
 )
-from lcursor.fim.context_ring import Chunk, ContextRing
+from lcursor.fim.context_ring import Chunk, ContextRing, Found, Query
 from lcursor.fim.endpoint import Endpoint
 from lcursor.fim.prompt import Source
 from tests.fakes.loopback import sse
@@ -148,6 +148,24 @@ def test_other_files_are_in_the_prompt(server: ModelServer, make: Make) -> None:
         pass
     endpoint.complete(SOURCE, nobody)
     assert "<|file_sep|>lib.py\ndef helper_0():" in posted(server)["prompt"]
+
+
+def test_the_index_is_asked_in_idle_time(server: ModelServer, make: Make) -> None:
+    class Index:
+        def __init__(self) -> None:
+            self.asked: list[Query] = []
+
+        def ask(self, query: Query, found: Found) -> None:
+            self.asked.append(query)
+
+    server.llama("return a")
+    endpoint, index = make(), Index()
+    endpoint.ring = ContextRing(index)
+    assert not endpoint.idle()
+    endpoint.complete(SOURCE, nobody)
+    assert index.asked == []
+    endpoint.idle()
+    assert index.asked == [Query.of(SOURCE)]
 
 
 def test_the_last_prompt_in_pieces(server: ModelServer, make: Make) -> None:

@@ -123,6 +123,29 @@ def test_idle_work_generates_what_follows(engine: Engine) -> None:
     assert ahead.source == "speculation"
 
 
+def test_what_follows_is_generated_once(engine: Engine) -> None:
+    complete(engine, source())
+    rest(engine)
+    complete(engine, source(BEFORE + "f"))
+    batches = len(context(engine).batches)
+    rest(engine)
+    assert len(context(engine).batches) - batches <= 2  # what was typed
+
+
+def test_without_layers_on_it_a_gpu_is_not_used(
+    start: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llama, "has_gpu", lambda: True)
+    assert " on the CPU: " in start(replace(CONFIG, gpu_layers=0)).description
+
+
+@pytest.mark.parametrize(("tokens", "is_possible"), [(150, True), (128, True), (127, False)])
+def test_how_small_a_window_becomes(start: Open, tokens: int, is_possible: bool) -> None:
+    reader = start(replace(CONFIG, prefix_tokens=tokens)).reader
+    assert reader.shrink() is is_possible
+    assert reader.prefix_tokens == (tokens // 2 if is_possible else tokens)
+
+
 def test_idle_work_refreshes_the_suffix(engine: Engine) -> None:
     for typed in range(MIN_STALE + 2):
         complete(engine, source(BEFORE + "x" * typed))
@@ -243,6 +266,22 @@ def test_a_saved_cache_spares_the_next_start_the_prompt(start: Open) -> None:
     assert result.read_tokens <= 2 < read
     other = start(replace(CONFIG, save_cache=False))
     assert complete(other, where)[0].read_tokens == read
+
+
+def test_a_cache_is_saved_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, saved = engine.reader.kv_disk, list[str]()
+    assert disk is not None
+    save = disk.save
+
+    def spy(root: str, path: str, *more: Any) -> bool:
+        saved.append(path)
+        return save(root, path, *more)
+
+    monkeypatch.setattr(disk, "save", spy)
+    for typed in ("", "f", "fi"):
+        complete(engine, source(FILLER + BEFORE + typed), bypass_cache=True)
+        rest(engine)
+    assert saved == ["a.py"]
 
 
 def test_pieces_of_other_files_come_into_the_prompt(

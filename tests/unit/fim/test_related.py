@@ -47,3 +47,8 @@ def test_lines_before_the_cursor_and_short_ones_are_left_out() -> None:
 
 def test_nothing_is_related_to_an_empty_line() -> None:
     assert related_lines(ABOVE, BELOW, [], "", 9) == []
+
+
+def test_a_line_of_eight_characters_is_long_enough() -> None:
+    assert related_lines(["a = rows"], [], [], "rows", 9) == ["a = rows"]
+    assert related_lines(["a = row"], [], [], "row", 9) == []

@@ -131,6 +131,7 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
     ),
     # third_time, block_again, line_in_circles, second_blank, line_above_again
     "same line three times": (at("¦"), "a()\na()\na()\na()", "a()\na()"),
+    "same line three times below another": (at("¦"), "b()\na()\na()\na()", "b()\na()\na()"),
     "the lines above count": (at("a()\na()\n¦"), "a()\nb()", ""),
     "but not for a line begun by hand": (at("a()\na()\na¦"), "()\nb()", "()\nb()"),
     "not in a row is no repetition": (
@@ -320,6 +321,16 @@ def test_a_slash_that_may_begin_a_comment_waits() -> None:
 def test_a_line_in_circles_ends() -> None:
     assert ended("foo " * 9, at("x = ¦"))
     assert not ended("foo(a), foo(b), foo(c)", at("x = ¦"))
+    for unit, count in (("foo", 6), ("foo bar b", 6), ("foo bar ba", 4)):
+        assert not ended(unit * (count - 1), at("x = ¦"))
+        assert ended(unit * count, at("x = ¦"))
+
+
+def test_a_bracket_too_many_ends_a_line_when_that_is_complete() -> None:
+    cursor = at("x = ¦")
+    assert not ended("1)", cursor)
+    assert not ended("1) + (2", cursor)
+    assert ended("1)\n", cursor)
 
 
 def test_a_comment_ends_a_single_line() -> None:

@@ -70,6 +70,16 @@ def test_allowed_agrees_with_a_slow_search(some: list[bytes], text: bytes) -> No
     assert sorted(vocabulary.allowed(text)) == slow
 
 
+def test_the_pieces_beside_are_not_allowed() -> None:
+    byte = [b"\x61", b"\x62", b"\x63", b"\xfe", b"\xff"]
+    pairs = [one + other for one in byte for other in byte]
+    every = [*byte, *pairs, *(pair + b"\xff" for pair in pairs)]
+    vocabulary = Vocabulary.build(every)
+    for text in every:
+        found = {every[token] for token in vocabulary.starting_with(text)}
+        assert found == {piece for piece in every if piece.startswith(text)}
+
+
 @pytest.mark.parametrize(
     ("change", "good"),
     [
