@@ -137,7 +137,8 @@ def test_the_definitions_of_the_names_in_a_question(
     search: Searcher, text: str, expected: list[tuple[str, float]]
 ) -> None:
     found = find_definitions(parse(text), search.reader, {})
-    assert [(one.symbol.path, pytest.approx(one.certainty)) for one in found] == expected
+    assert [one.symbol.path for one in found] == [path for path, _ in expected]
+    assert [one.certainty for one in found] == pytest.approx([each for _, each in expected])
 
 
 def test_of_equal_definitions_those_in_tests_come_last(tmp_path: Path) -> None:
