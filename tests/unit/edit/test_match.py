@@ -76,6 +76,9 @@ DEEPER = "for step in steps:\n  if step:\n    step.start()"
         ),
         (TABS, STEPS, DEEPER, "\t\t\tstep.start()", "\t\t\tif step:\n\t\t\t\tstep.start()"),
         (
+            "size = 1\nb = 2\n", "size = 1 ", "if b:\n\tsize = 1", "size = 1", "if b:\n\tsize = 1",
+        ),
+        (
             TABS, "    return text.strip()", "    if text:\n        return text.strip()",
             "\treturn text.strip()", "\tif text:\n\t\treturn text.strip()",
         ),
@@ -123,6 +126,8 @@ def test_new_lines_are_written_as_the_file_is(
             Unresolved,
         ),
         (BASE, "", "import re", Ask),
+        # Nobody knows how deep a line between two levels belongs.
+        (TABS, STEPS, "for step in steps:\n   if step:\n     step.start()", Unresolved),
         (BASE, "\n  \n", "import re", Ask),
         # The first of several is never chosen.
         ("a = f(1)\nb = a\na = f(1)\nb = a\n", "a = f(1)\nb = a", "a = f(2)\nb = a", Ask),

@@ -90,10 +90,13 @@ def test_an_answer_that_a_limit_ended_is_cut() -> None:
     assert caught.value.reason == "cut"
 
 
-def test_nothing_left_of_code_is_no_answer() -> None:
+@pytest.mark.parametrize("base", [CODE, "a = 1\n\nb = 2\n"])
+@pytest.mark.parametrize("code", ["", "\n", "\n  \n"])
+def test_nothing_left_of_code_is_no_answer(base: str, code: str) -> None:
     with pytest.raises(ReplyUnusable) as caught:
-        read("```python\n```", base=CODE)
+        read(f"```python\n{code}```", base=base)
     assert caught.value.reason == "empty"
+    assert read(f"```python\n{base}```", base=base) == tuple(base.splitlines())
 
 
 def test_code_without_a_fence_is_no_note() -> None:
@@ -140,6 +143,8 @@ PAIR = "<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n"
         "a/b.py\n```diff\n-old\n+new\n```",
         "*** Begin Patch\n*** Update File: a/b.py\n@@\n-old\n+new\n*** End Patch",
         "```\n*** Begin Patch\n*** Update File: a/b.py\n-old\n+new\n*** End Patch\n```",
+        "--- a/a/b.py\n+++ b/a/b.py\n@@ -1 +1 @@\n-old\n\\ No newline at end of file\n+new\n"
+        "\\ No newline at end of file\n",
     ],
 )
 def test_a_pair_is_read_in_every_form(text: str) -> None:
@@ -222,6 +227,14 @@ def test_what_stands_behind_the_marks_of_a_fence(info: str, language: str, path:
     assert (block.language, block.path) == (language, path)
 
 
+def test_a_comment_with_the_path_is_no_code() -> None:
+    (block,) = blocks("```python a.py\n# a.py\n\nx = 1\n```")
+    assert block.code_for(()) == ("x = 1",)
+    assert block.code_for(("# a.py",)) == ("# a.py", "", "x = 1")
+    (block,) = blocks("```python a.py\n# b.py\nx = 1\n```")
+    assert (block.path, block.code_for(())) == ("a.py", ("# b.py", "x = 1"))
+
+
 def test_what_says_nothing_of_a_file_is_about_the_given_one() -> None:
     (block,) = blocks("```python\nx = 1\n```", "a.py")
     assert block.path == "a.py"
@@ -247,6 +260,28 @@ def test_a_sentence_names_a_file_less_surely() -> None:
 )
 def test_what_was_cut_is_told(text: str) -> None:
     assert not blocks(text)[-1].is_closed
+
+
+def test_blank_lines_where_a_reply_was_cut_are_no_code() -> None:
+    (block,) = blocks("```python\nx = 1\n\ny = 2\n\n \n")
+    assert block.lines == ("x = 1", "", "y = 2")
+
+
+@pytest.mark.parametrize("rest", ["", "\n\nThat is all."])
+def test_a_blank_line_may_be_one_of_a_bare_diff(rest: str) -> None:
+    (block,) = blocks(f"--- a/a.py\n+++ b/a.py\n@@ @@\n-a\n+b\n\n c{rest}")
+    assert [(pair.old, pair.new) for pair in block.pairs] == [(("a", "", "c"), ("b", "", "c"))]
+
+
+def test_a_hunk_may_have_a_heading_and_one_line() -> None:
+    (block,) = blocks("a.py\n```\n@@ def f():\n+x\n```")
+    assert (block.form, block.pairs[0].scope, block.pairs[0].new) == ("udiff", "def f():", ("x",))
+
+
+def test_comments_of_sql_behind_wrong_counts_are_no_file_names() -> None:
+    body = f"@@ -1 +1 @@\n-a\n+b\n c\n{SQL}@@ -9 +9 @@\n-d\n+e\n"
+    (block,) = blocks(f"```diff\n--- a/a.sql\n+++ b/a.sql\n{body}```\n")
+    assert [pair.old for pair in block.pairs] == [("a", "c", "-- drop the old rows"), ("d",)]
 
 
 def test_commands_are_not_of_the_file_above_them() -> None:

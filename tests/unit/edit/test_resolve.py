@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lcursor.code import grammars, languages
 from lcursor.edit import diff
 from lcursor.edit.apply.parse import blocks
-from lcursor.edit.apply.resolve import Ask, Unresolved, Resolved, resolve
+from lcursor.edit.apply.resolve import Ask, Resolved, Unresolved, resolve
 from tests.unit.edit.replies import Given, applied, done, pair, text_of
 
 UTIL = "def read(path):\n    return open(path).read()\n\n\ndef write(path):\n    return 1\n"
@@ -24,6 +24,7 @@ UTIL = "def read(path):\n    return open(path).read()\n\n\ndef write(path):\n   
         ("./lib/util.py", "", "lib/util.py"),
         ("/p/lib/util.py", "", "lib/util.py"),
         ("p/lib/util.py", "", "lib/util.py"),
+        ("project/lib/util.py", "", "lib/util.py"),
         ("lib\\util.py", "", "lib/util.py"),
         ("util.py", "", "lib/util.py"),
         ("util.py", "lib/util.py", "lib/util.py"),
@@ -34,6 +35,12 @@ def test_a_file_is_found_by_its_name(named: str, current: str, path: str) -> Non
     files = Given({"lib/util.py": UTIL, "main.py": "x = 1\n"}, current)
     found = done(pair("    return 1", "    return 2", named), files)
     assert text_of(found, files, path) == UTIL.replace("return 1", "return 2")
+
+
+@pytest.mark.parametrize(("named", "is_found"), [("p/main.py", True), ("x/main.py", False)])
+def test_the_folder_of_a_file_at_the_top_is_that_of_the_project(named: str, is_found: bool) -> None:
+    found = resolve(blocks(pair("x = 1", "x = 2", named)), Given({"main.py": "x = 1\n"}))
+    assert isinstance(found, Resolved if is_found else Unresolved)
 
 
 def test_a_name_of_two_files_is_asked_about() -> None:
@@ -53,6 +60,7 @@ def test_of_many_files_of_a_name_some_are_offered_with_their_first_lines() -> No
     assert isinstance(asked, Ask)
     assert len(asked.choices) == 12
     assert {one.lines for one in asked.choices} == {tuple(UTIL.splitlines()[:3])}
+    assert {(one.first_row, one.last_row) for one in asked.choices} == {(0, 0)}
 
 
 def test_of_a_long_result_the_beginning_is_offered() -> None:
@@ -120,34 +128,46 @@ TO_UTIL = RENAMED.replace("a.py", "main.py").replace("b.py", "util.py")
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("It is right as it is.", "There is no code in it"),
+        ("It is right as it is.", "It contains no code"),
         (pair("x", "y", "util.py").replace(">>>>>>> REPLACE", ""), "It was cut off before its end"),
-        (pair("x", "y\n=======\nz", "util.py"), "A block cannot be read: it has several lines"),
-        (pair("    return 1", "    return 2"), "Nothing says which file it is about"),
-        (pair("    return 7", "    return 8", "util.py"), "or not as it is quoted: return 7"),
+        (pair("x", "y\n=======\nz", "util.py"), "A block cannot be read: "),
+        (pair("    return 1", "    return 2"), "It names no file"),
+        (
+            pair("    return 7", "    return 8", "util.py"),
+            "util.py does not contain the quoted lines: return 7",
+        ),
         ("*** Begin Patch\n*** Update File: other.py\n-x\n+y\n*** End Patch", "There is no file o"),
-        ("Put it into `new.py`:\n```python\nx = 1\n```", "and nothing says that it is new"),
+        (
+            "Put it into `new.py`:\n```python\nx = 1\n```",
+            "There is no file new.py, and it is not marked as new",
+        ),
         (
             "*** Begin Patch\n*** Delete File: util.py\n*** Delete File: util.py\n*** End Patch",
             "There is no file util.py to delete",
         ),
-        ("*** Begin Patch\n*** Add File: util.py\n+x = 1\n*** End Patch", "is there already"),
+        ("*** Begin Patch\n*** Add File: util.py\n+x = 1\n*** End Patch", "util.py already exists"),
         (
             "*** Begin Patch\n*** Add File: n.py\n+# ... existing code ...\n*** End Patch",
-            "The new file leaves something out",
+            "The code of the new file is incomplete",
         ),
-        (TO_UTIL, "util.py is there already"),
+        (TO_UTIL, "util.py already exists"),
         (
             "```diff\n--- a/util.py\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-def read(path):\n```\n",
-            "util.py has more in it than what is deleted",
+            "util.py has other lines than the deleted ones",
         ),
         ("util.py\n```python\n\n```", "The code is empty"),
-        ("util.py\n```python\nnothing_like_it()\n```", "No place for this code is found in util"),
-        ("empty.py\n```python\n# ... existing code ...\nx = 1\n```", "empty.py is empty, and"),
+        (
+            "util.py\n```python\nnothing_like_it()\n```",
+            "No position for this code was found in util",
+        ),
+        (
+            "empty.py\n```python\n# ... existing code ...\nx = 1\n```",
+            "empty.py is empty, and the code is incomplete",
+        ),
         (
             "util.py\n```python\ndef read(path):\n    return 2\n```\n"
             "util.py\n```python\ndef read(path):\n    return 3\n```\n",
-            "Two pieces of code differ about the same lines of util.py",
+            "Two blocks of code change the same lines of util.py differently",
         ),
     ],
 )
@@ -226,6 +246,40 @@ def test_in_a_whole_file_a_definition_may_have_another_name() -> None:
     )
     new = text.replace("    x = a\n", "    x = a + 1\n    x += 2\n").replace("two", "second")
     assert applied(text, f"a.py\n```python\n{new}```") == new
+
+
+ONE = "def one(a):\n    go_on(a)\n"
+TWO = "def two(b):\n    go_on(b)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        # A new definition comes behind the one above it.
+        (f"{ONE.replace('(a)', '(c)')}\n\n{TWO}", f"x = 0\n\n\n{{}}\n\n{TWO}\n\ny = 1\n"),
+        ("def one(a):\n    pass\n", None),  # what it does would be lost
+        (f"import os\n\n\n{ONE.replace('go_on', 'os.go')}", None),  # so it may have others
+    ],
+)
+def test_a_definition_replaces_the_one_of_its_name(code: str, expected: str | None) -> None:
+    text = f"x = 0\n\n\n{ONE}\n\ny = 1\n"
+    found = applied(text, f"a.py\n```python\n{code}```")
+    if expected is None:
+        assert isinstance(found, Ask)
+    else:
+        assert found == expected.format(code.split("\n\n\n")[0] + "\n")
+
+
+@pytest.mark.parametrize("imports", ["", "import re\nfrom sys import path\n"])
+def test_a_new_import_comes_behind_those_that_are_there(imports: str) -> None:
+    files = Given({"a.py": f"{imports}x = 0\n\n\n{ONE}"})
+    new = ONE.replace("go_on", "os.go")
+    reply = blocks(f"a.py\n```python\nimport os\n\n\n{new}```")
+    asked = resolve(reply, files)
+    assert isinstance(asked, Ask)
+    found = resolve(reply, files, asked.chosen(0))
+    assert isinstance(found, Resolved)
+    assert text_of(found, files, "a.py") == f"{imports}import os\nx = 0\n\n\n{new}"
 
 
 TERRAFORM = """\

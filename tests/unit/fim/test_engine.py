@@ -253,6 +253,8 @@ def test_alternatives_differ_at_the_least_certain_token(engine: Engine) -> None:
     assert engine.alternatives(typed="first ") == ["first * second"]
     result, _ = complete(engine, source(BEFORE + "first "))
     assert result.text == "+ second"
+    complete(engine, source(BEFORE + "first + "))
+    assert engine.alternatives() == []  # all others are too unlikely
 
 
 def test_a_saved_cache_spares_the_next_start_the_prompt(start: Open) -> None:

@@ -216,9 +216,9 @@ def test_a_cache_that_is_full_is_an_error(context: Context) -> None:
     ("code", "kind", "reason"),
     [
         (1, OutOfMemory, "the cache of 256 tokens is full"),
-        (2, Cancelled, "a newer request came"),
-        (-2, OutOfMemory, "no memory is left to read 3 tokens"),
-        (-1, EngineFailed, r"could not read 3 tokens at 7 \(code -1\)"),
+        (2, Cancelled, "superseded by a newer request"),
+        (-2, OutOfMemory, "not enough memory to evaluate 3 tokens"),
+        (-1, EngineFailed, r"could not evaluate 3 tokens at 7 \(code -1\)"),
         (-3, EngineFailed, "code -3"),
     ],
 )

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lcursor.catalog import hardware, selftest_model
+from lcursor.catalog import hardware, manifest, selftest_model, store
+from lcursor.config import CompletionConfig
 from lcursor.errors import OutOfMemory
 from lcursor.fim import llama, selftest
 
@@ -53,6 +54,18 @@ def test_wrong_logits_are_told_with_the_step(
         "reading 4 tokens with 1 threads from the main thread (model tiny): error 1, at most "
         f"{selftest_model.MAX_ERROR} is right"
     )
+
+
+def test_the_default_model_is_tested_as_well_if_it_is_installed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = CompletionConfig().model
+    model = next(each for each in manifest.load() if each.name == name)
+    selftest_model.write(store.path_of(model))  # which is another one
+    *steps, last = run(capsys)
+    assert steps[-1]["doing"].endswith(f"with 2 threads from a second thread (model {name})")
+    assert last["result"] == "wrong"
+    assert f"(model {name})" in last["message"]
 
 
 def test_without_a_gpu_none_is_tested(capsys: pytest.CaptureFixture[str]) -> None:

@@ -406,3 +406,18 @@ def test_which_seat_a_prompt_takes(count: int, same: int, is_kept: bool) -> None
     slots.prefill(spm([*range(1, same + 1), *range(1000, 1000 + count - same)]))
     assert slots.current.read_tokens == count + 1 - (0 if count < 200 and is_kept else same)
     assert slots.prefill(first).keep_tail is is_kept
+
+
+def test_typing_beyond_the_gap_leaves_a_slot_with_the_same_suffix_right() -> None:
+    memory = FakeContext()
+    slots = Slots(memory)  # type: ignore[arg-type]
+    before, after = list(range(1, 60)), list(range(200, 260))
+    slots.prefill(prompt(before, after))
+    back = slots.prefill_ahead(prompt([*before, 7], after))
+    assert len({id(slot.suffix_owner) for slot in slots.all()}) < len(slots.all())
+    back()
+    for number in range(2 * GAP):
+        before = [*before, 300 + number]
+        slots.prefill(prompt(before, after))
+        for cache in slots.all():
+            agree(memory, cache)

@@ -69,8 +69,8 @@ def test_much_worse_hits_are_left_out() -> None:
     assert reasons(receipt) == ["score far below the best"]
 
 
-FULL, ENOUGH = "no room left", "enough of its file is used"
-WORSE, PART = "far less like it than the best", "part of what is used"
+FULL, ENOUGH = "token limit reached", "limit for one file reached"
+WORSE, PART = "score far below the best", "part of another hit"
 
 
 @pytest.mark.parametrize(
