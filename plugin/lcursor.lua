@@ -51,11 +51,13 @@ for modes, names in pairs(plugs) do
   local is_expr = modes:find("expr") and true or nil
   for _, name in ipairs(names) do
     local plug = ("<Plug>(lcursor-%s)"):format(name)
+    local opts = { desc = "lcursor: " .. name, expr = is_expr, replace_keycodes = is_expr }
+    opts.noremap = true
+    opts.callback = function()
+      return require("lcursor.commands").press(plug)
+    end
     for mode in modes:match("%a+"):gmatch(".") do
-      local opts = { desc = "lcursor: " .. name, expr = is_expr, replace_keycodes = is_expr }
-      vim.keymap.set(mode, plug, function()
-        return require("lcursor.commands").press(plug)
-      end, opts)
+      vim.api.nvim_set_keymap(mode, plug, "", opts)
     end
   end
 end
