@@ -1,7 +1,6 @@
 """`python -m lcursor chat`: the chat from outside the editor, with the same slot and archive.
 
-The answer goes to standard output as it comes; what is waited for goes to standard error. Printing
-is all that is done here.
+Streams the answer to standard output and the progress to standard error. Only prints.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 INTERRUPT = "interrupt"
-"""Among the messages of a slot: the keyboard's."""
+"""The name of the message that an interrupt from the keyboard adds to the queue."""
 
 
 def chat(
@@ -96,12 +95,12 @@ class _Talk:
         self._chat = ""
         self._last = 0
 
-    def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take a message. Thread: any."""
+    def emit(self, method: str, params: Mapping[str, Any]) -> None:
+        """Queue a message. Thread: any."""
         self.messages.put((method, params))
 
     def open(self, chat: str, path: str) -> None:
-        """Begin a chat, or go on with one."""
+        """Start a chat, or continue one."""
         self._number += 1
         self.slot.open({"id": self._number, "chat": chat, "path": path})
         for method, params in self._coming(None):
@@ -113,7 +112,7 @@ class _Talk:
                 return
 
     def ask(self, text: str, path: str, as_json: bool) -> int:
-        """Ask and print the answer; return the exit status that it deserves."""
+        """Ask and print the answer; return the exit status."""
         self._number += 1
         self.slot.send(
             {
@@ -140,22 +139,22 @@ class _Talk:
                     self._last = params["answer"]
                 elif method == "chat.done":
                     is_stopped = params["reason"] == "stopped"
-                if method == "chat.done" or (failed is not None and self._never_began(failed)):
+                if method == "chat.done" or (failed is not None and self._has_no_turn(failed)):
                     break
         finally:
             shower.close()
         if failed is not None:
-            said = ". ".join(filter(None, (failed["message"], failed["hint"])))
-            typer.echo(f"lcursor: {_safe(said)}", err=True)
+            text = ". ".join(filter(None, (failed["message"], failed["hint"])))
+            typer.echo(f"lcursor: {_safe(text)}", err=True)
             return 1
         return INTERRUPTED if is_stopped else 0
 
-    def _never_began(self, failed: Mapping[str, Any]) -> bool:
-        """Return whether an error came before the turn began, so that no end follows."""
+    def _has_no_turn(self, failed: Mapping[str, Any]) -> bool:
+        """Return whether an error prevented the turn, so that no `chat.done` follows."""
         return failed["code"] in {"chat_busy", "chat_missing", "command_unknown"}
 
     def _coming(self, stops: int | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield messages; an interrupt stops a turn, a second one leaves it."""
+        """Yield messages; an interrupt stops a turn, a second one the command."""
         from lcursor.errors import LcursorError
 
         with _interrupts(self.messages):
@@ -177,7 +176,7 @@ class _Talk:
 
 @contextmanager
 def _interrupts(messages: SimpleQueue[tuple[str, Mapping[str, Any]]]) -> Iterator[None]:
-    """Have an interrupt come as a message, whatever is being done then."""
+    """Turn interrupts into messages."""
     import signal
 
     before = signal.signal(signal.SIGINT, lambda *_: messages.put((INTERRUPT, {})))
@@ -199,7 +198,7 @@ class _Json:
 
 
 class _Screen:
-    """Prints an answer as it comes, and below it what is waited for."""
+    """Streams an answer to the terminal, with the progress below it."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -269,7 +268,7 @@ class _Screen:
 
 
 def _progress(params: Mapping[str, Any]) -> str:
-    """Return what a turn waits for, in words; "" where the answer is on its way."""
+    """Describe what a turn waits for; "" once the answer has begun."""
     phase, detail = params["phase"], _safe(params["detail"]).replace("[", "\\[")
     if phase == "writing":
         return ""
@@ -295,30 +294,30 @@ def _slot(model: str, url: str, key_env: str, secrets: Sequence[str]) -> Iterato
         server = ModelConfig(name="server", url=url, model=model, key_env=key_env)
         config = ChatConfig(model="server", models=(server,), server="off")
     talk = _Talk()
-    talk.slot = ChatService(config, talk.tell, _knows(secrets), secrets=secrets)
+    talk.slot = ChatService(config, talk.emit, _open_codebase(secrets), secrets=secrets)
     try:
         yield talk
     finally:
         talk.slot.close(is_leaving=False)
 
 
-def _knows(secrets: Sequence[str]) -> OpenCodebase:
-    """Return what finds who knows a project: its index where somebody wanted one, else a search.
+def _open_codebase(secrets: Sequence[str]) -> OpenCodebase:
+    """Return a function that opens a project for search: its index if there is one, else grep.
 
-    A worker is started where none runs, as `python -m lcursor search` does.
+    Starts an index worker if none runs, as `python -m lcursor search` does.
     """
     from functools import cache
 
     from lcursor.context.codebase import Codebase, GrepSearch, IndexSearch
     from lcursor.project.root import is_begun
 
-    @cache  # a client is for all questions
-    def knows(root: Path) -> Codebase:
+    @cache  # all questions share one client
+    def open_codebase(root: Path) -> Codebase:
         if is_begun(root):
             return IndexSearch.open(root, start=True, secrets=secrets)
         return GrepSearch(root, secrets)
 
-    return knows
+    return open_codebase
 
 
 def _print_chat(key: str) -> None:
@@ -348,5 +347,5 @@ def _print_list(root: str, as_json: bool) -> None:
 
 
 def _safe(text: str) -> str:
-    """Return a text that can be printed: a model may write what a terminal obeys."""
+    """Replace control characters: a terminal would execute those that a model writes."""
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)

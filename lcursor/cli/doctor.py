@@ -1,8 +1,8 @@
 """`python -m lcursor doctor`: check the installation, and name the command that fixes each problem.
 
-Prints the facts one by one, so that the editor's health check gets all up to one that hangs or
-crashes. It must work if packages are missing: only the standard library is imported at the top, and
-typer only for the command line.
+Prints the facts one by one, so that the editor's health check receives all of them before one that
+hangs or crashes. Must work without installed packages: imports only the standard library at the
+top, and typer only for the command line.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _index(embedder: str) -> Fact:
 
 
 def _chat(config: ChatConfig, completion: str) -> Fact:
-    """Find out what would serve the chat; starts no server.
+    """Describe the server that the chat would start.
 
     Args:
         config: the settings of the chat.
@@ -147,7 +147,7 @@ def _chat(config: ChatConfig, completion: str) -> Fact:
         }
         fact.text = f"{engine.name} serves {plan.describe()}"
     except ModelMissing as error:
-        notes.append(str(error))  # none is needed before one asks something
+        notes.append(str(error))  # a chat model is optional
     except LcursorError as error:
         fact.problem = error
     if notes:
@@ -214,7 +214,7 @@ def _grammars() -> Fact:
     fact = Fact(
         "grammars", f"{found} of {len(known)} languages", {"missing": missing}, level="warn"
     )
-    if missing and found:  # without the package tree-sitter there is none, and its own line says so
+    if missing and found:  # if all are missing, the line of the package tree-sitter reports it
         fact.problem = DependencyMissing(
             f"No grammar for {', '.join(missing)}: the index cuts such files by lines", AGAIN
         )
@@ -227,8 +227,8 @@ def _engine(
     """Describe the engine.
 
     Args:
-        vendor: of the GPU, `none` without one.
-        installed: what the environment's stamp says of it; empty in another environment.
+        vendor: of the GPU; `none` without one.
+        installed: the engine in the environment's stamp; empty in another environment.
         cores: physical ones.
     """
     fact = Fact("engine", "llama.cpp", {"has_gpu": False, "system_info": "", **installed})
@@ -261,7 +261,7 @@ def _engine(
 
 
 def _guarded(section: str, find: Callable[[], Fact]) -> Fact:
-    """Keep one broken check from taking the others with it."""
+    """Return the error of a failed check as a fact, so that the other checks run."""
     hint = "Fix the packages first"
     try:
         return find()
@@ -274,7 +274,7 @@ def _guarded(section: str, find: Callable[[], Fact]) -> Fact:
 
 
 def _selftest(*, on_gpu: bool) -> Fact:
-    """Test the engine in a process of its own, which may crash."""
+    """Test the engine in a child process, because it may crash."""
     outcome = selftest.run_engine(Path(sys.executable), on_gpu=on_gpu)
     fact = Fact("selftest", f"the engine {outcome.sentence}", {"kind": outcome.kind})
     if outcome.kind != "passed":
@@ -306,7 +306,7 @@ def examine(
     *,
     with_selftest: bool = False,
 ) -> Iterator[Fact]:
-    """Find out everything, the harmless first and what may crash the process last.
+    """Run all checks; those that may crash the process come last.
 
     Args:
         config: the settings of the host.

@@ -1,4 +1,4 @@
-"""`python -m lcursor demo` and `try`: the product at work in a real Neovim."""
+"""`python -m lcursor demo` and `try`: start a real Neovim with lcursor."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the doctor finds out about Python, its environment and the packages.
+"""Checks of the doctor: Python, its environment and the packages.
 
-Standard library only at the top.
+Imports only the standard library at the top.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ PACKAGES = {
     "xllamacpp": "xllamacpp",
     "llama-cpp-python": "llama_cpp",
 }
-"""Package to the module that is imported; the one that may crash comes last."""
+"""Package to its module; the one that may crash comes last."""
 if sys.version_info < (3, 11):
     PACKAGES = {"tomli": "tomli", **PACKAGES}
 
 
 def locked_versions(lock: str) -> dict[str, set[str]]:
-    """Return the versions of each package that the text of a lock file allows."""
+    """Return the versions of each package in a lock file."""
     found: dict[str, set[str]] = {}
     for name, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", lock, re.MULTILINE):
         found.setdefault(name.replace("-", "_"), set()).add(version)

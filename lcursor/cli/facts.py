@@ -1,4 +1,4 @@
-"""What the doctor finds out: a fact, and what is wrong with it. Standard library only."""
+"""The result of one check of the doctor. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Level = Literal["warn", "error"]
 
 @dataclass
 class Fact:
-    """One thing that was found out, and what is wrong with it."""
+    """A fact about the installation, and its problem."""
 
     section: str
     text: str
-    """In one line, for a person."""
+    """One line for the user."""
     data: dict[str, Any] = field(default_factory=dict)
     problem: LcursorError | None = None
     level: Level = "error"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON; `problem` is there only when something is wrong."""
+        """Return the fields as JSON; the key `problem` exists only with a problem."""
         table = {"section": self.section, "text": self.text, **self.data}
         if self.problem:
             table["problem"] = {
@@ -42,6 +42,6 @@ class Fact:
 
 
 def exact(hint: str) -> str:
-    """Name the interpreter and the place in a hint, so that its command runs from anywhere."""
+    """Add folder and interpreter to a hint, so that its command runs anywhere."""
     command = f"cd {shlex.quote(str(ROOT))} && {shlex.quote(sys.executable)} -m lcursor"
     return hint.replace(COMMAND, command)

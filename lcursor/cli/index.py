@@ -1,7 +1,6 @@
 """`python -m lcursor index` and `search`: the index of a project from outside the editor.
 
-The project's worker does the work, also after this command has ended. Printing
-is all that is done here.
+The project's worker does the work and continues after this command has ended. Only prints.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ def index(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Index a project and show the progress. What is indexed can be searched at once.
+    """Index a project and show the progress. Indexed files can be searched at once.
 
-    If this is interrupted, the worker continues, and the index is kept.
+    The worker continues after an interrupt, and the index stays.
     """
     from lcursor.project.root import root_of
 
@@ -115,7 +114,7 @@ def search(
 
 
 def _hit_lines(hit: Mapping[str, Any]) -> str:
-    """Return a hit as text: its place, kind and first lines."""
+    """Return a hit as text: its location, kind and first lines."""
     what = hit.get("kind", "")
     label = ", ".join(part for part in (what and f"{what} {hit['name']}", hit["scope"]) if part)
     stale = "  (changed since it was read)" if hit.get("is_stale") else ""
@@ -127,7 +126,7 @@ def _hit_lines(hit: Mapping[str, Any]) -> str:
 
 
 def _safe(text: str) -> str:
-    """Return a text that can be printed, whatever bytes a name has and whatever a file holds."""
+    """Replace bytes and control characters that a terminal cannot print."""
     return "".join(c if c.isprintable() or c == "\t" else "�" for c in text)
 
 
@@ -223,8 +222,8 @@ def _begin(client: Client, root: Path, *, rebuild: bool, yes: bool) -> None:
 
     try:
         client.call("begin", rebuild=rebuild, confirmed=yes)
-    except IndexRefused as refused:
-        question = f"{refused.message}. Really index all of {root}?"
+    except IndexRefused as error:
+        question = f"{error.message}. Really index all of {root}?"
         if not sys.stdin.isatty() or not typer.confirm(question, err=True):
             raise
         client.call("begin", rebuild=rebuild, confirmed=True)
@@ -239,7 +238,7 @@ def _follow(client: Client, events: SimpleQueue[Any], words: bool) -> Mapping[st
         while True:
             try:
                 event = events.get(timeout=EVENT_S)
-            except Empty:  # nothing changes: ask
+            except Empty:  # no event: request the state
                 event = {"event": "gone"}
             if event["event"] == "remark":
                 watch.say(event["text"])

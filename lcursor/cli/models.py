@@ -26,7 +26,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 @app.command("list")
 def list_models(as_json: Json = False) -> None:
-    """List the models that lcursor knows, and which are on this machine."""
+    """List the models in the manifest, and which are on this machine."""
     from lcursor.catalog import manifest, store
     from lcursor.catalog.store import format_bytes
 
@@ -149,7 +149,7 @@ def pull(name: Name) -> None:
 
 @contextmanager
 def _interruptible(words: str) -> Iterator[None]:
-    """Say these words where the user presses Ctrl-C."""
+    """Print these words when the user presses Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:
@@ -158,7 +158,7 @@ def _interruptible(words: str) -> Iterator[None]:
 
 
 def _make(model: Model, watch: Reporter) -> Path:
-    """Return the file of a Q4_0 copy; download its source and make it where it is not here."""
+    """Return the file of a Q4_0 copy; if it is missing, download its source and make it."""
     from lcursor.catalog import download, manifest, store
     from lcursor.catalog.requantize import requantize
 
@@ -226,7 +226,7 @@ def verify(
             result |= {"ok": False, "error": e.code, "message": e.message, "hint": e.hint}
         results.append(result)
         if result["ok"] and not as_json:
-            typer.echo(f"{model.name} is right: sha256 {result['sha256']}")
+            typer.echo(f"{model.name} matches: sha256 {result['sha256']}")
     if as_json:
         typer.echo(json.dumps(results, indent=1))
     elif not results:

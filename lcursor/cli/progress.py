@@ -20,10 +20,10 @@ LINE_EVERY_S = 3.0
 
 
 class PlainWatcher:
-    """Lines for a log or an editor's window.
+    """Prints lines for a log or an editor's window.
 
     Args:
-        name: at the beginning of each line.
+        name: starts each line.
         show: returns an amount as text.
     """
 

@@ -1,4 +1,4 @@
-"""`python -m lcursor server …`: the local server of the chat, as the editors share it."""
+"""`python -m lcursor server …`: the local chat server, which all editors share."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def log(
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise LcursorError(
-            f"the server has no log ({path})", "It gets one with python -m lcursor server start"
+            f"the server has no log ({path})", "Start it: python -m lcursor server start"
         ) from error
     for line in text.splitlines()[-lines:]:
         typer.echo(line)

@@ -35,10 +35,10 @@ def eval_(context: typer.Context) -> None:
 def _run(package: str, context: typer.Context) -> None:
     if not (ROOT / package / "cli.py").is_file():
         raise LcursorError(
-            f"'{context.info_name}' is a developer tool, and this installation has none",
+            f"'{context.info_name}' is a developer tool, and is not installed",
             "Run it from a checkout of lcursor",
         )
-    sys.path.insert(0, str(ROOT))  # before the current folder, which may have such a name too
+    sys.path.insert(0, str(ROOT))  # the current folder may have a package of that name
     tool = typer.main.get_command(import_module(f"{package}.cli").app)
     with tool.make_context(context.info_name, context.args, parent=context.parent) as inner:
         tool.invoke(inner)

@@ -1,1 +1,1 @@
-"""A real Neovim driven from outside, as a person at a terminal would: demo, benches and tests."""
+"""Drive a real Neovim from outside, as a user at a terminal: for demo, benchmarks and tests."""

@@ -1,7 +1,7 @@
 """A child Neovim and its msgpack-RPC channel, with a time limit on every request.
 
-Owns the process and one reader thread. pynvim, which the host uses, has no time limits and no way
-to take redraw events as they come; this needs both.
+Owns the process and one reader thread. pynvim, which the host uses, has neither time limits
+nor a stream of redraw events.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Notify = Callable[[str, list[Any]], None]
 
 
 class NeovimError(Exception):
-    """Neovim answered a request with an error, or is gone."""
+    """Neovim answered a request with an error, or has ended."""
 
 
 class Client:
     """One child Neovim.
 
     Args:
-        argv: command line; must hold `--embed`.
+        argv: command line; must contain `--embed`.
         env: the whole environment of the child.
-        stderr: file that takes what Neovim writes to stderr.
+        stderr: file for Neovim's stderr.
         on_notify: called for each notification, on the reader thread.
     """
 
@@ -69,7 +69,7 @@ class Client:
         """Call an API function and wait for its result.
 
         Raises:
-            NeovimError: it failed, Neovim is gone, or the time is up.
+            NeovimError: the call failed or timed out, or Neovim has ended.
         """
         future: Future[Any] = Future()
         message = next(self._ids)
@@ -82,12 +82,12 @@ class Client:
             raise NeovimError(f"{method}: no answer in {timeout_s} s") from None
 
     def notify(self, method: str, *args: object) -> None:
-        """Call an API function and wait for nothing."""
+        """Call an API function without waiting for its result."""
         with self._lock:
             self._send([2, method, list(args)])
 
     def close(self, timeout_s: float = 5) -> int:
-        """Close the channel, wait for the end of the child, return its exit status."""
+        """Close the channel, wait until the child ends, return its exit status."""
         if self._process.stdin:
             self._process.stdin.close()
         try:

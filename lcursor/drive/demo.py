@@ -1,7 +1,7 @@
-"""The main jobs, shown: a real Neovim, a real file, ghost text accepted, a chat, an edit.
+"""Demonstrate ghost text, a chat and an edit in a real Neovim with a real file.
 
-Prints what a person would see. Works without a terminal; with one the ghost is dimmed in place of
-being put between marks.
+Prints what a user would see. Works without a terminal. A terminal dims the ghost text, other output
+puts it between marks.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def run(neovim: Path, model: str = "") -> None:
 
     Args:
         neovim: the executable.
-        model: another completion model than the default; a name or a path.
+        model: a completion model other than the default; a name or a path.
 
     Raises:
-        TimeoutError: a screen that must come did not.
+        TimeoutError: an expected screen did not appear.
     """
     with tempfile.TemporaryDirectory(prefix="lcursor-demo-", ignore_cleanup_errors=True) as folder:
         project = Path(folder) / "project"
@@ -119,7 +119,7 @@ def _introduce(editor: Editor) -> None:
 
 
 def _play(editor: Editor, step: Step) -> Row:
-    """Type a line again with the help of ghost text."""
+    """Type a line again and accept ghost text."""
     if not editor.lua("return vim.fn.search('\\\\V' .. ..., 'w')", step.line):
         raise LookupError(f"{step.line!r} is not in {SOURCE}")
     editor.keys('zz"_cc')

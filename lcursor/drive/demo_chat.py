@@ -1,6 +1,6 @@
 """A chat turn in the demo: a question about the file, and its answer.
 
-The chat's server runs in the home of the demo's Neovim, and is stopped here.
+Runs the chat server in the home of the demo's Neovim, and stops it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ return session and not session.turn and session.last
 
 
 def play(editor: Editor) -> None:
-    """Ask about a part of the file, and print what one sees then.
+    """Ask about a part of the file, and print the screen.
 
     Raises:
         TimeoutError: no answer came.

@@ -1,6 +1,6 @@
-"""One edit in the demo: a function is changed by an instruction, shown as a diff, and accepted.
+"""An edit in the demo: change a function by an instruction, show the diff, accept it.
 
-Asks the server that the demo's chat started.
+Uses the server that the demo's chat started.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ vim.fn.search("^def common", "w")
 LISTEN = """
 local requests = require("lcursor.requests")
 local follow = requests.follow
-function requests.follow(method, params, hear)
+function requests.follow(method, params, on_message)
   return follow(method, params, function(name, answer)
     if name == "edit.done" then
       _G.lcursor_demo_edit = answer
     end
-    hear(name, answer)
+    on_message(name, answer)
   end)
 end
 """

@@ -1,7 +1,7 @@
-"""A Neovim with the plugin installed as a user would have it, in a home of its own.
+"""A Neovim with the plugin installed as users install it, in a separate home.
 
 The plugin is a package on the package path (`pack/*/start`), so that Neovim sources it by itself.
-Nothing of the person's own configuration is read or written.
+The user's own configuration is neither read nor written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lcursor.drive.screen import Screen
 ROOT = Path(__file__).resolve().parent.parent.parent
 GHOST = "LCursorGhost"
 WHY = "return require('lcursor.complete').why().text"
-# Redraw events name the group that a link ends at, so the ghost gets a colour of its own. In each
+# Redraw events name the target of a linked group, so the ghost's group must not be a link. In each
 # Python file, Neovim's own file type plugin would search for a Python provider, for up to a second.
 PREAMBLE = """
 vim.api.nvim_set_hl(0, "LCursorGhost", { fg = "#7f848e", italic = true })
@@ -30,10 +30,10 @@ vim.g.loaded_python3_provider = 0
 
 
 def prepare_home(home: Path, init: str, plugin: bool) -> dict[str, str]:
-    """Lay out a home for Neovim with the plugin as a package.
+    """Create a home for Neovim with the plugin as a package.
 
     Returns:
-        The environment variables that make it the home.
+        The environment variables that select it.
     """
     folders = {
         "XDG_CONFIG_HOME": home / "config",
@@ -116,7 +116,7 @@ class Editor:
         self.close()
 
     def close(self) -> None:
-        """Leave Neovim without saving; kill it when it does not go."""
+        """Quit Neovim without saving; kill it if it does not end."""
         with contextlib.suppress(NeovimError):
             self.client.notify("nvim_command", "silent! qall!")
         self.client.close()
@@ -125,7 +125,7 @@ class Editor:
         """Run Lua in the editor and return its result.
 
         Raises:
-            NeovimError: it failed, or Neovim does not answer; the message then holds the screen.
+            NeovimError: it failed, or Neovim does not answer; the message includes the screen.
         """
         try:
             return self.client.request("nvim_exec_lua", code, list(args), timeout_s=timeout_s)
@@ -143,7 +143,7 @@ class Editor:
             keys = keys.encode()[taken:].decode()
 
     def type(self, text: str, pace_ms: float = 0) -> None:
-        """Type text key by key, as a person at that pace."""
+        """Type text key by key at that pace."""
         for char in text:
             self.keys("<lt>" if char == "<" else "<CR>" if char == "\n" else char)
             time.sleep(pace_ms / 1000)
@@ -161,7 +161,7 @@ class Editor:
         """Wait until the ghost on the screen is a text or satisfies a predicate, and return it.
 
         Raises:
-            TimeoutError: it did not; the message holds the reason and the screen.
+            TimeoutError: it did not; the message includes the reason and the screen.
         """
         is_wanted = wanted.__eq__ if isinstance(wanted, str) else wanted
         if not self.screen.wait(lambda s: is_wanted(s.text_of(GHOST)), timeout_s):
@@ -172,10 +172,10 @@ class Editor:
         return self.ghost()
 
     def wait_lua(self, code: str, *args: object, timeout_s: float = 20) -> Any:
-        """Ask Lua again and again until the answer is true, and return it.
+        """Run Lua repeatedly until the result is true, and return it.
 
         Raises:
-            TimeoutError: it never was.
+            TimeoutError: it was never true.
         """
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:

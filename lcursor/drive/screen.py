@@ -1,7 +1,7 @@
-"""The screen that Neovim draws, kept from its redraw events: text, highlight groups, cursor.
+"""Neovim's screen, reconstructed from redraw events: text, highlight groups, cursor.
 
-Fed on the reader thread, read from any. A waiting reader wakes at every flush, so nothing polls.
-Source: `:help ui-linegrid`, `:help ui-hlstate`.
+Written by the reader thread, read by any thread. A waiting reader wakes at every
+flush, so nothing polls. Source: `:help ui-linegrid`, `:help ui-hlstate`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Screen:
         """Called at each flush, on the reader thread; must be quick."""
 
     def feed(self, events: list[Any]) -> None:
-        """Take the arguments of one `redraw` notification."""
+        """Apply the arguments of one `redraw` notification."""
         with self._changed:
             for event in events:
                 handler = getattr(self, "_on_" + event[0], None)
@@ -39,7 +39,7 @@ class Screen:
                         handler(*args)
 
     def wait(self, predicate: Callable[[Screen], bool], timeout_s: float) -> bool:
-        """Wait until `predicate` holds for a whole screen; False when the time is up first."""
+        """Wait until `predicate` is true for a whole screen; return False after the time limit."""
         with self._changed:
             return self._changed.wait_for(lambda: predicate(self), timeout_s)
 
@@ -54,18 +54,18 @@ class Screen:
             return [list(row) for row in self._cells]
 
     def has(self, group: str) -> bool:
-        """Whether any cell is drawn with that highlight group."""
+        """Return whether any cell is drawn with that highlight group."""
         with self._changed:
             ids = {number for number, names in self._groups.items() if group in names}
             return any(number in ids for row in self._cells for _, number in row)
 
     def marked(self, group: str, start: str, end: str) -> list[str]:
-        """Return the rows with each run of cells of a highlight group put between two marks."""
+        """Return the rows with each run of cells of a highlight group between two marks."""
         with self._changed:
             return [self._mark(row, group, start, end).rstrip() for row in self._cells]
 
     def text_of(self, group: str) -> str:
-        """Return what is drawn with a highlight group, its rows joined by newlines."""
+        """Return the text with a highlight group, rows joined by newlines."""
         parts = []
         with self._changed:
             for row in self._cells:

@@ -4,7 +4,7 @@
 
 All messages are notifications with one table of arguments. Positions are 0-based rows and byte
 columns, ends exclusive. Text is UTF-8 with `\\n` between lines; other bytes are surrogate escapes.
-Messages about buffers carry `tick`, the buffer's changedtick, so that a stale one is recognized.
+Messages about buffers include `tick`, the buffer's changedtick, to detect stale ones.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check(method: str, params: object, table: dict[str, type] = TO_PYTHON) -> di
         if name not in params:
             raise MessageInvalid(f"{method}: field {name!r} is missing")
         if not _fits(params[name], hint):
-            raise MessageInvalid(f"{method}: field {name!r} is no {_name(hint)}")
+            raise MessageInvalid(f"{method}: field {name!r} is not of type {_name(hint)}")
     return params
 
 

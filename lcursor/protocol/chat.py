@@ -1,6 +1,6 @@
 """The messages of chats and of the local server.
 
-Each request has an `id`; all its answers carry it. A chat is named by its key, a message by its
+Each request has an `id`; all its answers repeat it. A chat is named by its key, a message by its
 number in the chat, from 1; 0 is before the first.
 """
 
@@ -10,8 +10,8 @@ from typing import Literal, TypedDict
 
 ChatRole = Literal["user", "assistant", "summary"]
 ChatPhase = Literal["server", "context", "summary", "reading", "writing"]
-"""What a turn waits for: the start of a server, the context, a summary, reading the prompt, the
-answer."""
+"""The step that a turn waits for: the start of a server, the context, a summary, reading the
+prompt, the answer."""
 ChatEnd = Literal["stop", "length", "stopped", "failed"]
 """The model ended its answer; the answer reached its limit; the user stopped it; an error."""
 AttachmentKind = Literal[
@@ -32,7 +32,7 @@ class ChatAttachment(TypedDict):
 
 
 class ChatItem(TypedDict):
-    """A part of a prompt, or something that was requested and left out."""
+    """A part of a prompt, or a requested item that was left out."""
 
     key: str  # used in `dropped`
     kind: str  # of an attachment; or `system`, `history`, `question`
@@ -52,7 +52,7 @@ class ChatMessage(TypedDict):
     role: ChatRole
     text: str
     reasoning: str
-    branch: int  # its place among the messages with the same parent, from 1
+    branch: int  # its number among the messages with the same parent, from 1
     branches: int
     is_partial: bool  # stopped or failed
     model: str  # that wrote the answer; empty for other messages, or if unknown
@@ -81,7 +81,7 @@ class ChatOpen(ChatNamed):
 
 
 class ChatOpened(ChatNamed):
-    """A chat and its current branch; the answer to each request that changes what is shown."""
+    """A chat and its current branch; the answer to each request that changes the display."""
 
     title: str
     root: str  # of the project
@@ -109,7 +109,7 @@ class ChatPreview(ChatSend):
 
 
 class ChatPreviewed(ChatNamed):
-    """What would be sent; the answer to `chat.preview`."""
+    """The prompt that would be sent; the answer to `chat.preview`."""
 
     items: list[ChatItem]
     total_tokens: int
@@ -126,7 +126,7 @@ class ChatStarted(ChatNamed):
 
 
 class ChatProgress(TypedDict):
-    """What a turn waits for."""
+    """The step that a turn waits for."""
 
     id: int
     phase: ChatPhase
@@ -146,7 +146,7 @@ class ChatDelta(TypedDict):
 
 
 class ChatDone(ChatNamed):
-    """A turn has ended; the text so far is kept."""
+    """A turn has ended; its text remains."""
 
     reason: ChatEnd
     title: str
@@ -225,7 +225,7 @@ class ChatListed(TypedDict):
 
     id: int
     chats: list[ChatRow]
-    note: str  # what could not be read; empty for nothing
+    note: str  # files that could not be read; may be empty
 
 
 class ChatComplete(TypedDict):

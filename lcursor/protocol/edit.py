@@ -1,6 +1,6 @@
 """The messages of edits.
 
-Each request has an `id`; all its answers carry it. The result of an edit is a *turn*, named by its
+Each request has an `id`; all its answers repeat it. The result of an edit is a *turn*, named by its
 key in the history: files, each with changes of whole lines. Rows are those of the base, the text
 that the changes were made for, which is named by its digest.
 """
@@ -14,8 +14,8 @@ from lcursor.protocol.chat import ChatAttachment
 EditScope = Literal["region", "project"]
 """One region of a buffer; or all files, after a plan."""
 EditPhase = Literal["server", "context", "reading", "writing", "checking", "planning"]
-"""What an edit waits for: the start of a server, the context, reading the prompt, the model's
-lines, their checks, a plan."""
+"""The step that an edit waits for: the start of a server, the context, reading the prompt, the
+model's lines, their checks, a plan."""
 EditEnd = Literal["proposed", "same", "nothing", "stopped", "refused", "failed"]
 """Changes are proposed; the model repeated the old lines; it wrote no code; the user stopped it;
 its reply cannot be used; an error."""
@@ -49,7 +49,7 @@ class EditAsk(TypedDict):
     buffers: list[EditBuffer]  # unsaved ones
     model: str  # empty: the settings'
     again: int  # id of the edit to retry, 0 for none
-    remark: str  # what was wrong with it; empty for an alternative
+    remark: str  # its problem; empty for an alternative
     served: list[str]  # absolute paths of files that have a language server
 
 
@@ -215,7 +215,7 @@ class EditStarted(TypedDict):
 
 
 class EditProgress(TypedDict):
-    """What an edit waits for."""
+    """The step that an edit waits for."""
 
     id: int
     phase: EditPhase
@@ -315,7 +315,7 @@ class EditProposed(TypedDict):
     title: str  # for lists: the beginning of the instruction
     alternative: int  # its number among those of the edit, from 1
     files: list[EditFile]
-    note: str  # the model's words besides the code, or what was left out and why
+    note: str  # the model's text outside the code, or omissions and their reasons
     attempts: int  # maximum over all places
     chat: str  # key of the chat that it came from
 
@@ -352,7 +352,7 @@ class EditReverted(TypedDict):
     do: Literal["undo", "redo"]
     files: list[EditFile]  # changes of buffers, which have a `tick`
     paths: list[str]  # written
-    problems: list[str]  # what failed, and why
+    problems: list[str]  # failures and their reasons
 
 
 class EditTurnRow(TypedDict):
