@@ -6,7 +6,7 @@ local M = {}
 ---@field name string
 ---@field text string for the help
 ---@field run fun(args: string[], range?: integer[]) range: first and last line, from 1
----@field args? string[][] what may follow, and what it does; "{name}" stands for any text
+---@field args? string[][] possible arguments and their meanings; "{name}" stands for any text
 ---@field any_args? boolean anything may follow; `run` checks it
 ---@field file_after? string the argument after which the name of a file follows
 
@@ -273,7 +273,7 @@ function M.run(opts)
 end
 
 --- Complete the command line.
----@param lead string what stands before the cursor of the word
+---@param lead string the part of the word before the cursor
 ---@param line string
 ---@return string[]
 function M.complete(lead, line)

@@ -108,7 +108,7 @@ local function test_engine(python, signal)
       end
       fail(
         ("the engine %s (the host crashed with signal %d)"):format(outcome.text, signal),
-        "Run :LCursor install, which finds an engine that works on this CPU"
+        "Run :LCursor install, which builds an engine that runs on this CPU"
       )
     end)
   end)
@@ -130,7 +130,7 @@ local function on_end(why, signal)
   if #ends > #PAUSES_MS then
     fail(
       ("the Python host ended %d times in a minute (%s)"):format(#ends, why),
-      "Look at :LCursor log and :checkhealth lcursor, then run :LCursor restart"
+      "See :LCursor log and :checkhealth lcursor, then run :LCursor restart"
     )
     return
   end
@@ -271,11 +271,11 @@ rpc.on("ready", function(params)
   host.pid, host.version = params.pid, params.version
   if params.protocol ~= protocol.version then
     fail(
-      ("the Python host speaks protocol %s, the plugin %d"):format(
+      ("the Python host uses protocol %s, the plugin %d"):format(
         tostring(params.protocol),
         protocol.version
       ),
-      "Update the plugin as a whole, then run :LCursor install"
+      "Update the whole plugin, then run :LCursor install"
     )
     return
   end

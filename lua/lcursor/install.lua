@@ -67,7 +67,7 @@ local function problem_of(venv)
   local ok, stamp = pcall(vim.json.decode, read(vim.fs.joinpath(venv, STAMP)) or "")
   local parts = ok and type(stamp) == "table" and stamp.format == 1 and stamp.parts or {}
   if type(parts) ~= "table" or not parts.runtime or not parts.engine then
-    return "the environment in " .. venv .. " is half-installed"
+    return "the environment in " .. venv .. " is incomplete"
   end
   local lock = read(vim.fs.joinpath(M.plugin_root(), "requirements.lock"))
   if not lock or parts.runtime ~= vim.fn.sha256(lock) then
@@ -101,7 +101,7 @@ function M.is_needed()
   return true, problem_of(M.venv())
 end
 
----@return string file whose age says when the installation was last suggested
+---@return string file whose age shows when the installation was last suggested
 local function suggested_path()
   return vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "lcursor", "install-suggested")
 end

@@ -1,9 +1,9 @@
--- Joins the features, which know nothing of each other: an edit takes its mentions from the chat,
+-- Joins the independent features: an edit gets its mentions from the chat,
 -- and the blocks of a chat become edits.
 
 local M = {}
 
---- The edits, with all that they take from the chat.
+--- The edit commands, connected to the chat.
 ---@return table lcursor.edit.commands
 function M.edit()
   local chat = require("lcursor.edit").chat
@@ -16,12 +16,16 @@ function M.edit()
   return require("lcursor.edit.commands")
 end
 
+<<<<<<< HEAD
 --- Ask for an edit; for the <Plug> map.
 function M.press()
   M.edit().run({})
 end
 
 --- The chat, whose blocks become edits.
+=======
+--- The chat, whose code blocks become edits.
+>>>>>>> 276b262 (Describe the Lua half in plain English)
 ---@return table lcursor.chat
 function M.chat()
   require("lcursor.chat.code_blocks").on_apply(function(session, block)

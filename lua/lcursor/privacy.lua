@@ -212,7 +212,7 @@ end
 --- Return why a buffer that the user named must not be sent. Files that git ignores may be.
 ---@param buf integer
 ---@return string? message
-function M.kept_back(buf)
+function M.private_reason(buf)
   local more = config.for_buffer(buf).completion.secrets
   return M.REASONS[M.block_reason(buf, more, function() end)]
 end
@@ -226,16 +226,16 @@ function M.ask_file(path, more, answer)
     return answer(false)
   end
   local entry = check(path, more)
-  local function tell()
+  local function finish()
     answer(entry.git == "fine")
   end
   if entry.git == "unknown" then
     ask_git(entry, path)
   end
   if entry.git == "asked" then
-    table.insert(entry.listeners, tell)
+    table.insert(entry.listeners, finish)
   else
-    tell()
+    finish()
   end
 end
 

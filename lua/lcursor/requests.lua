@@ -10,8 +10,8 @@ local status = require("lcursor.status")
 
 local M = {}
 
---- Called with each message that answers a request; an error comes as `error`, after the user was
---- told.
+--- Called with each message that answers a request; an error arrives as `error`, after it was
+--- reported.
 ---@alias lcursor.Listener fun(method: string, params: table)
 
 local last_id = 0
@@ -24,10 +24,10 @@ function M.next_id()
   return last_id
 end
 
---- Send a message that need not be answered; does not start the host.
+--- Send a notification; does not start the host.
 M.notify = rpc.notify
 
---- Send a message. Starts the host if nothing did yet, and reports if it cannot be reached.
+--- Send a message. Starts the host if necessary, and reports if it cannot be reached.
 ---@param method string
 ---@param params? table
 ---@return boolean sent
@@ -65,7 +65,7 @@ end
 ---@param method string
 ---@param params table all fields but the id
 ---@param done? fun(params: table) called once, later
----@param failed? fun(err: lcursor.Error) called instead, after the user was told
+---@param failed? fun(err: lcursor.Error) called instead, after the error was reported
 ---@return integer? id nil if nothing could be sent
 function M.ask(method, params, done, failed)
   local id
@@ -82,7 +82,7 @@ function M.ask(method, params, done, failed)
   return id
 end
 
---- Ignore what still answers a request.
+--- Ignore further answers to a request.
 ---@param id? integer
 function M.forget(id)
   if id then
@@ -103,9 +103,9 @@ function M.fail_all(message)
   end))
 end
 
---- Whether the settings allow a feature; tells the user if not.
+--- Whether the settings allow a feature; reports it if not.
 ---@param feature "chat"|"edit"|"index"
----@param name string how a sentence about it begins
+---@param name string beginning of a sentence about it
 ---@return boolean
 function M.is_enabled(feature, name)
   local settings = config.get()

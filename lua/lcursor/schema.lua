@@ -33,7 +33,7 @@ local settings = {
     "Milliseconds without a key before a request; 0 sends one after every key, which cancels the"
     .. " one before." },
   { "completion.model", "qwen2.5-coder-0.5b", host = true,
-    "A name that lcursor knows, or the path of a GGUF file." },
+    "A name of `models list`, or the path of a GGUF file." },
   { "completion.gpu_layers", -1, min = -1, host = true,
     "Layers on the GPU; -1: all, if there is one." },
   { "completion.main_gpu", 0, min = -1, host = true,
@@ -93,7 +93,7 @@ local settings = {
   { "chat.enabled", true, host = true,
     "Enable the chat." },
   { "chat.model", "", host = true,
-    "A name in models below or that lcursor knows, or a GGUF file; empty: one that suits the "
+    "A name in models below or of `models list`, or a GGUF file; empty: one that suits the "
     .. "machine." },
   { "chat.models", {}, host = true,
     rows = {

@@ -2,17 +2,17 @@
 
 ---@meta
 
----@class (exact) lcursor.Error what is shown to the user
+---@class (exact) lcursor.Error an error for the user
 ---@field code string one of protocol.levels
----@field message string what failed
----@field hint string what to do about it, or ""
+---@field message string
+---@field hint string how to fix it, or ""
 ---@field level "silent"|"info"|"warn"|"error"
 
 ---@class (exact) lcursor.Problem
----@field key string setting that is wrong
+---@field key string invalid setting
 ---@field message string
 
----@class lcursor.Config all settings, complete; schema.lua says what they mean
+---@class lcursor.Config all settings, complete; described in schema.lua
 ---@field enabled boolean
 ---@field python string
 ---@field log_level "debug"|"info"|"warn"|"error"
@@ -22,7 +22,7 @@
 ---@field edit table<string, any>
 ---@field keymaps table<string, any>
 
----@class lcursor.Opts what a user may give: any part of lcursor.Config
+---@class lcursor.Opts the user's settings: any part of lcursor.Config
 
 ---@alias lcursor.HostState
 ---| "stopped"       not started yet
@@ -33,7 +33,7 @@
 ---| "ready"
 ---| "failed"        gave up, or the model cannot be used; see :LCursor log
 
----@class (exact) lcursor.Stats the cost of one completion, as `fim.done` tells it
+---@class (exact) lcursor.Stats the cost of one completion, as in `fim.done`
 ---@field prompt_tokens integer
 ---@field reused_tokens integer
 ---@field decoded_tokens integer
@@ -49,8 +49,8 @@
 ---@field window "short"|"full"
 
 ---@class (exact) lcursor.Answer how a request ended
----@field text string all of it; empty where there is nothing to show
----@field replaces? integer bytes right of the cursor that it takes the place of: all of the line
+---@field text string the whole text; empty if there is nothing to show
+---@field replaces? integer bytes right of the cursor that it replaces: the rest of the line
 ---@field reason string why it ended there
 ---@field stats? lcursor.Stats nil when the host did not answer
 
@@ -59,7 +59,7 @@
 ---@field done fun(id: integer, answer: lcursor.Answer)
 ---@field improved? fun(id: integer, answer: lcursor.Answer) a better answer, some time after `done`
 
----@class (exact) lcursor.Spot where a front end wants a suggestion
+---@class (exact) lcursor.Spot where a front end requests a suggestion
 ---@field buf integer
 ---@field row integer
 ---@field col integer
@@ -68,52 +68,52 @@
 ---@class (exact) lcursor.Why the last decision about showing something here
 ---@field code string for example "secret", "filetype", "waiting"
 ---@field text string one sentence
----@field numbers string what the answer cost; "" where it says nothing
+---@field numbers string the cost of the answer; "" if unknown
 ---@field at_ms integer vim.uv.now() of the decision
 
 ---@class (exact) lcursor.Suggestion
 ---@field id integer of its request
 ---@field buf integer
----@field row integer anchor: where the cursor was when it was asked for
+---@field row integer anchor: the cursor at the request
 ---@field col integer
 ---@field head string text left of the anchor, in its line
 ---@field tail string text right of the anchor, in its line
----@field covering? string a text that says the tail as well and goes on behind it
+---@field covering? string a text that contains the tail and continues after it
 ---@field ahead? integer bytes of `covering` before the tail
 ---@field line_count integer of the buffer then
----@field single_line boolean only its first line is wanted
----@field text string all that the model has said, from the anchor on
----@field is_done boolean the model will say no more
+---@field single_line boolean only its first line was requested
+---@field text string the model's text so far, from the anchor on
+---@field is_done boolean the text is complete
 ---@field is_announced boolean the User event was fired
----@field texts? string[] all that may be shown here, `text` among them; nil until asked for
----@field steps? integer how far to go among them when they come; nil when nobody waits for them
+---@field texts? string[] all alternatives, including `text`; nil until requested
+---@field steps? integer how far to go when they arrive; nil if none were requested
 
 ---@alias lcursor.End
----| "through"   all of it stands in the buffer
+---| "through"   all of it is in the buffer
 ---| "typed"     something else was typed
 ---| "dismissed"
 ---| "left"      none of these
 
----@class (exact) lcursor.Stand where a suggestion was looked at
+---@class (exact) lcursor.ShownAt where a suggestion was shown
 ---@field buf integer
 ---@field tick integer
 ---@field row integer
 ---@field col integer
 
----@class (exact) lcursor.Life what is known of a suggestion, from its request to its end
+---@class (exact) lcursor.Life the state of a suggestion, from its request to its end
 ---@field id integer
----@field key_ms? number when the key came that it answers
+---@field key_ms? number when the key was pressed that it answers
 ---@field filetype string
----@field text string all that it says; "" until it was seen
----@field done integer bytes of it that stand in the buffer
+---@field text string its whole text; "" until it was shown
+---@field done integer bytes of it that are in the buffer
 ---@field accepted integer bytes of these that were accepted
----@field through_keys integer keys that typed what it says
----@field seen_ms number for how long it was on the screen, up to shown_ms
----@field shown_ms? number since when it is; nil when it is not
+---@field through_keys integer typed keys that agreed with it
+---@field seen_ms number time on the screen, up to shown_ms
+---@field shown_ms? number when it was shown; nil while it is hidden
 ---@field latency_ms number from the key to the screen; -1 is unknown
 ---@field confidence number -1 is unknown
 ---@field source "model"|"cache"|"speculation"
----@field is_other? boolean an alternative was chosen in its place
+---@field is_other? boolean an alternative was chosen instead
 
 -- Messages of the protocol; lcursor/protocol/ describes their fields.
 ---@alias lcursor.Request table<string, any> `fim.request`

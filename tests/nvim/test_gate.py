@@ -1,4 +1,4 @@
-"""Where nothing is offered, and why: each refusal, with no request ever sent."""
+"""Where no suggestion is offered, and why: each reason, without a request."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_the_interpreter_may_not_be_run(start_in: Callable[..., Editor], venv: P
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"parts": {"runtime": "x"}}, "is half-installed"),
+        ({"parts": {"runtime": "x"}}, "is incomplete"),
         ({"parts": {"runtime": "x", "engine": "x"}}, "was made for another version"),
         ({"cpu": ["avx9"]}, "was compiled for another CPU"),
     ],

@@ -91,7 +91,7 @@ def test_a_half_installed_environment_is_not_used(ask: Any, venv: Path, text: st
         (venv / "lcursor-stamp.json").write_text(text)
     needed, why, python = ask(NEEDED)
     assert (needed, python) == (True, "")
-    assert why.endswith("is half-installed")
+    assert why.endswith("is incomplete")
 
 
 def test_an_environment_without_the_engine_is_not_used(ask: Any, venv: Path) -> None:

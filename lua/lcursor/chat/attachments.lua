@@ -1,5 +1,5 @@
--- Reads what only the editor knows into attachments: buffers, selections, diagnostics, the quickfix
--- list, terminals. Text that privacy.lua keeps back is not read, and the user is told.
+-- Reads editor data into attachments: buffers, selections, diagnostics, the quickfix list,
+-- terminals. Text that privacy.lua excludes is reported, not read.
 
 local code_window = require("lcursor.chat.code_window")
 local config = require("lcursor.config")
@@ -76,7 +76,7 @@ end
 ---@param last integer row after the last
 ---@return lcursor.ChatAttachment? nil if it must not be sent, which is reported
 local function rows_of(kind, name, buf, first, last)
-  local why = privacy.kept_back(buf)
+  local why = privacy.private_reason(buf)
   local bytes = size_of(buf, first, last)
   if why then
     return report_unattached(name, why)
@@ -139,7 +139,7 @@ end
 local function screen()
   local win = code_window.window()
   local buf = win and api.nvim_win_get_buf(win)
-  if not win or not buf or vim.bo[buf].buftype ~= "" or privacy.kept_back(buf) then
+  if not win or not buf or vim.bo[buf].buftype ~= "" or privacy.private_reason(buf) then
     return nil
   elseif size_of(buf) > MAX_BYTES then
     return nil
@@ -191,7 +191,7 @@ local function diagnostics(buf)
   local severity = { min = vim.diagnostic.severity.WARN }
   local found = vim.diagnostic.get(buf, { severity = severity })
   found = #found > 0 and found or vim.diagnostic.get(buf)
-  local name, why = name_of(buf), privacy.kept_back(buf)
+  local name, why = name_of(buf), privacy.private_reason(buf)
   if #found == 0 then
     return nil
   elseif why then
@@ -308,11 +308,12 @@ end
 
 --- Attach modified buffers: the host reads files from disk.
 ---@param test? fun(path: string): boolean
----@param is_silent? boolean do not report refused ones
+---@param is_silent? boolean do not report excluded ones
 local function unsaved(test, is_silent)
   return buffers(function(buf, path)
     local is_wanted = vim.bo[buf].modified and (not test or test(path))
-    return is_wanted and not (is_silent and (privacy.kept_back(buf) or size_of(buf) > MAX_BYTES))
+    return is_wanted
+      and not (is_silent and (privacy.private_reason(buf) or size_of(buf) > MAX_BYTES))
   end)
 end
 
@@ -411,7 +412,7 @@ function M.collect(attached, text, old)
   local command = mentions.command(text)
   if command then
     for _, kind in ipairs({ "buffer", "diagnostics", "quickfix", "terminal" }) do
-      if kind ~= "buffer" or (buf and not privacy.kept_back(buf)) then
+      if kind ~= "buffer" or (buf and not privacy.private_reason(buf)) then
         add(readers[kind]("", buf), true)
       end
     end

@@ -1,4 +1,4 @@
--- The code beside a chat: the file the user was in last, its window, and jumps to places in files.
+-- The code window of a chat: the file the user was in last, its window, and jumps to files.
 
 local buffer = require("lcursor.chat.buffer")
 local notify = require("lcursor.notify")

@@ -15,7 +15,7 @@ local M = {}
 local api = vim.api
 
 ---@class (exact) lcursor.ChatAsk what goes with a question
----@field attachments? lcursor.ChatAttachment[] besides what the text mentions
+---@field attachments? lcursor.ChatAttachment[] in addition to mentions in the text
 ---@field dropped? string[] keys of items to leave out
 ---@field model? string for this question only
 

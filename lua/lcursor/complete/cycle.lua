@@ -10,7 +10,7 @@ local M = {}
 
 ---@alias lcursor.Show fun(s: lcursor.Suggestion, rest: string, count?: string)
 
---- Join what is shown and the alternatives, without those that would look the same.
+--- Join the shown text and the alternatives, without visually identical ones.
 ---@param shown string
 ---@param others string[] best first
 ---@param single_line boolean only their first lines are wanted
@@ -52,7 +52,7 @@ function M.step(texts, shown, typed, steps)
   return shown, 1, 1
 end
 
----@param rest string what is still to come of it
+---@param rest string the part not typed yet
 ---@return string
 local function typed(s, rest)
   return s.text:sub(1, #s.text - #rest)
@@ -60,7 +60,7 @@ end
 
 --- Describe which of several alternatives is shown; nil if there is only one.
 ---@param s lcursor.Suggestion
----@param rest string what is still to come of it
+---@param rest string the part not typed yet
 ---@return string?
 function M.count(s, rest)
   if s.texts then
@@ -75,7 +75,7 @@ end
 local function turn(s, steps, show)
   local rest = suggestion.rest(s)
   if not rest then
-    return -- the next look notices that
+    return -- the next update notices that
   end
   local before = typed(s, rest)
   local chosen, number, count = M.step(s.texts, s.text, before, steps)

@@ -1,4 +1,4 @@
--- Whether a suggestion may be requested or shown here and now. Each refusal is a code of why.lua.
+-- Whether a suggestion may be requested or shown here and now. Reasons are codes of why.lua.
 
 local config = require("lcursor.config")
 local privacy = require("lcursor.privacy")

@@ -19,7 +19,7 @@ local api = vim.api
 local AROUND_LINES, MIN_LINES = 32, 3
 local MAX_BYTES = 8 * 1024
 local MAX_FILE_BYTES = 64 * 1024
-local TOP_LINES = 80 -- in which imports are looked for
+local TOP_LINES = 80 -- in which imports are searched
 local MAX_IMPORTS, MAX_PATHS = 8, 300
 local REST_MS, ENTER_MS = 1000, 100
 

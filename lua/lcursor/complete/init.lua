@@ -1,4 +1,4 @@
--- Ghost text: requests a suggestion, and shows what of it is still to come while the user types.
+-- Ghost text: requests a suggestion, and shows the rest of it while the user types.
 -- Nothing here waits, so each handler first checks that its suggestion is still the current one.
 
 local accept = require("lcursor.complete.accept")
@@ -32,8 +32,8 @@ local PAUSE_MS = 1000 -- how long without a key until a visible text may be repl
 local started = false
 ---@type lcursor.Suggestion? the only one; until it is done, the host is generating it
 local current
----@type string? buffer, text and position at the last look
-local last_look
+---@type string? buffer, text and position at the last update
+local last_update
 ---@type { buf: integer, tick: integer }? the text in which a suggestion was dismissed
 local dismissed
 ---@type lcursor.CompletionListener the callbacks of our requests
@@ -144,13 +144,13 @@ local function ask_later()
 end
 
 --- Update what is shown after a change. Runs at every key, before the screen is drawn.
-local function look()
+local function update()
   local buf = api.nvim_get_current_buf()
   local cursor = api.nvim_win_get_cursor(0)
   local tick = api.nvim_buf_get_changedtick(buf)
   local where = ("%d %d %d %d"):format(buf, tick, cursor[1], cursor[2])
-  local moved = where ~= last_look
-  last_look = where
+  local moved = where ~= last_update
+  last_update = where
   if moved then
     key_ms = now_ms()
     pressed_ms = key_ms
@@ -211,7 +211,7 @@ ask = function(kind)
   if kind == "auto" and not trigger.is_insert(api.nvim_get_mode().mode) then
     return
   elseif kind == "auto" and current and not is_silent(current) then
-    return look()
+    return update()
   end
   trigger.cancel()
   drop()
@@ -221,7 +221,7 @@ ask = function(kind)
   local code, single_line = block_reason(buf, kind)
   if code then
     if code == "menu" then
-      last_look = nil -- so that closing it counts as a change
+      last_update = nil -- so that closing it counts as a change
     end
     return why.note(buf, code)
   end
@@ -269,7 +269,7 @@ local function improve(id, answer)
   end
   local rest = suggestion.rest(s)
   if not rest then
-    return -- the next look notices that
+    return -- the next update notices that
   end
   local is_paused = now_ms() - pressed_ms >= PAUSE_MS
   local may_change = rest == s.text and (is_paused or not ghost.is_visible())
@@ -304,7 +304,7 @@ listener = {
 
 local function leave()
   trigger.cancel()
-  last_look = nil
+  last_update = nil
   local s = current
   if s then
     drop()
@@ -323,7 +323,7 @@ function M.start()
   started = true
   highlights.apply()
   trigger.listen({
-    look = look,
+    update = update,
     enter = function()
       key_ms = now_ms()
       ask_later()
@@ -342,7 +342,7 @@ function M.start()
         ask("auto")
       elseif current and not current.is_done then
         current.is_done, current.steps = true, nil -- nothing more will come
-        look()
+        update()
       end
       if status.get().state ~= "ready" then
         requests.stop("failed")
@@ -383,7 +383,7 @@ function M.accept_keys(kind)
     if replaces > 0 then
       suggestion.replaced(s)
     end
-    look()
+    update()
   end, replaces)
 end
 

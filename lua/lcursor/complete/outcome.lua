@@ -1,5 +1,5 @@
--- Tracks what becomes of a suggestion, from its request to its end, and reports it to the host for
--- the statistics.
+-- Tracks a suggestion from its request to its end, and reports its outcome to the host for the
+-- statistics.
 
 local rpc = require("lcursor.rpc")
 
@@ -11,20 +11,20 @@ local LONG_MS = 10 * 1000 -- given up after that, it was ignored, not rejected
 
 ---@type lcursor.Life? of the current suggestion
 local current
----@type lcursor.Stand? where it was shown last
-local stand
+---@type lcursor.ShownAt? where it was shown last
+local shown_at
 
 ---@return number
 local function now_ms()
   return vim.uv.hrtime() / 1e6
 end
 
----@return integer characters; not by strchars(), which refuses the NUL bytes that a buffer may hold
+---@return integer characters; not by strchars(), which rejects NUL bytes
 local function count(str)
   return vim.str_utfindex(str, "utf-32", #str, false)
 end
 
----@return lcursor.Stand
+---@return lcursor.ShownAt
 local function here()
   local buf, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
   return { buf = buf, tick = api.nvim_buf_get_changedtick(buf), row = cursor[1], col = cursor[2] }
@@ -34,7 +34,7 @@ end
 ---@param id integer
 ---@param key_ms? number vim.uv.hrtime(), in ms, of the key that it answers
 function M.asked(id, key_ms)
-  stand = nil
+  shown_at = nil
   current = {
     id = id,
     key_ms = key_ms,
@@ -52,7 +52,7 @@ end
 
 --- Note that it is on the screen, or still is after another key.
 ---@param s lcursor.Suggestion
----@param rest string what of it is still to come
+---@param rest string the part not typed yet
 function M.shown(s, rest)
   local it, now, done = current, now_ms(), #s.text - #rest
   if not it or it.id ~= s.id then
@@ -67,7 +67,7 @@ function M.shown(s, rest)
     it.through_keys = it.through_keys + 1
   end
   it.shown_ms = it.shown_ms or now
-  it.text, it.done, stand = s.text, done, here()
+  it.text, it.done, shown_at = s.text, done, here()
 end
 
 --- Note that something covers it, as a menu: its latency is not measured then.
@@ -111,8 +111,8 @@ end
 
 --- Return how a suggestion ended when the buffer no longer matches: other text that is typed
 --- rejects it, but not a cursor that moved away, nor text that was deleted.
----@param was lcursor.Stand where it was shown last
----@param now lcursor.Stand
+---@param was lcursor.ShownAt where it was shown last
+---@param now lcursor.ShownAt
 ---@return "typed"|"left"
 function M.how(was, now)
   if was.buf ~= now.buf or was.tick == now.tick or now.row < was.row then
@@ -144,7 +144,7 @@ function M.ended(how)
   if not it or it.text == "" then
     return
   elseif how == "changed" then
-    how = stand and M.how(stand, here())
+    how = shown_at and M.how(shown_at, here())
   end
   local outcome = judge(it, how or "left")
   if outcome then

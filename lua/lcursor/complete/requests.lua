@@ -18,7 +18,7 @@ local M = {}
 local live
 ---@type lcursor.LiveRequest? the last one, once it was answered; a better answer may still come
 local answered
----@type { id: integer, tell: fun(texts: string[]?) }? the request for alternatives
+---@type { id: integer, done: fun(texts: string[]?) }? the request for alternatives
 local asked
 ---@type lcursor.Answer? of the last request that was answered
 local last_answer
@@ -52,11 +52,11 @@ local function give_up_more()
   local it = asked
   asked = nil
   if it then
-    it.tell(nil)
+    it.done(nil)
   end
 end
 
---- Return whether the host runs but has no completion server. It looks again at each request.
+--- Return whether the host runs but has no completion server. It reconnects with each request.
 ---@return boolean
 function M.server_is_away()
   return status.get().state == "failed"
@@ -64,7 +64,7 @@ function M.server_is_away()
     and config.get().completion.backend == "endpoint"
 end
 
---- Return why the host cannot be asked now. Starts it if nothing did yet.
+--- Return why a request is impossible now. Starts the host if necessary.
 ---@return string? code of why.lua
 function M.block_reason()
   if status.get().state == "stopped" then
@@ -121,16 +121,16 @@ end
 
 --- Request alternatives to an answer.
 ---@param id integer
----@param typed string what of that answer was typed since
----@param tell fun(texts: string[]?) called once, later, unless cancelled; nil if another request
+---@param typed string the part of that answer that was typed since
+---@param done fun(texts: string[]?) called once, later, unless cancelled; nil if another request
 ---was sent
 ---@return boolean sent
-function M.more(id, typed, tell)
+function M.more(id, typed, done)
   if not rpc.notify("fim.more", { id = id, typed = typed }) then
     return false
   end
   give_up_more()
-  asked = { id = id, tell = tell }
+  asked = { id = id, done = done }
   return true
 end
 
@@ -201,7 +201,7 @@ rpc.on("fim.alternatives", function(params)
   local it = asked
   if it and it.id == params.id then
     asked = nil
-    it.tell(params.texts)
+    it.done(params.texts)
   end
 end)
 

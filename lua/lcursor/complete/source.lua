@@ -28,7 +28,7 @@ local function block_reason(place)
   if buf ~= api.nvim_get_current_buf() then
     return "left", false
   end
-  -- While git is asked there is no suggestion; the next key tries again.
+  -- There is no suggestion until git has answered; the next key tries again.
   local code = gate.buffer_block_reason(buf)
     or gate.mode_block_reason(true)
     or requests.block_reason()
@@ -51,22 +51,22 @@ end
 function M.ask(place, done, first_line)
   complete.start()
   local is_over, id = false, nil
-  ---@param said string
+  ---@param suggested string
   ---@param replaces? integer
-  local function finish(said, replaces)
+  local function finish(suggested, replaces)
     if not is_over then
       is_over = true
-      done(text.is_visible(said) and said or "", replaces or 0)
+      done(text.is_visible(suggested) and suggested or "", replaces or 0)
     end
   end
   local code, single_line = block_reason(place)
   local listener = {
-    partial = function(_, said)
-      local line = text.first_line(said)
-      if first_line and not is_over and #line < #said and text.is_visible(line) then
-        local tell = first_line
+    partial = function(_, so_far)
+      local line = text.first_line(so_far)
+      if first_line and not is_over and #line < #so_far and text.is_visible(line) then
+        local callback = first_line
         first_line = nil
-        tell(line)
+        callback(line)
       end
     end,
     done = function(_, answer)

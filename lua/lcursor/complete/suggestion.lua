@@ -69,9 +69,9 @@ function M.ahead(s)
   return s.covering == s.text and s.ahead or nil
 end
 
---- Split what is still to come: drawn at the cursor, and after the end of the line.
+--- Split the rest of a suggestion: drawn at the cursor, and after the end of the line.
 ---@param s lcursor.Suggestion
----@param rest string what is still to come
+---@param rest string the part not typed yet
 ---@return string before
 ---@return string behind "" if nothing right of the cursor is replaced
 function M.parts(s, rest)
@@ -88,7 +88,7 @@ function M.replaced(s)
   s.tail, s.covering, s.ahead = "", nil, nil
 end
 
---- Return what is still to come after what was typed; nil if the buffer no longer matches. Empty
+--- Return the part not typed yet; nil if the buffer no longer matches. Empty
 --- while the user types faster than the model.
 ---@param s lcursor.Suggestion
 ---@return string?

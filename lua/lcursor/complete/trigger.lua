@@ -5,7 +5,7 @@ local notify = require("lcursor.notify")
 local M = {}
 
 ---@class (exact) lcursor.Handlers
----@field look fun() text, cursor or menu may have changed
+---@field update fun() text, cursor or menu may have changed
 ---@field enter fun() insert mode was entered
 ---@field leave fun() insert mode or the buffer is being left
 ---@field forget fun(buf: integer) a buffer was unloaded
@@ -44,11 +44,11 @@ end
 ---@param handlers lcursor.Handlers
 function M.listen(handlers)
   local on = notify.autocmds("complete")
-  on({ "TextChangedI", "TextChangedP", "CursorMovedI", "CompleteChanged" }, handlers.look)
+  on({ "TextChangedI", "TextChangedP", "CursorMovedI", "CompleteChanged" }, handlers.update)
   -- The menu is still open while these run.
-  local look_later = vim.schedule_wrap(notify.guarded(handlers.look))
-  on("CompleteDone", look_later)
-  on("User", look_later, { pattern = { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" } })
+  local update_later = vim.schedule_wrap(notify.guarded(handlers.update))
+  on("CompleteDone", update_later)
+  on("User", update_later, { pattern = { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" } })
   on("ModeChanged", function()
     local old, new = vim.v.event.old_mode, vim.v.event.new_mode
     if M.is_insert(old) and (not M.is_insert(new) or old:sub(1, 1) ~= new:sub(1, 1)) then

@@ -1,6 +1,6 @@
 -- Accepts and rejects hunks: the one module that writes a proposal into a buffer. Each accept is
 -- one undo step. As little text as possible is replaced, so that marks, folds and other plugins'
--- extmarks stay; where the old lines are not, nothing is written.
+-- extmarks stay; without the old lines nothing is written.
 
 local buffers = require("lcursor.edit.buffers")
 local diff = require("lcursor.edit.diff")
@@ -151,11 +151,11 @@ local function by_part(hunks)
   return parts
 end
 
---- Set where the hunks of a file are after some were written. What Neovim reported of the writing
---- is ambiguous where one hunk ends and the next begins.
----@param rows table<lcursor.Hunk, integer> where the hunks were whose rows were known
+--- Set the rows of a file's hunks after some were written. Neovim's reports of the change are
+--- ambiguous where one hunk ends and the next begins.
+---@param rows table<lcursor.Hunk, integer> the known rows before that
 ---@param is_made table<lcursor.Hunk, true>
-local function settle(part, rows, is_made)
+local function update_rows(part, rows, is_made)
   local by = 0
   for _, hunk in ipairs(part.hunks) do
     local row = rows[hunk]
@@ -199,7 +199,7 @@ local function write(buf, part, hunks)
     end
   end)
   part.written = nil
-  settle(part, rows, is_made)
+  update_rows(part, rows, is_made)
   if not ok then
     error(err, 0)
   end

@@ -1,4 +1,4 @@
--- Turns code from a chat, or from elsewhere, into a proposal: asks the backend where it belongs.
+-- Turns code from a chat, or from elsewhere, into a proposal: the backend finds its place.
 
 local buffers = require("lcursor.edit.buffers")
 local edit = require("lcursor.edit")
@@ -9,7 +9,7 @@ local M = {}
 
 local api = vim.api
 
----@type table<string, lcursor.EditRun> the latest by what was asked
+---@type table<string, lcursor.EditRun> the latest by request
 local asked = {}
 
 --- Whether the user can still accept something of a proposal.
@@ -22,7 +22,7 @@ local function is_acceptable(proposal)
   end)
 end
 
---- Go to the proposal that was made of the same text already, where that is still open.
+--- Go to an open proposal that was made from the same text.
 ---@return boolean is_there
 ---@return string? instead key of a proposal whose lines were modified, to be replaced
 local function go_to_existing(key)

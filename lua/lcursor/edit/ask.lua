@@ -1,5 +1,5 @@
--- Asks the backend for edits: of a region, of the project, at all entries of a quickfix list, to
--- fix diagnostics, and for another try of one. Remembers what was asked in this session.
+-- Sends edit requests: for a region, for the project, for all entries of a quickfix list, to fix
+-- diagnostics, and to retry an edit. Remembers the requests of this session.
 
 local buffers = require("lcursor.edit.buffers")
 local config = require("lcursor.config")
@@ -158,7 +158,7 @@ local function places_of(items)
   end
   if secrets > 0 then
     local count = many(secrets, "entry", "entries")
-    table.insert(problems, count .. " left out: in files whose names say that they hold secrets")
+    table.insert(problems, count .. " left out: in files whose names indicate secrets")
   end
   if #places > MAX_PLACES then
     table.insert(problems, ("only the first %d are used"):format(MAX_PLACES))

@@ -110,9 +110,9 @@ local function text_of(buf)
   return newlines == #lines - 1 and joined or text.join(vim.list_slice(lines))
 end
 
---- Say why a model cannot edit a buffer.
+--- Return why a model cannot edit a buffer.
 ---@param buf integer
----@return string? nil where it can
+---@return string? nil if it can
 function M.block_reason(buf)
   if not M.is_file(buf) then
     local is_new = vim.bo[buf].buftype == "" and api.nvim_buf_get_name(buf) == ""
@@ -120,7 +120,7 @@ function M.block_reason(buf)
       or "this buffer is not a file"
   end
   local name = M.relative(M.path(buf))
-  local why = privacy.kept_back(buf)
+  local why = privacy.private_reason(buf)
   if why then
     return ("%s is not sent to a model: %s"):format(name, why)
   elseif not vim.bo[buf].modifiable then
@@ -148,7 +148,7 @@ end
 local function texts(bufs)
   local found, seen = {}, {}
   for _, buf in ipairs(bufs) do
-    local is_new = not seen[buf] and M.is_file(buf) and not privacy.kept_back(buf)
+    local is_new = not seen[buf] and M.is_file(buf) and not privacy.private_reason(buf)
     seen[buf] = true
     if is_new and size(buf) <= MAX_OTHER_BYTES then
       table.insert(found, M.text(buf))

@@ -87,7 +87,7 @@ local function begin(range, is_project, instruction, model)
   end
   local reason = not items and not is_project and buffers.block_reason(buf)
   if reason then
-    return notify.warn(reason) -- before anything is typed in vain
+    return notify.warn(reason) -- before the user types an instruction
   end
   prompt(target, model)
 end

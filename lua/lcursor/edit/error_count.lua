@@ -1,4 +1,4 @@
--- After hunks were accepted, shows beside them how many errors the language servers of the buffer
+-- After hunks were accepted, shows next to them how many errors the language servers of the buffer
 -- reported before and report now. The note goes with the next change.
 
 local buffers = require("lcursor.edit.buffers")

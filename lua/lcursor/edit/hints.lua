@@ -1,5 +1,5 @@
--- Notes beside hunks: once per file what its checks found, and at the hunk under the cursor its
--- number and the keys.
+-- Notes next to hunks: once per file the results of its checks, and at the hunk under the cursor
+-- its number and the keys.
 
 local keymaps = require("lcursor.keymaps")
 local track = require("lcursor.edit.track")
@@ -45,7 +45,7 @@ local function checks_of(file)
   return chunks
 end
 
---- Return the row beside which a hunk's notes stand: for an insertion the one above it.
+--- Return the row of a hunk's notes: for an insertion the one above it.
 ---@param buf integer
 ---@param hunk lcursor.Hunk
 ---@return integer

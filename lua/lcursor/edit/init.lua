@@ -266,7 +266,7 @@ end
 --- Ask for an edit of any kind, and follow it to its end.
 ---@param method string
 ---@param params table its fields but the id
----@param start table fields of lcursor.EditRun that the caller knows
+---@param start table fields of lcursor.EditRun
 ---@return lcursor.EditRun? nil where nothing could be sent
 function M.begin(method, params, start)
   local defaults = { id = 0, instruction = "", model = "", is_stopping = false, sent = {} }

@@ -74,7 +74,7 @@ local ACTIONS = {
   again = edits("again"),
 }
 
---- Do what a key stands for.
+--- Run the action of a key.
 ---@param action string
 ---@return string? what to type
 function M.press(action)

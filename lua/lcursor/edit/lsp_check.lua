@@ -1,6 +1,6 @@
--- Asks the language servers of a file what they report about a proposal before it is shown and,
--- where that has errors, about the text before. Used only with `edit.diagnostics`. The servers get
--- these texts as a document beside the file, in no buffer and never on disk. Best effort: a server
+-- Collects the diagnostics of language servers for a proposal before it is shown and, if that has
+-- errors, for the text before. Used only with `edit.diagnostics`. The servers get
+-- these texts as a document next to the file, in no buffer and never on disk. Best effort: a server
 -- that is slow, or sees such a document differently from the file, reports nothing.
 
 local buffers = require("lcursor.edit.buffers")
@@ -43,7 +43,7 @@ M.limits_ms = {
 ---@field version integer of the text that it has; 0 before it was asked
 ---@field is_pulled boolean diagnostics are requested; else the server publishes them
 ---@field errors? lsp.Diagnostic[] of the text that it has
----@field heard_ms integer
+---@field reported_ms integer
 ---@field is_stale boolean it was busy when it answered
 ---@field after? lsp.Diagnostic[] errors of the proposal
 ---@field before? lsp.Diagnostic[] errors of the text before
@@ -65,7 +65,7 @@ local checks = {}
 ---@type table<integer, lcursor.LspServerCheck> by the number of their open document
 local open = {}
 local last_number = 0
----@type table<string, integer> checks in a row that told nothing, by client and buffer
+---@type table<string, integer> consecutive checks without a result, by client and buffer
 local useless = {}
 ---@type table<table, function> our handlers by `client.handlers`, which clients may share
 local handlers = setmetatable({}, { __mode = "k" })
@@ -75,8 +75,8 @@ local function key_of(client, buf)
   return client.id .. " " .. buf
 end
 
---- Whether a server is told of open documents and their changes, and is a process of its own: one
---- inside Neovim may make a buffer of a document.
+--- Whether a server tracks open documents and is a separate process: one inside Neovim may make a
+--- buffer of a document.
 local function is_supported(client)
   local sync = (client.server_capabilities or {}).textDocumentSync
   if client:is_stopped() or type(sync) ~= "table" or not sync.openClose then
@@ -118,7 +118,7 @@ local function message_of(each)
 end
 
 local function on_diagnostics(server, diagnostics)
-  server.errors, server.heard_ms = {}, vim.uv.now()
+  server.errors, server.reported_ms = {}, vim.uv.now()
   for _, each in ipairs(diagnostics) do
     if (each.severity or 1) == 1 then
       table.insert(server.errors, each)
@@ -195,12 +195,12 @@ local function send(server, buf, text)
   end
 end
 
---- Whether what a server reported is its last word: some answer while they still load a project.
+--- Whether a server's diagnostics are complete: some servers report while they load a project.
 ---@param server lcursor.LspServerCheck that has reported something
-local function is_settled(server)
+local function is_complete(server)
   local now, count = vim.uv.now(), #server.errors
   if count == 0 and next(vim.tbl_get(server.client, "progress", "pending") or {}) then
-    server.heard_ms, server.is_stale = now, true
+    server.reported_ms, server.is_stale = now, true
     return false
   elseif server.is_pulled and server.is_stale and count == 0 then
     server.errors, server.is_stale = nil, false
@@ -208,7 +208,7 @@ local function is_settled(server)
     return false
   end
   local wait_ms = count == 0 and M.limits_ms.empty or M.limits_ms.quiet
-  return server.is_pulled or now - server.heard_ms >= wait_ms
+  return server.is_pulled or now - server.reported_ms >= wait_ms
 end
 
 --- Go on with one server, as far as it has answered.
@@ -219,7 +219,7 @@ local function step(check, server)
   elseif server.version == 0 then
     send(server, check.buf, check.after)
     return true
-  elseif server.errors and is_settled(server) then
+  elseif server.errors and is_complete(server) then
     if server.after then
       server.before, server.is_over = server.errors, true
     elseif #server.errors == 0 then
@@ -272,7 +272,7 @@ local function problems_of(found)
   end, found)
 end
 
---- Return what the servers found, and remember those that told nothing.
+--- Return the results of the servers, and remember those without any.
 ---@return table[] with the fields of `EditServer`
 local function results(check)
   local found = {}
@@ -334,7 +334,7 @@ local function new_server(client, buf)
     uri = vim.uri_from_fname(vim.fs.joinpath(vim.fs.dirname(path), name)),
     version = 0,
     is_pulled = client:supports_method(PULL, buf),
-    heard_ms = 0,
+    reported_ms = 0,
     is_stale = false,
     is_outside = false,
     is_over = false,
@@ -372,7 +372,7 @@ function M.check(asked, done)
   check.timer:start(STEP_MS, STEP_MS, run)
 end
 
---- Stop the checks of an edit that is over, or was told to stop.
+--- Stop the checks of an edit that has ended or was stopped.
 ---@param id integer of the edit
 function M.stop(id)
   for check in pairs(checks) do

@@ -33,7 +33,7 @@ end
 --- Return a function that finds rows of the base of a file in its buffer, and the base's lines.
 ---@param buf integer
 ---@param tick integer of the base; -1 where it is a file on disk
----@param file? lcursor.EditFile whose base is not known by its tick
+---@param file? lcursor.EditFile whose base has no known tick
 ---@return lcursor.FindRow? find nil where the base is not known
 ---@return string[]? base
 function M.finder(buf, tick, file)
@@ -87,7 +87,7 @@ local function line_at(buf, row)
   return row >= 0 and api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or "\n"
 end
 
---- Remember the lines around insertions, which tell later whether they are still in their place.
+--- Remember the lines around insertions, to check later whether they are still in their place.
 ---@param buf integer
 ---@param hunks lcursor.Hunk[]
 function M.learn(buf, hunks)
@@ -227,7 +227,7 @@ local function is_redone(buf, hunk)
   return row ~= nil
 end
 
---- Place lost hunks after an undo that gave the buffer a text whose rows are known.
+--- Place lost hunks after an undo restored a text with known rows.
 local function recall(part, buf)
   local is_lost, count = false, #(part.base or {})
   for _, hunk in ipairs(part.hunks) do

@@ -1,5 +1,4 @@
--- The plan of a project edit in a window: its steps, one in a line, to look at, to strike out, and
--- to carry out.
+-- The plan of a project edit in a window: its steps, one per line, to inspect, drop and run.
 
 local buffers = require("lcursor.edit.buffers")
 local many = require("lcursor.text").many
@@ -33,7 +32,7 @@ end
 
 --- Return the lines of a plan.
 ---@param steps lcursor.EditStep[]
----@param dropped table<string, true> keys of those struck out
+---@param dropped table<string, true> keys of dropped steps
 ---@return lcursor.Cells[]
 function M.cells(steps, dropped)
   local places, whats = 0, 0
@@ -65,7 +64,7 @@ end
 
 --- Show a plan.
 ---@param planned { summary: string, steps: lcursor.EditStep[] } the fields of `edit.planned`
----@param done fun(dropped?: string[]) called once: keys of the steps struck out; nil: it was left
+---@param done fun(dropped?: string[]) called once with the keys of the dropped steps; nil: canceled
 ---@return { close: fun() } closes the window without an answer
 function M.open(planned, done)
   local from, steps = api.nvim_get_current_win(), planned.steps
@@ -89,7 +88,7 @@ function M.open(planned, done)
       done(answer)
     end
   end
-  local function strike()
+  local function drop()
     for _, step in ipairs(list.chosen(opened)) do
       dropped[step.key] = not dropped[step.key] or nil
     end
@@ -102,7 +101,7 @@ function M.open(planned, done)
       end
       finish(vim.tbl_keys(dropped))
     end,
-    dd = strike,
+    dd = drop,
     o = function()
       local step = list.here(opened)
       if step and step.kind ~= "create" and api.nvim_win_is_valid(from) then
@@ -112,7 +111,7 @@ function M.open(planned, done)
     q = function()
       finish(nil)
     end,
-  }, { d = strike })
+  }, { d = drop })
   api.nvim_create_autocmd("BufWipeout", {
     buffer = opened.buf,
     once = true,

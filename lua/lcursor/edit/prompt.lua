@@ -1,5 +1,4 @@
--- The small window that asks what shall be done, with a history and with mentions completed as in a
--- chat.
+-- The small window for an instruction, with a history and with mentions completed as in a chat.
 
 local edit = require("lcursor.edit")
 local highlights = require("lcursor.ui.highlights")

@@ -1,5 +1,5 @@
 -- The proposals of this session and their hunks: receives them, puts them into buffers as these are
--- loaded, follows what becomes of them, and tells listeners. apply.lua writes into buffers.
+-- loaded, tracks their state, and notifies listeners. apply.lua writes into buffers.
 
 local buffers = require("lcursor.edit.buffers")
 local notify = require("lcursor.notify")
@@ -138,7 +138,7 @@ function M.hunks(buf)
   return found
 end
 
---- Draw the hunks of a buffer again and tell the listeners.
+--- Draw the hunks of a buffer again and notify the listeners.
 ---@param buf? integer
 function M.changed(buf)
   if buf and api.nvim_buf_is_loaded(buf) then
@@ -165,7 +165,7 @@ local function emit(part, accepted, rejected, open, is_undone)
   end
 end
 
---- Tell the listeners what was decided about hunks of a file.
+--- Notify the listeners of decisions about hunks of a file.
 ---@param part lcursor.EditPart
 ---@param accepted lcursor.EditHunk[]
 ---@param rejected lcursor.EditChange[]
@@ -182,7 +182,7 @@ function M.report(part, accepted, rejected, is_undone)
   end
 end
 
---- Tell the listeners of accepted hunks with the lines around them, or that these were undone.
+--- Notify the listeners of accepted hunks with the lines around them, or that these were undone.
 ---@param part lcursor.EditPart
 ---@param hunks lcursor.Hunk[]
 ---@param is_undone boolean

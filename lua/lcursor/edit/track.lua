@@ -1,7 +1,7 @@
--- Row ranges that follow the text of a buffer, by arithmetic on what Neovim reports of each change.
+-- Row ranges that follow the text of a buffer, by arithmetic on Neovim's report of each change.
 -- Extmarks do not suffice here: redo does not restore them, and one at the edge of replaced lines
 -- ends up on the wrong side. A range whose lines were touched becomes an area that held them;
--- `find` tells whether they are back in it. Writes nothing.
+-- `find` checks whether they are back in it. Writes nothing.
 
 local diff = require("lcursor.edit.diff")
 local notify = require("lcursor.notify")
@@ -45,7 +45,7 @@ function M.move(span, first, last, now)
   if span.is_exact then
     local is_empty = span.last == span.first
     if is_empty then
-      -- Only the lines around it tell whether an insertion is still in its place.
+      -- Only the lines around it show whether an insertion is still in its place.
       span.is_dirty = span.is_dirty or (first <= span.first and last >= span.first - 1)
     end
     -- A deleted neighbor may come back on either side.

@@ -1,4 +1,4 @@
--- Tells the index of a project about unsaved text, files that were entered or written, and typing.
+-- Sends the index of a project unsaved text, files that were entered or written, and typing.
 -- Only if there is an index, and never what privacy.lua excludes. Modified text is sent as a whole,
 -- so not while the user types: when a buffer is left, and before a search.
 

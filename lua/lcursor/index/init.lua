@@ -38,7 +38,7 @@ function M.start()
   on_host_state()
 end
 
----@return boolean whether the index may be used; tells the user if not
+---@return boolean whether the index may be used; reports it if not
 local function is_enabled()
   local is_on = requests.is_enabled("index", "the index is")
   if is_on then

@@ -5,7 +5,7 @@ local items = require("lcursor.integrations.items")
 local source = require("lcursor.complete.source")
 
 ---@class lcursor.CmpSource
----@field private cancel? fun() ends the question before: nvim-cmp tells nobody that it is stale
+---@field private cancel? fun() cancels the previous request, because nvim-cmp does not
 local M = {}
 M.__index = M
 

@@ -9,11 +9,11 @@ local AS_IS = 1 -- lsp.InsertTextMode, which Neovim 0.11 has no table of
 local PLAIN = vim.lsp.protocol.InsertTextFormat.PlainText
 local BELOW, MORE = "⏎ ", " …"
 
---- After these a menu that is closed asks too.
+--- After these characters a closed menu requests items too.
 M.TRIGGERS = { ".", ":", ",", "(", "[", "{", "=", " " }
 
 ---@param whole string
----@return string what stands for it in a menu, in one line
+---@return string its menu label, in one line
 local function label_of(whole)
   local seen = vim.trim(whole)
   local line = text.first_line(seen)
@@ -29,7 +29,7 @@ local function item(word, said, filetype)
     label = label_of(whole),
     filterText = line ~= "" and line or whole,
     insertText = whole,
-    insertTextMode = AS_IS, -- its indentation is right already
+    insertTextMode = AS_IS, -- its indentation is already right
     insertTextFormat = PLAIN,
     kind = KIND_TEXT,
     detail = "lcursor",

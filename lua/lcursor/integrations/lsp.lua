@@ -24,7 +24,7 @@ local INVOKED = 1 -- lsp.InlineCompletionTriggerKind, which Neovim 0.11 has no t
 
 local has_warned = false
 
---- Both draw at the cursor; told source.
+--- Warn once if lcursor's ghost text and the client's would both be drawn.
 local function warn_of_two_ghosts(buf)
   local settings = config.for_buffer(buf).completion
   if settings.enabled and settings.auto_trigger and not has_warned then
@@ -65,7 +65,7 @@ local function place_of(call)
 end
 
 --- Ask, and reply with what `make` makes of the text; "" when nothing came, or the buffer has
---- changed since: the client's own text is then another one, and it asks anew.
+--- changed since: the client then sends a new request.
 ---@param at lcursor.LspPlace?
 ---@param make fun(said: string, replaces: integer): table
 local function answer(call, at, is_manual, make)
@@ -224,7 +224,7 @@ function M.cmd(dispatchers)
       if notify_reply then
         notify_reply(id)
       end
-      -- As Neovim's transport: who cancelled a request hears no more of it.
+      -- As in Neovim's transport: a cancelled request gets no answer.
       if not err or err.code ~= CODES.RequestCancelled then
         callback(err, result)
       end
@@ -235,7 +235,7 @@ function M.cmd(dispatchers)
     if handle then
       handle(call)
     else
-      reply({ code = CODES.MethodNotFound, message = "lcursor does not know " .. method })
+      reply({ code = CODES.MethodNotFound, message = "lcursor does not support " .. method })
     end
     return true, id
   end

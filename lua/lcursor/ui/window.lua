@@ -15,7 +15,7 @@ end
 --- Show code in a buffer, highlighted but without its filetype: that would attach language servers.
 ---@param buf integer
 ---@param lines string[]
----@param path? string that tells the language
+---@param path? string determines the language
 function M.set_code(buf, lines, path)
   M.set_lines(buf, lines)
   local filetype = path and vim.filetype.match({ filename = path, contents = lines }) or ""
