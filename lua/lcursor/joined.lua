@@ -16,16 +16,12 @@ function M.edit()
   return require("lcursor.edit.commands")
 end
 
-<<<<<<< HEAD
---- Ask for an edit; for the <Plug> map.
+--- Request an edit; for the <Plug> map.
 function M.press()
   M.edit().run({})
 end
 
---- The chat, whose blocks become edits.
-=======
 --- The chat, whose code blocks become edits.
->>>>>>> 276b262 (Describe the Lua half in plain English)
 ---@return table lcursor.chat
 function M.chat()
   require("lcursor.chat.code_blocks").on_apply(function(session, block)
