@@ -101,6 +101,22 @@ def test_from_message_to_message(editor: Start, host: FakeHost) -> None:
     assert "Stop answer" in "\n".join(nvim.screen.rows())
 
 
+def test_the_plug_maps_and_other_keys(editor: Start, host: FakeHost) -> None:
+    init = NOTES + "vim.keymap.set('n', '<F5>', '<Plug>(lcursor-chat-help)')\n"
+    mappings = {"send": "<F6>", "model": False}
+    nvim = editor(FILES, init=init, config={"chat": {"mappings": mappings}}, columns=120)
+    nvim.press("<F5>")
+    assert "no chat is open" in str(notes(nvim)[-1][0])
+    Talk(nvim, host).open()
+    mapped = "return vim.tbl_map(function(k) return vim.fn.maparg(k, 'n') ~= '' end, { ... })"
+    assert nvim.lua(mapped, "g?", "<CR>", "<F6>", "gm", "gl") == [False, False, True, False, True]
+    assert "Ask here; <F6> sends, <F5> lists the keys" in "\n".join(nvim.screen.rows())
+    nvim.press("<Esc><F5>")
+    shown = nvim.lines()
+    assert any(line.split() == ["<F6>", "Send"] for line in shown), shown
+    assert not any("Choose model" in line for line in shown)
+
+
 def test_opening_it_leaves_the_window_one_is_in_alone(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init="vim.o.number = true\n")
     nvim.lua("require('lcursor.chat').open({ enter = false })")
