@@ -13,6 +13,9 @@ define tested
 $(RUN) -m pytest $(1) $(ARGS) $(if $(ARGS),|| [ $$? -eq 5 ])
 endef
 
+# Tests start hundreds of Python processes: compile each module once.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo try test check format docs pictures bench lock clean
 .DEFAULT_GOAL := help
 
