@@ -224,13 +224,13 @@ def _model_of(shape: Shape) -> Path | None:
 def _percent(shape: Shape) -> Callable[[float], None]:
     printed = -1
 
-    def tell(fraction: float) -> None:
+    def on_progress(fraction: float) -> None:
         nonlocal printed
         if int(fraction * 10) > printed:
             printed = int(fraction * 10)
             progress(f"writing random weights for {shape.name}: {printed * 10} %")
 
-    return tell
+    return on_progress
 
 
 class _Rig:

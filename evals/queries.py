@@ -110,7 +110,7 @@ def command(
     if {*wanted} - {"lexical"}:
         made = Embedder(find(embedder or DEFAULT), threads=threads)
     facts = run_facts(embedder=made.name if made else "none")
-    document = as_dict(measure(wanted, made, data, tell=progress), facts)
+    document = as_dict(measure(wanted, made, data, report=progress), facts)
     emit(document, as_markdown(document, has_misses=misses), as_json)
 
 
@@ -217,7 +217,7 @@ def measure(
     embedder: Embedder | None = None,
     data: Path = DATA,
     corpora: Sequence[Corpus] | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> list[Judged]:
     """Ask all questions in all modes.
 
@@ -226,18 +226,18 @@ def measure(
         embedder: None for lexical search alone.
         data: the folder of the questions.
         corpora: `CORPORA` by default.
-        tell: called with progress lines.
+        report: called with progress lines.
     """
     found: list[Judged] = []
     for corpus in CORPORA if corpora is None else corpora:
         questions = load(corpus.name, data)
 
         def on_progress(made: int, wanted: int, name: str = corpus.name) -> None:
-            tell(f"{name}: {made:,} of {wanted:,} new chunks embedded")
+            report(f"{name}: {made:,} of {wanted:,} new chunks embedded")
 
         with temporary_index(files(corpus), embedder, on_progress) as searcher:
             for mode in modes:
-                tell(f"{corpus.name}, {mode}: {len(questions)} questions")
+                report(f"{corpus.name}, {mode}: {len(questions)} questions")
                 found += judge(searcher, questions, mode)
     return found
 

@@ -93,7 +93,7 @@ def command(
     corpus = load(data, n)
     facts = run_facts(functions=len(corpus.codes))
     facts["embedder"], tables = measure(
-        corpus, wanted, embedder, threads, everything=not quick, tell=progress
+        corpus, wanted, embedder, threads, everything=not quick, report=progress
     )
     document = as_dict(tables, facts)
     emit(document, as_markdown(document), as_json)
@@ -211,7 +211,7 @@ def measure(
     threads: int = 1,
     *,
     everything: bool = True,
-    tell: Callable[[str], None] = lambda text: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> tuple[str, dict[str, dict[str, Scores]]]:
     """Ask all questions in all modes.
 
@@ -221,7 +221,7 @@ def measure(
         name: of the embedder; "" for the default one.
         threads: that embed.
         everything: also without docstrings and without ranking rules.
-        tell: called with progress lines.
+        report: called with progress lines.
 
     Returns:
         The name of the embedder, "none" for lexical search alone; and the scores by table (see
@@ -236,7 +236,7 @@ def measure(
 
         def on_progress(made: int, wanted: int, with_: bool = has_docstrings) -> None:
             what = "with" if with_ else "without"
-            tell(f"{made:,} of {wanted:,} functions {what} docstrings embedded")
+            report(f"{made:,} of {wanted:,} functions {what} docstrings embedded")
 
         index = temporary_index(entries(codes), embedder, on_progress, lambda _, one: one.text)
         with index as searcher:
@@ -245,7 +245,7 @@ def measure(
                 for mode in modes:
                     found = list(ranks(searcher, corpus.questions, mode, has_rules=has_rules))
                     tables.setdefault(table, {})[mode] = scores(found)
-                    tell(f"{table}, {mode}: MRR {tables[table][mode].mrr:.3f}")
+                    report(f"{table}, {mode}: MRR {tables[table][mode].mrr:.3f}")
     return embedder.name if embedder else "none", tables
 
 

@@ -234,7 +234,9 @@ class ChatService:
         """Summarize a chat."""
         file = self._open_file(params["chat"])
         file.lock_turn()
-        self._start(Turn(params["id"], file, self._deps, asked=0, on_end=self._on_turn_end))
+        self._start(
+            Turn(params["id"], file, self._deps, question_number=0, on_end=self._on_turn_end)
+        )
 
     def record_edits(self, key: str, edits: Sequence[Mapping[str, Any]]) -> None:
         """Store accepted edits that came from a chat; see `conversation.Edit` for their fields."""
@@ -287,10 +289,10 @@ class ChatService:
         )
         if not params["text"].strip():
             file.refresh()
-            asked = file.snapshot().question_of(params["after"])
-            if not asked:
+            question_number = file.snapshot().question_of(params["after"])
+            if not question_number:
                 raise ChatMissing("there is no question to answer", "Ask one")
-            return make_turn(asked=asked)
+            return make_turn(question_number=question_number)
         text = attachments.clean(params["text"])
 
         def make(chat: Conversation) -> Sequence[Op]:
@@ -303,7 +305,7 @@ class ChatService:
 
         number = int(file.change(make, fsync=False)[-1]["number"])
         question = attachments.question_of(file.snapshot(), params)
-        return make_turn(asked=number, question=question)
+        return make_turn(question_number=number, question=question)
 
     def _start(self, turn: Turn) -> None:
         with self._lock:

@@ -111,9 +111,9 @@ class PromptFitter:
         total = self._count(messages)
         if total > limit:
             chat = self._file.snapshot()
-            asked = chat.messages[question]
+            message = chat.messages[question]
             count = self._connection.client.count
-            items, _ = token_rows(chat, asked.parent, asked.text, asked.items, count)
+            items, _ = token_rows(chat, message.parent, message.text, message.items, count)
             check_fits(items, total, limit)
         return messages
 
@@ -168,11 +168,11 @@ def plan(chat: Conversation, last: int, limit: int, count: Count) -> Plan | None
             ends.pop()
     for at in reversed(ends):
         number = rest[at].number
-        asked = [*prompt.messages(chat, number), Message("user", INSTRUCTION)]
-        size = count(asked)
+        request = [*prompt.messages(chat, number), Message("user", INSTRUCTION)]
+        size = count(request)
         free = limit - size
         if free >= min(WANTED_TOKENS, max(limit // 8, MIN_TOKENS)):
-            return Plan(number, asked, size, min(free, MAX_TOKENS), at + 1)
+            return Plan(number, request, size, min(free, MAX_TOKENS), at + 1)
     return None
 
 

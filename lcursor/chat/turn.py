@@ -61,7 +61,7 @@ class Turn:
 
     Args:
         file: the chat; locked by the caller, unlocked at the end of the turn.
-        asked: number of the question; 0 to summarize only.
+        question_number: number of the question; 0 to summarize only.
         question: the question if its context was not gathered yet.
         model: name of the model; "" for the chat's.
         on_end: called at the end, on the turn's thread.
@@ -73,12 +73,12 @@ class Turn:
         file: ChatFile,
         deps: ChatDeps,
         *,
-        asked: int,
+        question_number: int,
         question: Question | None = None,
         model: str = "",
         on_end: Callable[[Turn], None] = lambda _: None,
     ) -> None:
-        self.number, self.asked = number, asked
+        self.number, self.question_number = number, question_number
         self.key = file.chat.key
         self._file, self._deps = file, deps
         self._question, self._model, self._on_end = question, model, on_end
@@ -124,7 +124,7 @@ class Turn:
     def _run(self) -> None:
         reason: ChatEnd = "failed"
         try:
-            reason = self._answer_question() if self.asked else self._compact()
+            reason = self._answer_question() if self.question_number else self._compact()
         except Cancelled:
             reason = "stopped"
         except Exception as error:  # noqa: BLE001 - the root of a thread
@@ -146,8 +146,8 @@ class Turn:
 
     def _answer_with(self, connection: Connection) -> ChatEnd:
         file, kv_states = self._file, self._deps.kv_states
-        kv_states.restore(connection, file.snapshot(), self.asked)
-        messages = self._fitter(connection).fit(self.asked)
+        kv_states.restore(connection, file.snapshot(), self.question_number)
+        messages = self._fitter(connection).fit(self.question_number)
         self._check_running()
         try:
             return self._stream_answer(connection, messages)
@@ -157,17 +157,22 @@ class Turn:
 
     def _begin_answer(self, model: str) -> None:
         """Add the empty answer to the chat, and report it."""
-        op: Op = {"op": "answer", "parent": self.asked, "model": model, "at_s": time.time()}
+        op: Op = {
+            "op": "answer",
+            "parent": self.question_number,
+            "model": model,
+            "at_s": time.time(),
+        }
         with self._writing:  # so that an end on another thread includes it
             ops = self._change(lambda it: [{**op, "number": it.next_number}])
             self._answer = int(ops[-1]["number"])
-        question = self._file.snapshot().messages[self.asked]
+        question = self._file.snapshot().messages[self.question_number]
         self._deps.notify(
             "chat.started",
             {
                 "id": self.number,
                 "chat": self.key,
-                "question": self.asked,
+                "question": self.question_number,
                 "answer": self._answer,
                 "items": [item_row(each) for each in question.items],
                 "model": model,
@@ -193,7 +198,7 @@ class Turn:
         known = models.known(model)
         found = self._deps.gatherer.gather(
             chat,
-            chat.messages[self.asked].parent,
+            chat.messages[self.question_number].parent,
             question,
             self._stopped,
             known.context_tokens if known else 0,
@@ -202,7 +207,7 @@ class Turn:
         count = partial(known.client.count, may_ask=False) if known else tokens.estimated
         op: Op = {
             "op": "attach",
-            "number": self.asked,
+            "number": self.question_number,
             "sent": found.sent_text(),
             "items": [asdict(each) for each in found.attached(count)],
             "attachments": list(found.kept),
@@ -318,7 +323,7 @@ class Turn:
         """Report the estimated time of prompt processing, before the server reports progress."""
         chat = self._file.snapshot()
         total, cached = tokens.estimate(messages), 0
-        counted = [each for each in chat.branch(self.asked) if each.cost.is_exact]
+        counted = [each for each in chat.branch(self.question_number) if each.cost.is_exact]
         if counted:
             known = prompt.messages(chat, counted[-1].number)
             if known == messages[: len(known)]:  # no summary in between
@@ -369,7 +374,7 @@ class Turn:
     def _store_end(self, reason: ChatEnd) -> None:
         with self._writing:
             try:
-                if self.asked and not self._answer:
+                if self.question_number and not self._answer:
                     self._begin_answer("")  # every stored question is reported
                 self._store_answer()
                 if self._answer:

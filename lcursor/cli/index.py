@@ -121,8 +121,8 @@ def _hit_lines(hit: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{name} {value:.3g}" for name, value in hit["parts"].items())
     head = f"{_safe(hit['path'])}:{hit['first_row'] + 1}-{hit['end_row']}"
     lines = [line for line in hit["text"].split("\n") if line.strip()][:SNIPPET_LINES]
-    said = "  ".join(part for part in (head, label, parts) if part) + stale
-    return "\n".join([_safe(said), *(f"    {_safe(line)}" for line in lines)])
+    headline = "  ".join(part for part in (head, label, parts) if part) + stale
+    return "\n".join([_safe(headline), *(f"    {_safe(line)}" for line in lines)])
 
 
 def _safe(text: str) -> str:

@@ -80,7 +80,7 @@ class GrepSearch:
                 continue
             lines = found.text.split("\n")
             for first, end, matched in grep.windows(path, lines, matches, wanted):
-                why = f"contains {', '.join(grep.as_asked(word, text) for word in matched)}"
+                why = f"contains {', '.join(grep.full_word(word, text) for word in matched)}"
                 own = grep.score(lines[first:end], wanted, weight) * grep.worth(path)
                 score = own * (len(matched) / len(wanted)) ** 0.5 + FILE_SHARE * file_score
                 part = "\n".join(lines[first:end])

@@ -64,7 +64,7 @@ def words_of(text: str) -> list[str]:
     return list(kept)[:MAX_WORDS]
 
 
-def as_asked(word: str, text: str) -> str:
+def full_word(word: str, text: str) -> str:
     """Return the full word in the question for a stem that was searched."""
     found = re.search(rf"\b{re.escape(word)}\w*", text, re.IGNORECASE)
     return found[0] if found else word
@@ -103,16 +103,16 @@ def search(
 
 def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader) -> Output:
     """Try the programs one after another until one works."""
-    asked = [*flags, *(part for word in words for part in ("-e", word))]
+    patterns = [*flags, *(part for word in words for part in ("-e", word))]
     excluded = ["--", ".", *(f":(exclude){glob}" for glob in EXCLUDED)]
     grep = git.command_line(root, "grep", "-I", "-n", "-z", "-F", "--no-color")
     tracked = ["--untracked", "--no-recurse-submodules"]
     rg = ["rg", "-n", "-0", "-F", "--no-heading", "--no-config", "--color=never", "--hidden"]
     rg += ["--max-filesize=1M", "--with-filename", *(f"--glob=!{glob}" for glob in EXCLUDED)]
     commands = (
-        [*grep, *tracked, *asked, *excluded],
-        [*rg, *asked, "--", "."],
-        [*grep, "--no-index", "--exclude-standard", *asked, *excluded],
+        [*grep, *tracked, *patterns, *excluded],
+        [*rg, *patterns, "--", "."],
+        [*grep, "--no-index", "--exclude-standard", *patterns, *excluded],
     )
     output = Output(b"")
     for command in commands:

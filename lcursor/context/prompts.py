@@ -201,8 +201,8 @@ def _of_folder(folder: Path, origin: Origin, root: Path) -> dict[str, Prompt]:
             continue
         first = next((line.strip("# \t") for line in body.splitlines() if line.strip()), "")
         about = front_matter.words(head.get("description")) or first[:80]
-        said = front_matter.words(head.get("brings"))
-        brings: Brings = "trace" if said == "trace" else "tests" if said == "tests" else ""
+        value = front_matter.words(head.get("brings"))
+        brings: Brings = "trace" if value == "trace" else "tests" if value == "tests" else ""
         found[name] = Prompt(name, body, about, origin, str(path), brings)
     return found
 

@@ -76,7 +76,7 @@ def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
     return Outcome("proposed")
 
 
-def _fill_in(work: Workspace, refused: Unresolved) -> Resolved | None:
+def _fill_in(work: Workspace, unresolved: Unresolved) -> Resolved | None:
     """Let a model write the sketched changes; None if that is impossible."""
     try:
         work.connect("")
@@ -84,12 +84,14 @@ def _fill_in(work: Workspace, refused: Unresolved) -> Resolved | None:
         raise
     except LcursorError:
         return None
-    files = {each.path: each for each in refused.files}
-    notes = [FILLED_IN, refused.note]
+    files = {each.path: each for each in unresolved.files}
+    notes = [FILLED_IN, unresolved.note]
     not_run = work.allow_commands()
-    work.is_whole_edit = len(refused.sketches) == 1 and not {*files} - {refused.sketches[0][0]}
+    work.is_whole_edit = len(unresolved.sketches) == 1 and not {*files} - {
+        unresolved.sketches[0][0]
+    }
     with work.commands:
-        for path, sketch in refused.sketches:
+        for path, sketch in unresolved.sketches:
             base = work.sources.read(path)
             if base is None:
                 return None  # an incomplete new file

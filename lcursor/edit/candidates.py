@@ -96,7 +96,7 @@ def collect(
             count(path, HIT)
     words = _words(instruction)
     if codebase is not None:
-        asked = [instruction]
+        queries = [instruction]
         for word in _names(instruction):
             if cancel():
                 break
@@ -104,8 +104,8 @@ def collect(
             for definition in found:
                 count(definition.path, DEFINES)
             if found:
-                asked.append(word)  # its callers must change as well
-        for text in asked:
+                queries.append(word)  # its callers must change as well
+        for text in queries:
             pieces = codebase.find(text, FIND_TOKENS, cancel).hits
             for at, piece in enumerate(pieces):
                 count(piece.path, HIT * (1 - at / (len(pieces) + 1)))

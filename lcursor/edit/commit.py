@@ -52,7 +52,7 @@ TASK_OF_TINY: Final = (
 )
 """A model with less than a billion weights copies the diff without such instructions. It does not
 get the subjects of other commits, because it would start with the same words."""
-ASKED_AGAIN: Final = {
+RETRIES: Final = {
     "none": "That is no commit message. " + TASK_OF_TINY,
     "long": "The first line has {size} characters. Write it again, with at most 60.",
 }
@@ -114,20 +114,20 @@ def message(
             why = "nothing is staged"
         raise NothingStaged(why, "Run git add FILE or git add -p first")
     subjects = [subject for _, subject in changes.recent(reader.root, reader, SUBJECTS)]
-    asked, note = _prompt(reached, seen, hidden, rules, subjects)
+    prompt, note = _prompt(reached, seen, hidden, rules, subjects)
     raise_if_cancelled(cancel)
 
     def answer(messages: Sequence[Message]) -> str:
         return complete(reached, messages, SamplingParams(ANSWER_TOKENS, TEMPERATURE), cancel).text
 
-    reply = answer(asked)
+    reply = answer(prompt)
     text = tidied(reply)
     size = len(text.partition("\n")[0])
     if not text or size > WIDTH:
-        wish = ASKED_AGAIN["long" if text else "none"].format(size=size)
+        wish = RETRIES["long" if text else "none"].format(size=size)
         shown = (text.partition("\n")[0] or reply)[:SHOWN_CHARS].strip()
         before = Message("assistant", shown or "(nothing)")
-        again = tidied(answer([*asked, before, Message("user", wish)]))
+        again = tidied(answer([*prompt, before, Message("user", wish)]))
         if again and (not text or len(again.partition("\n")[0]) < size):
             text = again if "\n" in again else again + text[size:]
     if not text:

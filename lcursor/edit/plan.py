@@ -102,7 +102,7 @@ def plan(
     known = candidates.collect(instruction, context, sources, codebase, cancel.is_set)
     size = reached.context_tokens or UNKNOWN_TOKENS
     shown = _fitting_list(known, size // LIST_SHARE, reached)
-    asked = messages(instruction, context, shown)
+    conversation = messages(instruction, context, shown)
     named = {one.key for one in known if is_named(one.path, instruction)}
     reader = _StepReader(reached, instruction, known, sources)
     read: tuple[str, list[dict[str, Any]]] | None = None
@@ -111,7 +111,7 @@ def plan(
         wish = SamplingParams(
             max_tokens=ANSWER_TOKENS, temperature=temperature, schema=schema(shown, named)
         )
-        answer = complete(reached, asked, wish, cancel)
+        answer = complete(reached, conversation, wish, cancel)
         usages.append(answer.usage)
         read = parse_answer(answer.text) or read
         if read is not None:
@@ -119,7 +119,7 @@ def plan(
             if steps or not notes:
                 break
             why = f"Nothing of this can be done: {'; '.join(dict.fromkeys(notes))}. Plan again."
-            asked = [*asked, Message("assistant", answer.text), Message("user", why)]
+            conversation = [*conversation, Message("assistant", answer.text), Message("user", why)]
     if read is None:
         raise ReplyUnusable("form", "The model made no plan that can be read")
     if config.planner:
@@ -356,8 +356,8 @@ def _with_sketch(
         "lines how this part shall change, for a programmer who will write it: names, signatures, "
         "what goes where, and what to keep. Show only the few lines of code that are not obvious."
     )
-    asked = [Message("system", SKETCHING), Message("user", text)]
+    conversation = [Message("system", SKETCHING), Message("user", text)]
     answer = complete(
-        reached, asked, SamplingParams(max_tokens=SKETCH_TOKENS, temperature=0.0), cancel
+        reached, conversation, SamplingParams(max_tokens=SKETCH_TOKENS, temperature=0.0), cancel
     )
     return replace(step, sketch=answer.text.strip())

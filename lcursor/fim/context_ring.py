@@ -118,7 +118,7 @@ class ContextRing:
         self._hits: list[Chunk] = []
         self._found: Sequence[Chunk] = ()
         self._has_news = False
-        self._asked, self._asked_ms = ("", -1), 0.0
+        self._requested, self._requested_ms = ("", -1), 0.0
         self._files: tuple[File, ...] = ()
         self._may_change = False
 
@@ -138,9 +138,9 @@ class ContextRing:
     def retrieve(self, query: Query) -> None:
         """Call the retriever for a position, unless it was recently called for the same line."""
         place, now_ms = (query.root + query.path, query.prefix.count("\n")), self._clock_ms()
-        is_due = place != self._asked or now_ms - self._asked_ms > RETRY_MS
+        is_due = place != self._requested or now_ms - self._requested_ms > RETRY_MS
         if self.retriever is not None and is_due:
-            self._asked, self._asked_ms = place, now_ms
+            self._requested, self._requested_ms = place, now_ms
             self.retriever.ask(query, self._take)
 
     def _take(self, found: Sequence[Chunk]) -> None:

@@ -106,7 +106,7 @@ class Endpoint:
         self.model = ""
         self._api: tuple[Dialect, Family] | None = None
         self._latest: TextPrompt | None = None
-        self._asked: Query | None = None
+        self._query: Query | None = None
         base = endpoint.check_url(config.endpoint_url, f"{SETTING}_url")
         key = endpoint.read_key(config.endpoint_key_env, config.endpoint_key_command, SETTING)
         self._has_key = bool(key)
@@ -143,8 +143,8 @@ class Endpoint:
         """Admit one chunk of another file; return whether there was one."""
         if self.ring is None:
             return False
-        if self._asked:
-            self.ring.retrieve(self._asked)
+        if self._query:
+            self.ring.retrieve(self._query)
         return self.ring.admit()
 
     def alternatives(self, typed: str = "") -> list[str]:
@@ -221,8 +221,8 @@ class Endpoint:
     def _build(self, source: Source, family: Family, single_line: bool) -> TextPrompt:
         budget, others = self.config.files_tokens, tuple[File, ...]()
         if self.ring is not None and budget:
-            self._asked = Query.of(source)
-            others = self.ring.layout(self._asked, budget, prompt_text.tokens)
+            self._query = Query.of(source)
+            others = self.ring.layout(self._query, budget, prompt_text.tokens)
         return prompt_text.text(
             source,
             family,

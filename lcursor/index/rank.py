@@ -189,10 +189,10 @@ def _cohere(found: Sequence[Ranked], facts: Mapping[int, Facts]) -> None:
 def _penalize(query: Query, found: Iterable[Ranked], facts: Mapping[int, Facts]) -> None:
     """Lower chunks of paths that are rarely wanted, unless the query names them."""
     is_about_tests = bool(ABOUT_TESTS.search(query.text))
-    asked = {name for path in query.filters.paths for name, _ in penalties(f"{path}/")}
+    named = {name for path in query.filters.paths for name, _ in penalties(f"{path}/")}
     for one in found:
         for name, factor in penalties(facts[one.id].path):
-            if name not in asked and not (name == "tests" and is_about_tests):
+            if name not in named and not (name == "tests" and is_about_tests):
                 one.add(name, one.score * (factor - 1))
 
 

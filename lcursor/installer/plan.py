@@ -221,11 +221,11 @@ def pull(venv: Path, model: str, tools: Tools) -> int:
     try:
         tools.run(f"pulling {model}", command, listen=listen)
     except InstallFailed as error:
-        said = [line for line in tools.tail if line.startswith("lcursor: ")]
+        messages = [line for line in tools.tail if line.startswith("lcursor: ")]
         tools.tail.clear()
-        if not said:
+        if not messages:
             raise
-        raise InstallFailed(said[-1].removeprefix("lcursor: ").rstrip(".")) from error
+        raise InstallFailed(messages[-1].removeprefix("lcursor: ").rstrip(".")) from error
     report.end(tools.tail[-1] if tools.tail else model)
     return 0
 

@@ -43,8 +43,8 @@ def running(ports: dict[int, str] | None = None) -> list[Found]:
         url = f"http://127.0.0.1:{port}"
         client = Client(url, "", "chat")
         try:
-            said = json.loads(b"\n".join(client.request("/v1/models")))
-            names = tuple(str(each["id"]) for each in said["data"])
+            document = json.loads(b"\n".join(client.request("/v1/models")))
+            names = tuple(str(each["id"]) for each in document["data"])
         except (LcursorError, ValueError, LookupError, TypeError):
             continue
         finally:

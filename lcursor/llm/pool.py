@@ -41,8 +41,8 @@ class Connection:
     def context_tokens(self) -> int:
         """Context: the smaller of the user's and the server's value; 0 if both are unknown."""
         served = self.client.served or self.served  # the client may have updated it
-        said = (self.client.target.context_tokens, served.context_tokens)
-        return min((each for each in said if each > 0), default=0)
+        limits = (self.client.target.context_tokens, served.context_tokens)
+        return min((each for each in limits if each > 0), default=0)
 
 
 class ModelPool:

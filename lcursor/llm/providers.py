@@ -160,8 +160,8 @@ def _probe_ollama(target: Target, ask: Ask, server: str) -> Served:
         info = info if isinstance(info, Mapping) else {}
         lengths = [_positive(info, key) for key in info if key.endswith(".context_length")]
         trained = max(lengths, default=0)
-        asked = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.M)
-        tokens = int(asked[1]) if asked else min(trained or OLLAMA_TOKENS, OLLAMA_TOKENS)
+        setting = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.M)
+        tokens = int(setting[1]) if setting else min(trained or OLLAMA_TOKENS, OLLAMA_TOKENS)
     return Served("ollama", model, tokens, models=tuple(names))
 
 

@@ -171,13 +171,13 @@ class IgnoreMatcher:
                 continue
             repositories = self._repositories_around(path.rpartition("/")[0])
             # An outer repository may ignore a nested one.
-            for inside, asked in zip(repositories, [*repositories[1:], path], strict=True):
-                if below := asked[len(inside) :].rstrip("/"):
+            for inside, inner in zip(repositories, [*repositories[1:], path], strict=True):
+                if below := inner[len(inside) :].rstrip("/"):
                     unsure.append((path, inside, below))
         try:
             for inside in dict.fromkeys(inside for _, inside, _ in unsure):
-                asked_of = [below for _, at, below in unsure if at == inside]
-                found = git.ignored(self._root / inside, asked_of)
+                candidates = [below for _, at, below in unsure if at == inside]
+                found = git.ignored(self._root / inside, candidates)
                 for path, at, below in unsure:
                     if at == inside and below in found and not self._known[path]:
                         self._known[path] = f"{IGNORED_BY_GIT}: {found[below]}"

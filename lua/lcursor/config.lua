@@ -119,7 +119,7 @@ end
 --- Check a table of tables. Their values are not repeated: one may be a key.
 ---@param rows table<string, string|string[]>
 ---@param value table
----@return string? complaint
+---@return string? problem
 local function check_rows(rows, value)
   for name, row in pairs(value) do
     if type(name) ~= "string" or type(row) ~= "table" then
@@ -145,7 +145,7 @@ local function check_rows(rows, value)
 end
 
 ---@param value table
----@return string? complaint
+---@return string? problem
 local function check_entries(setting, value)
   local is_key, default = setting.each == "key", setting[2]
   for name, one in pairs(value) do
@@ -163,7 +163,7 @@ local function check_entries(setting, value)
 end
 
 ---@param value any
----@return string? complaint
+---@return string? problem
 local function check(setting, value)
   local default, one_of = setting[2], setting.one_of
   if one_of then
@@ -223,9 +223,9 @@ local function merge(user, into, source)
     for name, value in pairs(tree) do
       local key = path .. tostring(name)
       local setting = known[key]
-      local complaint = setting and check(setting, value)
-      if complaint then
-        add(key, complaint)
+      local problem = setting and check(setting, value)
+      if problem then
+        add(key, problem)
       elseif setting then
         put(into, key, merged(setting, get(into, key), value))
       elseif REMOVED[key] then

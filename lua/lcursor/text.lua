@@ -45,12 +45,12 @@ function M.first_line(text)
 end
 
 --- Return the part of a suggestion before the text right of the cursor, which it repeats.
----@param said string
+---@param str string
 ---@param tail string
 ---@return string
-function M.before(said, tail)
-  local at = tail ~= "" and said:find(tail, 1, true)
-  return at and said:sub(1, at - 1) or said
+function M.before(str, tail)
+  local at = tail ~= "" and str:find(tail, 1, true)
+  return at and str:sub(1, at - 1) or str
 end
 
 --- Return the width of a tab.

@@ -198,12 +198,12 @@ def _visible_lines(text: str) -> list[str]:
     """Return the lines of a reply without the model's reasoning."""
     thinking = ReasoningSplitter()
     parts = [*thinking.feed(text.lstrip(BOM)), *thinking.finish()]
-    said = "".join(part.text for part in parts if isinstance(part, Text))
+    reply = "".join(part.text for part in parts if isinstance(part, Text))
     for _, end in TAGS:
-        head, found, rest = said.partition(f"\n{end}\n")
+        head, found, rest = reply.partition(f"\n{end}\n")
         if found and head.count("```") % 2 == 0:  # the reasoning started in the prompt
-            said = rest
-    return [line.removesuffix("\r") for line in said.split("\n")]
+            reply = rest
+    return [line.removesuffix("\r") for line in reply.split("\n")]
 
 
 def _body(lines: Sequence[str], row: int, fence: fences.Fence) -> tuple[int, list[str], bool]:

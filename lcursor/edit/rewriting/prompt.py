@@ -44,7 +44,7 @@ SYSTEM: Final[dict[Format, str]] = {
         "letter, with their indentation. Touch nothing but what the task is about."
     ),
 }
-ASKED: Final[dict[Format, str]] = {
+CLOSING: Final[dict[Format, str]] = {
     "whole": "Write the whole part with this change.",
     "search_replace": "Write the blocks that make this change.",
     "udiff": "Write the diff that makes this change.",
@@ -61,7 +61,7 @@ def messages(
         remark: the user's comment on an earlier attempt.
         around: share of the surrounding text to show, at most 1.
     """
-    parts = [task.context.strip(), _around(task, around), _asked(task, feedback, remark)]
+    parts = [task.context.strip(), _around(task, around), _task_text(task, feedback, remark)]
     text = "\n\n".join(part for part in parts if part)
     return [Message("system", SYSTEM[task.format]), Message("user", text)]
 
@@ -72,7 +72,7 @@ def fence_of(lines: Lines) -> str:
     return "`" * max(3, longest + 1)
 
 
-def _asked(task: Task, feedback: Sequence[FailedAttempt], remark: str) -> str:
+def _task_text(task: Task, feedback: Sequence[FailedAttempt], remark: str) -> str:
     """Return the region and the task, in this order: otherwise a small model forgets the task."""
     rows = [*_part(task), ""]
     if task.selection and task.selection != task.old:
@@ -89,7 +89,7 @@ def _asked(task: Task, feedback: Sequence[FailedAttempt], remark: str) -> str:
         rows.append("")
     if remark.strip():
         rows += [f"About an earlier try the user says: {remark.strip()}", ""]
-    return "\n".join([*rows, f"Task: {task.instruction.strip()}", ASKED[task.format]])
+    return "\n".join([*rows, f"Task: {task.instruction.strip()}", CLOSING[task.format]])
 
 
 def _part(task: Task) -> list[str]:

@@ -137,18 +137,18 @@ class RetryLoop:
         """
         candidates, feedback = list[Candidate](), list(before)
         usage, attempt = Usage(), 0
-        asked = task
+        extended = task
         if self._commands is not None:
             files = {task.path: task.lines}
             words = with_test_output(task.instruction, self._commands, files, listener, cancel)
-            asked = replace(task, instruction=words)
+            extended = replace(task, instruction=words)
         unusable: ReplyUnusable | None = None
         failure = ""
         while True:
             attempt += 1
             try:
                 output = self._rewriter.run(
-                    asked,
+                    extended,
                     listener,
                     cancel,
                     attempt=attempt,

@@ -216,7 +216,7 @@ ask = function(kind)
   trigger.cancel()
   drop()
   pressed_ms = now_ms()
-  local asked_ms = kind == "manual" and pressed_ms or key_ms
+  local requested_ms = kind == "manual" and pressed_ms or key_ms
   key_ms = nil
   local code, single_line = block_reason(buf, kind)
   if code then
@@ -234,19 +234,19 @@ ask = function(kind)
     return why.note(buf, "secret_text")
   end
   current = suggestion.new(id, buf, row, col, single_line)
-  outcome.asked(id, asked_ms)
+  outcome.requested(id, requested_ms)
   why.note(buf, "waiting")
 end
 
 --- Show the text so far.
 ---@param is_done boolean
 ---@param replaces? integer bytes right of the cursor that it replaces
-local function receive(id, said, is_done, replaces)
+local function receive(id, suggested, is_done, replaces)
   local s = current
   if not s or s.id ~= id then
     return
   end
-  suggestion.extend(s, said, replaces)
+  suggestion.extend(s, suggested, replaces)
   s.is_done = is_done
   local rest = suggestion.rest(s)
   if rest and (text.is_visible(rest) or not is_done) then
@@ -282,8 +282,8 @@ local function improve(id, answer)
 end
 
 listener = {
-  partial = function(id, said)
-    receive(id, said, false)
+  partial = function(id, suggested)
+    receive(id, suggested, false)
   end,
   done = function(id, answer)
     local s = current

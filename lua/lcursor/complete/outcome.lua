@@ -33,7 +33,7 @@ end
 --- Note that a suggestion was requested.
 ---@param id integer
 ---@param key_ms? number vim.uv.hrtime(), in ms, of the key that it answers
-function M.asked(id, key_ms)
+function M.requested(id, key_ms)
   shown_at = nil
   current = {
     id = id,

@@ -19,7 +19,7 @@ local live
 ---@type lcursor.LiveRequest? the last one, once it was answered; a better answer may still come
 local answered
 ---@type { id: integer, done: fun(texts: string[]?) }? the request for alternatives
-local asked
+local pending_more
 ---@type lcursor.Answer? of the last request that was answered
 local last_answer
 
@@ -49,8 +49,8 @@ end
 
 --- Drop the request for alternatives.
 local function give_up_more()
-  local it = asked
-  asked = nil
+  local it = pending_more
+  pending_more = nil
   if it then
     it.done(nil)
   end
@@ -130,15 +130,15 @@ function M.more(id, typed, done)
     return false
   end
   give_up_more()
-  asked = { id = id, done = done }
+  pending_more = { id = id, done = done }
   return true
 end
 
 --- Cancel the request for alternatives.
 ---@param id integer
 function M.cancel_more(id)
-  if asked and asked.id == id then
-    asked = nil
+  if pending_more and pending_more.id == id then
+    pending_more = nil
     rpc.notify("fim.cancel", { id = id })
   end
 end
@@ -198,9 +198,9 @@ rpc.on("fim.partial", function(params)
 end)
 
 rpc.on("fim.alternatives", function(params)
-  local it = asked
+  local it = pending_more
   if it and it.id == params.id then
-    asked = nil
+    pending_more = nil
     it.done(params.texts)
   end
 end)

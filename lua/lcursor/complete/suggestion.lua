@@ -108,36 +108,36 @@ end
 
 --- Set the text so far, if it extends the one before: nothing visible ever changes.
 ---@param s lcursor.Suggestion
----@param said string
+---@param suggested string
 ---@param replaces? integer bytes right of the cursor that it replaces
-function M.extend(s, said, replaces)
+function M.extend(s, suggested, replaces)
   if s.single_line then
-    said = text.first_line(said)
+    suggested = text.first_line(suggested)
   end
-  if not vim.startswith(said, s.text) then
+  if not vim.startswith(suggested, s.text) then
     return
   elseif replaces and replaces > 0 then
-    local at = replaces == #s.tail and said:find(s.tail, #s.text + 1, true)
+    local at = replaces == #s.tail and suggested:find(s.tail, #s.text + 1, true)
     if not at then
       return -- for another text; what is visible so far comes before it
     end
-    s.covering, s.ahead = said, at - 1
+    s.covering, s.ahead = suggested, at - 1
   end
-  s.text = said
+  s.text = suggested
 end
 
 --- Set a better answer: one that extends the text, or another one if it may change.
 ---@param s lcursor.Suggestion
----@param said string
+---@param suggested string
 ---@param replaces integer as in `extend`
 ---@param may_change boolean
 ---@return boolean whether the text changed
-function M.improve(s, said, replaces, may_change)
+function M.improve(s, suggested, replaces, may_change)
   local before, covering, ahead = s.text, s.covering, s.ahead
-  M.extend(s, said, replaces)
+  M.extend(s, suggested, replaces)
   if s.text == before and may_change then
     s.text, s.covering, s.ahead = "", nil, nil
-    M.extend(s, said, replaces)
+    M.extend(s, suggested, replaces)
     if not text.is_visible(s.text) then
       s.text, s.covering, s.ahead = before, covering, ahead
     end

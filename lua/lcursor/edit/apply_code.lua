@@ -10,7 +10,7 @@ local M = {}
 local api = vim.api
 
 ---@type table<string, lcursor.EditRun> the latest by request
-local asked = {}
+local runs = {}
 
 --- Whether the user can still accept something of a proposal.
 local function is_acceptable(proposal)
@@ -26,7 +26,7 @@ end
 ---@return boolean is_there
 ---@return string? instead key of a proposal whose lines were modified, to be replaced
 local function go_to_existing(key)
-  local run = asked[key]
+  local run = runs[key]
   local proposal = run and run.instead and proposals.get(run.instead)
   if run and vim.list_contains(edit.running(), run) then
     notify.info("still locating this change …")
@@ -61,7 +61,7 @@ local function ask(text, file, chat, message, path, buf)
   if is_there then
     return nil
   end
-  asked[key] = edit.begin("edit.apply", {
+  runs[key] = edit.begin("edit.apply", {
     path = path,
     text = text,
     file = file,
@@ -69,7 +69,7 @@ local function ask(text, file, chat, message, path, buf)
     message = message,
     buffers = buffers.visible(buf),
   }, { instead = instead })
-  return asked[key]
+  return runs[key]
 end
 
 --- Apply a code block of a chat. The names of its fields are those of the chat's own.

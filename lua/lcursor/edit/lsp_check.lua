@@ -15,7 +15,7 @@ local PUBLISH, PULL = "textDocument/publishDiagnostics", "textDocument/diagnosti
 local NAME, NUMBER = ".lcursor-check-%d-%s", "%.lcursor%-check%-(%d+)%-"
 local STEP_MS, RETRY_MS = 40, 100
 local RETRIED = { [-32801] = true, [-32802] = true } -- content modified, server cancelled
-local MAX_USELESS = 2 -- checks in a row, after which a server is not asked about a file again
+local MAX_USELESS = 2 -- checks in a row, after which a server is not used for a file again
 -- What gopls, rust-analyzer and jdtls report, not as an error, of documents outside of the project.
 local OUTSIDE = {
   "No packages found for",
@@ -40,7 +40,7 @@ M.limits_ms = {
 ---@field client vim.lsp.Client
 ---@field number integer of the document
 ---@field uri string
----@field version integer of the text that it has; 0 before it was asked
+---@field version integer of the text that it has; 0 before the first
 ---@field is_pulled boolean diagnostics are requested; else the server publishes them
 ---@field errors? lsp.Diagnostic[] of the text that it has
 ---@field reported_ms integer
@@ -87,7 +87,7 @@ local function is_supported(client)
   return change > 0 and source:find("vim/lsp/rpc", 1, true) ~= nil
 end
 
----@return vim.lsp.Client[] that can be asked about its file
+---@return vim.lsp.Client[] that can check its file
 local function clients_of(buf)
   if not config.for_buffer(buf).edit.diagnostics then
     return {}
@@ -97,7 +97,7 @@ local function clients_of(buf)
   end, vim.lsp.get_clients({ bufnr = buf }))
 end
 
---- Return the files about which a language server can be asked.
+--- Return the files with a language server that can check them.
 ---@return string[] absolute
 function M.served()
   local found = {}
@@ -342,21 +342,21 @@ local function new_server(client, buf)
 end
 
 --- Check a proposal.
----@param asked { id: integer, path: string, before: string, after: string } as in `edit.diagnose`
+---@param request { id: integer, path: string, before: string, after: string } as in `edit.diagnose`
 ---@param done fun(servers: table[]) called once, after five seconds at most; never
 ---after `stop`
-function M.check(asked, done)
-  local buf = buffers.find(asked.path)
+function M.check(request, done)
+  local buf = buffers.find(request.path)
   local clients = buf and clients_of(buf) or {}
   if not buf or #clients == 0 then
     return done({})
   end
   ---@type lcursor.LspCheck
   local check = {
-    id = asked.id,
+    id = request.id,
     buf = buf,
-    before = asked.before,
-    after = asked.after,
+    before = request.before,
+    after = request.after,
     servers = vim.tbl_map(function(client)
       return new_server(client, buf)
     end, clients),

@@ -1,5 +1,5 @@
--- Shows a buffer beside what it would be with all of its open hunks, in Neovim's diff mode, in a
--- tab page of its own. The buffer can be edited there, and its hunks accepted and rejected.
+-- Compares a buffer with its text after all open hunks, in Neovim's diff mode, in a new tab page.
+-- The buffer can be edited there, and its hunks accepted and rejected.
 
 local keymaps = require("lcursor.keymaps")
 local notify = require("lcursor.notify")
@@ -22,7 +22,7 @@ local api = vim.api
 ---@type table<integer, lcursor.SideBySide> by buffer
 local views = {}
 
---- Return the lines of a buffer as they would be with its open hunks.
+--- Return the lines of a buffer after all open hunks.
 ---@param buf integer
 ---@return string[]
 local function proposed_lines(buf)
@@ -75,7 +75,7 @@ local function close(view)
   end))
 end
 
---- Show the current buffer beside its proposed text, or close that view.
+--- Show the current buffer next to its proposed text, or close that view.
 function M.toggle()
   local buf, from = api.nvim_get_current_buf(), api.nvim_get_current_win()
   for _, view in pairs(views) do

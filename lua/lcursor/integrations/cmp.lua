@@ -44,8 +44,8 @@ end
 ---@param before string
 ---@param first integer column of the word
 ---@return integer
-local function start_of(before, first, said)
-  if first == #before and said:find("^%s") then
+local function start_of(before, first, suggested)
+  if first == #before and suggested:find("^%s") then
     return #before:match("^(.-)%S*$")
   end
   return first
@@ -63,9 +63,9 @@ function M:complete(params, callback)
     self.cancel()
   end
   local place = { buf = buf, row = row, col = col, is_manual = is_manual }
-  self.cancel = source.ask(place, function(said, replaces)
-    local first = start_of(before, math.min(params.offset - 1, col), said)
-    local made = items.make(before:sub(first + 1), said, filetype)
+  self.cancel = source.ask(place, function(suggested, replaces)
+    local first = start_of(before, math.min(params.offset - 1, col), suggested)
+    local made = items.make(before:sub(first + 1), suggested, filetype)
     callback({ items = items.place(made, row, first, col + replaces), isIncomplete = true })
   end)
 end

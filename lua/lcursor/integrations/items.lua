@@ -22,8 +22,8 @@ local function label_of(whole)
 end
 
 ---@return lsp.CompletionItem
-local function item(word, said, filetype)
-  local whole = word .. said
+local function item(word, suggested, filetype)
+  local whole = word .. suggested
   local line = text.first_line(whole)
   return {
     label = label_of(whole),
@@ -39,15 +39,15 @@ end
 
 --- The items of a suggestion: all of it, and its first line where there are more.
 ---@param word string what is typed of the word at the cursor: menus compare it with their items
----@param said string what comes at the cursor; "" gives no items
+---@param suggested string what comes at the cursor; "" gives no items
 ---@param filetype string
 ---@return lsp.CompletionItem[]
-function M.make(word, said, filetype)
-  if said == "" then
+function M.make(word, suggested, filetype)
+  if suggested == "" then
     return {}
   end
-  local items, line = { item(word, said, filetype) }, text.first_line(said)
-  if #line < #said and text.is_visible(line) then
+  local items, line = { item(word, suggested, filetype) }, text.first_line(suggested)
+  if #line < #suggested and text.is_visible(line) then
     table.insert(items, item(word, line, filetype))
   end
   return items

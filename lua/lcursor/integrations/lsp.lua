@@ -67,16 +67,16 @@ end
 --- Ask, and reply with what `make` makes of the text; "" when nothing came, or the buffer has
 --- changed since: the client then sends a new request.
 ---@param at lcursor.LspPlace?
----@param make fun(said: string, replaces: integer): table
+---@param make fun(suggested: string, replaces: integer): table
 local function answer(call, at, is_manual, make)
   if not at then
     return call.reply(nil, make("", 0))
   end
   local tick = api.nvim_buf_get_changedtick(at.buf)
   local spot = { buf = at.buf, row = at.row, col = at.col, is_manual = is_manual }
-  call.cancel = source.ask(spot, function(said, replaces)
+  call.cancel = source.ask(spot, function(suggested, replaces)
     local is_fresh = api.nvim_buf_is_valid(at.buf) and api.nvim_buf_get_changedtick(at.buf) == tick
-    call.reply(nil, make(is_fresh and said or "", replaces))
+    call.reply(nil, make(is_fresh and suggested or "", replaces))
   end)
 end
 
@@ -132,14 +132,14 @@ handlers["textDocument/completion"] = function(call)
   local at = place_of(call)
   local before = at and at.line:sub(1, at.col) or ""
   local word = before:sub(vim.fn.match(before, "\\k*$") + 1)
-  answer(call, at, false, function(said, replaces)
+  answer(call, at, false, function(suggested, replaces)
     local made = {}
     if at and replaces > 0 then -- these items insert only
-      said = text.before(said, at.line:sub(at.col + 1))
+      suggested = text.before(suggested, at.line:sub(at.col + 1))
     end
-    if at and said ~= "" then
+    if at and suggested ~= "" then
       -- Without a text edit: Neovim 0.11 takes but the first word of one.
-      made = items.make(word, said, vim.bo[at.buf].filetype)
+      made = items.make(word, suggested, vim.bo[at.buf].filetype)
       for _, it in ipairs(made) do
         split(it, at)
       end
@@ -154,8 +154,8 @@ handlers["textDocument/inlineCompletion"] = function(call)
   if at and not is_manual then
     warn_of_two_ghosts(at.buf)
   end
-  answer(call, at, is_manual, function(said, replaces)
-    if not at or said == "" then
+  answer(call, at, is_manual, function(suggested, replaces)
+    if not at or suggested == "" then
       return { items = {} }
     end
     local range = { start = at.position, ["end"] = at.position }
@@ -163,7 +163,7 @@ handlers["textDocument/inlineCompletion"] = function(call)
       local column = vim.str_utfindex(at.line, call.encoding, at.col + replaces, false)
       range["end"] = { line = at.row, character = column }
     end
-    return { items = { { insertText = said, range = range } } }
+    return { items = { { insertText = suggested, range = range } } }
   end)
 end
 

@@ -22,7 +22,7 @@ FORMATS: list[Format] = ["whole", "search_replace", "udiff"]
 def test_the_region_is_the_last_code_that_is_read(format: Format) -> None:
     system, user = prompt.messages(replace(TASK, format=format))
     assert (system.role, user.role) == ("system", "user")
-    asked = f"Task: Do it.\n{prompt.ASKED[format]}"
+    asked = f"Task: Do it.\n{prompt.CLOSING[format]}"
     assert user.text.endswith(f"```python\nline 200\nline 201\nline 202\n```\n\n{asked}")
     at = [user.text.index(each) for each in ("Y = 1", "line 199", "line 203", "line 200")]
     assert at == sorted(at)

@@ -125,7 +125,7 @@ def test_vectors_find_it_and_are_kept(
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     corpus, said = judge.load(data), list[str]()
-    _, tables = judge.measure(corpus, judge.MODES, everything=False, tell=said.append)
+    _, tables = judge.measure(corpus, judge.MODES, everything=False, report=said.append)
     assert set(tables) == {"modes"}
     assert tables["modes"]["vector"].recall1 >= 2 / 3
     assert tables["modes"]["hybrid"].recall1 >= 2 / 3
