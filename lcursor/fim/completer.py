@@ -86,7 +86,7 @@ class Completer:
         emit: sends a message to the editor.
         open_backend: opens an `Engine` or `Endpoint`.
         retriever: searches the project; none by default.
-        power: tells whether the machine runs on battery, which disables idle work.
+        power: reports whether the machine runs on battery, which disables idle work.
         clock: time in seconds, to measure idle time.
     """
 

@@ -31,10 +31,10 @@ def test_an_empty_lua_table_is_a_table(empty: object) -> None:
         ("nothing", {}, "unknown message"),
         ("hello", 3, "expected a table"),
         ("hello", {"protocol": 1, "version": "x"}, "'config' is missing"),
-        ("hello", {**GOOD, "protocol": "1"}, "'protocol' is no int"),
-        ("hello", {**GOOD, "protocol": True}, "'protocol' is no int"),
+        ("hello", {**GOOD, "protocol": "1"}, "'protocol' is not of type int"),
+        ("hello", {**GOOD, "protocol": True}, "'protocol' is not of type int"),
         ("hello", {**GOOD, "config": 1}, "'config' is no"),
-        ("fim.cancel", {"id": 1.5}, "'id' is no int"),
+        ("fim.cancel", {"id": 1.5}, "'id' is not of type int"),
     ],
 )
 def test_bad_messages(method: str, params: object, complaint: str) -> None:

@@ -259,7 +259,7 @@ M.op_accept_next = notify.guarded(function()
     if hunk then
       decide_at_cursor("accept")
       if hunk.state ~= "accepted" then
-        return -- the user was told why
+        return -- the reason was shown
       end
     end
     if proposals.count() == 0 then
