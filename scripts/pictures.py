@@ -155,7 +155,7 @@ def edit(editor: Editor, recorder: Recorder) -> None:
     recorder.pause(1.0)
     recorder.still("edit")
     while count := editor.lua(demo_edit.COUNT):
-        editor.keys("gh")
+        editor.keys("ghh")
         editor.wait_lua(f"return (function() {demo_edit.COUNT} end)() < ...", count)
         recorder.pause(0.5)
         editor.keys("]h")

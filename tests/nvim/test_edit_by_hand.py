@@ -68,7 +68,7 @@ SAID = """
 local ns = vim.api.nvim_create_namespace("lcursor.edit.at")
 local mark = vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true })[1]
 local words = vim.iter(mark and mark[4].virt_text or {}):map(function(c) return c[1] end):join("")
-return { mark and mark[2], words:find("gh accept", 1, true) ~= nil }
+return { mark and mark[2], words:find("ghh accept", 1, true) ~= nil }
 """
 
 

@@ -292,15 +292,15 @@ def test_a_change_higher_than_the_window_says_how_to_read_it(room: Room) -> None
     path = room.open("a.txt", ["a", "b"])
     room.offer(path, ["a", "b"], ["a", *(f"new {number}" for number in range(30)), "b"])
     drawn(room)
-    assert "gE read all" in "\n".join(room.nvim.screen.rows())
+    assert "ghd read all" in "\n".join(room.nvim.screen.rows())
     room.nvim.command("set lines=60")
     room.keys("j")
     room.keys("k")
     drawn(room)
-    assert "gE" not in "\n".join(room.nvim.screen.rows())
+    assert "read all" not in "\n".join(room.nvim.screen.rows())
 
 
-HINTS = "gh accept  gH reject  ga accept file  ]h next"
+HINTS = "ghh accept  gHH reject  ]h next  ghd compare"
 
 
 @pytest.mark.parametrize("length", [4, 40, 79, 100])

@@ -21,11 +21,6 @@ CHANGES = [
     change(3, ["c = 1", "d = 1"], ["C = 1", "D = 1"]),
     change(7, ["f = 1"], ["F = 1"]),
 ]
-KEYS = {
-    "accept": "ghh", "reject": "gHH", "accept_operator": "gh", "reject_operator": "gH",
-    "accept_next": "ghn", "last": "]H", "first": "[H", "next_alternative": "]v",
-    "previous_alternative": "[v",
-}  # fmt: skip
 OWN = "<Cmd>let g:own = get(g:, 'own', 0) + 1<CR>"
 
 
@@ -34,8 +29,7 @@ def at(editor: Start, host: FakeHost) -> Callable[..., Desk]:
     """Return what opens a file with hunks: `at(init=…, **mappings)`."""
 
     def begin(init: str = "", **mappings: str | bool) -> Desk:
-        config = {"edit": {"mappings": {**KEYS, **mappings}}}
-        nvim = editor(FILES, init=reach.NOTES + init, config=config)
+        nvim = editor(FILES, init=reach.NOTES + init, config={"edit": {"mappings": mappings}})
         desk = Desk(nvim, host)
         desk.edited(desk.ask(), CHANGES)
         return desk
@@ -70,13 +64,13 @@ def test_a_mapping_of_the_user_comes_before_a_default_key(
     editor: Start, host: FakeHost, where: str
 ) -> None:
     nvim = editor(FILES, init=reach.NOTES)
-    nvim.lua(f"vim.keymap.set('n', 'gh', {OWN!r}{where})")
+    nvim.lua(f"vim.keymap.set('n', 'ghh', {OWN!r}{where})")
     nvim.lua(f"vim.keymap.set('n', ']h', {OWN!r}{where})")
     desk = Desk(nvim, host)
     desk.edited(desk.ask(), CHANGES)
-    nvim.press("1Ggh")
+    nvim.press("1Gghh")
     assert (accepted(desk), own(desk)) == ("", 1)
-    assert is_hinted(desk, ":LCursor accept  gH reject  ga accept file")  # no ]h
+    assert is_hinted(desk, ":LCursor accept  gHH reject  ghd compare")  # no ]h
     nvim.press("]h")
     assert own(desk) == 2
     nvim.press("v]hd")  # it is the user's in Normal mode only
@@ -108,7 +102,7 @@ def test_false_disables_a_key(at: Callable[..., Desk]) -> None:
         assert found == is_mapped, key
     desk.nvim.press("1G<F3>")
     assert line(desk) == 4
-    assert is_hinted(desk, ":LCursor accept  gHH reject  ga accept file  <F3> next")
+    assert is_hinted(desk, ":LCursor accept  gHH reject  <F3> next")
 
 
 def test_hints_name_the_keys_of_the_user(at: Callable[..., Desk]) -> None:
@@ -162,13 +156,13 @@ def test_the_plug_maps_of_operators(editor: Start, host: FakeHost) -> None:
     init = "vim.keymap.set({ 'n', 'x' }, '<F2>', '<Plug>(lcursor-hunk-accept-operator)')\n"
     desk = Desk(editor(FILES, init=reach.NOTES + init), host)
     desk.edited(desk.ask(), CHANGES)
+    assert desk.nvim.lua("return vim.fn.maparg('gh', 'n')") == ""
     desk.nvim.press("4G<F2>ipGV<F2>")
     assert accepted(desk) == "CDF"
 
 
 def test_accepting_and_going_on(editor: Start, host: FakeHost) -> None:
-    config = {"edit": {"mappings": KEYS}}
-    desk = Desk(editor(FILES, init=reach.NOTES, config=config), host)
+    desk = Desk(editor(FILES, init=reach.NOTES), host)
     asked = desk.ask()
     tick = desk.nvim.lua("return vim.b.changedtick")
     here = file(desk.project / "a.py", CHANGES, tick=tick)

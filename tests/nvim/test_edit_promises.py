@@ -91,7 +91,7 @@ def test_the_users_test_is_run_in_a_copy_and_its_words_go_back(home: Home) -> No
     assert "alpha of one is wrong" in str(home.asked[1]["messages"])
     assert "after 2 attempts" in told(editor, "proposed")
     assert files(home)["a.py"] == A  # it was tried elsewhere
-    editor.keys("2Ggh")
+    editor.keys("2Gghh")
     editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
 
 
@@ -116,8 +116,8 @@ def test_it_is_made_again_with_a_remark(home: Home) -> None:
     proposed(editor)
     assert "the one comes first" in str(home.asked[1]["messages"])
     editor.wait_lua("return vim.api.nvim_get_current_buf() == vim.fn.bufnr('a.py')")
-    editor.keys("<Esc>2G[H")  # the one before is still there
-    editor.keys("2Ggh")
+    editor.keys("<Esc>2G[v")  # the one before is still there
+    editor.keys("2Gghh")
     editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
 
 

@@ -135,7 +135,7 @@ def test_the_region_moves_with_what_is_typed(desk: Desk) -> None:
     desk.nvim.press("ggdd")
     assert desk.nvim.lua(rows) == [5, 7]
     desk.edited(asked, [change(5, ["    return y"], ["    return 2 * y"])])
-    desk.nvim.press("]hgh")
+    desk.nvim.press("]hghh")
     assert desk.lines()[6] == "    return 2 * y"
 
 
@@ -230,7 +230,7 @@ def test_two_edits_of_two_buffers_run_side_by_side(editor: Start, host: FakeHost
     nvim.wait_lua("return vim.g.lcursor_status == 'lc 2 edits'")
     desk.edited(other, [change(0, ["b = 1"], ["b = 2"])])
     assert desk.running() == 1
-    nvim.press("gh")
+    nvim.press("ghh")
     assert desk.lines() == ["b = 2"]
     desk.edited(one, [RETURN])
     assert desk.running() == 0

@@ -48,7 +48,7 @@ def both(desk: Desk, asked: dict[str, Any]) -> str:
 def test_another_way_is_asked_for_and_cycled(desk: Desk) -> None:
     asked = desk.ask("1,2LCEdit do it")
     desk.edited(asked, [RETURN])
-    desk.nvim.press("2G]H")
+    desk.nvim.press("2G]v")
     again = desk.heard("edit.ask", 2)
     assert (again["again"], again["remark"]) == (asked["id"], "")
     assert (again["instruction"], again["first_row"], again["last_row"]) == ("do it", 0, 2)
@@ -56,10 +56,10 @@ def test_another_way_is_asked_for_and_cycled(desk: Desk) -> None:
     desk.edited(again, [other], alternative=2)
     assert "alternative 2" in reach.told(desk.nvim)[-1]
     assert desk.nvim.lua(HUNKS) == 1  # not both
-    desk.nvim.press("[H")
-    desk.nvim.press("[H")
+    desk.nvim.press("[v")
+    desk.nvim.press("[v")
     assert reach.told(desk.nvim)[-1] == "lcursor: this is the first alternative"
-    desk.nvim.press("gh")
+    desk.nvim.press("ghh")
     assert desk.lines()[1] == "    return x + 1"
 
 
@@ -75,7 +75,7 @@ def test_it_is_made_again_with_a_remark(desk: Desk) -> None:
         "do it",
     )
     desk.edited(again, [change(1, ["    return x"], ["    return -x"])], alternative=2)
-    desk.nvim.press("2Ggh")
+    desk.nvim.press("2Gghh")
     assert desk.lines()[1] == "    return -x"
 
 
@@ -231,7 +231,7 @@ def reverted(desk: Desk, wanted: dict[str, Any], one: dict[str, Any]) -> None:
 def test_a_turn_is_taken_back_across_files(desk: Desk) -> None:
     asked = desk.ask("2LCEdit do it")
     key = desk.edited(asked, [RETURN])
-    desk.nvim.press("2Ggh")
+    desk.nvim.press("2Gghh")
     desk.nvim.press("ggOtyped<Esc>")
     desk.nvim.command("LCursor undo")
     paths = [str(desk.project / name) for name in ("a.py", "b.py")]
@@ -301,7 +301,7 @@ def test_open_hunks_come_back_after_neovim_ended(desk: Desk) -> None:
     assert [each["path"] for each in wanted["buffers"]] == [str(path)]
     desk.propose(wanted["id"], [file(path, [RETURN])], turn="t9")
     assert desk.nvim.lua("return vim.bo.buftype") == "quickfix"
-    desk.nvim.press("<CR>gh")
+    desk.nvim.press("<CR>ghh")
     assert desk.lines()[1] == "    return x + 1"
 
 
@@ -309,7 +309,7 @@ def test_the_keys_are_there_only_while_hunks_are_open(editor: Start, host: FakeH
     mappings = {"edit": {"mappings": {"accept_file": "ga"}}}
     desk = Desk(editor(FILES, init=reach.NOTES, config=mappings), host)
     asked = desk.ask()
-    keys = "return vim.fn.maparg('gh', 'n') ~= ''"
+    keys = "return vim.fn.maparg('ghh', 'n') ~= ''"
     assert not desk.nvim.lua(keys)
     desk.nvim.command("nnoremap <buffer> ga <Cmd>let g:own = 1<CR>")
     desk.edited(asked, [RETURN])
@@ -328,6 +328,6 @@ def test_a_map_of_the_users_takes_the_place_of_a_key(editor: Start, host: FakeHo
     nvim = editor(FILES, init=init, config={"edit": {"mappings": {"reject": ""}}})
     desk = Desk(nvim, host)
     desk.edited(desk.ask(), [RETURN])
-    assert nvim.lua("return vim.fn.maparg('gh', 'n') .. vim.fn.maparg('gH', 'n')") == ""
+    assert nvim.lua("return vim.fn.maparg('ghh', 'n') .. vim.fn.maparg('gHH', 'n')") == ""
     nvim.press("2G+")
     assert desk.lines()[1] == "    return x + 1"

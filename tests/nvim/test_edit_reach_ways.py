@@ -236,7 +236,7 @@ def test_a_block_of_a_chat_becomes_an_edit(editor: Start, host: FakeHost) -> Non
     nvim.command("wincmd p")
     key = desk.propose(asked["id"], [file(desk.project / "a.py", [RETURN])], chat="key1")
     desk.done(asked["id"])
-    nvim.press("2Ggh")
+    nvim.press("2Gghh")
     assert desk.lines()[1] == "    return x + 1"
     assert desk.heard("edit.decided")["turn"] == key
 
@@ -258,14 +258,14 @@ def test_a_block_that_is_proposed_already_is_led_to(editor: Start, host: FakeHos
     assert nvim.lua("return vim.fs.basename(vim.api.nvim_buf_get_name(0))") == "a.py"
     assert nvim.lua("return vim.api.nvim_win_get_cursor(0)[1]") == 2
     assert len(host.messages("edit.apply")) == 1
-    nvim.press("gH")  # it was decided: it may be asked for again
+    nvim.press("gHH")  # it was decided: it may be asked for again
     nvim.command("wincmd p")
     nvim.press("ga")
     again = desk.heard("edit.apply", 2)
     desk.propose(again["id"], [file(desk.project / "a.py", [RETURN])], chat="key1")
     desk.done(again["id"])
     nvim.command("wincmd p")
-    nvim.press("2Ggh")
+    nvim.press("2Gghh")
     assert desk.lines()[1] == "    return x + 1"
 
 
@@ -291,7 +291,7 @@ def test_a_block_whose_lines_are_others_now_is_asked_for_anew(desk: Desk) -> Non
     desk.nvim.press("2Gfxry")
     desk.nvim.command("write")
     applied(desk, "a.py", change(1, ["    return y"], ["    return x + 1"]), 2)
-    desk.nvim.press("2Ggh")
+    desk.nvim.press("2Gghh")
     assert desk.lines()[1] == "    return x + 1"
     assert desk.nvim.lua("return #require('lcursor.edit.proposals').hunks(0)") == 0
 
@@ -417,7 +417,7 @@ def test_errors_before_and_after_are_said_at_the_hunk(desk: Desk) -> None:
     desk.nvim.wait_lua("return #vim.lsp.get_clients({ bufnr = 0 }) == 1")
     desk.nvim.lua(DIAGNOSE)
     desk.edited(desk.ask(), [RETURN])
-    desk.nvim.press("2Ggh")
+    desk.nvim.press("2Gghh")
     desk.nvim.lua("vim.diagnostic.reset(vim.api.nvim_create_namespace('test'), 0)")
     desk.nvim.wait_lua(
         """

@@ -41,9 +41,7 @@ return #vim.api.nvim_buf_get_extmarks(vim.fn.bufnr("a.py"), space, 0, -1, {}) > 
 @pytest.fixture
 def desk(editor: Start, host: FakeHost) -> Desk:
     """A file with two hunks."""
-    files = {"a.py": "\n".join(LINES) + "\n"}
-    mappings = {"accept": "ghh", "reject": "gHH", "diff": "ghd"}
-    nvim = editor(files, init=reach.NOTES, config={"edit": {"mappings": mappings}})
+    nvim = editor({"a.py": "\n".join(LINES) + "\n"}, init=reach.NOTES)
     desk = Desk(nvim, host)
     desk.edited(desk.ask(), CHANGES)
     nvim.press("2G")

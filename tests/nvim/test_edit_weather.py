@@ -68,7 +68,7 @@ def test_a_reply_of_no_use_changes_nothing_and_says_why(home: Home) -> None:
         assert editor.lua(COUNT) == 0
         editor.command("1,2LCEdit add one")  # and it can be asked for again
         proposed(editor)
-    editor.keys("2Ggh")
+    editor.keys("2Gghh")
     are(editor, CHANGED)
 
 
@@ -155,7 +155,7 @@ def test_a_buffer_that_changed_while_it_was_written(home: Home) -> None:
     editor.keys("u")  # and has it again where it is as it was
     are(editor, A)
     editor.wait_lua("return require('lcursor.edit.proposals').hunks(0)[1].state == 'open'")
-    editor.keys("2Ggh")
+    editor.keys("2Gghh")
     are(editor, CHANGED)
 
 
@@ -225,7 +225,7 @@ def test_the_file_of_a_buffer_that_was_deleted(home: Home) -> None:
     editor.command("1,2LCEdit add one")
     proposed(editor)
     path.unlink()
-    editor.keys("2Ggh")
+    editor.keys("2Gghh")
     are(editor, CHANGED)
     assert not path.exists()
     editor.command("LCursor undo")
@@ -278,7 +278,7 @@ def test_a_link_stays_one(home: Home) -> None:
     home.replies.append(GOOD)
     editor.command("1,2LCEdit add one")
     proposed(editor)
-    editor.keys("2Ggh")
+    editor.keys("2Gghh")
     are(editor, CHANGED)
     editor.command("write")
     paste(editor, swap("other.py", "b = 1", "b = 2"), 1)
@@ -339,7 +339,7 @@ def test_a_file_of_20000_lines(home: Home) -> None:
 def test_neovim_is_killed_with_hunks_open(home: Home) -> None:
     editor = home.open()
     paste(editor, BOTH)
-    editor.keys("2Ggh")
+    editor.keys("2Gghh")
     are(editor, CHANGED)
     editor.command("write")
     editor.wait_lua("return not vim.bo.modified")

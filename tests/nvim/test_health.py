@@ -420,13 +420,13 @@ def test_default_keys_that_stay_the_users(start: Callable[..., Editor], tmp_path
     path.write_text("")
     init = "vim.keymap.set({ 'n', 'o' }, ']h', function() end, { desc = 'leap ahead' })\n"
     init += "vim.keymap.set('n', 'g.', 'x')\n"
-    init += "vim.keymap.set('n', 'X', '<Plug>(lcursor-hunk-list)')\n"
-    init += "vim.keymap.set('n', 'gl', 'x')\n"
+    init += "vim.keymap.set('n', 'X', '<Plug>(lcursor-hunk-diff)')\n"
+    init += "vim.keymap.set('n', 'ghd', 'x')\n"
     editor = start(files=(path,), init=init, config={"edit": {"mappings": {"again": "g."}}})
     editor.command("xnoremap <buffer> gH <C-n>")
     found = report(editor)
     assert "in Normal mode it is leap ahead (" in found.finding("]h is not mapped for edit.map")
-    assert f"in Visual mode it is {path}: <C-N>" in found.finding("edit.mappings.reject (")
+    assert f"in Visual mode it is {path}: <C-N>" in found.finding("edit.mappings.reject_operator (")
     keys = found.section("Keys")
     assert keys.count("is not mapped for") == 2  # not for those that are set, or mapped otherwise
     assert "set it in edit.mappings" in keys

@@ -38,7 +38,7 @@ def accept(editor: Editor, row: int) -> None:
     """Accept the hunk at a row, once it is there."""
     editor.command(str(row))
     editor.wait_lua("return require('lcursor.edit.hunks').at_cursor() ~= nil")
-    editor.keys("gh")
+    editor.keys("ghh")
 
 
 def test_hunks_of_one_file_are_open_in_both(home: Home) -> None:

@@ -15,10 +15,10 @@ local PRIORITY = 160 -- after the checks
 local KEYS = {
   { "accept", "accept", ":LCursor accept" }, -- where it has no key
   { "reject", "reject" },
-  { "accept_file", "accept file" },
   { "next", "next" },
+  { "diff", "compare" },
 }
-local HIGH_KEYS = { { "edit", "read all" }, unpack(KEYS) }
+local HIGH_KEYS = { { "diff", "read all" }, unpack(KEYS, 1, 3) }
 
 --- Return what the checks of a proposal found in a file, and what else happens to it.
 ---@return lcursor.EditChunk[]
