@@ -4,7 +4,7 @@
 
 Each change is made in a copy of the checkout and tested there, until the first failure, with the
 tests that call the changed function, the fastest first. Which these are is recorded once, and again
-for each file of tests that has changed. Results are kept in the folder `--work`: a run that ended
+after the tests or the code have changed. Results are kept in the folder `--work`: a run that ended
 after `--minutes` goes on with the next, and `--again` tests what survived once more.
 
 The last column of the table has notes that are written by hand; they are kept. A note that begins
@@ -229,7 +229,11 @@ class Tests:
 
     def record(self, checkout: Path, jobs: int, ends_s: float) -> None:
         """Run the tests of all files that are not known, and record what they call."""
-        digests = {file: _digest(ROOT / file) for target in TARGETS for file in test_files(target)}
+        digests = {
+            file: _digest([ROOT / file, *_glob(sources)])
+            for target, (sources, _) in TARGETS.items()
+            for file in test_files(target)
+        }
         stale = [
             file
             for file, digest in digests.items()
@@ -278,8 +282,8 @@ def _glob(patterns: Sequence[str]) -> list[Path]:
     return sorted({path for pattern in patterns for path in ROOT.glob(pattern)})
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+def _digest(paths: Sequence[Path]) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

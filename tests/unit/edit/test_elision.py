@@ -96,6 +96,7 @@ def test_what_is_no_omission(line: str) -> None:
 def test_a_stub_is_no_omission() -> None:
     assert not is_elided("class P:\n    def f(self):\n        ...\n\n    def g(self): ...")
     assert is_elided("def f():\n    a()\n    ...")
+    assert is_elided("def f():\n    ...\n    a()")
 
 
 GAP = "# ... existing code ...\n"

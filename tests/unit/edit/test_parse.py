@@ -284,6 +284,14 @@ def test_comments_of_sql_behind_wrong_counts_are_no_file_names() -> None:
     assert [pair.old for pair in block.pairs] == [("a", "c", "-- drop the old rows"), ("d",)]
 
 
+def test_what_stands_above_a_block_is_not_above_the_next() -> None:
+    found = blocks(f"a.py\n{PAIR}```python\nx = 1\n```")
+    assert [(block.form, block.path) for block in found] == [
+        ("search_replace", "a.py"),
+        ("fence", ""),
+    ]
+
+
 def test_commands_are_not_of_the_file_above_them() -> None:
     assert blocks("setup.py\n```bash\npython setup.py\n```")[0].path == ""
     assert blocks("```javascript\nf()\n```", "a.py")[0].path == ""

@@ -188,6 +188,24 @@ def test_each_hunk_is_located_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({*located}) == len(located) == 13
 
 
+@pytest.mark.parametrize(
+    ("hunks", "row"),
+    [
+        ("@@\n-middle_one()\n+middle_two()\n@@\n-shared(x)\n+shared(y)\n", 3),
+        ("@@\n-shared(x)\n+shared(y)\n@@\n-middle_one()\n+middle_two()\n", 1),
+        ("@@\n-open_it(1)\n+open_it(2)\n@@\n-shared(x)\n+shared(y)\n", None),
+    ],
+)
+def test_the_order_of_hunks_decides(hunks: str, row: int | None) -> None:
+    reply = f"*** Begin Patch\n*** Update File: a.py\n{hunks}*** End Patch"
+    found = applied(ORDERED, reply)
+    if row is None:
+        assert isinstance(found, Ask)
+    else:
+        assert isinstance(found, str)
+        assert found.split("\n").index("shared(y)") == row
+
+
 def test_of_equal_places_the_attached_one_is_meant() -> None:
     files = Given({"a.py": ORDERED})
     reply = pair("shared(x)", "shared(y)", "a.py")

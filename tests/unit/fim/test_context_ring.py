@@ -106,6 +106,7 @@ def test_so_does_one_of_the_same_file_that_overlaps() -> None:
     lines = body("a", 60).split("\n")
     older, newer = "\n".join(lines[:40]), "\n".join(lines[15:])
     desk = Desk(chunk("a", text=older), chunk("b", text=older + "\n" + body("b", 40)))
+    assert desk.order() == "ab"  # of another file it may have as many lines
     desk.take(chunk("a", text=newer))
     assert [file.path for file in desk.files()] == ["b.py", "a.py"]
 
@@ -238,6 +239,16 @@ def test_the_retriever_is_asked_once_for_each_line() -> None:
     assert len(index.asked) == 4
 
 
+def test_nothing_is_shown_before_it_is_admitted() -> None:
+    ring, index = ContextRing(), Index()
+    ring.retriever = index
+    ring.retrieve(HERE)
+    index.finds("p")
+    assert ring.layout(HERE, WIDE, len) == ()
+    assert ring.admit()
+    assert paths(ring.layout(HERE, WIDE, len)) == "p"
+
+
 def test_only_what_is_new_is_news() -> None:
     ring, index = ContextRing(), Index()
     ring.retriever = index
@@ -338,6 +349,11 @@ def test_a_stretch_is_cut_where_code_begins_and_ends() -> None:
     assert clipped.text.split("\n")[0] == "def first():"
     assert clipped.first_row == 13
     assert clipped.text.endswith("def second():\n    pass")
+
+
+def test_blank_lines_around_a_chunk_are_dropped() -> None:
+    clipped = clip(Chunk("a.py", 5, "\na\n\nb\n", "yanked"))
+    assert (clipped.text, clipped.first_row) == ("a\n\nb", 6)
 
 
 @pytest.mark.parametrize("kind", ["yanked", "import"])

@@ -178,6 +178,7 @@ def test_the_last_prompt_in_pieces(server: ModelServer, make: Make) -> None:
     assert b"".join(text for _, text, _ in pieces).decode() == PROMPT
     ids = set(endpoint.family.ids.values())
     assert [text for number, text, _ in pieces if number in ids][-1] == b"<|fim_middle|>"
+    assert {number for number, _, _ in pieces} - ids == {-1}
     assert endpoint.alternatives() == []
 
 

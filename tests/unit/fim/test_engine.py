@@ -19,7 +19,7 @@ from lcursor.fim import llama
 from lcursor.fim.context_ring import Chunk, ContextRing
 from lcursor.fim.engine import MIN_STALE, Engine
 from lcursor.fim.prompt import Source
-from lcursor.fim.reader import GROW_AFTER
+from lcursor.fim.reader import GROW_AFTER, NAMES_TOKENS
 from lcursor.fim.result import Result
 from tests.fakes.llama import FakeContext, FakeModel, opener
 
@@ -130,6 +130,22 @@ def test_what_follows_is_generated_once(engine: Engine) -> None:
     batches = len(context(engine).batches)
     rest(engine)
     assert len(context(engine).batches) - batches <= 2  # what was typed
+
+
+def test_the_cache_is_freed_before_the_weights(
+    start: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freed = list[type]()
+    for kind in (FakeModel, FakeContext):
+        monkeypatch.setattr(kind, "close", lambda self: freed.append(type(self)))
+    start().close()
+    assert freed == [FakeContext, FakeModel]
+
+
+def test_prompt_and_suggestion_fit_into_the_cache(start: Open) -> None:
+    budgets = {"suffix_tokens": 100, "files_tokens": 50, "max_tokens": 64}
+    engine = start(replace(CONFIG, context_tokens=1024, prefix_tokens=5000, **budgets))
+    assert engine.reader.prefix_tokens == 1024 - 100 - 50 - 64 - NAMES_TOKENS
 
 
 def test_without_layers_on_it_a_gpu_is_not_used(
@@ -284,6 +300,9 @@ def test_a_cache_is_saved_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) 
         complete(engine, source(FILLER + BEFORE + typed), bypass_cache=True)
         rest(engine)
     assert saved == ["a.py"]
+    complete(engine, replace(source(FILLER + FILLER + BEFORE), root=""))
+    rest(engine)
+    assert saved == ["a.py"]  # it belongs to no project
 
 
 def test_pieces_of_other_files_come_into_the_prompt(

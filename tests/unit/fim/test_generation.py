@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -119,6 +120,17 @@ def test_the_last_suggestion_is_the_draft_where_it_is_typed_on() -> None:
     assert engine.draft(completion("y = ")) == ids
     assert engine.draft(completion("y = find(x, ")) == []
     assert engine.draft(completion("y = find(x, b")) == ids[4:]
+
+
+@pytest.mark.parametrize(
+    ("forced", "is_possible"), [(b"", True), (b"f", True), (b"foo(bar", True), (b"g", False)]
+)
+def test_a_draft_agrees_with_what_must_come(forced: bytes, is_possible: bool) -> None:
+    tape = Tape()
+    before = tuple(tape.token(text) for text in ("x", "y", "fo", "o(", "x", "y"))
+    engine = generator(tape, guesses=2)
+    found = engine.draft(replace(completion("xy", before), forced=forced))
+    assert found == ([*before[2:4]] if is_possible else [])
 
 
 def test_a_draft_that_was_read_with_the_prompt_costs_no_pass() -> None:

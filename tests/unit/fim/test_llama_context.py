@@ -130,13 +130,17 @@ def test_the_reason_why_a_model_is_not_loaded(
     assert reason in error.message
 
 
-def test_a_model_is_written_in_another_format(path: Path, tmp_path: Path) -> None:
-    smaller = tmp_path / "smaller.gguf"
+def test_a_model_is_written_in_another_format(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    smaller, listen, listened = tmp_path / "smaller.gguf", llama._listen, list[bool]()
+    monkeypatch.setattr(llama, "_listen", lambda on: listened.append(on) or listen(on))
     llama.quantize(path, smaller, 2)  # Q4_0
     assert 0 < smaller.stat().st_size < path.stat().st_size
     Model(smaller, 0, lambda _: True).close()
     with pytest.raises(EngineFailed, match=r"gone\.gguf could not be requantized \(.+\)"):
         llama.quantize(tmp_path / "gone.gguf", smaller, 2)
+    assert listened == [True, False] * 3
 
 
 # The context

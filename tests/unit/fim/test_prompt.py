@@ -119,6 +119,12 @@ def test_a_line_longer_than_the_budget_keeps_its_end() -> None:
     assert lay_out(Source("x" * 500 + "end", "S"), before=10).endswith("xxxend<suf>S<mid>")
 
 
+def test_a_window_of_short_lines_has_about_half_of_its_budget() -> None:
+    source = Source("a\n" * 1000, "")
+    built = build(source, family(), by_character, prefix_tokens=100, suffix_tokens=0)
+    assert 36 <= len(built.prefix) <= 100
+
+
 def test_suffix_is_cut_at_a_line() -> None:
     assert "<suf>\nab\ncd<mid>" in lay_out(Source("P", "\nab\ncd\nefgh"), after=9)
 

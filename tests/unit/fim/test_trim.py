@@ -87,6 +87,11 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
         "y();\n}\nint g();\n",
         "y();",
     ),
+    "a deeper bracket and what is behind it": (
+        at("  if (x) {\n¦\n  }\ng();", "a.c"),
+        "a();\n  }\n\ng();\n",
+        "a();",
+    ),
     # out_of_scope
     "out of the indented scope": (at("    x = ¦"), "1\n    y = 2\nz = 3", "1\n    y = 2"),
     "end of a block begun here": (
@@ -132,6 +137,8 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
     # third_time, block_again, line_in_circles, second_blank, line_above_again
     "same line three times": (at("¦"), "a()\na()\na()\na()", "a()\na()"),
     "same line three times below another": (at("¦"), "b()\na()\na()\na()", "b()\na()\na()"),
+    "same two letters three times": (at("¦"), "ab\nab\nab", "ab\nab"),
+    "a letter may come three times": (at("¦"), "a\na\na", "a\na\na"),
     "the lines above count": (at("a()\na()\n¦"), "a()\nb()", ""),
     "but not for a line begun by hand": (at("a()\na()\na¦"), "()\nb()", "()\nb()"),
     "not in a row is no repetition": (
@@ -250,6 +257,8 @@ REPLACED: dict[str, tuple[str, str, int]] = {
     "a quote and a bracket": ('print("¦")', 'é") if x else None', 2),
     "a quote": ("x = '¦'", "a' + b", 1),
     "letters": ("x = ¦foo(y)", "bar(foo(y))", 6),
+    "nothing before it": ("def f(¦)", ") -> int:", 1),
+    "three quotes": ("x = '¦'", "a' + 'b' + c", 1),
     "two-byte letters": ("x = ¦été", "f(été)", 5),
 }
 
