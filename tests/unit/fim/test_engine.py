@@ -143,8 +143,8 @@ def test_the_cache_is_freed_before_the_weights(
 
 
 def test_prompt_and_suggestion_fit_into_the_cache(start: Open) -> None:
-    budgets = {"suffix_tokens": 100, "files_tokens": 50, "max_tokens": 64}
-    engine = start(replace(CONFIG, context_tokens=1024, prefix_tokens=5000, **budgets))
+    small = replace(CONFIG, suffix_tokens=100, files_tokens=50, max_tokens=64)
+    engine = start(replace(small, context_tokens=1024, prefix_tokens=5000))
     assert engine.reader.prefix_tokens == 1024 - 100 - 50 - 64 - NAMES_TOKENS
 
 

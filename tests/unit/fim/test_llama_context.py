@@ -134,7 +134,12 @@ def test_a_model_is_written_in_another_format(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     smaller, listen, listened = tmp_path / "smaller.gguf", llama._listen, list[bool]()
-    monkeypatch.setattr(llama, "_listen", lambda on: listened.append(on) or listen(on))
+
+    def spy(on: bool) -> None:
+        listened.append(on)
+        listen(on)
+
+    monkeypatch.setattr(llama, "_listen", spy)
     llama.quantize(path, smaller, 2)  # Q4_0
     assert 0 < smaller.stat().st_size < path.stat().st_size
     Model(smaller, 0, lambda _: True).close()
