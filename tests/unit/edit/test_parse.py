@@ -276,6 +276,7 @@ def test_a_blank_line_may_be_one_of_a_bare_diff(rest: str) -> None:
 def test_a_hunk_may_have_a_heading_and_one_line() -> None:
     (block,) = blocks("a.py\n```\n@@ def f():\n+x\n```")
     assert (block.form, block.pairs[0].scope, block.pairs[0].new) == ("udiff", "def f():", ("x",))
+    assert blocks("a.py\n```\n@@ -1 +1 @@\n```") == ()
 
 
 def test_comments_of_sql_behind_wrong_counts_are_no_file_names() -> None:

@@ -249,6 +249,18 @@ def test_nothing_is_shown_before_it_is_admitted() -> None:
     assert paths(ring.layout(HERE, WIDE, len)) == "p"
 
 
+def test_a_hit_that_does_not_fit_ends_the_hits() -> None:
+    desk, index = Desk(), Index()
+    desk.ring.retriever = index
+    desk.ring.retrieve(HERE)
+    long = chunk("p", "retrieved", "x" * 500 + "\ny\nz")
+    index.found[-1]([long, chunk("q", "retrieved")])
+    desk.ring.admit()
+    assert desk.order(tokens=600) == ""
+    desk.ring.admit()
+    assert desk.order() == "pq"
+
+
 def test_only_what_is_new_is_news() -> None:
     ring, index = ContextRing(), Index()
     ring.retriever = index
