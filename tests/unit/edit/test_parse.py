@@ -323,6 +323,20 @@ def test_files_that_come_go_and_move() -> None:
     assert found[0].lines == ("a", "b")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        ("a.py.orig", "a.py", "a.py"),
+        ("b.py", "src/b.py", "src/b.py"),
+        ("src/b.py", "b.py", "b.py"),
+        ("a.py", "b.py", None),
+    ],
+)
+def test_the_names_in_a_header_are_of_one_file(old: str, new: str, path: str | None) -> None:
+    (block,) = blocks(f"```diff\n--- {old}\n+++ {new}\n@@ -1 +1 @@\n-x\n+y\n```")
+    assert (block.path, bool(block.problem)) == (path or new, path is None)
+
+
 def test_a_removed_comment_of_lua_is_no_header() -> None:
     text = (
         "```diff\n--- a/m.lua\n+++ b/m.lua\n@@ -1,2 +1,2 @@\n"

@@ -62,6 +62,7 @@ def test_a_name_in_use_brings_the_head_of_its_definition(search: Searcher) -> No
     assert definitions(hits)["ships.py"] == "def christen_ship(name, wine):"
     row = SHIPS.split("\n").index("def christen_ship(name, wine):")
     assert (hits[0].first_row, hits[0].end_row, hits[0].score) == (row, row + 1, 1.0)
+    assert hits[0].parts == {"head": 1.0}
 
 
 def test_a_signature_of_several_lines_comes_whole_and_no_body(search: Searcher) -> None:
