@@ -8,6 +8,7 @@ which would invalidate the KV cache. `context_ring.py` selects the other files.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -301,16 +302,13 @@ def _window_after(suffix: str, tokenize: Tokenize, budget: int) -> tuple[str, li
     if budget == 0:
         return "", []
     text = suffix[: budget * MAX_CHARS_PER_TOKEN]
-    tokens = tokenize(text, False)
-    while len(tokens) > budget:
-        cut = text.rfind("\n", 0, len(text) - 1)
-        if cut <= 0:
-            return text, tokens[:budget]
-        text = text[: max(cut, int(len(text) * budget / len(tokens)))]
-        cut = text.rfind("\n")
-        text = text[:cut] if cut > 0 else text
-        tokens = tokenize(text, False)
-    return text, tokens
+    if len(tokens := tokenize(text, False)) <= budget:
+        return text, tokens
+    ends = [at for at, char in enumerate(text) if char == "\n" and at > 0]
+    fitting = bisect_right(ends, budget, key=lambda end: len(tokenize(text[:end], False)))
+    if ends:
+        text = text[: ends[max(fitting - 1, 0)]]
+    return text, tokenize(text, False)[:budget]
 
 
 def other_files_budget(files_tokens: int) -> int:
