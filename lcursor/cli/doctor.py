@@ -49,9 +49,11 @@ LISTS = {"package": "packages", "chat_model": "chat_models", "edit": "edit_check
 
 def _hardware() -> Fact:
     from lcursor.catalog import hardware
+    from lcursor.catalog.recommend import recommend
 
     here = hardware.detect()
-    return Fact("hardware", here.describe(), here.as_dict())
+    recommended = recommend(here).as_dict()
+    return Fact("hardware", here.describe(), here.as_dict() | {"recommended": recommended})
 
 
 def _model(name: str) -> Fact:
@@ -88,10 +90,11 @@ def _size(folder: Path) -> int:
     return total
 
 
-def _index(embedder: str) -> Fact:
+def _index(embedder: str, path: str) -> Fact:
+    """Describe the stored indexes, and that of the project of a path; "" for none."""
     from lcursor.catalog import manifest, store
     from lcursor.catalog.store import format_bytes
-    from lcursor.project.root import BEGUN
+    from lcursor.project.root import BEGUN, is_begun, root_of
     from lcursor.storage import folders
 
     folder, vectors = folders.data_home() / "index", folders.vectors_home()
@@ -107,6 +110,9 @@ def _index(embedder: str) -> Fact:
         "embedder": embedder,
         "is_embedder_here": bool(files) and all(store.path_of(each).is_file() for each in files),
     }
+    if path:
+        root = root_of(Path(path))
+        data |= {"root": str(root), "is_begun": is_begun(root)}
     many = "1 project" if projects == 1 else f"{projects} projects"
     own, shared = map(format_bytes, sizes)
     text = f"{many} in {folder} ({own}), vectors in {vectors} ({shared})"
@@ -151,7 +157,33 @@ def _chat(config: ChatConfig, completion: str) -> Fact:
     except LcursorError as error:
         fact.problem = error
     if notes:
-        fact.text += f" ({exact('; '.join(notes))})"
+        text = "; ".join(notes)
+        if command := re.search(r"models pull (\S+)", text):
+            fact.data["pull"] = command[1]
+        fact.text += f" ({exact(text)})"
+    return fact
+
+
+def _local_server() -> Fact:
+    """Look for a server of the user that can complete until the engine is compiled."""
+    from lcursor.fim.prompt_text import family_of
+    from lcursor.llm import discovery
+
+    ports = {
+        port: api
+        for port, api in discovery.PORTS.items()
+        if api != "openai" and discovery.is_own(port)
+    }
+    fact = Fact("local_server", "no llama-server or Ollama of yours runs here", {"url": None})
+    for found in discovery.running(ports):
+        names = [
+            name for name in found.models if family_of(name) and not discovery.is_remote(name)
+        ]
+        if names:
+            model = min(names, key=discovery.parameters)
+            fact.text = f"{model} at {found.url}"
+            fact.data = {"url": found.url, "api": found.api, "model": model}
+            break
     return fact
 
 
@@ -304,12 +336,14 @@ def examine(
     config: Config,
     trying: Callable[[str], None] = lambda _: None,
     *,
+    path: str = "",
     with_selftest: bool = False,
 ) -> Iterator[Fact]:
     """Run all checks; those that may crash the process come last.
 
     Args:
         config: the settings of the host.
+        path: of a file; its project's index is reported too.
         trying: called with the name of a module before it is imported.
         with_selftest: also run the self-tests of engine and chat server, which takes seconds.
     """
@@ -317,13 +351,15 @@ def examine(
     yield environment.python()
     installed = _guarded("environment", environment.environment)
     yield installed
+    if installed.data.get("is_ours") and "engine" not in installed.data["parts"]:
+        yield _guarded("local_server", _local_server)
     here = _guarded("hardware", _hardware)
     yield here
     if is_remote:
         yield _guarded("endpoint", lambda: _endpoint(completion))
     else:
         yield _guarded("model", lambda: _model(completion.model))
-    yield _guarded("index", lambda: _index(config.index.embedder))
+    yield _guarded("index", lambda: _index(config.index.embedder, path))
     for model in config.chat.models:
         yield _guarded("chat_model", partial(_chat_model, model))
     local_model = "" if is_remote else completion.model
@@ -358,11 +394,12 @@ def examine(
             yield _guarded("chat_selftest", _chat_selftest)
 
 
-def print_lines(settings: str) -> None:
+def print_lines(settings: str, path: str = "") -> None:
     """Print each fact as one line of JSON as soon as it is known, for the editor.
 
     Args:
         settings: those of the host, as JSON.
+        path: see `examine`.
     """
 
     def line(table: dict[str, Any]) -> None:
@@ -372,7 +409,7 @@ def print_lines(settings: str) -> None:
     def trying(name: str) -> None:
         line({"section": "trying", "name": name})
 
-    for fact in examine(from_table(json.loads(settings)), trying):
+    for fact in examine(from_table(json.loads(settings)), trying, path=path):
         line(fact.as_dict())
     line({"section": "end"})
 

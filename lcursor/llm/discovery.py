@@ -1,14 +1,20 @@
-"""Find model servers of other programs on this machine, to suggest them to the user.
+"""Find model servers of other programs on this machine.
 
-Probes the usual ports of the loopback interface, only if our own server does not run. A server is
-never used without the user's consent, because it may belong to anyone. Any thread.
+Probes the usual ports of the loopback interface, only if our own server or engine does not run. A
+server is suggested to the user, and not used without their consent, because it may belong to
+anyone. The exception is completion while the engine is compiled, by a server that is certainly the
+user's or the system's: see `is_own`. Any thread.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 
 from lcursor.errors import LcursorError
 from lcursor.http.client import Client
@@ -16,6 +22,12 @@ from lcursor.http.client import Client
 PORTS = {8080: "llama.cpp", 8012: "llama.cpp", 11434: "ollama", 8000: "openai"}
 """Default ports of llama-server, a completion server, Ollama and vLLM."""
 CONNECT_S = 0.2
+PROGRAMS = ("llama", "ollama")
+"""Beginnings of the names of server programs; anything else may be a tunnel to another machine."""
+LISTENING = "0A"
+"""The state of a listening socket in `/proc/net/tcp`."""
+MAX_SYSTEM_UID = 999
+"""Services such as Ollama's have user ids up to this one, people higher ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,49 @@ def running(ports: dict[int, str] | None = None) -> list[Found]:
             client.close()
         found.append(Found(url, api, names))
     return found
+
+
+def is_own(port: int, proc: Path = Path("/proc")) -> bool:
+    """Return whether the server at a port is a model server of this user, or a system service.
+
+    A server of another person is not, nor is a tunnel to another machine. Unknown outside of Linux.
+    """
+    rows: list[list[str]] = []
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            lines = (proc / "net" / table).read_text().splitlines()[1:]
+            rows += [line.split() for line in lines]
+    found = [
+        (int(row[7]), row[9])
+        for row in rows
+        if len(row) > 9 and row[3] == LISTENING and row[1].endswith(f":{port:04X}")
+    ]
+    return bool(found) and all(
+        _program_of(inode, proc).startswith(PROGRAMS)
+        if uid == os.getuid()
+        else uid <= MAX_SYSTEM_UID
+        for uid, inode in found
+    )
+
+
+def _program_of(inode: str, proc: Path) -> str:
+    """Return the name of the program that has a socket; "" if unknown."""
+    for link in proc.glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(link) == f"socket:[{inode}]":
+                return (link.parents[1] / "comm").read_text().strip()
+    return ""
+
+
+def is_remote(model: str) -> bool:
+    """Return whether a model of Ollama runs on Ollama's servers, not on this machine."""
+    return re.search(r"[-:]cloud$", model) is not None
+
+
+def parameters(model: str) -> float:
+    """Return the billions of parameters that a model's name states; many if it does not."""
+    found = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)b\b", model.lower())
+    return float(found[1]) if found else 1000.0
 
 
 def advice(found: Found) -> str:

@@ -110,14 +110,6 @@ local function toggle(args)
   require("lcursor.notify").info(("completion is %s%s"):format(is_on and "on" or "off", where))
 end
 
-local function install()
-  require("lcursor.install").run(function(err)
-    if not err then
-      require("lcursor.host").restart()
-    end
-  end)
-end
-
 local function restart()
   require("lcursor.complete").start()
   require("lcursor.host").restart()
@@ -132,6 +124,10 @@ end
 -- stylua: ignore
 ---@type lcursor.Command[]
 local COMMANDS = {
+  { name = "start", run = call("start", "open"),
+    text = "Open the start page: what is set up, what is missing, the keys to know." },
+  { name = "tutor", run = call("tutor", "open"),
+    text = "Practise in a file of its own, in six short lessons." },
   { name = "status", run = status,
     text = "Show the state of the host, its model and the cost of the last completion." },
   { name = "why", run = why,
@@ -217,7 +213,7 @@ local COMMANDS = {
     text = "Write a commit message for the staged changes." },
   { name = "stop", run = edit("stop"),
     text = "Stop the edits that are being written in this buffer, or else all." },
-  { name = "install", run = install,
+  { name = "install", run = call("interim", "install"),
     text = "Create or update the Python environment, and download the models." },
   { name = "restart", run = restart,
     text = "Restart the host." },
@@ -252,11 +248,11 @@ local function words_after(command)
   return vim.iter(command.args or {}):map(word):totable()
 end
 
---- Run `:LCursor {subcommand} {args}`; without a subcommand it is status.
+--- Run `:LCursor {subcommand} {args}`; without a subcommand it is start.
 ---@param opts vim.api.keyset.create_user_command.command_args
 function M.run(opts)
   local args = vim.list_slice(opts.fargs)
-  local name = table.remove(args, 1) or "status"
+  local name = table.remove(args, 1) or "start"
   local command = find(name)
   if not command then
     return require("lcursor.notify").warn(

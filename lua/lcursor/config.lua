@@ -26,6 +26,8 @@ local REMOVED = {
 
 ---@type lcursor.Opts? what setup() was given
 local setup_opts
+---@type lcursor.Opts? while the engine is compiled: they select a server, before all others
+local interim
 ---@type lcursor.Config?
 local resolved
 ---@type lcursor.Problem[]
@@ -248,6 +250,12 @@ function M.setup(opts)
   resolved = nil
 end
 
+--- Set what comes before the user's settings while the engine is compiled; nil for nothing.
+---@param opts? lcursor.Opts
+function M.set_interim(opts)
+  interim, resolved = opts, nil
+end
+
 ---@return lcursor.Config
 function M.get()
   if resolved then
@@ -269,6 +277,7 @@ function M.get()
       table.insert(problems, { key = name, message = name .. ": expected a table" })
     end
   end
+  merge(interim or {}, resolved, "the installation")
   return resolved
 end
 

@@ -16,6 +16,13 @@ local before
 local DAY_S = 24 * 60 * 60
 ---@type boolean whether this Neovim has suggested the installation
 local has_suggested = false
+---@type string? how far the installation is
+local progress
+---@type { python: string, server: string }? while the engine is compiled, the host completes by a
+--- server, with the interpreter of the incomplete environment
+local interim
+-- The steps of install.py after the packages, which are all that the host needs besides the engine.
+local AFTER_PACKAGES = { source = true, engine = true }
 
 ---@return string directory of the plugin's checkout
 function M.plugin_root()
@@ -90,6 +97,27 @@ function M.python()
       return vim.fs.joinpath(venv, "bin", "python")
     end
   end
+  return interim and interim.python
+end
+
+--- Let the host run before the engine is compiled, or no longer.
+---@param python? string of the incomplete environment
+---@param server? string what completes meanwhile, for the statusline
+function M.set_interim(python, server)
+  interim = python and { python = python, server = server or "" } or nil
+  status.set_install("")
+end
+
+--- Return what completes until the engine is compiled.
+---@return string? server
+function M.interim()
+  return interim and interim.server
+end
+
+--- Return how far the installation is; nil if none runs.
+---@return string?
+function M.progress()
+  return waiting and (progress or "starting")
 end
 
 ---@return boolean needed
@@ -124,7 +152,7 @@ local function done(message, hint)
     end
   end
   local callbacks = waiting or {}
-  waiting = nil
+  waiting, progress = nil, nil
   for _, callback in ipairs(callbacks) do
     callback(err)
   end
@@ -145,8 +173,22 @@ local function models()
   return options
 end
 
+---@param report { step: string, fraction: number, text: string, elapsed_s: number }
+local function show(report)
+  local percent = report.fraction >= 0 and ("%d%% "):format(report.fraction * 100) or ""
+  progress = ("%s: %s%s (%d s)"):format(report.step, percent, report.text, report.elapsed_s)
+  notify.progress(progress)
+  if interim then -- the host has a state of its own
+    status.set_install(vim.trim(("via %s, installing %s"):format(interim.server, percent)))
+  else
+    status.set("installing", progress, report.fraction)
+  end
+end
+
 --- Run install.py and show its progress, one JSON object per line.
-local function start(python)
+---@param python string
+---@param on_packages fun(venv_python: string) called once all but the engine is installed
+local function start(python, on_packages)
   local script = vim.fs.joinpath(M.plugin_root(), "lcursor", "install.py")
   local command = { python, "-X", "utf8", script, "--venv", M.venv(), "--verify" }
   vim.list_extend(command, models())
@@ -158,11 +200,12 @@ local function start(python)
       return
     end
     last = report
+    if AFTER_PACKAGES[report.step] and on_packages then
+      on_packages(vim.fs.joinpath(M.venv(), "bin", "python"))
+      on_packages = nil
+    end
     if report.step ~= "failed" and report.step ~= "done" then
-      local percent = report.fraction >= 0 and ("%d%% "):format(report.fraction * 100) or ""
-      local text = ("%s: %s%s (%d s)"):format(report.step, percent, report.text, report.elapsed_s)
-      status.set("installing", text, report.fraction)
-      notify.progress(text)
+      show(report)
     end
   end
   vim.fn.jobstart(command, {
@@ -187,7 +230,8 @@ end
 
 --- Run with the first Python on PATH that is new enough.
 ---@param at integer index of the candidate to try
-local function start_with(at)
+---@param on_packages fun(venv_python: string)
+local function start_with(at, on_packages)
   local name = CANDIDATES[at]
   if not name then
     local packages = "Debian or Ubuntu: sudo apt install python3 python3-venv"
@@ -196,16 +240,16 @@ local function start_with(at)
   end
   local path = vim.fn.exepath(name)
   if path == "" then
-    start_with(at + 1)
+    start_with(at + 1, on_packages)
     return
   end
   local code = "import sys; sys.exit(sys.version_info < (3, 10))"
   vim.system({ path, "-I", "-c", code }, { timeout = 5000 }, function(result)
     vim.schedule(function()
       if result.code == 0 then
-        start(path)
+        start(path, on_packages)
       else
-        start_with(at + 1)
+        start_with(at + 1, on_packages)
       end
     end)
   end)
@@ -213,7 +257,8 @@ end
 
 --- Create the environment, or complete it. Returns at once; a second call joins the first.
 ---@param on_done? fun(err?: lcursor.Error)
-function M.run(on_done)
+---@param on_packages? fun(venv_python: string) called once all but the engine is installed
+function M.run(on_done, on_packages)
   local is_running = waiting ~= nil
   waiting = waiting or {}
   table.insert(waiting, on_done)
@@ -221,7 +266,31 @@ function M.run(on_done)
     before = status.get()
     status.set("installing", "")
     notify.progress("creating the Python environment, which takes some minutes")
-    start_with(1)
+    start_with(1, on_packages or function() end)
+  end
+end
+
+--- Download a model. Returns at once.
+---@param python string
+---@param name string of `models list`
+---@param on_line fun(line: string) called with each line of progress
+---@param on_done fun(err?: string) called once
+function M.pull(python, name, on_line, on_done)
+  local last = ""
+  local function on_output(_, data)
+    for line in vim.gsplit(data or "", "\n", { trimempty = true }) do
+      last = vim.trim(line)
+      vim.schedule_wrap(notify.guarded(on_line))(last)
+    end
+  end
+  local finish = vim.schedule_wrap(function(result)
+    on_done(result.code ~= 0 and last:gsub("^lcursor: ", "") or nil)
+  end)
+  local command = { python, "-X", "utf8", "-m", "lcursor", "models", "pull", name }
+  local opts = { cwd = M.plugin_root(), stdout = on_output, stderr = on_output }
+  local ok, err = pcall(vim.system, command, opts, finish)
+  if not ok then
+    on_done(tostring(err))
   end
 end
 

@@ -97,7 +97,7 @@ local function find(group, key, mode, settings, buf)
   if vim.fn.hasmapto(plug, mode) == 1 then
     return users_key(plug, mode), false
   end
-  local lhs = settings[key[1]] or ""
+  local lhs = settings.enabled ~= false and settings[key[1]] or ""
   if lhs == "" or (M.yields(group, key, buf) and users_map(lhs, mode)) then
     return nil, false
   end

@@ -9,8 +9,10 @@ local M = {}
 ---@field progress number 0 to 1, or -1 if unknown
 local current = { state = "stopped", detail = "", progress = -1 }
 
----@type { index: string, edit: string } what these features are doing; "" for nothing
-local features = { index = "", edit = "" }
+---@type { install: string, index: string, edit: string } what these are doing; "" for nothing
+local features = { install = "", index = "", edit = "" }
+---@type table<fun(), boolean> called after each change
+local listeners = {}
 
 ---@type table<lcursor.HostState, string>
 local TEXT = {
@@ -50,7 +52,8 @@ function M.text()
   if current.state == "loading_model" and current.progress >= 0 then
     text = ("%s %d%%"):format(text, math.floor(current.progress * 100))
   end
-  for _, more in ipairs(text ~= "" and { features.edit, features.index } or {}) do
+  local all = { features.install, features.edit, features.index }
+  for _, more in ipairs(text ~= "" and all or {}) do
     text = more ~= "" and (text .. " " .. more) or text
   end
   return text
@@ -68,6 +71,26 @@ local function draw()
     vim.g.lcursor_status = text
     vim.cmd.redrawstatus({ bang = true })
   end
+  for listener in pairs(listeners) do
+    listener()
+  end
+end
+
+--- Call a function after each change, also of progress; it must be quick.
+---@param listener fun()
+---@return fun() stop
+function M.listen(listener)
+  listeners[listener] = true
+  return function()
+    listeners[listener] = nil
+  end
+end
+
+--- Show how far an installation is while the host completes by a server, after its state.
+---@param text string "" for nothing
+function M.set_install(text)
+  features.install = text
+  draw()
 end
 
 --- Show what a feature is doing, after the host's state.

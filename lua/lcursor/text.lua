@@ -127,6 +127,35 @@ function M.many(count, one, more)
   return count == 1 and ("1 " .. one) or ("%d %s"):format(count, more or (one .. "s"))
 end
 
+--- Break a text into lines at blanks; a word that is too long is broken itself.
+---@param str string
+---@param width integer cells
+---@return string[] at least one
+function M.wrap(str, width)
+  local lines, line = {}, ""
+  for word in str:gmatch("%S+") do
+    local joined = line == "" and word or (line .. " " .. word)
+    if vim.api.nvim_strwidth(joined) <= width then
+      line = joined
+    else
+      if line ~= "" then
+        table.insert(lines, line)
+      end
+      while vim.api.nvim_strwidth(word) > width do
+        local part = vim.fn.strcharpart(word, 0, width)
+        while vim.api.nvim_strwidth(part) > width do
+          part = vim.fn.strcharpart(part, 0, vim.fn.strchars(part) - 1)
+        end
+        table.insert(lines, part)
+        word = word:sub(#part + 1)
+      end
+      line = word
+    end
+  end
+  table.insert(lines, line)
+  return lines
+end
+
 --- Align the columns of a table: the first one to the left, the others to the right.
 ---@param rows string[][] of equally many cells
 ---@return string[] lines

@@ -78,6 +78,8 @@ LUA_LAYERS = {
     "host": 5,
     "ui": 3,
     "requests": 5,
+    "doctor": 5,
+    "interim": 6,
     "complete": 6,
     "index": 6,
     "chat": 6,
@@ -86,6 +88,8 @@ LUA_LAYERS = {
     "init": 7,
     "commands": 8,
     "health": 8,
+    "start": 8,
+    "tutor": 8,
     "integrations": 8,
 }
 LUA_FEATURES = {"complete", "index", "chat", "edit"}

@@ -287,7 +287,7 @@ def test_an_interpreter_that_hangs_is_given_up(
     pid_file = tmp_path / "pid"
     program = script(tmp_path, f"echo $$ > {pid_file}; exec sleep 600")
     editor = start(program)
-    editor.lua("require('lcursor.health.python').limit_ms = 300")
+    editor.lua("require('lcursor.doctor').limit_ms = 300")
     assert ":LCursor install" in report(editor).error("gave no answer in 0.3 s")
     pid = int(pid_file.read_text())
     editor.wait_lua("return vim.uv.kill(..., 0) == nil", pid)

@@ -1,8 +1,6 @@
--- What the doctor (lcursor/cli/doctor.py) finds out: a short Python process that reports the facts
--- one by one, so that those before a crash are kept. The interpreter may be missing, hang, crash or
--- be something else.
+-- What the doctor finds out about the interpreter, the packages, the models and the engine.
 
-local config = require("lcursor.config")
+local doctor = require("lcursor.doctor")
 local install = require("lcursor.install")
 
 local M = {}
@@ -10,48 +8,16 @@ local M = {}
 local health = vim.health
 local INSTALL = "Run `:LCursor install`"
 
---- Time limit of the process.
-M.limit_ms = 10000
-
--- Readable by every Python, so that an old one can report its version.
-local CODE = [[
-import os, sys
-print('{"section": "version", "major": %d, "minor": %d}' % tuple(sys.version_info[:2]))
-sys.stdout.flush()
-if sys.version_info >= (3, 10):
-    sys.path.insert(0, sys.argv[1])
-    from lcursor.cli import doctor
-    doctor.print_lines(os.environ["LCURSOR_SETTINGS"])
-]]
-
----@class (exact) lcursor.Fact one line of the doctor
----@field section string
----@field text string
----@field problem? { code: string, level: "warn"|"error", message: string, hint: string }
----@field [string] any
-
 ---@class (exact) lcursor.Probe what the process reported
 ---@field facts table<string, lcursor.Fact[]> by section
 ---@field failure? string why it reported no more
 ---@field ms number that it took
 
----@return string? what is being loaded, "" for nothing
-local function add_fact(probe, line)
-  local ok, fact = pcall(vim.json.decode, line, { luanil = { object = true } })
-  if not ok or type(fact) ~= "table" or type(fact.section) ~= "string" then
-    return nil -- a library that prints while it is loaded
-  elseif fact.section == "trying" then
-    return fact.name
-  end
-  probe.facts[fact.section] = vim.list_extend(probe.facts[fact.section] or {}, { fact })
-  return ""
-end
-
 ---@param result vim.SystemCompleted
 ---@return string how the process ended
 local function ending(result)
   if result.code == 124 then
-    return ("gave no answer in %.1f s"):format(M.limit_ms / 1000)
+    return ("gave no answer in %.1f s"):format(doctor.limit_ms / 1000)
   end
   local last = vim.trim(result.stderr or ""):match("[^\n]*$")
   local how = ("ended with exit code %d"):format(result.code)
@@ -61,24 +27,25 @@ local function ending(result)
   return last ~= "" and (how .. ": " .. last) or how
 end
 
---- Ask an interpreter. Waits, at most limit_ms.
+--- Ask an interpreter. Waits, at most doctor.limit_ms.
 ---@return lcursor.Probe
 local function ask(python)
   local probe = { facts = {}, ms = 0 } ---@type lcursor.Probe
   local began = vim.uv.hrtime()
-  -- Not in argv: an address may have a password in it.
-  local env = { LCURSOR_SETTINGS = vim.json.encode(config.for_host()) }
-  local argv = { python, "-I", "-X", "utf8", "-c", CODE, install.plugin_root() }
-  local ok, job = pcall(vim.system, argv, { env = env })
-  if not ok then -- there is no such program
-    probe.failure = "cannot be run: " .. tostring(job):gsub("^.-: ", "")
+  local job, problem = doctor.start(python)
+  if not job then
+    probe.failure = problem
     return probe
   end
-  local result = job:wait(M.limit_ms)
+  local result = job:wait(doctor.limit_ms)
   probe.ms = (vim.uv.hrtime() - began) / 1e6
   local loading = ""
   for line in vim.gsplit(result.stdout or "", "\n") do
-    loading = add_fact(probe, line) or loading
+    local fact = doctor.parse(line)
+    if fact then
+      loading = fact.section == "trying" and fact.name or ""
+      probe.facts[fact.section] = vim.list_extend(probe.facts[fact.section] or {}, { fact })
+    end
   end
   if not probe.facts["end"] then
     local where = loading ~= "" and (" while it loaded " .. loading) or ""

@@ -35,6 +35,11 @@ local GROUPS = {
   { "LCursorEditRegion", "CursorLine", "Lines that are being rewritten" },
   { "LCursorEditTitle", "Title", "Title of the edit prompt" },
   { "LCursorEditDropped", "NonText", "Plan: dropped step" },
+  { "LCursorStartReady", "DiagnosticOk", "Start page: set up; tutor: done" },
+  { "LCursorStartMissing", "DiagnosticWarn", "Start page: missing" },
+  { "LCursorStartBusy", "DiagnosticInfo", "Start page: in progress" },
+  { "LCursorStartKey", "Special", "Start page: a key" },
+  { "LCursorStartTitle", "Title", "Start page: a heading" },
 }
 
 -- Neovim 0.12 has its own group for ghost text.

@@ -8,9 +8,6 @@ local window = require("lcursor.ui.window")
 local M = {}
 
 local api = vim.api
-local namespace = api.nvim_create_namespace("lcursor.list")
-
----@alias lcursor.Cells { [1]: string, [2]: string }[] parts of a line with their highlight groups
 
 ---@class (exact) lcursor.List
 ---@field buf integer
@@ -110,29 +107,8 @@ function M.fill(list, rows, items, head, keys)
   if not M.is_open(list) then
     return
   end
-  local lines, marks = {}, {}
-  for row, cells in ipairs(rows) do
-    local line = ""
-    for _, cell in ipairs(cells) do
-      local text = cell[1]:gsub("[%c]", " ")
-      if text ~= "" then
-        table.insert(marks, { row - 1, #line, #line + #text, cell[2] })
-      end
-      line = line .. text
-    end
-    table.insert(lines, (line:gsub("%s+$", "")))
-  end
   list.items = items
-  api.nvim_buf_clear_namespace(list.buf, namespace, 0, -1)
-  window.set_lines(list.buf, lines)
-  for _, mark in ipairs(marks) do
-    local row, col, group = mark[1], mark[2], mark[4]
-    local end_col = math.min(mark[3], #lines[row + 1])
-    if end_col > col then
-      local extmark = { end_col = end_col, hl_group = group }
-      api.nvim_buf_set_extmark(list.buf, namespace, row, col, extmark)
-    end
-  end
+  window.set_cells(list.buf, rows)
   local all = keys and ("%s · %s"):format(head, keys) or head
   local has_room = vim.fn.strdisplaywidth(all) + 2 <= api.nvim_win_get_width(list.win)
   window.set_winbar(list.win, " " .. (has_room and all or head))

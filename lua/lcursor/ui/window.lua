@@ -3,6 +3,7 @@
 local M = {}
 
 local api = vim.api
+local namespace = api.nvim_create_namespace("lcursor.window")
 
 ---@param buf integer
 ---@param lines string[]
@@ -10,6 +11,36 @@ function M.set_lines(buf, lines)
   vim.bo[buf].modifiable = true
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].modifiable = false
+end
+
+---@alias lcursor.Cells { [1]: string, [2]: string }[] parts of a line with their highlight groups
+
+--- Show highlighted lines; those of the same buffer are replaced.
+---@param buf integer
+---@param rows lcursor.Cells[]
+function M.set_cells(buf, rows)
+  local lines, marks = {}, {}
+  for row, cells in ipairs(rows) do
+    local line = ""
+    for _, cell in ipairs(cells) do
+      local text = cell[1]:gsub("[%c]", " ")
+      if text ~= "" then
+        table.insert(marks, { row - 1, #line, #line + #text, cell[2] })
+      end
+      line = line .. text
+    end
+    table.insert(lines, (line:gsub("%s+$", "")))
+  end
+  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  M.set_lines(buf, lines)
+  for _, mark in ipairs(marks) do
+    local row, col, group = mark[1], mark[2], mark[4]
+    local end_col = math.min(mark[3], #lines[row + 1])
+    if end_col > col then
+      local extmark = { end_col = end_col, hl_group = group }
+      api.nvim_buf_set_extmark(buf, namespace, row, col, extmark)
+    end
+  end
 end
 
 --- Show code in a buffer, highlighted but without its filetype: that would attach language servers.

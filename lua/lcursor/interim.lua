@@ -1,0 +1,73 @@
+-- `:LCursor install`. While the engine is compiled for the first time, the host completes by a
+-- llama-server or an Ollama on this machine, if one runs that is the user's or the system's. The
+-- doctor looks for it, on the loopback interface only.
+
+local config = require("lcursor.config")
+local doctor = require("lcursor.doctor")
+local host = require("lcursor.host")
+local install = require("lcursor.install")
+local notify = require("lcursor.notify")
+local status = require("lcursor.status")
+
+local M = {}
+
+--- Return the settings that select a server for completion.
+---@param fact lcursor.Fact of the section local_server
+---@return lcursor.Opts
+local function settings_for(fact)
+  return {
+    completion = {
+      backend = "endpoint",
+      endpoint_url = fact.url,
+      endpoint_api = "auto",
+      endpoint_model = fact.model,
+    },
+  }
+end
+
+---@param python string of the incomplete environment
+---@param fact lcursor.Fact of the section local_server
+local function use(python, fact)
+  local is_on = config.get().enabled and config.get().completion.enabled
+  local is_own = config.get().completion.backend == "endpoint"
+  if not install.progress() or not is_on or is_own or host.info().job then
+    return
+  end
+  config.set_interim(settings_for(fact))
+  install.set_interim(python, fact.api == "ollama" and "Ollama" or "llama-server")
+  status.set("stopped", "")
+  host.start()
+  local text = "until the engine is compiled, %s completes; nothing leaves this machine"
+  notify.info(text:format(fact.text))
+end
+
+---@param python string
+local function look_for_server(python)
+  doctor.follow(python, "", function(fact)
+    if fact.section == "local_server" and fact.url then
+      use(python, fact)
+    end
+  end, function() end)
+end
+
+---@param err? lcursor.Error
+local function finish(err)
+  if install.interim() then
+    config.set_interim(nil)
+    install.set_interim(nil)
+    host.stop()
+    if err then
+      status.set("absent", err.message)
+    end
+  end
+  if not err then
+    host.restart()
+  end
+end
+
+--- Run `:LCursor install`. Returns at once.
+function M.install()
+  install.run(finish, look_for_server)
+end
+
+return M

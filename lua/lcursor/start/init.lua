@@ -1,0 +1,355 @@
+-- `:LCursor`: the start page, a floating window that shows what is set up, what is missing with the
+-- key that fixes it, and the keys to know. It follows all changes while it is open, and waits for
+-- nothing: the facts come from the doctor, a Python process, one by one.
+
+local context = require("lcursor.context")
+local doctor = require("lcursor.doctor")
+local highlights = require("lcursor.ui.highlights")
+local host = require("lcursor.host")
+local install = require("lcursor.install")
+local keymaps = require("lcursor.keymaps")
+local keys = require("lcursor.keys")
+local notify = require("lcursor.notify")
+local requests = require("lcursor.requests")
+local rows = require("lcursor.start.rows")
+local status = require("lcursor.status")
+local text = require("lcursor.text")
+local window = require("lcursor.ui.window")
+
+local M = {}
+
+local api = vim.api
+local MAX_COLUMNS = 76
+local INDENT = 14 -- columns before the text of a row
+local MARKS = {
+  ready = { "✓", "LCursorStartReady" },
+  missing = { "!", "LCursorStartMissing" },
+  busy = { "…", "LCursorStartBusy" },
+  none = { " ", "Normal" },
+}
+-- The five keys to know: group and action of keys.lua, and when they apply.
+local KEYS = {
+  { "suggestion", "accept", "at ghost text" },
+  { "suggestion", "accept_word", "at ghost text" },
+  { "suggestion", "dismiss", "at ghost text" },
+  { "hunk", "accept", "at a hunk" },
+  { "hunk", "next", "at hunks" },
+}
+local FOOTER =
+  { { "t", "tutor" }, { "h", "health" }, { "g?", "help" }, { "l", "log" }, { "q", "close" } }
+
+---@type lcursor.StartPage?
+local page
+
+---@param state lcursor.HostState
+---@return boolean whether the doctor may find something new once it is reached
+local function is_settled(state)
+  return vim.list_contains({ "ready", "failed", "absent", "stopped" }, state)
+end
+
+--- Ask the doctor, and the host about the chat server, if they can be asked.
+local function probe()
+  local it = assert(page)
+  local is_needed, missing = install.is_needed()
+  it.missing, it.python = is_needed and missing or nil, install.python()
+  if host.info().pid then
+    requests.ask("server.ask", { ["do"] = "status" }, function(answer)
+      it.server = answer
+      M.draw()
+    end, function() end)
+  end
+  -- An incomplete environment may report more than nothing.
+  local partial = vim.fs.joinpath(install.venv(), "bin", "python")
+  local python = it.python or (vim.fn.executable(partial) == 1 and partial)
+  if not python or it.is_probing then
+    return
+  end
+  local facts = {}
+  it.is_probing = true
+  local function finish()
+    it.is_probing = false
+    it.facts = facts
+    M.draw()
+  end
+  it.job = doctor.follow(python, it.path, function(fact)
+    facts[fact.section] = vim.list_extend(facts[fact.section] or {}, { fact })
+    it.facts = vim.tbl_extend("force", it.facts, { [fact.section] = facts[fact.section] })
+    M.draw()
+  end, finish)
+end
+
+-- Actions ---------------------------------------------------------------------------------------
+
+---@param it lcursor.StartPage
+---@param name string
+local function pull(it, name)
+  if it.pulls[name] or not it.python then
+    return
+  end
+  it.pulls[name] = ""
+  install.pull(it.python, name, function(line)
+    it.pulls[name] = line:match("%(%d+ %%%)") or ""
+    M.draw()
+  end, function(err)
+    it.pulls[name] = nil
+    if err then
+      notify.warn(("%s was not downloaded: %s"):format(name, err))
+    elseif status.get().state == "failed" then
+      host.restart() -- it may have been the completion model that was missing
+    end
+    if it == page then
+      probe()
+      M.draw()
+    end
+  end)
+  M.draw()
+end
+
+--- Run what fixes a row.
+---@param it lcursor.StartPage
+---@param fix lcursor.StartFix
+local function run(it, fix)
+  if fix.action == "install" then
+    require("lcursor.interim").install()
+  elseif fix.action == "restart" then
+    host.restart()
+  elseif fix.action == "pull" then
+    pull(it, fix.name)
+  else
+    require("lcursor.index").start()
+    require("lcursor.index.report").start(it.path, { rebuild = fix.name == "rebuild" })
+  end
+  M.draw()
+end
+
+---@return fun()
+local function leave_to(open)
+  return function()
+    M.close()
+    open()
+  end
+end
+
+local LEAVE = {
+  t = function()
+    require("lcursor.tutor").open()
+  end,
+  h = function()
+    vim.cmd.checkhealth("lcursor")
+  end,
+  ["g?"] = function()
+    vim.cmd.help("lcursor-quickstart")
+  end,
+  l = function()
+    vim.cmd("LCursor log")
+  end,
+}
+
+-- Drawing ---------------------------------------------------------------------------------------
+
+---@param lines lcursor.Cells[]
+---@param found lcursor.StartRow
+---@param width integer
+---@return integer count of added lines
+local function add_row(lines, found, width)
+  local before = #lines
+  local wrapped = text.wrap(found.text, width - INDENT - 1)
+  local mark = MARKS[found.state]
+  for i, part in ipairs(wrapped) do
+    local head = i == 1
+        and { { "  " }, mark, { (" %-10s"):format(found.name), "LCursorStartTitle" } }
+      or { { (" "):rep(INDENT) } }
+    table.insert(lines, vim.list_extend(head, { { part } }))
+  end
+  if found.fix then
+    local label = found.fix.key .. " " .. found.fix.label
+    local used = INDENT + api.nvim_strwidth(wrapped[#wrapped])
+    local gap = width - 2 - used - api.nvim_strwidth(label)
+    if gap < 2 then
+      table.insert(lines, {})
+      gap = INDENT
+    end
+    local cells = { { (" "):rep(gap) }, { found.fix.key, "LCursorStartKey" } }
+    vim.list_extend(lines[#lines], vim.list_extend(cells, { { " " .. found.fix.label } }))
+  end
+  return #lines - before
+end
+
+---@param lines lcursor.Cells[]
+---@param buf integer
+local function add_keys(lines, buf)
+  table.insert(lines, { { "  Keys to know", "LCursorStartTitle" } })
+  for _, entry in ipairs(KEYS) do
+    local group, action = entry[1], entry[2]
+    local lhs = api.nvim_buf_is_valid(buf) and keymaps.shown(group, action, buf) or nil
+    local key = vim.iter(keys.groups[group].keys):find(function(each)
+      return each[1] == action
+    end)
+    local label = ("%-18s %s"):format(key[4]:lower(), lhs and entry[3] or "no key is mapped")
+    local shown = ("  %-" .. INDENT - 2 .. "s"):format(lhs or "-")
+    table.insert(lines, { { shown, "LCursorStartKey" }, { label } })
+  end
+end
+
+---@param lines lcursor.Cells[]
+local function add_footer(lines)
+  local cells = { { " " } }
+  for _, entry in ipairs(FOOTER) do
+    vim.list_extend(cells, { { " " .. entry[1], "LCursorStartKey" }, { " " .. entry[2] .. "  " } })
+  end
+  table.insert(lines, cells)
+end
+
+---@param height integer
+---@return vim.api.keyset.win_config
+local function layout(width, height)
+  height = math.max(math.min(height, vim.o.lines - vim.o.cmdheight - 2), 1)
+  return {
+    relative = "editor",
+    width = width,
+    height = height,
+    col = math.max(math.floor((vim.o.columns - width - 2) / 2), 0),
+    row = math.max(math.floor((vim.o.lines - vim.o.cmdheight - height - 2) / 2), 0),
+  }
+end
+
+---@return integer
+local function page_width()
+  return math.max(math.min(MAX_COLUMNS, vim.o.columns - 4), 30)
+end
+
+--- Draw the page again, if it is open.
+function M.draw()
+  local it = page
+  if not it or not api.nvim_win_is_valid(it.win) then
+    return
+  end
+  local width, lines = page_width(), {}
+  it.fixes = {}
+  for _, found in ipairs(rows.rows(it)) do
+    for _ = 1, add_row(lines, found, width) do
+      table.insert(it.fixes, found.fix or false)
+    end
+  end
+  table.insert(lines, {})
+  add_keys(lines, it.buf)
+  table.insert(lines, {})
+  add_footer(lines)
+  for _, cells in ipairs(lines) do
+    for i, cell in ipairs(cells) do
+      cells[i] = { cell[1], cell[2] or "Normal" }
+    end
+  end
+  window.set_cells(it.page_buf, lines)
+  api.nvim_win_set_config(it.win, layout(width, #lines))
+end
+
+--- Follow the changes of the host, the installation and the index.
+---@return fun() stop
+local function follow()
+  local is_pending, state = false, status.get().state
+  return status.listen(function()
+    if is_pending then
+      return
+    end
+    is_pending = true
+    vim.schedule(notify.guarded(function()
+      is_pending = false
+      if page and status.get().state ~= state then
+        state = status.get().state
+        if is_settled(state) then
+          probe()
+        end
+      end
+      M.draw()
+    end))
+  end)
+end
+
+---@param it lcursor.StartPage
+local function map(it)
+  local function set(lhs, fn)
+    local opts = { buffer = it.page_buf, nowait = true }
+    vim.keymap.set("n", lhs, notify.guarded(fn), opts)
+  end
+  for lhs, open in pairs(LEAVE) do
+    set(lhs, leave_to(open))
+  end
+  for _, lhs in ipairs({ "q", "<Esc>" }) do
+    set(lhs, M.close)
+  end
+  for _, lhs in ipairs({ "i", "r", "m", "x", "e", "c" }) do
+    set(lhs, function()
+      for _, fix in ipairs(it.fixes) do
+        if fix and fix.key == lhs then
+          return run(it, fix)
+        end
+      end
+    end)
+  end
+  set("<CR>", function()
+    local fix = it.fixes[api.nvim_win_get_cursor(it.win)[1]]
+    if fix then
+      run(it, fix)
+    end
+  end)
+end
+
+--- Close the page.
+function M.close()
+  if page and api.nvim_win_is_valid(page.win) then
+    api.nvim_win_close(page.win, true)
+  end
+end
+
+--- Run `:LCursor`.
+function M.open()
+  if page and api.nvim_win_is_valid(page.win) then
+    api.nvim_set_current_win(page.win)
+    return
+  end
+  highlights.apply()
+  local path, buf = context.here(), api.nvim_get_current_buf()
+  local config = vim.tbl_extend("error", layout(page_width(), 10), {
+    style = "minimal",
+    border = "rounded",
+    title = (" lcursor %s "):format(host.version()),
+  })
+  local page_buf, win = window.scratch(config, true)
+  vim.bo[page_buf].filetype = "lcursor-start"
+  vim.wo[win][0].wrap = false
+  page = {
+    path = path,
+    buf = buf,
+    win = win,
+    page_buf = page_buf,
+    facts = {},
+    fixes = {},
+    pulls = {},
+    is_probing = false,
+  }
+  local it, stop = page, follow()
+  api.nvim_create_autocmd("BufWipeout", {
+    buffer = page_buf,
+    once = true,
+    callback = function()
+      stop()
+      page = nil
+      if it.job and it.is_probing then
+        it.job:kill("sigterm")
+      end
+    end,
+  })
+  api.nvim_create_autocmd("VimResized", { buffer = page_buf, callback = notify.guarded(M.draw) })
+  map(it)
+  probe()
+  M.draw()
+  for i, fix in ipairs(it.fixes) do
+    if fix then
+      api.nvim_win_set_cursor(win, { i, 0 })
+      break
+    end
+  end
+end
+
+return M

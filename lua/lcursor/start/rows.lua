@@ -1,0 +1,282 @@
+-- The rows of the start page: what is set up, and what is missing with the key that fixes it.
+-- Pure: reads what the rest of the plugin knows, starts nothing.
+
+local config = require("lcursor.config")
+local install = require("lcursor.install")
+local status = require("lcursor.status")
+
+local M = {}
+
+---@class (exact) lcursor.StartFix
+---@field key string
+---@field label string what the key does
+---@field action "install"|"restart"|"pull"|"index"
+---@field name? string of a model
+
+---@class (exact) lcursor.StartRow
+---@field name string
+---@field state "ready"|"missing"|"busy"|"none"
+---@field text string
+---@field fix? lcursor.StartFix
+
+---@class (exact) lcursor.StartPage what the page knows
+---@field path string the file that it was opened from, or a folder
+---@field buf integer the buffer that it was opened from
+---@field python? string
+---@field missing? string why nothing is installed
+---@field facts table<string, lcursor.Fact[]> by section, from the doctor
+---@field is_probing boolean the doctor still runs
+---@field server? lcursor.ServerStatus
+---@field pulls table<string, string> progress of downloads, by model
+---@field win integer
+---@field page_buf integer
+---@field fixes (lcursor.StartFix|false)[] by line
+---@field job? vim.SystemObj the doctor
+
+local CHECKING = "checking …"
+
+---@return lcursor.StartRow
+local function row(name, state, text, fix)
+  return { name = name, state = state, text = text, fix = fix }
+end
+
+---@param page lcursor.StartPage
+---@param section string
+---@return lcursor.Fact?
+local function first(page, section)
+  return (page.facts[section] or {})[1]
+end
+
+---@return string
+local function short_path(path)
+  return vim.fn.fnamemodify(path, ":~")
+end
+
+--- Return the row of a fact that has not arrived.
+---@return lcursor.StartRow
+local function without_fact(page, name)
+  if page.is_probing then
+    return row(name, "busy", CHECKING)
+  elseif page.missing then
+    return row(name, "none", "not known before the installation")
+  end
+  return row(name, "none", "not checked; h finds out why")
+end
+
+--- Offer to download a model; while that runs, show its progress.
+---@param page lcursor.StartPage
+---@param state "missing"|"ready"
+---@return lcursor.StartRow
+local function with_download(page, name, state, text, key, model)
+  local progress = page.pulls[model]
+  if progress then
+    return row(name, "busy", ("downloading %s"):format(progress))
+  end
+  local fix = { key = key, label = "download", action = "pull", name = model }
+  return row(name, state, text, fix)
+end
+
+---@param page lcursor.StartPage
+local function install_row(page)
+  local progress = install.progress()
+  if progress then
+    return row("install", "busy", progress)
+  elseif page.missing then
+    local text = page.missing .. "; it takes 2 to 3 minutes"
+    return row("install", "missing", text, { key = "i", label = "install", action = "install" })
+  end
+  local python = first(page, "python")
+  local version = python and (" " .. python.version) or ""
+  local where = short_path(page.python or ""):gsub("/bin/python$", "")
+  return row("python", "ready", ("Python%s in %s"):format(version, where))
+end
+
+---@param page lcursor.StartPage
+local function host_row(page)
+  local current = status.get()
+  local detail = current.detail ~= "" and (": " .. current.detail) or ""
+  local again = { key = "r", label = "restart", action = "restart" }
+  local texts = {
+    stopped = { "none", "starts when you enter Insert mode" },
+    absent = { "none", "not installed" },
+    installing = { "none", "not installed yet" },
+    starting = { "busy", "starting" .. detail },
+    loading_model = { "busy", status.describe():gsub("loading_model", "loading the model") },
+    ready = { "ready", "ready" },
+    failed = { "missing", "failed" .. detail, again },
+  }
+  local state, text, fix = unpack(texts[current.state])
+  if current.state == "absent" and not page.missing then
+    state, text = "none", texts.stopped[2]
+  end
+  return row("host", state, text, fix)
+end
+
+---@param page lcursor.StartPage
+local function engine_row(page)
+  local server = install.interim()
+  if server then
+    local detail = status.get().detail
+    local format = "being compiled; until then %s completes: %s"
+    return row("engine", "busy", format:format(server, detail ~= "" and detail or "connecting"))
+  elseif install.progress() then
+    return row("engine", "busy", "is compiled for this machine")
+  end
+  local fix = { key = "i", label = "install", action = "install" }
+  for _, package in ipairs(page.facts.package or {}) do
+    if package.name == "llama-cpp-python" and package.problem then
+      local missing = not page.missing and fix or nil -- the row above has the same key
+      return row("engine", "missing", package.problem.message, missing)
+    end
+  end
+  local fact = first(page, "engine")
+  if not fact then
+    return without_fact(page, "engine")
+  elseif fact.problem then
+    return row("engine", "missing", fact.problem.message, fix)
+  end
+  local build = fact.step and ("the %s build of llama.cpp"):format(fact.step) or "llama.cpp"
+  local where = fact.has_gpu and "on the GPU" or "on the CPU"
+  return row("engine", "ready", ("%s, %s"):format(build, where))
+end
+
+--- Return why a completion model is in use.
+---@param page lcursor.StartPage
+---@param model string
+---@return string
+local function reason(page, model)
+  local why = config.is_set("completion.model") and "set in completion.model" or "the default"
+  local hardware = first(page, "hardware")
+  local best = hardware and hardware.recommended and hardware.recommended.completion
+  if best and best.model == model then
+    return ("%s, and recommended here (%s)"):format(why, best.why)
+  elseif best then
+    return ("%s; recommended here: %s (%s)"):format(why, best.model, best.why)
+  end
+  return why
+end
+
+---@param page lcursor.StartPage
+local function model_row(page)
+  local settings = config.get().completion
+  if settings.backend == "endpoint" then
+    local fact = first(page, "endpoint")
+    if not fact then
+      return without_fact(page, "model")
+    elseif fact.problem then
+      local text = ("%s. %s"):format(fact.problem.message, fact.problem.hint)
+      return row("model", "missing", text)
+    end
+    return row("model", "ready", fact.text)
+  end
+  local name, fact = settings.model, first(page, "model")
+  local text = ("%s: %s"):format(vim.fs.basename(name), reason(page, name))
+  if not fact then
+    return row("model", page.is_probing and "busy" or "none", text)
+  elseif fact.problem then
+    local pull = fact.problem.hint:match("models pull (%S+)")
+    if pull then
+      return with_download(page, "model", "missing", text, "m", pull)
+    end
+    return row("model", "missing", ("%s. %s"):format(fact.problem.message, fact.problem.hint))
+  end
+  return row("model", "ready", text)
+end
+
+---@param page lcursor.StartPage
+local function index_row(page)
+  if not config.get().index.enabled then
+    return row("index", "none", "switched off by index.enabled")
+  end
+  local states = package.loaded["lcursor.index.states"]
+  local state = states and states.of(page.path)
+  local fact = first(page, "index")
+  if state and states.is_alive(state) then
+    if state.phase == "failed" then
+      local fix = { key = "x", label = "rebuild", action = "index", name = "rebuild" }
+      return row("index", "missing", states.sentence(state), fix)
+    end
+    return row("index", state.phase == "ready" and "ready" or "busy", states.sentence(state))
+  elseif not fact then
+    return without_fact(page, "index")
+  elseif fact.is_begun then
+    return row("index", "ready", "of this project; searchable while the host runs")
+  end
+  local text = ("%s is not indexed"):format(short_path(fact.root or page.path))
+  return row("index", "missing", text, { key = "x", label = "start", action = "index" })
+end
+
+---@param page lcursor.StartPage
+---@return lcursor.StartRow?
+local function embedder_row(page)
+  local fact = first(page, "index")
+  if config.get().index.enabled and fact and fact.embedder ~= "" and not fact.is_embedder_here then
+    local text = "not downloaded, so search finds words and names, not meaning"
+    return with_download(page, "embedder", "missing", text, "e", fact.embedder)
+  end
+end
+
+local SERVER = {
+  running = "running",
+  sleeping = "asleep until the next question",
+  starting = "starting",
+  foreign = "running, started by another program",
+}
+
+---@param page lcursor.StartPage
+local function chat_row(page)
+  local settings = config.get().chat
+  if not settings.enabled then
+    return row("chat", "none", "switched off by chat.enabled")
+  end
+  for _, fact in ipairs(page.facts.chat_model or {}) do
+    if vim.startswith(fact.text, settings.model .. ":") and settings.model ~= "" then
+      local text = fact.problem and fact.problem.message or fact.text
+      return row("chat", fact.problem and "missing" or "ready", text)
+    end
+  end
+  local fact = first(page, "chat")
+  if not fact then
+    return without_fact(page, "chat")
+  elseif fact.model then
+    local state = page.server and SERVER[page.server.state] or "starts with the first question"
+    local text = ("%s with %s, %s"):format(fact.model, fact.program, state)
+    if fact.pull then
+      local more = ("%s; a better one fits: %s"):format(text, fact.pull)
+      return with_download(page, "chat", "ready", more, "c", fact.pull)
+    end
+    return row("chat", "ready", text)
+  elseif fact.pull then
+    local text = ("no model for chat and edits here; %s fits"):format(fact.pull)
+    return with_download(page, "chat", "missing", text, "c", fact.pull)
+  end
+  return row("chat", "missing", fact.problem and fact.problem.message or fact.text)
+end
+
+---@param page lcursor.StartPage
+local function gpu_row(page)
+  local fact = first(page, "hardware")
+  if not fact then
+    return without_fact(page, "GPU")
+  end
+  return row("GPU", fact.gpu and "ready" or "none", fact.text)
+end
+
+local BUILDERS =
+  { install_row, host_row, engine_row, model_row, index_row, embedder_row, chat_row, gpu_row }
+
+--- Return the rows.
+---@param page lcursor.StartPage
+---@return lcursor.StartRow[]
+function M.rows(page)
+  local rows = {}
+  for _, build in ipairs(BUILDERS) do
+    local found = build(page)
+    if found then
+      table.insert(rows, found)
+    end
+  end
+  return rows
+end
+
+return M

@@ -1,0 +1,295 @@
+-- `:LCursor tutor`: a practice file of real code with six lessons, in a folder of its own. A lesson
+-- is marked as done where an event or the state of the editor shows it.
+
+local highlights = require("lcursor.ui.highlights")
+local keymaps = require("lcursor.keymaps")
+local notify = require("lcursor.notify")
+local rpc = require("lcursor.rpc")
+
+local M = {}
+
+local api = vim.api
+local namespace = api.nvim_create_namespace("lcursor.tutor")
+
+-- {group.action} stands for the user's key. Lines have at most 58 columns.
+local PRACTICE = [[
+# lcursor tutor: six short lessons in a file of its own.
+# Change anything you like; nothing else is touched.
+#
+# A lesson that you have done is marked. No ghost text?
+# `:LCursor why` explains it, `:LCursor` shows what is
+# missing. `:tabclose` ends the tutor.
+
+
+# LESSON 1: SUGGESTIONS
+#
+# Go to the end of the line after `def mean` with A, and
+# wait for ghost text. Type its first letters: it stays
+# while you type what it says. Then:
+#
+#   {suggestion.accept_word}  accept a word
+#   {suggestion.accept}  accept the rest
+
+def mean(values):
+    return
+
+# Do the same here, and dismiss what you see:
+#
+#   {suggestion.dismiss}  dismiss the suggestion
+
+def median(values):
+    middle =
+
+
+# LESSON 2: EDITS
+#
+# Select both functions with V and j, and type
+#
+#   :'<,'>LCEdit add type hints to both functions
+#
+# The result appears as two hunks. Accept one and reject
+# the other:
+#
+#   {hunk.accept}  accept the hunk
+#   {hunk.next}  go to the next one
+#   {hunk.reject}  reject it
+
+def cheapest(products):
+    best = products[0]
+    for product in products:
+        if product.price < best.price:
+            best = product
+    return best
+
+
+def total_weight(products):
+    weight = 0.0
+    for product in products:
+        weight += product.weight_kg * product.quantity
+    return round(weight, 3)
+
+
+# LESSON 3: UNDO AN EDIT
+#
+#   :LCursor edit undo
+#
+# undoes the last edit in all its files, also after a
+# restart; what you typed since stays. `u` works, too.
+
+
+# LESSON 4: ASK ABOUT A FUNCTION
+#
+# Select the function with V, and type
+#
+#   :'<,'>LCChat when does this fail?
+#
+# The answer appears in a split. Ask more below the last
+# heading: {chat.send} sends, {chat.help} shows all keys.
+
+def average_order(orders):
+    total = sum(order.amount for order in orders)
+    return total / len(orders)
+
+
+# LESSON 5: SEARCH BY MEANING
+#
+# The folder of this file has two more, customers.py and
+# delivery.py. Index them:
+#
+#   :LCursor index start
+#
+# and search for words that occur in neither:
+#
+#   :LCursor search who may pay less
+#
+# Results are in the quickfix list; <CR> goes to one.
+# Without words, you search while you type.
+
+
+# LESSON 6: HELP
+#
+#   :LCursor        what is set up, and keys to know
+#   :LCursor why    why there is ghost text, or none
+#   :help lcursor   everything
+#
+# `:LCursor` and a space, then <Tab>, lists all commands.
+]]
+
+local CUSTOMERS = [[
+"""Customers of the shop."""
+
+LOYAL_YEARS = 3
+
+
+def years_of_membership(customer, today):
+    return (today - customer.joined).days // 365
+
+
+def loyalty_discount(customer, today):
+    """Return the share of the price that a loyal customer saves."""
+    if years_of_membership(customer, today) >= LOYAL_YEARS:
+        return 0.1
+    return 0.0
+]]
+
+local DELIVERY = [[
+"""Delivery of orders."""
+
+
+def parcels(weight_kg, max_kg=20.0):
+    """Return how many parcels an order needs."""
+    return max(1, -(-int(weight_kg) // int(max_kg)))
+
+
+def arrival(shipped, distance_km):
+    """Return the day on which an order arrives."""
+    return shipped + 1 + distance_km // 400
+]]
+
+---@class (exact) lcursor.Lesson
+---@field row integer extmark of its heading
+---@field is_done boolean
+
+---@type table<integer, lcursor.Lesson> by number
+local lessons = {}
+---@type integer? the practice buffer
+local practice
+---@type table<string, boolean> what was done in lesson 1 and 2
+local done = {}
+local is_watching = false
+
+--- Replace each {group.action} by the user's key, padded to a column.
+---@param buf integer
+---@return string[]
+local function lines_for(buf)
+  local found = {}
+  for line in vim.gsplit(vim.trim(PRACTICE) .. "\n", "\n") do
+    local replaced = line:gsub("{(%w+)%.([%w_]+)}", function(group, action)
+      return keymaps.shown(group, action, buf) or "-"
+    end)
+    local lhs, rest = replaced:match("^#   (%S+)  (%l.*)$")
+    if lhs and replaced ~= line then
+      replaced = ("#   %-12s%s"):format(lhs, rest)
+    end
+    table.insert(found, replaced)
+  end
+  return found
+end
+
+---@param number integer
+local function mark(number)
+  local lesson = lessons[number]
+  if not lesson or lesson.is_done or not practice or not api.nvim_buf_is_valid(practice) then
+    return
+  end
+  lesson.is_done = true
+  local at = api.nvim_buf_get_extmark_by_id(practice, namespace, lesson.row, {})
+  api.nvim_buf_set_extmark(practice, namespace, at[1], 0, {
+    id = lesson.row,
+    virt_text = { { "✓ done", "LCursorStartReady" } },
+  })
+end
+
+--- Note a part of a lesson, and mark the lesson once all of its parts are done.
+---@param number integer
+---@param part string
+---@param all string[]
+local function note(number, part, all)
+  done[part] = true
+  if vim.iter(all):all(function(each)
+    return done[each]
+  end) then
+    mark(number)
+  end
+end
+
+--- Mark what events and the state of the editor show.
+local function watch()
+  if is_watching then
+    return
+  end
+  is_watching = true
+  local on = notify.autocmds("tutor")
+  local first = { "accept", "dismiss" }
+  on("User", function(event)
+    if event.data.buf == practice then
+      note(1, "accept", first)
+    end
+  end, { pattern = "LCursorCompletionAccept" })
+  on("User", function(event)
+    if event.data.buf == practice then
+      note(1, "dismiss", first)
+    end
+  end, { pattern = "LCursorCompletionDismiss" })
+  on("User", function()
+    mark(4)
+  end, { pattern = "LCursorChatDone" })
+  on({ "BufWinEnter", "WinEnter" }, function()
+    if vim.fn.getqflist({ title = true }).title:find("^:LCursor search") then
+      mark(5)
+    end
+  end)
+  require("lcursor.edit.proposals").on_decided(function(decided)
+    local second = { "accepted", "rejected" }
+    if decided.is_undone then
+      return mark(3)
+    end
+    if #decided.accepted > 0 then
+      note(2, "accepted", second)
+    end
+    if #decided.rejected > 0 then
+      note(2, "rejected", second)
+    end
+  end)
+  rpc.on("edit.reverted", function(params)
+    if params["do"] == "undo" and params.turn ~= "" then
+      mark(3)
+    end
+  end)
+end
+
+--- Write the practice file after each change, so that Neovim can be quit without a question.
+local function save_always()
+  api.nvim_create_autocmd({ "InsertLeave", "TextChanged" }, {
+    buffer = practice,
+    callback = notify.guarded(function()
+      vim.cmd("silent! noautocmd write!")
+    end),
+  })
+end
+
+--- Write the files of the tutor into a private folder, which is not in a project of the user's.
+---@return string path of the practice file
+local function write()
+  local folder = vim.fs.joinpath(vim.fn.stdpath("run") --[[@as string]], "lcursor-tutor")
+  vim.fn.mkdir(folder, "p", "0700")
+  local files = { ["customers.py"] = CUSTOMERS, ["delivery.py"] = DELIVERY }
+  files["pyproject.toml"] = "" -- it marks the root of a project
+  for name, content in pairs(files) do
+    vim.fn.writefile(vim.split(content, "\n"), vim.fs.joinpath(folder, name))
+  end
+  local path = vim.fs.joinpath(folder, "practice.py")
+  vim.fn.writefile(lines_for(api.nvim_get_current_buf()), path)
+  return path
+end
+
+--- Run `:LCursor tutor`: start from the beginning, in a tab page of its own.
+function M.open()
+  highlights.apply()
+  if practice and api.nvim_buf_is_valid(practice) then
+    api.nvim_buf_delete(practice, { force = true })
+  end
+  watch()
+  lessons, done = {}, {}
+  vim.cmd.tabedit({ vim.fn.fnameescape(write()), mods = { noswapfile = true } })
+  practice = api.nvim_get_current_buf()
+  save_always()
+  for row, line in ipairs(api.nvim_buf_get_lines(practice, 0, -1, false)) do
+    if line:find("^# LESSON ") then
+      local id = api.nvim_buf_set_extmark(practice, namespace, row - 1, 0, {})
+      table.insert(lessons, { row = id, is_done = false })
+    end
+  end
+end
+
+return M
