@@ -176,9 +176,7 @@ def _local_server() -> Fact:
     }
     fact = Fact("local_server", "no llama-server or Ollama of yours runs here", {"url": None})
     for found in discovery.running(ports):
-        names = [
-            name for name in found.models if family_of(name) and not discovery.is_remote(name)
-        ]
+        names = [name for name in found.models if family_of(name) and not discovery.is_remote(name)]
         if names:
             model = min(names, key=discovery.parameters)
             fact.text = f"{model} at {found.url}"

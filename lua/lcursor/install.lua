@@ -105,7 +105,7 @@ end
 ---@param server? string what completes meanwhile, for the statusline
 function M.set_interim(python, server)
   interim = python and { python = python, server = server or "" } or nil
-  status.set_install("")
+  status.set_install(interim and ("via %s, installing"):format(interim.server) or "")
 end
 
 --- Return what completes until the engine is compiled.

@@ -258,7 +258,7 @@ def test_completion_of_the_command_line(editor: Start) -> None:
     complete = "return vim.fn.getcompletion(..., 'cmdline')"
     names = nvim.lua(complete, "LCursor ")
     assert {"install", "status", "toggle", "log", "restart", "why", "complete"} <= set(names)
-    assert nvim.lua(complete, "LCursor st") == ["status", "stats", "stop"]
+    assert nvim.lua(complete, "LCursor st") == ["start", "status", "stats", "stop"]
     assert nvim.lua(complete, "LCursor toggle ") == ["buffer"]
     assert nvim.lua(complete, "LCursor why ") == []
     described = nvim.lua("return require('lcursor.commands').describe()")

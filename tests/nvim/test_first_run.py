@@ -22,7 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 PYTHON = """#!/bin/sh
 for word in "$@"; do
-  if [ "$word" = pip ]; then echo "pip $*" >>'{said}'; exit 0; fi
+  if [ "$word" = pip ]; then
+    case "$*" in *engine.whl*) while [ -e '{hold}' ]; do sleep 0.1; done ;; esac
+    echo "pip $*" >>'{said}'; exit 0
+  fi
 done
 exec '{python}' "$@"
 """
@@ -62,12 +65,15 @@ class Machine:
         self.project.mkdir(parents=True)
         (self.project / "a.py").write_text("def add(a, b):\n")
         self._said = home / "said"
+        self.hold = home / "hold"
+        """As long as this file exists, the engine is not installed."""
         self._programs = home / "bin"
         self._programs.mkdir()
         base = getattr(sys, "_base_executable", sys.executable)
         (self._programs / "python3").symlink_to(base)
         venv_python = home / "venv-python"
         words = {"said": self._said, "python": sys.executable, "venv_python": venv_python}
+        words["hold"] = self.hold
         for path, text in ((venv_python, PYTHON), (self._programs / "uv", UV)):
             path.write_text(text.format(**words))
             path.chmod(0o755)
@@ -146,3 +152,69 @@ def test_install_then_the_first_ghost(machine: Machine) -> None:
     assert made.endswith(str(venv))
     assert "--require-hashes" in runtime
     assert wheel.endswith("engine.whl")
+
+
+def test_a_server_completes_until_the_engine_is_installed(machine: Machine) -> None:
+    """The doctor's fact is a stand-in, because the ports it looks at are fixed."""
+    with ModelServer() as server:
+        server.llama("return a + b")
+        fact = {"section": "local_server", "text": "qwen at home", "url": server.url}
+        facts = machine.home / "facts"
+        facts.write_text(json.dumps({**fact, "api": "llama.cpp", "model": "qwen2.5-coder-0.5b"}))
+        completion = {"model": "/nowhere.gguf", "debounce_ms": 0}
+        settings = json.dumps({"completion": completion, "index": {"enabled": False}})
+        init = f"vim.g.lcursor = vim.json.decode([==[{settings}]==])\n"
+        machine.hold.touch()
+        with machine.open(init) as editor:
+            argv = ["sh", "-c", f"cat {facts}; echo"]
+            editor.lua(
+                "local argv = ... require('lcursor.doctor').argv = function() return argv end", argv
+            )
+            editor.command("LCursor install")
+            editor.wait_state("ready", timeout_s=100)
+            assert "qwen at home completes; nothing leaves" in editor.lua("return notes[#notes]")
+            editor.keys("o    ")
+            editor.wait_ghost("return a + b", timeout_s=60)
+            editor.keys("<Esc>")
+            text = editor.lua("return vim.g.lcursor_status")
+            assert text.startswith("lc via llama-server, installing")
+            editor.command("LCursor")
+            page = "\n".join(editor.lines())
+            assert "until then llama-server on this machine" in page
+            editor.command("close")
+            machine.hold.unlink()
+            editor.wait_state("failed", timeout_s=100)
+            asked = len(server.asked)
+            assert editor.lua("return require('lcursor.install').interim()") is None
+            assert "/nowhere.gguf" in editor.lua("return require('lcursor.status').get().detail")
+            editor.keys("o    x")
+            editor.wait_lua("return vim.api.nvim_get_current_line():find('x$')")
+            assert len(server.asked) == asked
+
+
+def test_an_installation_that_fails_ends_the_use_of_a_server(machine: Machine) -> None:
+    with ModelServer() as server, machine.open() as editor:
+        server.llama("return a + b")
+        fact = {"url": server.url, "api": "ollama", "text": "qwen", "model": "qwen2.5-coder"}
+        editor.lua(
+            """
+            local fact = ...
+            local install = require("lcursor.install")
+            install.progress = function() return "engine" end
+            require("lcursor.doctor").follow = function(_, _, on_fact)
+              on_fact(vim.tbl_extend("force", fact, { section = "local_server" }))
+            end
+            install.run = function(on_done, on_packages)
+              _G.fail = on_done
+              on_packages(...)
+            end
+            """.replace("on_packages(...)", f"on_packages({json.dumps(sys.executable)})"),
+            fact,
+        )
+        editor.command("LCursor install")
+        editor.wait_state("ready")
+        editor.lua("_G.fail({ message = 'the compiler crashed' })")
+        status = editor.lua("return require('lcursor.status').get()")
+        assert (status["state"], status["detail"]) == ("absent", "the compiler crashed")
+        assert editor.lua("return require('lcursor.config').get().completion.backend") == "inproc"
+        assert editor.lua("return require('lcursor.host').info().job") is None

@@ -104,6 +104,16 @@ def test_an_environment_of_another_lock_is_not_used(ask: Any, venv: Path) -> Non
     assert ask(NEEDED)[1].endswith("was made for another version of lcursor")
 
 
+def test_while_the_engine_is_compiled_its_environment_is_used(ask: Any, venv: Path) -> None:
+    stamp(venv, runtime=LOCK)
+    code = "install.set_interim('/venv/python', 'Ollama') "
+    code += "local one = { install.python(), install.interim() } install.set_interim(nil) "
+    assert ask(f"{code} return {{ one, install.python() or '' }}") == [
+        ["/venv/python", "Ollama"],
+        "",
+    ]
+
+
 def test_an_environment_for_another_cpu_is_not_used(ask: Any, venv: Path) -> None:
     data = stamp(venv, runtime=LOCK, engine="key")
     data["cpu"].append("avx1024")

@@ -12,6 +12,7 @@ local keys = require("lcursor.keys")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
 local rows = require("lcursor.start.rows")
+local settings = require("lcursor.config")
 local status = require("lcursor.status")
 local text = require("lcursor.text")
 local window = require("lcursor.ui.window")
@@ -116,7 +117,6 @@ local function run(it, fix)
   elseif fix.action == "pull" then
     pull(it, fix.name)
   else
-    require("lcursor.index").start()
     require("lcursor.index.report").start(it.path, { rebuild = fix.name == "rebuild" })
   end
   M.draw()
@@ -177,7 +177,8 @@ end
 
 ---@param lines lcursor.Cells[]
 ---@param buf integer
-local function add_keys(lines, buf)
+---@param width integer
+local function add_keys(lines, buf, width)
   table.insert(lines, { { "  Keys to know", "LCursorStartTitle" } })
   for _, entry in ipairs(KEYS) do
     local group, action = entry[1], entry[2]
@@ -185,19 +186,28 @@ local function add_keys(lines, buf)
     local key = vim.iter(keys.groups[group].keys):find(function(each)
       return each[1] == action
     end)
-    local label = ("%-18s %s"):format(key[4]:lower(), lhs and entry[3] or "no key is mapped")
     local shown = ("  %-" .. INDENT - 2 .. "s"):format(lhs or "-")
+    local label, when = key[4]:lower(), lhs and entry[3] or "no key is mapped"
+    if width >= INDENT + 20 + #when then
+      label = ("%-20s%s"):format(label, when)
+    end
     table.insert(lines, { { shown, "LCursorStartKey" }, { label } })
   end
 end
 
 ---@param lines lcursor.Cells[]
-local function add_footer(lines)
-  local cells = { { " " } }
+---@param width integer
+local function add_footer(lines, width)
+  local used = width
   for _, entry in ipairs(FOOTER) do
-    vim.list_extend(cells, { { " " .. entry[1], "LCursorStartKey" }, { " " .. entry[2] .. "  " } })
+    local key, label = "  " .. entry[1], " " .. entry[2] .. " "
+    if used + #key + #label > width then
+      table.insert(lines, {})
+      used = 0
+    end
+    used = used + #key + #label
+    vim.list_extend(lines[#lines], { { key, "LCursorStartKey" }, { label } })
   end
-  table.insert(lines, cells)
 end
 
 ---@param height integer
@@ -232,9 +242,9 @@ function M.draw()
     end
   end
   table.insert(lines, {})
-  add_keys(lines, it.buf)
+  add_keys(lines, it.buf, width)
   table.insert(lines, {})
-  add_footer(lines)
+  add_footer(lines, width)
   for _, cells in ipairs(lines) do
     for i, cell in ipairs(cells) do
       cells[i] = { cell[1], cell[2] or "Normal" }
@@ -328,6 +338,9 @@ function M.open()
     pulls = {},
     is_probing = false,
   }
+  if settings.get().enabled and settings.get().index.enabled then
+    require("lcursor.index").start()
+  end
   local it, stop = page, follow()
   api.nvim_create_autocmd("BufWipeout", {
     buffer = page_buf,

@@ -3,6 +3,7 @@
 
 local config = require("lcursor.config")
 local install = require("lcursor.install")
+local states = require("lcursor.index.states")
 local status = require("lcursor.status")
 
 local M = {}
@@ -82,7 +83,8 @@ local function install_row(page)
   if progress then
     return row("install", "busy", progress)
   elseif page.missing then
-    local text = page.missing .. "; it takes 2 to 3 minutes"
+    local home = vim.pesc(vim.uv.os_homedir() or "/")
+    local text = page.missing:gsub(home .. "/", "~/") .. "; installing takes 2 to 3 minutes"
     return row("install", "missing", text, { key = "i", label = "install", action = "install" })
   end
   local python = first(page, "python")
@@ -101,13 +103,15 @@ local function host_row(page)
     absent = { "none", "not installed" },
     installing = { "none", "not installed yet" },
     starting = { "busy", "starting" .. detail },
-    loading_model = { "busy", status.describe():gsub("loading_model", "loading the model") },
+    loading_model = { "busy", (status.describe():gsub("loading_model", "loading the model")) },
     ready = { "ready", "ready" },
     failed = { "missing", "failed" .. detail, again },
   }
   local state, text, fix = unpack(texts[current.state])
-  if current.state == "absent" and not page.missing then
-    state, text = "none", texts.stopped[2]
+  if current.state == "stopped" and page.missing then
+    text = texts.absent[2]
+  elseif current.state == "absent" and not page.missing then
+    text = texts.stopped[2]
   end
   return row("host", state, text, fix)
 end
@@ -117,7 +121,7 @@ local function engine_row(page)
   local server = install.interim()
   if server then
     local detail = status.get().detail
-    local format = "being compiled; until then %s completes: %s"
+    local format = "being compiled; until then %s on this machine completes: %s"
     return row("engine", "busy", format:format(server, detail ~= "" and detail or "connecting"))
   elseif install.progress() then
     return row("engine", "busy", "is compiled for this machine")
@@ -176,6 +180,7 @@ local function model_row(page)
   elseif fact.problem then
     local pull = fact.problem.hint:match("models pull (%S+)")
     if pull then
+      text = ("%s is not downloaded; %s"):format(name, reason(page, name))
       return with_download(page, "model", "missing", text, "m", pull)
     end
     return row("model", "missing", ("%s. %s"):format(fact.problem.message, fact.problem.hint))
@@ -188,9 +193,7 @@ local function index_row(page)
   if not config.get().index.enabled then
     return row("index", "none", "switched off by index.enabled")
   end
-  local states = package.loaded["lcursor.index.states"]
-  local state = states and states.of(page.path)
-  local fact = first(page, "index")
+  local state, fact = states.of(page.path), first(page, "index")
   if state and states.is_alive(state) then
     if state.phase == "failed" then
       local fix = { key = "x", label = "rebuild", action = "index", name = "rebuild" }

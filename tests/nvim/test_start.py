@@ -1,0 +1,269 @@
+"""`:LCursor`: the start page, in every state of the installation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.control import FakeHost
+from tests.nvim.pilot import Pilot
+from tests.nvim.test_commands import NOTES, notes
+from tests.nvim.test_index import STATE
+
+Start = Callable[..., Pilot]
+Golden = Callable[[str, str], None]
+Fact = dict[str, Any]
+
+MODEL = "qwen2.5-coder-0.5b"
+BETTER = "qwen2.5-coder-1.5b"
+WHY = "needs 0.9 GiB; 2 physical cores: a larger one would not keep up with typing"
+PULL = "Download it: python -m lcursor models pull "
+READY: dict[str, Fact] = {
+    "python": {"text": "3.12.3", "version": "3.12.3"},
+    "hardware": {
+        "text": "no GPU found; 16 GiB RAM; 2 physical cores",
+        "gpu": None,
+        "recommended": {"completion": {"model": MODEL, "why": WHY}, "chat": {"model": BETTER}},
+    },
+    "model": {"text": f"{MODEL}: /models/x.gguf (469 MiB)", "name": MODEL},
+    "index": {
+        "text": "1 project",
+        "embedder": "minilm-l6-v2-int8",
+        "is_embedder_here": True,
+        "is_begun": True,
+    },
+    "chat": {"text": "llama-server serves it", "program": "llama-server", "model": BETTER},
+    "engine": {"text": "the native build", "step": "native", "has_gpu": False},
+    "end": {"text": ""},
+}
+GPU = "NVIDIA GeForce RTX 4090, 24 GiB; 64 GiB RAM; 16 physical cores"
+MISSING: dict[str, Fact] = {
+    **READY,
+    "hardware": {
+        "text": GPU,
+        "gpu": "NVIDIA GeForce RTX 4090",
+        "recommended": {"completion": {"model": BETTER, "why": "needs 1.9 GiB"}},
+    },
+    "model": {
+        "text": MODEL,
+        "problem": {
+            "code": "model_missing",
+            "level": "error",
+            "message": f"the model {MODEL} is not on this machine",
+            "hint": PULL + MODEL,
+        },
+    },
+    "index": {**READY["index"], "is_begun": False, "is_embedder_here": False, "root": "/src/shop"},
+    "chat": {"text": "no local server is possible", "program": None, "pull": BETTER},
+    "engine": {
+        **READY["engine"],
+        "problem": {
+            "code": "engine_failed",
+            "level": "warn",
+            "message": "There is an NVIDIA GPU, but this llama.cpp was built without CUDA",
+            "hint": "Install the CUDA toolkit",
+        },
+    },
+}
+STUBS = """
+require("lcursor.host").version = function() return "1.2.3" end
+local install = require("lcursor.install")
+install.python = function() return vim.env.HOME .. "/.local/share/lcursor/venv/bin/python" end
+require("lcursor.doctor").argv = function() return vim.json.decode([==[%s]==]) end
+"""
+ABSENT = """
+install.python = function() end
+install.venv = function() return "/no/venv" end
+install.is_needed = function() return true, "there is no environment in ~/.local/share/lcursor" end
+"""
+PROGRESS = "engine: 34% compiling llama.cpp, 41 of 120 (62 s)"
+INSTALLING = f"install.progress = function() return '{PROGRESS}' end\n"
+INTERIM = INSTALLING + "install.interim = function() return 'Ollama' end\n"
+
+
+def facts_file(folder: Path, facts: dict[str, Fact]) -> Path:
+    """Write what the doctor prints."""
+    rows = [{"section": name, **fact} for name, fact in facts.items()]
+    path = folder / "facts.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def opener(editor: Start, tmp_path: Path) -> Callable[..., Pilot]:
+    """Open the start page with facts of the doctor, or another command in its place."""
+
+    def open_page(
+        facts: dict[str, Fact] | None = None,
+        *,
+        init: str = "",
+        argv: list[str] | None = None,
+        wait: bool = True,
+        **more: Any,
+    ) -> Pilot:
+        argv = argv or ["cat", str(facts_file(tmp_path, READY if facts is None else facts))]
+        nvim = editor(init=NOTES + STUBS % json.dumps(argv) + init, **more)
+        nvim.command("LCursor")
+        if wait:
+            nvim.wait_lua("return not table.concat(vim.fn.getline(1, '$')):find('checking')")
+        return nvim
+
+    return open_page
+
+
+def screen(nvim: Pilot) -> str:
+    """Return the screen without rows that are empty."""
+    nvim.command("redraw")
+    return "\n".join(row for row in nvim.screen.rows() if row not in ("", "~")) + "\n"
+
+
+def text(nvim: Pilot) -> str:
+    """Return the page in one line, with single blanks."""
+    return " ".join(" ".join(nvim.lines()).split())
+
+
+CASES: dict[str, tuple[dict[str, Fact], str, str]] = {
+    # name: facts of the doctor, Lua before, Lua after
+    "ready": (READY, "", "require('lcursor.status').set('ready', '')"),
+    "missing": (MISSING, "", "require('lcursor.status').set('failed', 'the model is missing')"),
+    "absent": ({}, ABSENT, ""),
+    "installing": ({}, ABSENT + INSTALLING, "require('lcursor.status').set('installing', '')"),
+    "interim": (
+        {},
+        INTERIM,
+        "require('lcursor.status').set('ready', 'qwen2.5-coder:1.5b (qwen2.5-coder) by ollama at "
+        "http://127.0.0.1:11434')",
+    ),
+}
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize("name", CASES)
+def test_screen(opener: Callable[..., Pilot], golden: Golden, name: str, columns: int) -> None:
+    facts, before, after = CASES[name]
+    nvim = opener(facts, init=before, columns=columns, lines=30)
+    nvim.lua(after)
+    nvim.settle()
+    golden(f"start-{name}-{columns}", screen(nvim))
+
+
+@pytest.mark.parametrize("columns", [100, 80, 60, 40])
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_is_cut_off(opener: Callable[..., Pilot], name: str, columns: int) -> None:
+    nvim = opener(CASES[name][0], init=CASES[name][1], columns=columns, lines=50)
+    width = nvim.lua("return vim.api.nvim_win_get_width(0)")
+    assert [line for line in nvim.lines() if len(line) > width] == []
+    assert nvim.lua("return vim.api.nvim_win_get_height(0)") == len(nvim.lines())
+
+
+def test_it_fits_into_24_lines(opener: Callable[..., Pilot]) -> None:
+    nvim = opener(READY)
+    assert nvim.lua("return vim.api.nvim_win_get_height(0)") == len(nvim.lines())
+    assert "q close" in screen(nvim)
+
+
+def test_it_opens_while_the_doctor_hangs(opener: Callable[..., Pilot], host: FakeHost) -> None:
+    nvim = opener(argv=["sleep", "60"], wait=False)
+    assert "checking" in text(nvim)
+    assert "accept suggestion" in text(nvim)
+    assert host.pids == [], "it starts no host"
+    job = nvim.lua("return vim.fn.systemlist({'pgrep', '-P', vim.uv.os_getpid(), 'sleep'})")
+    nvim.press("q")
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
+    gone = "return vim.fn.system({'ps', '-o', 'stat=', '-p', ...}):find('^[^Z]') == nil"
+    nvim.wait_lua(gone, job[0])
+
+
+@pytest.mark.parametrize("argv", [["/no/such/python"], ["false"], ["echo", "no JSON"]])
+def test_a_doctor_that_cannot_be_asked(opener: Callable[..., Pilot], argv: list[str]) -> None:
+    nvim = opener(argv=argv)
+    assert "engine not checked" in text(nvim)
+    assert notes(nvim) == []
+
+
+def test_it_follows_the_host_and_the_index(opener: Callable[..., Pilot], host: FakeHost) -> None:
+    nvim = opener(MISSING, files={"pyproject.toml": "", "a.py": "x = 1\n"})
+    assert "host starts when you enter Insert mode" in text(nvim)
+    host.is_polite = False
+    nvim.lua("require('lcursor.host').start()")
+    host.wait(lambda: host.pids)
+    host.greet()
+    host.state("loading_model", progress=0.4)
+    nvim.wait_lua("return table.concat(vim.fn.getline(1, '$')):find('loading the model 40%%')")
+    host.state("ready")
+    host.wait(lambda: host.messages("server.ask"))
+    answer = {"id": host.messages("server.ask")[-1]["id"], "state": "running", "lines": []}
+    host.send("server.status", {**answer, "url": "", "pid": 1, "model": "", "log": ""})
+    root = nvim.lua("return vim.uv.fs_realpath('.')")
+    host.send("index.state", {**STATE, "root": root, "phase": "reading", "done": 3, "total": 9})
+    nvim.settle()
+    assert "host ready" in text(nvim)
+    assert "index 3 of 9 files are read" in text(nvim)
+
+
+def test_the_key_of_a_line_fixes_it(opener: Callable[..., Pilot], host: FakeHost) -> None:
+    nvim = opener(MISSING, init="_G.pulled = {}\n")
+    nvim.lua(
+        "require('lcursor.install').pull = function(_, name, on_line, on_done)"
+        " table.insert(_G.pulled, name) on_line(name .. ': 1 of 4 (25 %)') _G.done = on_done end"
+    )
+    nvim.press("m")
+    assert nvim.lua("return _G.pulled") == [MODEL]
+    assert "model downloading (25 %)" in text(nvim)
+    nvim.press("m")
+    assert nvim.lua("return #_G.pulled") == 1, "the key is gone while it is downloaded"
+    nvim.lua("_G.done('the disk is full')")
+    nvim.settle()
+    assert notes(nvim)[-1][0] == f"lcursor: {MODEL} was not downloaded: the disk is full"
+    nvim.press("x")
+    host.wait(lambda: host.messages("index.begin"))
+    assert host.messages("index.begin")[0]["path"].endswith("/project/a.py")
+    row = next(i for i, line in enumerate(nvim.lines(), 1) if line.startswith("  ! embedder"))
+    nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row)
+    nvim.press("<CR>")
+    assert nvim.lua("return _G.pulled") == [MODEL, "minilm-l6-v2-int8"]
+
+
+def test_it_installs(opener: Callable[..., Pilot]) -> None:
+    nvim = opener({}, init=ABSENT)
+    assert nvim.lua("return vim.api.nvim_get_current_line()").startswith("  ! install")
+    nvim.lua("require('lcursor.install').run = function() _G.ran = true end")
+    nvim.press("<CR>")
+    assert nvim.lua("return _G.ran")
+
+
+def test_the_keys_are_those_of_the_user(opener: Callable[..., Pilot]) -> None:
+    init = 'vim.keymap.set("i", "<C-l>", "<Plug>(lcursor-accept-word)")\n'
+    keys = {"accept": "<C-y>", "dismiss": False}
+    nvim = opener(READY, init=init, config={"keymaps": keys})
+    lines = [line.split() for line in nvim.lines()]
+    assert ["<C-y>", "accept", "suggestion", "at", "ghost", "text"] in lines
+    assert ["<C-L>", "accept", "word", "at", "ghost", "text"] in lines
+    assert ["-", "dismiss", "suggestion", "no", "key", "is", "mapped"] in lines
+
+
+def test_where_it_leads(opener: Callable[..., Pilot]) -> None:
+    nvim = opener(READY)
+    nvim.command("wincmd p")
+    nvim.command("LCursor")
+    assert nvim.lua("return #vim.api.nvim_list_wins()") == 2, "it is open once"
+    nvim.press("t")
+    assert nvim.lua("return vim.fn.expand('%:t')") == "practice.py"
+    nvim.command("LCursor start")
+    nvim.press("h")
+    assert nvim.lua("return vim.bo.filetype") == "checkhealth"
+    nvim.command("LCursor")
+    nvim.lua("vim.cmd.help = function(tag) _G.tag = tag end")  # no tags were made of the help
+    nvim.press("g?")
+    assert nvim.lua("return _G.tag") == "lcursor-quickstart"
+
+
+def test_it_is_redrawn_when_the_screen_is_resized(opener: Callable[..., Pilot]) -> None:
+    nvim = opener(READY)
+    nvim.client.request("nvim_ui_try_resize", 60, 30)
+    nvim.wait_lua("return vim.api.nvim_win_get_width(0) == 56")
+    assert [line for line in nvim.lines() if len(line) > 56] == []
