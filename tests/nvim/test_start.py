@@ -236,6 +236,19 @@ def test_it_installs(opener: Callable[..., Pilot]) -> None:
     assert nvim.lua("return _G.ran")
 
 
+def test_what_is_switched_off_is_switched_on(opener: Callable[..., Pilot]) -> None:
+    nvim = opener(READY, config={"completion": {"enabled": False}})
+    assert "completion suggestions are switched off" in text(nvim)
+    nvim.press("o")
+    assert "switched off" not in text(nvim)
+    nvim.press("q")
+    nvim.lua("vim.b.lcursor_enabled = false")
+    nvim.command("LCursor")
+    assert "suggestions are switched off in this buffer" in text(nvim)
+    nvim.press("o")
+    assert "switched off" not in text(nvim)
+
+
 def test_the_keys_are_those_of_the_user(opener: Callable[..., Pilot]) -> None:
     init = 'vim.keymap.set("i", "<C-l>", "<Plug>(lcursor-accept-word)")\n'
     keys = {"accept": "<C-y>", "dismiss": False}

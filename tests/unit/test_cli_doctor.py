@@ -28,6 +28,9 @@ from lcursor.errors import LcursorError
 from lcursor.index import embed
 from lcursor.installer import selftest
 from lcursor.installer.selftest import Outcome
+from lcursor.llm import discovery
+from lcursor.llm.discovery import Found
+from lcursor.project.root import begun_path
 
 RUNNER = "import sys; sys.path.insert(0, {root!r}); {first}; from lcursor.cli import doctor; {last}"
 
@@ -420,3 +423,42 @@ def test_the_self_tests_are_facts(
         fact = found[section]
         assert outcome.sentence in fact.text
         assert (fact.problem is None) == (kind == "passed")
+
+
+def test_a_local_server_is_looked_for_until_there_is_an_engine(
+    monkeypatch: pytest.MonkeyPatch, model: Path
+) -> None:
+    """Only servers of the user are asked, and only their models that can complete are used."""
+    asked = []
+    found = Found("http://127.0.0.1:1", "ollama", ("llama3:8b", "qwen2.5-coder:7b-cloud"))
+    better = Found("http://127.0.0.1:2", "ollama", ("qwen2.5-coder:7b", "qwen2.5-coder:1.5b"))
+
+    def running(ports: dict[int, str]) -> list[Found]:
+        asked.append(ports)
+        return [found, better]
+
+    monkeypatch.setattr(discovery, "running", running)
+    monkeypatch.setattr(discovery, "is_own", lambda port: port == 11434)
+    for parts, is_looked_for in (({"runtime": "x"}, True), ({"engine": "x"}, False)):
+        installed = Fact("environment", "", {"is_ours": True, "parts": parts})
+        monkeypatch.setattr(environment, "environment", lambda installed=installed: installed)
+        fact = facts(model).get("local_server")
+        assert (fact is not None) is is_looked_for
+        if fact:
+            url, name = "http://127.0.0.1:2", "qwen2.5-coder:1.5b"
+            assert fact.data == {"url": url, "api": "ollama", "model": name}
+    assert asked == [{11434: "ollama"}]
+
+
+def test_the_index_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LCURSOR_DATA", str(tmp_path / "data"))
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/Makefile").touch()
+    path = str(tmp_path / "shop/a.py")
+    for is_begun in (False, True):
+        found = {fact.section: fact for fact in doctor.examine(settings("/no.gguf"), path=path)}
+        assert found["index"].data["root"] == str(tmp_path / "shop")
+        assert found["index"].data["is_begun"] is is_begun
+        begun = begun_path(tmp_path / "shop")
+        begun.parent.mkdir(parents=True, exist_ok=True)
+        begun.touch()

@@ -41,6 +41,8 @@ local FOOTER =
 
 ---@type lcursor.StartPage?
 local page
+---@type table<string, string> progress of downloads, by model; they go on when the page is closed
+local pulls = {}
 
 ---@param state lcursor.HostState
 ---@return boolean whether the doctor may find something new once it is reached
@@ -53,7 +55,8 @@ local function probe()
   local it = assert(page)
   local is_needed, missing = install.is_needed()
   it.missing, it.python = is_needed and missing or nil, install.python()
-  if host.info().pid then
+  local chat = settings.get().chat
+  if host.info().pid and chat.enabled and chat.server ~= "off" then
     requests.ask("server.ask", { ["do"] = "status" }, function(answer)
       it.server = answer
       M.draw()
@@ -81,29 +84,28 @@ end
 
 -- Actions ---------------------------------------------------------------------------------------
 
----@param it lcursor.StartPage
+---@param python string
 ---@param name string
-local function pull(it, name)
-  if it.pulls[name] or not it.python then
-    return
-  end
-  it.pulls[name] = ""
-  install.pull(it.python, name, function(line)
-    it.pulls[name] = line:match("%(%d+ %%%)") or ""
+local function pull(python, name)
+  pulls[name] = ""
+  install.pull(python, name, function(line)
+    pulls[name] = line:match("%(%d+ %%%)") or ""
     M.draw()
   end, function(err)
-    it.pulls[name] = nil
+    pulls[name] = nil
     if err then
       notify.warn(("%s was not downloaded: %s"):format(name, err))
-    elseif status.get().state == "failed" then
+    else
+      notify.info(name .. " is downloaded")
+    end
+    if not err and status.get().state == "failed" then
       host.restart() -- it may have been the completion model that was missing
     end
-    if it == page then
+    if page then
       probe()
       M.draw()
     end
   end)
-  M.draw()
 end
 
 --- Run what fixes a row.
@@ -114,9 +116,11 @@ local function run(it, fix)
     require("lcursor.interim").install()
   elseif fix.action == "restart" then
     host.restart()
-  elseif fix.action == "pull" then
-    pull(it, fix.name)
-  else
+  elseif fix.action == "toggle" then
+    require("lcursor").toggle(fix.name == "disabled_buffer" and it.buf or nil)
+  elseif fix.action == "pull" and it.python then
+    pull(it.python, fix.name)
+  elseif fix.action == "index" then
     require("lcursor.index.report").start(it.path, { rebuild = fix.name == "rebuild" })
   end
   M.draw()
@@ -288,7 +292,7 @@ local function map(it)
   for _, lhs in ipairs({ "q", "<Esc>" }) do
     set(lhs, M.close)
   end
-  for _, lhs in ipairs({ "i", "r", "m", "x", "e", "c" }) do
+  for _, lhs in ipairs({ "i", "r", "o", "m", "x", "e", "c" }) do
     set(lhs, function()
       for _, fix in ipairs(it.fixes) do
         if fix and fix.key == lhs then
@@ -335,7 +339,7 @@ function M.open()
     page_buf = page_buf,
     facts = {},
     fixes = {},
-    pulls = {},
+    pulls = pulls,
     is_probing = false,
   }
   if settings.get().enabled and settings.get().index.enabled then
@@ -353,7 +357,7 @@ function M.open()
       end
     end,
   })
-  api.nvim_create_autocmd("VimResized", { buffer = page_buf, callback = notify.guarded(M.draw) })
+  notify.autocmds("start")("VimResized", M.draw)
   map(it)
   probe()
   M.draw()

@@ -2,6 +2,7 @@
 -- Pure: reads what the rest of the plugin knows, starts nothing.
 
 local config = require("lcursor.config")
+local gate = require("lcursor.complete.gate")
 local install = require("lcursor.install")
 local states = require("lcursor.index.states")
 local status = require("lcursor.status")
@@ -11,8 +12,8 @@ local M = {}
 ---@class (exact) lcursor.StartFix
 ---@field key string
 ---@field label string what the key does
----@field action "install"|"restart"|"pull"|"index"
----@field name? string of a model
+---@field action "install"|"restart"|"toggle"|"pull"|"index"
+---@field name? string of a model, for example
 
 ---@class (exact) lcursor.StartRow
 ---@field name string
@@ -188,6 +189,18 @@ local function model_row(page)
   return row("model", "ready", text)
 end
 
+--- Return a row if suggestions are switched off.
+---@param page lcursor.StartPage
+---@return lcursor.StartRow?
+local function switch_row(page)
+  local off = gate.switched_off(vim.api.nvim_buf_is_valid(page.buf) and page.buf or nil)
+  if off then
+    local where = off == "disabled_buffer" and " in this buffer" or ""
+    local fix = { key = "o", label = "switch on", action = "toggle", name = off }
+    return row("completion", "missing", "suggestions are switched off" .. where, fix)
+  end
+end
+
 ---@param page lcursor.StartPage
 local function index_row(page)
   if not config.get().index.enabled then
@@ -265,8 +278,17 @@ local function gpu_row(page)
   return row("GPU", fact.gpu and "ready" or "none", fact.text)
 end
 
-local BUILDERS =
-  { install_row, host_row, engine_row, model_row, index_row, embedder_row, chat_row, gpu_row }
+local BUILDERS = {
+  install_row,
+  host_row,
+  switch_row,
+  engine_row,
+  model_row,
+  index_row,
+  embedder_row,
+  chat_row,
+  gpu_row,
+}
 
 --- Return the rows.
 ---@param page lcursor.StartPage
