@@ -238,7 +238,7 @@ def test_it_installs(opener: Callable[..., Pilot]) -> None:
 
 def test_what_is_switched_off_is_switched_on(opener: Callable[..., Pilot]) -> None:
     nvim = opener(READY, config={"completion": {"enabled": False}})
-    assert "completion suggestions are switched off" in text(nvim)
+    assert "enabled suggestions are switched off" in text(nvim)
     nvim.press("o")
     assert "switched off" not in text(nvim)
     nvim.press("q")

@@ -197,7 +197,7 @@ local function switch_row(page)
   if off then
     local where = off == "disabled_buffer" and " in this buffer" or ""
     local fix = { key = "o", label = "switch on", action = "toggle", name = off }
-    return row("completion", "missing", "suggestions are switched off" .. where, fix)
+    return row("enabled", "missing", "suggestions are switched off" .. where, fix)
   end
 end
 
