@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from evals import apply, context, edit, fim, queries, search, splice
+from evals.next_edit import command as next_edit
 
 app = typer.Typer(
     help="Measure the quality of completions, search and edits.",
@@ -19,3 +20,4 @@ app.command("search")(search.command)
 app.command("queries")(queries.command)
 app.command("edit")(edit.command)
 app.command("apply")(apply.command)
+app.command("next")(next_edit.command)

@@ -36,12 +36,13 @@ LAYERS = {
     "context": 3,
     "chat": 4,
     "edit": 4,
+    "next_edit": 4,
     "host": 5,
     "drive": 5,
     "cli": 6,
     "__main__": 7,
 }
-SEALED = ({"code", "project"}, {"fim", "llm", "index"})
+SEALED = ({"code", "project"}, {"fim", "llm", "index"}, {"chat", "edit", "next_edit"})
 """Packages of one layer that never import each other."""
 
 ONE_IMPORTER = {
