@@ -32,10 +32,16 @@ GPU_PAIRS = (
 )
 """Completion and chat models, best first: the chat model matters more."""
 
-CPU_COMPLETION = ((8, "qwen2.5-coder-1.5b"), (0, "qwen2.5-coder-0.5b"))
+CPU_COMPLETION = (
+    (8, "qwen2.5-coder-1.5b"),
+    (2, "qwen2.5-coder-1.5b-q4_0"),
+    (0, "qwen2.5-coder-0.5b"),
+)
 """Minimum physical cores with which a completion model keeps up with typing, best model first.
 
-A name may be that of a Q4_0 copy, such as qwen2.5-coder-1.5b-q4_0.
+On 2 cores with AVX-512, right after a jump, the 1.5B as Q4_0 had 22 of 60 lines exact and the 0.5B
+as Q4_K_M 13, with the last key answered after 0.5 s and 0.25 s at the median: `bench typing`,
+bench/results/2026-11-23-weights-cpu.md. Other processors were not measured.
 """
 _CPU_RAM_BYTES = 4 * GIB
 """With less RAM, one small model serves both slots."""

@@ -39,7 +39,14 @@ def test_pairs_by_gpu_memory(total_mib: int, completion: str, chat: str) -> None
 
 @pytest.mark.parametrize(
     ("ram_gib", "cores", "completion", "chat"),
-    [(2, 2, Q05, Q05), (8, 2, Q05, Q15), (8, 8, Q15, Q15), (24, 4, Q05, Q15), (24, 16, Q15, Q15)],
+    [
+        (2, 2, Q05, Q05),
+        (8, 1, Q05, Q15),
+        (8, 2, f"{Q15}-q4_0", Q15),
+        (8, 8, Q15, Q15),
+        (24, 4, f"{Q15}-q4_0", Q15),
+        (24, 16, Q15, Q15),
+    ],
 )
 def test_pairs_without_a_gpu(ram_gib: int, cores: int, completion: str, chat: str) -> None:
     found = recommend.recommend(Hardware("none", None, None, None, ram_gib * GIB, cores))
