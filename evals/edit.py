@@ -69,7 +69,7 @@ def command(
     seconds: Annotated[
         float, typer.Option(min=0.0, help="Stop after this time; the next run continues. 0: never.")
     ] = 0.0,
-    cache: Annotated[Path | None, typer.Option(help="Folder for answers.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="File of the answers of earlier runs.")] = None,
     as_json: Json = False,
 ) -> None:
     """Fix functions of HumanEvalFix, asked plainly and by the edit pipeline: pass@1 of both.
