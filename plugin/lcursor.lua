@@ -17,7 +17,7 @@ local function command(name, desc, opts, run)
 end
 
 local words = "customlist,v:lua.require'lcursor.commands'.complete"
-command("LCursor", "status, toggle, why, log, ...", { complete = words }, function(opts)
+command("LCursor", "edit, hunk, chat, index, status, ...", { complete = words }, function(opts)
   require("lcursor.commands").run(opts)
 end)
 words = "customlist,v:lua.require'lcursor.chat.mentions'.complete"

@@ -159,11 +159,11 @@ def option(row: dict[str, Any], indent: str) -> list[str]:
 
 
 def commands(rows: list[dict[str, Any]]) -> str:
-    """Return the subcommands with their arguments."""
+    """Return the commands with their verbs and arguments."""
     lines: list[str] = []
     for row in rows:
         lines += [
-            *tagged(row["name"], row["name"].replace(" ", "-")),
+            *tagged(row["form"], row["name"].replace(" ", "-")),
             *indented(row["text"], "    "),
         ]
         for name, text in row.get("args", []):

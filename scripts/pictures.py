@@ -209,7 +209,7 @@ def main() -> None:
                 editor.keys("i")
                 editor.wait_state("ready", timeout_s=120)
                 editor.keys("<Esc>")
-                editor.command("LCursor index begin")
+                editor.command("LCursor index start")
                 recorder = Recorder(editor)
                 complete(editor, recorder)
                 edit(editor, recorder)

@@ -64,7 +64,7 @@ class Archive:
         if KEY.fullmatch(key):
             for path in self.folder.glob(f"*/{key}{SUFFIX}"):
                 return path
-        raise ChatMissing(f"there is no chat {key}", "Choose one with :LCursor chats")
+        raise ChatMissing(f"there is no chat {key}", "Choose one with :LCursor chat list")
 
     def newest(self, root: str) -> str:
         """Return the key of a project's last modified chat; "" if there is none."""

@@ -86,7 +86,9 @@ class Histories:
             missing = sorted(set(paths) - {each.path for each in files})
             if missing:
                 names = ", ".join(missing)
-                raise EditMissing(f"this edit has no open hunks in {names}", "See :LCursor edits")
+                raise EditMissing(
+                    f"this edit has no open hunks in {names}", "See :LCursor edit list"
+                )
             done = write(files, history, turn.key, outside=params["outside"])
         except LcursorError as error:
             answer["problem"] = ". ".join(filter(None, (error.message, error.hint)))

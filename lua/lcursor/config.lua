@@ -7,8 +7,8 @@ local M = {}
 
 -- Options of earlier versions, and what became of them.
 local REMOVED = {
-  ["chat.route"] = "choose a model with :LCursor chats model",
-  ["chat.route_small"] = "choose a model with :LCursor chats model",
+  ["chat.route"] = "choose a model with :LCursor chat model",
+  ["chat.route_small"] = "choose a model with :LCursor chat model",
   ["chat.speculate"] = "it is always on",
   ["chat.summarize_at"] = "chats are summarized at 85 % of the context",
   ["completion.max_file_bytes"] = "the limit is 2 MiB",

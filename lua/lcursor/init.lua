@@ -67,18 +67,38 @@ function M.is_visible()
   return require("lcursor.complete.ghost").is_visible()
 end
 
+---@param is_on boolean
+---@param buf? integer
+---@return boolean is_on
+local function switch(is_on, buf)
+  local gate, scope = require("lcursor.complete.gate"), buf and vim.b[buf] or vim.g
+  scope.lcursor_enabled = nil
+  if (gate.switched_off(buf) == nil) ~= is_on then
+    scope.lcursor_enabled = is_on -- the settings say otherwise
+  end
+  require("lcursor.complete").refresh()
+  return is_on
+end
+
+--- Switch completion on.
+---@param buf? integer only in this buffer; 0 is the current one
+---@return boolean whether it is on now
+function M.enable(buf)
+  return switch(true, buf)
+end
+
+--- Switch completion off.
+---@param buf? integer only in this buffer; 0 is the current one
+---@return boolean whether it is on now
+function M.disable(buf)
+  return switch(false, buf)
+end
+
 --- Switch completion on or off.
 ---@param buf? integer only in this buffer; 0 is the current one
 ---@return boolean whether it is on now
 function M.toggle(buf)
-  local gate, scope = require("lcursor.complete.gate"), buf and vim.b[buf] or vim.g
-  local wanted = gate.switched_off(buf) ~= nil
-  scope.lcursor_enabled = nil
-  if (gate.switched_off(buf) == nil) ~= wanted then
-    scope.lcursor_enabled = wanted -- the settings say otherwise
-  end
-  require("lcursor.complete").refresh()
-  return wanted
+  return switch(require("lcursor.complete.gate").switched_off(buf) ~= nil, buf)
 end
 
 ---@return string for a statusline; "" if there is nothing to report

@@ -140,10 +140,10 @@ def test_asked_shown_accepted_and_taken_back(home: Home) -> None:
     editor.command("write")
     listed = turns(editor)
     assert listed["turns"][0]["state"] == "done"
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     wanted = ["# typed since", *CODE.splitlines()]
     editor.wait_lua(ARE, wanted)
-    editor.command("LCursor redo")
+    editor.command("LCursor edit redo")
     editor.wait_lua(ARE, ["# typed since", *changed])
 
 
@@ -164,5 +164,5 @@ def test_open_hunks_outlive_a_neovim_that_is_killed(home: Home) -> None:
     assert set(editor.lua(HUNKS)) == {"open"}
     editor.lua(ACCEPT)
     assert "    best = values[0]" in editor.lines()
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     editor.wait_lua(ARE, CODE.splitlines())

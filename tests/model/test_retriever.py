@@ -47,7 +47,7 @@ def indexed(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
         editor.wait_state("ready", timeout_s=WAIT_S)
         editor.wait_lua(SETTLED, timeout_s=WAIT_S)
         editor.keys("<Esc>")
-        editor.command("LCursor index begin")
+        editor.command("LCursor index start")
         editor.wait_lua(f"{INDEX} return state and state.phase == 'ready'", timeout_s=WAIT_S)
         yield editor
         pid = editor.lua(f"{INDEX} return state.pid")
@@ -69,7 +69,7 @@ def test_a_definition_from_a_file_that_nobody_opened_is_in_the_prompt(indexed: E
 def prompt(editor: Editor) -> str:
     """Return the prompt of the last request; afterwards nothing is being typed."""
     editor.keys("<Esc>")
-    editor.command("LCursor prompt")
+    editor.command("LCursor suggestion prompt")
     shown = ""
 
     def is_there() -> bool:

@@ -207,7 +207,7 @@ def test_without_auto_trigger(editor: Start, host: FakeHost) -> None:
     nvim = editor(
         DEF,
         config={"completion": {"auto_trigger": False}},
-        init="vim.keymap.set('i', '<C-l>', '<Cmd>LCursor complete<CR>')\n",
+        init="vim.keymap.set('i', '<C-l>', '<Cmd>LCursor suggestion trigger<CR>')\n",
     )
     nvim.press("o")
     nvim.wait_state()

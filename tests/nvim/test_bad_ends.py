@@ -43,7 +43,7 @@ def ask(editor: Editor) -> None:
 def is_all_there(home: Home) -> Editor:
     """Open the chat again, and see what was said; return the Neovim."""
     editor = home.open()
-    editor.command("LCursor chats last")
+    editor.command("LCursor chat last")
     editor.wait_lua(IDLE)
     lines = editor.lua(LINES)
     assert lines[:5] == ["## You", "", "why?", "", "## Model"]
@@ -70,7 +70,7 @@ def test_an_end_while_an_answer_is_written(
 ) -> None:
     home.answer = half_an_answer
     editor = home.open()
-    editor.command("LCursor index begin")
+    editor.command("LCursor index start")
     worker = editor.wait_lua(WORKER)
     request.addfinalizer(lambda: os.kill(worker, SIGKILL))
     ask(editor)
@@ -81,7 +81,7 @@ def test_an_end_while_an_answer_is_written(
         what=f"only the worker of the index is left: {processes(home.path)}",
     )
     editor = is_all_there(home)
-    editor.command("LCursor index begin")
+    editor.command("LCursor index start")
     assert editor.wait_lua(WORKER) == worker
 
 

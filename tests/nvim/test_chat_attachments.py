@@ -298,7 +298,7 @@ def test_the_newest_chat_is_opened_once(editor: Start, host: FakeHost) -> None:
     reach.chat(nvim, host)
     row = {"chat": "key1", "title": "t", "root": "", "model": "", "messages": 2, "updated_s": 1.0}
     for count in (1, 2):
-        nvim.command("LCursor chats last")
+        nvim.command("LCursor chat last")
         question = reach.asked(host, "chat.list", count)
         rows = [{**row, "preview": ""}]
         host.send("chat.listed", {"id": question["id"], "chats": rows, "note": ""})

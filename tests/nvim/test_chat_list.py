@@ -1,4 +1,4 @@
-"""`:LCursor chats`, models and the local server, as a person uses them."""
+"""`:LCursor chat`, models and the local server, as a person uses them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def answer(
 
 def test_the_list_says_when_what_and_how_long(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=140)
-    nvim.command("LCursor chats")
+    nvim.command("LCursor chat list")
     rows = [
         row(nvim, "k1", "Why is it slow", 125, preview="Why is it slow"),
         row(nvim, "k2", "Rename", 7300, messages=12, preview="Rename alpha\nto beta"),
@@ -81,7 +81,7 @@ def test_the_list_says_when_what_and_how_long(editor: Start, host: FakeHost) -> 
 
 def test_none_yet(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
-    nvim.command("LCursor chats")
+    nvim.command("LCursor chat list")
     answer(nvim, host, [])
     assert reach.sheet(nvim, "chats") == ["  no chats yet; :LCChat starts one"]
     nvim.press("<CR>ddre")  # there is nothing in that line
@@ -90,7 +90,7 @@ def test_none_yet(editor: Start, host: FakeHost) -> None:
 
 def test_a_chat_is_resumed(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
-    nvim.command("LCursor chats")
+    nvim.command("LCursor chat list")
     answer(nvim, host, [row(nvim, "k1", "One", 9), row(nvim, "key1", "Two", 99)])
     nvim.press("j<CR>")
     question = reach.asked(host, "chat.open")
@@ -99,7 +99,7 @@ def test_a_chat_is_resumed(editor: Start, host: FakeHost) -> None:
     nvim.settle()
     assert reach.sheet(nvim, "chats") == []
     assert "why @file:a.py ?" in nvim.lines()
-    nvim.command("LCursor chats")
+    nvim.command("LCursor chat list")
     answer(nvim, host, [row(nvim, "key1", "Two", 99)], 2)
     assert reach.sheet(nvim, "chats")[0].startswith("* 1 min  Two")
     nvim.press("<CR>")
@@ -110,7 +110,7 @@ def test_a_chat_is_resumed(editor: Start, host: FakeHost) -> None:
 def test_another_chat_takes_the_window(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     reach.chat(nvim, host, TALK)
-    nvim.command("LCursor chats new")
+    nvim.command("LCursor chat new")
     question = reach.asked(host, "chat.open", 2)
     host.send("chat.opened", reach.opened(nvim, question["id"], chat="key2"))
     nvim.settle()
@@ -122,7 +122,7 @@ def test_another_chat_takes_the_window(editor: Start, host: FakeHost) -> None:
 
 def test_other_projects(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
-    nvim.command("LCursor chats")
+    nvim.command("LCursor chat list")
     answer(nvim, host, [])
     nvim.press("a")
     assert answer(nvim, host, [row(nvim, "k9", "There", 9, root="/w/other")], 2)["path"] == ""
@@ -135,7 +135,7 @@ def test_other_projects(editor: Start, host: FakeHost) -> None:
 def test_rename_and_delete(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=ANSWERS)
     reach.chat(nvim, host, TALK)
-    nvim.command("LCursor chats")
+    nvim.command("LCursor chat list")
     answer(nvim, host, [row(nvim, "key1", "One", 9), row(nvim, "k2", "Two", 99)])
     nvim.lua("_G.typed = 'New name'")
     nvim.press("r")
@@ -162,21 +162,21 @@ def test_export(editor: Start, host: FakeHost, tmp_path: Path) -> None:
     nvim = editor(FILES, init=ANSWERS + reach.NOTES)
     reach.chat(nvim, host, TALK)
     target = tmp_path / "out.md"
-    nvim.command(f"LCursor chats export {target}")
+    nvim.command(f"LCursor chat export {target}")
     assert target.read_text() == (
         "# How it works\n\n## You\n\n> file: a.py\n\nwhy @file:a.py ?\n\n"
         "## Model (small)\n\nso\n\n```py\nx\n```\n"
     )
     target.write_text("mine")
     nvim.lua("_G.answer = 'No'")
-    nvim.command(f"LCursor chats export {target}")
+    nvim.command(f"LCursor chat export {target}")
     assert target.read_text() == "mine"
     nvim.lua("_G.typed = ...", str(tmp_path / "no/such/folder/x.md"))
-    nvim.command("LCursor chats export")
+    nvim.command("LCursor chat export")
     assert nvim.lua("return _G.asked[#_G.asked]") == "Export to: how-it-works.md"
     assert "no/such/folder/x.md" in reach.told(nvim)[-1]
     nvim.lua("require('lcursor.chat').current().title = 'Was 中文 is, then…'")
-    nvim.command("LCursor chats export")
+    nvim.command("LCursor chat export")
     assert nvim.lua("return _G.asked[#_G.asked]") == "Export to: was-中文-is-then.md"
 
 
@@ -191,16 +191,16 @@ def test_another_model(editor: Start, host: FakeHost) -> None:
     host.send("chat.opened", reach.opened(nvim, asked["id"], TALK, model="large"))
     nvim.settle()
     assert "large" in reach.winbar(nvim)
-    nvim.command("LCursor chats model large")
+    nvim.command("LCursor chat model large")
     assert reach.told(nvim)[-1] == "lcursor: this chat already uses large"
 
 
 def test_what_is_said_is_summarized_and_brought_back(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=reach.NOTES)
     reach.chat(nvim, host, TALK)
-    nvim.command("LCursor chats expand")
+    nvim.command("LCursor chat expand")
     assert reach.told(nvim)[-1] == "lcursor: no summary in this chat"
-    nvim.command("LCursor chats compact")
+    nvim.command("LCursor chat compact")
     asked = reach.asked(host, "chat.compact")
     summed = {"number": 3, "last": 2, "messages": 2, "text": "short"}
     summed |= {"tokens_before": 900, "tokens_after": 90}
@@ -218,7 +218,7 @@ def test_what_is_said_is_summarized_and_brought_back(editor: Start, host: FakeHo
     nvim.settle()
     assert "## Summary" in nvim.lines()
     assert "summarized 2 messages" in " ".join(reach.told(nvim))
-    nvim.command("LCursor chats expand")
+    nvim.command("LCursor chat expand")
     assert reach.asked(host, "chat.expand")["number"] == 3
 
 
@@ -249,34 +249,28 @@ def test_the_server(editor: Start, host: FakeHost, tmp_path: Path) -> None:
     server(nvim, host, 4, log=str(log))
     assert nvim.lines() == ["one", "two"]
     nvim.command("LCursor server dance")
-    assert "invalid argument 'dance'" in reach.told(nvim)[-1]
+    assert reach.told(nvim)[-1] == (
+        "lcursor: there is no :LCursor server dance. Use one of status, start, stop, restart, log"
+    )
 
 
 @pytest.mark.parametrize(
-    "words", ["context", "sources", "rename x", "model", "export x", "compact"]
+    "words", ["context", "sources", "rename x", "model", "export x", "compact", "stop"]
 )
 def test_words_that_need_a_chat_say_so(editor: Start, host: FakeHost, words: str) -> None:
     nvim = editor(FILES, init=reach.NOTES)
-    nvim.command(f"LCursor chats {words}")
+    nvim.command(f"LCursor chat {words}")
     assert reach.told(nvim) == ["lcursor: no chat is open; :LCChat opens one"]
 
 
 def test_words_that_nobody_knows_and_a_chat_that_is_off(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=reach.NOTES)
-    nvim.command("LCursor chats dance")
-    assert "invalid argument 'dance' for :LCursor chats" in reach.told(nvim)[-1]
+    nvim.command("LCursor chat dance")
+    assert "there is no :LCursor chat dance. Use one of ask, new" in reach.told(nvim)[-1]
     nvim.lua("require('lcursor').setup({ chat = { enabled = false } })")
-    nvim.command("LCursor chats")
+    nvim.command("LCursor chat list")
     assert "chat.enabled" in reach.told(nvim)[-1]
     assert host.messages("chat.list") == []
-
-
-def test_the_command_line_is_completed(editor: Start) -> None:
-    nvim = editor(FILES)
-    words = nvim.lua("return vim.fn.getcompletion('LCursor chats ', 'cmdline')")
-    assert words == nvim.lua("return require('lcursor.chat.commands').words()")
-    words = nvim.lua("return vim.fn.getcompletion('LCursor server ', 'cmdline')")
-    assert words == nvim.lua("return require('lcursor.chat.server').WORDS")
 
 
 def test_the_command_line_of_a_question_is_completed(editor: Start) -> None:

@@ -74,11 +74,11 @@ def test_a_mistyped_command_in_an_earlier_place_keeps_the_draft(home: Home) -> N
 def test_a_model_that_there_is_not_is_refused(home: Home) -> None:
     editor = home.open()
     opened(editor)
-    editor.command("LCursor chats model bgi")
+    editor.command("LCursor chat model bgi")
     assert told(editor, "bgi").startswith(
         "lcursor: there is no model called 'bgi'. Did you mean big"
     )
-    editor.command("LCursor chats model big")
+    editor.command("LCursor chat model big")
     editor.wait_lua("return require('lcursor.chat').current().model == 'big'")
 
 
@@ -88,20 +88,20 @@ def test_an_export_says_who_gave_each_answer(home: Home) -> None:
     opened(editor)
     for number, word in enumerate(("One.", "Two.", "Three.")):
         if number == 1:
-            editor.command("LCursor chats model big")
+            editor.command("LCursor chat model big")
             editor.wait_lua("return require('lcursor.chat').current().model == 'big'")
         editor.keys(f"GAask {number}<Esc><CR>")
         answered(editor, word)
     editor.keys("G?^Three<CR>CMine<Esc><CR>")  # what one puts in its place is no model's
     editor.wait_lua("return require('lcursor.chat').current().messages[6].branches == 2")
     live, stored = home.project / "live.md", home.project / "stored.md"
-    editor.command(f"LCursor chats export {live}")
+    editor.command(f"LCursor chat export {live}")
     heads = [line for line in live.read_text().splitlines() if line.startswith("## M")]
     assert heads == ["## Model (fake)", "## Model (big)", "## Model"]
     editor = home.open()
-    editor.command("LCursor chats last")
+    editor.command("LCursor chat last")
     editor.wait_lua(IDLE)
-    editor.command(f"LCursor chats export {stored}")
+    editor.command(f"LCursor chat export {stored}")
     assert stored.read_text() == live.read_text()
 
 
@@ -121,7 +121,7 @@ def test_an_answer_that_broke_off_says_why_ever_after(home: Home, way: str) -> N
     if way in ("kill the host", "restart"):
         assert editor.wait_lua(FAILURE) == "the Python host ended"
     editor = home.open()
-    editor.command("LCursor chats last")
+    editor.command("LCursor chat last")
     editor.wait_lua(IDLE)
     said = "✗ Neovim or its Python host"  # the rest is on the next line
     assert editor.screen.wait(lambda screen: said in "\n".join(screen.rows()), 20)

@@ -108,7 +108,7 @@ def test_what_cannot_be_dropped_says_so(editor: Start, host: FakeHost) -> None:
     nvim.press("dd")
     assert reach.told(nvim)[-1] == "lcursor: the instructions cannot be dropped"
     nvim.press("Gdd")
-    assert ":LCursor chats compact" in reach.told(nvim)[-1]
+    assert ":LCursor chat compact" in reach.told(nvim)[-1]
     nvim.press("kkdd")
     assert reach.told(nvim)[-1] == "lcursor: already left out"
     assert len(host.messages("chat.preview")) == 1

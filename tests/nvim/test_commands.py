@@ -132,6 +132,24 @@ def test_toggle_buffer(editor: Start, host: FakeHost) -> None:
     assert notes(nvim)[-1][0] == "lcursor: completion is on in this buffer"
 
 
+@pytest.mark.parametrize("word", ["", "buffer"])
+def test_enable_and_disable(editor: Start, host: FakeHost, word: str) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.offer("return x", "o")
+    for _ in range(2):
+        nvim.keys(f"<Cmd>LCursor disable {word}<CR>")
+        assert nvim.shows() == ""
+        assert nvim.why() == ("disabled_buffer" if word else "disabled")
+    for _ in range(2):
+        nvim.keys(f"<Cmd>LCursor enable {word}<CR>")
+        host.skip()
+    where = " in this buffer" if word else ""
+    off, on = f"lcursor: completion is off{where}", f"lcursor: completion is on{where}"
+    assert [text for text, _ in notes(nvim)] == [off, off, on, on]
+    nvim.press("a")
+    nvim.request()
+
+
 def test_why_says_it_in_words(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, init=NOTES)
     nvim.command("LCursor why")
@@ -243,27 +261,6 @@ def test_restart(editor: Start, host: FakeHost) -> None:
     host.wait(lambda: len(host.pids) == 2)
     assert nvim.request()["pid"] != first
     wait_for(lambda: not Path(f"/proc/{first}").exists(), what="the first host has ended")
-
-
-def test_an_unknown_subcommand(editor: Start) -> None:
-    nvim = editor(DEF, init=NOTES)
-    nvim.command("LCursor nonsense")
-    text = str(notes(nvim)[0][0])
-    assert "nonsense" in text
-    assert "status, why, stats, prompt, toggle" in text
-
-
-def test_completion_of_the_command_line(editor: Start) -> None:
-    nvim = editor(DEF)
-    complete = "return vim.fn.getcompletion(..., 'cmdline')"
-    names = nvim.lua(complete, "LCursor ")
-    assert {"install", "status", "toggle", "log", "restart", "why", "complete"} <= set(names)
-    assert nvim.lua(complete, "LCursor st") == ["start", "status", "stats", "stop"]
-    assert nvim.lua(complete, "LCursor toggle ") == ["buffer"]
-    assert nvim.lua(complete, "LCursor why ") == []
-    described = nvim.lua("return require('lcursor.commands').describe()")
-    assert {row["name"] for row in described} == {f":LCursor {name}" for name in names}
-    assert all(row["text"].endswith(".") for row in described)
 
 
 def test_described_maps_exist(editor: Start) -> None:

@@ -89,7 +89,7 @@ def test_the_keys_are_said_where_and_while_they_do_something(room: Room) -> None
 def test_it_is_said_at_its_lines_that_a_file_goes(room: Room) -> None:
     path = room.open("a.py", MEAN)
     room.offer(path, MEAN, [], kind="delete")
-    said = "the file is deleted by :LCursor accept all"
+    said = "the file is deleted by :LCursor hunk accept all"
     assert room.nvim.screen.wait(lambda screen: any(said in row for row in screen.rows()), 20)
 
 

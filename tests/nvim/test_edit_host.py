@@ -121,9 +121,9 @@ def test_a_region_is_asked_for_accepted_and_taken_back(opened: Callable[[], Edit
     editor.keys("<C-r>")
     are(editor, changed)
     editor.lua("vim.api.nvim_buf_set_lines(0, -1, -1, false, { '# typed' })")
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     are(editor, f"{ONE}# typed\n")
-    editor.command("LCursor redo")
+    editor.command("LCursor edit redo")
     are(editor, f"{changed}# typed\n")
     editor.keys("u")
     are(editor, f"{ONE}# typed\n")
@@ -156,7 +156,7 @@ def test_a_plan_over_two_files_is_written_and_taken_back_as_one(
     assert (root / "one.py").read_text() == ONE  # that is open: the user saves
     changed = ONE.replace("one(x)", "one(value)").replace("return x\n", "return value\n")
     are(editor, changed)
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     are(editor, ONE)
     editor.wait_lua("return vim.fn.readfile(...)[1] == 'def two(x):'", str(two))
     assert two.read_text() == TWO
@@ -165,7 +165,7 @@ def test_a_plan_over_two_files_is_written_and_taken_back_as_one(
 def test_pasted_code_finds_its_place(opened: Callable[[], Editor]) -> None:
     editor = opened()
     editor.lua("vim.fn.setreg('a', ...)", "def also(x):\n    return x + 3\n")
-    asked(editor, "LCursor apply a")
+    asked(editor, "LCursor edit apply a")
     editor.lua(ACCEPT)
     are(editor, ONE.replace("+ 1", "+ 3"))
 
@@ -193,7 +193,7 @@ def test_open_hunks_are_had_again_in_another_neovim(opened: Callable[[], Editor]
     key = editor.lua(TURN)
     editor = opened()
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '# typed', '' })")
-    editor.command("LCursor edits")
+    editor.command("LCursor edit list")
     editor.wait_lua("return vim.fn.search('Call x value', 'nw') > 0")
     editor.lua("vim.fn.search('Call x value', 'w')")
     editor.keys("<CR>")

@@ -70,7 +70,7 @@ def test_a_mapping_of_the_user_comes_before_a_default_key(
     desk.edited(desk.ask(), CHANGES)
     nvim.press("1Gghh")
     assert (accepted(desk), own(desk)) == ("", 1)
-    assert is_hinted(desk, ":LCursor accept  gHH reject  ghd compare")  # no ]h
+    assert is_hinted(desk, ":LCursor hunk accept  gHH reject  ghd compare")  # no ]h
     nvim.press("]h")
     assert own(desk) == 2
     nvim.press("v]hd")  # it is the user's in Normal mode only
@@ -81,7 +81,7 @@ def test_a_key_that_is_set_is_mapped_in_any_case(at: Callable[..., Desk]) -> Non
     desk = at(f"vim.keymap.set('n', 'ghh', {OWN!r})\n", accept="ghh")
     desk.nvim.press("1Gghh")
     assert (accepted(desk), own(desk)) == ("A", 0)
-    desk.nvim.command("LCursor accept all")
+    desk.nvim.command("LCursor hunk accept all")
     desk.nvim.press("ghh")
     assert (accepted(desk), own(desk)) == ("ACDF", 1)
 
@@ -102,7 +102,7 @@ def test_false_disables_a_key(at: Callable[..., Desk]) -> None:
         assert found == is_mapped, key
     desk.nvim.press("1G<F3>")
     assert line(desk) == 4
-    assert is_hinted(desk, ":LCursor accept  gHH reject  <F3> next")
+    assert is_hinted(desk, ":LCursor hunk accept  gHH reject  <F3> next")
 
 
 def test_hints_name_the_keys_of_the_user(at: Callable[..., Desk]) -> None:
@@ -148,7 +148,7 @@ def test_rejecting_over_a_motion(at: Callable[..., Desk], keys: str, left: str) 
     desk = at()
     desk.nvim.press(keys)
     assert accepted(desk) == ""
-    desk.nvim.command("LCursor accept all")
+    desk.nvim.command("LCursor hunk accept all")
     assert accepted(desk) == left
 
 

@@ -203,7 +203,7 @@ def test_a_stop_closes_what_is_open(home: Home) -> None:
           table.insert(told, method)
           return notify(method, params)
         end
-        vim.cmd("LCursor stop")
+        vim.cmd("LCursor edit stop")
         rpc.notify = notify
         return told
         """

@@ -54,10 +54,10 @@ def test_files_come_go_and_move_as_one_turn_that_outlives_neovim(home: Home) -> 
     before = files(home)
     editor = home.open()
     editor.lua("vim.fn.setreg('\"', ...)", PATCH)
-    editor.command("LCursor apply")
+    editor.command("LCursor edit apply")
     proposed(editor)
     assert files(home) == before
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     editor.wait_lua(f"{COUNT} == 0")
     editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
     editor.command("write")
@@ -68,13 +68,13 @@ def test_files_come_go_and_move_as_one_turn_that_outlives_neovim(home: Home) -> 
     }
     assert files(home) == after
     editor = home.open()  # another Neovim knows of it
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     told(editor, "undid")
     editor.wait_lua("return vim.fn.getline(2) == '    return x'")
     editor.command("write")
     assert files(home) == before
     editor = home.open()
-    editor.command("LCursor redo")
+    editor.command("LCursor edit redo")
     told(editor, "redid")
     editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
     editor.command("write")
@@ -140,5 +140,5 @@ def test_a_large_model_plans_and_a_small_one_writes(home: Home) -> None:
     proposed(editor)
     assert [each["model"] for each in home.asked] == ["big", "big", "fake"]
     assert "It shall return x + 1." in str(home.asked[2]["messages"])
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")

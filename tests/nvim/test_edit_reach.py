@@ -165,7 +165,7 @@ def test_escape_leaves_insert_mode_and_does_not_stop_it(desk: Desk) -> None:
 def test_a_host_that_does_not_answer_a_stop_is_not_waited_for(desk: Desk) -> None:
     desk.nvim.lua("require('lcursor.edit').stop_ms = 100")
     desk.ask()
-    desk.nvim.command("LCursor stop")
+    desk.nvim.command("LCursor edit stop")
     desk.heard("edit.stop")
     desk.nvim.wait_lua("return #require('lcursor.edit').running() == 0")
     assert desk.drawn() == ""

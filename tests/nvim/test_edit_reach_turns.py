@@ -102,7 +102,7 @@ def test_what_did_not_come_from_an_edit_cannot_be_tried_again(desk: Desk) -> Non
 def test_all_is_taken_and_what_no_buffer_has_is_written(desk: Desk) -> None:
     key = both(desk, desk.ask())
     assert "in 2 files" in reach.told(desk.nvim)[-1]
-    desk.nvim.command("LCursor accept all")
+    desk.nvim.command("LCursor hunk accept all")
     assert desk.lines()[1] == "    return x + 1"
     assert desk.nvim.lua("return vim.bo.modified")  # the user saves it
     wanted = desk.heard("edit.write")
@@ -127,7 +127,7 @@ def test_all_is_taken_and_what_no_buffer_has_is_written(desk: Desk) -> None:
 
 def test_what_could_not_be_written_stays_open(desk: Desk) -> None:
     key = both(desk, desk.ask())
-    desk.nvim.command("LCursor accept all")
+    desk.nvim.command("LCursor hunk accept all")
     wanted = desk.heard("edit.write")
     said = {"id": wanted["id"], "turn": key, "paths": [], "problem": "b.py is read-only"}
     desk.say("edit.written", said)
@@ -148,7 +148,7 @@ def test_outside_of_the_project_is_asked_for_first(
     change_of = file(outside, [change(0, ["x = 1"], ["x = 2"])], is_outside=True)
     desk.propose(asked["id"], [change_of])
     desk.done(asked["id"])
-    nvim.command("LCursor accept all")
+    nvim.command("LCursor hunk accept all")
     nvim.settle()
     assert "outside.py" in nvim.lua("return _G.asked")
     wanted = host.messages("edit.write")
@@ -164,7 +164,7 @@ def test_a_file_that_is_renamed_or_deleted_takes_its_buffer_along(desk: Desk) ->
     deleted = file(desk.project / "c.py", [change(0, ["c = 1"], [])], kind="delete")
     key = desk.propose(asked["id"], [renamed, deleted])
     desk.done(asked["id"])
-    desk.nvim.command("LCursor accept all")
+    desk.nvim.command("LCursor hunk accept all")
     wanted = desk.heard("edit.write")
     assert sorted(wanted["paths"]) == [str(old), str(desk.project / "c.py")]
     old.rename(new)
@@ -193,7 +193,7 @@ def test_a_changed_buffer_is_not_moved_or_removed(desk: Desk) -> None:
     deleted = file(desk.project / "c.py", [change(0, ["c = 1"], [])], kind="delete")
     desk.propose(asked["id"], [deleted])
     desk.done(asked["id"])
-    desk.nvim.command("LCursor accept all")
+    desk.nvim.command("LCursor hunk accept all")
     assert "c.py" in reach.told(desk.nvim)[-1]
     assert desk.host.messages("edit.write") == []
     assert desk.lines() == ["c = 1x"]
@@ -201,7 +201,7 @@ def test_a_changed_buffer_is_not_moved_or_removed(desk: Desk) -> None:
 
 def test_all_is_refused(desk: Desk) -> None:
     both(desk, desk.ask())
-    desk.nvim.command("LCursor reject all")
+    desk.nvim.command("LCursor hunk reject all")
     desk.nvim.settle()
     assert desk.nvim.lua("return require('lcursor.edit.proposals').count()") == 0
     assert desk.lines()[1] == "    return x"
@@ -233,7 +233,7 @@ def test_a_turn_is_taken_back_across_files(desk: Desk) -> None:
     key = desk.edited(asked, [RETURN])
     desk.nvim.press("2Gghh")
     desk.nvim.press("ggOtyped<Esc>")
-    desk.nvim.command("LCursor undo")
+    desk.nvim.command("LCursor edit undo")
     paths = [str(desk.project / name) for name in ("a.py", "b.py")]
     desk.turns([row(key, paths=paths)], undo=key)
     wanted = desk.heard("edit.revert")
@@ -245,7 +245,7 @@ def test_a_turn_is_taken_back_across_files(desk: Desk) -> None:
     assert reach.told(desk.nvim)[-1] == "lcursor: " + told
     decided = desk.host.messages("edit.decided")
     assert [each["is_undone"] for each in decided] == [False]  # the ledger knows by itself
-    desk.nvim.command("LCursor redo")
+    desk.nvim.command("LCursor edit redo")
     desk.turns([row(key, paths=paths, state="undone")], redo=key, count=2)
     wanted = desk.heard("edit.revert", 2)
     assert (wanted["do"], wanted["turn"]) == ("redo", key)
@@ -255,7 +255,7 @@ def test_a_turn_is_taken_back_across_files(desk: Desk) -> None:
 
 
 def test_what_could_not_be_taken_back_is_said(desk: Desk) -> None:
-    desk.nvim.command("LCursor undo")
+    desk.nvim.command("LCursor edit undo")
     desk.turns([row("t1", paths=[str(desk.project / "a.py")])], undo="t1")
     wanted = desk.heard("edit.revert")
     said = {"id": wanted["id"], "turn": "t1", "title": "do it", "do": "undo"}
@@ -268,14 +268,14 @@ def test_what_could_not_be_taken_back_is_said(desk: Desk) -> None:
 
 @pytest.mark.parametrize("what", ["undo", "redo"])
 def test_there_may_be_nothing_to_undo_or_redo(desk: Desk, what: str) -> None:
-    desk.nvim.command(f"LCursor {what}")
+    desk.nvim.command(f"LCursor edit {what}")
     desk.turns([row("t1", state="open", open=1)])
     assert f"nothing to {what}" in reach.told(desk.nvim)[-1]
     assert desk.host.messages("edit.revert") == []
 
 
 def test_the_list_shows_the_turns_and_takes_one_back(desk: Desk) -> None:
-    desk.nvim.command("LCursor edits")
+    desk.nvim.command("LCursor edit list")
     paths = [str(desk.project / "a.py")]
     now = time.time()
     rows = [
@@ -292,7 +292,7 @@ def test_the_list_shows_the_turns_and_takes_one_back(desk: Desk) -> None:
 
 
 def test_open_hunks_come_back_after_neovim_ended(desk: Desk) -> None:
-    desk.nvim.command("LCursor edits")
+    desk.nvim.command("LCursor edit list")
     path = desk.project / "a.py"
     desk.turns([row("t9", paths=[str(path)], state="open", open=1)])
     desk.nvim.press("<CR>")

@@ -170,7 +170,7 @@ def test_a_stopped_edit_takes_its_plan_away(desk: Desk) -> None:
 def question(desk: Desk) -> dict[str, Any]:
     """Apply what was yanked and be asked where; return what was asked."""
     desk.nvim.lua("vim.fn.setreg('\"', '```python\\nb = 2\\n```')")
-    desk.nvim.command("LCursor apply")
+    desk.nvim.command("LCursor edit apply")
     asked = desk.heard("edit.apply")
     choices = [
         {
@@ -214,7 +214,7 @@ def test_a_question_can_be_answered_with_none(desk: Desk, key: str) -> None:
     ("command", "told"), [("apply x", "is empty"), ("apply xy", "the name of")]
 )
 def test_there_must_be_something_to_apply(desk: Desk, command: str, told: str) -> None:
-    desk.nvim.command(f"LCursor {command}")
+    desk.nvim.command(f"LCursor edit {command}")
     assert told in reach.told(desk.nvim)[-1]
 
 
@@ -271,7 +271,7 @@ def test_a_block_that_is_proposed_already_is_led_to(editor: Start, host: FakeHos
 
 def applied(desk: Desk, name: str, changed: dict[str, Any], count: int) -> None:
     """Have what was yanked proposed for a file."""
-    desk.nvim.command("LCursor apply")
+    desk.nvim.command("LCursor edit apply")
     asked = desk.heard("edit.apply", count)
     desk.propose(asked["id"], [file(desk.project / name, [changed])])
     desk.done(asked["id"])
@@ -280,8 +280,8 @@ def applied(desk: Desk, name: str, changed: dict[str, Any], count: int) -> None:
 def test_what_is_proposed_for_a_file_that_is_not_seen_is_named(desk: Desk) -> None:
     desk.nvim.lua("vim.fn.setreg('\"', '```python\\nb = 2\\n```')")
     applied(desk, "b.py", change(0, ["b = 1"], ["b = 2"]), 1)
-    desk.nvim.command("LCursor apply")
-    assert reach.told(desk.nvim)[-1].endswith("for b.py; :LCursor hunks lists it")
+    desk.nvim.command("LCursor edit apply")
+    assert reach.told(desk.nvim)[-1].endswith("for b.py; :LCursor hunk list shows it")
     assert len(desk.host.messages("edit.apply")) == 1
 
 
@@ -332,7 +332,7 @@ vim.diagnostic.set(space, 0, {
 def test_a_diagnostic_becomes_an_instruction(desk: Desk) -> None:
     desk.nvim.lua(DIAGNOSE)
     desk.nvim.press("2G")
-    desk.nvim.command("LCursor fix")
+    desk.nvim.command("LCursor edit fix")
     asked = desk.heard("edit.ask")
     assert (asked["first_row"], asked["last_row"]) == (1, 1)
     assert asked["instruction"].splitlines() == [
@@ -341,9 +341,9 @@ def test_a_diagnostic_becomes_an_instruction(desk: Desk) -> None:
         "hint: hint here, in the line `return x`",
     ]
     desk.nvim.press("gg")
-    desk.nvim.command("LCursor fix")
+    desk.nvim.command("LCursor edit fix")
     assert "no diagnostics" in reach.told(desk.nvim)[-1]
-    desk.nvim.command("1,2LCursor fix")
+    desk.nvim.command("1,2LCursor edit fix")
     assert desk.heard("edit.ask", 2)["last_row"] == 2
 
 
@@ -355,7 +355,7 @@ def message(desk: Desk, text: str = "Fix the sum\n\nIt was off by one.") -> None
 
 
 def test_a_commit_message_goes_into_a_buffer_of_its_own(desk: Desk) -> None:
-    desk.nvim.command("LCursor commit")
+    desk.nvim.command("LCursor commit_message")
     message(desk)
     assert desk.lines() == ["Fix the sum", "", "It was off by one."]
     assert desk.nvim.lua("return vim.bo.filetype") == "gitcommit"
@@ -364,7 +364,7 @@ def test_a_commit_message_goes_into_a_buffer_of_its_own(desk: Desk) -> None:
 def test_a_commit_message_goes_above_what_git_says(desk: Desk) -> None:
     desk.nvim.command("enew | setfiletype gitcommit")
     desk.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { '', '# Please enter' })")
-    desk.nvim.command("LCursor commit")
+    desk.nvim.command("LCursor commit_message")
     message(desk, "Fix it")
     assert desk.lines() == ["Fix it", "", "# Please enter"]
 
@@ -372,7 +372,7 @@ def test_a_commit_message_goes_above_what_git_says(desk: Desk) -> None:
 def test_a_commit_message_overwrites_nothing(desk: Desk) -> None:
     desk.nvim.command("enew | setfiletype gitcommit")
     desk.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'mine', '# Please enter' })")
-    desk.nvim.command("LCursor commit")
+    desk.nvim.command("LCursor commit_message")
     message(desk, "Fix it")
     assert desk.lines() == ["Fix it"]
     desk.nvim.command("bwipeout")
@@ -382,7 +382,7 @@ def test_a_commit_message_overwrites_nothing(desk: Desk) -> None:
 def test_status_and_health_say_what_is_open(desk: Desk) -> None:
     desk.edited(desk.ask(), [RETURN])
     desk.ask(count=2)
-    lines = desk.nvim.lua("return require('lcursor.commands').status_lines()")
+    lines = desk.nvim.lua("return require('lcursor.commands.status').lines()")
     assert "edits       1 running, 1 hunk open in 1 file" in lines
 
 

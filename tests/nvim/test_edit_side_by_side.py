@@ -80,7 +80,8 @@ def test_it_follows_hunks_and_what_is_typed(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", ["ghd", ":LCursor diff<CR>", "<C-w>lq", ":quit<CR>", "<C-w>l:quit<CR>", ":tabclose<CR>"]
+    "keys",
+    ["ghd", ":LCursor hunk diff<CR>", "<C-w>lq", ":quit<CR>", "<C-w>l:quit<CR>", ":tabclose<CR>"],
 )
 def test_closing_it_leaves_everything_as_it_was(desk: Desk, keys: str) -> None:
     desk.nvim.command("tabnew | tabprevious")
@@ -97,7 +98,7 @@ def test_closing_it_leaves_everything_as_it_was(desk: Desk, keys: str) -> None:
 
 
 def test_without_hunks_there_is_nothing_to_show(desk: Desk) -> None:
-    desk.nvim.command("LCursor reject all")
-    desk.nvim.command("LCursor diff")
+    desk.nvim.command("LCursor hunk reject all")
+    desk.nvim.command("LCursor hunk diff")
     assert "no open hunks in this buffer" in reach.told(desk.nvim)[-1]
     assert desk.nvim.lua("return #vim.api.nvim_list_wins()") == 1

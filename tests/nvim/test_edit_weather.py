@@ -34,7 +34,7 @@ BOTH = swap("a.py", "    return x", "    return x + 1") + swap("b.py", "b = 1", 
 def paste(editor: Editor, text: str, count: int = 2) -> None:
     """Have what was yanked applied, and wait until it is proposed."""
     editor.lua("vim.fn.setreg('\"', ...)", text)
-    editor.command("LCursor apply")
+    editor.command("LCursor edit apply")
     proposed(editor, count)
 
 
@@ -51,7 +51,7 @@ USELESS: list[tuple[str | Answer, str]] = [
 
 def start_over(editor: Editor) -> None:
     """Reject what is proposed, and forget what the user was told."""
-    editor.command("LCursor reject all")
+    editor.command("LCursor hunk reject all")
     editor.wait_lua(f"{COUNT} == 0")
     editor.lua("_G.notes = {}")
 
@@ -85,7 +85,7 @@ def test_of_a_reply_only_the_block_that_was_asked_for_counts(home: Home, reply: 
     home.replies.append(reply)
     editor.command("1,2LCEdit add one")
     proposed(editor)
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     are(editor, CHANGED)
 
 
@@ -113,11 +113,11 @@ def test_a_file_keeps_its_form(home: Home) -> None:
         home.replies.append(f"```python\ndef alpha(x):\n{tab}return x + 1\n```\n")
         editor.command("$LCEdit add one")
         proposed(editor)
-        editor.command("LCursor accept all")
+        editor.command("LCursor hunk accept all")
         editor.wait_lua(f"{COUNT} == 0")
         editor.command("write")
         assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:-1]) + line, form
-        editor.command("LCursor undo")
+        editor.command("LCursor edit undo")
         editor.wait_lua(ARE, before)
         editor.command("write")
         assert path.read_bytes() == data, form
@@ -133,10 +133,10 @@ def test_a_file_that_is_not_open_keeps_its_form(home: Home) -> None:
         path.write_bytes(data)
         tab = "\t" if form == "tabs" else "    "
         paste(editor, swap(f"{form}.py", f"{tab}return x", f"{tab}return x + 1"), 1)
-        editor.command("LCursor accept all")
+        editor.command("LCursor hunk accept all")
         editor.wait_lua(f"{COUNT} == 0")
         assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:-1]) + line, form
-        editor.command("LCursor undo")
+        editor.command("LCursor edit undo")
         told(editor, "undid")
         assert path.read_bytes() == data, form
 
@@ -149,7 +149,7 @@ def test_a_buffer_that_changed_while_it_was_written(home: Home) -> None:
     editor.wait_lua(IDLE)
     mine = A.replace("return x\n", "return 7 * x\n    # mine\n")
     assert editor.lines() == mine.splitlines()
-    editor.command("LCursor accept all")  # what was proposed has no place any more
+    editor.command("LCursor hunk accept all")  # what was proposed has no place any more
     told(editor, "conflict")
     assert editor.lines() == mine.splitlines()
     editor.keys("u")  # and has it again where it is as it was
@@ -171,7 +171,7 @@ def test_a_file_that_changed_on_disk_below_its_buffer(home: Home) -> None:
     os.utime(path, (1, 1))
     editor.command("checktime")
     are(editor, other)
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     editor.wait_lua(IDLE)
     lines = editor.lines()  # all of it stays, and the change goes where it belongs or nowhere
     assert lines in (other.splitlines(), f"import os\n\n{CHANGED}".splitlines())
@@ -181,7 +181,7 @@ def test_a_file_that_changed_on_disk_below_its_buffer(home: Home) -> None:
 
 def refused(editor: Editor, words: str) -> None:
     """Take all, and see that nothing of what no buffer has was done, and that it still waits."""
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     told(editor, words)
     editor.wait_lua(f"{COUNT} == 1")
 
@@ -203,7 +203,7 @@ def test_a_file_that_must_not_be_written(home: Home) -> None:
     refused(editor, "read-only")
     assert path.read_text() == "b = 1\n"
     path.chmod(0o644)
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     editor.wait_lua(f"{COUNT} == 0")
     assert path.read_text() == "b = 2\n"
 
@@ -214,7 +214,7 @@ def test_a_file_that_was_deleted(home: Home) -> None:
     (home.project / "b.py").unlink()
     refused(editor, "b.py")
     assert not (home.project / "b.py").exists()
-    editor.command("LCursor reject all")
+    editor.command("LCursor hunk reject all")
     editor.wait_lua(f"{COUNT} == 0")
 
 
@@ -228,7 +228,7 @@ def test_the_file_of_a_buffer_that_was_deleted(home: Home) -> None:
     editor.keys("2Gghh")
     are(editor, CHANGED)
     assert not path.exists()
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     are(editor, A)
     editor.command("write")
     assert path.read_text() == A
@@ -241,10 +241,10 @@ def test_outside_of_the_project_only_what_the_user_says(home: Home, is_sure: boo
     text = swap(str(path), "b = 1", "b = 2")
     editor = home.open()
     editor.lua("vim.fn.setreg('\"', ...)", text)
-    editor.command("LCursor apply")
+    editor.command("LCursor edit apply")
     told(editor, "is outside of the project")  # what only a reply names is not even read
     editor.command(f"split {path} | wincmd p")
-    editor.command("LCursor apply")
+    editor.command("LCursor edit apply")
     proposed(editor)
     editor.lua(
         "local choice = ... _G.asked = {}"
@@ -253,13 +253,13 @@ def test_outside_of_the_project_only_what_the_user_says(home: Home, is_sure: boo
         "Yes" if is_sure else "No",
     )
     editor.command("bwipeout outside.py")  # it is in no buffer any more: it would be written
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     editor.wait_lua("return #asked > 0")
     assert editor.lua("return asked[1]:find('outside.py', 1, true) ~= nil")
     if is_sure:
         editor.wait_lua(f"{COUNT} == 0")
         assert path.read_text() == "b = 2\n"
-        editor.command("LCursor undo")
+        editor.command("LCursor edit undo")
         told(editor, "undid")
     else:
         told(editor, "nothing was changed")
@@ -282,12 +282,12 @@ def test_a_link_stays_one(home: Home) -> None:
     are(editor, CHANGED)
     editor.command("write")
     paste(editor, swap("other.py", "b = 1", "b = 2"), 1)
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     editor.wait_lua(f"{COUNT} == 0")
     assert (real.read_text(), (home.project / "b.py").read_text()) == (CHANGED, "b = 2\n")
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     told(editor, "undid")
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     are(editor, A)
     editor.command("write")
     assert (real.read_text(), (home.project / "b.py").read_text()) == (A, "b = 1\n")
@@ -304,7 +304,7 @@ def test_a_disk_that_is_full_half_way(home: Home) -> None:
         text = BOTH + swap("small/c.py", "c = 1", "c = 2") + f"small/big.py\n```\n{big}\n```\n"
         editor = home.open()
         paste(editor, text, 4)
-        editor.command("LCursor accept all")
+        editor.command("LCursor hunk accept all")
         told(editor, "No space left")
         assert (home.project / "b.py").read_text() == "b = 1\n"
         assert {path.name for path in folder.iterdir()} == {"c.py"}
@@ -324,15 +324,15 @@ def test_a_file_of_20000_lines(home: Home) -> None:
     proposed(editor)
     assert "f3000" in str(home.asked[0]["messages"])
     assert len(str(home.asked[0]["messages"])) < 60_000
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     wanted = text.replace("y = x + 3000\n", "y = x * 3000\n")
     are(editor, wanted)
     paste(editor, swap("a.py", "    y = x + 17", "    y = x - 17"), 1)
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     are(editor, wanted.replace("y = x + 17\n", "y = x - 17\n"))
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     are(editor, wanted)
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     are(editor, text)
 
 
@@ -346,14 +346,14 @@ def test_neovim_is_killed_with_hunks_open(home: Home) -> None:
     home.kill(editor)
     assert (home.project / "b.py").read_text() == "b = 1\n"
     editor = home.open()
-    editor.command("LCursor edits")
+    editor.command("LCursor edit list")
     editor.wait_lua("return vim.fn.getline(1):find('1 open') ~= nil")
     editor.keys("<CR>")
     editor.wait_lua(f"{COUNT} == 1")
-    editor.command("LCursor accept all")
+    editor.command("LCursor hunk accept all")
     editor.wait_lua(f"{COUNT} == 0")
     assert (home.project / "b.py").read_text() == "b = 2\n"
-    editor.command("LCursor undo")
+    editor.command("LCursor edit undo")
     told(editor, "undid")
     assert (home.project / "b.py").read_text() == "b = 1\n"
     editor.lua("vim.fn.win_gotoid(vim.fn.bufwinid('a.py'))")

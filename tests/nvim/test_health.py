@@ -387,8 +387,8 @@ def test_everything_that_is_switched_off_is_named(
     editor.lua("vim.b.lcursor_enabled = false; vim.g.lcursor_enabled = false; vim.b.lcursor = 7")
     found = report(editor)
     assert "`enabled = true`" in found.warning("Switched off by the setting enabled")
-    assert "`:LCursor toggle`" in found.warning("vim.g.lcursor_enabled")
-    assert "`:LCursor toggle buffer`" in found.warning(f"Switched off in {path}")
+    assert "`:LCursor enable`" in found.warning("vim.g.lcursor_enabled")
+    assert "`:LCursor enable buffer`" in found.warning(f"Switched off in {path}")
     assert "vim.b.lcursor" in found.warning("expected a table, found 7")
 
 

@@ -89,9 +89,9 @@ def test_the_report_says_what_would_be_read_and_begins(editor: Start, host: Fake
     assert "10 min more to semantic search" in text
     assert "python    1,700  29.0 MB" in text
     assert "git ignores it  3,000  build/, …" in text
-    assert "not indexed  (b begin, q close)" in "\n".join(nvim.screen.rows())
+    assert "not indexed  (s start, q close)" in "\n".join(nvim.screen.rows())
     assert host.messages("index.begin") == []
-    nvim.press("b")
+    nvim.press("s")
     (begin,) = host.wait(lambda: host.messages("index.begin"))
     assert (begin["path"], begin["is_confirmed"], begin["rebuild"]) == (root_of(nvim), False, False)
     assert nvim.lines()[0] == "def alpha(x):"
@@ -110,12 +110,12 @@ def test_a_home_directory_is_asked_about_twice(editor: Start, host: FakeHost) ->
     nvim = editor(FILES, init=ask)
     report(nvim, host, is_home=True)
     assert "hardly a project" in "\n".join(nvim.lines())
-    nvim.press("b")
+    nvim.press("s")
     assert nvim.lua("return _G.asked") == f"Really index all of {root_of(nvim)}?"
     nvim.lua("_G.done(nil, 1)")
     nvim.settle()
     assert host.messages("index.begin") == []
-    nvim.press("b")
+    nvim.press("s")
     nvim.lua("_G.done(nil, 2)")
     assert host.wait(lambda: host.messages("index.begin"))[0]["is_confirmed"]
 
@@ -157,9 +157,9 @@ def test_the_command_line_is_completed(editor: Start) -> None:
         found: list[str] = nvim.lua("return vim.fn.getcompletion(..., 'cmdline')", line)
         return found
 
-    assert words("LCursor index ") == ["begin", "rebuild", "why"]
+    assert words("LCursor index ") == ["status", "start", "rebuild", "why"]
     assert words("LCursor index why su") == ["sub/"]
-    assert not words("LCursor index begin ")
+    assert not words("LCursor index start ")
 
 
 def test_entering_a_file_wakes_its_index(editor: Start, host: FakeHost) -> None:
@@ -318,5 +318,5 @@ def test_health(editor: Start, host: FakeHost) -> None:
 def test_status_says_how_the_index_is(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     wake(nvim, host)
-    lines = nvim.lua("return require('lcursor.commands').status_lines()")
+    lines = nvim.lua("return require('lcursor.commands.status').lines()")
     assert "index       ready: 1712 files, 20000 chunks, 9000 definitions" in lines

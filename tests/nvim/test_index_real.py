@@ -102,7 +102,7 @@ def search(editor: Editor, words: str, wanted: list[str]) -> None:
 
 def test_two_neovims_share_a_worker(root: Path, opened: Callable[[str], Editor]) -> None:
     one = opened("a.py")
-    one.command("LCursor index begin")
+    one.command("LCursor index start")
     pid = ready(one)
     search(one, "needle_b", ["b.py"])
     other = opened("b.py")

@@ -1,4 +1,4 @@
-"""`:LCursor stats`, `:LCursor prompt` and the numbers of `:LCursor why`, as a person sees them."""
+"""`:LCursor stats`, `suggestion prompt` and the numbers of `why`, as a person sees them."""
 
 from __future__ import annotations
 
@@ -122,14 +122,14 @@ def test_a_report_that_cannot_be_had(editor: Start, host: FakeHost) -> None:
         DEF,
         init=NOTES + "require('lcursor.host').argv = function() return { '/no/python' } end\n",
     )
-    nvim.command("LCursor prompt")
+    nvim.command("LCursor suggestion prompt")
     assert any("is not running (failed)" in str(text) for text, _ in notes(nvim))
 
 
 def test_prompt(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF)
     nvim.insert("o")
-    nvim.keys("<Cmd>LCursor prompt<CR>")
+    nvim.keys("<Cmd>LCursor suggestion prompt<CR>")
     host.wait(lambda: host.messages("prompt.request"))
     host.send("prompt", {"pieces": PIECES})
     nvim.wait_lua("return vim.api.nvim_buf_get_name(0) == 'lcursor://prompt'")
@@ -158,7 +158,7 @@ def test_prompt(editor: Start, host: FakeHost) -> None:
 
 def test_no_prompt_yet(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, init=NOTES)
-    nvim.command("LCursor prompt")
+    nvim.command("LCursor suggestion prompt")
     host.wait(lambda: host.messages("prompt.request"))
     host.send("prompt", {"pieces": []})
     nvim.settle()
@@ -246,5 +246,5 @@ def test_the_status_names_no_time_of_a_text_that_never_came(editor: Start, host:
     nvim = editor(DEF)
     done(host, nvim.insert("o"), "", "unsure", first_ms=0.0)
     nvim.settle()
-    lines = nvim.lua("return require('lcursor.commands').status_lines()")
+    lines = nvim.lua("return require('lcursor.commands.status').lines()")
     assert any(line.startswith("last answer unsure, first text after -, all") for line in lines)

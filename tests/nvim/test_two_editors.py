@@ -71,13 +71,13 @@ def test_one_undoes_what_the_other_wrote(home: Home) -> None:
     reread(one)
     one.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
 
-    one.command("LCursor undo")
+    one.command("LCursor edit undo")
     one.wait_lua("return vim.fn.getline(2) == '    return x'")
     one.command("write")
     assert (home.project / "a.py").read_text() == A
     reread(two)
     two.wait_lua("return vim.fn.getline(2) == '    return x'")
-    two.command("LCursor redo")
+    two.command("LCursor edit redo")
     two.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
 
 
@@ -95,7 +95,7 @@ def test_the_same_chat_is_answered_in_one_at_a_time(home: Home) -> None:
     one.wait_lua(IDLE)
     ask(one, "why?", "So")
     two = home.open_beside()
-    two.command("LCursor chats last")
+    two.command("LCursor chat last")
     two.wait_lua(f"return {OPEN} and vim.tbl_contains((function() {LINES} end)(), 'So')")
 
     two.keys("GAand me?<Esc><CR>")

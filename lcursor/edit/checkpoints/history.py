@@ -181,7 +181,7 @@ class History:
             self._refresh()
             if key in self._turns:
                 return self._turns[key]
-        raise EditMissing(f"there is no edit {key}", "Choose one with :LCursor edits")
+        raise EditMissing(f"there is no edit {key}", "Choose one with :LCursor edit list")
 
     def base_of(self, file: FileTurn) -> Lines | None:
         """Return the lines that a file's changes refer to; None if unknown."""
@@ -229,7 +229,7 @@ class History:
             return turn.index(path)
         except KeyError:
             raise EditMissing(
-                f"the edit {turn.key} did not change {path}", "See :LCursor edits"
+                f"the edit {turn.key} did not change {path}", "See :LCursor edit list"
             ) from None
 
     # Files.
@@ -263,7 +263,7 @@ class History:
                 raise EditUnsaved(
                     f"{self.folder} cannot be written: {error}",
                     "Check disk space and permissions; until then no files are written, and "
-                    ":LCursor undo works only in this Neovim",
+                    ":LCursor edit undo works only in this Neovim",
                 ) from error
             if lock is not None:
                 return lock
@@ -295,8 +295,8 @@ class History:
         except OSError as error:
             failure = EditUnsaved(
                 f"the record of edits cannot be written: {error.strerror or error} ({self.path})",
-                "Check disk space and permissions; until then :LCursor undo works only in this "
-                "Neovim",
+                "Check disk space and permissions; until then :LCursor edit undo works only in "
+                "this Neovim",
             )
             if must_store:
                 raise failure from error

@@ -71,7 +71,7 @@ def revert(history: History, key: str, do: Action, buffers: Sequence[EditBuffer]
         key = key or (history.undo_key() if is_undo else history.redo_key())
         if not key:
             words = "undone" if is_undo else "redone"
-            raise EditMissing(f"there is no edit that can be {words}", "See :LCursor edits")
+            raise EditMissing(f"there is no edit that can be {words}", "See :LCursor edit list")
         found = history.turn(key)
         for file in found.files:
             if not file.has_effect or file.is_undone == is_undo:
@@ -86,7 +86,7 @@ def revert(history: History, key: str, do: Action, buffers: Sequence[EditBuffer]
             changes += [change] if change is not None else []
         if not files and not problems:
             words = "applied" if is_undo else "undone"
-            raise EditMissing(f"nothing of this edit is {words}", "See :LCursor edits")
+            raise EditMissing(f"nothing of this edit is {words}", "See :LCursor edit list")
         if files:
             steps = plan_steps(operations, history.root, outside=True)
             write.commit(steps, history, key, do, files)

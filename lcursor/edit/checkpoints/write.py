@@ -320,7 +320,7 @@ def _end_interrupted(history: History) -> tuple[str, ...]:
         names = ", ".join(os.path.basename(file.change.path) for file in turn.writing.files)
         history.end_writing(turn.key, is_done=turn.writing.action != "undo")
         notes.append(
-            f"an edit was interrupted while it was writing {names}; :LCursor undo reverts it"
+            f"an edit was interrupted while it was writing {names}; :LCursor edit undo reverts it"
         )
     return tuple(notes)
 
@@ -340,5 +340,5 @@ def _temp_name(path: str, name: str) -> str:
 def _unsaved(error: OSError, path: str, problems: Sequence[str]) -> EditUnsaved:
     words = f"{path} cannot be written: {error.strerror or error}"
     if problems:
-        return EditUnsaved(f"{words}; {'; '.join(problems)}", ":LCursor undo reverts the rest")
+        return EditUnsaved(f"{words}; {'; '.join(problems)}", ":LCursor edit undo reverts the rest")
     return EditUnsaved(f"{words}; nothing was changed", "Check disk space and permissions")

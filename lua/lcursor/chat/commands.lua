@@ -1,18 +1,18 @@
--- `:LCursor chats` and its subcommands.
+-- What `:LCursor chat` does with the current chat. Each function gets the chat and the rest of the
+-- command line.
 
 local export = require("lcursor.chat.export")
 local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
-local sessions = require("lcursor.chat.sessions")
 local turn = require("lcursor.chat.turn")
-local usage = require("lcursor.chat.usage")
 
 local M = {}
 
 --- Summarize the messages so far.
-local function compact(session)
+---@param session lcursor.ChatSession
+function M.compact(session)
   if turn.is_busy(session) then
     return
   end
@@ -27,7 +27,8 @@ local function compact(session)
 end
 
 --- Undo a summary: its messages are in the prompt again.
-local function expand(session)
+---@param session lcursor.ChatSession
+function M.expand(session)
   for i = #session.messages, 1, -1 do
     local message = session.messages[i]
     if message.role == "summary" then
@@ -65,66 +66,30 @@ function M.choose_model(session, name)
   }, use)
 end
 
----@type table<string, fun(session: lcursor.ChatSession, rest: string)> for the current chat
-local CHAT = {
-  rename = function(session, rest)
-    list.rename(session.chat, rest, session.title)
-  end,
-  delete = function(session)
-    list.delete({ session })
-  end,
-  export = function(session, rest)
-    export.save(session.title, session.messages, rest)
-  end,
-  context = usage.preview,
-  sources = usage.sources,
-  model = M.choose_model,
-  compact = compact,
-  expand = expand,
-}
-
----@type table<string, fun()>
-local GLOBAL = {
-  all = function()
-    list.open(true)
-  end,
-  new = function()
-    require("lcursor.chat").open({ new = true })
-  end,
-  last = function()
-    list.newest(nil, function(key)
-      require("lcursor.chat").open({ chat = key })
-    end)
-  end,
-}
-
----@return string[]
-function M.words()
-  local words = vim.list_extend(vim.tbl_keys(GLOBAL), vim.tbl_keys(CHAT))
-  table.sort(words)
-  return words
+---@param session lcursor.ChatSession
+---@param title string "" asks for it
+function M.rename(session, title)
+  list.rename(session.chat, title, session.title)
 end
 
---- `:LCursor chats {word} {rest}`.
----@param args string[]
-function M.command(args)
-  if not requests.is_enabled("chat", "the chat is") then
-    return
+---@param session lcursor.ChatSession
+---@param path string "" asks for it
+function M.export(session, path)
+  export.save(session.title, session.messages, path)
+end
+
+--- Delete the chat, after a question.
+---@param session lcursor.ChatSession
+function M.delete(session)
+  list.delete({ session })
+end
+
+--- Stop the answer that is being written.
+---@param session lcursor.ChatSession
+function M.stop(session)
+  if not turn.stop(session) then
+    notify.info("no answer is being written")
   end
-  local word, rest = args[1], table.concat(vim.list_slice(args, 2), " ")
-  if not word then
-    return list.open()
-  elseif GLOBAL[word] then
-    return GLOBAL[word]()
-  end
-  local run, session = CHAT[word], sessions.current()
-  if not run then
-    local text = "invalid argument '%s' for :LCursor chats (expected: %s)"
-    return notify.warn(text:format(word, table.concat(M.words(), ", ")))
-  elseif not session or session.chat == "" then
-    return notify.info("no chat is open; :LCChat opens one")
-  end
-  run(session, rest)
 end
 
 return M

@@ -6,8 +6,6 @@ local requests = require("lcursor.requests")
 
 local M = {}
 
-M.WORDS = { "status", "start", "stop", "restart", "log" }
-
 local PROGRESS = { start = "starting", stop = "stopping", restart = "restarting" }
 local STATES = {
   none = "is not running",
@@ -45,22 +43,16 @@ local function open_log(path)
   vim.cmd("normal! G")
 end
 
---- `:LCursor server {word}`.
----@param args string[]
-function M.command(args)
-  local word = args[1] or "status"
-  if not vim.list_contains(M.WORDS, word) then
-    local expected = table.concat(M.WORDS, ", ")
-    local text = "invalid argument '%s' for :LCursor server (expected: %s)"
-    return notify.warn(text:format(word, expected))
+--- Run `:LCursor server {verb}`.
+---@param verb "status"|"start"|"stop"|"restart"|"log"
+function M.run(verb)
+  if PROGRESS[verb] then
+    notify.progress(("the local server is %s …"):format(PROGRESS[verb]))
   end
-  if PROGRESS[word] then
-    notify.progress(("the local server is %s …"):format(PROGRESS[word]))
-  end
-  requests.ask("server.ask", { ["do"] = word }, function(answer)
-    if word == "log" then
+  requests.ask("server.ask", { ["do"] = verb }, function(answer)
+    if verb == "log" then
       return open_log(answer.log)
-    elseif word == "status" then
+    elseif verb == "status" then
       return ui.float(M.lines(answer), "server")
     end
     local model = answer.model ~= "" and (", " .. answer.model) or ""

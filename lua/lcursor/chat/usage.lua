@@ -17,7 +17,7 @@ local M = {}
 local api = vim.api
 local MAX_NAME = 60
 local NOT_DROPPED = {
-  history = "the chat so far cannot be dropped; :LCursor chats compact summarizes it",
+  history = "the chat so far cannot be dropped; :LCursor chat compact summarizes it",
   question = "the question cannot be dropped; edit it in the chat",
   system = "the instructions cannot be dropped",
 }

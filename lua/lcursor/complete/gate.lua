@@ -66,7 +66,7 @@ end
 --- by vim.g.lcursor_enabled, else by the settings. A vim.b.lcursor cannot switch on what
 --- vim.g.lcursor_enabled switches off.
 ---@param buf? integer nil is for buffers without settings of their own
----@return "disabled"|"disabled_buffer"|nil code which toggle switches it on
+---@return "disabled"|"disabled_buffer"|nil code
 function M.switched_off(buf)
   local all_on, switch = is_enabled(config.get()), vim.g.lcursor_enabled
   if buf then

@@ -1,5 +1,5 @@
--- `:LCursor prompt`: the tokens of the last request. The buffer's text is the prompt itself; token
--- borders, ids and which tokens were cached are highlights and virtual text.
+-- `:LCursor suggestion prompt`: the tokens of the last request. The buffer's text is the prompt
+-- itself; token borders, ids and which tokens were cached are highlights and virtual text.
 
 local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.notify")

@@ -190,7 +190,7 @@ local function write(buf, part, hunks)
       local hunk = part.hunks[i]
       if is_wanted[hunk] and not rows[hunk] then
         problem = "skipped a stale hunk (its lines were modified);"
-          .. " u or :LCursor undo may restore it"
+          .. " u or :LCursor edit undo may restore it"
       elseif is_wanted[hunk] then
         local failed = replace(buf, rows[hunk], hunk.old, hunk.new, marks)
         problem = failed or problem

@@ -43,7 +43,7 @@ local function go_to_existing(key)
     notify.info("already proposed here")
   else
     local name = proposal.parts[1].file.name
-    notify.info(("already proposed for %s; :LCursor hunks lists it"):format(name))
+    notify.info(("already proposed for %s; :LCursor hunk list shows it"):format(name))
   end
   return true
 end
@@ -91,7 +91,7 @@ end
 function M.register(register)
   register = register and register ~= "" and register or '"'
   if #register ~= 1 then
-    return notify.warn((":LCursor apply: '%s' is not the name of a register"):format(register))
+    return notify.warn((":LCursor edit apply: '%s' is not the name of a register"):format(register))
   end
   local text = vim.fn.getreg(register)
   if not text:find("%S") then

@@ -1,4 +1,4 @@
--- The commands of edits, and `edit{}` of the Lua API.
+-- `:LCEdit`, and `edit{}` of the Lua API.
 
 local buffers = require("lcursor.edit.buffers")
 local edit = require("lcursor.edit")
@@ -127,69 +127,6 @@ function M.run(opts)
   end
   if edit.is_on() then
     begin(opts.range or selection(), opts.project == true, opts.instruction, opts.model)
-  end
-end
-
----@param what "accept"|"reject"
----@return fun(args: string[], range?: integer[])
-local function decide(what)
-  return function(args, range)
-    local hunks, word = require("lcursor.edit.hunks"), args[1]
-    if word == "all" then
-      require("lcursor.edit.keymaps").press(what .. "_turn")
-    elseif word == "file" then
-      hunks[what .. "_file"]()
-    elseif word then
-      local text = "invalid argument '%s' for :LCursor %s (expected: file, all)"
-      notify.warn(text:format(word, what))
-    elseif range then
-      hunks[what](range[1] - 1, range[2])
-    else
-      hunks[what]()
-    end
-  end
-end
-
---- Return a function that calls a function of a module of edits.
----@param argument? string
----@return fun()
-local function call(module, name, argument)
-  return function()
-    require("lcursor.edit." .. module)[name](argument)
-  end
-end
-
---- What `:LCursor {word}` does.
----@type table<string, fun(args: string[], range?: integer[])>
-local COMMANDS = {
-  accept = decide("accept"),
-  reject = decide("reject"),
-  undo = call("edits", "revert", "undo"),
-  redo = call("edits", "revert", "redo"),
-  edits = call("edits", "list"),
-  hunks = call("quickfix", "open"),
-  diff = call("side_by_side", "toggle"),
-  commit = call("commit", "ask"),
-  fix = function(_, range)
-    require("lcursor.edit.ask").fix(range and { range[1] - 1, range[2] } or nil)
-  end,
-  apply = function(args)
-    require("lcursor.edit.apply_code").register(args[1])
-  end,
-  stop = function()
-    if edit.stop() == 0 then
-      notify.info("no edit runs")
-    end
-  end,
-}
-
---- `:LCursor {word} {args}`.
----@param word string
----@param args string[]
----@param range? integer[] first and last line, from 1
-function M.word(word, args, range)
-  if edit.is_on() then
-    COMMANDS[word](args, range)
   end
 end
 

@@ -1,5 +1,5 @@
--- `:LCursor commit`: writes a message for what is staged into the commit's buffer, if that is the
--- current one and has no text yet, else into a buffer of its own.
+-- `:LCursor commit_message`: writes a message for what is staged into the commit's buffer, if that
+-- is the current one and has no text yet, else into a buffer of its own.
 
 local buffers = require("lcursor.edit.buffers")
 local notify = require("lcursor.notify")

@@ -67,7 +67,9 @@ local function accept(proposal, may_leave_project)
       end
     end
     reload(paths)
-    notify.info(("%s written; :LCursor undo undoes the edit"):format(text.many(#paths, "file")))
+    notify.info(
+      ("%s written; :LCursor edit undo undoes the edit"):format(text.many(#paths, "file"))
+    )
   end)
 end
 

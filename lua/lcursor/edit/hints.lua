@@ -13,7 +13,7 @@ local FILE_PRIORITY = 150
 local PRIORITY = 160 -- after the checks
 
 local KEYS = {
-  { "accept", "accept", ":LCursor accept" }, -- where it has no key
+  { "accept", "accept", ":LCursor hunk accept" }, -- where it has no key
   { "reject", "reject" },
   { "next", "next" },
   { "diff", "compare" },
@@ -40,7 +40,7 @@ local function checks_of(file)
   local verb = file.kind == "delete" and "deleted" or file.kind == "rename" and "renamed"
   if verb then
     table.insert(chunks, { (" the file is %s by "):format(verb), "LCursorEditBadge" })
-    table.insert(chunks, { ":LCursor accept all", "LCursorEditKey" })
+    table.insert(chunks, { ":LCursor hunk accept all", "LCursorEditKey" })
   end
   return chunks
 end

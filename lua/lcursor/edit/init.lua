@@ -190,7 +190,7 @@ end
 function M.receive(msg, instead)
   M.start()
   local proposal = proposals.propose(msg, instead)
-  local more = is_visible(msg) and "" or "; :LCursor hunks lists them"
+  local more = is_visible(msg) and "" or "; :LCursor hunk list shows them"
   notify.info(M.describe(msg) .. more)
   status.emit("LCursorEditProposed", { turn = msg.turn, files = #msg.files })
   return proposal

@@ -54,11 +54,11 @@ function M.check_switches(found)
     end
   end
   if vim.g.lcursor_enabled == false then
-    off("Switched off by vim.g.lcursor_enabled", "Run `:LCursor toggle`")
+    off("Switched off by vim.g.lcursor_enabled", "Run `:LCursor enable`")
   end
   for _, buf in ipairs(file_buffers()) do
     if vim.b[buf].lcursor_enabled == false then
-      local advice = ("Run `:LCursor toggle buffer` in it (`:buffer %d`)"):format(buf)
+      local advice = ("Run `:LCursor enable buffer` in it (`:buffer %d`)"):format(buf)
       off("Switched off in " .. name_of(buf), advice)
     end
     for _, problem in ipairs(require("lcursor.config").buffer_problems(buf)) do
@@ -167,7 +167,7 @@ function M.check_completion(found)
   if answer then
     local format = "Last answer: %s, first text after %.0f ms, all after %.0f ms"
     health.ok(format:format(answer.reason, answer.stats.first_ms, answer.stats.total_ms))
-    health.info("Its tokens: " .. require("lcursor.commands").token_counts(answer.stats))
+    health.info("Its tokens: " .. require("lcursor.commands.status").token_counts(answer.stats))
   else
     health.info("No suggestion was requested yet")
   end
@@ -212,7 +212,7 @@ function M.check_integrations()
       has_other = true
       health.warn(
         other[1] .. " draws ghost text in the same place",
-        "Keep one: " .. other.off .. " or `:LCursor toggle`"
+        "Keep one: " .. other.off .. " or `:LCursor disable`"
       )
     end
   end
@@ -227,7 +227,7 @@ function M.check_integrations()
   if inline and inline.is_enabled() then
     health.warn(
       "Neovim's own inline completion is on and draws in the same place",
-      "Keep one: `:lua vim.lsp.inline_completion.enable(false)` or `:LCursor toggle`"
+      "Keep one: `:lua vim.lsp.inline_completion.enable(false)` or `:LCursor disable`"
     )
   end
   if not has_other then

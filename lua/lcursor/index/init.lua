@@ -5,7 +5,6 @@ local buffers = require("lcursor.index.buffers")
 local context = require("lcursor.context")
 local host = require("lcursor.host")
 local notify = require("lcursor.notify")
-local report = require("lcursor.index.report")
 local requests = require("lcursor.requests")
 local search = require("lcursor.index.search")
 local states = require("lcursor.index.states")
@@ -39,7 +38,7 @@ function M.start()
 end
 
 ---@return boolean whether the index may be used; reports it if not
-local function is_enabled()
+function M.is_enabled()
   local is_on = requests.is_enabled("index", "the index is")
   if is_on then
     M.start()
@@ -47,30 +46,10 @@ local function is_enabled()
   return is_on
 end
 
---- Run `:LCursor index {args}`.
----@param args string[]
-function M.command(args)
-  if not is_enabled() then
-    return
-  end
-  local word, here = args[1], context.here()
-  if word == nil then
-    report.show(here)
-  elseif word == "why" then
-    local path = table.concat(vim.list_slice(args, 2), " ")
-    report.why(path ~= "" and path or here)
-  elseif word == "begin" or word == "rebuild" then
-    report.start(here, { rebuild = word == "rebuild" })
-  else
-    local text = "invalid argument %s for :LCursor index (expected: begin, rebuild, why PATH)"
-    notify.warn(text:format(word))
-  end
-end
-
 --- Run `:LCursor search {text}`.
 ---@param text? string a query, or @ and the beginning of a name; nil opens the picker
 function M.search(text)
-  if is_enabled() then
+  if M.is_enabled() then
     search.run(text or "")
   end
 end

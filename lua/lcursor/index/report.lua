@@ -97,7 +97,7 @@ function M.lines(reported, state)
     table.insert(lines, "")
   end
   return vim.list_extend(lines, {
-    ":LCursor index why PATH explains why a file is left out; .lcursorignore leaves out more.",
+    ":LCursor index why {path} explains why a file is left out; .lcursorignore leaves out more.",
     "Nothing leaves this machine.",
   })
 end
@@ -122,7 +122,7 @@ function M.show(path)
   notify.progress("scanning files …")
   requests.ask("index.report", { path = path }, function(reported)
     local root, is_begun = reported.root, reported.is_begun
-    local keys = is_begun and "r rebuild, q close" or "b begin, q close"
+    local keys = is_begun and "r rebuild, q close" or "s start, q close"
     local name, what = vim.fn.fnamemodify(root, ":~"), is_begun and "indexed" or "not indexed"
     local lines = M.lines(reported, states.of(root))
     local buf = window.split("index", lines, ("%s: %s  (%s)"):format(name, what, keys))
@@ -137,7 +137,7 @@ function M.show(path)
         start()
       end
     end
-    local lhs = is_begun and "r" or "b"
+    local lhs = is_begun and "r" or "s"
     vim.keymap.set("n", lhs, notify.guarded(ask), { buffer = buf, nowait = true })
   end)
 end

@@ -1,0 +1,88 @@
+-- The commands without a noun: `:LCursor {name}`.
+
+local M = {}
+
+--- Return a function that calls one of a module, which it loads then.
+---@param module string
+---@return fun()
+local function call(module, name)
+  return function()
+    require("lcursor." .. module)[name]()
+  end
+end
+
+local function search(command)
+  require("lcursor.index").search(command.text)
+end
+
+local function why()
+  local found = require("lcursor.complete").why()
+  require("lcursor.notify").info(vim.trim(found.text .. " " .. found.numbers))
+end
+
+local function stats(command)
+  local module = require("lcursor.complete.stats")
+  return command.args[1] == "reset" and module.reset() or module.show()
+end
+
+--- Return a function that switches completion on or off.
+---@param name "enable"|"disable"|"toggle"
+---@return fun(call: lcursor.CommandCall)
+local function switch(name)
+  return function(command)
+    local is_here = command.args[1] == "buffer"
+    local is_on = require("lcursor")[name](is_here and 0 or nil)
+    local text = "completion is " .. (is_on and "on" or "off")
+    require("lcursor.notify").info(is_here and text .. " in this buffer" or text)
+  end
+end
+
+local function commit_message()
+  if require("lcursor.commands.edit").is_enabled() then
+    require("lcursor.edit.commit").ask()
+  end
+end
+
+local function restart()
+  require("lcursor.complete").start()
+  require("lcursor.host").restart()
+end
+
+local function log()
+  vim.cmd.tabedit({ vim.fn.fnameescape(require("lcursor.log").path()) })
+  vim.bo.readonly, vim.bo.autoread = true, true
+  vim.cmd("normal! G")
+end
+
+local function health()
+  vim.cmd.checkhealth("lcursor")
+end
+
+local BUFFER = { { "buffer", "Only in this buffer." } }
+
+-- stylua: ignore
+---@type lcursor.Verb[]
+M.verbs = {
+  { "start", "Open the start page: what is set up, what is missing, the keys to know.",
+    call("start", "open") },
+  { "tutor", "Practise in a file of its own, in six short lessons.", call("tutor", "open") },
+  { "status", "Show the state of the host, its model and the cost of the last completion.",
+    call("commands.status", "show") },
+  { "why", "Explain why there is a suggestion here, or none.", why },
+  { "search [words]", "Search the indexed project, with the results in the quickfix list; for "
+    .. "definitions with @ and the beginning of a name. Without words, search while you type.",
+    search },
+  { "enable", "Switch completion on.", switch("enable"), args = BUFFER },
+  { "disable", "Switch completion off.", switch("disable"), args = BUFFER },
+  { "toggle", "Switch completion on or off.", switch("toggle"), args = BUFFER },
+  { "stats", "Show acceptance statistics per filetype.", stats,
+    args = { { "reset", "Delete the statistics." } } },
+  { "commit_message", "Write a commit message for the staged changes.", commit_message },
+  { "install", "Create or update the Python environment, and download the models.",
+    call("interim", "install") },
+  { "restart", "Restart the host.", restart },
+  { "log", "Open the log.", log },
+  { "health", "Check everything, the same as :checkhealth lcursor.", health },
+}
+
+return M

@@ -1,0 +1,52 @@
+-- `:LCursor hunk`.
+
+--- Return a function that does what a key of hunks does.
+---@param action string
+---@return fun()
+local function press(action)
+  return function()
+    require("lcursor.edit.keymaps").press(action)
+  end
+end
+
+---@param what "accept"|"reject"
+---@return fun(call: lcursor.CommandCall)
+local function decide(what)
+  return function(call)
+    local hunks, word, range = require("lcursor.edit.hunks"), call.args[1], call.range
+    if word == "all" then
+      require("lcursor.edit.keymaps").press(what .. "_turn")
+    elseif word == "file" then
+      hunks[what .. "_file"]()
+    elseif range then
+      hunks[what](range[1] - 1, range[2])
+    else
+      hunks[what]()
+    end
+  end
+end
+
+-- stylua: ignore
+---@type lcursor.Noun
+return {
+  text = "The proposed changes of edits.",
+  default = "list",
+  is_enabled = require("lcursor.commands.edit").is_enabled,
+  verbs = {
+    { "accept", "Accept the hunk at the cursor, or the hunks of a range.", decide("accept"),
+      args = {
+        { "file", "All hunks of the file." },
+        { "all", "All hunks of the edit, also in files that are not open." },
+      } },
+    { "reject", "Reject the hunk at the cursor, or the hunks of a range.", decide("reject"),
+      args = {
+        { "file", "All hunks of the file." },
+        { "all", "All hunks of the edit." },
+      } },
+    { "next", "Go to the next hunk.", press("next") },
+    { "prev", "Go to the previous hunk.", press("previous") },
+    { "list", "List the hunks of all files in the quickfix list.", press("list") },
+    { "diff", "Compare the file with what it would be with its hunks, side by side; again to "
+      .. "close.", press("diff") },
+  },
+}

@@ -1,0 +1,208 @@
+"""The nouns and verbs of `:LCursor`: completion, unknown words, and names that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.fakes.control import FakeHost
+from tests.nvim import reach
+from tests.nvim.editing import Desk, change
+from tests.nvim.pilot import Pilot
+
+Start = Callable[..., Pilot]
+
+FILES = {"a.py": "def alpha(x):\n    return x\n\n\ndef beta(y):\n    return y\n"}
+CHANGES = [
+    change(1, ["    return x"], ["    return x + 1"]),
+    change(5, ["    return y"], ["    return y + 1"]),
+]
+GENERAL = [
+    "start", "tutor", "status", "why", "search", "enable", "disable", "toggle", "stats",
+    "commit_message", "install", "restart", "log", "health",
+]  # fmt: skip
+VERBS = {
+    "suggestion": ["trigger", "accept", "dismiss", "next", "prev", "prompt"],
+    "hunk": ["accept", "reject", "next", "prev", "list", "diff"],
+    "edit": ["ask", "plan", "fix", "apply", "undo", "redo", "list", "stop"],
+    "chat": [
+        "ask", "new", "last", "list", "context", "sources", "model", "compact", "expand", "rename",
+        "export", "delete", "stop",
+    ],
+    "index": ["status", "start", "rebuild", "why"],
+    "server": ["status", "start", "stop", "restart", "log"],
+}  # fmt: skip
+COMPLETIONS: dict[str, list[str]] = {
+    "LCursor ": [*VERBS, *GENERAL],
+    "LCursor s": ["suggestion", "server", "start", "status", "search", "stats"],
+    "LCursor toggle ": ["buffer"],
+    "LCursor toggle buffer ": [],
+    "LCursor why ": [],
+    "LCursor nonsense ": [],
+    **{f"LCursor {noun} ": verbs for noun, verbs in VERBS.items()},
+    "LCursor nonsense accept ": [],
+    "LCursor hunk re": ["reject"],
+    "LCursor hunk dance ": [],
+    "silent 1,2LCursor hunk accept ": ["file", "all"],
+    "LCursor hunk accept a": ["all"],
+    "LCursor hunk accept all ": [],
+    "LCursor suggestion accept ": ["line", "word"],
+    "LCursor chat list ": ["all"],
+    "LCursor chat ask /e": ["/explain"],
+    "LCursor chat ask why /e": [],
+    "LCursor edit plan why @di": ["@diagnostics", "@diff", "@dir:"],
+    "LCursor edit apply ": ['"', "0", "a"],
+    "LCursor chat export a": ["a.py"],
+    "LCursor index why a": ["a.py"],
+    "LCursor chat model ": [],
+}
+OLD = {
+    "accept": "hunk accept",
+    "apply": "edit apply",
+    "chats": "chat list",
+    "chats all": "chat list all",
+    "chats compact": "chat compact",
+    "chats context": "chat context",
+    "chats delete": "chat delete",
+    "chats expand": "chat expand",
+    "chats export": "chat export",
+    "chats last": "chat last",
+    "chats model": "chat model",
+    "chats new": "chat new",
+    "chats rename": "chat rename",
+    "chats sources": "chat sources",
+    "commit": "commit_message",
+    "complete": "suggestion trigger",
+    "diff": "hunk diff",
+    "dismiss": "suggestion dismiss",
+    "edits": "edit list",
+    "fix": "edit fix",
+    "hunks": "hunk list",
+    "index begin": "index start",
+    "prompt": "suggestion prompt",
+    "redo": "edit redo",
+    "reject": "hunk reject",
+    "stop": "edit stop",
+    "undo": "edit undo",
+}
+
+
+def test_completion_at_every_level(editor: Start) -> None:
+    nvim = editor(FILES)
+    nvim.press("yy")
+    nvim.press('"ayy')
+    complete = "return vim.fn.getcompletion(..., 'cmdline')"
+    assert {line: nvim.lua(complete, line) for line in COMPLETIONS} == COMPLETIONS
+
+
+def test_the_models_of_a_chat_are_completed(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host)
+    complete = "return vim.fn.getcompletion(..., 'cmdline')"
+    assert nvim.lua(complete, "LCursor chat model ") == ["small", "large"]
+    assert nvim.lua(complete, "LCursor chat model l") == ["large"]
+
+
+def test_the_help_describes_each_command(editor: Start) -> None:
+    nvim = editor(FILES)
+    described = nvim.lua("return require('lcursor.commands').describe()")
+    assert [row["name"] for row in described] == [f":LCursor {name}" for name in [*GENERAL, *VERBS]]
+    assert all(row["text"].endswith(".") for row in described)
+    assert all(text.endswith(".") for row in described for _, text in row["args"])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("nonsense", "there is no :LCursor nonsense. Use one of start, tutor, status"),
+        ("hunk dance", f"there is no :LCursor hunk dance. Use one of {', '.join(VERBS['hunk'])}"),
+        ("suggestion", ":LCursor suggestion needs one of trigger, accept, dismiss"),
+        ("hunk accept x", "invalid argument x for :LCursor hunk accept (expected: file, all)"),
+        ("hunk list x", "invalid argument x for :LCursor hunk list (expected: none)"),
+        ("hunk accept", "no open hunk here"),
+    ],
+)
+def test_unknown_words_are_reported(editor: Start, words: str, told: str) -> None:
+    nvim = editor(FILES, init=reach.NOTES)
+    nvim.command(f"LCursor {words}")
+    (note,) = reach.told(nvim)
+    assert note.startswith(f"lcursor: {told}")
+
+
+def test_the_verbs_of_a_suggestion(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, config={"completion": {"auto_trigger": False}})
+    nvim.press("o")
+    nvim.wait_why("manual_only")
+    nvim.keys("<Cmd>LCursor suggestion trigger<CR>")
+    host.done(nvim.request(), "return x + 1")
+    assert nvim.shows() == "return x + 1"
+    nvim.keys("<Cmd>LCursor suggestion accept word<CR>")
+    assert nvim.shows() == " x + 1"
+    nvim.keys("<Cmd>LCursor suggestion next<CR>")
+    host.wait(lambda: host.messages("fim.more"))
+    nvim.keys("<Cmd>LCursor suggestion dismiss<CR>")
+    assert nvim.shows() == ""
+    assert nvim.lines()[1].strip() == "return"
+
+
+def test_the_verbs_of_hunks_and_edits(editor: Start, host: FakeHost) -> None:
+    desk = Desk(editor(FILES, init=reach.NOTES), host)
+    desk.nvim.press("G")
+    asked = desk.ask("2LCursor edit ask make it faster")
+    assert (asked["instruction"], asked["scope"]) == ("make it faster", "region")
+    assert (asked["first_row"], asked["last_row"]) == (1, 2)
+    desk.edited(asked, CHANGES)
+    desk.nvim.press("gg")
+    rows = []
+    for verb in ("next", "next", "prev"):
+        desk.nvim.command(f"LCursor hunk {verb}")
+        rows.append(desk.nvim.lua("return vim.fn.line('.')"))
+    assert rows == [2, 6, 2]
+    desk.nvim.command("LCursor hunk accept")
+    desk.nvim.command("6LCursor hunk reject")
+    assert desk.lines()[1] == "    return x + 1"
+    assert desk.lines()[-1] == "    return y"
+    asked = desk.ask("LCursor edit plan split it", 2)
+    assert (asked["instruction"], asked["scope"]) == ("split it", "project")
+
+
+def test_a_noun_without_a_verb(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host, command="LCursor chat")
+    assert nvim.lua("return vim.api.nvim_buf_get_name(0)") == "lcursor://chat/1"
+    nvim.command("wincmd p")
+    nvim.command("LCursor edit")
+    assert nvim.lua("return require('lcursor.edit.prompt').is_open()") is True
+
+
+def test_a_question_with_a_range(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host, command="1,2LCursor chat ask why is it slow?")
+    question = reach.asked(host, "chat.send")
+    assert question["text"] == "why is it slow?"
+    assert [each["text"] for each in question["attachments"]] == ["def alpha(x):\n    return x"]
+
+
+def test_each_former_name_has_a_new_one(editor: Start) -> None:
+    nvim = editor(FILES)
+    translate = "return table.concat(require('lcursor.commands.old').translate({ ... }), ' ')"
+    for old, new in OLD.items():
+        assert nvim.lua(translate, *old.split(), "x") == f"{new} x"
+        noun, _, verb = new.split(" all")[0].rpartition(" ")
+        assert verb in VERBS.get(noun, GENERAL)
+
+
+def test_a_former_name_works_and_hints_once(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=reach.NOTES)
+    for _ in range(2):
+        nvim.offer("return 1", "o")
+        nvim.keys("<Cmd>LCursor dismiss<CR>")
+        assert nvim.shows() == ""
+        nvim.press("<Esc>")
+    nvim.command("LCursor chats dance")
+    assert reach.told(nvim) == [
+        "lcursor: :LCursor dismiss is now :LCursor suggestion dismiss",
+        "lcursor: :LCursor chats is now :LCursor chat list",
+        "lcursor: invalid argument dance for :LCursor chat list (expected: all)",
+    ]
