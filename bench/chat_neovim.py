@@ -117,7 +117,8 @@ def _editor(neovim: Path, folder: Path, url: str) -> Editor:
     model = {"url": url, "api": "openai", "model": "steady", "context_tokens": 65536}
     settings = {
         "completion": {"auto_trigger": False},
-        "chat": {"server": "off", "model": "steady", "models": {"steady": model}},
+        "models": {"steady": model},
+        "chat": {"server": "off", "model": "steady"},
     }
     return Editor(
         neovim,
@@ -203,7 +204,7 @@ class _WhileChatting(Lcursor):
 
     def __init__(self, model: str) -> None:
         chat = {"model": model, "context_tokens": CONTEXT_TOKENS, "idle_minutes": 1}
-        settings = {"chat": {**chat, "screen": False}}  # the question is not about code
+        settings = {"chat": {**chat, "auto_context": False}}  # the question is not about code
         super().__init__(init=f"vim.g.lcursor = vim.json.decode([==[{json.dumps(settings)}]==])\n")
         self.covered = 0
         """Lines that were typed while an answer was being written throughout."""

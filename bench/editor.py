@@ -94,8 +94,10 @@ end })
 
 BUFFER_SETTINGS = """
 vim.b.lcursor = {
-  completion = { max_lines = 4, filetypes = { markdown = true }, secrets = { "*.private" } },
-  keymaps = { accept_word = false },
+  completion = {
+    max_lines = 4, filetypes = { markdown = true }, keymap = { accept_word = false },
+  },
+  privacy = { exclude = { "*.private" } },
 }
 """
 

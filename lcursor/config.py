@@ -7,10 +7,68 @@ contract test keeps names, types and defaults equal.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, TypeVar
 
 from lcursor.errors import ConfigInvalid
+
+
+class Provider(NamedTuple):
+    """A hosted service with OpenAI's API: what `provider` of a model stands for."""
+
+    url: str
+    key_env: str
+    """The usual environment variable of its key."""
+    model: str = ""
+    """Its model for code; "" if the user has to choose one."""
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-5"),
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.6"),
+    "gemini": Provider(
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        "gemini-flash-latest",
+    ),
+    # Its default would choose a company that the user did not name.
+    "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "deepseek": Provider("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-v4-flash"),
+    "moonshot": Provider("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k2.6"),
+    "zai": Provider("https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm-5"),
+    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest"),
+}
+PROVIDER_TOKENS = 128_000
+"""Context of a hosted model by default. All have at least so much, and more is slow and costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """A model on a server."""
+
+    name: str
+    """The name that the user gave it."""
+    provider: str = ""
+    """A name of `PROVIDERS`, which sets the defaults of the other fields; "" for none."""
+    url: str = ""
+    """Address of the server; `unix:///path` for a socket."""
+    api: str = "auto"
+    """Its API: "llama.cpp", "ollama", "openai", or "auto" to detect it."""
+    model: str = ""
+    """Name of the model on the server; "" for its only one."""
+    family: str = ""
+    """FIM family of a completion model; "" to infer it from the name."""
+    key_env: str = ""
+    """Environment variable with the key."""
+    key_command: str = ""
+    """Command that prints the key."""
+    context_tokens: int = 0
+    """Context of the model; 0 to ask the server."""
+
+    @property
+    def setting(self) -> str:
+        """Prefix of its settings, for messages."""
+        return f"models.{self.name}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +76,7 @@ class CompletionConfig:
     """Settings of completion."""
 
     model: str = "qwen2.5-coder-0.5b"
-    """A name of the manifest, or the path of a GGUF file."""
+    """A name in `models` or of the manifest, or the path of a GGUF file."""
     gpu_layers: int = -1
     """Layers on the GPU; -1 is all, if the build supports a GPU."""
     main_gpu: int = 0
@@ -48,21 +106,15 @@ class CompletionConfig:
     """Time without a request after which the model is unloaded; 0 for never."""
     save_cache: bool = True
     """Whether the KV cache is saved to disk for the next start."""
-    backend: str = "inproc"
-    """Where the model runs: "inproc" in the host, "endpoint" on a server."""
-    endpoint_url: str = "http://127.0.0.1:8012"
-    """Address of the server."""
-    endpoint_api: str = "auto"
-    """Its API: "llama.cpp", "ollama", "openai", or "auto" to detect it."""
-    endpoint_model: str = ""
-    """Name of the model on the server; "" for its only one."""
-    endpoint_family: str = ""
-    """FIM family of the model; "" to infer it from the name."""
-    endpoint_key_env: str = ""
-    """Environment variable with the key."""
-    endpoint_key_command: str = ""
-    """Command that prints the key."""
-    secrets: tuple[str, ...] = ()
+    endpoint: ModelConfig | None = None
+    """The server that completes, if `model` names one of `models`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyConfig:
+    """Settings of what is never read."""
+
+    exclude: tuple[str, ...] = ()
     """Globs of files that are never read or indexed, besides the built-in ones."""
 
 
@@ -77,26 +129,6 @@ class IndexConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelConfig:
-    """A chat model on another server."""
-
-    name: str
-    """The name that the user gave it."""
-    url: str = ""
-    """Address of the server; `unix:///path` for a socket."""
-    api: str = "auto"
-    """Its API: "llama.cpp", "ollama", "openai", or "auto" to detect it."""
-    model: str = ""
-    """Name of the model on the server; "" for its only one."""
-    key_env: str = ""
-    """Environment variable with the key."""
-    key_command: str = ""
-    """Command that prints the key."""
-    context_tokens: int = 0
-    """Context of the model; 0 to ask the server."""
-
-
-@dataclass(frozen=True, slots=True)
 class ChatConfig:
     """Settings of the chat."""
 
@@ -105,8 +137,6 @@ class ChatConfig:
     model: str = ""
     """A name in `models` or of the manifest, or the path of a GGUF file; "" for the recommended
     one."""
-    models: tuple[ModelConfig, ...] = ()
-    """Models on other servers."""
     server: str = "auto"
     """The local server: "auto" finds or starts one, "off" never does."""
     context_tokens: int = 0
@@ -117,8 +147,10 @@ class ChatConfig:
     """Sampling temperature."""
     idle_minutes: int = 15
     """Time without a request after which the local server unloads the model."""
-    rules: bool = True
+    rule_files: bool = True
     """Whether to add the project's rules files."""
+    models: tuple[ModelConfig, ...] = ()
+    """The table `models`, which all features share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +161,7 @@ class EditConfig:
     """Whether there are edits."""
     model: str = ""
     """A name like `chat.model`; "" for the chat's."""
-    planner: str = ""
+    plan_model: str = ""
     """The model that plans and sketches project edits; "" is `model`."""
     format: str = "auto"
     """Form of the reply: "whole", "search_replace", "udiff", or "auto" for what measured best."""
@@ -152,12 +184,16 @@ class Config:
     """All settings that cross the wire."""
 
     completion: CompletionConfig = field(default_factory=CompletionConfig)
+    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     chat: ChatConfig = field(default_factory=ChatConfig)
     edit: EditConfig = field(default_factory=EditConfig)
 
 
-Section = TypeVar("Section", CompletionConfig, IndexConfig, ModelConfig, ChatConfig, EditConfig)
+EXAMPLE = 'Write it as models = { big = { url = "http://127.0.0.1:8012" } }'
+DERIVED = ("name", "endpoint", "models")
+"""Fields that are not settings of their section."""
+Section = TypeVar("Section", CompletionConfig, PrivacyConfig, IndexConfig, ChatConfig, EditConfig)
 
 
 def from_table(table: Mapping[str, Any]) -> Config:
@@ -168,10 +204,14 @@ def from_table(table: Mapping[str, Any]) -> Config:
     Raises:
         ConfigInvalid: a value has the wrong type.
     """
+    models = _models(table.get("models") or {})
+    completion = _section(table, "completion", CompletionConfig)
+    endpoint = next((model for model in models if model.name == completion.model), None)
     return Config(
-        completion=_section(table, "completion", CompletionConfig),
+        completion=replace(completion, endpoint=endpoint),
+        privacy=_section(table, "privacy", PrivacyConfig),
         index=_section(table, "index", IndexConfig),
-        chat=_section(table, "chat", ChatConfig),
+        chat=replace(_section(table, "chat", ChatConfig), models=models),
         edit=_section(table, "edit", EditConfig),
     )
 
@@ -187,13 +227,11 @@ def _values(raw: Mapping[str, Any], where: str, kind: type) -> dict[str, Any]:
     """Return the fields of a settings class that a table has, each of its type."""
     values: dict[str, Any] = {}
     for spec in fields(kind):
-        if spec.name not in raw:
+        if spec.name not in raw or spec.name in DERIVED:
             continue
         value, default = raw[spec.name], spec.default
         if isinstance(default, float) and type(value) is int:
             value = float(value)  # Lua has one type of number
-        elif kind is ChatConfig and spec.name == "models":
-            value = _models(value, f"{where}.{spec.name}")
         elif isinstance(default, tuple):
             value = _strings(value)
         if type(value) is not type(default):
@@ -206,29 +244,44 @@ def _values(raw: Mapping[str, Any], where: str, kind: type) -> dict[str, Any]:
     return values
 
 
-def _models(value: object, where: str) -> object:
-    """Read the table of named models; in Lua an empty one may be an empty list."""
-    if value == []:
-        return ()
-    if not isinstance(value, Mapping):
-        return value
+def _models(table: object) -> tuple[ModelConfig, ...]:
+    """Read the table of named models."""
+    if not isinstance(table, Mapping):
+        raise ConfigInvalid("models: expected a table", EXAMPLE)
     found = []
-    for name, one in value.items():
+    for name, one in table.items():
         if not isinstance(name, str) or not name or not isinstance(one, Mapping):
-            raise ConfigInvalid(
-                f"{where}: expected a name and a table, found {name!r}",
-                'Write it as models = { big = { url = "http://127.0.0.1:8012" } }',
-            )
-        known = [spec.name for spec in fields(ModelConfig) if spec.name != "name"]
+            raise ConfigInvalid(f"models: expected a name and a table, found {name!r}", EXAMPLE)
+        known = [spec.name for spec in fields(ModelConfig) if spec.name not in DERIVED]
         odd = sorted(str(key) for key in one if key not in known)
         if odd:
-            # The Lua schema does not check this table.
+            # The settings of the command line are not checked by Lua.
             raise ConfigInvalid(
-                f"{where}.{name}: no such setting: {', '.join(odd)}",
-                f"Use {', '.join(known)}",
+                f"models.{name}: no such setting: {', '.join(odd)}", f"Use {', '.join(known)}"
             )
-        found.append(ModelConfig(name, **_values(one, f"{where}.{name}", ModelConfig)))
+        values = _values(one, f"models.{name}", ModelConfig)
+        found.append(ModelConfig(name, **{**_defaults(name, values), **values}))
     return tuple(sorted(found, key=lambda model: model.name))
+
+
+def _defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults that the provider of a model sets."""
+    wanted = values.get("provider")
+    if not wanted:
+        return {}
+    if wanted not in PROVIDERS:
+        raise ConfigInvalid(
+            f"models.{name}.provider: there is no {wanted!r}",
+            f"Use {', '.join(PROVIDERS)}, or set the url",
+        )
+    provider = PROVIDERS[wanted]
+    return {
+        "url": provider.url,
+        "api": "openai",
+        "model": provider.model,
+        "key_env": "" if values.get("key_command") else provider.key_env,
+        "context_tokens": PROVIDER_TOKENS,
+    }
 
 
 def _strings(value: object) -> object:

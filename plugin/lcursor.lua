@@ -62,6 +62,21 @@ for modes, names in pairs(plugs) do
   end
 end
 
+-- Names of earlier versions, for one release.
+for old, new in pairs({
+  ["hunk-previous"] = "hunk-prev",
+  ["hunk-previous-alternative"] = "hunk-prev-alternative",
+  ["hunk-accept-turn"] = "hunk-accept-all",
+  ["hunk-reject-turn"] = "hunk-reject-all",
+  ["chat-previous"] = "chat-prev",
+  ["chat-previous-branch"] = "chat-prev-branch",
+}) do
+  local format = "<Plug>(lcursor-%s)"
+  for mode in ("nxo"):gmatch(".") do
+    vim.api.nvim_set_keymap(mode, format:format(old), format:format(new), {})
+  end
+end
+
 local function on(event, desc, callback)
   local group = vim.api.nvim_create_augroup("lcursor", { clear = false })
   vim.api.nvim_create_autocmd(event, { group = group, desc = desc, callback = callback })

@@ -1,8 +1,8 @@
 """Write every generated file and block: the Lua protocol, <Plug> maps, and tables of the help.
 
 `python scripts/gen_docs.py` rewrites them; `--check` only says which differ and exits with 1.
-Each fact has one source: `lcursor/protocol/`, `lcursor/errors.py`, `lua/lcursor/schema.lua`,
-`commands.lua`, `keys.lua`, `status.lua` and `ui/highlights.lua`.
+Each fact has one source: `lcursor/protocol/`, `lcursor/errors.py`, `lcursor/config.py`,
+`lua/lcursor/schema.lua`, `commands.lua`, `keys.lua`, `status.lua` and `ui/highlights.lua`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lcursor import errors, protocol  # noqa: E402
+from lcursor import config, errors, protocol  # noqa: E402
 from lcursor.install import find_neovim  # noqa: E402
 
 WIDTH = 78
@@ -201,6 +201,10 @@ def help_blocks(tables: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
     codes = [(f"    {e.code}", (e.__doc__ or "").splitlines()[0]) for e in errors.tree()]
     highlights = [(row["text"], row["default"], row["name"]) for row in tables["highlights"]]
     events = [(row["text"], row["name"]) for row in tables["events"]]
+    providers = [
+        (f"    {name}", each.key_env, each.model or "set `model`")
+        for name, each in config.PROVIDERS.items()
+    ]
     return {
         "options": options(tables["config"]),
         "commands": commands(tables["commands"]),
@@ -210,6 +214,7 @@ def help_blocks(tables: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
         "events": table(events, (1,), "{}"),
         "highlights": table(highlights, (36, 16), "hl-{}"),
         "errors": table(codes, (26,)),
+        "providers": table(providers, (16, 22)),
     }
 
 

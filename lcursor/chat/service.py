@@ -90,7 +90,7 @@ class ChatService:
         awake_s = config.idle_minutes * 60 * AWAKE_SHARE
         pool = self._models
         self._kv_states = KVStates(pool.slot_path, idle_s, pool.is_asleep, awake_s)
-        gatherer = Gatherer(self._open_codebase, self._secrets, config.rules)
+        gatherer = Gatherer(self._open_codebase, self._secrets, config.rule_files)
         self._deps = ChatDeps(config, self._models, gatherer, self._kv_states, notify)
         self._lock = threading.Lock()
         self._files: dict[str, ChatFile] = {}

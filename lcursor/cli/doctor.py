@@ -189,12 +189,12 @@ def _chat_model(model: ModelConfig) -> Fact:
     """Check the address and the key of a model on another server, without asking it."""
     from lcursor.http import endpoint
 
-    prefix, stays_here = f"chat.models.{model.name}.", endpoint.is_local(model.url)
+    stays_here = endpoint.is_local(model.url)
     where = f"{model.model or 'its only model'} at {endpoint.display_url(model.url)}"
     fact = Fact("chat_model", f"{model.name}: {where}", {"is_local": stays_here})
     try:
-        endpoint.check_url(model.url, f"{prefix}url")
-        endpoint.read_key(model.key_env, "", prefix)
+        endpoint.check_url(model.url, f"{model.setting}url")
+        endpoint.read_key(model.key_env, "", model.setting)
     except LcursorError as error:
         fact.problem = error
     if not stays_here and not fact.problem:
@@ -214,15 +214,15 @@ def _check(name: str, command: str) -> Fact:
     return fact
 
 
-def _endpoint(config: CompletionConfig) -> Fact:
+def _endpoint(config: CompletionConfig, model: ModelConfig) -> Fact:
     from lcursor.fim.endpoint import Endpoint
     from lcursor.http.endpoint import display_url, is_local
 
-    where, stays_here = display_url(config.endpoint_url), is_local(config.endpoint_url)
+    where, stays_here = display_url(model.url), is_local(model.url)
     fact = Fact("endpoint", where, {"url": where, "is_local": stays_here})
     server = None
     try:
-        server = Endpoint(config)
+        server = Endpoint(config, model)
         server.connect()
         fact.text = server.description
     except LcursorError as error:
@@ -325,7 +325,7 @@ def _chat_selftest() -> Fact:
         fact.problem = ServerEnded(
             f"The chat server {outcome.sentence}",
             "Put a llama-server of llama.cpp that was built for this machine on PATH, or name a"
-            " server in chat.models",
+            " server in models",
         )
     return fact
 
@@ -345,7 +345,7 @@ def examine(
         trying: called with the name of a module before it is imported.
         with_selftest: also run the self-tests of engine and chat server, which takes seconds.
     """
-    completion, is_remote = config.completion, config.completion.backend == "endpoint"
+    completion, server = config.completion, config.completion.endpoint
     yield environment.python()
     installed = _guarded("environment", environment.environment)
     yield installed
@@ -353,14 +353,15 @@ def examine(
         yield _guarded("local_server", _local_server)
     here = _guarded("hardware", _hardware)
     yield here
-    if is_remote:
-        yield _guarded("endpoint", lambda: _endpoint(completion))
+    if server:
+        yield _guarded("endpoint", partial(_endpoint, completion, server))
     else:
         yield _guarded("model", lambda: _model(completion.model))
     yield _guarded("index", lambda: _index(config.index.embedder, path))
     for model in config.chat.models:
-        yield _guarded("chat_model", partial(_chat_model, model))
-    local_model = "" if is_remote else completion.model
+        if model != server:
+            yield _guarded("chat_model", partial(_chat_model, model))
+    local_model = "" if server else completion.model
     chat = _guarded("chat", lambda: _chat(config.chat, local_model))
     yield chat
     for name in ("formatter", "lint", "test"):
@@ -435,7 +436,7 @@ def add_to(app: typer.Typer) -> None:
     def doctor(
         model: str = typer.Option("", help="The setting completion.model."),
         settings: str = typer.Option(
-            "{}", help='Settings as JSON: {"completion": {"backend": "endpoint"}}.'
+            "{}", help='Settings as JSON: {"models": {"desk": {"url": "http://…"}}}.'
         ),
         as_json: bool = typer.Option(False, "--json", help="Print JSON for programs."),
         quick: bool = typer.Option(False, "--quick", help="Skip the self-tests."),

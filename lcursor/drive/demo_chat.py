@@ -14,7 +14,7 @@ from lcursor.llm.server import LocalServer
 MODEL = "qwen2.5-coder-0.5b"
 SETTINGS = (
     f'{{ model = "{MODEL}", context_tokens = 4096, max_tokens = 120, idle_minutes = 1, '
-    'side = "below", size = 0.6 }'
+    'window = { position = "below", size = 0.6 } }'
 )
 """Of the chat, in Lua."""
 QUESTION = "What does `common` return?"

@@ -86,7 +86,7 @@ def ask(run: Run, services: EditServices, params: wire.EditCommit) -> Outcome:
 
 def rules_of(root: Path, services: EditServices) -> str:
     """Return the text of the project's rules files, if the settings allow them."""
-    if not services.models.config.rules:
+    if not services.models.config.rule_files:
         return ""
     found = rules.applicable(Reader(root, services.secrets), [str(root)])
     return clean(layout.write([each for each in found if not each.is_left_out]))

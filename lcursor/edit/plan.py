@@ -122,7 +122,7 @@ def plan(
             conversation = [*conversation, Message("assistant", answer.text), Message("user", why)]
     if read is None:
         raise ReplyUnusable("form", "The model made no plan that can be read")
-    if config.planner:
+    if config.plan_model:
         steps = [_with_sketch(step, reached, instruction, sources, cancel) for step in steps]
     summary = read[0].replace("…", "").strip()
     lines = [summary, *(f"Left out: {note}" for note in dict.fromkeys(notes))]

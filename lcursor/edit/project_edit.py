@@ -29,7 +29,7 @@ def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outc
     work = Workspace(run, services, params["path"], buffers, params["path"] if own else "")
     sources, config = work.sources, work.config
     not_run = work.allow_commands()
-    planner = work.connect(params["model"], config.planner)
+    planner = work.connect(params["model"], config.plan_model)
     question = work.question(params["instruction"], params["attachments"], buffers)
     context, note = question.context(planner)
     run.progress("planning")
@@ -47,7 +47,7 @@ def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outc
     steps = [each for each in planned.steps if each.key not in rejected]
     if not steps:
         return Outcome("stopped", "All steps were dropped")
-    if config.planner:
+    if config.plan_model:
         context, note = question.context(work.connect(params["model"]))
     work.is_whole_edit = len(steps) == 1 and steps[0].kind in ("edit", "create")
     with work.commands:

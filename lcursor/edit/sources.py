@@ -148,7 +148,7 @@ class Sources:
         if why:
             raise EditRefused(
                 f"{self.name(path)} is not sent to a model: {why}",
-                "Edit it by hand, or change completion.secrets",
+                "Edit it by hand, or change privacy.exclude",
             )
 
     def all(self) -> Sequence[str]:

@@ -146,7 +146,7 @@ class Workspace:
             codebase=services.codebase(root),
             secrets=services.secrets,
             cancel=self.run.cancel.is_set,
-            with_rules=services.models.config.rules,
+            with_rules=services.models.config.rule_files,
             codebase_tokens=min(gather.CODEBASE_TOKENS, share),
         )
         expanded = prompts.expand(instruction, root)

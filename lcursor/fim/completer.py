@@ -8,7 +8,6 @@ called on the engine's thread, and on the thread that cancels a pending request.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -53,9 +52,7 @@ class Warm(NamedTuple):
 
 Work = FimRequest | Alternatives | Warm
 
-NEEDS_MODEL = frozenset(
-    ["backend", "model", "gpu_layers", "main_gpu", "threads", "context_tokens", "kv_type"]
-)
+NEEDS_MODEL = frozenset(["model", "gpu_layers", "main_gpu", "threads", "context_tokens", "kv_type"])
 """Settings that require reloading the model; the others apply to a loaded one."""
 
 FAR_ROWS = STEP_LINES
@@ -69,14 +66,9 @@ OpenBackend = Callable[[CompletionConfig, Progress], Any]
 
 def needs_reload(before: CompletionConfig, after: CompletionConfig) -> bool:
     """Return whether a change of settings requires reloading the model or reconnecting."""
-    changed = [
-        field.name
-        for field in dataclasses.fields(after)
-        if getattr(before, field.name) != getattr(after, field.name)
-    ]
-    if after.backend == "endpoint":
-        return any(name == "backend" or name.startswith("endpoint_") for name in changed)
-    return any(name in NEEDS_MODEL for name in changed)
+    if before.endpoint or after.endpoint:
+        return before.endpoint != after.endpoint
+    return any(getattr(before, name) != getattr(after, name) for name in NEEDS_MODEL)
 
 
 class Completer:
@@ -209,14 +201,14 @@ class Completer:
 
     def _set_threshold(self) -> None:
         # Servers report no probabilities that could be compared with a threshold.
-        self._base = self._config.min_confidence if self._config.backend == "inproc" else 0.0
+        self._base = 0.0 if self._config.endpoint else self._config.min_confidence
         self.learn(self._history)
 
     def _load(self) -> None:
         self._is_unloaded = False
         self._set_threshold()
-        if self._config.backend == "endpoint":
-            self._state("loading_model", self._config.endpoint_url)
+        if self._config.endpoint:
+            self._state("loading_model", self._config.model)
             if self._connect():
                 self._set_connected()
             return
@@ -288,7 +280,7 @@ class Completer:
             return self._done(job, "cancelled")
         if isinstance(job.work, Warm):
             return self._warm(job.work.place)
-        is_remote = self._config.backend == "endpoint"
+        is_remote = self._config.endpoint is not None
         if not (self._connect() if is_remote else self._engine):
             return self._done(job, "cancelled" if self._is_stopped.is_set() else "failed")
         if isinstance(job.work, Alternatives):
@@ -366,7 +358,7 @@ class Completer:
         return self._emit("fim.done", done)
 
     def _warm(self, place: FimWarm) -> None:
-        if self._engine is None or self._config.backend != "inproc":
+        if self._engine is None or self._config.endpoint:
             return
         if self._power.is_on_battery():
             return

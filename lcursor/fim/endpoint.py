@@ -10,8 +10,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
-from lcursor.config import CompletionConfig
+from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import (
     ConfigInvalid,
     LcursorError,
@@ -29,8 +30,6 @@ from lcursor.fim.prompt_text import TextPrompt
 from lcursor.fim.result import OnText, Reason, Result, ms_since
 from lcursor.http import detect, endpoint, sse
 from lcursor.http.client import Call, Client
-
-SETTING = "completion.endpoint"
 
 
 class Abort:
@@ -83,7 +82,8 @@ class Endpoint:
     Nothing is sent before `connect`, or the first `complete`.
 
     Args:
-        config: the address, and the budgets.
+        config: the settings.
+        server: the model that completes.
 
     Attributes:
         read_tokens: prompt tokens that the last request evaluated, if the server reports them.
@@ -94,9 +94,11 @@ class Endpoint:
     Raises:
         ConfigInvalid: the address is not valid.
         KeyMissing: the configured source has no key.
+        ModelUnsuitable: the provider's models only chat.
     """
 
-    def __init__(self, config: CompletionConfig) -> None:
+    def __init__(self, config: CompletionConfig, server: ModelConfig) -> None:
+        self._server = server
         self.configure(config)
         self.abort = Abort()
         self.read_tokens = 0
@@ -107,11 +109,16 @@ class Endpoint:
         self._api: tuple[Dialect, Family] | None = None
         self._latest: TextPrompt | None = None
         self._query: Query | None = None
-        base = endpoint.check_url(config.endpoint_url, f"{SETTING}_url")
-        key = endpoint.read_key(config.endpoint_key_env, config.endpoint_key_command, SETTING)
+        if server.provider and not server.family:
+            raise ModelUnsuitable(
+                f"models of {server.provider} answer in chats and edits, and cannot complete",
+                "Set completion.model to a model that can fill in the middle",
+            )
+        base = endpoint.check_url(server.url, f"{server.setting}url")
+        key = endpoint.read_key(server.key_env, server.key_command, server.setting)
         self._has_key = bool(key)
         # Users write addresses of OpenAI-like servers with or without the version.
-        self._client = Client(base.removesuffix("/v1"), key, SETTING)
+        self._client = Client(base.removesuffix("/v1"), key, server.setting)
 
     @property
     def is_connected(self) -> bool:
@@ -129,7 +136,8 @@ class Endpoint:
 
     def configure(self, config: CompletionConfig) -> None:
         """Apply settings that need no new connection; see `completer.needs_reload`."""
-        self.config = placement.resolve(config, "server")
+        cells = self._server.context_tokens or config.context_tokens
+        self.config = placement.resolve(replace(config, context_tokens=cells), "server")
 
     def save(self) -> None:
         """Do nothing: the server has its own cache."""
@@ -178,7 +186,7 @@ class Endpoint:
             Cancelled: `abort` was set.
         """
         dialect, names = self._find()
-        model = self.config.endpoint_model or self._only(names)
+        model = self._server.model or self._only(names)
         self._api = dialect, self._family_of(model)
         self.model = model
 
@@ -284,24 +292,24 @@ class Endpoint:
 
     def _find(self) -> tuple[Dialect, list[str]]:
         """Return the API of the server, and its list of models."""
-        wanted = self.config.endpoint_api
+        wanted = self._server.api
         if wanted not in ("auto", *DIALECTS):
             raise ConfigInvalid(
-                f"{SETTING}_api: there is no {wanted!r}",
+                f"{self._server.setting}api: there is no {wanted!r}",
                 f"Set it to one of auto, {', '.join(DIALECTS)}",
             )
         dialect = next((one for name, one in DIALECTS.items() if name == wanted), None)
         if dialect is None:
             found = detect.detect(self._ask, has_key=self._has_key)
             if found is None:
-                raise detect.unknown_server(self._client.name, SETTING)
+                raise detect.unknown_server(self._client.name, self._server.setting)
             dialect = DIALECTS[found.kind]
             if found.path == dialect.models:
                 return dialect, list(dialect.names(found.reply))
         try:
             return dialect, list(dialect.names(self._ask(dialect.models)))
         except ServerGarbled:
-            if self.config.endpoint_model:
+            if self._server.model:
                 return dialect, []  # a gateway may not list its models
             raise
 
@@ -315,17 +323,17 @@ class Endpoint:
         candidates = names if len(names) == 1 else known
         if len(candidates) == 1:
             return candidates[0]
-        hint = f"Name one in {SETTING}_model"
+        hint = f"Name one in {self._server.setting}model"
         if not names:
             raise ServerModelMissing(f"{self._client.name} lists no model", hint)
         listed = ", ".join(names[:8])
         raise ConfigInvalid(f"{self._client.name} has several models: {listed}", hint)
 
     def _family_of(self, model: str) -> Family:
-        wanted = self.config.endpoint_family
-        hint = f"Set {SETTING}_family to one of {', '.join(FAMILIES)}"
+        wanted, setting = self._server.family, f"{self._server.setting}family"
+        hint = f"Set {setting} to one of {', '.join(FAMILIES)}"
         if wanted and wanted not in FAMILIES:
-            raise ConfigInvalid(f"{SETTING}_family: there is no family {wanted!r}", hint)
+            raise ConfigInvalid(f"{setting}: there is no family {wanted!r}", hint)
         family = FAMILIES[wanted] if wanted else prompt_text.family_of(model)
         if family is None:
             raise ModelUnsuitable(f"the FIM family of {model!r} is unknown", hint)

@@ -23,10 +23,10 @@ def open_backend(config: CompletionConfig, progress: Progress) -> Engine | Endpo
         LcursorError: the model is missing; see also `Engine` and `Endpoint`.
         Cancelled: `progress` returned False.
     """
-    if config.backend == "endpoint":
+    if config.endpoint:
         from lcursor.fim.endpoint import Endpoint
 
-        return Endpoint(config)
+        return Endpoint(config, config.endpoint)
     from lcursor.fim.engine import Engine
 
     path = store.resolve(config.model, "completion")

@@ -9,7 +9,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import lcursor
@@ -113,26 +113,22 @@ class Dispatch:
         """Apply the settings to all services; the first call starts completion."""
         self._warn_of_exposed_keys()
         slot = self._settings.completion
-        self._index.configure(self._settings.index, slot.secrets)
+        self._index.configure(self._settings.index, self._settings.privacy.exclude)
         self._services.configure(self._settings)
-        own = replace(slot, secrets=())  # the editor sends no text of secret files
         if self._completer:
-            self._completer.configure(own)
+            self._completer.configure(slot)
         else:
-            self._completer = Completer(own, self._send, open_backend, IndexRetriever(self._index))
+            self._completer = Completer(slot, self._send, open_backend, IndexRetriever(self._index))
             self._completer.start()
             self._outcomes.refresh()
 
     def _warn_of_exposed_keys(self) -> None:
         """Warn, once per set of servers, of keys that are sent over plain HTTP."""
-        slot = self._settings.completion
         urls = {
-            f"chat.models.{model.name}.": model.url
+            model.setting: model.url
             for model in self._settings.chat.models
             if model.key_env or model.key_command
         }
-        if slot.backend == "endpoint" and (slot.endpoint_key_env or slot.endpoint_key_command):
-            urls["completion.endpoint"] = slot.endpoint_url
         warning = endpoint.plaintext_warning(urls)
         words = str(warning or "")
         if warning is not None and words != self._key_warning:

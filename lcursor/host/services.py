@@ -100,7 +100,7 @@ class Services:
                 config,
                 self._notify,
                 self._codebase,
-                secrets=self._settings.completion.secrets,
+                secrets=self._settings.privacy.exclude,
                 models=self._get_models(),
                 on_busy=self._chat_pause.set_busy,
             )
@@ -118,7 +118,7 @@ class Services:
                 self._notify,
                 self._get_models(),
                 self._codebase,
-                secrets=self._settings.completion.secrets,
+                secrets=self._settings.privacy.exclude,
                 busy=self._edit_pause.set_busy,
                 chat_edited=lambda key, edits: self._get_chat().record_edits(key, edits),
                 chat_seen=self._read_before,
@@ -161,7 +161,7 @@ class Services:
         """Return the search of a project: its index if it runs, else by words. Thread: any."""
         from lcursor.context.codebase import GrepSearch, IndexSearch
 
-        plain = GrepSearch(root, self._settings.completion.secrets)
+        plain = GrepSearch(root, self._settings.privacy.exclude)
         client = self._index.client_of(root)
         return plain if client is None else IndexSearch(client, plain)
 
@@ -198,9 +198,9 @@ class IndexPause:
 def _completion_model(settings: Config) -> str:
     """Return the completion model for which memory is reserved; "" for none."""
     slot = settings.completion
-    return slot.model if slot.backend == "inproc" else ""
+    return "" if slot.endpoint else slot.model
 
 
 def _chat_settings(settings: Config) -> object:
     """Return the settings of the chat and of the models."""
-    return settings.chat, settings.completion.secrets, _completion_model(settings)
+    return settings.chat, settings.privacy.exclude, _completion_model(settings)

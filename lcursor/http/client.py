@@ -116,7 +116,7 @@ class Client:
     Args:
         url: a result of `endpoint.check_url`.
         key: bearer token; "" for none.
-        setting: prefix of its settings for hints, see `endpoint.setting_name`.
+        setting: prefix of its settings for hints: `models.NAME.`.
         limits: None for the defaults.
         advice: hint after a failure, instead of correcting the settings.
         name: name in messages; "" for its address.
@@ -246,7 +246,7 @@ class Client:
             if kind.startswith(("text/html", "image/", "video/")):
                 raise ServerGarbled(
                     f"{self.name} sent {kind.partition(';')[0]}: it is not a model server",
-                    self._advice or f"Correct {self._setting_name('url')}",
+                    self._advice or f"Correct {self._setting}url",
                 )
             splitter, size = sse.LineSplitter(), 0
             async for data in response.aiter_bytes():
@@ -287,7 +287,7 @@ class Client:
         status, words = response.status_code, self._without_key(sse.body_message(body))
         reason = f"{status}: {words}" if words else f"{status}"
         if status in (401, 403):
-            name = self._setting_name("key_env")
+            name = f"{self._setting}key_env"
             hint = f"Check the key in {name}" if self._key else f"Set its key in {name}"
             return ServerDenied(f"{self.name} denies access ({reason})", self._advice or hint)
         wait_s = _retry_after_s(response.headers)
@@ -299,32 +299,31 @@ class Client:
         if status == httpx2.codes.NOT_FOUND and "model" in words.lower():
             return ServerModelMissing(
                 f"{self.name} does not have that model ({reason})",
-                self._advice or f"Correct {self._setting_name('model')}",
+                self._advice or f"Correct {self._setting}model",
             )
         if status == httpx2.codes.NOT_FOUND:
             return ServerGarbled(
                 f"{self.name} has no {path} ({reason})",
-                self._advice
-                or f"Correct {self._setting_name('url')} or {self._setting_name('api')}",
+                self._advice or f"Correct {self._setting}url or {self._setting}api",
             )
         if response.has_redirect_location:
             target = endpoint.display_url(response.headers["Location"])
             return ServerGarbled(
                 f"{self.name} redirects to {target}",
-                f"Set {self._setting_name('url')} to that address if you trust it",
+                f"Set {self._setting}url to that address if you trust it",
             )
         return ServerFailed(f"{self.name} responded with status {reason}", sse.HINT)
 
     def _translated(self, error: Exception, is_answered: bool) -> ServerError:
         """Translate an exception of httpx2, before or after the head of a response."""
-        start = self._advice or f"Start the server, or correct {self._setting_name('url')}"
+        start = self._advice or f"Start the server, or correct {self._setting}url"
         tls = _cause(error, ssl.SSLError)
         if tls is not None:
             words = getattr(tls, "verify_message", "") or getattr(tls, "reason", "") or "TLS failed"
             return ServerInsecure(
                 f"there is no secure connection to {self.name} ({words})",
                 "Set SSL_CERT_FILE to the certificate of its authority, or correct "
-                f"{self._setting_name('url')} if the server uses plain HTTP",
+                f"{self._setting}url if the server uses plain HTTP",
             )
         if isinstance(error, httpx2.ConnectTimeout):
             limit_s = self._limits.connect_s
@@ -354,9 +353,6 @@ class Client:
 
     def _slow(self, what: str) -> ServerSlow:
         return ServerSlow(f"{self.name} {what}", "Wait until it is less busy, or restart it")
-
-    def _setting_name(self, name: str) -> str:
-        return endpoint.setting_name(self._setting, name)
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "…") if self._key else text

@@ -18,7 +18,6 @@ from lcursor.errors import (
     ServerSlow,
     ServerUnreachable,
 )
-from lcursor.http import endpoint
 
 Kind = Literal["llama.cpp", "ollama", "openai"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -85,11 +84,10 @@ def detect(
 
 
 def unknown_server(server: str, setting: str, api: str = "/v1") -> ServerGarbled:
-    """Return the error for a server of unknown kind; `setting` as in `endpoint.setting_name`."""
+    """Return the error for a server of unknown kind; `setting` is the prefix of its settings."""
     return ServerGarbled(
         f"{server} is neither a llama-server nor an Ollama, and has no {api}/models",
-        f"Correct {endpoint.setting_name(setting, 'url')}, or set "
-        f"{endpoint.setting_name(setting, 'api')}",
+        f"Correct {setting}url, or set {setting}api",
     )
 
 

@@ -73,33 +73,24 @@ def display_url(url: str) -> str:
     return scheme + mark + host.rpartition("@")[2] + slash + path
 
 
-def setting_name(prefix: str, name: str) -> str:
-    """Return the full name of a setting, for hints.
-
-    Args:
-        prefix: `completion.endpoint`, or a table with its final dot.
-    """
-    return f"{prefix}{name}" if prefix.endswith(".") else f"{prefix}_{name}"
-
-
 def read_key(variable: str, command: str, setting: str) -> str:
     """Return the key of a server; "" if none is configured.
 
     Args:
         variable: name of an environment variable; "" for none.
         command: run without a shell if there is no variable; its first line is the key.
-        setting: prefix of the two settings.
+        setting: prefix of the two settings: `models.NAME.`.
 
     Raises:
         KeyMissing: the variable or the command has no key.
     """
     if variable:
         source, key = f"the variable {variable}", os.environ.get(variable, "")
-        hint = f"Set it before starting Neovim, or correct {setting_name(setting, 'key_env')}"
+        hint = f"Set it before starting Neovim, or correct {setting}key_env or key_command"
     elif command:
-        source = f"the command of {setting_name(setting, 'key_command')}"
+        source = f"the command of {setting}key_command"
         key = _run_key_command(command, setting)
-        hint = f"Run it in a shell, and correct {setting_name(setting, 'key_command')}"
+        hint = f"Run it in a shell, and correct {setting}key_command"
     else:
         return ""
     key = key.strip()
@@ -125,7 +116,7 @@ def plaintext_warning(urls: Mapping[str, str]) -> KeyExposed | None:
     }
     if not plain:
         return None
-    settings = ", ".join(setting_name(setting, "url") for setting in plain)
+    settings = ", ".join(f"{setting}url" for setting in plain)
     return KeyExposed(
         f"a key is sent unencrypted to {', '.join(dict.fromkeys(plain.values()))}",
         f"Use https:// in {settings}, or an SSH tunnel to the server",
@@ -133,7 +124,7 @@ def plaintext_warning(urls: Mapping[str, str]) -> KeyExposed | None:
 
 
 def _run_key_command(command: str, setting: str) -> str:
-    name = setting_name(setting, "key_command")
+    name = f"{setting}key_command"
     try:
         done = subprocess.run(
             shlex.split(command),

@@ -144,7 +144,7 @@ class Project:
             try:
                 self._write_begun(bool(begun.get("is_confirmed")))
             except IndexFailed as error:
-                self._remark(f"completion.secrets cannot be stored: {error}")
+                self._remark(f"privacy.exclude cannot be stored: {error}")
         if is_new and (index := self._open) is not None:
             index.pipeline.begin()  # also removes files that are being read now
             known = index.counter.files()

@@ -112,6 +112,6 @@ def advice(found: Found) -> str:
     """Return the settings to use a server."""
     name = json.dumps(found.models[0]) if found.models else '""'
     return (
-        f'To use it, set chat.models = {{ other = {{ url = "{found.url}", model = {name} }} }} '
+        f'To use it, set models = {{ other = {{ url = "{found.url}", model = {name} }} }} '
         'and chat.model = "other"'
     )

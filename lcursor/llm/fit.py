@@ -258,7 +258,7 @@ def advice(plan: Plan) -> str:
             break
     if budget.place == "on the GPU":
         ways.append("close other programs that use the GPU")
-    ways = ways or ["close other programs, or use a server on another machine (chat.models)"]
+    ways = ways or ["close other programs, or use a server on another machine (see models)"]
     text = ", or ".join(ways)
     return text[0].upper() + text[1:]
 

@@ -86,8 +86,8 @@ def choose_engine(config: ChatConfig, notify: Callable[[str], None]) -> Engine:
     """
     if config.server == "off":
         raise ServerMissing(
-            'chat.server is "off", and chat.model is not in chat.models',
-            'Set chat.server = "auto", or name a model of chat.models in chat.model',
+            'chat.server is "off", and chat.model is not in the table models',
+            'Set chat.server = "auto", or set chat.model to a name in the table models',
         )
     broken: list[str] = []
     for program in llama_server.programs():

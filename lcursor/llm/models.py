@@ -33,12 +33,12 @@ def targets(config: ChatConfig) -> list[str]:
     names = [model.name for model in config.models]
     if config.server != "off":
         names.insert(0, local(config))
-    first = default(config) if names else ""
+    first = config.model or LOCAL
     return sorted(names, key=lambda name: name != first)
 
 
 def default(config: ChatConfig) -> str:
-    """Return the name of the model of a new chat.
+    """Return the name of the model of a new chat; never one on a server that is not named for it.
 
     Raises:
         ConfigInvalid: there is none.
@@ -49,11 +49,11 @@ def default(config: ChatConfig) -> str:
         return LOCAL
     if config.model:
         raise _unknown(config, config.model)
-    if config.models:
-        return config.models[0].name
+    names = ", ".join(model.name for model in config.models)
+    choice = f"chat.model to one of {names}" if names else "chat.model to a name in models"
     raise ConfigInvalid(
-        "there is no chat model: chat.server is off and chat.models is empty",
-        'Set chat.server to "auto", or name a server in chat.models',
+        "there is no chat model: chat.server is off, and chat.model is empty",
+        f'Set {choice}, or chat.server to "auto"',
     )
 
 
@@ -63,12 +63,12 @@ def local(config: ChatConfig) -> str:
 
 
 def is_remote(config: ChatConfig, name: str) -> bool:
-    """Return whether a name is in `chat.models`, not a model of the local server."""
+    """Return whether a name is in `models`, not a model of the local server."""
     return any(model.name == name for model in config.models)
 
 
 def check(config: ChatConfig, name: str, running: str = "") -> None:
-    """Check that a name is in `chat.models`, or a model for the local server.
+    """Check that a name is in `models`, or a model for the local server.
 
     The file need not exist: the error of the first question has the download command. The `running`
     model of the local server may have any name.
@@ -101,11 +101,11 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name.lower(), folded, n=3)
     if near:
         return f"Did you mean {' or '.join(folded[each] for each in near)}?"
-    return f"There are {', '.join(known)}" if known else "chat.models is empty"
+    return f"There are {', '.join(known)}" if known else "The table models is empty"
 
 
 def target(config: ChatConfig, name: str) -> Target:
-    """Return the target of a model of `chat.models`, with its key.
+    """Return the target of a model of `models`, with its key.
 
     Raises:
         ConfigInvalid: there is no such name, or its address is invalid.
@@ -116,7 +116,7 @@ def target(config: ChatConfig, name: str) -> Target:
     found = next((model for model in config.models if model.name == name), None)
     if found is None:
         raise _unknown(config, name)
-    setting = f"chat.models.{name}."
+    setting = found.setting
     if not found.url:
         raise ConfigInvalid(
             f"{setting}url: there is no address", 'Write it as "http://127.0.0.1:8012"'
@@ -155,4 +155,4 @@ def _kind(found: ModelConfig, setting: str) -> Kind | Literal[""]:
 def _unknown(config: ChatConfig, name: str) -> ConfigInvalid:
     names = ", ".join(model.name for model in config.models)
     has = f"there are {names}" if names else "it is empty"
-    return ConfigInvalid(f"chat.models has no model {name!r}: {has}", "Choose one of these names")
+    return ConfigInvalid(f"the table models has no {name!r}: {has}", "Choose one of these names")

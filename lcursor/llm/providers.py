@@ -14,8 +14,15 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import PurePath
 from typing import Any, Literal
 
-from lcursor.errors import ConfigInvalid, ServerError, ServerGarbled, ServerModelMissing
-from lcursor.http import detect, endpoint
+from lcursor.errors import (
+    ConfigInvalid,
+    ServerDenied,
+    ServerError,
+    ServerFailed,
+    ServerGarbled,
+    ServerModelMissing,
+)
+from lcursor.http import detect
 from lcursor.http.detect import Detected, Kind
 from lcursor.llm.records import Message, SamplingParams, Served, Target
 
@@ -100,12 +107,11 @@ def _detect_named(target: Target, kind: Kind, api: str, ask: Ask, server: str) -
     reply: dict[str, Any] = {}
     try:
         reply = ask(path)
-    except ServerGarbled:
+    except (ServerGarbled, ServerDenied, ServerFailed):
         if not may_list_nothing:
-            raise
+            raise  # else a list of models is optional, and may need other rights than an answer
     if not detect.matches(kind, reply) and (reply or not may_list_nothing):
-        setting = endpoint.setting_name(target.setting, "api")
-        raise ServerGarbled(f"{server} is not a {kind} server", f"Correct {setting}")
+        raise ServerGarbled(f"{server} is not a {kind} server", f"Correct {target.setting}api")
     return Detected(kind, path, reply)
 
 
@@ -180,7 +186,7 @@ def _only_model(target: Target, names: list[str], server: str) -> str:
     """Return the only model of a server."""
     if len(names) == 1:
         return names[0]
-    where = endpoint.setting_name(target.setting, "model")
+    where = f"{target.setting}model"
     if not names:
         raise ServerModelMissing(f"{server} lists no model", f"Name one in {where}")
     raise ConfigInvalid(

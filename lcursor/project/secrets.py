@@ -91,7 +91,7 @@ def has_private_key(data: bytes) -> bool:
 
 KEY = "secrets"
 """Key of the globs in the stored data of a project."""
-REASON = "a pattern of completion.secrets names it"
+REASON = "a pattern of privacy.exclude names it"
 """Followed by a colon and the pattern."""
 
 

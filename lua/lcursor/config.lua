@@ -1,28 +1,10 @@
 -- The settings: merged, validated, cached. Resolved at first use, never at start-up.
 -- Precedence: defaults < vim.g.lcursor (table or function) < setup(opts) < vim.b.lcursor.
 
+local renamed = require("lcursor.renamed")
 local schema = require("lcursor.schema")
 
 local M = {}
-
--- Options of earlier versions, and what became of them.
-local REMOVED = {
-  ["chat.route"] = "choose a model with :LCursor chat model",
-  ["chat.route_small"] = "choose a model with :LCursor chat model",
-  ["chat.speculate"] = "it is always on",
-  ["chat.summarize_at"] = "chats are summarized at 85 % of the context",
-  ["completion.max_file_bytes"] = "the limit is 2 MiB",
-  ["completion.max_line_bytes"] = "the limit is 4096 bytes",
-  ["completion.read_ahead"] = "it is always on",
-  ["completion.with_changes"] = "it misled small models",
-  ["completion.with_diagnostics"] = "it misled small models",
-  ["edit.region_tokens"] = "the limit is 1500 tokens",
-  ["edit.temperature"] = "it is 0 for the first attempt",
-  ["index.auto"] = "it is always on; see index.enabled",
-  ["index.limit"] = "the limit is 30 results",
-  ["index.picker"] = "use :LCursor search {words} for a list",
-  ["index.unsaved"] = "it is always on",
-}
 
 ---@type lcursor.Opts? what setup() was given
 local setup_opts
@@ -37,6 +19,7 @@ local given = {}
 
 ---@class (exact) lcursor.BufferConfig the settings of a buffer that has vim.b.lcursor
 ---@field own any the value of vim.b.lcursor
+---@field given table the same, with the present names of renamed options
 ---@field base lcursor.Config what it was merged into
 ---@field merged lcursor.Config
 ---@field problems lcursor.Problem[]
@@ -118,8 +101,34 @@ local function mismatch(expected, value)
   return ("expected %s, found %s"):format(expected, vim.inspect(value))
 end
 
---- Check a table of tables. Their values are not repeated: one may be a key.
----@param rows table<string, string|string[]>
+--- Check the fields of a table. Their values are not repeated: one may be a key.
+---@param fields table<string, string|string[]>
+---@param value table
+---@param prefix string
+---@return string? problem
+local function check_fields(fields, value, prefix)
+  for key, one in pairs(value) do
+    local expected = fields[key]
+    if not expected then
+      local known = vim.tbl_keys(fields)
+      table.sort(known)
+      return ("%s%s: no such setting, use %s"):format(prefix, key, table.concat(known, ", "))
+    end
+    local is_right = type(one) == expected
+    if type(expected) == "table" then
+      is_right = vim.list_contains(expected, one)
+      expected = "one of " .. table.concat(expected, ", ")
+    elseif expected == "share" then
+      is_right = type(one) == "number" and one >= 0 and one <= 1
+      expected = "0 to 1"
+    end
+    if not is_right then
+      return ("%s%s: expected %s, found a %s"):format(prefix, key, expected, type(one))
+    end
+  end
+end
+
+---@param rows table<string, string|string[]> the fields of each table
 ---@param value table
 ---@return string? problem
 local function check_rows(rows, value)
@@ -127,21 +136,9 @@ local function check_rows(rows, value)
     if type(name) ~= "string" or type(row) ~= "table" then
       return ("expected names, each with a table, found a %s at %s"):format(type(row), name)
     end
-    for key, one in pairs(row) do
-      local expected = rows[key]
-      if not expected then
-        local known = vim.tbl_keys(rows)
-        table.sort(known)
-        return ("%s.%s: no such setting, use %s"):format(name, key, table.concat(known, ", "))
-      end
-      local is_right = type(one) == expected
-      if type(expected) == "table" then
-        is_right = vim.list_contains(expected, one)
-        expected = "one of " .. table.concat(expected, ", ")
-      end
-      if not is_right then
-        return ("%s.%s: expected %s, found a %s"):format(name, key, expected, type(one))
-      end
+    local problem = check_fields(rows, row, name .. ".")
+    if problem then
+      return problem
     end
   end
 end
@@ -171,11 +168,12 @@ local function check(setting, value)
   if one_of then
     local is_right = vim.list_contains(one_of, value)
     return not is_right and mismatch("one of " .. table.concat(one_of, ", "), value) or nil
-  elseif setting.key then
-    local is_right = value == false or type(value) == "string"
-    return not is_right and mismatch("a key or false", value) or nil
+  elseif setting.each == "key" and value == false then
+    return nil
   elseif type(value) ~= type(default) then
     return mismatch("a " .. type(default), value)
+  elseif setting.fields then
+    return check_fields(setting.fields, value, "")
   elseif setting.rows then
     return check_rows(setting.rows, value)
   elseif setting.each then
@@ -194,12 +192,10 @@ end
 ---@param value any
 ---@return any
 local function merged(setting, old, value)
-  if setting.key then
-    return value or ""
-  elseif setting.each == "key" then
+  if setting.each == "key" then
     value = vim.tbl_map(function(lhs)
-      return lhs or ""
-    end, value)
+      return value and lhs or ""
+    end, value or setting[2])
   end
   if type(value) == "table" and (setting.each or not vim.islist(value)) then
     return vim.tbl_extend("force", old or {}, value)
@@ -211,9 +207,16 @@ end
 ---@param user table
 ---@param into table
 ---@param source string for messages, for example "setup()"
+---@return table user with the present names of renamed options
 ---@return lcursor.Problem[]
 local function merge(user, into, source)
   local found, known, sections = {}, {}, {}
+  local old
+  user, old = renamed.update(user)
+  for _, problem in ipairs(old) do
+    problem.message = source .. ": " .. problem.message
+    table.insert(found, problem)
+  end
   for _, setting in ipairs(schema) do
     known[setting[1]] = setting
     sections[setting[1]:match("^(%w+)%.") or ""] = true
@@ -230,8 +233,6 @@ local function merge(user, into, source)
         add(key, problem)
       elseif setting then
         put(into, key, merged(setting, get(into, key), value))
-      elseif REMOVED[key] then
-        add(key, "no longer an option: " .. REMOVED[key])
       elseif type(value) == "table" and sections[key] then
         walk(value, key .. ".")
       else
@@ -241,7 +242,7 @@ local function merge(user, into, source)
     end
   end
   walk(user, "")
-  return found
+  return user, found
 end
 
 ---@param opts? lcursor.Opts
@@ -271,8 +272,10 @@ function M.get()
     if not ok then
       table.insert(problems, { key = name, message = name .. " failed: " .. tostring(user) })
     elseif type(user) == "table" then
+      local found
+      user, found = merge(user, resolved, name)
       table.insert(given, user)
-      vim.list_extend(problems, merge(user, resolved, name))
+      vim.list_extend(problems, found)
     elseif user ~= nil then
       table.insert(problems, { key = name, message = name .. ": expected a table" })
     end
@@ -294,10 +297,10 @@ local function of_buffer(buf)
   if known and known.base == base and vim.deep_equal(known.own, own) then
     return known
   end
-  local entry = { own = own, base = base, merged = base, problems = {} }
+  local entry = { own = own, given = {}, base = base, merged = base, problems = {} }
   if type(own) == "table" then
     entry.merged = vim.deepcopy(base)
-    entry.problems = merge(own, entry.merged, "vim.b.lcursor")
+    entry.given, entry.problems = merge(own, entry.merged, "vim.b.lcursor")
   else
     local message = "vim.b.lcursor: " .. mismatch("a table", own)
     entry.problems = { { key = "vim.b.lcursor", message = message } }
@@ -327,8 +330,7 @@ end
 function M.is_set(key, buf)
   M.get()
   local entry = buf and of_buffer(buf)
-  local own = entry and type(entry.own) == "table" and entry.own or {}
-  return vim.iter({ own, unpack(given) }):any(function(user)
+  return vim.iter({ entry and entry.given or {}, unpack(given) }):any(function(user)
     return get(user, key) ~= nil
   end)
 end
@@ -352,6 +354,13 @@ end
 function M.problems()
   M.get()
   return problems
+end
+
+--- Return the server that completes; nil: the model runs in the host.
+---@return table<string, any>? its row of the table `models`
+function M.completion_server()
+  local settings = M.get()
+  return settings.models[settings.completion.model]
 end
 
 --- Return the settings that the Python host reads.

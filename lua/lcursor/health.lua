@@ -93,8 +93,7 @@ local function check_host(found)
 end
 
 local function check_model(found)
-  local is_remote = found.settings.completion.backend == "endpoint"
-  python.require(found, { is_remote and "endpoint" or "model" })
+  python.require(found, { config.completion_server() and "endpoint" or "model" })
 end
 
 local function check_device(found)

@@ -164,7 +164,7 @@ local function models()
   local model = settings.completion.model
   -- A local file or a model on a server is not downloaded.
   local is_named = not model:find("[/\\]") and not vim.endswith(model, ".gguf")
-  if settings.completion.backend ~= "endpoint" and is_named then
+  if is_named and not config.completion_server() then
     vim.list_extend(options, { "--model", model })
   end
   if settings.index.enabled and settings.index.embedder ~= "" then

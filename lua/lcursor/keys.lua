@@ -22,7 +22,7 @@ local M = {}
 ---@type table<string, lcursor.KeyGroup>
 M.groups = {
   suggestion = {
-    option = "keymaps", plug = "", module = "complete",
+    option = "completion.keymap", plug = "", module = "complete",
     keys = {
       { "accept", "<Tab>", "i", "Accept suggestion", is_expr = true },
       { "accept_line", "<S-Tab>", "i", "Accept line", is_expr = true },
@@ -38,14 +38,14 @@ M.groups = {
     keys = { { "edit", false, "nx", "Request edit" } },
   },
   edit = {
-    option = "edit.mappings", plug = "edit-", plug_modes = "nxo", module = "edit.keymaps",
+    option = "edit.keymap", plug = "edit-", plug_modes = "nxo", module = "edit.keymaps",
     yields = true,
     keys = {
       { "stop", "<C-c>", "n", "Stop edit" },
     },
   },
   hunk = {
-    option = "edit.mappings", plug = "hunk-", plug_modes = "nxo", module = "edit.keymaps",
+    option = "edit.keymap", plug = "hunk-", plug_modes = "nxo", module = "edit.keymaps",
     yields = true,
     keys = {
       { "accept", "ghh", "n", "Accept hunk" },
@@ -54,7 +54,7 @@ M.groups = {
       { "reject_operator", "gH", "nx", "Reject over motion", is_expr = true },
       { "accept_next", "ghn", "n", "Accept, next hunk" },
       { "next", "]h", "nxo", "Next hunk" },
-      { "previous", "[h", "nxo", "Previous hunk" },
+      { "prev", "[h", "nxo", "Previous hunk" },
       { "last", "]H", "nxo", "Last hunk" },
       { "first", "[H", "nxo", "First hunk" },
       { "object", "ih", "xo", "Hunk text object" },
@@ -63,15 +63,15 @@ M.groups = {
       { "list", "", "n", "List hunks" },
       { "accept_file", "", "n", "Accept file" },
       { "reject_file", "", "n", "Reject file" },
-      { "accept_turn", "", "n", "Accept edit" },
-      { "reject_turn", "", "n", "Reject edit" },
+      { "accept_all", "", "n", "Accept edit" },
+      { "reject_all", "", "n", "Reject edit" },
       { "next_alternative", "]v", "n", "Next alternative" },
-      { "previous_alternative", "[v", "n", "Previous alternative" },
+      { "prev_alternative", "[v", "n", "Previous alternative" },
       { "again", "g.", "n", "Try again" },
     },
   },
   chat = {
-    option = "chat.mappings", plug = "chat-", module = "chat.keys",
+    option = "chat.keymap", plug = "chat-", module = "chat.keys",
     keys = {
       { "send", "<CR>", "n", "Send" },
       { "send_insert", "<C-s>", "i", "Send while typing" },
@@ -79,9 +79,9 @@ M.groups = {
       { "regenerate", "gr", "n", "Answer again" },
       { "edit", "ge", "n", "Go to question" },
       { "next_branch", "]b", "n", "Next branch" },
-      { "previous_branch", "[b", "n", "Previous branch" },
+      { "prev_branch", "[b", "n", "Previous branch" },
       { "next", "]]", "n", "Next message" },
-      { "previous", "[[", "n", "Previous message" },
+      { "prev", "[[", "n", "Previous message" },
       { "context", "gb", "n", "Preview context" },
       { "sources", "gs", "n", "Show sources" },
       { "jump", "gf", "n", "Go to file" },

@@ -88,7 +88,7 @@ local function compile(globs)
   end
   notify.error({
     code = "config_invalid",
-    message = "completion.secrets contains an invalid glob: " .. table.concat(globs, ", "),
+    message = "privacy.exclude contains an invalid glob: " .. table.concat(globs, ", "),
     hint = "See :help lcursor-config",
     level = "warn",
   })
@@ -213,7 +213,7 @@ end
 ---@param buf integer
 ---@return string? message
 function M.private_reason(buf)
-  local more = config.for_buffer(buf).completion.secrets
+  local more = config.for_buffer(buf).privacy.exclude
   return M.REASONS[M.block_reason(buf, more, function() end)]
 end
 

@@ -8,10 +8,11 @@ local keys = require("lcursor.keys")
 ---@field [2] any default; the type of a value must be the type of the default
 ---@field [3] string text for the help
 ---@field one_of? string[] the allowed values
----@field key? boolean a key to map, or false
 ---@field min? number the default may be less
 ---@field share? boolean a number from 0 to 1; other numbers are whole
----@field each? "key"|"boolean" the type of a table's values; with "key", its names are fixed
+---@field each? "key"|"boolean" the type of a table's values; with "key", its names are fixed, and
+--- false stands for no keys
+---@field fields? table<string, string|string[]> the fields of a table, with their types
 ---@field rows? table<string, string|string[]> the fields of each table in a table, with their types
 ---@field host? boolean sent to the Python host too
 
@@ -24,6 +25,20 @@ local settings = {
     "Python of the host; empty: that of :LCursor install." },
   { "log_level", "info", one_of = { "debug", "info", "warn", "error" },
     "Lowest level in the log." },
+  { "models", {}, host = true,
+    rows = {
+      provider = {
+        "anthropic", "deepseek", "gemini", "mistral", "moonshot", "openai", "openrouter", "zai",
+      },
+      url = "string",
+      api = { "auto", "llama.cpp", "ollama", "openai" },
+      model = "string",
+      family = "string",
+      key_env = "string",
+      key_command = "string",
+      context_tokens = "number",
+    },
+    "Models on servers, by names that the options `model` may use: |lcursor-endpoint|." },
 
   { "completion.enabled", true,
     "Show suggestions as ghost text." },
@@ -33,7 +48,7 @@ local settings = {
     "Milliseconds without a key before a request; 0 sends one after every key, which cancels the"
     .. " one before." },
   { "completion.model", "qwen2.5-coder-0.5b", host = true,
-    "A name of `models list`, or the path of a GGUF file." },
+    "A name in models or of `models list`, or a GGUF file." },
   { "completion.gpu_layers", -1, min = -1, host = true,
     "Layers on the GPU; -1: all, if there is one." },
   { "completion.main_gpu", 0, min = -1, host = true,
@@ -62,27 +77,15 @@ local settings = {
     "Unload the idle model; 0: never; -1: 30, on a CPU never." },
   { "completion.save_cache", true, host = true,
     "Keep KV caches on disk, see |lcursor-privacy|." },
-  { "completion.backend", "inproc", one_of = { "inproc", "endpoint" }, host = true,
-    "In the host or on a server, see |lcursor-endpoint|." },
-  { "completion.endpoint_url", "http://127.0.0.1:8012", host = true,
-    "It receives what you write." },
-  { "completion.endpoint_api", "auto", one_of = { "auto", "llama.cpp", "ollama", "openai" },
-    host = true,
-    "API of the server." },
-  { "completion.endpoint_model", "", host = true,
-    "Name of the model there; empty: the only one." },
-  { "completion.endpoint_family", "", host = true,
-    "Prompt format; empty: by the name of the model." },
-  { "completion.endpoint_key_env", "", host = true,
-    "Environment variable with the API key." },
-  { "completion.endpoint_key_command", "", host = true,
-    "Command that prints the API key." },
   { "completion.in_comments", true,
     "Complete inside comments." },
   { "completion.filetypes", each = "boolean",
     { gitcommit = false, gitrebase = false, help = false, markdown = false, text = false },
     'Enable or disable filetypes; "*": all others.' },
-  { "completion.secrets", {}, host = true,
+  { "completion.keymap", keys.defaults("completion.keymap"), each = "key",
+    "Keys while a suggestion is visible." },
+
+  { "privacy.exclude", {}, host = true,
     "More globs of files never to read: |lcursor-secrets|." },
 
   { "index.enabled", true, host = true,
@@ -93,18 +96,7 @@ local settings = {
   { "chat.enabled", true, host = true,
     "Enable the chat." },
   { "chat.model", "", host = true,
-    "A name in models below or of `models list`, or a GGUF file; empty: one that suits the "
-    .. "machine." },
-  { "chat.models", {}, host = true,
-    rows = {
-      url = "string",
-      api = { "auto", "llama.cpp", "ollama", "openai" },
-      model = "string",
-      key_env = "string",
-      key_command = "string",
-      context_tokens = "number",
-    },
-    "Models on other servers: |lcursor-chat-models|." },
+    "The same; empty: one that suits the machine." },
   { "chat.server", "auto", one_of = { "auto", "off" }, host = true,
     "Start the local server when needed, or never." },
   { "chat.context_tokens", 0, min = 0, host = true,
@@ -115,24 +107,21 @@ local settings = {
     "Sampling temperature, 0 to 1." },
   { "chat.idle_minutes", 15, min = 1, host = true,
     "Unload the idle model of the local server." },
-  { "chat.rules", true, host = true,
+  { "chat.rule_files", true, host = true,
     "Add rules files, see |lcursor-chat-commands|." },
-  { "chat.screen", true,
+  { "chat.auto_context", true,
     "Attach visible lines, see |lcursor-chat-mentions|." },
-  { "chat.side", "right", one_of = { "right", "left", "above", "below" },
-    "Where the window opens." },
-  { "chat.size", 0.4, share = true,
-    "Its share (0 to 1) of the columns or lines." },
-  { "chat.float", false,
-    "Open a floating window instead." },
-  { "chat.mappings", keys.defaults("chat.mappings"), each = "key",
+  { "chat.window", { position = "right", size = 0.4 },
+    fields = { position = { "right", "left", "above", "below", "float" }, size = "share" },
+    "Position: right, left, above, below or float; size: share of the columns or lines." },
+  { "chat.keymap", keys.defaults("chat.keymap"), each = "key",
     "Keys in the chat buffer." },
 
   { "edit.enabled", true, host = true,
     "Enable edits." },
   { "edit.model", "", host = true,
     "A name like chat.model; empty: the model of the chat." },
-  { "edit.planner", "", host = true,
+  { "edit.plan_model", "", host = true,
     "Plans project edits; empty: edit.model." },
   { "edit.format", "auto", one_of = { "auto", "whole", "search_replace", "udiff" }, host = true,
     "Form of the model's reply; auto: what measured best." },
@@ -150,17 +139,8 @@ local settings = {
     "Time limit of each of these commands." },
   { "edit.diagnostics", false,
     "Check with language servers: |lcursor-edit-diagnostics|." },
-  { "edit.mappings", keys.defaults("edit.mappings"), each = "key",
+  { "edit.keymap", keys.defaults("edit.keymap"), each = "key",
     "Keys in a buffer with hunks or a running edit." },
-
-  { "keymaps.enabled", true,
-    "Map these keys while a suggestion is visible." },
 }
-
-for _, key in ipairs(keys.groups.suggestion.keys) do
-  if key[2] then
-    table.insert(settings, { "keymaps." .. key[1], key[2], key[4] .. ".", key = true })
-  end
-end
 
 return settings

@@ -16,11 +16,12 @@
 ---@field enabled boolean
 ---@field python string
 ---@field log_level "debug"|"info"|"warn"|"error"
+---@field models table<string, table<string, any>>
 ---@field completion table<string, any>
+---@field privacy table<string, any>
 ---@field index table<string, any>
 ---@field chat table<string, any>
 ---@field edit table<string, any>
----@field keymaps table<string, any>
 
 ---@class lcursor.Opts the user's settings: any part of lcursor.Config
 

@@ -83,9 +83,9 @@ def test_each_argument_of_a_command(lua: dict[str, Any]) -> None:
 def test_each_default_key_is_in_a_table_of_keys(lua: dict[str, Any]) -> None:
     defaults = lua["defaults"]
     tables = {
-        "suggestion keys": {key for key in defaults["keymaps"].values() if key is not True},
-        "hunk keys": {key for key in defaults["edit"]["mappings"].values() if key},
-        "chat keys": set(defaults["chat"]["mappings"].values()),
+        "suggestion keys": set(defaults["completion"]["keymap"].values()),
+        "hunk keys": {key for key in defaults["edit"]["keymap"].values() if key},
+        "chat keys": set(defaults["chat"]["keymap"].values()),
     }
     for name, keys in tables.items():
         table = HELP.partition(f"generated: {name}")[2].partition(f"end: {name}")[0]

@@ -62,6 +62,7 @@ ONE_IMPORTER = {
 
 LUA_LAYERS = {
     "keys": 0,
+    "renamed": 0,
     "schema": 0,
     "config": 0,
     "types": 0,

@@ -24,9 +24,12 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         said: dict[str, Any] = editor.lua(
             """
             local config, protocol = require("lcursor.config"), require("lcursor.protocol")
+            local models = vim.iter(require("lcursor.schema")):find(function(setting)
+              return setting[1] == "models"
+            end)
             return {
               version = protocol.version, to_lua = protocol.to_lua, levels = protocol.levels,
-              wire = config.for_host(), plugin = require("lcursor.host").version(),
+              rows = models.rows, wire = config.for_host(), plugin = require("lcursor.host").version(),
             }
             """
         )
@@ -85,11 +88,17 @@ def test_the_two_halves_are_of_one_version(lua: dict[str, Any]) -> None:
 
 def test_settings_that_cross_the_wire(lua: dict[str, Any]) -> None:
     ours = dataclasses.asdict(config.Config())
-    ours["completion"]["secrets"] = []  # Lua has one type for all tables
-    lua["wire"]["completion"]["secrets"] = lua["wire"]["completion"]["secrets"] or []
-    ours["chat"]["models"] = lua["wire"]["chat"]["models"] = lua["wire"]["chat"]["models"] or []
+    del ours["completion"]["endpoint"], ours["chat"]["models"]  # from the table of models
+    assert lua["wire"].pop("models") == {}
+    ours["privacy"]["exclude"] = {}  # Lua has one type for all tables
     assert lua["wire"] == ours
     assert config.from_table(lua["wire"]) == config.Config()
+
+
+def test_settings_of_a_model(lua: dict[str, Any]) -> None:
+    rows = lua["rows"]
+    assert {"name", *rows} == {each.name for each in dataclasses.fields(config.ModelConfig)}
+    assert rows["provider"] == sorted(config.PROVIDERS)
 
 
 def test_every_error_class_is_documented_and_has_its_own_code() -> None:

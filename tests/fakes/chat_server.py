@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from tests.fakes.loopback import Handler, Loopback, sse
 
-QUESTIONS = ("/v1/chat/completions", "/chat/completions", "/api/chat")
+QUESTIONS = ("/chat/completions", "/api/chat")
 
 
 class Abort:
@@ -208,7 +208,7 @@ class ChatServer(Loopback):
         self.asked.append((ask.command, ask.path, dict(ask.headers)))
         if self.key and ask.headers.get("Authorization") != f"Bearer {self.key}":
             self._say(ask, 401, {"error": {"message": "Invalid API Key", "code": 401}})
-        elif ask.path in QUESTIONS and ask.path not in self.extra:
+        elif ask.path.endswith(QUESTIONS) and ask.path not in self.extra:
             self.running += 1
             try:
                 self._follow(ask, self._reply(body))

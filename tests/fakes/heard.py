@@ -19,9 +19,9 @@ def config_of(*servers: ChatServer, **more: Any) -> ChatConfig:
     """Return chat settings with servers of the test; the first is named `fake`."""
     names = ["fake", *(f"fake{number}" for number in range(2, len(servers) + 1))]
     models = tuple(
-        ModelConfig(name, server.url) for name, server in zip(names, servers, strict=True)
+        ModelConfig(name, url=server.url) for name, server in zip(names, servers, strict=True)
     )
-    return replace(ChatConfig(model="fake", models=models, server="off", rules=False), **more)
+    return replace(ChatConfig(model="fake", models=models, server="off", rule_files=False), **more)
 
 
 class Heard:

@@ -70,7 +70,7 @@ class Home:
         chat = {"model": MODEL, "context_tokens": TOKENS, "temperature": 0, "max_tokens": 24}
         table = {
             "completion": {"auto_trigger": False},
-            "chat": {**chat, "idle_minutes": 1, "screen": False, **settings},
+            "chat": {**chat, "idle_minutes": 1, "auto_context": False, **settings},
         }
         init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
         editor = Editor(

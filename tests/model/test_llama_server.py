@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.catalog import store
-from lcursor.config import CompletionConfig
+from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import Cancelled
 from lcursor.fim.endpoint import Endpoint
 from lcursor.fim.prompt import Source
@@ -97,10 +97,9 @@ def test_the_completion_slot_asks_it_too(place: Place, monkeypatch: pytest.Monke
     monkeypatch.setattr("lcursor.storage.folders.MAX_SOCKET_BYTES", 5)
     target = place.server().ensure()
     monkeypatch.setenv("SERVER_KEY", target.key)
-    config = CompletionConfig(
-        backend="endpoint", endpoint_url=target.url, endpoint_key_env="SERVER_KEY"
-    )
-    endpoint, seen = Endpoint(config), list[str]()
+    desk = ModelConfig("desk", url=target.url, key_env="SERVER_KEY")
+    config = CompletionConfig(model="desk", endpoint=desk)
+    endpoint, seen = Endpoint(config, desk), list[str]()
     try:
         endpoint.connect()
         assert "(qwen2.5-coder) by llama.cpp at" in endpoint.description

@@ -83,7 +83,8 @@ class Home:
         table: Mapping[str, Any] = {
             "python": sys.executable,
             "completion": {"model": "/nowhere.gguf", "auto_trigger": False},
-            "chat": {"model": "fake", "models": models},
+            "models": models,
+            "chat": {"model": "fake"},
             "edit": edit,
         }
         init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"

@@ -116,10 +116,8 @@ class Home:
         table = {
             "python": sys.executable,
             "completion": {"auto_trigger": False, "model": "/nowhere.gguf"},
-            "chat": {
-                "server": "off", "model": "fake", "rules": False,
-                "models": {"fake": {"url": self.server.url}},
-            },
+            "models": {"fake": {"url": self.server.url}},
+            "chat": {"server": "off", "model": "fake", "rule_files": False},
             "edit": edit if is_default else {"diagnostics": True, **edit},
         }  # fmt: skip
         cmds = {mode: [sys.executable, str(SERVER), mode, str(self.log_of(mode))] for mode in modes}

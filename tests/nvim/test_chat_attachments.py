@@ -155,7 +155,7 @@ def test_of_a_very_high_window_the_rows_around_the_cursor_go_along(
 
 
 def test_nothing_goes_along_unasked_where_the_user_says_so(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES, config={"chat": {"screen": False}})
+    nvim = editor(FILES, config={"chat": {"auto_context": False}})
     nvim.press("Goz = 3<Esc>ggVj<Esc>")
     reach.chat(nvim, host)
     assert sent(nvim, host, "What is alpha?") == []
@@ -256,7 +256,7 @@ SECRETS = [
 def test_a_secret_is_refused_and_told(
     editor: Start, host: FakeHost, name: str, text: str, why: str
 ) -> None:
-    nvim = editor({name: text}, init=reach.NOTES, config={"completion": {"secrets": ["*.vault"]}})
+    nvim = editor({name: text}, init=reach.NOTES, config={"privacy": {"exclude": ["*.vault"]}})
     nvim.command("1,$LCChat")
     assert [each for each in reach.told(nvim) if why in each and name in each]
     assert host.messages("chat.open") == []

@@ -116,7 +116,7 @@ def test_another_chat_takes_the_window(editor: Start, host: FakeHost) -> None:
     nvim.settle()
     assert nvim.lua("return vim.api.nvim_buf_get_name(0)") == "lcursor://chat/2"
     assert nvim.lua("return #vim.api.nvim_list_wins()") == 2
-    nvim.lua("require('lcursor').chat({ chat = 'key1', side = 'below' })")
+    nvim.lua("require('lcursor').chat({ chat = 'key1', window = { position = 'below' } })")
     assert nvim.lua("return #vim.api.nvim_list_wins()") == 3
 
 

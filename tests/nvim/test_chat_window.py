@@ -19,15 +19,15 @@ Start = Callable[..., Pilot]
 @pytest.mark.parametrize(
     ("settings", "check"),
     [
-        ({"side": "left", "size": 0.5}, "win_screenpos(win)[2] == 1 and winwidth(win) >= 39"),
-        ({"side": "below", "size": 0.3}, "winheight(win) <= 8 and winwidth(win) == 80"),
-        ({"float": True}, "nvim_win_get_config(win).relative == 'editor'"),
+        ({"position": "left", "size": 0.5}, "win_screenpos(win)[2] == 1 and winwidth(win) >= 39"),
+        ({"position": "below", "size": 0.3}, "winheight(win) <= 8 and winwidth(win) == 80"),
+        ({"position": "float"}, "nvim_win_get_config(win).relative == 'editor'"),
     ],
 )
 def test_where_it_opens(
     editor: Start, host: FakeHost, settings: dict[str, object], check: str
 ) -> None:
-    nvim = editor(FILES, config={"chat": settings})
+    nvim = editor(FILES, config={"chat": {"window": settings}})
     Talk(nvim, host).open()
     assert nvim.lua(
         f"""
@@ -103,8 +103,8 @@ def test_from_message_to_message(editor: Start, host: FakeHost) -> None:
 
 def test_the_plug_maps_and_other_keys(editor: Start, host: FakeHost) -> None:
     init = NOTES + "vim.keymap.set('n', '<F5>', '<Plug>(lcursor-chat-help)')\n"
-    mappings = {"send": "<F6>", "model": False}
-    nvim = editor(FILES, init=init, config={"chat": {"mappings": mappings}}, columns=120)
+    keymap = {"send": "<F6>", "model": False}
+    nvim = editor(FILES, init=init, config={"chat": {"keymap": keymap}}, columns=120)
     nvim.press("<F5>")
     assert "no chat is open" in str(notes(nvim)[-1][0])
     Talk(nvim, host).open()

@@ -54,9 +54,9 @@ def test_the_host_starts_at_the_first_insert_in_a_file(editor: Start, host: Fake
 
 
 def test_the_host_is_told_what_the_user_calls_secret(editor: Start, host: FakeHost) -> None:
-    nvim = editor(DEF, config={"completion": {"secrets": ["*.vault", "private/*"]}})
+    nvim = editor(DEF, config={"privacy": {"exclude": ["*.vault", "private/*"]}})
     nvim.insert("A")
-    told = host.messages("hello")[0]["config"]["completion"]["secrets"]
+    told = host.messages("hello")[0]["config"]["privacy"]["exclude"]
     assert told == ["*.vault", "private/*"]
 
 
@@ -275,9 +275,9 @@ def test_described_maps_exist(editor: Start) -> None:
     assert [row for row in rows if not nvim.lua(mapped, row["name"], row["modes"])] == []
     defaults = nvim.lua("return require('lcursor.config').defaults()")
     wanted = [
-        *defaults["keymaps"].values(),
-        *defaults["edit"]["mappings"].values(),
-        *defaults["chat"]["mappings"].values(),
+        *defaults["completion"]["keymap"].values(),
+        *defaults["edit"]["keymap"].values(),
+        *defaults["chat"]["keymap"].values(),
     ]
     assert {row["default"] for row in rows if row["default"]} == {
         value for value in wanted if isinstance(value, str) and value
@@ -317,18 +317,76 @@ def test_a_removed_option_is_reported_with_a_hint(editor: Start, host: FakeHost)
     nvim = editor(DEF, init=NOTES, config={"chat": {"route": True}, "index": {"limit": 9}})
     nvim.insert("o")
     assert len(told := notes(nvim)) == 1
-    for part in ("chat.route: no longer an option: choose", "index.limit: no longer an option"):
+    for part in ("chat.route is no option any more: choose", "index.limit is no option any more"):
         assert part in str(told[0][0])
+
+
+def test_a_renamed_option_works_and_is_reported_with_a_hint(editor: Start, host: FakeHost) -> None:
+    config = {
+        "completion": {
+            "backend": "endpoint",
+            "endpoint_url": "http://127.0.0.1:1",
+            "endpoint_model": "m",
+            "secrets": ["*.vault"],
+        },
+        "keymaps": {"accept": "<C-y>", "dismiss": False},
+        "chat": {"models": {"big": {"url": "http://x"}}, "float": True, "side": "left"},
+        "edit": {"mappings": {"previous": "[x"}, "planner": "big"},
+    }
+    nvim = editor(DEF, init=NOTES, config=config)
+    nvim.insert("o")
+    (told,) = notes(nvim)
+    for part in (
+        "completion.endpoint_url is now models.NAME.url: see |lcursor-endpoint|",
+        "completion.backend is now implied by completion.model: see |lcursor-endpoint|",
+        "chat.models is now models: see |lcursor-endpoint|",
+        "keymaps is now completion.keymap: see |lcursor-completion.keymap|",
+        "edit.mappings is now edit.keymap: see |lcursor-edit.keymap|",
+        "edit.keymap.previous is now edit.keymap.prev: see |lcursor-edit.keymap|",
+        "chat.float is now chat.window.position: see |lcursor-chat.window|",
+        "completion.secrets is now privacy.exclude: see |lcursor-privacy.exclude|",
+    ):
+        assert part in str(told[0]), part
+    sent = host.messages("hello")[0]["config"]
+    assert sent["models"] == {
+        "server": {"url": "http://127.0.0.1:1", "model": "m"},
+        "big": {"url": "http://x"},
+    }
+    assert (sent["completion"]["model"], sent["edit"]["plan_model"]) == ("server", "big")
+    assert sent["privacy"]["exclude"] == ["*.vault"]
+    now = nvim.lua("return require('lcursor.config').get()")
+    assert now["chat"]["window"]["position"] == "float"
+    assert (now["edit"]["keymap"]["prev"], now["edit"]["keymap"]["next"]) == ("[x", "]h")
+    keymap = now["completion"]["keymap"]
+    assert (keymap["accept"], keymap["dismiss"], keymap["next"]) == ("<C-y>", "", "<M-]>")
+
+
+def test_each_hint_leads_to_an_option_or_a_tag(editor: Start) -> None:
+    code = """
+    local options, tags = require("lcursor.renamed").options, {}
+    local names = vim.tbl_map(function(setting) return setting[1] end, require("lcursor.schema"))
+    for _, old in ipairs(options) do
+      local user, problems = require("lcursor.renamed").update({
+        [vim.split(old[1], ".", { plain = true })[1]] = vim.empty_dict(),
+      })
+      assert(#problems == 0 and not vim.list_contains(names, old[1]), old[1])
+      local to = old.to and old.to:gsub("(%.keymap)%..*", "%1"):gsub("(%.window)%..*", "%1")
+      to = to and to:gsub("^models%..*", "models")
+      assert(not to or vim.list_contains(names, to), to)
+    end
+    return true
+    """
+    assert editor(DEF).lua(code)
 
 
 def test_wrong_settings_of_a_buffer_are_reported_once(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, init=NOTES)
-    nvim.lua("vim.b.lcursor = { keymaps = { acept = 'x' }, completion = { max_lines = 'two' } }")
+    nvim.lua("vim.b.lcursor = { completion = { keymap = { acept = 'x' }, max_lines = 'two' } }")
     nvim.insert("o")
     nvim.press("abc")
     told = notes(nvim)
     assert len(told) == 1
-    for part in ("vim.b.lcursor", 'did you mean "keymaps.accept"', "completion.max_lines"):
+    for part in ("vim.b.lcursor", 'did you mean "accept"', "completion.max_lines"):
         assert part in str(told[0][0])
 
     nvim.lua("vim.b.lcursor = 7")
@@ -339,7 +397,7 @@ def test_wrong_settings_of_a_buffer_are_reported_once(editor: Start, host: FakeH
 
 
 def test_a_key_that_is_false_is_not_mapped(editor: Start, host: FakeHost) -> None:
-    nvim = editor(DEF, config={"keymaps": {"accept": False}})
+    nvim = editor(DEF, config={"completion": {"keymap": {"accept": False}}})
     nvim.offer("return x", "o")
     code = "return vim.fn.maparg(..., 'i', false, true).buffer == 1"
     assert [nvim.lua(code, key) for key in ("<Tab>", "<S-Tab>")] == [False, True]

@@ -39,7 +39,8 @@ def settings(server: ModelServer, **completion: Any) -> dict[str, Any]:
     return {
         "python": sys.executable,
         "index": {"enabled": False},
-        "completion": {"backend": "endpoint", "endpoint_url": server.url, **completion},
+        "models": {"desk": {"url": server.url}},
+        "completion": {"model": "desk", **completion},
     }
 
 

@@ -70,10 +70,8 @@ def opened(
     settings = {
         "python": sys.executable,
         "completion": {"auto_trigger": False, "model": "/nowhere.gguf"},
-        "chat": {
-            "server": "off", "model": "fake", "rules": False,
-            "models": {"fake": {"url": server.url}},
-        },
+        "models": {"fake": {"url": server.url}},
+        "chat": {"server": "off", "model": "fake", "rule_files": False},
         "edit": {"retries": 0},
     }  # fmt: skip
     init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(settings)}]==])\n"

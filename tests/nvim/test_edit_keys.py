@@ -28,8 +28,8 @@ OWN = "<Cmd>let g:own = get(g:, 'own', 0) + 1<CR>"
 def at(editor: Start, host: FakeHost) -> Callable[..., Desk]:
     """Return what opens a file with hunks: `at(init=…, **mappings)`."""
 
-    def begin(init: str = "", **mappings: str | bool) -> Desk:
-        nvim = editor(FILES, init=reach.NOTES + init, config={"edit": {"mappings": mappings}})
+    def begin(init: str = "", **keymap: str | bool) -> Desk:
+        nvim = editor(FILES, init=reach.NOTES + init, config={"edit": {"keymap": keymap}})
         desk = Desk(nvim, host)
         desk.edited(desk.ask(), CHANGES)
         return desk
@@ -88,7 +88,7 @@ def test_a_key_that_is_set_is_mapped_in_any_case(at: Callable[..., Desk]) -> Non
 
 def test_a_key_may_be_set_for_one_buffer(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=reach.NOTES + f"vim.keymap.set('n', 'ghh', {OWN!r})\n")
-    nvim.lua("vim.b.lcursor = { edit = { mappings = { accept = 'ghh' } } }")
+    nvim.lua("vim.b.lcursor = { edit = { keymap = { accept = 'ghh' } } }")
     desk = Desk(nvim, host)
     desk.edited(desk.ask(), CHANGES)
     nvim.press("1Gghh")

@@ -133,7 +133,7 @@ def test_a_large_model_plans_and_a_small_one_writes(home: Home) -> None:
         return say(NEW.format("x + 1"))
 
     home.answer = model
-    editor = home.open(retries=0, planner="big")
+    editor = home.open(retries=0, plan_model="big")
     editor.command("LCEdit! add one to what alpha returns")
     editor.wait_lua("return vim.fn.search('Add one', 'nw') > 0 and vim.bo.buftype == 'nofile'")
     editor.keys("<CR>")

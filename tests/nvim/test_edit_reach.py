@@ -140,7 +140,7 @@ def test_the_region_moves_with_what_is_typed(desk: Desk) -> None:
 
 
 def test_a_key_stops_it_and_is_the_users_again(editor: Start, host: FakeHost) -> None:
-    stop = {"edit": {"mappings": {"stop": "<C-c>"}}}
+    stop = {"edit": {"keymap": {"stop": "<C-c>"}}}
     desk = Desk(editor(FILES, init=reach.NOTES, config=stop), host)
     desk.nvim.command("nnoremap <buffer> <C-c> <Cmd>let g:own = 1<CR>")
     asked = desk.ask()

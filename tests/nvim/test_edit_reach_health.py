@@ -46,7 +46,7 @@ def test_who_writes_and_what_checks(editor: Start, host: FakeHost) -> None:
     lines = said(
         nvim,
         model="small",
-        planner="large",
+        plan_model="large",
         test="CI=1 make test",
     )
     assert lines[:3] == [

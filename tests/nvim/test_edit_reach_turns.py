@@ -306,7 +306,7 @@ def test_open_hunks_come_back_after_neovim_ended(desk: Desk) -> None:
 
 
 def test_the_keys_are_there_only_while_hunks_are_open(editor: Start, host: FakeHost) -> None:
-    mappings = {"edit": {"mappings": {"accept_file": "ga"}}}
+    mappings = {"edit": {"keymap": {"accept_file": "ga"}}}
     desk = Desk(editor(FILES, init=reach.NOTES, config=mappings), host)
     asked = desk.ask()
     keys = "return vim.fn.maparg('ghh', 'n') ~= ''"
@@ -325,7 +325,7 @@ def test_the_keys_are_there_only_while_hunks_are_open(editor: Start, host: FakeH
 
 def test_a_map_of_the_users_takes_the_place_of_a_key(editor: Start, host: FakeHost) -> None:
     init = reach.NOTES + "vim.keymap.set('n', '+', '<Plug>(lcursor-hunk-accept)')\n"
-    nvim = editor(FILES, init=init, config={"edit": {"mappings": {"reject": ""}}})
+    nvim = editor(FILES, init=init, config={"edit": {"keymap": {"reject": ""}}})
     desk = Desk(nvim, host)
     desk.edited(desk.ask(), [RETURN])
     assert nvim.lua("return vim.fn.maparg('ghh', 'n') .. vim.fn.maparg('gHH', 'n')") == ""

@@ -130,8 +130,10 @@ def test_the_first_insert_ends_in_one_notification(machine: Machine) -> None:
 def test_install_then_the_first_ghost(machine: Machine) -> None:
     with ModelServer() as server:
         server.llama("return a + b")
-        completion = {"backend": "endpoint", "endpoint_url": server.url, "debounce_ms": 0}
-        settings = json.dumps({"completion": completion, "index": {"enabled": False}})
+        models = {"desk": {"url": server.url}}
+        completion = {"model": "desk", "debounce_ms": 0}
+        index = {"enabled": False}
+        settings = json.dumps({"models": models, "completion": completion, "index": index})
         with machine.open(f"vim.g.lcursor = vim.json.decode([==[{settings}]==])\n") as editor:
             editor.keys("A")
             editor.wait_lua("return #notes > 0")

@@ -364,10 +364,10 @@ def test_nobody_knows_the_model(start: Callable[..., Editor]) -> None:
 
 
 def test_wrong_settings(start: Callable[..., Editor]) -> None:
-    config = {"log_level": "loud", "keymaps": {"acept": "<Tab>"}}
+    config = {"log_level": "loud", "completion": {"keymap": {"acept": "<Tab>"}}}
     found = report(start(config=config))
     assert ":help |lcursor-config|" in found.warning('found "loud"')
-    assert ":help |lcursor-config|" in found.warning('did you mean "keymaps.accept"')
+    assert ":help |lcursor-config|" in found.warning('did you mean "accept"')
     assert len(found.problems) == 2
 
 
@@ -399,7 +399,7 @@ def test_the_plugin_file_was_not_sourced(start: Callable[..., Editor]) -> None:
 
 
 def test_no_key_accepts(start: Callable[..., Editor]) -> None:
-    found = report(start(config={"keymaps": {"enabled": False}}))
+    found = report(start(config={"completion": {"keymap": False}}))
     assert "<Plug>(lcursor-accept)" in found.warning("No key accepts a suggestion")
     assert "OK No mapping of yours has a default key" in found.section("Keys")
 
@@ -410,7 +410,7 @@ def test_who_else_has_the_accept_key(start: Callable[..., Editor], tmp_path: Pat
     editor = start(files=(path,))
     editor.lua("vim.keymap.set('i', '<Tab>', function() end, { desc = 'leap ahead' })")
     editor.command("inoremap <buffer> <Tab> <C-n>")
-    line = report(editor).finding("<Tab> is keymaps.accept while")
+    line = report(editor).finding("<Tab> is completion.keymap.accept while")
     assert "leap ahead" in line
     assert f"{path}: <C-N>" in line
 
@@ -422,14 +422,14 @@ def test_default_keys_that_stay_the_users(start: Callable[..., Editor], tmp_path
     init += "vim.keymap.set('n', 'g.', 'x')\n"
     init += "vim.keymap.set('n', 'X', '<Plug>(lcursor-hunk-diff)')\n"
     init += "vim.keymap.set('n', 'ghd', 'x')\n"
-    editor = start(files=(path,), init=init, config={"edit": {"mappings": {"again": "g."}}})
+    editor = start(files=(path,), init=init, config={"edit": {"keymap": {"again": "g."}}})
     editor.command("xnoremap <buffer> gH <C-n>")
     found = report(editor)
-    assert "in Normal mode it is leap ahead (" in found.finding("]h is not mapped for edit.map")
-    assert f"in Visual mode it is {path}: <C-N>" in found.finding("edit.mappings.reject_operator (")
+    assert "in Normal mode it is leap ahead (" in found.finding("]h is not mapped for edit.key")
+    assert f"in Visual mode it is {path}: <C-N>" in found.finding("edit.keymap.reject_operator (")
     keys = found.section("Keys")
     assert keys.count("is not mapped for") == 2  # not for those that are set, or mapped otherwise
-    assert "set it in edit.mappings" in keys
+    assert "set it in edit.keymap" in keys
     assert found.problems == []
 
 

@@ -218,7 +218,7 @@ def test_unsaved_text_is_told_before_a_search_and_not_while_one_types(
         ("a.py", "x", {}),  # this one is told
         (".env", "x", {}),
         ("a.py", "-----BEGIN RSA PRIVATE KEY-----", {}),
-        ("my.vault", "x", {"completion": {"secrets": ["*.vault"]}}),
+        ("my.vault", "x", {"privacy": {"exclude": ["*.vault"]}}),
         ("a.py", "x", {"index": {"enabled": False}}),
     ],
 )

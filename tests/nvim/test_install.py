@@ -168,7 +168,7 @@ ECHO = """
     ("settings", "fetched"),
     [
         ("{}", "--model qwen2.5-coder-0.5b --embedder minilm-l6-v2-int8"),
-        ("{ completion = { backend = 'endpoint' } }", "--embedder minilm-l6-v2-int8"),
+        ("{ models = { x = {} }, completion = { model = 'x' } }", "--embedder minilm-l6-v2-int8"),
         ("{ completion = { model = '~/my.gguf' }, index = { enabled = false } }", ""),
         ("{ index = { embedder = '' } }", "--model qwen2.5-coder-0.5b"),
     ],

@@ -136,13 +136,13 @@ def test_plug_maps_of_edits_leave_select_mode_alone(editor: Start, name: str) ->
 
 
 def test_no_keys_when_they_are_switched_off(editor: Start, host: FakeHost) -> None:
-    nvim = editor(DEF, config={"keymaps": {"enabled": False}})
+    nvim = editor(DEF, config={"completion": {"keymap": False}})
     nvim.offer("return x", "o")
     assert nvim.lua("return vim.api.nvim_buf_get_keymap(0, 'i')") == []
 
 
 def test_other_keys(editor: Start, host: FakeHost) -> None:
-    nvim = editor(DEF, config={"keymaps": {"accept": "<C-y>", "accept_word": ""}})
+    nvim = editor(DEF, config={"completion": {"keymap": {"accept": "<C-y>", "accept_word": ""}}})
     nvim.offer("return x", "o")
     assert nvim.lua("return #vim.api.nvim_buf_get_keymap(0, 'i')") == 5
     nvim.press("<C-y>")

@@ -90,9 +90,7 @@ def test_a_secret_file_is_never_sent(editor: Start, host: FakeHost, name: str) -
 
 
 def test_patterns_of_the_users_own(editor: Start, host: FakeHost) -> None:
-    nvim = editor(
-        {"private/a.py": ""}, config={"completion": {"secrets": ["private/*", "*.hidden"]}}
-    )
+    nvim = editor({"private/a.py": ""}, config={"privacy": {"exclude": ["private/*", "*.hidden"]}})
     nvim.stays_silent("secret")
     assert host.pids == []
 

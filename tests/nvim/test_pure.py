@@ -260,7 +260,7 @@ def test_merging_settings(lua: Call) -> None:
     local all, here = config.get(), config.for_buffer(0)
     local result = {
       all.completion.max_tokens, all.completion.debounce_ms, all.log_level,
-      all.completion.filetypes.lua, all.completion.filetypes.markdown, all.keymaps.accept,
+      all.completion.filetypes.lua, all.completion.filetypes.markdown, all.completion.keymap.accept,
       here.completion.debounce_ms, here.completion.max_tokens, #config.problems(),
     }
     vim.g.lcursor, vim.b.lcursor = nil, nil
@@ -301,15 +301,15 @@ def test_false_is_no_key(lua: Call) -> None:
     code = """
     local config = require("lcursor.config")
     config.setup({
-      keymaps = { accept = false },
-      chat = { mappings = { send = false } },
-      edit = { mappings = { stop = false } },
+      completion = { keymap = false },
+      chat = { keymap = { send = false } },
+      edit = { keymap = { stop = false } },
     })
     local all, problems = config.get(), #config.problems()
     config.setup()
     return {
-      all.keymaps.accept, all.chat.mappings.send, all.edit.mappings.stop,
-      all.chat.mappings.help, problems,
+      all.completion.keymap.next, all.chat.keymap.send, all.edit.keymap.stop,
+      all.chat.keymap.help, problems,
     }
     """
     assert lua(code) == ["", "", "", "g?", 0]
@@ -318,9 +318,9 @@ def test_false_is_no_key(lua: Call) -> None:
 def test_named_models(lua: Call) -> None:
     code = """
     local config = require("lcursor.config")
-    vim.g.lcursor = { chat = { models = { near = { url = "http://x" } } } }
-    config.setup({ chat = { models = { big = { url = "https://y", context_tokens = 9 } } } })
-    local result = { config.for_host().chat.models, #config.problems() }
+    vim.g.lcursor = { models = { near = { url = "http://x" } } }
+    config.setup({ models = { big = { url = "https://y", context_tokens = 9 } } })
+    local result = { config.for_host().models, #config.problems() }
     vim.g.lcursor = nil
     config.setup()
     return result
@@ -347,7 +347,7 @@ def test_settings_as_a_function(lua: Call) -> None:
     [
         ({"completion": {"debounce": 1}}, 'did you mean "completion.debounce_ms"'),
         ({"completon": {"enabled": True}}, 'did you mean "completion"'),
-        ({"keymaps": {"acept": "x"}}, 'did you mean "keymaps.accept"'),
+        ({"completion": {"keymaps": {}}}, 'did you mean "completion.keymap"'),
         ({"enable": True}, 'did you mean "enabled"'),
         ({"enabled": 1}, "expected a boolean"),
         ({"completion": {"max_tokens": 0}}, "expected at least 1"),
@@ -355,16 +355,21 @@ def test_settings_as_a_function(lua: Call) -> None:
         ({"completion": {"max_tokens": 1.5}}, "expected a whole number"),
         ({"log_level": "loud"}, "expected one of debug, info, warn, error"),
         ({"completion": True}, "completion"),
-        ({"chat": {"models": {"big": {"modle": "x"}}}}, "big.modle: no such setting, use api, "),
-        ({"chat": {"models": {"big": {"url": 1}}}}, "big.url: expected string, found a number"),
-        ({"chat": {"models": {"big": {"api": "x"}}}}, "big.api: expected one of auto, llama.cpp"),
-        ({"chat": {"models": {"big": "http://x"}}}, "found a string at big"),
-        ({"chat": {"models": ["http://x"]}}, "found a string at 1"),
-        ({"edit": {"mappings": {"acept": "x"}}}, 'acept: no such key, did you mean "accept"?'),
-        ({"chat": {"mappings": {"sendd": "x"}}}, 'sendd: no such key, did you mean "send"?'),
-        ({"chat": {"mappings": {"send": 3}}}, "send: expected a key or false, found 3"),
-        ({"chat": {"mappings": ["x"]}}, "expected a table with names"),
-        ({"keymaps": {"accept": True}}, "expected a key or false, found true"),
+        ({"models": {"big": {"modle": "x"}}}, "big.modle: no such setting, use api, "),
+        ({"models": {"big": {"url": 1}}}, "big.url: expected string, found a number"),
+        ({"models": {"big": {"api": "x"}}}, "big.api: expected one of auto, llama.cpp"),
+        ({"models": {"big": "http://x"}}, "found a string at big"),
+        ({"models": ["http://x"]}, "found a string at 1"),
+        ({"edit": {"keymap": {"acept": "x"}}}, 'acept: no such key, did you mean "accept"?'),
+        ({"chat": {"keymap": {"sendd": "x"}}}, 'sendd: no such key, did you mean "send"?'),
+        ({"chat": {"keymap": {"send": 3}}}, "send: expected a key or false, found 3"),
+        ({"chat": {"keymap": ["x"]}}, "expected a table with names"),
+        ({"chat": {"keymap": True}}, "expected a table"),
+        ({"chat": {"window": {"size": 2}}}, "size: expected 0 to 1"),
+        ({"chat": {"window": {"position": "up"}}}, "position: expected one of right, left, above"),
+        ({"chat": {"window": {"side": "left"}}}, "side: no such setting, use position, size"),
+        ({"models": {"big": {"provider": "x"}}}, "big.provider: expected one of anthropic, "),
+        ({"completion": {"keymap": {"accept": True}}}, "expected a key or false, found true"),
         ({"completion": {"filetypes": ["lua"]}}, "expected a table with names"),
         ({"completion": {"filetypes": {"lua": "off"}}}, 'lua: expected a boolean, found "off"'),
     ],
@@ -386,7 +391,7 @@ def test_wrong_settings(lua: Call, given_settings: dict[str, Any], message: str)
 def test_described_settings(lua: Call) -> None:
     rows = {row["name"]: row for row in lua("return require('lcursor.config').describe()")}
     assert rows["enabled"]["default"] == "true"
-    assert rows["keymaps.accept"]["default"] == '"<Tab>"'
+    assert 'accept = "<Tab>"' in rows["completion.keymap"]["default"]
     assert "debug, info, warn, error" in rows["log_level"]["text"]
     filetypes = lua(
         "return loadstring('return ' .. ...)()", rows["completion.filetypes"]["default"]

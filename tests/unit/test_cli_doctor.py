@@ -158,7 +158,7 @@ def test_chat_models_and_edit_commands_are_checked_without_running_them(
         "lint": "no-such-linter {path}",
         "test": "CI=1 make test",
     }
-    found = [*doctor.examine(settings(chat={"models": models}, edit=edit))]
+    found = [*doctor.examine(settings(models=models, edit=edit))]
     rows = [
         (fact.text, fact.data.get("is_local"), fact.problem and str(fact.problem))
         for fact in found
@@ -175,7 +175,7 @@ def test_chat_models_and_edit_commands_are_checked_without_running_them(
         ("edit.test is CI=1 make test", None, None),
     ]
     problems = [problem for *_, problem in rows if problem]
-    assert "chat.models.odd.url: '' is not the address" in problems[0]
+    assert "models.odd.url: '' is not the address" in problems[0]
     assert "the variable NO_SUCH_KEY returned no key" in problems[1]
     assert "edit.lint: there is no program no-such-linter here. Correct it" in problems[2]
 

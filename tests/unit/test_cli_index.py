@@ -163,7 +163,7 @@ def test_a_secret_of_ones_own(shell: Shell) -> None:
     assert set(shell.json("index", "--report", *options)["languages"]) == {"python", "lua"}
     why = ("--why", str(shell.root / "pyproject.toml"))
     said = shell.json("index", str(shell.root), *why, *options)
-    assert said["reason"] == "a pattern of completion.secrets names it: *.toml"
+    assert said["reason"] == "a pattern of privacy.exclude names it: *.toml"
     assert shell.json("index", str(shell.root), *why)["reason"] == ""  # only asked
 
 

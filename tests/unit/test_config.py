@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lcursor import config
-from lcursor.config import ChatConfig, Config, ModelConfig
+from lcursor.config import PROVIDER_TOKENS, PROVIDERS, ChatConfig, Config, ModelConfig
 from lcursor.errors import ConfigInvalid
 
 
@@ -25,20 +25,53 @@ def test_a_setting_is_read_and_one_of_the_editor_ignored() -> None:
     assert config.from_table(table).completion.max_tokens == 9
 
 
+def models(table: object) -> tuple[ModelConfig, ...]:
+    return config.from_table({"models": table}).chat.models
+
+
 def test_named_models() -> None:
     table = {
         "b": {"url": "http://x", "context_tokens": 5},
         "a": {"url": "unix:///s", "key_env": "K"},
     }
-    assert chat(models=table).models == (
-        ModelConfig("a", "unix:///s", key_env="K"),
-        ModelConfig("b", "http://x", context_tokens=5),
+    assert models(table) == (
+        ModelConfig("a", url="unix:///s", key_env="K"),
+        ModelConfig("b", url="http://x", context_tokens=5),
     )
 
 
-@pytest.mark.parametrize("empty", [[], {}])
+@pytest.mark.parametrize("empty", [[], {}, None])
 def test_an_empty_table_of_lua(empty: object) -> None:
-    assert chat(models=empty).models == ()
+    assert models(empty) == ()
+
+
+@pytest.mark.parametrize(("model", "url"), [("desk", "http://x"), ("qwen2.5-coder-0.5b", None)])
+def test_a_named_model_completes_on_its_server(model: str, url: str | None) -> None:
+    table = {"models": {"desk": {"url": "http://x"}}, "completion": {"model": model}}
+    endpoint = config.from_table(table).completion.endpoint
+    assert (endpoint and endpoint.url) == url
+
+
+@pytest.mark.parametrize("name", sorted(PROVIDERS))
+def test_a_provider_needs_only_a_key(name: str) -> None:
+    provider = PROVIDERS[name]
+    assert provider.url.startswith("https://")
+    [model] = models({"x": {"provider": name}})
+    assert (model.url, model.api, model.model) == (provider.url, "openai", provider.model)
+    assert (model.key_env, model.key_command) == (provider.key_env, "")
+    assert model.context_tokens == PROVIDER_TOKENS
+    [model] = models({"x": {"provider": name, "key_command": "pass show x"}})
+    assert (model.key_env, model.key_command) == ("", "pass show x")
+
+
+def test_settings_of_a_model_come_before_those_of_its_provider() -> None:
+    wanted = {"url": "https://api.moonshot.cn/v1", "model": "k", "context_tokens": 9}
+    [model] = models({"x": {"provider": "moonshot", **wanted}})
+    assert (model.url, model.model, model.context_tokens) == tuple(wanted.values())
+
+
+def test_no_provider_chooses_another_company() -> None:
+    assert models({"x": {"provider": "openrouter"}})[0].model == ""
 
 
 @pytest.mark.parametrize(
@@ -46,19 +79,22 @@ def test_an_empty_table_of_lua(empty: object) -> None:
     [(["*.vault", "a/*"], ("*.vault", "a/*")), ([], ()), ({}, ()), ({"mine": "*.b"}, ("*.b",))],
 )
 def test_a_list_of_globs(value: object, globs: tuple[str, ...]) -> None:
-    assert config.from_table({"completion": {"secrets": value}}).completion.secrets == globs
+    assert config.from_table({"privacy": {"exclude": value}}).privacy.exclude == globs
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("section", "name", "value"),
     [
-        *(("secrets", value) for value in ("*.vault", [3], [["*.vault"]], {"a": 3}, None)),
-        *(("max_tokens", value) for value in ("9", 9.5, True, None)),
+        *(
+            ("privacy", "exclude", value)
+            for value in ("*.vault", [3], [["*.vault"]], {"a": 3}, None)
+        ),
+        *(("completion", "max_tokens", value) for value in ("9", 9.5, True, None)),
     ],
 )
-def test_a_wrong_type_is_reported_with_its_setting(name: str, value: object) -> None:
-    with pytest.raises(ConfigInvalid, match=rf"completion\.{name}"):
-        config.from_table({"completion": {name: value}})
+def test_a_wrong_type_is_reported_with_its_setting(section: str, name: str, value: object) -> None:
+    with pytest.raises(ConfigInvalid, match=rf"{section}\.{name}"):
+        config.from_table({section: {name: value}})
 
 
 def test_a_whole_number_is_good_for_a_share() -> None:
@@ -68,12 +104,6 @@ def test_a_whole_number_is_good_for_a_share() -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ({"models": {"b": {"modle": "x"}}}, "chat.models.b: no such setting: modle"),
-        ({"models": {"b": {"url": 3}}}, "chat.models.b.url: expected str, found int"),
-        ({"models": {"b": {"name": "c"}}}, "chat.models.b: no such setting: name"),
-        ({"models": {"b": "http://x"}}, "chat.models: expected a name and a table"),
-        ({"models": {1: {}}}, "chat.models: expected a name and a table"),
-        ({"models": ["http://x"]}, "chat.models: expected tuple, found list"),
         ({"server": True}, "chat.server: expected str, found bool"),
         ({"max_tokens": 0.5}, "chat.max_tokens: expected int, found float"),
         ({"enabled": 1}, "chat.enabled: expected bool, found int"),
@@ -82,6 +112,24 @@ def test_a_whole_number_is_good_for_a_share() -> None:
 def test_wrong_types(table: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigInvalid, match=words) as e:
         chat(**table)
+    assert e.value.hint
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"b": {"modle": "x"}}, "models.b: no such setting: modle"),
+        ({"b": {"url": 3}}, "models.b.url: expected str, found int"),
+        ({"b": {"name": "c"}}, "models.b: no such setting: name"),
+        ({"b": {"provider": "x"}}, "models.b.provider: there is no 'x'"),
+        ({"b": "http://x"}, "models: expected a name and a table"),
+        ({1: {}}, "models: expected a name and a table"),
+        (["http://x"], "models: expected a table"),
+    ],
+)
+def test_wrong_models(table: object, words: str) -> None:
+    with pytest.raises(ConfigInvalid, match=words) as e:
+        models(table)
     assert e.value.hint
     assert "http://x" not in e.value.message
 

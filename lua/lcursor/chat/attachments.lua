@@ -229,7 +229,7 @@ local function quickfix()
   local lines, secrets = {}, 0
   for _, item in ipairs(list.items) do
     local path = item.bufnr > 0 and api.nvim_buf_get_name(item.bufnr) or ""
-    if path ~= "" and privacy.is_secret_path(path, config.get().completion.secrets) then
+    if path ~= "" and privacy.is_secret_path(path, config.get().privacy.exclude) then
       secrets = secrets + 1
     else
       table.insert(lines, quickfix_line(item, path))
@@ -435,7 +435,7 @@ function M.with_screen(attached, text, old)
     and not mentions.command(text)
     and #mentions.parse(text) == 0
     and (not old or #old.items == 0)
-  local visible = names_nothing and config.get().chat.screen and screen()
+  local visible = names_nothing and config.get().chat.auto_context and screen()
   if visible then
     visible.is_offered = true
     return { visible }

@@ -55,7 +55,7 @@ function M.choose_model(session, name)
     return use(name)
   elseif #session.models < 2 then
     local only = session.models[1] or session.model
-    return notify.info(("%s is the only model; see :help lcursor-chat-models"):format(only))
+    return notify.info(("%s is the only model; see :help lcursor-endpoint"):format(only))
   end
   vim.ui.select(session.models, {
     prompt = "Model",

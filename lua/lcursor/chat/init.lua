@@ -23,9 +23,7 @@ local api = vim.api
 ---@field new? boolean start a new chat
 ---@field chat? string key of a stored one, or `last`
 ---@field path? string absolute: of a file or folder of the project
----@field side? "right"|"left"|"above"|"below"
----@field size? number
----@field float? boolean
+---@field window? { position?: string, size?: number } like the option chat.window
 ---@field enter? boolean false leaves the cursor where it is
 
 ---@class lcursor.ChatCall: lcursor.ChatOpts
@@ -36,10 +34,8 @@ local api = vim.api
 ---@field attachments? lcursor.ChatAttachment[] to attach as well
 ---@field toggle? boolean close the chat's window if it is open
 
-local CALL_OPTS = vim.split(
-  "new chat path side size float enter question draft range selection attachments toggle",
-  " "
-)
+local CALL_OPTS =
+  vim.split("new chat path window enter question draft range selection attachments toggle", " ")
 
 local is_started = false
 local is_edit_explained = false

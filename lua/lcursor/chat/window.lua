@@ -53,13 +53,9 @@ end
 
 ---@return vim.api.keyset.win_config
 local function layout(session, opts)
-  local chat = config.get().chat
-  local side, size = opts.side or chat.side, opts.size or chat.size
-  local is_float = chat.float
-  if opts.float ~= nil then
-    is_float = opts.float
-  end
-  if is_float then
+  local wanted = vim.tbl_extend("force", config.get().chat.window, opts.window or {})
+  local position, size = wanted.position, wanted.size
+  if position == "float" then
     local lines = vim.o.lines - vim.o.cmdheight
     local width = part(math.max(size, 0.6), vim.o.columns - 4, MIN_COLUMNS)
     local height = part(0.8, lines - 2, MIN_LINES)
@@ -72,10 +68,10 @@ local function layout(session, opts)
       border = "rounded",
       title = float_title(session),
     }
-  elseif side == "left" or side == "right" then
-    return { split = side, win = -1, width = part(size, vim.o.columns, MIN_COLUMNS) }
+  elseif position == "left" or position == "right" then
+    return { split = position, win = -1, width = part(size, vim.o.columns, MIN_COLUMNS) }
   end
-  return { split = side, win = -1, height = part(size, vim.o.lines, MIN_LINES) }
+  return { split = position, win = -1, height = part(size, vim.o.lines, MIN_LINES) }
 end
 
 --- Move the cursor of a window to the end of the draft: from there the view follows an answer.
@@ -90,7 +86,7 @@ end
 --- Return the window of another chat, which is used again unless a position was given.
 ---@return integer?
 local function window_of_other(opts)
-  if opts.side or opts.size or opts.float ~= nil then
+  if opts.window then
     return nil
   end
   return vim.iter(sessions.all()):map(M.find):next()

@@ -103,7 +103,7 @@ function M.buffer_block_reason(buf, answered)
   if bytes > M.max_file_bytes then
     return "big_file"
   end
-  return privacy.block_reason(buf, settings.completion.secrets, answered or function() end)
+  return privacy.block_reason(buf, settings.privacy.exclude, answered or function() end)
 end
 
 ---@return boolean

@@ -113,7 +113,7 @@ local function send_file(path, root, symbols)
       give(text.join(api.nvim_buf_get_lines(buf, 0, last, false)))
     end)
   end
-  privacy.ask_file(path, config.get().completion.secrets, function(is_fine)
+  privacy.ask_file(path, config.get().privacy.exclude, function(is_fine)
     if is_fine then
       files.read(path, MAX_FILE_BYTES, notify.guarded(give))
     end

@@ -121,9 +121,7 @@ local function show(s, rest, count)
   if not ghost.draw(s.buf, cursor[1] - 1, cursor[2], before, count, behind) then
     return hide()
   end
-  if config.for_buffer(s.buf).keymaps.enabled then
-    keymaps.map("suggestion", s.buf, press)
-  end
+  keymaps.map("suggestion", s.buf, press)
   outcome.shown(s, rest)
   why.note(s.buf, "shown")
   if not s.is_announced then

@@ -59,7 +59,7 @@ evaluate = function()
   end
   local buf = api.nvim_get_current_buf()
   local settings = config.for_buffer(buf).completion
-  if not (settings.auto_trigger and settings.backend == "inproc") then
+  if not settings.auto_trigger or config.completion_server() then
     return
   elseif gate.buffer_block_reason(buf, wait) then
     return

@@ -61,7 +61,7 @@ end
 function M.server_is_away()
   return status.get().state == "failed"
     and host.info().job ~= nil
-    and config.get().completion.backend == "endpoint"
+    and config.completion_server() ~= nil
 end
 
 --- Return why a request is impossible now. Starts the host if necessary.

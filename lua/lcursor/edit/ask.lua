@@ -148,7 +148,7 @@ local function places_of(items)
     if path ~= "" and item.lnum > 0 then
       path = vim.fs.abspath(path)
       local key = ("%s:%d"):format(path, item.lnum)
-      if privacy.is_secret_path(path, config.get().completion.secrets) then
+      if privacy.is_secret_path(path, config.get().privacy.exclude) then
         secrets = secrets + 1
       elseif not seen[key] then
         seen[key] = true

@@ -54,7 +54,7 @@ local ACTIONS = {
   reject_operator = hunks("reject_operator"),
   accept_next = hunks("accept_next"),
   next = hunks("next", 1),
-  previous = hunks("next", -1),
+  prev = hunks("next", -1),
   last = hunks("go_to_end", 1),
   first = hunks("go_to_end", -1),
   object = hunks("select"),
@@ -67,10 +67,10 @@ local ACTIONS = {
   end,
   accept_file = hunks("accept_file"),
   reject_file = hunks("reject_file"),
-  accept_turn = edits("accept"),
-  reject_turn = edits("reject"),
+  accept_all = edits("accept"),
+  reject_all = edits("reject"),
   next_alternative = edits("cycle", 1),
-  previous_alternative = edits("cycle", -1),
+  prev_alternative = edits("cycle", -1),
   again = edits("again"),
 }
 

@@ -107,18 +107,20 @@ end
 
 local function check_suggestion_keys(settings)
   local plug = "<Plug>(lcursor-accept)"
-  if vim.fn.hasmapto(plug, "i") == 0 and (not settings.enabled or settings.accept == "") then
+  if vim.fn.hasmapto(plug, "i") == 0 and settings.accept == "" then
     health.warn(
       "No key accepts a suggestion",
-      ('Map one: `vim.keymap.set("i", "<Tab>", "%s")`, or set keymaps.enabled'):format(plug)
+      ('Map one: `vim.keymap.set("i", "<Tab>", "%s")`, or set completion.keymap'):format(plug)
     )
   end
-  for _, name in ipairs(settings.enabled and { "accept", "accept_line", "accept_word" } or {}) do
+  for _, name in ipairs({ "accept", "accept_line", "accept_word" }) do
     local lhs = settings[name]
     local others = lhs ~= "" and owners(lhs, "i") or {}
     local rest = #others > 0 and "otherwise " .. table.concat(others, "; ") or "otherwise unmapped"
     if lhs ~= "" then
-      health.info(("%s is keymaps.%s while a ghost is visible, %s"):format(lhs, name, rest))
+      health.info(
+        ("%s is completion.keymap.%s while a ghost is visible, %s"):format(lhs, name, rest)
+      )
     end
   end
 end
@@ -140,7 +142,7 @@ end
 --- List the keys of suggestions, and the default keys that stay the user's own mappings.
 ---@param found lcursor.Findings
 function M.check_keys(found)
-  check_suggestion_keys(found.settings.keymaps)
+  check_suggestion_keys(found.settings.completion.keymap)
   local is_any = false
   for _, name in ipairs({ "edit", "hunk" }) do
     local group = keys.groups[name]
@@ -154,7 +156,7 @@ function M.check_keys(found)
     end
   end
   if is_any then
-    health.info("To map such a key while hunks are open, set it in edit.mappings")
+    health.info("To map such a key while hunks are open, set it in edit.keymap")
   else
     health.ok("No mapping of yours has a default key of hunks")
   end

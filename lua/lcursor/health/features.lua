@@ -120,8 +120,8 @@ function M.edit(found)
   end
   local model = settings.model ~= "" and settings.model or chat.model
   health.info("Edits are written by: " .. (model ~= "" and model or "automatic"))
-  if settings.planner ~= "" then
-    health.info("Edits of several files are planned by: " .. settings.planner)
+  if settings.plan_model ~= "" then
+    health.info("Edits of several files are planned by: " .. settings.plan_model)
   end
   python.report(found, { "edit" })
   if settings.formatter == "" and settings.lint == "" and settings.test == "" then

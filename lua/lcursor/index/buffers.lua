@@ -68,7 +68,7 @@ local function update(buf)
   if not vim.bo[buf].modified then
     return withdraw(buf)
   end
-  local more = config.for_buffer(buf).completion.secrets
+  local more = config.for_buffer(buf).privacy.exclude
   local code = privacy.block_reason(buf, more, function()
     update(buf)
   end)

@@ -307,7 +307,7 @@ def test_secrets_are_kept_also_when_the_editor_sends_them(root: Path) -> None:
     assert out(found) == {
         ".env": reading.SECRET_NAME,
         "zsh": reading.SECRET_TEXT,
-        "prod.conf:1": "a pattern of completion.secrets names it: prod.*",
+        "prod.conf:1": "a pattern of privacy.exclude names it: prod.*",
         "quickfix": "it is empty",
     }
 

@@ -311,7 +311,7 @@ def test_it_is_told_what_cannot_be_done(desk: Any) -> None:
 
 def test_a_planner_of_its_own_adds_a_sketch(desk: Any) -> None:
     it = desk([say(answer(GOOD)), say("Call parse_text.")])
-    found = it.ask(config=replace(EditConfig(), planner="large"))
+    found = it.ask(config=replace(EditConfig(), plan_model="large"))
     assert found.steps[0].sketch == "Call parse_text."
     assert "def main():" in it.server.bodies[1]["messages"][-1]["content"]
 

@@ -207,7 +207,7 @@ def test_a_planner_of_its_own_plans_and_another_model_writes(tmp_path: Path) -> 
             return reply(json.dumps({"summary": "Value.", "steps": [step]}))
         return reply("Replace each x by value, in the signature as well.")
 
-    settings = EditConfig(retries=0, planner="fake2")
+    settings = EditConfig(retries=0, plan_model="fake2")
     with (
         ChatServer(written) as small,
         ChatServer(large) as planner,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lcursor import protocol
-from lcursor.config import CompletionConfig
+from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.fim.completer import Completer
 from lcursor.fim.result import Result
 from tests.fakes.engine import Models, request
@@ -105,7 +104,7 @@ def test_on_battery_no_place_is_read(models: Models, completer: Completer, tmp_p
 
 
 def test_with_a_server_no_place_is_read(models: Models, completer: Completer) -> None:
-    completer.configure(replace(CompletionConfig(), backend="endpoint", endpoint_url="none"))
+    completer.configure(CompletionConfig(model="x", endpoint=ModelConfig("x", url="none")))
     models.wait("error")
     completer.warm(place(1))
     completer.prompt()

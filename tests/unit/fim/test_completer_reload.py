@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from lcursor.config import CompletionConfig
+from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import completer as module
 from lcursor.fim.completer import Completer
@@ -167,9 +167,8 @@ def test_an_exception_ends_a_piece_of_work_and_not_the_engine(
 def test_each_setting_is_one_of_a_model_or_of_a_server_or_applied() -> None:
     names = {field.name for field in fields(CompletionConfig)}
     assert names > module.NEEDS_MODEL
-    server = replace(CONFIG, backend="endpoint")
+    server = replace(CONFIG, endpoint=ModelConfig("x", url="http://127.0.0.1:1"))
     assert module.needs_reload(CONFIG, server)
     assert module.needs_reload(server, CONFIG)
-    assert not module.needs_reload(CONFIG, replace(CONFIG, endpoint_url="http://127.0.0.1:1"))
-    assert not module.needs_reload(server, replace(server, model="two"))
-    assert module.needs_reload(server, replace(server, endpoint_model="two"))
+    assert not module.needs_reload(server, replace(server, threads=2))
+    assert module.needs_reload(server, replace(server, endpoint=ModelConfig("x", url="unix:///x")))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.config import CompletionConfig
+from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import (
     Cancelled,
     ConfigInvalid,
@@ -54,8 +54,10 @@ def make(server: ModelServer) -> Iterator[Make]:
     with ExitStack() as stack:
 
         def begin(**settings: Any) -> Endpoint:
-            config = CompletionConfig(backend="endpoint", endpoint_url=server.url)
-            one = Endpoint(dataclasses.replace(config, **settings))
+            own = {each.name for each in dataclasses.fields(ModelConfig)} - {"context_tokens"}
+            model = {name: settings.pop(name) for name in own & settings.keys()}
+            config = CompletionConfig(model="desk", **settings)
+            one = Endpoint(config, ModelConfig("desk", **{"url": server.url, **model}))
             stack.callback(one.close)
             return one
 
@@ -127,7 +129,7 @@ def test_what_others_are_asked(server: ModelServer, make: Make, monkeypatch: Any
     monkeypatch.setenv("MY_KEY", "sk-1")
     server.openai("return a")
     url = server.url + "/v1/"
-    endpoint = make(endpoint_url=url, endpoint_api="openai", endpoint_key_env="MY_KEY")
+    endpoint = make(url=url, api="openai", key_env="MY_KEY")
     endpoint.complete(SOURCE, nobody, single_line=True)
     body = posted(server)
     assert (body["model"], body["temperature"]) == ("Qwen/Qwen2.5-Coder-7B", 0)
@@ -329,7 +331,7 @@ def test_an_error_after_some_text(server: ModelServer, make: Make) -> None:
 def test_a_server_that_comes_back(make: Make) -> None:
     with ModelServer() as first:
         first.llama("return a")
-        endpoint = make(endpoint_url=first.url)
+        endpoint = make(url=first.url)
         assert endpoint.complete(SOURCE, nobody).text == "return a"
     for _ in range(2):
         with pytest.raises(ServerUnreachable, match="refused"):
@@ -344,8 +346,9 @@ def test_a_server_that_comes_back(make: Make) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"endpoint_url": "localhost:8012"}, ConfigInvalid, "not the address"),
-        ({"endpoint_key_env": "NO_SUCH_VARIABLE_HERE"}, KeyMissing, "NO_SUCH_VARIABLE_HERE"),
+        ({"url": "localhost:8012"}, ConfigInvalid, "not the address"),
+        ({"key_env": "NO_SUCH_VARIABLE_HERE"}, KeyMissing, "NO_SUCH_VARIABLE_HERE"),
+        ({"provider": "anthropic"}, ModelUnsuitable, "cannot complete"),
     ],
 )
 def test_settings_that_are_wrong_at_once(
@@ -364,14 +367,14 @@ def test_which_model_and_family(server: ModelServer, make: Make) -> None:
     server.ollama(models=("a", "b"))
     assert "ConfigInvalid" in refusal()
     assert "several models: a, b" in refusal()
-    assert "one of qwen2.5-coder, " in refusal(endpoint_model="a")
-    assert "no family 'qwen'" in refusal(endpoint_model="a", endpoint_family="qwen")
-    assert "there is no 'gpt'" in refusal(endpoint_api="gpt")
+    assert "one of qwen2.5-coder, " in refusal(model="a")
+    assert "no family 'qwen'" in refusal(model="a", family="qwen")
+    assert "there is no 'gpt'" in refusal(api="gpt")
     server.ollama(models=())
     assert "lists no model" in refusal()
     server.ollama(models=("starcoder2:3b", "codellama:7b-code"))
     assert "several models" in refusal()
-    endpoint = make(endpoint_model="mine", endpoint_family="starcoder2")
+    endpoint = make(model="mine", family="starcoder2")
     endpoint.connect()
     assert (endpoint.model, endpoint.family.family.name) == ("mine", "starcoder2")
 
@@ -389,7 +392,7 @@ def test_a_llama_server_that_loads_or_is_locked_is_not_taken_for_another(
 def test_a_gateway_that_lists_nothing(server: ModelServer, make: Make) -> None:
     server.openai("return a")
     del server.routes["/v1/models"]
-    settings = {"endpoint_api": "openai", "endpoint_model": "starcoder2"}
+    settings = {"api": "openai", "model": "starcoder2"}
     assert make(**settings).complete(SOURCE, nobody).text == "return a"
     with pytest.raises(ServerGarbled, match="neither a llama-server"):
         make().connect()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lcursor import protocol
-from lcursor.config import ChatConfig, CompletionConfig, Config
+from lcursor.config import ChatConfig, Config, PrivacyConfig
 from lcursor.host.indexing import Indexing
 from lcursor.host.services import THREAD, Services
 from tests.fakes.chat_server import Answer, ChatServer, Hang, say
@@ -43,7 +43,7 @@ class Desk(Heard):
         self.handlers = self.services.handlers()
 
     def configure(self, config: ChatConfig, secrets: tuple[str, ...] = ()) -> None:
-        self.services.configure(Config(CompletionConfig(secrets=secrets), chat=config))
+        self.services.configure(Config(privacy=PrivacyConfig(secrets), chat=config))
 
     def open(self, number: int, path: Path) -> str:
         self.handlers["chat.open"]({"id": number, "chat": "", "path": str(path)})

@@ -33,9 +33,9 @@ OUTCOME = {
 }
 
 
-def hello(**completion: object) -> dict[str, object]:
+def hello(models: object = None, **completion: object) -> dict[str, object]:
     """Return the first message of an editor with these settings."""
-    settings = {"completion": completion}
+    settings = {"models": models, "completion": completion}
     return {"protocol": protocol.PROTOCOL, "version": "0.1.0", "config": settings}
 
 
@@ -46,7 +46,6 @@ class Desk(Heard):
         super().__init__()
         self.stopped = 0
         self.server = server
-        self.remote = {"backend": "endpoint", "endpoint_url": server.url}
         self.dispatch = Dispatch(self._tell, self._stop)
 
     def _stop(self) -> None:
@@ -58,15 +57,18 @@ class Desk(Heard):
     def states(self) -> list[str]:
         return [params["state"] for params in self.told("state")]
 
-    def ready(self, **completion: object) -> None:
-        """Connect to the server."""
-        self.dispatch("hello", hello(**self.remote, **completion))
+    def ready(self, **more: object) -> None:
+        """Connect to the server, with more settings of it."""
+        models = {"desk": {"url": self.server.url, **more}}
+        self.dispatch("hello", hello(models, model="desk"))
         self.wait("state", count=2)
         assert self.states() == ["loading_model", "ready"]
 
-    def change(self, **completion: object) -> None:
+    def change(self, server: ModelServer, **completion: object) -> None:
         """Change settings."""
-        self.dispatch("config", {"config": {"completion": completion}})
+        models = {"desk": {"url": server.url}}
+        completion = {"model": "desk", **completion}
+        self.dispatch("config", {"config": {"models": models, "completion": completion}})
 
     def complete(self, number: int) -> str:
         """Ask for a completion; return its text."""
@@ -102,7 +104,7 @@ def test_hello_is_answered_and_the_server_reached(desk: Desk) -> None:
 
 
 def test_another_protocol_is_told_and_nothing_is_loaded(desk: Desk) -> None:
-    desk.dispatch("hello", {**hello(**desk.remote), "protocol": 999})
+    desk.dispatch("hello", {**hello(), "protocol": 999})
     desk.dispatch.close()
     assert [method for method, _ in desk.sent] == ["ready", "error"]
     assert desk.errors() == ["protocol_mismatch"]
@@ -180,12 +182,13 @@ def test_a_key_that_is_sent_unencrypted_is_warned_of_once(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEY", "sk-1")
-    desk.ready(endpoint_key_env="KEY")
+    desk.ready(key_env="KEY")
     assert desk.errors() == [], "a server on this machine"
-    chat = {"models": {"big": {"url": "http://192.0.2.1:8", "key_env": "KEY"}}}
+    models = {"big": {"url": "http://192.0.2.1:8", "key_env": "KEY"}}
     for tokens in (3, 4):
-        completion = {**desk.remote, "max_tokens": tokens}
-        desk.dispatch("config", {"config": {"completion": completion, "chat": chat}})
+        completion = {"model": "desk", "max_tokens": tokens}
+        models["desk"] = {"url": desk.server.url}
+        desk.dispatch("config", {"config": {"models": models, "completion": completion}})
     (warning,) = desk.told("error")
     assert (warning["code"], warning["level"]) == ("key_exposed", "warn")
     assert "http://192.0.2.1:8" in warning["message"]
@@ -193,7 +196,7 @@ def test_a_key_that_is_sent_unencrypted_is_warned_of_once(
 
 def test_a_changed_budget_keeps_the_connection(desk: Desk) -> None:
     desk.ready()
-    desk.change(**desk.remote, max_tokens=3, min_confidence=0.1, secrets=["*.key"])
+    desk.change(desk.server, max_tokens=3, min_confidence=0.1)
     desk.complete(1)
     assert desk.server.asked[-1][3]["n_predict"] == 3
     assert desk.server.paths().count("/props") == 1
@@ -204,7 +207,7 @@ def test_another_server_is_asked_from_then_on(desk: Desk) -> None:
     desk.ready()
     with ModelServer() as other:
         other.llama("pass")
-        desk.change(**{**desk.remote, "endpoint_url": other.url})
+        desk.change(other)
         assert desk.complete(1) == "pass"
         assert desk.states() == ["loading_model", "ready"] * 2
         assert not desk.errors()

@@ -46,7 +46,7 @@ def make() -> Iterator[Make]:
     with ExitStack() as stack:
 
         def begin(url: str, key: str = "", limits: Limits | None = None) -> Client:
-            one = Client(url, key, "completion.endpoint", limits)
+            one = Client(url, key, "models.x.", limits)
             stack.callback(one.close)
             return one
 
@@ -240,7 +240,7 @@ def test_the_key_goes_to_the_server(server: ModelServer, make: Make) -> None:
 def test_nobody_answers(make: Make) -> None:
     with pytest.raises(ServerUnreachable, match="connection refused") as e:
         list(make(f"http://127.0.0.1:{free_port()}").request("/x"))
-    assert "completion.endpoint_url" in e.value.hint
+    assert "models.x.url" in e.value.hint
 
 
 def test_a_name_that_nobody_has(make: Make) -> None:

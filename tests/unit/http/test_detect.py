@@ -96,6 +96,6 @@ def test_what_ends_the_search(error: ServerError, has_key: bool, is_end: bool) -
 
 
 def test_what_is_said_of_a_server_that_is_unknown() -> None:
-    error = detect.unknown_server("it at http://x", "chat.models.desk.")
+    error = detect.unknown_server("it at http://x", "models.desk.")
     assert "neither a llama-server nor an Ollama, and has no /v1/models" in error.message
-    assert "chat.models.desk.url" in error.hint
+    assert "models.desk.url" in error.hint

@@ -51,8 +51,8 @@ def test_what_leaves(url: str) -> None:
      "unix://", "unix:///", "unix://x.sock", "unix:/x", "/run/x.sock"],
 )  # fmt: skip
 def test_what_is_no_address(url: str) -> None:
-    with pytest.raises(ConfigInvalid, match="endpoint_url"):
-        endpoint.check_url(url, "completion.endpoint_url")
+    with pytest.raises(ConfigInvalid, match=r"models\.x\.url"):
+        endpoint.check_url(url, "models.x.url")
 
 
 def test_passwords_and_queries_are_not_shown() -> None:
@@ -77,11 +77,6 @@ def test_sockets(url: str, path: str) -> None:
     assert endpoint.display_url(url) == url
 
 
-def test_names_of_settings() -> None:
-    assert endpoint.setting_name("completion.endpoint", "url") == "completion.endpoint_url"
-    assert endpoint.setting_name("chat.models.big.", "url") == "chat.models.big.url"
-
-
 def test_no_key_is_configured() -> None:
     assert endpoint.read_key("", "", "x") == ""
 
@@ -104,8 +99,8 @@ def test_what_is_no_key(value: str | None, monkeypatch: pytest.MonkeyPatch) -> N
     if value is not None:
         monkeypatch.setenv("MY_KEY", value)
     with pytest.raises(KeyMissing, match="MY_KEY") as e:
-        endpoint.read_key("MY_KEY", "", "completion.endpoint")
-    assert "completion.endpoint_key_env" in e.value.hint
+        endpoint.read_key("MY_KEY", "", "models.x.")
+    assert "models.x.key_env" in e.value.hint
     assert not (value or "").strip() or (value or "").strip() not in str(e.value)
 
 
@@ -136,16 +131,14 @@ def test_a_command_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     ["https://api.example.com", "http://127.0.0.1:8012", "http://localhost", "unix:///run/x.sock"],
 )
 def test_no_warning_where_nobody_can_read_a_key(url: str) -> None:
-    assert endpoint.plaintext_warning({"completion.endpoint": url}) is None
+    assert endpoint.plaintext_warning({"models.x.": url}) is None
 
 
 @pytest.mark.parametrize("url", ["http://me:secret@10.0.0.5:8012/v1", " HTTP://models.example/"])
 def test_a_key_that_is_sent_unencrypted(url: str) -> None:
-    warning = endpoint.plaintext_warning(
-        {"chat.models.big.": url, "completion.endpoint": "https://a.example"}
-    )
+    warning = endpoint.plaintext_warning({"models.big.": url, "models.other.": "https://a.example"})
     assert warning is not None
     assert "unencrypted to http" in warning.message.lower()
     assert "secret" not in str(warning)
-    assert "chat.models.big.url" in warning.hint
-    assert "completion" not in warning.hint
+    assert "models.big.url" in warning.hint
+    assert "other" not in warning.hint

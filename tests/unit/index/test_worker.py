@@ -268,7 +268,7 @@ def test_secret_files_are_removed_and_stay_out(root: Path) -> None:
         wait_for(lambda: not indexed(other) & {"f7.py", "keep/a.vault"})
         assert one.call("why", path="f7.py") == {
             "path": "f7.py",
-            "reason": "a pattern of completion.secrets names it: f7.py",
+            "reason": "a pattern of privacy.exclude names it: f7.py",
             "is_indexed": False,
         }
         assert one.call("buffer", path="f7.py", text="needle\n") == {"is_taken": False}
@@ -280,7 +280,7 @@ def test_secret_files_are_removed_and_stay_out(root: Path) -> None:
         wait_for(lambda: "late.py" in indexed(one) and "f1.py" not in indexed(one))
         assert not indexed(one) & {"f7.py", "keep/a.vault", "keep/b.vault"}
         ignored = one.call("report")["ignored"]
-        assert ignored["a pattern of completion.secrets names it"] == 4
+        assert ignored["a pattern of privacy.exclude names it"] == 4
         one.call("stop")
     wait_for(lambda: is_free(root))
     (root / "f7.py").write_text("needle = 'changed'\n")
@@ -306,7 +306,7 @@ def test_secrets_that_cannot_be_stored_are_reported_and_retried(root: Path) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(project, "_write_begun", full)
         project.add_secrets(["*.vault"])
-    assert said == ["completion.secrets cannot be stored: the disk is full"]
+    assert said == ["privacy.exclude cannot be stored: the disk is full"]
     assert (project.secret_globs.globs, secrets.load(root).globs) == (("*.vault",), ())
     project.add_secrets(["*.vault"])
     assert secrets.load(root).globs == ("*.vault",)

@@ -47,7 +47,7 @@ def make() -> Iterator[Make]:
     with ExitStack() as stack:
 
         def begin(server: ChatServer, **fields: Any) -> ChatClient:
-            client = ChatClient(Target("big", server.url, setting="chat.models.big.", **fields))
+            client = ChatClient(Target("big", server.url, setting="models.big.", **fields))
             stack.callback(client.close)
             return client
 

@@ -112,7 +112,7 @@ def test_a_smaller_context_is_offered_first() -> None:
 def test_where_nothing_fits_another_machine_is_named() -> None:
     with pytest.raises(OutOfMemory) as caught:
         fit.make_plan(weights(Q05), cpu(1.5), 0)
-    assert "chat.models" in caught.value.hint
+    assert "see models" in caught.value.hint
 
 
 @given(

@@ -11,8 +11,8 @@ from lcursor.errors import ConfigInvalid, KeyMissing, ModelError, ModelUnknown
 from lcursor.llm import models
 from lcursor.llm.records import Target
 
-BIG = ModelConfig("big", "https://x.example/v1/", "openai", "glm", key_env="BIG_KEY")
-NEAR = ModelConfig("near", "http://127.0.0.1:8012", context_tokens=9000)
+BIG = ModelConfig("big", url="https://x.example/v1/", api="openai", model="glm", key_env="BIG_KEY")
+NEAR = ModelConfig("near", url="http://127.0.0.1:8012", context_tokens=9000)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,11 @@ def test_a_file_of_ones_own_is_a_model(tmp_path: Path) -> None:
 def test_none_to_talk_to() -> None:
     with pytest.raises(ConfigInvalid, match="there is no chat model") as e:
         models.default(ChatConfig(server="off"))
-    assert "chat.models" in e.value.hint
-    with pytest.raises(ConfigInvalid, match="no model 'qwen3'"):
+    assert "chat.model to a name in models" in e.value.hint
+    with pytest.raises(ConfigInvalid, match="there is no chat model") as e:
+        models.default(ChatConfig(server="off", models=(BIG, NEAR)))  # nobody named one of them
+    assert "chat.model to one of big, near" in e.value.hint
+    with pytest.raises(ConfigInvalid, match="has no 'qwen3'"):
         models.default(ChatConfig(server="off", model="qwen3", models=(BIG,)))
 
 
@@ -84,27 +87,27 @@ def test_a_target_has_its_key_and_does_not_show_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("BIG_KEY", "sk-secret")
     found = models.target(ChatConfig(models=(BIG, NEAR)), "big")
     assert found == Target(
-        "big", "https://x.example/v1", "glm", "openai", "sk-secret", 0, "chat.models.big."
+        "big", "https://x.example/v1", "glm", "openai", "sk-secret", 0, "models.big."
     )
     assert "sk-secret" not in repr(found)
     near = models.target(ChatConfig(models=(BIG, NEAR)), "near")
-    assert near == Target("near", "http://127.0.0.1:8012", "", "", "", 9000, "chat.models.near.")
+    assert near == Target("near", "http://127.0.0.1:8012", "", "", "", 9000, "models.near.")
 
 
 def test_a_key_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BIG_KEY", raising=False)
     with pytest.raises(KeyMissing, match="BIG_KEY") as e:
         models.target(ChatConfig(models=(BIG,)), "big")
-    assert "chat.models.big.key_env" in e.value.hint
+    assert "models.big.key_env" in e.value.hint
 
 
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (ModelConfig("x"), "chat.models.x.url: there is no address"),
-        (ModelConfig("x", "127.0.0.1:80"), "chat.models.x.url: '127.0.0.1:80' is not the address"),
-        (ModelConfig("x", "unix://x.sock"), "chat.models.x.url"),
-        (ModelConfig("x", "http://h", api="grpc"), "chat.models.x.api: there is no 'grpc'"),
+        (ModelConfig("x"), "models.x.url: there is no address"),
+        (ModelConfig("x", url="127.0.0.1:80"), "models.x.url: '127.0.0.1:80' is not the address"),
+        (ModelConfig("x", url="unix://x.sock"), "models.x.url"),
+        (ModelConfig("x", url="http://h", api="grpc"), "models.x.api: there is no 'grpc'"),
     ],
 )
 def test_what_is_written_wrongly(model: ModelConfig, words: str) -> None:

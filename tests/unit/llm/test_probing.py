@@ -22,7 +22,7 @@ from lcursor.llm.records import Served, Target
 from tests.fakes.chat_server import ChatServer
 
 Look = Callable[..., Served]
-SETTING = "chat.models.big."
+SETTING = "models.big."
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_router_of_llama_servers(look: Look) -> None:
         server.extra["/props?model=b"] = (200, {"default_generation_settings": {"n_ctx": 777}})
         with pytest.raises(ConfigInvalid, match="several models: a, b") as e:
             look(server)
-        assert "chat.models.big.model" in e.value.hint
+        assert "models.big.model" in e.value.hint
         found = look(server, model="b")
         assert (found.model, found.context_tokens, found.models) == ("b", 777, ("a", "b"))
 
@@ -104,7 +104,7 @@ def test_an_ollama_without_the_model(look: Look) -> None:
         server.extra["/api/show"] = (404, {"error": "model 'x' not found"})
         with pytest.raises(ServerModelMissing, match="model 'x' not found") as e:
             look(server, model="x")
-        assert "chat.models.big.model" in e.value.hint
+        assert "models.big.model" in e.value.hint
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_a_gateway_that_lists_nothing(look: Look) -> None:
             assert found == Served("openai", "glm", 9000)
         with pytest.raises(ServerGarbled, match="neither a llama-server nor an Ollama") as e:
             look(server)
-        assert "chat.models.big.url" in e.value.hint
-        assert "chat.models.big.api" in e.value.hint
+        assert "models.big.url" in e.value.hint
+        assert "models.big.api" in e.value.hint
 
 
 def test_an_address_with_another_version(look: Look) -> None:
@@ -161,7 +161,7 @@ def test_another_kind_than_the_user_says(look: Look) -> None:
         server.extra["/props"] = (200, {"hello": "world"})
         with pytest.raises(ServerGarbled, match=r"is not a llama\.cpp") as e:
             look(server, kind="llama.cpp")
-        assert "chat.models.big.api" in e.value.hint
+        assert "models.big.api" in e.value.hint
 
 
 @pytest.mark.parametrize(
@@ -186,10 +186,10 @@ def test_a_wrong_key(look: Look) -> None:
     with ChatServer(key="right") as server:
         with pytest.raises(ServerDenied, match="denies access") as e:
             look(server, key="wrong")
-        assert e.value.hint == "Check the key in chat.models.big.key_env"
+        assert e.value.hint == "Check the key in models.big.key_env"
         with pytest.raises(ServerDenied) as e:
             look(server)
-        assert e.value.hint == "Set its key in chat.models.big.key_env"
+        assert e.value.hint == "Set its key in models.big.key_env"
         assert look(server, key="right").model == "fake-chat"
 
 

@@ -50,7 +50,7 @@ def make() -> Iterator[Make]:
     with ExitStack() as stack:
 
         def begin(url: str, **fields: Any) -> ChatClient:
-            fields.setdefault("setting", "chat.models.big.")
+            fields.setdefault("setting", "models.big.")
             client = ChatClient(Target("big", url, **fields))
             stack.callback(client.close)
             return client
@@ -83,7 +83,7 @@ def test_no_server(make: Make) -> None:
     said, error = broken(make(f"http://127.0.0.1:{free_port()}").stream(MESSAGES))
     assert type(error) is ServerUnreachable
     assert "connection refused" in error.message
-    assert error.hint == "Start the server, or correct chat.models.big.url"
+    assert error.hint == "Start the server, or correct models.big.url"
     assert said == ""
 
 

@@ -50,7 +50,7 @@ def test_texts_of_many_kinds(root: Path, name: str, data: bytes, text: str) -> N
         ("id_rsa", b"x\n", reading.SECRET_NAME),
         ("notes.txt", KEY.encode(), reading.SECRET_TEXT),
         ("utf16.txt", KEY.encode("utf-16"), reading.SECRET_TEXT),
-        ("mine.yaml", b"a: 1\n", "a pattern of completion.secrets names it: mine.*"),
+        ("mine.yaml", b"a: 1\n", "a pattern of privacy.exclude names it: mine.*"),
         ("a.bin", b"\0\1\2", "it is binary"),
         ("a", b"x" * ((1 << 20) + 1), "it has 1.0 MB; name a range of lines, as in a:1-200"),
         ("folder/a", b"", None),
@@ -92,7 +92,7 @@ def test_what_any_editor_called_secret_of_a_project_is(root: Path) -> None:
 
     launch.make_folder(root)
     begun_path(root).write_text(json.dumps({"secrets": ["a.py"]}))
-    assert "completion.secrets" in Reader(root).read(root / "src/a.py").error
+    assert "privacy.exclude" in Reader(root).read(root / "src/a.py").error
 
 
 def test_rows_of_a_file_that_is_too_long(root: Path) -> None:
