@@ -143,7 +143,7 @@ def measure(
         folder: for a file with random weights.
         on_cpu: use no GPU.
         rounds: 1 to 8 samples each; 0 for a default.
-        kv_type: see the setting `completion.kv_type`.
+        kv_type: type of keys and values: "f16" or "q8_0".
 
     Raises:
         ModelMissing: the tokenizer's model is not here.

@@ -7,10 +7,18 @@ contract test keeps names, types and defaults equal.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 from lcursor.errors import ConfigInvalid
+
+FIXED = {"is_option": False}
+"""Metadata of fields that are not options of the user; benchmarks and tests set some of them."""
+
+
+def options(kind: type) -> list[Field[Any]]:
+    """Return the fields of a settings class that are options of the user."""
+    return [spec for spec in fields(kind) if spec.default is not MISSING and spec.metadata != FIXED]
 
 
 class Provider(NamedTuple):
@@ -35,7 +43,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "deepseek": Provider("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-v4-flash"),
     "moonshot": Provider("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k2.6"),
-    "zai": Provider("https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm-5"),
+    "zai": Provider("https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm-5.2"),
     "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest"),
 }
 PROVIDER_TOKENS = 128_000
@@ -86,28 +94,28 @@ class CompletionConfig:
     context_tokens: int = -1
     """Size of the KV cache; -1, here and below, depends on the machine, see
     `fim.placement.resolve`."""
-    kv_type: str = "f16"
-    """Type of the keys and values in the KV cache: "f16" or "q8_0"."""
-    prefix_tokens: int = -1
-    """Maximum before the cursor."""
-    suffix_tokens: int = -1
-    """Maximum after the cursor."""
     files_tokens: int = -1
     """Maximum from other files, and from the imports of the current one."""
     max_tokens: int = 64
     """Maximum length of a suggestion."""
     max_lines: int = 12
     """Maximum length of a suggestion."""
-    budget_ms: int = 4000
-    """Time limit of a suggestion; the rest comes in idle time."""
     min_confidence: float = 0.5
     """Probability of a line, 0 to 1, below which it is not shown; 0 shows everything."""
-    idle_minutes: int = -1
-    """Time without a request after which the model is unloaded; 0 for never."""
     save_cache: bool = True
     """Whether the KV cache is saved to disk for the next start."""
-    endpoint: ModelConfig | None = None
+    endpoint: ModelConfig | None = field(default=None, metadata=FIXED)
     """The server that completes, if `model` names one of `models`."""
+    kv_type: str = field(default="f16", metadata=FIXED)
+    """Type of the keys and values in the KV cache: "f16" or "q8_0"."""
+    prefix_tokens: int = field(default=-1, metadata=FIXED)
+    """Maximum before the cursor."""
+    suffix_tokens: int = field(default=-1, metadata=FIXED)
+    """Maximum after the cursor."""
+    idle_minutes: int = field(default=-1, metadata=FIXED)
+    """Time without a request after which the model is unloaded; 0 for never."""
+    budget_ms: int = field(default=4000, metadata=FIXED)
+    """Time limit of a suggestion; the rest comes in idle time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +140,6 @@ class IndexConfig:
 class ChatConfig:
     """Settings of the chat."""
 
-    enabled: bool = True
-    """Whether there is a chat."""
     model: str = ""
     """A name in `models` or of the manifest, or the path of a GGUF file; "" for the recommended
     one."""
@@ -143,32 +149,24 @@ class ChatConfig:
     """Context of the local server; 0 for what fits."""
     max_tokens: int = 0
     """Limit of an answer; 0 for none."""
-    temperature: float = 0.2
-    """Sampling temperature."""
     idle_minutes: int = 15
     """Time without a request after which the local server unloads the model."""
     rule_files: bool = True
     """Whether to add the project's rules files."""
-    models: tuple[ModelConfig, ...] = ()
+    models: tuple[ModelConfig, ...] = field(default=(), metadata=FIXED)
     """The table `models`, which all features share."""
+    temperature: float = field(default=0.2, metadata=FIXED)
+    """Sampling temperature."""
 
 
 @dataclass(frozen=True, slots=True)
 class EditConfig:
     """Settings of edits."""
 
-    enabled: bool = True
-    """Whether there are edits."""
     model: str = ""
     """A name like `chat.model`; "" for the chat's."""
     plan_model: str = ""
     """The model that plans and sketches project edits; "" is `model`."""
-    format: str = "auto"
-    """Form of the reply: "whole", "search_replace", "udiff", or "auto" for what measured best."""
-    max_tokens: int = 4096
-    """Maximum length of a rewrite."""
-    retries: int = 1
-    """How often a rewrite that fails its checks is tried again."""
     formatter: str = ""
     """Command that formats standard input, `{path}` for the file's name; "" for none."""
     lint: str = ""
@@ -177,6 +175,10 @@ class EditConfig:
     """Command that is run in a copy of the project; "" for none."""
     check_seconds: float = 20.0
     """Time limit of each of these commands."""
+    max_tokens: int = field(default=4096, metadata=FIXED)
+    """Maximum length of a rewrite."""
+    retries: int = field(default=1, metadata=FIXED)
+    """How often a rewrite that fails its checks is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +193,6 @@ class Config:
 
 
 EXAMPLE = 'Write it as models = { big = { url = "http://127.0.0.1:8012" } }'
-DERIVED = ("name", "endpoint", "models")
-"""Fields that are not settings of their section."""
 Section = TypeVar("Section", CompletionConfig, PrivacyConfig, IndexConfig, ChatConfig, EditConfig)
 
 
@@ -226,8 +226,8 @@ def _section(table: Mapping[str, Any], name: str, kind: type[Section]) -> Sectio
 def _values(raw: Mapping[str, Any], where: str, kind: type) -> dict[str, Any]:
     """Return the fields of a settings class that a table has, each of its type."""
     values: dict[str, Any] = {}
-    for spec in fields(kind):
-        if spec.name not in raw or spec.name in DERIVED:
+    for spec in options(kind):
+        if spec.name not in raw:
             continue
         value, default = raw[spec.name], spec.default
         if isinstance(default, float) and type(value) is int:
@@ -252,7 +252,7 @@ def _models(table: object) -> tuple[ModelConfig, ...]:
     for name, one in table.items():
         if not isinstance(name, str) or not name or not isinstance(one, Mapping):
             raise ConfigInvalid(f"models: expected a name and a table, found {name!r}", EXAMPLE)
-        known = [spec.name for spec in fields(ModelConfig) if spec.name not in DERIVED]
+        known = [spec.name for spec in options(ModelConfig)]
         odd = sorted(str(key) for key in one if key not in known)
         if odd:
             # The settings of the command line are not checked by Lua.

@@ -199,8 +199,7 @@ def main() -> None:
         for name in SEARCHED:
             shutil.copytree(ROOT / "lcursor" / name, project / "src" / name)
         home.mkdir()
-        settings = f"chat = {demo_chat.SETTINGS}, edit = {demo_edit.SETTINGS}"
-        init = f"vim.g.lcursor = {{ {settings} }}\n{INIT}"
+        init = f"vim.g.lcursor = {{ chat = {demo_chat.SETTINGS} }}\n{INIT}"
         try:
             with Editor(
                 find_neovim(), home, init=init, files=(SOURCE,), columns=COLUMNS, lines=LINES,

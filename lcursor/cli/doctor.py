@@ -443,11 +443,12 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Check packages, engine, machine and models; exit with 1 if something is broken."""
         try:
-            config = from_table(json.loads(settings))
+            table = json.loads(settings)
         except ValueError as error:
             raise ConfigInvalid(f"--settings is no JSON ({error})", "See --help") from error
         if model:
-            config = replace(config, completion=replace(config.completion, model=model))
+            table["completion"] = {**(table.get("completion") or {}), "model": model}
+        config = from_table(table)
         facts = []
         for fact in examine(config, with_selftest=not quick):
             facts.append(fact)

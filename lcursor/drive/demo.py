@@ -74,7 +74,7 @@ def run(neovim: Path, model: str = "") -> None:
         shutil.copy(SAMPLE, target)
         completion = f"{{ model = {model!r} }}" if model else "{}"
         settings = f"completion = {completion}, chat = {demo_chat.SETTINGS}"
-        init = f"vim.g.lcursor = {{ {settings}, edit = {demo_edit.SETTINGS} }}\n"
+        init = f"vim.g.lcursor = {{ {settings} }}\n"
         home = Path(folder) / "home"
         home.mkdir()
         with Editor(

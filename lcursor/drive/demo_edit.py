@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from lcursor.drive.editor import Editor
 
-SETTINGS = "{ retries = 1 }"
-"""Of edits, in Lua."""
 INSTRUCTION = "Rename the variable `length` to `shared`"
 RANGE = "/^def common/,/return length/"
 WIDTH = 78

@@ -127,7 +127,6 @@ class Batch:
             replace(region, first_row=first, last_row=last),
             _joined(self.instruction, target.instruction),
             context=self.context,
-            format=self.work.format_for(job.now[first:last]),
             sketch=target.sketch,
         )
         made = self.work.rewrite(task, prefix)

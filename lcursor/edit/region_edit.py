@@ -48,7 +48,6 @@ def edit_region(
         name=params["name"] or work.sources.name(path),
         language=language,
         context=context,
-        format=work.format_for(old),
         selection=lines[first:last],
     )
     remark = params["remark"].strip()

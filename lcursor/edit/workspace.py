@@ -21,7 +21,7 @@ from lcursor.context.items import Item, Seen
 from lcursor.edit import diagnostics, diff
 from lcursor.edit.histories import Histories
 from lcursor.edit.permission import Permissions
-from lcursor.edit.records import Check, FileChange, Format, Lines, Region
+from lcursor.edit.records import Check, FileChange, Lines, Region
 from lcursor.edit.rewriting import checks, region
 from lcursor.edit.rewriting.commands import CheckCommands
 from lcursor.edit.rewriting.retry import RetryLoop, RewriteResult
@@ -175,11 +175,6 @@ class Workspace:
         """Return the rows to rewrite for a selection or a cursor."""
         limit, count = region.MAX_REGION_TOKENS, counter(self.reached)
         return region.grow(lines, language, first_row, last_row, limit, count)
-
-    def format_for(self, old: Lines) -> Format:
-        """Return the format of a model's answer; "whole" for an empty region."""
-        known: dict[str, Format] = {"search_replace": "search_replace", "udiff": "udiff"}
-        return known.get(self.config.format, "whole") if any(map(str.strip, old)) else "whole"
 
     def task(
         self, path: str, lines: Lines, region: Region, instruction: str, **fields: Any

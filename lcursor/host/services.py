@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcursor.config import Config
-from lcursor.errors import ConfigInvalid, LcursorError
+from lcursor.errors import LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.host.indexing import Indexing
 from lcursor.protocol import chat, edit
@@ -92,12 +92,9 @@ class Services:
         """Return the chat service. Thread: any."""
         from lcursor.chat.service import ChatService
 
-        config = self._settings.chat
-        if not config.enabled:
-            raise ConfigInvalid("the chat is switched off", "Set chat.enabled to true")
         with self._lock:
             self._chat = self._chat or ChatService(
-                config,
+                self._settings.chat,
                 self._notify,
                 self._codebase,
                 secrets=self._settings.privacy.exclude,
@@ -109,12 +106,9 @@ class Services:
     def _get_edit(self) -> EditService:
         from lcursor.edit.service import EditService
 
-        config = self._settings.edit
-        if not config.enabled:
-            raise ConfigInvalid("edits are switched off", "Set edit.enabled to true")
         with self._lock:
             self._edit = self._edit or EditService(
-                config,
+                self._settings.edit,
                 self._notify,
                 self._get_models(),
                 self._codebase,

@@ -53,7 +53,6 @@ M.options = {
   { "completion.secrets", to = "privacy.exclude" },
 
   { "chat.enabled", gone = "nothing runs before you ask" },
-  { "chat.max_tokens", gone = "an answer may be as long as fits" },
   { "chat.route", gone = "choose a model with :LCursor chat model" },
   { "chat.route_small", gone = "choose a model with :LCursor chat model" },
   { "chat.speculate", gone = "it is always on" },

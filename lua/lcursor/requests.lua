@@ -109,10 +109,11 @@ end
 ---@return boolean
 function M.is_enabled(feature, name)
   local settings = config.get()
-  if settings.enabled and settings[feature].enabled then
+  if settings.enabled and settings[feature].enabled ~= false then
     return true
   end
-  notify.warn(("%s switched off by the setting %s.enabled"):format(name, feature))
+  local setting = settings.enabled and feature .. ".enabled" or "enabled"
+  notify.warn(("%s switched off by the setting %s"):format(name, setting))
   return false
 end
 

@@ -15,6 +15,7 @@ from lcursor.drive.editor import Editor
 from lcursor.host.dispatch import Dispatch
 
 ROOT = Path(__file__).resolve().parents[2]
+SECTIONS = dataclasses.fields(config.Config)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,8 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
             end)
             return {
               version = protocol.version, to_lua = protocol.to_lua, levels = protocol.levels,
-              rows = models.rows, wire = config.for_host(), plugin = require("lcursor.host").version(),
+              plugin = require("lcursor.host").version(), wire = config.for_host(),
+              rows = models.rows,
             }
             """
         )
@@ -87,8 +89,11 @@ def test_the_two_halves_are_of_one_version(lua: dict[str, Any]) -> None:
 
 
 def test_settings_that_cross_the_wire(lua: dict[str, Any]) -> None:
-    ours = dataclasses.asdict(config.Config())
-    del ours["completion"]["endpoint"], ours["chat"]["models"]  # from the table of models
+    sections = {each.name: getattr(config.Config(), each.name) for each in SECTIONS}
+    ours = {
+        name: {each.name: getattr(section, each.name) for each in config.options(type(section))}
+        for name, section in sections.items()
+    }
     assert lua["wire"].pop("models") == {}
     ours["privacy"]["exclude"] = {}  # Lua has one type for all tables
     assert lua["wire"] == ours
@@ -97,7 +102,7 @@ def test_settings_that_cross_the_wire(lua: dict[str, Any]) -> None:
 
 def test_settings_of_a_model(lua: dict[str, Any]) -> None:
     rows = lua["rows"]
-    assert {"name", *rows} == {each.name for each in dataclasses.fields(config.ModelConfig)}
+    assert rows.keys() == {each.name for each in config.options(config.ModelConfig)}
     assert rows["provider"] == sorted(config.PROVIDERS)
 
 

@@ -67,7 +67,7 @@ class Home:
     def open(self, **settings: Any) -> Editor:
         """Start a Neovim, in the place of the one before."""
         self.leave()
-        chat = {"model": MODEL, "context_tokens": TOKENS, "temperature": 0, "max_tokens": 24}
+        chat = {"model": MODEL, "context_tokens": TOKENS, "max_tokens": 24}
         table = {
             "completion": {"auto_trigger": False},
             "chat": {**chat, "idle_minutes": 1, "auto_context": False, **settings},

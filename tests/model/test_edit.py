@@ -73,7 +73,7 @@ class Home:
         """Start a Neovim, in the place of the one before."""
         self._editor.close()
         chat = {"model": MODEL, "context_tokens": TOKENS, "idle_minutes": 1}
-        table = {"completion": {"auto_trigger": False}, "chat": chat, "edit": {"retries": 1}}
+        table = {"completion": {"auto_trigger": False}, "chat": chat}
         init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
         editor = Editor(
             self._neovim, self.home, init=init, files=(self.path,), cwd=self.path.parent

@@ -37,10 +37,7 @@ def real(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
     home = tmp_path / "home"
     home.mkdir()
     python = os.environ.get("LCURSOR_TEST_PYTHON", sys.executable)
-    init = (
-        f"vim.g.lcursor = {{ python = {python!r},"
-        " completion = { min_confidence = 0, budget_ms = 30000 } }\n"
-    )
+    init = f"vim.g.lcursor = {{ python = {python!r}, completion = {{ min_confidence = 0 }} }}\n"
     with Editor(neovim, home, init=init, files=(project / "shapes.py",), cwd=project) as editor:
         row = SHAPES[: SHAPES.index("def total")].count("\n") + 2
         editor.keys(f"{row}GA")

@@ -40,7 +40,7 @@ def indexed(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
     python = os.environ.get("LCURSOR_TEST_PYTHON", sys.executable)
     init = (
         f"vim.g.lcursor = {{ python = {python!r}, index = {{ embedder = '' }},"
-        " completion = { min_confidence = 0, budget_ms = 30000, files_tokens = 400 } }\n"
+        " completion = { min_confidence = 0, files_tokens = 400 } }\n"
     )
     with Editor(neovim, home, init=init, files=(project / "trip.py",), cwd=project) as editor:
         editor.keys("GA")

@@ -87,12 +87,15 @@ class Home:
         self.file.write_text(TEXT)
         self.asked: list[str] = []
         self.replies: list[str] = []
+        self._reply = ""
         self.server = stack.enter_context(ChatServer(self._answer))
         self.editor: Editor
 
     def _answer(self, body: dict[str, Any]) -> Answer:
         self.asked.append(json.dumps(body["messages"]))
-        return reply(fenced(self.replies.pop(0)))
+        if self.replies:
+            self._reply = self.replies.pop(0)
+        return reply(fenced(self._reply))  # again, if it is asked again
 
     def open(
         self,

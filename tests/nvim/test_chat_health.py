@@ -61,8 +61,6 @@ def test_what_the_doctor_says(editor: Start) -> None:
 def test_nobody_to_ask(editor: Start) -> None:
     nvim = editor(config={"chat": {"server": "off"}})
     assert "local server is unknown" not in " ".join(said(nvim))
-    nvim.lua("require('lcursor').setup({ chat = { enabled = false } })")
-    assert said(nvim) == ["info: Switched off by the setting chat.enabled"]
 
 
 def test_the_server_as_the_host_knows_it(editor: Start, host: FakeHost) -> None:

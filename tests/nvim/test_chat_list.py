@@ -267,9 +267,9 @@ def test_words_that_nobody_knows_and_a_chat_that_is_off(editor: Start, host: Fak
     nvim = editor(FILES, init=reach.NOTES)
     nvim.command("LCursor chat dance")
     assert "there is no :LCursor chat dance. Use one of ask, new" in reach.told(nvim)[-1]
-    nvim.lua("require('lcursor').setup({ chat = { enabled = false } })")
+    nvim.lua("require('lcursor').setup({ enabled = false })")
     nvim.command("LCursor chat list")
-    assert "chat.enabled" in reach.told(nvim)[-1]
+    assert "switched off by the setting enabled" in reach.told(nvim)[-1]
     assert host.messages("chat.list") == []
 
 

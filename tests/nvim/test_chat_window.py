@@ -126,9 +126,9 @@ def test_opening_it_leaves_the_window_one_is_in_alone(editor: Start, host: FakeH
 
 
 def test_it_can_be_switched_off(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES, config={"chat": {"enabled": False}}, init=NOTES)
+    nvim = editor(FILES, config={"enabled": False}, init=NOTES)
     nvim.command("LCChat hello")
-    assert "chat.enabled" in str(notes(nvim)[-1][0])
+    assert "switched off by the setting enabled" in str(notes(nvim)[-1][0])
     assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
 
 

@@ -183,7 +183,7 @@ def test_why_says_it_in_words(editor: Start, host: FakeHost) -> None:
         ("end", "nothing to suggest here"),
         ("line", "nothing to suggest for this line"),
         ("tokens", "token limit"),
-        ("time", "budget_ms"),
+        ("time", "time limit"),
         ("failed", "model failed"),
         ("cancelled", "cancelled"),
     ],

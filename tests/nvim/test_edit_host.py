@@ -72,7 +72,6 @@ def opened(
         "completion": {"auto_trigger": False, "model": "/nowhere.gguf"},
         "models": {"fake": {"url": server.url}},
         "chat": {"server": "off", "model": "fake", "rule_files": False},
-        "edit": {"retries": 0},
     }  # fmt: skip
     init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(settings)}]==])\n"
     with ExitStack() as stack:

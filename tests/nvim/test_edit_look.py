@@ -19,7 +19,7 @@ def home(neovim: Path, tmp_path: Path) -> Iterator[Home]:
 
 @pytest.mark.parametrize("mode", ["push", "plain", "pull"])
 def test_a_new_error_is_mended_before_anything_is_shown(home: Home, mode: str) -> None:
-    editor = home.open(mode, retries=1)
+    editor = home.open(mode)
     before = editor.lua(STATE)
     assert home.edit(BAD, GOOD)["diagnostics"] == "ok"
     if mode == "pull":
@@ -51,7 +51,7 @@ def test_a_new_error_is_mended_before_anything_is_shown(home: Home, mode: str) -
 
 @pytest.mark.parametrize("mode", ["late", "loads", "asked"])
 def test_an_empty_list_is_not_the_last_word(home: Home, mode: str) -> None:
-    home.open(mode, retries=1)
+    home.open(mode)
     for _ in range(2):
         asked = len(home.asked)
         assert home.edit(BAD, GOOD)["diagnostics"] == "ok"
@@ -64,7 +64,7 @@ def test_an_empty_list_is_not_the_last_word(home: Home, mode: str) -> None:
 
 
 def test_of_a_server_that_is_at_work_all_the_time_nothing_good_is_believed(home: Home) -> None:
-    home.open("stuck", retries=0, limit_ms=500)
+    home.open("stuck", limit_ms=500)
     for _ in range(3):
         assert "diagnostics" not in home.edit(BAD)
         home.refuse()
@@ -73,7 +73,7 @@ def test_of_a_server_that_is_at_work_all_the_time_nothing_good_is_believed(home:
 
 
 def test_what_a_server_says_is_no_part_of_the_project_is_not_believed(home: Home) -> None:
-    home.open("far", retries=1)
+    home.open("far")
     for _ in range(3):
         assert "diagnostics" not in home.edit(BAD)
         home.refuse()
@@ -82,7 +82,7 @@ def test_what_a_server_says_is_no_part_of_the_project_is_not_believed(home: Home
 
 
 def test_what_is_still_wrong_is_shown_at_the_hunk(home: Home) -> None:
-    editor = home.open("push", retries=0)
+    editor = home.open("push")
     assert home.edit(BAD)["diagnostics"].startswith("line 2: `missing_x`")
     home.wait(lambda: "✗ diagnostics: line 2: `missing_x`" in "".join(editor.screen.rows()))
     home.left_alone("push")
@@ -90,7 +90,7 @@ def test_what_is_still_wrong_is_shown_at_the_hunk(home: Home) -> None:
 
 def test_errors_that_were_there_are_no_new_ones(home: Home) -> None:
     home.file.write_text(TEXT.replace("return y", "return missing_y"))
-    home.open("push", "pull", retries=1)
+    home.open("push", "pull")
     for _ in range(2):
         home.editor.wait_lua("return #vim.diagnostic.get() == 2")
         assert home.edit("import os\n\n\n" + GOOD)["diagnostics"] == "ok"
@@ -101,7 +101,7 @@ def test_errors_that_were_there_are_no_new_ones(home: Home) -> None:
 
 
 def test_a_server_that_says_nothing_is_left_alone_after_a_while(home: Home) -> None:
-    home.open("silent", retries=0, limit_ms=300)
+    home.open("silent", limit_ms=300)
     for _ in range(4):
         assert "diagnostics" not in home.edit(BAD)
         home.refuse()
@@ -111,13 +111,13 @@ def test_a_server_that_says_nothing_is_left_alone_after_a_while(home: Home) -> N
 
 
 def test_the_word_of_one_server_does_not_need_that_of_another(home: Home) -> None:
-    home.open("silent", "push", retries=0, first_ms=1500)
+    home.open("silent", "push", first_ms=1500)
     assert home.edit(BAD)["diagnostics"].startswith("line 2")
 
 
 @pytest.mark.parametrize("mode", ["dies", "halts"])
 def test_a_server_that_ends_in_the_middle_holds_nothing_up(home: Home, mode: str) -> None:
-    editor = home.open(mode, init=HUSH, retries=0)
+    editor = home.open(mode, init=HUSH)
     assert "diagnostics" not in home.edit(BAD)
     editor.wait_lua("return #vim.lsp.get_clients() == 0")
     home.refuse()
@@ -126,7 +126,7 @@ def test_a_server_that_ends_in_the_middle_holds_nothing_up(home: Home, mode: str
 
 
 def test_what_a_slow_server_says_when_all_is_over_makes_no_buffer(home: Home) -> None:
-    editor = home.open("slow", retries=0, limit_ms=300)
+    editor = home.open("slow", limit_ms=300)
     home.begin(BAD)
     home.wait(lambda: len(home.sent("slow", "didOpen")) == 2)
     editor.lua(
@@ -146,7 +146,7 @@ def test_what_a_slow_server_says_when_all_is_over_makes_no_buffer(home: Home) ->
 
 
 def test_a_server_that_does_not_take_it_for_the_file_is_not_believed(home: Home) -> None:
-    home.open("odd", retries=1)
+    home.open("odd")
     for _ in range(3):
         assert "diagnostics" not in home.edit(BAD)
         home.refuse()
@@ -155,7 +155,7 @@ def test_a_server_that_does_not_take_it_for_the_file_is_not_believed(home: Home)
 
 
 def test_what_a_server_says_about_other_files_is_shown_at_once(home: Home) -> None:
-    editor = home.open("twins", retries=0)
+    editor = home.open("twins")
     home.edit(BAD)
     home.wait(lambda: len(home.sent("twins", "didClose")) == 1)
     # It said so while its document was open, and took it back when that was closed.
@@ -171,7 +171,7 @@ def test_what_a_server_says_about_other_files_is_shown_at_once(home: Home) -> No
 
 
 def test_the_handler_of_another_plugin_gets_what_is_about_files(home: Home) -> None:
-    editor = home.open("push", retries=0)
+    editor = home.open("push")
     assert editor.lua(STATE)["handlers"] == [False]
     editor.lua(
         """
@@ -192,7 +192,7 @@ def test_the_handler_of_another_plugin_gets_what_is_about_files(home: Home) -> N
 
 
 def test_a_stop_closes_what_is_open(home: Home) -> None:
-    editor = home.open("silent", retries=0)
+    editor = home.open("silent")
     home.begin(BAD)
     home.wait(lambda: len(home.sent("silent", "didOpen")) == 2)
     told = editor.lua(
@@ -219,7 +219,7 @@ def test_many_places_are_asked_about_at_once_where_they_are_in_one_file(
 ) -> None:
     other = home.project / "b.py"
     other.write_text("def three(z):\n    return z\n")
-    editor = home.open("push", retries=0)
+    editor = home.open("push")
     if is_one_file:
         places = [[str(home.file), 2], [str(home.file), 6]]
         home.replies += ["def one(x):\n    return two(x)", "def two(y):\n    return missing_y"]
@@ -249,7 +249,7 @@ def test_many_places_are_asked_about_at_once_where_they_are_in_one_file(
 
 
 def test_two_servers_may_share_their_handlers(home: Home) -> None:
-    editor = home.open("push", "plain", retries=0)
+    editor = home.open("push", "plain")
     editor.lua("local one, other = unpack(vim.lsp.get_clients()) other.handlers = one.handlers")
     for _ in range(2):
         assert home.edit(BAD)["diagnostics"].startswith("line 2")
@@ -258,7 +258,7 @@ def test_two_servers_may_share_their_handlers(home: Home) -> None:
 
 
 def test_by_default_no_server_is_touched(home: Home) -> None:
-    editor = home.open("push", retries=0, is_default=True)
+    editor = home.open("push", is_default=True)
     editor.lua(
         """
         _G.is_touched = false
@@ -292,7 +292,7 @@ def test_a_server_inside_the_editor_is_not_asked(home: Home) -> None:
       end, root_dir = vim.fn.getcwd() }, { bufnr = event.buf })
     end })
     """
-    editor = home.open(init=inside, retries=0)
+    editor = home.open(init=inside)
     editor.wait_lua("return #vim.lsp.get_clients({ bufnr = 0 }) == 1")
     assert "diagnostics" not in home.edit(BAD)
     assert not any("lcursor-check" in each for each in editor.lua("return _G.told"))

@@ -83,7 +83,7 @@ def test_files_come_go_and_move_as_one_turn_that_outlives_neovim(home: Home) -> 
 
 def test_the_users_test_is_run_in_a_copy_and_its_words_go_back(home: Home) -> None:
     check = "import a; assert a.alpha(1) == 2, 'alpha of one is wrong'"
-    editor = home.open(retries=1, test=f'python3 -c "{check}"')
+    editor = home.open(test=f'python3 -c "{check}"')
     home.replies += [NEW.format("x + 5"), NEW.format("x + 1")]
     editor.command("1,2LCEdit add one")
     allow(editor)
@@ -96,8 +96,8 @@ def test_the_users_test_is_run_in_a_copy_and_its_words_go_back(home: Home) -> No
 
 
 def test_a_check_that_fails_to_the_end_is_said_at_the_hunk(home: Home) -> None:
-    editor = home.open(retries=0, test="python3 -c \"raise SystemExit('so it is')\"")
-    home.replies.append(NEW.format("x + 5"))
+    editor = home.open(test="python3 -c \"raise SystemExit('so it is')\"")
+    home.replies += [NEW.format("x + 5")] * 2
     editor.command("1,2LCEdit add one")
     allow(editor)
     proposed(editor)
@@ -105,7 +105,7 @@ def test_a_check_that_fails_to_the_end_is_said_at_the_hunk(home: Home) -> None:
 
 
 def test_it_is_made_again_with_a_remark(home: Home) -> None:
-    editor = home.open(retries=0)
+    editor = home.open()
     home.replies += [NEW.format("x + 1"), NEW.format("1 + x")]
     editor.command("1,2LCEdit add one")
     proposed(editor)
@@ -133,7 +133,7 @@ def test_a_large_model_plans_and_a_small_one_writes(home: Home) -> None:
         return say(NEW.format("x + 1"))
 
     home.answer = model
-    editor = home.open(retries=0, plan_model="big")
+    editor = home.open(plan_model="big")
     editor.command("LCEdit! add one to what alpha returns")
     editor.wait_lua("return vim.fn.search('Add one', 'nw') > 0 and vim.bo.buftype == 'nofile'")
     editor.keys("<CR>")

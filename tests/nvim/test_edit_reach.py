@@ -93,9 +93,9 @@ def test_what_must_not_be_edited_is_refused(
 
 
 def test_it_is_switched_off_by_a_setting(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES, init=reach.NOTES, config={"edit": {"enabled": False}})
+    nvim = editor(FILES, init=reach.NOTES, config={"enabled": False})
     nvim.command("LCEdit do it")
-    assert "edit.enabled" in reach.told(nvim)[-1]
+    assert "switched off by the setting enabled" in reach.told(nvim)[-1]
     assert host.messages("edit.ask") == []
 
 

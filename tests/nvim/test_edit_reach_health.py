@@ -54,7 +54,6 @@ def test_who_writes_and_what_checks(editor: Start, host: FakeHost) -> None:
         "info: Edits of several files are planned by: large",
         "ok: edit.test is CI=1 make test",
     ]
-    assert said(nvim, enabled=False) == ["info: Switched off by the setting edit.enabled"]
 
 
 def test_what_is_open(editor: Start, host: FakeHost) -> None:

@@ -57,10 +57,10 @@ def start_over(editor: Editor) -> None:
 
 
 def test_a_reply_of_no_use_changes_nothing_and_says_why(home: Home) -> None:
-    editor = home.open(retries=0)
+    editor = home.open()
     for reply, words in USELESS:
         start_over(editor)
-        home.replies += [reply, GOOD]
+        home.replies += [reply, reply, GOOD]  # it tries twice
         editor.command("1,2LCEdit add one")
         told(editor, words)
         editor.wait_lua(IDLE)
@@ -81,7 +81,7 @@ def test_a_reply_of_no_use_changes_nothing_and_says_why(home: Home) -> None:
     ids=["thoughts", "two"],
 )
 def test_of_a_reply_only_the_block_that_was_asked_for_counts(home: Home, reply: str) -> None:
-    editor = home.open(retries=0)
+    editor = home.open()
     home.replies.append(reply)
     editor.command("1,2LCEdit add one")
     proposed(editor)
@@ -101,7 +101,7 @@ FORMS = {
 
 
 def test_a_file_keeps_its_form(home: Home) -> None:
-    editor = home.open(retries=0)
+    editor = home.open()
     editor.command("set nofixendofline")
     for form, (data, line) in FORMS.items():
         start_over(editor)
@@ -142,7 +142,7 @@ def test_a_file_that_is_not_open_keeps_its_form(home: Home) -> None:
 
 
 def test_a_buffer_that_changed_while_it_was_written(home: Home) -> None:
-    editor = home.open(retries=0)
+    editor = home.open()
     home.replies.append(GOOD)
     editor.command("1,2LCEdit add one")
     editor.lua("vim.api.nvim_buf_set_lines(0, 1, 2, false, { '    return 7 * x', '    # mine' })")
@@ -161,7 +161,7 @@ def test_a_buffer_that_changed_while_it_was_written(home: Home) -> None:
 
 def test_a_file_that_changed_on_disk_below_its_buffer(home: Home) -> None:
     path = home.project / "a.py"
-    editor = home.open(retries=0)
+    editor = home.open()
     editor.command("set autoread")
     home.replies.append(GOOD)
     editor.command("1,2LCEdit add one")
@@ -220,7 +220,7 @@ def test_a_file_that_was_deleted(home: Home) -> None:
 
 def test_the_file_of_a_buffer_that_was_deleted(home: Home) -> None:
     path = home.project / "a.py"
-    editor = home.open(retries=0)
+    editor = home.open()
     home.replies.append(GOOD)
     editor.command("1,2LCEdit add one")
     proposed(editor)
@@ -274,7 +274,7 @@ def test_a_link_stays_one(home: Home) -> None:
     link = home.project / "link.py"
     link.symlink_to("lib/real.py")
     (home.project / "other.py").symlink_to("b.py")
-    editor = home.open(link, retries=0)
+    editor = home.open(link)
     home.replies.append(GOOD)
     editor.command("1,2LCEdit add one")
     proposed(editor)
@@ -318,7 +318,7 @@ def test_a_file_of_20000_lines(home: Home) -> None:
     text = "".join(parts)
     path = home.project / "a.py"
     path.write_text(text)
-    editor = home.open(retries=0)
+    editor = home.open()
     home.replies.append("```python\ndef f3000(x):\n    y = x * 3000\n    return y\n```\n")
     editor.command("15001,15003LCEdit multiply")
     proposed(editor)

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from lcursor import config
-from lcursor.config import PROVIDER_TOKENS, PROVIDERS, ChatConfig, Config, ModelConfig
+from lcursor.config import (
+    PROVIDER_TOKENS,
+    PROVIDERS,
+    ChatConfig,
+    CompletionConfig,
+    Config,
+    ModelConfig,
+)
 from lcursor.errors import ConfigInvalid
 
 
@@ -98,7 +105,13 @@ def test_a_wrong_type_is_reported_with_its_setting(section: str, name: str, valu
 
 
 def test_a_whole_number_is_good_for_a_share() -> None:
-    assert chat(temperature=1) == ChatConfig(temperature=1.0)
+    found = config.from_table({"completion": {"min_confidence": 1}}).completion
+    assert found == CompletionConfig(min_confidence=1.0)
+
+
+def test_what_is_no_option_is_skipped() -> None:
+    table = {"completion": {"budget_ms": 9, "endpoint": "x"}, "chat": {"models": 3}}
+    assert config.from_table(table) == Config()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +119,7 @@ def test_a_whole_number_is_good_for_a_share() -> None:
     [
         ({"server": True}, "chat.server: expected str, found bool"),
         ({"max_tokens": 0.5}, "chat.max_tokens: expected int, found float"),
-        ({"enabled": 1}, "chat.enabled: expected bool, found int"),
+        ({"rule_files": 1}, "chat.rule_files: expected bool, found int"),
     ],
 )
 def test_wrong_types(table: dict[str, Any], words: str) -> None:

@@ -2,7 +2,6 @@
 -- answers, and Neovim's own menu shows it. Also 'omnifunc', to ask by hand.
 
 local buffer = require("lcursor.chat.buffer")
-local config = require("lcursor.config")
 local mentions = require("lcursor.chat.mentions")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
@@ -222,7 +221,7 @@ function M.omnifunc(findstart)
     return {}
   end
   local state = states[api.nvim_get_current_buf()]
-  if state and config.get().chat.enabled then
+  if state then
     vim.schedule(notify.guarded(function()
       ask(state)
     end))

@@ -95,9 +95,6 @@ end
 ---@param found lcursor.Findings
 function M.chat(found)
   local settings = found.settings.chat
-  if not settings.enabled then
-    return health.info("Switched off by the setting chat.enabled")
-  end
   health.info("Setting chat.model: " .. (settings.model ~= "" and settings.model or "automatic"))
   python.report(found, { "chat_model", "chat" })
   if settings.server ~= "off" then
@@ -115,9 +112,6 @@ end
 ---@param found lcursor.Findings
 function M.edit(found)
   local settings, chat = found.settings.edit, found.settings.chat
-  if not settings.enabled then
-    return health.info("Switched off by the setting edit.enabled")
-  end
   local model = settings.model ~= "" and settings.model or chat.model
   health.info("Edits are written by: " .. (model ~= "" and model or "automatic"))
   if settings.plan_model ~= "" then

@@ -152,12 +152,6 @@ def test_closing_keeps_what_was_asked_just_now(data: Path) -> None:
         assert not list(path.parent.glob("*.lock"))
 
 
-def test_a_chat_that_is_switched_off_says_so(data: Path) -> None:
-    desk = Desk(ChatConfig(enabled=False))
-    desk.handlers["chat.open"]({"id": 1, "chat": "", "path": str(data)})
-    assert "chat.enabled" in desk.wait("error", 1)["hint"]
-
-
 def test_an_unused_chat_costs_no_thread(server: ChatServer) -> None:
     before = set(threading.enumerate())
     desk = Desk(config_of(server))

@@ -214,10 +214,3 @@ def test_what_the_model_read_is_changed_and_nothing_that_looks_like_it(
     apply(6, changed, "no-such-chat")
     assert desk.wait("edit.done", 6)["reason"] == "proposed"
     desk.close()
-
-
-def test_edits_that_are_switched_off_say_so(path: Path, server: ChatServer) -> None:
-    desk = Desk(config_of(server), EditConfig(enabled=False))
-    desk.ask(1, path)
-    assert "edit.enabled" in desk.wait("error", 1)["hint"]
-    desk.close()
