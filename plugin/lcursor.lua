@@ -36,14 +36,14 @@ local plugs = {
   ["i"] = { "dismiss", "next", "prev", "trigger", "chat-send-insert" },
   ["nx"] = { "edit" },
   ["nxo"] = { "edit-stop", "hunk-accept", "hunk-reject", "hunk-accept-next", "hunk-next",
-    "hunk-previous", "hunk-last", "hunk-first", "hunk-object", "hunk-diff", "hunk-edit",
-    "hunk-list", "hunk-accept-file", "hunk-reject-file", "hunk-accept-turn", "hunk-reject-turn",
-    "hunk-next-alternative", "hunk-previous-alternative", "hunk-again" },
+    "hunk-prev", "hunk-last", "hunk-first", "hunk-object", "hunk-diff", "hunk-edit", "hunk-list",
+    "hunk-accept-file", "hunk-reject-file", "hunk-accept-all", "hunk-reject-all",
+    "hunk-next-alternative", "hunk-prev-alternative", "hunk-again" },
   ["nxo expr"] = { "hunk-accept-operator", "hunk-reject-operator" },
-  ["n"] = { "chat-send", "chat-regenerate", "chat-edit", "chat-next-branch",
-    "chat-previous-branch", "chat-next", "chat-previous", "chat-context", "chat-sources",
-    "chat-jump", "chat-yank-block", "chat-insert-block", "chat-open-block", "chat-apply-block",
-    "chat-model", "chat-list", "chat-close", "chat-help" },
+  ["n"] = { "chat-send", "chat-regenerate", "chat-edit", "chat-next-branch", "chat-prev-branch",
+    "chat-next", "chat-prev", "chat-context", "chat-sources", "chat-jump", "chat-yank-block",
+    "chat-insert-block", "chat-open-block", "chat-apply-block", "chat-model", "chat-list",
+    "chat-close", "chat-help" },
   ["ni"] = { "chat-stop" },
 }
 -- end: plugs
@@ -59,21 +59,6 @@ for modes, names in pairs(plugs) do
     for mode in modes:match("%a+"):gmatch(".") do
       vim.api.nvim_set_keymap(mode, plug, "", opts)
     end
-  end
-end
-
--- Names of earlier versions, for one release.
-for old, new in pairs({
-  ["hunk-previous"] = "hunk-prev",
-  ["hunk-previous-alternative"] = "hunk-prev-alternative",
-  ["hunk-accept-turn"] = "hunk-accept-all",
-  ["hunk-reject-turn"] = "hunk-reject-all",
-  ["chat-previous"] = "chat-prev",
-  ["chat-previous-branch"] = "chat-prev-branch",
-}) do
-  local format = "<Plug>(lcursor-%s)"
-  for mode in ("nxo"):gmatch(".") do
-    vim.api.nvim_set_keymap(mode, format:format(old), format:format(new), {})
   end
 end
 

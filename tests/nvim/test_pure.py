@@ -351,7 +351,7 @@ def test_settings_as_a_function(lua: Call) -> None:
         ({"enable": True}, 'did you mean "enabled"'),
         ({"enabled": 1}, "expected a boolean"),
         ({"completion": {"max_tokens": 0}}, "expected at least 1"),
-        ({"completion": {"suffix_tokens": -2}}, "expected at least 0"),
+        ({"completion": {"files_tokens": -2}}, "expected at least 0"),
         ({"completion": {"max_tokens": 1.5}}, "expected a whole number"),
         ({"log_level": "loud"}, "expected one of debug, info, warn, error"),
         ({"completion": True}, "completion"),

@@ -132,8 +132,8 @@ def test_what_is_broken_is_said_with_the_exact_command(tmp_path: Path) -> None:
 
 
 def test_the_settings_of_the_chat_are_those_of_the_editor() -> None:
-    def text(**chat: object) -> str:
-        said = doctor.examine(settings(chat=chat))
+    def text(models: object = None, **chat: object) -> str:
+        said = doctor.examine(settings(chat=chat, models=models))
         return next(f"{it.text} {it.problem}" for it in said if it.section == "chat")
 
     assert "no-such-model" in text(model="no-such-model")

@@ -145,7 +145,7 @@ def test_what_was_learned_outlives_a_change_of_the_model(desk: Desk) -> None:
     for _ in range(MIN_OUTCOMES + 10):
         desk.dispatch("fim.outcome", OUTCOME)
     desk.stats()
-    desk.change(min_confidence=0.5, model="other")
+    desk.change(desk.server, min_confidence=0.5, model="other")
     desk.wait("state", count=4)
     assert desk.states() == ["loading_model", "failed"] * 2
     assert desk.stats()["total"]["threshold"] > 0.5
