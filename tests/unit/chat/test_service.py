@@ -97,7 +97,7 @@ def test_what_is_nearly_a_command_is_not_sent(desk: Desk, server: ChatServer) ->
 
 
 def test_rules_are_attached_once(tmp_path: Path, server: ChatServer) -> None:
-    with Desk(tmp_path, config_of(server, rules=True)) as desk:
+    with Desk(tmp_path, config_of(server, rule_files=True)) as desk:
         (desk.root / "AGENTS.md").write_text("Use tabs.\n")
         desk.open()
         first = desk.turn("One?", path=str(desk.root / "a.py"))
