@@ -359,8 +359,7 @@ def examine(
         yield _guarded("model", lambda: _model(completion.model))
     yield _guarded("index", lambda: _index(config.index.embedder, path))
     for model in config.chat.models:
-        if model != server:
-            yield _guarded("chat_model", partial(_chat_model, model))
+        yield _guarded("chat_model", partial(_chat_model, model))
     local_model = "" if server else completion.model
     chat = _guarded("chat", lambda: _chat(config.chat, local_model))
     yield chat

@@ -11,30 +11,17 @@ local status = require("lcursor.status")
 
 local M = {}
 
---- Return the settings that select a server for completion.
----@param fact lcursor.Fact of the section local_server
----@return lcursor.Opts
-local function settings_for(fact)
-  return {
-    completion = {
-      backend = "endpoint",
-      endpoint_url = fact.url,
-      endpoint_api = "auto",
-      endpoint_model = fact.model,
-    },
-  }
-end
-
 ---@param python string of the incomplete environment
 ---@param fact lcursor.Fact of the section local_server
 local function use(python, fact)
   local is_on = config.get().enabled and config.get().completion.enabled
-  local is_own = config.get().completion.backend == "endpoint"
-  if not install.progress() or not is_on or is_own or host.info().job then
+  if not install.progress() or not is_on or config.completion_server() or host.info().job then
     return
   end
-  config.set_interim(settings_for(fact))
-  install.set_interim(python, fact.api == "ollama" and "Ollama" or "llama-server")
+  local name = fact.api == "ollama" and "Ollama" or "llama-server"
+  local server = { url = fact.url, model = fact.model }
+  config.set_interim({ models = { [name] = server }, completion = { model = name } })
+  install.set_interim(python, name)
   status.set("stopped", "")
   host.start()
   local text = "until the engine is compiled, %s completes; nothing leaves this machine"

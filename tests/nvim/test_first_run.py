@@ -218,5 +218,5 @@ def test_an_installation_that_fails_ends_the_use_of_a_server(machine: Machine) -
         editor.lua("_G.fail({ message = 'the compiler crashed' })")
         status = editor.lua("return require('lcursor.status').get()")
         assert (status["state"], status["detail"]) == ("absent", "the compiler crashed")
-        assert editor.lua("return require('lcursor.config').get().completion.backend") == "inproc"
+        assert editor.lua("return require('lcursor.config').completion_server()") is None
         assert editor.lua("return require('lcursor.host').info().job") is None

@@ -15,7 +15,7 @@ local function decide(what)
   return function(call)
     local hunks, word, range = require("lcursor.edit.hunks"), call.args[1], call.range
     if word == "all" then
-      require("lcursor.edit.keymaps").press(what .. "_turn")
+      require("lcursor.edit.keymaps").press(what .. "_all")
     elseif word == "file" then
       hunks[what .. "_file"]()
     elseif range then
@@ -44,7 +44,7 @@ return {
         { "all", "All hunks of the edit." },
       } },
     { "next", "Go to the next hunk.", press("next") },
-    { "prev", "Go to the previous hunk.", press("previous") },
+    { "prev", "Go to the previous hunk.", press("prev") },
     { "list", "List the hunks of all files in the quickfix list.", press("list") },
     { "diff", "Compare the file with what it would be with its hunks, side by side; again to "
       .. "close.", press("diff") },

@@ -56,7 +56,7 @@ local function probe()
   local is_needed, missing = install.is_needed()
   it.missing, it.python = is_needed and missing or nil, install.python()
   local chat = settings.get().chat
-  if host.info().pid and chat.enabled and chat.server ~= "off" then
+  if host.info().pid and chat.server ~= "off" then
     requests.ask("server.ask", { ["do"] = "status" }, function(answer)
       it.server = answer
       M.draw()

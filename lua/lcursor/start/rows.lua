@@ -164,7 +164,7 @@ end
 ---@param page lcursor.StartPage
 local function model_row(page)
   local settings = config.get().completion
-  if settings.backend == "endpoint" then
+  if config.completion_server() then
     local fact = first(page, "endpoint")
     if not fact then
       return without_fact(page, "model")
@@ -242,9 +242,6 @@ local SERVER = {
 ---@param page lcursor.StartPage
 local function chat_row(page)
   local settings = config.get().chat
-  if not settings.enabled then
-    return row("chat", "none", "switched off by chat.enabled")
-  end
   for _, fact in ipairs(page.facts.chat_model or {}) do
     if vim.startswith(fact.text, settings.model .. ":") and settings.model ~= "" then
       local text = fact.problem and fact.problem.message or fact.text
