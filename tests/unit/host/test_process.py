@@ -146,3 +146,10 @@ def test_it_is_a_remote_plugin_as_well() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stdout.split() == ["function:LcursorNotify", "True", "1", "error"]
+
+
+def test_the_host_completes_by_a_server_before_the_engine_is_installed() -> None:
+    """While the engine is compiled, a server may complete: nothing on that path needs llama.cpp."""
+    code = "import sys; sys.modules['llama_cpp'] = None; "
+    code += "import lcursor.host.session, lcursor.host.backends, lcursor.fim.endpoint"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=SCRIPT.parents[2], timeout=60)
