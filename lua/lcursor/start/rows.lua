@@ -184,7 +184,7 @@ local function model_row(page)
       text = ("%s is not downloaded; %s"):format(name, reason(page, name))
       return with_download(page, "model", "missing", text, "m", pull)
     end
-    return row("model", "missing", ("%s. %s"):format(fact.problem.message, fact.problem.hint))
+    return row("model", "missing", fact.problem.message .. "; see completion.model")
   end
   return row("model", "ready", text)
 end
