@@ -113,7 +113,7 @@ def _on_cpu(here: Hardware, notes: list[str]) -> Recommendation:
     cores = f"{here.cores} physical core{'s' if here.cores != 1 else ''}"
     if few:
         size = manifest.find(completion).parameters
-        why = f"{cores} ({few} are enough for {size} to keep up with typing)"
+        why = f"{cores}, enough for {size} to keep up with typing"
     else:
         why = f"{cores}: a larger one would not keep up with typing"
     ram = gib(here.ram_bytes) if here.ram_bytes is not None else "an unknown amount"

@@ -60,7 +60,7 @@ def test_the_completion_model_of_a_cpu_follows_the_table(monkeypatch: pytest.Mon
     for cores, model in ((2, Q05), (4, copy), (6, Q15)):
         found = recommend.recommend(Hardware("none", None, None, None, 8 * GIB, cores))
         assert found.completion.model == model
-    assert "(6 are enough for 1.5B to keep up with typing)" in found.completion.why
+    assert "6 physical cores, enough for 1.5B to keep up with typing" in found.completion.why
 
 
 def test_a_gpu_that_is_too_small_is_said() -> None:
