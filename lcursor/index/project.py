@@ -117,7 +117,7 @@ class Project:
         if self._is_home and not is_confirmed:
             raise IndexRefused(
                 f"{self.root} is a home directory or above one: everything in it would be read",
-                "If intended, run :LCursor index and confirm; otherwise open a folder in it",
+                "If intended, confirm it with :LCursor index; otherwise open a folder in it",
             )
         self._is_rebuilding = rebuild
         try:

@@ -72,6 +72,24 @@ def test_the_table_of_options_can_be_copied(lua: dict[str, Any]) -> None:
     assert lua["is_copied"]
 
 
+def test_each_command_that_a_text_names_exists(lua: dict[str, Any]) -> None:
+    """Texts name a command as `:LCursor verb` or `:LCursor noun verb`."""
+    verbs = {
+        row["name"].split()[1]: row["args"] for row in lua["commands"] if "verb" in row["form"]
+    }
+    known = {row["name"].removeprefix(":LCursor ") for row in lua["commands"]}
+    known |= {f"{noun} {name.split()[0]}" for noun, args in verbs.items() for name, _ in args}
+    paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("doc/*.*")]
+    paths += [path for folder in ("lua", "lcursor", "bench") for path in (ROOT / folder).rglob("*")]
+    wrong = []
+    for path in paths:
+        if path.suffix in {".md", ".txt", ".lua", ".py"}:
+            for first, second in re.findall(r"LCursor ([a-z_]+)(?: ([a-z_]+))?", path.read_text()):
+                name = f"{first} {second}" if second and first in verbs else first
+                wrong += [f"{path.relative_to(ROOT)}: {name}"] * (name not in known)
+    assert wrong == []
+
+
 def test_each_argument_of_a_command(lua: dict[str, Any]) -> None:
     for row in lua["commands"]:
         tag = f"*{row['name'].replace(' ', '-')}*"
