@@ -236,6 +236,27 @@ def test_it_installs(opener: Callable[..., Pilot]) -> None:
     assert nvim.lua("return _G.ran")
 
 
+def test_servers_of_the_user(opener: Callable[..., Pilot]) -> None:
+    where = "big: qwen3 at https://gpu.example/v1; what you write leaves this machine"
+    server = {
+        "code": "server_unreachable",
+        "level": "error",
+        "message": "no answer",
+        "hint": "Run it",
+    }
+    facts = {key: fact for key, fact in READY.items() if key != "model"}
+    facts["endpoint"] = {"text": "qwen2.5-coder-1.5b by llama.cpp at http://127.0.0.1:8012"}
+    facts["chat_model"] = {"text": where, "is_local": False}
+    models = {"fast": {"url": "http://127.0.0.1:8012"}, "big": {"url": "https://gpu.example/v1"}}
+    config = {"models": models, "completion": {"model": "fast"}, "chat": {"model": "big"}}
+    nvim = opener(facts, config=config)
+    assert "model qwen2.5-coder-1.5b by llama.cpp at http://127.0.0.1:8012" in text(nvim)
+    assert f"chat {where}" in text(nvim)
+    facts["endpoint"]["problem"] = server
+    nvim = opener(facts, config=config)
+    assert "! model no answer. Run it" in text(nvim)
+
+
 def test_what_is_switched_off_is_switched_on(opener: Callable[..., Pilot]) -> None:
     nvim = opener(READY, config={"completion": {"enabled": False}})
     assert "enabled suggestions are switched off" in text(nvim)
