@@ -46,6 +46,8 @@ MAX_BYTES = 256 << 20
 """Maximum size of an answer: 300 bytes per token, for a context of a million tokens."""
 SAVE_S = 120.0
 """Time limit for saving or restoring a slot."""
+REASONING_TOKENS = 16_000
+"""Tokens for the reasoning of a hosted model, which counts as a part of its answer."""
 MAX_COUNTS = 512
 """Number of cached token counts."""
 MIN_READ_TOKENS = 64
@@ -240,6 +242,8 @@ class ChatClient:
     def begin(self, stream: Stream, messages: Sequence[Message], wish: SamplingParams) -> Call:
         """Send a request for an answer."""
         served = self.served or self._probe(stream)
+        if self.target.is_hosted and wish.max_tokens:
+            wish = replace(wish, max_tokens=wish.max_tokens + REASONING_TOKENS)
         path, body = providers.chat_request(served, self._api, messages, wish, self._quirks)
         return stream.adopt(self._http.stream(path, body))
 

@@ -129,6 +129,7 @@ def target(config: ChatConfig, name: str) -> Target:
         endpoint.read_key(found.key_env, found.key_command, setting),
         max(found.context_tokens, 0),
         setting,
+        is_hosted=bool(found.provider),
     )
 
 

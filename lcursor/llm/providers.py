@@ -32,6 +32,7 @@ CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_cont
 """Fields with a model's context in lists: vLLM; OpenRouter, Together; Groq; LM Studio."""
 Quirk = Literal[
     "no_usage",
+    "no_limit",
     "completion_tokens",
     "no_temperature",
     "no_system",
@@ -49,6 +50,7 @@ Ask = Callable[..., dict[str, Any]]
 _VERSION = re.compile(r"v\d\w*")
 _QUIRK_SIGNS: tuple[tuple[Quirk, re.Pattern[str]], ...] = (
     ("no_usage", re.compile(r"stream_options|include_usage", re.I)),
+    ("no_limit", re.compile(r"max_(completion_)?tokens.{0,80}(large|most|exceed|maximum)", re.I)),
     (
         "completion_tokens",
         re.compile(r"max_completion_tokens|max_tokens.{0,40}not supported", re.I),
@@ -230,7 +232,7 @@ def chat_request(
         body["model"] = served.model
     if "no_temperature" not in quirks:
         body["temperature"] = wish.temperature
-    if wish.max_tokens:
+    if wish.max_tokens and "no_limit" not in quirks:
         is_new = "completion_tokens" in quirks
         body["max_completion_tokens" if is_new else "max_tokens"] = wish.max_tokens
     if "no_usage" not in quirks:

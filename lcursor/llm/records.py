@@ -37,6 +37,8 @@ class Target:
     """The configured context; 0 to detect it."""
     setting: str = "chat"
     """Prefix of its settings, for hints."""
+    is_hosted: bool = False
+    """Whether a provider hosts it, whose models reason before they answer."""
 
 
 @dataclass(frozen=True, slots=True)

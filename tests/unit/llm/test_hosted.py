@@ -12,9 +12,9 @@ from lcursor import config
 from lcursor.config import PROVIDER_TOKENS, PROVIDERS, ChatConfig
 from lcursor.errors import ConfigInvalid, KeyMissing, ServerDenied
 from lcursor.llm import models
-from lcursor.llm.client import ChatClient
+from lcursor.llm.client import REASONING_TOKENS, ChatClient
 from lcursor.llm.records import Message, SamplingParams, Text
-from tests.fakes.chat_server import ChatServer, say
+from tests.fakes.chat_server import ChatServer, refuse, say
 
 KEY = "sk-secret"
 WISH = SamplingParams(9, 0.0)
@@ -56,7 +56,7 @@ def test_what_a_provider_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) ->
         assert {headers["Authorization"] for _, _, headers in server.asked} == {f"Bearer {KEY}"}
         [body] = server.bodies
         assert body["model"] == (MODELS.get(name) or PROVIDERS[name].model)
-        assert (body["stream"], body["max_tokens"]) == (True, 9)
+        assert (body["stream"], body["max_tokens"]) == (True, 9 + REASONING_TOKENS)
         assert body["messages"] == [{"role": "user", "content": "Hello?"}]
 
 
@@ -84,6 +84,15 @@ def test_a_wrong_key_is_reported_with_its_setting(monkeypatch: pytest.MonkeyPatc
             ask(client)
     assert error.value.hint == "Check the key in models.big.key_env"
     assert "wrong" not in str(error.value)
+
+
+def test_a_model_that_writes_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    words = "max_tokens is too large: 16009. This model supports at most 4096 completion tokens"
+    with ChatServer([refuse(400, words), say("Hi")], kind="openai") as server:
+        with connected(settings("openai", server)) as client:
+            assert ask(client) == "Hi"
+        assert "max_tokens" not in server.bodies[1]
 
 
 def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
