@@ -2,8 +2,8 @@
 
 Probes the usual ports of the loopback interface, only if our own server or engine does not run. A
 server is suggested to the user, and not used without their consent, because it may belong to
-anyone. The exception is completion while the engine is compiled, by a server that is certainly the
-user's or the system's: see `is_own`. Any thread.
+anyone. The exception is completion while the engine is compiled, by a model server of this user or
+of an account for such servers: see `is_own`. Any thread.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 import re
 import socket
 from dataclasses import dataclass
@@ -23,11 +24,10 @@ PORTS = {8080: "llama.cpp", 8012: "llama.cpp", 11434: "ollama", 8000: "openai"}
 """Default ports of llama-server, a completion server, Ollama and vLLM."""
 CONNECT_S = 0.2
 PROGRAMS = ("llama", "ollama")
-"""Beginnings of the names of server programs; anything else may be a tunnel to another machine."""
+"""Beginnings of the names of server programs and of the accounts that are installed for them;
+anything else may be a tunnel to another machine."""
 LISTENING = "0A"
 """The state of a listening socket in `/proc/net/tcp`."""
-MAX_SYSTEM_UID = 999
-"""Services such as Ollama's have user ids up to this one, people higher ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ def running(ports: dict[int, str] | None = None) -> list[Found]:
 
 
 def is_own(port: int, proc: Path = Path("/proc")) -> bool:
-    """Return whether the server at a port is a model server of this user, or a system service.
+    """Return whether the server at a port is a model server of this user or of its own account.
 
-    A server of another person is not, nor is a tunnel to another machine. Unknown outside of Linux.
+    A server of another person is not, nor is a tunnel to another machine. False outside of Linux.
     """
     rows: list[list[str]] = []
     for table in ("tcp", "tcp6"):
@@ -81,9 +81,7 @@ def is_own(port: int, proc: Path = Path("/proc")) -> bool:
         if len(row) > 9 and row[3] == LISTENING and row[1].endswith(f":{port:04X}")
     ]
     return bool(found) and all(
-        _program_of(inode, proc).startswith(PROGRAMS)
-        if uid == os.getuid()
-        else uid <= MAX_SYSTEM_UID
+        (_program_of(inode, proc) if uid == os.getuid() else _account(uid)).startswith(PROGRAMS)
         for uid, inode in found
     )
 
@@ -94,6 +92,13 @@ def _program_of(inode: str, proc: Path) -> str:
         with contextlib.suppress(OSError):
             if os.readlink(link) == f"socket:[{inode}]":
                 return (link.parents[1] / "comm").read_text().strip()
+    return ""
+
+
+def _account(uid: int) -> str:
+    """Return the name of an account; "" if unknown."""
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(uid).pw_name
     return ""
 
 

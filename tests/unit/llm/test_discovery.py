@@ -13,6 +13,8 @@ from lcursor.llm import discovery
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid"
 PORT = 11434
 OWN = os.getuid()
+SERVICE, OTHER_SERVICE = OWN + 998, OWN + 999
+ACCOUNTS = {SERVICE: "ollama", OTHER_SERVICE: "autossh"}
 
 
 def table(*rows: tuple[str, int, int, str]) -> str:
@@ -45,15 +47,26 @@ def proc(folder: Path, text: str, program: str = "ollama") -> Path:
         ([("0100007F", PORT, OWN, "01")], "ollama", False),
         ([("0100007F", PORT + 1, OWN, "0A")], "ollama", False),
         ([("0100007F", PORT, 1234, "0A")], "ollama", False),
-        ([("0100007F", PORT, OWN + 999 if OWN == 0 else 999, "0A")], "?", True),
+        ([("0100007F", PORT, SERVICE, "0A")], "?", True),
+        ([("0100007F", PORT, OTHER_SERVICE, "0A")], "?", False),
         ([("0100007F", PORT, OWN, "0A"), ("00000000", PORT, 1234, "0A")], "ollama", False),
         ([], "ollama", False),
     ],
 )
-def test_a_server_is_the_users_or_the_systems(
-    tmp_path: Path, rows: list[tuple[str, int, int, str]], program: str, is_own: bool
+def test_a_server_is_the_users_or_has_its_own_account(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: list[tuple[str, int, int, str]],
+    program: str,
+    is_own: bool,
 ) -> None:
+    monkeypatch.setattr(discovery, "_account", lambda uid: ACCOUNTS.get(uid, "somebody"))
     assert discovery.is_own(PORT, proc(tmp_path, table(*rows), program)) is is_own
+
+
+def test_the_name_of_an_account() -> None:
+    assert discovery._account(0) == "root"
+    assert discovery._account(2**31 - 3) == ""
 
 
 def test_without_proc_no_server_is_known_to_be_own(tmp_path: Path) -> None:
