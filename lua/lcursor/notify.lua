@@ -147,12 +147,15 @@ end
 --- Show progress in one place, which is overwritten; the last text stays in :messages.
 ---@param text string "" clears it, but nothing that was shown since
 ---@param is_last? boolean
-function M.progress(text, is_last)
+---@param hint? string kept if the text must be cut
+function M.progress(text, is_last, hint)
   if text == "" and not is_progress then
     return
   end
   is_progress = text ~= ""
-  local line = is_progress and cut("lcursor: " .. text, math.max(vim.o.columns - 12, 20)) or ""
+  hint = hint or ""
+  local cells = math.max(vim.o.columns - 12 - vim.fn.strdisplaywidth(hint), 20)
+  local line = is_progress and cut("lcursor: " .. text, cells) .. hint or ""
   clear_screen_line()
   vim.api.nvim_echo({ { line } }, is_last or false, {})
 end

@@ -62,6 +62,15 @@ def test_a_long_message_is_no_prompt(editor: Editor, source: str) -> None:
     assert editor.lua("return vim.fn.execute('messages')").strip().endswith("…")
 
 
+def test_the_hint_of_long_progress_is_kept(editor: Editor) -> None:
+    editor.lua(
+        f"require('lcursor.notify').progress('{'long ' * 60}', true, ' (:LCursor edit stop)')"
+    )
+    shown = editor.lua("return vim.fn.execute('messages')").strip()
+    assert shown.endswith("… (:LCursor edit stop)")
+    assert len(shown) < 80
+
+
 def test_a_plugin_that_shows_messages_has_them_whole(editor: Editor) -> None:
     editor.lua("vim.notify = function(text) vim.g.said = text end")
     editor.lua(LONG)

@@ -12,8 +12,8 @@ local SENTENCES = {
   dismissed = "The suggestion was dismissed, and the text has not changed since.",
   manual_only = "Suggestions come only on <Plug>(lcursor-trigger) (completion.auto_trigger).",
 
-  disabled = "Completion is switched off; :LCursor enable switches it on.",
-  disabled_buffer = "Completion is switched off here; :LCursor enable buffer switches it on.",
+  disabled = "Completion is off. Run :LCursor enable.",
+  disabled_buffer = "Completion is off here. Run :LCursor enable buffer.",
   filetype = "Completion is off for this filetype (setting completion.filetypes).",
   special = "This is not a normal file buffer.",
   readonly = "This buffer cannot be modified.",

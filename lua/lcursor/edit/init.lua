@@ -190,8 +190,7 @@ end
 function M.receive(msg, instead)
   M.start()
   local proposal = proposals.propose(msg, instead)
-  local more = is_visible(msg) and "" or "; :LCursor hunk list shows them"
-  notify.info(M.describe(msg) .. more)
+  notify.info(M.describe(msg), not is_visible(msg) and ":LCursor hunk list shows them" or nil)
   status.emit("LCursorEditProposed", { turn = msg.turn, files = #msg.files })
   return proposal
 end

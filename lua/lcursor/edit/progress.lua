@@ -174,7 +174,7 @@ function M.draw(run)
   local is_free = not api.nvim_get_mode().mode:find("^[cr]") -- nobody types there
   if run.message ~= sentence and is_free then
     run.message = sentence
-    notify.progress(sentence .. " … (:LCursor edit stop)")
+    notify.progress(sentence .. " …", false, " (:LCursor edit stop)")
   end
 end
 
