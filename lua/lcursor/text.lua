@@ -176,6 +176,17 @@ function M.columns(rows)
   end, rows)
 end
 
+--- Join the parts of a line.
+---@param cells lcursor.Cells
+---@return string without control characters and blanks at its end
+function M.of_cells(cells)
+  local parts = {}
+  for _, cell in ipairs(cells) do
+    table.insert(parts, cell[1])
+  end
+  return (table.concat(parts):gsub("%c", " "):gsub("%s+$", ""))
+end
+
 --- Format how long ago something was.
 ---@param seconds number
 ---@return string

@@ -116,6 +116,24 @@
 ---@field source "model"|"cache"|"speculation"
 ---@field is_other? boolean an alternative was chosen instead
 
+---@alias lcursor.OpenCommand "edit"|"split"|"vsplit"|"tabedit" how a file is opened
+
+---@class (exact) lcursor.Item something to pick
+---@field cells lcursor.Cells its line in a list
+---@field file? string absolute
+---@field row? integer in the file
+---@field end_row? integer
+---@field text? string the line without the file and its row
+---@field preview? string[] shown instead of the file
+---@field filetype? string of the preview
+---@field confirm fun(command?: lcursor.OpenCommand)
+
+---@class (exact) lcursor.Source what a picker offers
+---@field title string
+---@field preview? "file"|"text" what `preview` of the items is: nil if they have none
+---@field is_live? boolean each query is searched for; otherwise the items are filtered by it
+---@field find fun(query: string, done: fun(items: lcursor.Item[])) `done` is called once, later
+
 -- Messages of the protocol; lcursor/protocol/ describes their fields.
 ---@alias lcursor.Request table<string, any> `fim.request`
 ---@alias lcursor.Outcome table<string, any> `fim.outcome`

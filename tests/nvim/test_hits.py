@@ -27,15 +27,21 @@ HIT = {
 
 
 @pytest.fixture(scope="module")
-def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
-    """Call a function of search.lua in one Neovim for all of this file."""
-    with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as nvim:
+def nvim(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
+    """One Neovim for all of this file."""
+    with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as one:
+        yield one
 
-        def call(name: str, *args: object) -> Any:
-            code = "local n = ... return { require('lcursor.index.search')[n](select(2, ...)) }"
-            return nvim.lua(code, name, *args)
 
-        yield call
+@pytest.fixture
+def lua(nvim: Editor) -> Call:
+    """Call a function of search.lua."""
+
+    def call(name: str, *args: object) -> Any:
+        code = "local n = ... return { require('lcursor.index.search')[n](select(2, ...)) }"
+        return nvim.lua(code, name, *args)
+
+    return call
 
 
 @pytest.mark.parametrize(
@@ -81,8 +87,12 @@ def test_the_best_line(
         ({"is_stale": True}, "a.py:13: (changed since): return answer"),
     ],
 )
-def test_a_line(lua: Call, other: dict[str, Any], line: str) -> None:
-    assert lua("line", {**HIT, **other}, ["return"]) == [line]
+def test_a_line(nvim: Editor, other: dict[str, Any], line: str) -> None:
+    code = """
+        local item = require("lcursor.index.search").items(...)[1]
+        return require("lcursor.text").of_cells(item.cells)
+    """
+    assert nvim.lua(code, {"query": "return", "hits": [{**HIT, **other}]}) == line
 
 
 def test_reasons_begin_with_the_largest(lua: Call) -> None:

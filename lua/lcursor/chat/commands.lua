@@ -6,9 +6,13 @@ local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
+local sessions = require("lcursor.chat.sessions")
+local text = require("lcursor.text")
 local turn = require("lcursor.chat.turn")
 
 local M = {}
+
+local NO_CHAT = "no chat is open; :LCChat opens one"
 
 --- Summarize the messages so far.
 ---@param session lcursor.ChatSession
@@ -38,32 +42,74 @@ function M.expand(session)
   notify.info("no summary in this chat")
 end
 
+local function use_model(session, model)
+  if model == session.model then
+    notify.info(("this chat already uses %s"):format(model))
+  else
+    load.change(session, "chat.use", { model = model })
+  end
+end
+
+--- Return the models that a chat can use.
+---@param session? lcursor.ChatSession
+---@return lcursor.Item[] empty if there is no choice, which is reported
+local function model_items(session)
+  if not session or session.chat == "" then
+    notify.info(session and "the chat is not open yet" or NO_CHAT)
+    return {}
+  elseif #session.models < 2 then
+    local only = session.models[1] or session.model
+    notify.info(("%s is the only model; see :help lcursor-endpoint"):format(only))
+    return {}
+  end
+  return vim.tbl_map(function(model)
+    local note = model == session.model and " (current)" or ""
+    ---@type lcursor.Item
+    return {
+      cells = { { model }, { note, "LCursorChatNote" } },
+      confirm = function()
+        use_model(session, model)
+      end,
+    }
+  end, session.models)
+end
+
 --- Use another model from now on; asks if no name is given.
 ---@param session lcursor.ChatSession
 ---@param name? string
 function M.choose_model(session, name)
-  local function use(model)
-    if model == session.model then
-      notify.info(("this chat already uses %s"):format(model))
-    elseif model then
-      load.change(session, "chat.use", { model = model })
-    end
+  if session.chat ~= "" and name and name ~= "" then
+    return use_model(session, name)
   end
-  if session.chat == "" then
-    return notify.info("the chat is not open yet")
-  elseif name and name ~= "" then
-    return use(name)
-  elseif #session.models < 2 then
-    local only = session.models[1] or session.model
-    return notify.info(("%s is the only model; see :help lcursor-endpoint"):format(only))
+  local items = model_items(session)
+  if #items == 0 then
+    return
   end
-  vim.ui.select(session.models, {
+  vim.ui.select(items, {
     prompt = "Model",
     kind = "lcursor.models",
     format_item = function(item)
-      return item == session.model and item .. " (current)" or item
+      return text.of_cells(item.cells)
     end,
-  }, use)
+  }, function(item)
+    if item then
+      item.confirm()
+    end
+  end)
+end
+
+--- Return the models of the current chat, for the picker of another plugin.
+---@return lcursor.Source? nil if there is no choice, which is reported
+function M.models()
+  local items = model_items(sessions.current())
+  return #items > 0
+      and {
+        title = "Models",
+        find = function(_, done)
+          done(items)
+        end,
+      }
+    or nil
 end
 
 ---@param session lcursor.ChatSession

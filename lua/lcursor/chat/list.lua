@@ -34,11 +34,13 @@ local function preview_of(title, preview)
   return is_same and "" or preview
 end
 
+---@param rows lcursor.ChatRow[]
+---@param is_all? boolean of all projects
 ---@return lcursor.Cells[]
-local function rows_of(list)
-  local rows = vim.tbl_map(function(row)
+local function cells_of(rows, is_all)
+  local cells = vim.tbl_map(function(row)
     local title = short(row.title ~= "" and row.title or row.preview, MAX_TITLE)
-    local root = list.path == "" and "  " .. vim.fs.basename(row.root) or ""
+    local root = is_all and "  " .. vim.fs.basename(row.root) or ""
     return {
       { sessions.of_key(row.chat) and "* " or "  ", "LCursorChatTokens" },
       { ago(os.time() - row.updated_s), "LCursorChatNote" },
@@ -47,16 +49,21 @@ local function rows_of(list)
       { ("  %3d  "):format(row.messages), "LCursorChatNote" },
       { preview_of(title, row.preview), "LCursorChatNote" },
     }
-  end, list.rows)
-  format.align(rows)
-  return rows
+  end, rows)
+  format.align(cells)
+  return cells
+end
+
+---@param row lcursor.ChatRow
+local function open_row(row)
+  require("lcursor.chat").open({ chat = row.chat, path = row.root })
 end
 
 local function draw(list)
   if current ~= list or not ui_list.is_open(list.ui) then
     return
   end
-  local rows = rows_of(list)
+  local rows = cells_of(list.rows, list.path == "")
   local where = list.path == "" and "all projects" or "this project"
   local head = ("%s of %s"):format(many(#list.rows, "chat"), where)
   head = list.note ~= "" and ("%s (%s)"):format(head, list.note) or head
@@ -170,7 +177,7 @@ function M.open(is_all)
   ui_list.map(opened, {
     ["<CR>"] = with_row(function(row)
       ui_list.close(opened)
-      require("lcursor.chat").open({ chat = row.chat, path = row.root })
+      open_row(row)
     end),
     r = with_row(function(row)
       M.rename(row.chat, "", row.title, function(title)
@@ -190,6 +197,40 @@ function M.open(is_all)
   }, { d = delete_chosen })
   draw(list)
   load(list)
+end
+
+--- Return the chats of the current project, for the picker of another plugin.
+---@return lcursor.Source
+function M.source()
+  local path = sessions.current_path()
+  local function items_of(rows)
+    local cells = cells_of(rows)
+    local items = {}
+    for i, row in ipairs(rows) do
+      local counts = ("%s, %s"):format(row.model, many(row.messages, "message"))
+      ---@type lcursor.Item
+      items[i] = {
+        cells = cells[i],
+        preview = vim.split(("# %s\n\n%s\n\n%s"):format(row.title, counts, row.preview), "\n"),
+        filetype = "markdown",
+        confirm = function()
+          open_row(row)
+        end,
+      }
+    end
+    return items
+  end
+  return {
+    title = "Chats",
+    preview = "text",
+    find = function(_, done)
+      requests.ask("chat.list", { path = path }, function(listed)
+        done(items_of(listed.chats))
+      end, function()
+        done({})
+      end)
+    end,
+  }
 end
 
 --- Find the newest chat of a project.

@@ -76,12 +76,18 @@ local function enter(buf)
   return win > 0 and pcall(api.nvim_set_current_win, win)
 end
 
+--- Open the file of a part, where a window of this tab page shows it.
+---@param command? lcursor.OpenCommand other than "edit": always in a new window
 ---@return boolean
-local function open(part)
-  if enter(part.buf) then
+local function open(part, command)
+  local new_window = command and command ~= "edit"
+  if not new_window and enter(part.buf) then
     return true
   end
   local ok, err = pcall(function()
+    if new_window then
+      vim.cmd(command == "tabedit" and "tab split" or command)
+    end
     if part.buf then
       vim.cmd.buffer(part.buf)
     else
@@ -109,6 +115,16 @@ function M.show(proposal)
     end
   end
   return false
+end
+
+--- Go to a hunk, wherever its file is.
+---@param part lcursor.EditPart
+---@param hunk? lcursor.Hunk nil: only to the file
+---@param command? lcursor.OpenCommand
+function M.go_to(part, hunk, command)
+  if open(part, command) and hunk and (hunk.state == "open" or hunk.state == "conflict") then
+    go(hunk)
+  end
 end
 
 ---@return lcursor.Hunk? the next in this buffer, or the one before

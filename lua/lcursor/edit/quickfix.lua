@@ -1,5 +1,5 @@
--- A quickfix list of all open hunks of all files, which is kept up to date. The user's own lists
--- are left alone.
+-- Lists of all open hunks of all files: a quickfix list, which is kept up to date, and what other
+-- plugins' pickers show. The user's own quickfix lists are left alone.
 
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
@@ -43,36 +43,109 @@ local function text_of(hunk)
   )
 end
 
+---@class (exact) lcursor.HunkEntry
+---@field part lcursor.EditPart
+---@field hunk? lcursor.Hunk nil: the whole file is created, deleted or renamed
+---@field line integer from 1
+---@field end_line? integer
+---@field text string
+
+---@return lcursor.HunkEntry[]
+local function entries()
+  local found = {}
+  for _, part in ipairs(proposals.parts()) do
+    local is_whole, kind = proposals.is_whole(part), part.file.kind
+    if is_whole then
+      local text = WHOLE[kind] .. (kind == "rename" and part.file.to or "")
+      text = ("%s | %s"):format(text, part.proposal.title)
+      table.insert(found, { part = part, line = 1, text = text })
+    end
+    for _, hunk in ipairs(part.hunks) do
+      if proposals.is_open(hunk) and not (is_whole and kind == "create") then
+        table.insert(found, {
+          part = part,
+          hunk = hunk,
+          line = math.max(hunk.last == hunk.first and hunk.first or hunk.first + 1, 1),
+          end_line = math.max(hunk.last, 1),
+          text = text_of(hunk),
+        })
+      end
+    end
+  end
+  return found
+end
+
 --- Return all open hunks as items of a quickfix list.
 ---@return table[]
 ---@return table<lcursor.Hunk, integer> index of each
 local function items_of_all()
   local items, places = {}, {}
-  for _, part in ipairs(proposals.parts()) do
-    local is_whole, kind = proposals.is_whole(part), part.file.kind
+  for i, entry in ipairs(entries()) do
+    local part, hunk = entry.part, entry.hunk
     -- The buffers that the list makes are named so.
     local name = vim.fn.fnamemodify(part.file.path, ":.")
-    local function add(item)
-      item.bufnr, item.filename = part.buf, not part.buf and name or nil
-      table.insert(items, item)
-    end
-    if is_whole then
-      local text = WHOLE[kind] .. (kind == "rename" and part.file.to or "")
-      add({ lnum = 1, text = ("%s | %s"):format(text, part.proposal.title), type = "I" })
-    end
-    for _, hunk in ipairs(part.hunks) do
-      if proposals.is_open(hunk) and not (is_whole and kind == "create") then
-        add({
-          lnum = math.max(hunk.last == hunk.first and hunk.first or hunk.first + 1, 1),
-          end_lnum = math.max(hunk.last, 1),
-          text = text_of(hunk),
-          type = hunk.state == "conflict" and "W" or "I",
-        })
-        places[hunk] = #items
-      end
+    items[i] = {
+      bufnr = part.buf,
+      filename = not part.buf and name or nil,
+      lnum = entry.line,
+      end_lnum = entry.end_line,
+      text = entry.text,
+      type = hunk and hunk.state == "conflict" and "W" or "I",
+    }
+    if hunk then
+      places[hunk] = i
     end
   end
   return items, places
+end
+
+---@param entry lcursor.HunkEntry
+---@return string[] lines of a diff
+local function diff_of(entry)
+  local lines = { "--- " .. entry.part.file.name }
+  for _, hunk in ipairs(entry.hunk and { entry.hunk } or entry.part.hunks) do
+    local head = "@@ -%d,%d +%d,%d @@"
+    local row = hunk.first + 1
+    table.insert(lines, head:format(row, #hunk.old, row, #hunk.new))
+    for _, line in ipairs(hunk.old) do
+      table.insert(lines, "-" .. line)
+    end
+    for _, line in ipairs(hunk.new) do
+      table.insert(lines, "+" .. line)
+    end
+  end
+  return lines
+end
+
+--- Return the open hunks of all files, for the picker of another plugin.
+---@return lcursor.Source? nil if there are none, which is reported
+function M.source()
+  local items = vim.tbl_map(function(entry)
+    local place = ("%s:%d"):format(entry.part.file.name, entry.line)
+    ---@type lcursor.Item
+    return {
+      cells = { { place, "LCursorHitFile" }, { ": " .. entry.text } },
+      file = entry.part.file.path,
+      row = entry.line - 1,
+      end_row = entry.end_line or 1,
+      text = entry.text,
+      preview = diff_of(entry),
+      filetype = "diff",
+      confirm = function(command)
+        require("lcursor.edit.hunks").go_to(entry.part, entry.hunk, command)
+      end,
+    }
+  end, entries())
+  if #items == 0 then
+    return notify.info("no open hunks")
+  end
+  return {
+    title = "Hunks",
+    preview = "text",
+    find = function(_, done)
+      done(items)
+    end,
+  }
 end
 
 --- Return the entry of the hunk at the cursor, else of the nearest one in the same file.

@@ -54,6 +54,12 @@ function M.search(text)
   end
 end
 
+--- Return the search of the current project, for the picker of another plugin.
+---@return lcursor.Source? nil if the index is switched off, which is reported
+function M.source()
+  return M.is_enabled() and search.source(context.here()) or nil
+end
+
 ---@return string? one sentence about the index of the current project; nil if there is none
 function M.describe()
   local state = states.of(context.here())

@@ -31,6 +31,7 @@ local PROMPT = "> "
 ---@field preview lcursor.PickerPart
 ---@field shown? string path of the file in the preview
 ---@field found? lcursor.IndexFound
+---@field items lcursor.Item[] of the hits
 ---@field number integer of the chosen hit, from 1
 ---@field timer uv.uv_timer_t
 
@@ -139,18 +140,11 @@ end
 ---@param found? lcursor.IndexFound
 local function fill(p, found)
   p.found, p.number = found, 1
-  local words = search.words(found and found.query or "")
-  local lines = vim.tbl_map(function(hit)
-    return (search.line(hit, words):gsub("[%c]", " "))
-  end, found and found.hits or {})
-  window.set_lines(p.list.buf, lines)
-  for row, line in ipairs(lines) do
-    local file_end = select(2, line:find("^.-:%d+:"))
-    if file_end then
-      local extmark = { end_col = file_end - 1, hl_group = "LCursorHitFile" }
-      api.nvim_buf_set_extmark(p.list.buf, namespace, row - 1, 0, extmark)
-    end
-  end
+  p.items = found and search.items(found) or {}
+  local rows = vim.tbl_map(function(item)
+    return item.cells
+  end, p.items)
+  window.set_cells(p.list.buf, rows)
   if found then
     local note = found.note ~= "" and (", " .. found.note) or ""
     set_title(p.input, ("%d found in %.0f ms%s"):format(#found.hits, found.ms, note))
@@ -182,13 +176,12 @@ local function move(p, by)
   end
 end
 
----@param command "edit"|"split"|"vsplit"|"tabedit"
+---@param command lcursor.OpenCommand
 local function open_hit(p, command)
-  local hit = chosen_hit(p)
-  if hit then
-    local row = search.best_line(hit, search.words(p.found.query))
+  local item = p.items[p.number]
+  if item then
     close()
-    search.jump(hit, row, command)
+    item.confirm(command)
   end
 end
 
@@ -297,7 +290,8 @@ function M.open(path)
   vim.fn.prompt_setprompt(input.buf, PROMPT)
   vim.bo[list.buf].filetype = "lcursor-hits"
   vim.wo[view.win].number, vim.wo[view.win].scrolloff = true, 2
-  local p = { path = path, from = from, input = input, list = list, preview = view, number = 1 }
+  local p = { path = path, from = from, input = input, list = list, preview = view }
+  p.items, p.number = {}, 1
   p.timer = assert(vim.uv.new_timer())
   current = p
   map_keys(p)

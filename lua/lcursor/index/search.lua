@@ -1,4 +1,5 @@
--- `:LCursor search`: sends the search and shows the results in the quickfix list or in picker.lua.
+-- `:LCursor search`: sends the search and shows the results in the quickfix list, in picker.lua or
+-- in the picker of another plugin.
 
 local buffers = require("lcursor.index.buffers")
 local context = require("lcursor.context")
@@ -62,13 +63,25 @@ local function label(hit)
   return text ~= "" and (text .. ": ") or ""
 end
 
---- Show a hit in one line.
----@param hit lcursor.IndexHit
----@param words string[]
----@return string
-function M.line(hit, words)
-  local row, line = M.best_line(hit, words)
-  return ("%s:%d: %s%s"):format(hit.name, row + 1, label(hit), line)
+---@param found lcursor.IndexFound
+---@return lcursor.Item[]
+function M.items(found)
+  local words = M.words(found.query)
+  return vim.tbl_map(function(hit)
+    local row, line = M.best_line(hit, words)
+    local text = label(hit) .. line
+    ---@type lcursor.Item
+    return {
+      cells = { { ("%s:%d"):format(hit.name, row + 1), "LCursorHitFile" }, { ": " .. text } },
+      file = hit.path,
+      row = row,
+      end_row = math.max(hit.end_row, row + 1),
+      text = text,
+      confirm = function(command)
+        M.jump(hit, row, command)
+      end,
+    }
+  end, found.hits)
 end
 
 --- List the parts of a hit's score, the largest first.
@@ -88,17 +101,29 @@ end
 
 ---@type integer? id of the latest request
 local latest
+---@type fun()? called if it has no answer
+local latest_failed
+
+local function fail()
+  local failed = latest_failed
+  latest_failed = nil
+  if failed then
+    failed()
+  end
+end
 
 --- Ignore the answer that is still to come.
 function M.forget()
   requests.forget(latest)
+  fail()
 end
 
 --- Search for a text; `@name` searches for definitions. Replaces an earlier search.
 ---@param path string absolute, in the project
 ---@param text string
 ---@param done fun(found: lcursor.IndexFound)
-function M.ask(path, text, done)
+---@param failed? fun() called instead if there is no answer
+function M.ask(path, text, done, failed)
   M.forget()
   buffers.flush()
   local method, params = "index.search", { path = path, limit = MAX_HITS }
@@ -108,7 +133,41 @@ function M.ask(path, text, done)
   else
     params.text, params.mode = text, "hybrid"
   end
-  latest = requests.ask(method, params, done)
+  latest_failed = failed
+  latest = requests.ask(method, params, function(found)
+    latest_failed = nil
+    done(found)
+  end, fail)
+  if not latest then
+    fail()
+  end
+end
+
+--- Return the search for the picker of another plugin.
+---@param path string absolute, in the project
+---@return lcursor.Source
+function M.source(path)
+  local note = ""
+  return {
+    title = "Search",
+    preview = "file",
+    is_live = true,
+    find = function(text, done)
+      if not text:find("[^%s@]") then
+        M.forget()
+        return done({})
+      end
+      M.ask(path, text, function(found)
+        if found.note ~= note and found.note ~= "" then
+          notify.info(found.note)
+        end
+        note = found.note
+        done(M.items(found))
+      end, function()
+        done({})
+      end)
+    end,
+  }
 end
 
 --- Put the results into the quickfix list, and open it unless the user is typing.
@@ -119,17 +178,10 @@ function M.quickfix(found, must_open)
   if #found.hits == 0 then
     return notify.info(("nothing found for %s%s"):format(found.query, note))
   end
-  local words = M.words(found.query)
-  local items = vim.tbl_map(function(hit)
-    local row, line = M.best_line(hit, words)
-    return {
-      filename = hit.path,
-      lnum = row + 1,
-      end_lnum = math.max(hit.end_row, row + 1),
-      col = 1,
-      text = label(hit) .. line,
-    }
-  end, found.hits)
+  local items = vim.tbl_map(function(item)
+    local first, last = item.row + 1, item.end_row
+    return { filename = item.file, lnum = first, end_lnum = last, col = 1, text = item.text }
+  end, M.items(found))
   vim.fn.setqflist({}, " ", { title = ":LCursor search " .. found.query, items = items })
   local text = ("%d found for %s in %.0f ms%s"):format(#found.hits, found.query, found.ms, note)
   if must_open or api.nvim_get_mode().mode:find("^n") then
@@ -142,7 +194,7 @@ end
 
 ---@param hit lcursor.IndexHit
 ---@param row integer 0-based
----@param command? "edit"|"split"|"vsplit"|"tabedit"
+---@param command? lcursor.OpenCommand
 function M.jump(hit, row, command)
   command = command or "edit"
   vim.cmd("normal! m'")

@@ -1,5 +1,7 @@
 -- Windows for reading: a float for a page, a split for a longer report. `q` closes either.
 
+local text = require("lcursor.text")
+
 local M = {}
 
 local api = vim.api
@@ -13,7 +15,7 @@ function M.set_lines(buf, lines)
   vim.bo[buf].modifiable = false
 end
 
----@alias lcursor.Cells { [1]: string, [2]: string }[] parts of a line with their highlight groups
+---@alias lcursor.Cells { [1]: string, [2]?: string }[] parts of a line with their highlight groups
 
 --- Show highlighted lines; those of the same buffer are replaced.
 ---@param buf integer
@@ -21,15 +23,12 @@ end
 function M.set_cells(buf, rows)
   local lines, marks = {}, {}
   for row, cells in ipairs(rows) do
-    local line = ""
+    local length = 0
     for _, cell in ipairs(cells) do
-      local text = cell[1]:gsub("[%c]", " ")
-      if text ~= "" then
-        table.insert(marks, { row - 1, #line, #line + #text, cell[2] })
-      end
-      line = line .. text
+      table.insert(marks, { row - 1, length, length + #cell[1], cell[2] })
+      length = length + #cell[1]
     end
-    table.insert(lines, (line:gsub("%s+$", "")))
+    table.insert(lines, text.of_cells(cells))
   end
   api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
   M.set_lines(buf, lines)
@@ -96,9 +95,9 @@ end
 
 --- Show text in a winbar; its end is cut off where it is too long.
 ---@param win integer
----@param text string
-function M.set_winbar(win, text)
-  vim.wo[win][0].winbar = text:gsub("%%", "%%%%") .. "%<"
+---@param line string
+function M.set_winbar(win, line)
+  vim.wo[win][0].winbar = line:gsub("%%", "%%%%") .. "%<"
 end
 
 --- Show lines in the middle of the screen.

@@ -1,0 +1,82 @@
+-- Sources for snacks.picker: require("lcursor.integrations.snacks").open("search").
+
+local context = require("lcursor.context")
+local notify = require("lcursor.notify")
+local sources = require("lcursor.integrations.sources")
+local text = require("lcursor.text")
+
+local M = {}
+
+---@type table<string, lcursor.OpenCommand>
+local COMMANDS = { split = "split", vsplit = "vsplit", tab = "tabedit" }
+
+---@param item lcursor.Item
+---@return table
+local function entry_of(item)
+  local code = item.preview and table.concat(item.preview, "\n")
+  return {
+    text = text.of_cells(item.cells),
+    file = item.file,
+    buf = item.file and context.buffer(item.file),
+    pos = item.row and { item.row + 1, 0 },
+    end_pos = item.row and { item.end_row, 0 },
+    preview = code and { text = code, ft = item.filetype, loc = false },
+    item = item,
+  }
+end
+
+--- Return a finder: it runs in a coroutine, which waits for the items.
+---@param source lcursor.Source
+---@return fun(opts: table, ctx: table): fun(add: fun(entry: table))
+local function finder(source)
+  return function(_, ctx)
+    local query = ctx.filter.search
+    return function(add)
+      local async, items = ctx.async, nil
+      vim.schedule(notify.guarded(function()
+        source.find(query, function(found)
+          items = found
+          async:resume()
+        end)
+      end))
+      while not items do
+        async:suspend()
+      end
+      for _, item in ipairs(items) do
+        add(entry_of(item))
+      end
+    end
+  end
+end
+
+--- Open a picker.
+---@param name "search"|"chats"|"models"|"hunks"
+---@param opts? table options of the picker
+function M.open(name, opts)
+  local source = sources.get(name)
+  if not source then
+    return
+  end
+  local defaults = {
+    title = source.title,
+    live = source.is_live,
+    supports_live = source.is_live,
+    finder = finder(source),
+    preview = source.preview == "text" and "preview" or "file",
+    layout = not source.preview and "select" or nil,
+    format = function(entry)
+      return entry.item.cells
+    end,
+    confirm = function(picker, entry, action)
+      picker:close()
+      if entry then
+        vim.schedule(notify.guarded(function()
+          entry.item.confirm(COMMANDS[action.cmd])
+        end))
+      end
+    end,
+  }
+  require("snacks").picker.pick(vim.tbl_deep_extend("force", defaults, opts or {}))
+end
+
+return M
