@@ -38,9 +38,12 @@ function _G.search(query)
     end)
     _G.lines = vim.tbl_map(function(entry) return entry.text end, entries)
   end)
+  local function resume() -- as snacks does it: in a fast event
+    assert(vim.uv.new_timer()):start(0, 0, function() assert(coroutine.resume(run)) end)
+  end
   function async:suspend() coroutine.yield() end
-  function async:resume() assert(coroutine.resume(run)) end
-  assert(coroutine.resume(run))
+  function async:resume() resume() end
+  resume()
 end
 function _G.is_live() return opts.live == true end
 function _G.preview()

@@ -149,7 +149,7 @@ def test_chats_are_items(start: Start, host: FakeHost) -> None:
         ["One", "4", "One", "please"],
         ["Two", "4", "why", "so"],
     ]
-    preview = ["# Two", "", "small, 4 messages", "", "why", "so"]
+    preview = ["# Two", "", "4 messages, small", "", "why", "so"]
     assert (items(nvim)[1]["preview"], items(nvim)[1]["filetype"]) == (preview, "markdown")
     nvim.lua("_G.items[2].confirm()")
     assert reach.asked(host, "chat.open")["chat"] == "key2"

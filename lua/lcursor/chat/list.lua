@@ -207,11 +207,11 @@ function M.source()
     local cells = cells_of(rows)
     local items = {}
     for i, row in ipairs(rows) do
-      local counts = ("%s, %s"):format(row.model, many(row.messages, "message"))
+      local facts = many(row.messages, "message") .. (row.model ~= "" and ", " .. row.model or "")
       ---@type lcursor.Item
       items[i] = {
         cells = cells[i],
-        preview = vim.split(("# %s\n\n%s\n\n%s"):format(row.title, counts, row.preview), "\n"),
+        preview = vim.split(("# %s\n\n%s\n\n%s"):format(row.title, facts, row.preview), "\n"),
         filetype = "markdown",
         confirm = function()
           open_row(row)

@@ -25,25 +25,26 @@ local function entry_of(item)
   }
 end
 
---- Return a finder: it runs in a coroutine, which waits for the items.
+--- Return a finder. It runs in a coroutine, which waits for the entries; libuv resumes it, so that
+--- few functions of Neovim may be called there.
 ---@param source lcursor.Source
 ---@return fun(opts: table, ctx: table): fun(add: fun(entry: table))
 local function finder(source)
   return function(_, ctx)
     local query = ctx.filter.search
     return function(add)
-      local async, items = ctx.async, nil
+      local async, entries = ctx.async, nil
       vim.schedule(notify.guarded(function()
         source.find(query, function(found)
-          items = found
+          entries = vim.tbl_map(entry_of, found)
           async:resume()
         end)
       end))
-      while not items do
+      while not entries do
         async:suspend()
       end
-      for _, item in ipairs(items) do
-        add(entry_of(item))
+      for _, entry in ipairs(entries) do
+        add(entry)
       end
     end
   end
