@@ -206,10 +206,10 @@ def test_hunks_are_items(start: Start) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("search", "lcursor: the index is switched off by the setting index.enabled"),
-        ("chats", "lcursor: the chat is switched off by the setting chat.enabled"),
-        ("models", "lcursor: the chat is switched off by the setting chat.enabled"),
-        ("hunks", "lcursor: edits are switched off by the setting edit.enabled"),
+        ("search", "lcursor: the index is switched off by the setting enabled"),
+        ("chats", "lcursor: the chat is switched off by the setting enabled"),
+        ("models", "lcursor: the chat is switched off by the setting enabled"),
+        ("hunks", "lcursor: edits are switched off by the setting enabled"),
         (
             "chat",
             "lcursor: there is no source chat (expected: chats, hunks, models, search)",
@@ -217,7 +217,6 @@ def test_hunks_are_items(start: Start) -> None:
     ],
 )
 def test_what_cannot_be_picked(start: Start, name: str, text: str) -> None:
-    off = {"enabled": False}
-    nvim = start(config={"index": off, "chat": off, "edit": off})
+    nvim = start(config={"enabled": False})
     find(nvim, name)
     assert reach.told(nvim) == [text]

@@ -1,17 +1,11 @@
 -- What the pickers of other plugins can show. The features provide the items; snacks.lua,
 -- fzf_lua.lua and Telescope's extension show them.
 
-local joined = require("lcursor.joined")
+local chat = require("lcursor.commands.chat")
+local edit = require("lcursor.commands.edit")
 local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
 
 local M = {}
-
----@return boolean
-local function is_chat_enabled()
-  joined.chat()
-  return requests.is_enabled("chat", "the chat is")
-end
 
 ---@type table<string, fun(): lcursor.Source|false|nil>
 local SOURCES = {
@@ -19,14 +13,13 @@ local SOURCES = {
     return require("lcursor.index").source()
   end,
   chats = function()
-    return is_chat_enabled() and require("lcursor.chat.list").source()
+    return chat.is_enabled() and require("lcursor.chat.list").source()
   end,
   models = function()
-    return is_chat_enabled() and require("lcursor.chat.commands").models()
+    return chat.is_enabled() and require("lcursor.chat.commands").models()
   end,
   hunks = function()
-    joined.edit()
-    return require("lcursor.edit").is_on() and require("lcursor.edit.quickfix").source()
+    return edit.is_enabled() and require("lcursor.edit.quickfix").source()
   end,
 }
 
