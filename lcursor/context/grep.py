@@ -1,6 +1,6 @@
 """Find the lines of a project's files that contain some words, and rank them.
 
-Runs `git grep` or, outside of repositories, `rg` or `git grep --no-index`.
+Runs `git grep`, outside of repositories with `--no-index`.
 """
 
 from __future__ import annotations
@@ -102,16 +102,13 @@ def search(
 
 
 def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader) -> Output:
-    """Try the programs one after another until one works."""
+    """Ask git for the tracked and new files, else for all that no rule ignores."""
     patterns = [*flags, *(part for word in words for part in ("-e", word))]
     excluded = ["--", ".", *(f":(exclude){glob}" for glob in EXCLUDED)]
     grep = git.command_line(root, "grep", "-I", "-n", "-z", "-F", "--no-color")
     tracked = ["--untracked", "--no-recurse-submodules"]
-    rg = ["rg", "-n", "-0", "-F", "--no-heading", "--no-config", "--color=never", "--hidden"]
-    rg += ["--max-filesize=1M", "--with-filename", *(f"--glob=!{glob}" for glob in EXCLUDED)]
     commands = (
         [*grep, *tracked, *patterns, *excluded],
-        [*rg, *patterns, "--", "."],
         [*grep, "--no-index", "--exclude-standard", *patterns, *excluded],
     )
     output = Output(b"")
@@ -131,15 +128,15 @@ def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader)
 
 
 def _rows(data: bytes) -> Iterator[tuple[str, int, str]]:
-    """Parse `path NUL row NUL text` of git, or `path NUL row:text` of ripgrep."""
+    """Parse `path NUL row NUL text`."""
     for line in data.split(b"\n"):
         parts = line.split(b"\0", 2)
-        if len(parts) == 2:
-            number, _, text = parts[1].partition(b":")
-            parts = [parts[0], number, text]
         if len(parts) == 3 and parts[1].isdigit():
-            path = os.fsdecode(parts[0].removeprefix(b"./"))
-            yield path, int(parts[1]) - 1, parts[2][:500].decode("utf-8", "replace")
+            yield (
+                os.fsdecode(parts[0]),
+                int(parts[1]) - 1,
+                parts[2][:500].decode("utf-8", "replace"),
+            )
 
 
 def best(rows: Rows, words: Sequence[str]) -> list[tuple[str, float, list[Match]]]:

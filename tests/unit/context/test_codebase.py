@@ -1,4 +1,4 @@
-"""The plain search: with git, with ripgrep's lines, with neither."""
+"""The plain search, in a repository and outside of one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OTHER = "class Turn:\n    def stop(self):\n        return 1\n"
 
 @pytest.fixture(params=["git", "plain"])
 def project(request: pytest.FixtureRequest, root: Path) -> Path:
-    """A project with something to find; also where there is neither git nor ripgrep."""
+    """A project with something to find; also one that is no repository."""
     write(root, "src/retry.py", text=RETRY)
     write(root, "src/turn.py", text=OTHER)
     write(root, ".env", text="backoff=1\n")
@@ -99,8 +99,8 @@ def test_a_search_can_be_ended(project: Path) -> None:
         GrepSearch(project).find("backoff", 100, cancel=lambda: True)
 
 
-def test_lines_of_git_and_of_ripgrep() -> None:
-    data = b"a.py\x003\x00x = 1\n./b c.py\x0012:y: 2\nnoise\nbin\x00\n"
+def test_lines_of_git() -> None:
+    data = b"a.py\x003\x00x = 1\nb c.py\x0012\x00y: 2\nnoise\nbin\x00\n"
     assert list(grep._rows(data)) == [("a.py", 2, "x = 1"), ("b c.py", 11, "y: 2")]
 
 
