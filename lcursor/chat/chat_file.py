@@ -125,9 +125,8 @@ class ChatFile:
             if self._is_locked:
                 raise ChatBusy("an answer is being written in this chat", "Stop it first")
             if self._turn_fd < 0:
-                with contextlib.suppress(
-                    OSError
-                ):  # without a folder no other process has this chat
+                # Without a folder no other process has this chat.
+                with contextlib.suppress(OSError):
                     self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     fd = file_lock.try_lock(self._turn_path)
                     if fd is None:

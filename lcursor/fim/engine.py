@@ -249,12 +249,10 @@ class Engine:
 
         Args:
             typed: part of the answer that was typed since, with which they must start, too.
-
         """
         latest = self._latest
-        if (
-            latest is None or latest.result.replace_bytes
-        ):  # alternatives would have to replace the same bytes
+        # Alternatives would have to replace the same bytes.
+        if latest is None or latest.result.replace_bytes:
             return []
         text = latest.result.text
         if typed:

@@ -350,7 +350,6 @@ def tokens_of_files(
     """Return the tokens of files in order, each in the family's template.
 
     The first file that does not fit is truncated at the end of a line, and ends the list.
-
     """
     read: list[int] = []
     for file in files:

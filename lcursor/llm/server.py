@@ -115,9 +115,8 @@ class LocalServer:
         """
         cancel = cancel or threading.Event()
         stops = self._stops
-        while not self._lock.acquire(
-            timeout=STEP_S
-        ):  # another thread is waiting for the server, too
+        # Another thread may be waiting for the server, too.
+        while not self._lock.acquire(timeout=STEP_S):
             self._check_wanted(cancel, stops)
         try:
             self._check_wanted(cancel, stops)
