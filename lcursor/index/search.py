@@ -321,9 +321,9 @@ def _sort_key(one: Definition) -> tuple[float, int, str, int]:
 
 
 def certainty_of(symbol: StoredSymbol, name: str, scope: Sequence[str] = ()) -> float:
-    """Return how likely a name with a scope means a definition."""
+    """Return how likely a name, or its beginning, with a scope means a definition."""
     certainty = KINDS.get(symbol.kind, 1.0)
-    if symbol.name != name:
+    if not symbol.name.startswith(name):
         certainty *= OTHER_CASE
     if scope:
         own_scope = [part.lower() for part in symbol.scope.split(" > ") if part]

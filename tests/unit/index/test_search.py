@@ -94,6 +94,7 @@ def test_a_name_leads_to_its_definition(search: Searcher) -> None:
     assert hit.first_row == rows("src/car.py", "def buy_car(price):")
     assert hit.text == "def buy_car(price):\n    return Car() if price else None"
     assert hit.end_row == hit.first_row + 2
+    assert not any("literal" in one.parts for one in search.search("buy_car"))
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,8 @@ def test_a_name_leads_to_its_definition(search: Searcher) -> None:
     [
         ("function", "", "run", "", 1.0),
         ("function", "", "Run", "", 0.8),
+        ("function", "", "ru", "", 1.0),  # how much is missing is counted elsewhere
+        ("function", "", "RU", "", 0.8),
         ("method", "", "run", "", 0.9),
         ("method", "", "RUN", "", 0.72),
         ("function", "Job", "run", "job", 1.0),
@@ -128,7 +131,8 @@ def test_how_likely_a_definition_is_meant(
         ("Car.start_engine", [("src/car.py", 0.9), ("src/boat.py", 0.36)]),
         ("who calls buy_car or Boat.anchor", [("src/car.py", 1.0), ("src/boat.py", 0.9)]),
         ("test_buy_car", [("tests/test_car.py", 1.0)]),
-        ("buy_c", [("src/car.py", 0.8 * (0.4 + 0.4 * 5 / 7))]),  # only its beginning
+        ("buy_c", [("src/car.py", 0.4 + 0.4 * 5 / 7)]),  # only its beginning
+        ("Buy_c", [("src/car.py", 0.8 * (0.4 + 0.4 * 5 / 7))]),  # in another case
         ("buy_c kind:class", []),
         ("ancho", []),  # but not of a plain word
     ],
