@@ -312,8 +312,6 @@ def _patched(block: Block, body: Sequence[str], is_closed: bool) -> Block:
     block = replace(block, is_closed=is_closed)
     if block.kind == "create":
         return replace(block, lines=tuple(line.removeprefix("+") for line in body))
-    if block.kind == "delete":
-        return block
     pairs: list[Pair] = []
     part: list[str] = []
     scope: list[str] = []

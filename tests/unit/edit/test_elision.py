@@ -156,6 +156,9 @@ def test_what_is_left_out_is_taken_from_the_text(sketch: str, old: str, new: str
         "import os\n# ...\n    def load(self):\n        with open(path) as file:\n# ...\n"
         "    return 0\n",
         GAP,
+        # New lines above a definition that has others of its own.
+        f"import os\n{GAP}limit = 3\n\ndef main(args):\n    store = Store(args[0])\n"
+        "    store.load()\n    check(store)\n    report(store)\n    store.save()\n    return 0\n",
         # A new line beside a marker.
         "import json\n# ... existing code ...\n",
         "# ... existing code ...\n    return 0\n\n\nif __name__:\n    main(sys.argv)\n",

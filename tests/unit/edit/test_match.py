@@ -87,6 +87,11 @@ DEEPER = "for step in steps:\n  if step:\n    step.start()"
             "    def run(self, steps):",
             "    def run", "    def stop(self):\n        pass\n\n    def run",
         ),
+        # A blank line of the reply comes above, as many as it has.
+        (
+            BASE, "text = file.read()", "\ntext = file.read(9)", "        text = file.read()",
+            "\n        text = file.read(9)",
+        ),
         # Blank lines that were not quoted stay.
         ("a = 1\nb = 2\n\n\nc = 3\n", "a = 1\nb = 2\nc = 3", "a = 1\nc = 3", "b = 2\n", ""),
         # A blank line that was not quoted stays between the lines that change.
@@ -161,6 +166,26 @@ def test_what_is_not_certain_is_not_done(
     text: str, old: str, new: str, kind: type[Ask | Unresolved]
 ) -> None:
     assert isinstance(applied(text, pair(old, new)), kind)
+
+
+@pytest.mark.parametrize(
+    ("order", "old", "new"),
+    [("c m s", "last", "final"), ("s c m", "last", "final"), ("m c s", "one", "any")],
+)
+def test_an_added_line_may_be_like_one_that_is_not_next_to_the_change(
+    order: str, old: str, new: str
+) -> None:
+    """The added lines are those behind the first `check_it`."""
+    parts = {
+        "c": ["    check_it(a)"],
+        "m": ["    middle_step(a)"],
+        "s": [f"    step_number_{row}(a)" for row in range(7)],
+    }
+    rows = [row for name in order.split() for row in parts[name]]
+    quoted = "\n".join(["def one(a):", *rows, "    last_step(a)"])
+    text = quoted.replace("check_it(a)\n", "check_it(a)\n    log_it(a)\n    check_it(a)\n") + "\n"
+    found = applied(text, pair(quoted, quoted.replace(old, new)))
+    assert found == text.replace(old, new)
 
 
 def test_an_added_line_may_be_like_one_that_stays() -> None:

@@ -262,6 +262,11 @@ def test_what_was_cut_is_told(text: str) -> None:
     assert not blocks(text)[-1].is_closed
 
 
+def test_a_fence_may_end_behind_the_last_line() -> None:
+    (block,) = blocks("```python\nx = 1\ny = 2```")
+    assert (block.lines, block.is_closed) == (("x = 1", "y = 2"), True)
+
+
 def test_blank_lines_where_a_reply_was_cut_are_no_code() -> None:
     (block,) = blocks("```python\nx = 1\n\ny = 2\n\n \n")
     assert block.lines == ("x = 1", "", "y = 2")
@@ -393,7 +398,7 @@ def test_openai_patches() -> None:
     assert (move.kind, move.to) == ("rename", "q.py")
     first = move.pairs[0]
     assert (first.old, first.new, first.scope) == (("x", "y"), ("x", "z"), "class A\ndef f")
-    assert move.pairs[1].is_last
+    assert [pair.is_last for pair in move.pairs] == [False, True]
 
 
 def test_thoughts_and_prose_are_no_blocks() -> None:

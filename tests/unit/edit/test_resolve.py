@@ -270,6 +270,20 @@ def test_a_definition_replaces_the_one_of_its_name(code: str, expected: str | No
         assert found == expected.format(code.split("\n\n\n")[0] + "\n")
 
 
+def test_new_code_is_offered_at_the_end() -> None:
+    text = f"x = 0\n\n\n{ONE}\n\ny = 1\n"
+    files = Given({"a.py": text})
+    for code, count in ((f"\n{TWO}", 1), ("def one(a):\n    pass\n", 1)):
+        reply = blocks(f"a.py\n```python\n{code}```")
+        asked = resolve(reply, files)
+        assert isinstance(asked, Ask)
+        assert len(asked.choices) == count
+        found = resolve(reply, files, asked.chosen(0))
+        assert isinstance(found, Resolved)
+        expected = f"{text}\n\n{TWO}" if TWO in code else text.replace(ONE, code)
+        assert text_of(found, files, "a.py") == expected
+
+
 @pytest.mark.parametrize("imports", ["", "import re\nfrom sys import path\n"])
 def test_a_new_import_comes_behind_those_that_are_there(imports: str) -> None:
     files = Given({"a.py": f"{imports}x = 0\n\n\n{ONE}"})

@@ -90,6 +90,19 @@ def test_nobody_waits_while_a_model_is_saved_and_freed(
     assert models.names("open")[-1] == ("open", "three")
 
 
+def test_a_load_says_how_far_it_is_at_each_percent(models: Models, completer: Completer) -> None:
+    def load() -> None:
+        for fraction in (0.0, 0.25, 0.251, 0.75, 0.5, 1.0):
+            assert models.progress(fraction)
+
+    models.acts["open"] = load
+    completer.configure(replace(CONFIG, model="two"))
+    models.wait("state", count=8)
+    told = [(one["state"], one["detail"], one["progress"]) for one in models.told("state")[2:]]
+    loading = [("loading_model", "two", at) for at in (0.0, 0.0, 0.25, 0.75, 1.0)]
+    assert told == [*loading, ("ready", "two", -1.0)]
+
+
 def test_a_load_stops_when_another_model_is_wanted(models: Models, completer: Completer) -> None:
     goes_on: list[bool] = []
     may_look = threading.Event()

@@ -133,6 +133,8 @@ def test_what_others_are_asked(server: ModelServer, make: Make, monkeypatch: Any
     endpoint.complete(SOURCE, nobody, single_line=True)
     body = posted(server)
     assert (body["model"], body["temperature"]) == ("Qwen/Qwen2.5-Coder-7B", 0)
+    assert body["stream"] is True
+    assert endpoint.read_tokens == 0, "it does not say how many were cached"
     assert body["stop"][0] == "\n"
     assert len(body["stop"]) <= 4
     assert not {"top_k", "cache_prompt"} & body.keys(), "some refuse what they do not know"
@@ -214,6 +216,17 @@ def test_the_stream_is_closed_as_soon_as_a_rule_says_so(server: ModelServer, mak
     server.routes["/completion"] = (200, "text/event-stream", server.drip(sse(line)))
     assert make().complete(SOURCE, nobody).text == "return a"
     wait_gone(server)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_text_that_is_only_sure_at_its_end_has_the_time_of_that(
+    server: ModelServer, make: Make, kind: str
+) -> None:
+    speak(server, kind, "value")
+    told: list[str] = []
+    result = make().complete(SOURCE, told.append)
+    assert (result.text, told) == ("value", [])
+    assert 0 < result.first_ms <= result.total_ms
 
 
 def test_the_budget_of_time(server: ModelServer, make: Make) -> None:

@@ -23,7 +23,12 @@ from lcursor.fim.reader import GROW_AFTER, NAMES_TOKENS
 from lcursor.fim.result import Result
 from tests.fakes.llama import FakeContext, FakeModel, opener
 
-KNOWN = {"return ": ["first + second", "first * second"], "first + second": ["\n    pass"]}
+KNOWN = {
+    "return ": ["first + second", "first * second"],
+    "first + second": ["\n    pass"],
+    "x = ": ["1\n    pass", "2"],
+    "y = ": ["1\n    pass", "1 + 2"],
+}
 BEFORE = "def combine(first, second):\n    return "
 AFTER = "\n\n\nprint(combine(1, 2))\n"
 FILLER = "".join(f"value_{number} = compute({number})\n" for number in range(40))
@@ -89,6 +94,11 @@ def test_a_text_is_generated_and_streamed(engine: Engine) -> None:
     assert (result.text, result.source, result.window) == ("first + second", "model", "full")
     assert told == ["first"]  # the next part of the line that makes sense is all of it
     assert result.prompt_tokens == result.read_tokens
+
+
+def test_an_engine_that_is_open_has_evaluated_a_token(engine: Engine) -> None:
+    """Otherwise the first request would wait for page faults."""
+    assert context(engine).batches == [1]
 
 
 def test_the_text_inside_a_word_is_healed(engine: Engine) -> None:
@@ -273,6 +283,14 @@ def test_alternatives_differ_at_the_least_certain_token(engine: Engine) -> None:
     assert engine.alternatives() == []  # all others are too unlikely
 
 
+@pytest.mark.parametrize(("before", "alternative"), [("x = ", "2"), ("y = ", "1 + 2")])
+def test_alternatives_differ_up_to_the_end_of_the_first_line(
+    engine: Engine, before: str, alternative: str
+) -> None:
+    assert engine.complete(source(before), lambda text: None).text == "1\n    pass"
+    assert engine.alternatives() == [alternative]
+
+
 def test_a_saved_cache_spares_the_next_start_the_prompt(start: Open) -> None:
     first = start()
     where = source(FILLER + BEFORE)
@@ -341,9 +359,11 @@ def test_a_full_cache_halves_the_window_and_warns_once(start: Open) -> None:
     with pytest.raises(OutOfMemory):
         complete(engine, source(), bypass_cache=True)
     context(engine).room, narrow = 1500, engine.reader.prefix_tokens
-    for _ in range(GROW_AFTER):
+    for _ in range(GROW_AFTER - 1):
         complete(engine, source())
-    assert engine.reader.prefix_tokens > narrow
+    assert engine.reader.prefix_tokens == narrow
+    complete(engine, source())
+    assert engine.reader.prefix_tokens == 2 * narrow
     assert len(engine.warnings) == 1
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lcursor.fim.related import related_lines
 
 ABOVE = [
@@ -52,3 +54,11 @@ def test_nothing_is_related_to_an_empty_line() -> None:
 def test_a_line_of_eight_characters_is_long_enough() -> None:
     assert related_lines(["a = rows"], [], [], "rows", 9) == ["a = rows"]
     assert related_lines(["a = row"], [], [], "row", 9) == []
+
+
+@pytest.mark.parametrize(("between", "chosen"), [(0, "alpha(1)"), (1000, "alpha(beta)")])
+def test_a_near_line_is_chosen_over_a_far_one_that_shares_a_little_more(
+    between: int, chosen: str
+) -> None:
+    above = ["alpha(1)", *["pass"] * between, "alpha(beta)"]
+    assert related_lines(above, [], [], "x = alpha", 1) == [chosen]

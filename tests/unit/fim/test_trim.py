@@ -49,6 +49,11 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
         "    return x;\n}",
         "\n    return x;\n}",
     ),
+    "a block of two spaces": (
+        at("if (x) {¦", "a.c"),
+        "  return x;\n}",
+        "\n  return x;\n}",
+    ),
     "a block of tabs": (
         at("func add(a int) int {¦", "a.go"),
         "\treturn a\n}",
@@ -91,6 +96,16 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
         at("  if (x) {\n¦\n  }\ng();", "a.c"),
         "a();\n  }\n\ng();\n",
         "a();",
+    ),
+    "a bracket at the left margin and what is behind it": (
+        at("{\n¦\n}\ng();", "a.c"),
+        "a();\n}\ng();\n",
+        "a();",
+    ),
+    "the bracket of the cursor's line and what is behind it": (
+        at("f(\n    a\n¦\n)\nx = 1"),
+        ")\nx = 1\n",
+        "",
     ),
     # out_of_scope
     "out of the indented scope": (at("    x = ¦"), "1\n    y = 2\nz = 3", "1\n    y = 2"),
@@ -197,6 +212,7 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
     "repeats a longer rest": (at("x = ¦ + 1;"), "y + 1;", "y"),
     "repeats the beginning of the rest": (at("print(¦):", single_line=True), "x)", "x"),
     "repeats a bracket of the rest": (at("print(¦):", single_line=True), "x), y", "x"),
+    "letters that begin the rest": (at("f(¦x) + 1"), "g(x)", "g(x)"),
     "repeats the operator": (at("x = ¦- 1", single_line=True), "y -", "y"),
     "brackets that agree are put before": (at("f(¦)", single_line=True), "a) + (b", "a) + (b"),
     "quotes that agree are put before": (
@@ -235,6 +251,7 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
     "behind typed code": (at("x = 1¦"), "  # the first\ny = 2", "\ny = 2"),
     "in each line": (at("¦"), "a = 1  # a\nb = 2  # b", "a = 1\nb = 2"),
     "a line of its own": (at("¦"), "# why\nx = 1", "# why\nx = 1"),
+    "a line of its own behind typed code": (at("x = 1¦"), "\n# why\ny = 2", "\n# why\ny = 2"),
     "begun before the cursor": (at("x = 1  # the ¦"), "first # one", "first # one"),
     "in a string": (at("color = ¦"), '"#fff"  # white', '"#fff"'),
     "in a string that is open": (at("x = '¦"), "a # b'", "a # b'"),
