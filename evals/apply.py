@@ -1,4 +1,4 @@
-"""Apply replies of models to their files: each is applied right, refused, or applied wrong.
+"""Apply replies of models to their files: each is applied right, rejected, or applied wrong.
 
 The corpus and its format are described in evals/data/apply/README.md. The right results were never
 computed by the code under test. Asks no model and writes nothing.
@@ -24,7 +24,7 @@ from lcursor.errors import LcursorError
 
 DATA = ROOT / "evals/data/apply"
 FILES = ("made.jsonl", "traps.jsonl", "model.jsonl", "hand.jsonl")
-Outcome = Literal["right", "refused", "wrong"]
+Outcome = Literal["right", "rejected", "wrong"]
 """Applied with the right result; not applied, or asked about; applied with another result."""
 Texts = dict[str, Lines]
 
@@ -53,7 +53,7 @@ class Judged:
     task: Task
     outcome: Outcome
     detail: str
-    """Why it was refused, or what is wrong."""
+    """Why it was rejected, or what is wrong."""
 
 
 def command(
@@ -61,7 +61,7 @@ def command(
     form: Annotated[str, typer.Option(help="Only replies with this in their name.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Apply replies of models to their files: right, refused or asked about, wrong.
+    """Apply replies of models to their files: right, rejected or asked about, wrong.
 
     Replies made from real commits and mangled, traps written by hand, and replies of a local model.
     Exits with 1 if one is applied wrong. Asks no model.
@@ -69,7 +69,7 @@ def command(
     document = as_dict(list(judge([task for task in load(data) if form in task.name])))
     if not as_json:
         typer.echo("\n".join(as_markdown(document)) + "\n")
-    names = ("total", "right_share", "refused", "wrong")
+    names = ("total", "right_share", "rejected", "wrong")
     typer.echo(json.dumps({name: document[name] for name in names}))
     if document["wrong"]:
         raise typer.Exit(1)
@@ -165,11 +165,11 @@ def judge(tasks: Sequence[Task]) -> Iterator[Judged]:
         blocks, files = parse.blocks(task.reply, task.file), TaskFiles(task.files, task.current)
         found = resolve.resolve(blocks, files)
         if isinstance(found, resolve.Unresolved):
-            yield Judged(task, "refused", found.reason)
+            yield Judged(task, "rejected", found.reason)
         elif isinstance(found, resolve.Ask) and _repeats_a_question(blocks, files, found):
             yield Judged(task, "wrong", f"repeats a question: {found.text}")
         elif isinstance(found, resolve.Ask):
-            yield Judged(task, "refused", f"asked: {found.text}")
+            yield Judged(task, "rejected", f"asked: {found.text}")
         else:
             yield _compared(task, found.files)
 
@@ -203,7 +203,7 @@ def _compared(task: Task, files: Sequence[FileChange]) -> Judged:
     if task.right is not None and made == task.right:
         return Judged(task, "right", "")
     if made == task.files:
-        return Judged(task, "refused", "nothing was changed")
+        return Judged(task, "rejected", "nothing was changed")
     return Judged(task, "wrong", "another result" if task.right else "applied without asking")
 
 
@@ -211,13 +211,13 @@ def as_dict(found: Sequence[Judged]) -> dict[str, Any]:
     """Return the report as JSON.
 
     `right_share` is the share of the replies with exactly one right result that are applied right;
-    `refused` and `wrong` count all replies.
+    `rejected` and `wrong` count all replies.
     """
     rows = {}
     for form, mangled in dict.fromkeys((one.task.form, one.task.mangled) for one in found):
         some = [one for one in found if (one.task.form, one.task.mangled) == (form, mangled)]
         rows[f"{form} {mangled}"] = _counts(some)
-    missed = [one for one in found if one.task.is_unique and one.outcome == "refused"]
+    missed = [one for one in found if one.task.is_unique and one.outcome == "rejected"]
     mistakes = [one for one in found if one.outcome == "wrong"]
     return {
         **_counts(found),
@@ -235,7 +235,7 @@ def _counts(found: Sequence[Judged]) -> dict[str, Any]:
         "unique": len(unique),
         "right_share": round(unique.count("right") / len(unique), 4) if unique else 1.0,
         "right": counts["right"],
-        "refused": counts["refused"],
+        "rejected": counts["rejected"],
         "wrong": counts["wrong"],
     }
 
@@ -244,11 +244,11 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
     """Return the lines of the report."""
     rows = [
         (name, row["total"], row["unique"])
-        + (percent(row["right_share"]) if row["unique"] else "–", row["refused"], row["wrong"])
+        + (percent(row["right_share"]) if row["unique"] else "–", row["rejected"], row["wrong"])
         for name, row in document["rows"].items()
     ]
     lines = table(
-        ["reply", "n:", "one right result:", "of those right:", "refused:", "wrong:"], rows
+        ["reply", "n:", "one right result:", "of those right:", "rejected:", "wrong:"], rows
     )
     for title, key in (("Missed", "missed"), ("Wrong", "mistakes")):
         if document[key]:
@@ -259,5 +259,5 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
         "",
         f"{document['total']} replies; of {document['unique']} with one right result "
         f"{100 * document['right_share']:.1f} % applied right; "
-        f"{document['refused']} refused or asked about, {document['wrong']} wrong",
+        f"{document['rejected']} rejected or asked about, {document['wrong']} wrong",
     ]

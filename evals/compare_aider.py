@@ -112,7 +112,7 @@ def lines(found: Any) -> tuple[str, ...]:
 
 
 def outcome(applier: type[Any], task: apply.Task) -> str:
-    """Have aider apply a reply: right, refused, wrong, or partly (an error after a change)."""
+    """Have aider apply a reply: right, rejected, wrong, or partly (an error after a change)."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         disk = Disk()
@@ -131,7 +131,7 @@ def outcome(applier: type[Any], task: apply.Task) -> str:
     right = task.right and {name: lines(text) for name, text in task.right.items()}
     if right is not None and after == right:
         return "right"
-    return "refused" if after == before else "partly" if failed else "wrong"
+    return "rejected" if after == before else "partly" if failed else "wrong"
 
 
 def main() -> None:

@@ -81,7 +81,7 @@ class IndexFailed(LcursorError):
     """A request to the index failed."""
 
 
-class IndexRefused(IndexFailed, level="warn"):
+class IndexRejected(IndexFailed, level="warn"):
     """Indexing this folder needs a confirmation."""
 
 
@@ -125,11 +125,11 @@ class EditMissing(EditFailed, level="warn"):
     """There is no such edit."""
 
 
-class EditRefused(EditFailed, level="warn"):
+class EditRejected(EditFailed, level="warn"):
     """This file is never edited, for example a secret."""
 
 
-class EditOutside(EditRefused, level="warn"):
+class EditOutside(EditRejected, level="warn"):
     """A file outside the project needs a confirmation."""
 
 

@@ -85,7 +85,7 @@ def search(
     """Search an indexed project."""
     from typing import get_args
 
-    from lcursor.errors import IndexRefused
+    from lcursor.errors import IndexRejected
     from lcursor.index.client import Client
     from lcursor.index.records import Mode
     from lcursor.project.root import is_begun, root_of
@@ -94,7 +94,7 @@ def search(
         raise typer.BadParameter(f"expected one of {', '.join(get_args(Mode))}", param_hint="mode")
     root = root_of((path or Path.cwd()).absolute())
     if not is_begun(root):
-        raise IndexRefused(f"{root} is not indexed", f"Run python -m lcursor index {root}")
+        raise IndexRejected(f"{root} is not indexed", f"Run python -m lcursor index {root}")
     text = " ".join(query)
     began_s = time.perf_counter()
     with Client(root) as client:
@@ -218,11 +218,11 @@ def _index(
 
 
 def _begin(client: Client, root: Path, *, rebuild: bool, yes: bool) -> None:
-    from lcursor.errors import IndexRefused
+    from lcursor.errors import IndexRejected
 
     try:
         client.call("begin", rebuild=rebuild, confirmed=yes)
-    except IndexRefused as error:
+    except IndexRejected as error:
         question = f"{error.message}. Really index all of {root}?"
         if not sys.stdin.isatty() or not typer.confirm(question, err=True):
             raise

@@ -60,13 +60,13 @@ def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
     if isinstance(found, Unresolved):
         filled_in = _fill_in(work, found) if found.sketches else None
         if filled_in is None:
-            return Outcome("refused", _outside(blocks, sources) or found.reason)
+            return Outcome("rejected", _outside(blocks, sources) or found.reason)
         found = filled_in
     existing = [each.path for each in found.files
                 if each.kind == "create" and os.path.lexists(each.path)]  # fmt: skip
     if existing:  # a secret or binary file, which was not read
         names = ", ".join(sources.name(each) for each in existing)
-        return Outcome("refused", f"{names} exists already, and may not be read")
+        return Outcome("rejected", f"{names} exists already, and may not be read")
     files = [work.checked(each) if not each.checks else each for each in found.files]
     if not any(each.changes or each.kind != "edit" for each in files):
         return Outcome("same", "The file already contains it")

@@ -142,7 +142,7 @@ class Batch:
         """Check all changes together, and propose them as one turn."""
         if not files:
             words = "\n".join(dict.fromkeys(problems))
-            return Outcome("refused" if problems else "same", words or "Nothing was changed")
+            return Outcome("rejected" if problems else "same", words or "Nothing was changed")
         late = ""
         if not self.work.is_whole_edit:
             files, late = self.work.check_together(files)

@@ -176,7 +176,7 @@ class Run:
         except Cancelled:
             outcome = Outcome("stopped")
         except ReplyUnusable as error:
-            outcome = Outcome("nothing" if error.reason in NO_CODE else "refused", str(error))
+            outcome = Outcome("nothing" if error.reason in NO_CODE else "rejected", str(error))
         except Exception as error:  # noqa: BLE001 - the root of a thread
             self._fail(as_lcursor_error(self._send, error, "the edit failed"))
         finally:

@@ -14,7 +14,7 @@ from typing import cast
 
 from lcursor.edit.checkpoints import text
 from lcursor.edit.records import FileChange, Lines, lines_of, to_wire
-from lcursor.errors import EditRefused, LcursorError
+from lcursor.errors import EditRejected, LcursorError
 from lcursor.project import listing
 from lcursor.project.reading import Reader
 from lcursor.project.root import root_of
@@ -114,7 +114,7 @@ class Sources:
             return None
 
     def require(self, path: str, *, is_own: bool = False) -> Lines:
-        """Return the lines of a file that the user named, or raise `EditRefused`.
+        """Return the lines of a file that the user named, or raise `EditRejected`.
 
         With `is_own`, also raise it for files outside of the project that are in no buffer.
         """
@@ -125,13 +125,13 @@ class Sources:
         if found is not None:
             return found
         if is_own and self.is_outside(whole):
-            raise EditRefused(f"{whole} is outside of the project", "Open it first")
+            raise EditRejected(f"{whole} is outside of the project", "Open it first")
         with self._lock:
             if real not in self._read:
                 self._read[real] = _disk(real)
             lines = self._read[real]
         if lines is None:
-            raise EditRefused(f"there is no file {self.name(whole)}", "Check its spelling")
+            raise EditRejected(f"there is no file {self.name(whole)}", "Check its spelling")
         return lines
 
     def base(self, path: str) -> Lines:
@@ -141,12 +141,12 @@ class Sources:
         return found if found is not None else self._read.get(real) or ()
 
     def require_public(self, path: str) -> None:
-        """Raise `EditRefused` if a file's name shows that it contains secrets."""
+        """Raise `EditRejected` if a file's name shows that it contains secrets."""
         if self._reader is None:
             self._reader = Reader(self.root, self._secrets)
         why = self._reader.secret(self.absolute(path))
         if why:
-            raise EditRefused(
+            raise EditRejected(
                 f"{self.name(path)} is not sent to a model: {why}",
                 "Edit it by hand, or change privacy.exclude",
             )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lcursor.errors import IndexRefused
+from lcursor.errors import IndexRejected
 from lcursor.executor import OnError, SerialExecutor
 from lcursor.project.root import is_begun, relative_name
 from lcursor.protocol import index
@@ -90,10 +90,10 @@ class Project:
         """Send a request to the worker.
 
         Raises:
-            IndexRefused: the project has no index.
+            IndexRejected: the project has no index.
         """
         if not self.is_connected and not is_begun(self.root):
-            raise IndexRefused(f"{self.root.name} is not indexed", "Run :LCursor index")
+            raise IndexRejected(f"{self.root.name} is not indexed", "Run :LCursor index")
         return self.connect().call(method, **params)
 
     def ask_without_index(self, method: str, **params: Any) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from lcursor.errors import IndexFailed, IndexRefused, LcursorError
+from lcursor.errors import IndexFailed, IndexRejected, LcursorError
 from lcursor.index import launch, protocol
 from lcursor.index.chunk_embedder import ChunkEmbedder
 from lcursor.index.pipeline import Pipeline, Progress
@@ -110,12 +110,12 @@ class Project:
             globs: secret globs of all clients.
 
         Raises:
-            IndexRefused: it is a home directory or above, without confirmation.
+            IndexRejected: it is a home directory or above, without confirmation.
             IndexFailed: the index cannot be stored.
         """
         is_confirmed = confirmed or bool(self._read_begun().get("is_confirmed"))
         if self._is_home and not is_confirmed:
-            raise IndexRefused(
+            raise IndexRejected(
                 f"{self.root} is a home directory or above one: everything in it would be read",
                 "If intended, confirm it with :LCursor index; otherwise open a folder in it",
             )
@@ -292,7 +292,7 @@ class Project:
                 raise _being_rebuilt()
             if self._failure:
                 raise IndexFailed(self._failure)
-            raise IndexRefused(
+            raise IndexRejected(
                 f"{self.root} is not indexed",
                 f"Run :LCursor index, or in a shell python -m lcursor index {self.root}",
             )

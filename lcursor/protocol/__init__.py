@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typedd
 from lcursor.errors import MessageInvalid
 from lcursor.protocol import chat, edit, fim, index, session
 
-PROTOCOL = 7
+PROTOCOL = 8
 """Version of the protocol; both sides must have the same one."""
 
 FEATURES = (session, fim, index, chat, edit)

@@ -16,7 +16,7 @@ EditScope = Literal["region", "project"]
 EditPhase = Literal["server", "context", "reading", "writing", "checking", "planning"]
 """The step that an edit waits for: the start of a server, the context, reading the prompt, the
 model's lines, their checks, a plan."""
-EditEnd = Literal["proposed", "same", "nothing", "stopped", "refused", "failed"]
+EditEnd = Literal["proposed", "same", "nothing", "stopped", "rejected", "failed"]
 """Changes are proposed; the model repeated the old lines; it wrote no code; the user stopped it;
 its reply cannot be used; an error."""
 FileKind = Literal["edit", "create", "delete", "rename"]

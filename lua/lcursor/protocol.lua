@@ -3,7 +3,7 @@
 
 local M = {}
 
-M.version = 7
+M.version = 8
 
 -- stylua: ignore
 M.to_lua = {
@@ -65,7 +65,7 @@ M.levels = {
   message_invalid = "error",
   journal_failed = "warn",
   index_failed = "error",
-  index_refused = "warn",
+  index_rejected = "warn",
   index_away = "warn",
   index_full = "error",
   chat_failed = "error",
@@ -76,7 +76,7 @@ M.levels = {
   chat_unsaved = "warn",
   edit_failed = "error",
   edit_missing = "warn",
-  edit_refused = "warn",
+  edit_rejected = "warn",
   edit_outside = "warn",
   edit_stale = "warn",
   edit_unsaved = "error",

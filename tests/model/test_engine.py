@@ -287,7 +287,7 @@ def test_a_decode_that_runs_is_stopped(
     engine.abort.clear()
 
 
-def test_a_file_of_garbage_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_garbage_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(b"no GGUF at all" * 100)
     with pytest.raises(ModelCorrupt, match=r"model\.gguf"):

@@ -66,7 +66,7 @@ def test_a_restart_finds_what_was_read(start: Start, tmp_path: Path) -> None:
     assert anew.text == first.text
 
 
-def test_what_llama_cpp_refuses_is_read_anew(start: Start) -> None:
+def test_what_llama_cpp_rejects_is_evaluated_again(start: Start) -> None:
     engine = start()
     first = complete(engine)
     engine.save()

@@ -53,11 +53,11 @@ def test_bytes_that_are_no_utf8_are_read_as_unknown_characters(engine: Engine) -
     assert pieces.decode() == "caf\ufffd = 1\x00"
 
 
-def test_the_family_is_found_without_being_told(engine: Engine) -> None:
+def test_the_family_is_found_without_a_setting(engine: Engine) -> None:
     assert families.resolve("", engine.model.tokenize).family.name == "qwen2.5-coder"
 
 
 @pytest.mark.parametrize("name", ["starcoder2", "codestral", "seed-coder", "deepseek-coder-v2"])
-def test_another_family_is_refused(engine: Engine, name: str) -> None:
+def test_another_family_is_rejected(engine: Engine, name: str) -> None:
     with pytest.raises(ModelUnsuitable, match="it has no token"):
         families.resolve(name, engine.model.tokenize)

@@ -253,7 +253,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize(("name", "text", "why"), SECRETS, ids=[each[0] for each in SECRETS])
-def test_a_secret_is_refused_and_told(
+def test_a_secret_is_rejected_and_reported(
     editor: Start, host: FakeHost, name: str, text: str, why: str
 ) -> None:
     nvim = editor({name: text}, init=reach.NOTES, config={"privacy": {"exclude": ["*.vault"]}})

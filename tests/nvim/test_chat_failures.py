@@ -61,7 +61,7 @@ def test_a_failure_can_be_read_to_its_end_in_a_narrow_window(editor: Start, host
     assert shown.replace(" ", "").endswith("/a/folder/with/a/long/name.sockbrokeoff.Startitanew")
 
 
-def test_a_failure_is_laid_out_anew_for_another_width(editor: Start, host: FakeHost) -> None:
+def test_a_failure_is_laid_out_again_for_another_width(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=100, lines=24, init=NOTES)
     talk = Talk(nvim, host).open()
     number = talk.ask("why?")

@@ -71,7 +71,7 @@ def test_a_mistyped_command_in_an_earlier_place_keeps_the_draft(home: Home) -> N
     assert len(home.asked) == 1
 
 
-def test_a_model_that_there_is_not_is_refused(home: Home) -> None:
+def test_a_model_that_there_is_not_is_rejected(home: Home) -> None:
     editor = home.open()
     opened(editor)
     editor.command("LCursor chat model bgi")

@@ -35,7 +35,7 @@ def room(neovim: Path, tmp_path: Path) -> Iterator[Room]:
         yield one
 
 
-def test_taken_then_read_anew_beside_other_lines_and_undone(room: Room) -> None:
+def test_accepted_then_read_again_next_to_other_lines_and_undone(room: Room) -> None:
     path = room.open("a.py", MEAN)
     room.offer(path, MEAN, QUICK)
     room.hunks("accept", 2, 4)

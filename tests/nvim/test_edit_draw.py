@@ -111,7 +111,7 @@ def grid(room: Room) -> str:
     return "\n".join(rows) + "\n"
 
 
-def test_the_remark_of_a_check_is_shown_beside_what_is_passed(room: Room) -> None:
+def test_the_remark_of_a_check_is_shown_next_to_what_passed(room: Room) -> None:
     path = room.open("a.py", OLD)
     room.offer(path, OLD, NEW, checks=[{"name": "size", "is_ok": True, "text": "9 lines are gone"}])
     room.hunks("next", 1)

@@ -132,7 +132,7 @@ def test_operator_and_object(room: Room) -> None:
     assert room.lines() == old
 
 
-def test_typing_beside_a_hunk_moves_it(room: Room) -> None:
+def test_typing_next_to_a_hunk_moves_it(room: Room) -> None:
     path = room.open("a.txt", OLD)
     room.offer(path, OLD, NEW)
     room.keys("ggOabove<Esc>")
@@ -347,7 +347,7 @@ def test_a_turn_over_files(room: Room) -> None:
     assert room.nvim.lua(is_decided)
 
 
-def test_a_turn_that_is_refused(room: Room) -> None:
+def test_a_turn_that_is_rejected(room: Room) -> None:
     here = room.open("here.txt", OLD)
     away = room.write("away.txt", OLD)
     room.propose(proposed([file(here, OLD, NEW), file(away, OLD, NEW)]))

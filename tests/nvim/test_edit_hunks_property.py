@@ -291,7 +291,7 @@ def test_all_taken_is_the_proposal(room: Room, base: Lines, new: Lines, order: A
 
 @SETTINGS
 @given(base=TEXT, new=TEXT)
-def test_all_refused_is_the_text_before(room: Room, base: Lines, new: Lines) -> None:
+def test_all_rejected_is_the_text_before(room: Room, base: Lines, new: Lines) -> None:
     session = Session(room, base, new)
     for index in range(len(session.changes)):
         room.nvim.lua(

@@ -80,7 +80,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("files", "command", "why"), REFUSED)
-def test_what_must_not_be_edited_is_refused(
+def test_what_must_not_be_edited_is_rejected(
     editor: Start, host: FakeHost, files: dict[str, Any], command: str, why: str
 ) -> None:
     nvim = editor({**FILES, **files}, init=reach.NOTES)
@@ -188,13 +188,13 @@ def test_a_buffer_that_goes_stops_it(desk: Desk) -> None:
 ENDS = [
     ("same", "The model wrote what was there already", "The model wrote what was there"),
     ("nothing", "It wrote no code", "It wrote no code"),
-    ("refused", "the reply was cut off", "nothing was changed: the reply was cut off"),
+    ("rejected", "the reply was cut off", "nothing was changed: the reply was cut off"),
     ("stopped", "", ""),
 ]
 
 
 @pytest.mark.parametrize(("reason", "message", "told"), ENDS)
-def test_each_end_is_told(desk: Desk, reason: str, message: str, told: str) -> None:
+def test_each_end_is_reported(desk: Desk, reason: str, message: str, told: str) -> None:
     asked = desk.ask()
     desk.done(asked["id"], reason=reason, message=message)
     texts = reach.told(desk.nvim)
@@ -202,7 +202,7 @@ def test_each_end_is_told(desk: Desk, reason: str, message: str, told: str) -> N
     assert desk.running() == 0
 
 
-def test_a_failure_is_told_once(desk: Desk) -> None:
+def test_a_failure_is_reported_once(desk: Desk) -> None:
     asked = desk.ask()
     desk.fail(asked["id"], "the server is gone", "Run :LCursor server start")
     desk.done(asked["id"], reason="failed")
@@ -236,7 +236,7 @@ def test_two_edits_of_two_buffers_run_side_by_side(editor: Start, host: FakeHost
     assert desk.running() == 0
 
 
-def test_two_edits_of_the_same_lines_are_told_apart(
+def test_two_edits_of_the_same_lines_are_distinguished(
     desk: Desk, golden: Callable[[str, str], None]
 ) -> None:
     one = desk.ask("1,2LCEdit say what it does")
@@ -258,7 +258,7 @@ def test_two_edits_of_the_same_lines_are_told_apart(
     assert "\ndef alpha(x):" in f"\n{desk.drawn()}"
 
 
-def test_what_two_edits_write_below_the_same_line_is_told_apart(desk: Desk) -> None:
+def test_what_two_edits_write_below_the_same_line_is_distinguished(desk: Desk) -> None:
     one, two = desk.ask("1,2LCEdit all of it"), desk.ask("2LCEdit rename x", 2)
     desk.started(one, 0, 2)
     desk.started(two, 1, 2, what="a line")

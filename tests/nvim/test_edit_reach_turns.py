@@ -199,7 +199,7 @@ def test_a_changed_buffer_is_not_moved_or_removed(desk: Desk) -> None:
     assert desk.lines() == ["c = 1x"]
 
 
-def test_all_is_refused(desk: Desk) -> None:
+def test_all_is_rejected(desk: Desk) -> None:
     both(desk, desk.ask())
     desk.nvim.command("LCursor hunk reject all")
     desk.nvim.settle()

@@ -285,7 +285,7 @@ def test_what_is_proposed_for_a_file_that_is_not_seen_is_named(desk: Desk) -> No
     assert len(desk.host.messages("edit.apply")) == 1
 
 
-def test_a_block_whose_lines_are_others_now_is_asked_for_anew(desk: Desk) -> None:
+def test_a_block_whose_lines_have_changed_is_asked_for_again(desk: Desk) -> None:
     desk.nvim.lua("vim.fn.setreg('\"', '```python\\nreturn x + 1\\n```')")
     applied(desk, "a.py", RETURN, 1)
     desk.nvim.press("2Gfxry")

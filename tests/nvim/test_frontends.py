@@ -178,7 +178,7 @@ def test_a_client_whose_text_went_on_gets_nothing_old(start: Start, host: FakeHo
     assert answers(nvim) == [[]]
 
 
-def test_a_client_cancels_and_hears_no_more(start: Start, host: FakeHost) -> None:
+def test_a_client_cancels_and_gets_nothing_more(start: Start, host: FakeHost) -> None:
     nvim = start()
     insert(nvim)
     number = nvim.lua("return completion()")
@@ -399,7 +399,7 @@ def test_a_menu_that_asks_elsewhere_leaves_the_ghost_what_it_has(
     assert nvim.count() == 2
 
 
-def test_two_ghosts_are_told_of_once(start: Start, host: FakeHost) -> None:
+def test_two_ghosts_are_reported_once(start: Start, host: FakeHost) -> None:
     nvim = start(config={})
     nvim.insert("GA")
     nvim.lua("told = {}; vim.notify = function(text) table.insert(told, text) end")

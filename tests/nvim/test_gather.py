@@ -37,7 +37,7 @@ def wait_chunk(host: FakeHost, kind: str, **fields: object) -> dict[str, Any]:
     return found
 
 
-def test_an_open_buffer_is_told_to_a_new_host(editor: Start, host: FakeHost) -> None:
+def test_an_open_buffer_is_sent_to_a_new_host(editor: Start, host: FakeHost) -> None:
     nvim = editor(ALIKE)
     nvim.command("edit b.py")
     nvim.command("100")

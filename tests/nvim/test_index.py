@@ -171,7 +171,7 @@ def test_entering_a_file_wakes_its_index(editor: Start, host: FakeHost) -> None:
     host.wait(lambda: host.messages("index.enter")[-1]["path"].endswith("sub/b.py"))
 
 
-def test_unsaved_text_is_told_where_there_is_an_index(editor: Start, host: FakeHost) -> None:
+def test_unsaved_text_is_sent_where_there_is_an_index(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     nvim.insert("ox")
     nvim.press("<Esc>")
@@ -197,7 +197,7 @@ def test_unsaved_text_is_told_where_there_is_an_index(editor: Start, host: FakeH
     host.wait(lambda: not host.messages("index.buffer")[-1]["is_changed"])
 
 
-def test_unsaved_text_is_told_before_a_search_and_not_while_one_types(
+def test_unsaved_text_is_sent_before_a_search_and_not_while_one_types(
     editor: Start, host: FakeHost
 ) -> None:
     """All of the text is sent, which takes long where it is much."""
@@ -238,7 +238,7 @@ def test_what_is_kept_back(
     assert bool(told) == ((name, line, config) == ("a.py", "x", {}))
 
 
-def test_typing_is_told_only_to_who_works(editor: Start, host: FakeHost) -> None:
+def test_typing_is_sent_only_to_a_working_index(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     wake(nvim, host)
     nvim.press("oa")
@@ -248,7 +248,7 @@ def test_typing_is_told_only_to_who_works(editor: Start, host: FakeHost) -> None
     assert len(host.messages("index.typing")) == 1
 
 
-def test_a_new_host_is_told_again(editor: Start, host: FakeHost) -> None:
+def test_a_new_host_is_informed_again(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     nvim.insert("ox")
     nvim.press("<Esc>")
@@ -263,7 +263,7 @@ def test_a_new_host_is_told_again(editor: Start, host: FakeHost) -> None:
     host.wait(lambda: len(host.messages("index.buffer")) == 2)
 
 
-def test_remarks_are_told_once(editor: Start, host: FakeHost) -> None:
+def test_remarks_are_reported_once(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=NOTES)
     wake(nvim, host)
     for _ in range(2):

@@ -146,7 +146,7 @@ RUN = """
 """
 
 
-def test_the_set_up_shows_its_progress_and_tells_all_who_wait(ask: Any) -> None:
+def test_the_set_up_shows_its_progress_and_informs_all_who_wait(ask: Any) -> None:
     script = """
         print('{"step": "engine", "fraction": 0.25, "text": "compiling", "elapsed_s": 61}')
         print('{"step": "done", "fraction": 1, "text": "ready", "hint": ""}')
@@ -200,7 +200,7 @@ def test_a_set_up_that_crashes_leaves_a_command_to_run(ask: Any) -> None:
     assert "install.py" in out["results"][0]["hint"]
 
 
-def test_a_machine_without_a_new_enough_python_is_told(ask: Any, tmp_path: Path) -> None:
+def test_a_machine_without_a_new_enough_python_is_reported(ask: Any, tmp_path: Path) -> None:
     folder = tmp_path / "old"
     folder.mkdir()
     (folder / "python3").write_text("#!/bin/sh\nexit 1\n")

@@ -197,7 +197,7 @@ def test_the_native_menu_hides_it_and_has_the_keys(editor: Start, host: FakeHost
     assert nvim.lines()[2] == "always"
 
 
-def test_taking_an_item_of_the_menu_asks_anew(editor: Start, host: FakeHost) -> None:
+def test_taking_an_item_of_the_menu_asks_again(editor: Start, host: FakeHost) -> None:
     nvim = editor({"a.py": "alpha\nalpine\nal\n"})
     nvim.command("call cursor(3, 1)")
     nvim.offer("ways", "A")

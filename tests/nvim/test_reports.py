@@ -225,7 +225,7 @@ def test_why_the_gate_was_silent(editor: Start, host: FakeHost) -> None:
         ("speculation", "generated ahead"),
     ],
 )
-def test_why_tells_what_an_answer_cost(
+def test_why_reports_what_an_answer_cost(
     editor: Start, host: FakeHost, source: str, words: str
 ) -> None:
     nvim = editor(DEF, init=NOTES)

@@ -88,7 +88,7 @@ def test_an_entered_buffer_is_read_to_the_end_of_the_line(editor: Start, host: F
     assert told["path"].endswith("/b.py")
 
 
-def test_a_host_that_became_ready_is_told(editor: Start, host: FakeHost) -> None:
+def test_a_host_that_became_ready_is_informed(editor: Start, host: FakeHost) -> None:
     nvim = begun(editor)
     count = len(names(host))
     host.kill()
@@ -98,7 +98,7 @@ def test_a_host_that_became_ready_is_told(editor: Start, host: FakeHost) -> None
     assert len(names(host)) == count + 1
 
 
-def test_who_passes_through_is_not_told(editor: Start, host: FakeHost) -> None:
+def test_a_position_that_is_passed_through_is_not_sent(editor: Start, host: FakeHost) -> None:
     nvim = begun(editor)
     before = len(names(host))
     nvim.lua("vim.cmd.edit('b.py') vim.cmd.edit('.env') vim.cmd.edit('a.py')")
@@ -106,7 +106,7 @@ def test_who_passes_through_is_not_told(editor: Start, host: FakeHost) -> None:
     assert set(names(host)[before:]) == {"a.py"}
 
 
-def test_what_must_not_be_read_is_not_told(editor: Start, host: FakeHost) -> None:
+def test_what_must_not_be_read_is_not_sent(editor: Start, host: FakeHost) -> None:
     nvim = begun(editor)
     before = len(names(host))
     nvim.command("edit .env")
@@ -157,7 +157,7 @@ def test_insert_mode_does_not_stop_it(editor: Start, host: FakeHost, keys: str) 
     assert rest(nvim) == 0
 
 
-def test_the_same_place_is_told_once(editor: Start, host: FakeHost) -> None:
+def test_the_same_position_is_sent_once(editor: Start, host: FakeHost) -> None:
     nvim, number = in_the_middle(editor, host)
     before = len(names(host))
     nvim.press("lllh")
@@ -167,7 +167,7 @@ def test_the_same_place_is_told_once(editor: Start, host: FakeHost) -> None:
     assert number not in host.cancelled
 
 
-def test_nothing_is_told_in_another_mode(editor: Start, host: FakeHost) -> None:
+def test_nothing_is_sent_in_another_mode(editor: Start, host: FakeHost) -> None:
     nvim, _ = in_the_middle(editor, host)
     before = len(names(host))
     nvim.press("jv")

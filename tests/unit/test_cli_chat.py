@@ -144,7 +144,7 @@ def test_what_a_terminal_would_obey_is_not_printed(tmp_path: Path) -> None:
     assert out == "a�[2Jb\n"
 
 
-def test_a_chat_that_there_is_not_is_told(shell: Shell) -> None:
+def test_a_chat_that_there_is_not_is_reported(shell: Shell) -> None:
     status, _, err = shell.run("--show", "nothing")
     assert status == 1
     assert "there is no chat nothing" in err

@@ -236,7 +236,7 @@ def test_a_missing_package_stops_nothing_else(model: Path, missing: str) -> None
     assert lines[-1] == {"section": "end"}
 
 
-def test_without_a_toml_reader_the_packages_are_still_told(model: Path) -> None:
+def test_without_a_toml_reader_the_packages_are_still_reported(model: Path) -> None:
     reader = "tomllib" if sys.version_info >= (3, 11) else "tomli"
     lines = lines_of(model, f"sys.modules[{reader!r}] = None")
     problem = next(line for line in lines if line["section"] == "model")["problem"]
@@ -252,7 +252,7 @@ def test_without_numpy_the_engine_is_not_even_tried(model: Path) -> None:
     assert lines[-1] == {"section": "end"}
 
 
-def test_what_was_told_before_a_crash_is_not_lost(model: Path) -> None:
+def test_what_was_reported_before_a_crash_is_not_lost(model: Path) -> None:
     crash = "import os; sys.meta_path.insert(0, type('C', (), {'find_spec': staticmethod("
     crash += "lambda name, *_: os._exit(9) if name == 'llama_cpp' else None)}))"
     lines = lines_of(model, crash)

@@ -91,7 +91,7 @@ def state(shell: Shell) -> dict[str, Any]:
     return shell.json("index")
 
 
-def test_indexing_tells_what_there_is(state: dict[str, Any]) -> None:
+def test_indexing_reports_what_there_is(state: dict[str, Any]) -> None:
     assert (state["phase"], state["files"], state["embedded"]) == ("ready", 3, 0)
     assert state["symbols"] >= 3
     assert "models pull minilm" in state["embedder_note"]
@@ -167,7 +167,7 @@ def test_a_secret_of_ones_own(shell: Shell) -> None:
     assert shell.json("index", str(shell.root), *why)["reason"] == ""  # only asked
 
 
-def test_a_home_directory_is_refused_where_nobody_can_be_asked(shell: Shell) -> None:
+def test_a_home_directory_is_rejected_where_nobody_can_be_asked(shell: Shell) -> None:
     done = shell.run("index", str(shell.home), code=1)
     assert "is a home directory" in done.stderr
     assert not list((shell.home / "data/lcursor/index").glob("home-*/begun.json"))

@@ -34,7 +34,7 @@ def run(
     )
 
 
-def test_an_old_python_is_told_in_one_sentence() -> None:
+def test_an_old_python_is_reported_in_one_sentence() -> None:
     code = (
         "import sys, runpy; sys.version_info = (3, 8, 18, 'final', 0);"
         f"sys.argv = ['install.py']; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
@@ -45,7 +45,7 @@ def test_an_old_python_is_told_in_one_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_machine_without_a_compiler_is_told_at_once(tmp_path: Path) -> None:
+def test_a_machine_without_a_compiler_is_reported_at_once(tmp_path: Path) -> None:
     done = run(
         "--venv", str(tmp_path / "venv"), "--progress", "json", path="/none", HOME=str(tmp_path)
     )
@@ -57,7 +57,7 @@ def test_a_machine_without_a_compiler_is_told_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "venv").exists()
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run("--venv", str(tmp_path / "venv"), XDG_CACHE_HOME=str(tmp_path / "file"))
     assert done.returncode == 1
@@ -184,7 +184,7 @@ def test_the_project_file_and_the_lock_agree_about_the_engine() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="no make")
-def test_make_without_a_target_only_tells() -> None:
+def test_make_without_a_target_only_lists_the_targets() -> None:
     done = subprocess.run(
         ["make"], cwd=ROOT, capture_output=True, text=True, check=True, env={**os.environ}
     )

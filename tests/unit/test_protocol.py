@@ -57,7 +57,7 @@ json = st.recursive(
 
 
 @given(st.sampled_from([*protocol.TO_PYTHON, "x"]), json)
-def test_anything_is_either_a_message_or_refused(method: str, params: object) -> None:
+def test_anything_is_either_a_message_or_rejected(method: str, params: object) -> None:
     try:
         checked = protocol.check(method, params)
     except MessageInvalid:

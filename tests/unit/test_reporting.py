@@ -19,7 +19,7 @@ def told(error: Exception, number: int) -> list[tuple[str, Mapping[str, Any]]]:
     return said
 
 
-def test_an_error_of_ours_is_told_with_all_that_it_says() -> None:
+def test_an_error_of_ours_is_reported_with_all_that_it_says() -> None:
     error = ChatBusy("somebody answers", "Wait")
     assert told(error, 7) == [
         (

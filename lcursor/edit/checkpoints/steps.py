@@ -15,7 +15,7 @@ from typing import Final, Literal
 from lcursor.edit.checkpoints import text
 from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.records import FileChange, FileKind
-from lcursor.errors import EditMissing, EditOutside, EditRefused, EditStale
+from lcursor.errors import EditMissing, EditOutside, EditRejected, EditStale
 
 VCS_FOLDERS: Final = (".git", ".hg", ".svn", ".jj")
 """Version control runs or trusts the files in these folders: they are never written."""
@@ -117,16 +117,16 @@ def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False
     for path in places:
         inner = os.path.relpath(path, top) if _is_in(path, top) else path
         if found := next((part for part in Path(inner).parts if part in VCS_FOLDERS), ""):
-            raise EditRefused(f"{path} belongs to version control ({found})", "Change it by hand")
+            raise EditRejected(f"{path} belongs to version control ({found})", "Change it by hand")
     steps = [step for op in ops for step in _steps(op)]
     names = [step.path for step in steps if step.do != "put" or step.seen is not None]
     if twice := {path for path in names if names.count(path) > 1}:
         words = ", ".join(sorted(twice))
-        raise EditRefused(f"the edit changes one file twice: {words}", "Ask for the edit again")
+        raise EditRejected(f"the edit changes one file twice: {words}", "Ask for the edit again")
     gone = {step.path for step in steps if step.do != "put"}
     new = [step.to or step.path for step in steps if step.do == "move" or step.seen is None]
     if len({*new}) < len(new):
-        raise EditRefused("the edit creates one file twice", "Ask for the edit again")
+        raise EditRejected("the edit creates one file twice", "Ask for the edit again")
     for path in new:
         if path not in gone and os.path.lexists(path):
             raise EditStale(
@@ -150,7 +150,7 @@ def _steps(op: FileOp) -> list[Step]:
         return [Step("put", real, made, mode=mode, seen=seen, before=data)] if made != data else []
     to = real_path(op, op.to)
     if to == real:
-        raise EditRefused(f"{op.path} has that name already", "Ask for the edit again")
+        raise EditRejected(f"{op.path} has that name already", "Ask for the edit again")
     if made == data:
         return [Step("move", real, to=to, seen=seen)]
     remove = Step("remove", real, seen=seen, before=data)
@@ -164,11 +164,11 @@ def _found(op: FileOp, real: str) -> tuple[os.stat_result, bytes]:
     except OSError as error:
         raise EditMissing(f"there is no file {op.path}", "Check whether it was moved") from error
     if stat.S_ISLNK(seen.st_mode):  # an edit must change its target, not the link
-        raise EditRefused(f"{op.path} is a link, so the operation is ambiguous", "Do it by hand")
+        raise EditRejected(f"{op.path} is a link, so the operation is ambiguous", "Do it by hand")
     if not stat.S_ISREG(seen.st_mode):
-        raise EditRefused(f"{op.path} is not a regular file", "Only files can be edited")
+        raise EditRejected(f"{op.path} is not a regular file", "Only files can be edited")
     if not seen.st_mode & 0o222 or not os.access(real, os.W_OK):
-        raise EditRefused(f"{op.path} is read-only", f"Allow it with: chmod u+w {op.path}")
+        raise EditRejected(f"{op.path} is read-only", f"Allow it with: chmod u+w {op.path}")
     if op.before is None:
         return seen, b""
     data = text.read_bytes(real)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lcursor.edit import diff
 from lcursor.edit.records import Change, Lines, digest
-from lcursor.errors import EditMissing, EditRefused, EditStale, EditUnsaved
+from lcursor.errors import EditMissing, EditRejected, EditStale, EditUnsaved
 from lcursor.project.reading import NotRegularFile, open_regular
 
 MAX_BYTES = 16 << 20
@@ -82,7 +82,7 @@ class Text:
 def from_bytes(data: bytes, name: str = "the file") -> Text:
     """Decode a file."""
     if b"\0" in data:
-        raise EditRefused(f"{name} is binary", "Only text can be edited")
+        raise EditRejected(f"{name} is binary", "Only text can be edited")
     has_bom, encoding = data.startswith(BOM), "utf-8"
     try:
         body = data[len(BOM) if has_bom else 0 :].decode()
@@ -98,7 +98,7 @@ def from_bytes(data: bytes, name: str = "the file") -> Text:
 
 
 def read(path: Path | str) -> Text:
-    """Return the text of a file, or raise `EditMissing` or `EditRefused`."""
+    """Return the text of a file, or raise `EditMissing` or `EditRejected`."""
     return from_bytes(read_bytes(path), os.fspath(path))
 
 
@@ -107,20 +107,20 @@ def read_bytes(path: Path | str) -> bytes:
 
     Raises:
         EditMissing: there is no such file.
-        EditRefused: it is not a file, too large, or cannot be read.
+        EditRejected: it is not a file, too large, or cannot be read.
     """
     try:
         with open_regular(Path(path)) as file:
             data = file.read(MAX_BYTES + 1)
     except (IsADirectoryError, NotRegularFile) as error:
-        raise EditRefused(f"{path} is not a regular file", "Only text can be edited") from error
+        raise EditRejected(f"{path} is not a regular file", "Only text can be edited") from error
     except (FileNotFoundError, NotADirectoryError) as error:
         raise EditMissing(f"there is no file {path}", "Check whether it was moved") from error
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
-        raise EditRefused(f"{path} cannot be read: {words}", "Check its permissions") from error
+        raise EditRejected(f"{path} cannot be read: {words}", "Check its permissions") from error
     if len(data) > MAX_BYTES:
-        raise EditRefused(
+        raise EditRejected(
             f"{path} has more than {MAX_BYTES >> 20} MB", "Larger files cannot be edited"
         )
     return data

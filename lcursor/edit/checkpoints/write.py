@@ -29,7 +29,7 @@ from lcursor.edit.checkpoints.steps import (
 )
 from lcursor.edit.checkpoints.turn import Action, FileTurn, Turn, Writing
 from lcursor.edit.records import FileChange
-from lcursor.errors import EditRefused, EditStale, EditUnsaved
+from lcursor.errors import EditRejected, EditStale, EditUnsaved
 from lcursor.storage import folders
 
 MAX_NAME_CHARS: Final = 150
@@ -43,7 +43,7 @@ def write(
 
     Raises:
         EditOutside: a file is outside of the project, without permission.
-        EditRefused: a file cannot be edited, or must not be.
+        EditRejected: a file cannot be edited, or must not be.
         EditMissing, EditStale: a file does not have the expected content.
         EditUnsaved: something cannot be written.
     """
@@ -118,7 +118,7 @@ def _writable(history: History, change: FileChange, turn: Turn) -> FileTurn:
     """Return the record of a file if the user rejected none of its changes."""
     file = turn.files[history.index(turn, change.path)]
     if file.is_partly_rejected or len(change.changes) > len(file.wanted()):
-        raise EditRefused(
+        raise EditRejected(
             f"some changes of {change.path} were rejected",
             f"Accept the others where they are shown: :edit {change.path}",
         )

@@ -247,7 +247,7 @@ local HANDLERS = {
     finish(run, reason)
     if message == "" or reason == "failed" then
       return -- an error was reported
-    elseif reason == "refused" then
+    elseif reason == "rejected" then
       notify.warn("nothing was changed: " .. message)
     else
       notify.info(message)

@@ -50,7 +50,7 @@ def test_both_clients_return_the_text_the_times_and_the_cost(tmp_path: Path) -> 
     assert again.number > answers[1].number
 
 
-def test_a_refusal_ends_the_bench(tmp_path: Path) -> None:
+def test_a_rejection_ends_the_bench(tmp_path: Path) -> None:
     with ChatServer([refuse(500, "oops")]) as server:
         with Bare(Target("fake", server.url)) as bare, pytest.raises(LcursorError, match="500"):
             bare.ask(MESSAGES, 8)

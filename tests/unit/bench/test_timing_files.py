@@ -141,7 +141,7 @@ def test_without_a_gpu_it_says_how_to_run(monkeypatch: pytest.MonkeyPatch) -> No
     gpu.check_gpu(on_cpu=True)
 
 
-def test_a_build_without_gpus_is_told_from_a_machine_without(
+def test_a_build_without_gpus_is_distinguished_from_a_machine_without(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(llama, "has_gpu", lambda: False)
@@ -154,7 +154,7 @@ def test_a_build_without_gpus_is_told_from_a_machine_without(
     ("name", "on_cpu", "fits"),
     [("1.5b", False, True), ("7b", False, False), ("7b", True, True), ("30b-a3b", True, True)],
 )
-def test_what_does_not_fit_is_refused(
+def test_what_does_not_fit_is_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, on_cpu: bool, fits: bool
 ) -> None:
     monkeypatch.setattr(hardware, "detect", lambda: NVIDIA)

@@ -54,7 +54,7 @@ def flushes(*drawn: tuple[float, str, str]) -> list[Flush]:
     return [Flush(*each) for each in drawn]
 
 
-def test_a_ghost_that_stays_valid_counts_when_it_is_drawn_anew() -> None:
+def test_a_ghost_that_stays_valid_counts_when_it_is_drawn_again() -> None:
     seen = flushes((1.002, "re", "turn x"), (2.003, "ret", "urn x"))
     assert ghost_times_ms(seen, [1.0, 2.0], 1)[0] == pytest.approx([2.0, 3.0])
 
@@ -164,12 +164,12 @@ def test_a_seed_gives_the_same_spots_again_and_another_one_others() -> None:
     assert pick_spots(LINES, 10, 1) != pick_spots(LINES, 10, 2)
 
 
-def test_a_file_that_is_too_short_is_refused() -> None:
+def test_a_file_that_is_too_short_is_rejected() -> None:
     with pytest.raises(LcursorError, match=r"79 lines of code to type in, 80 are needed"):
         pick_spots(LINES, 80, 1)
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_text_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\xff\xfe")
     for path in (tmp_path / "a", tmp_path / "none"):
         with pytest.raises(LcursorError, match="cannot be read"):
@@ -313,7 +313,7 @@ def test_the_reports_of_two() -> None:
     assert "cold" not in table
 
 
-def test_files_are_pooled_and_told_one_by_one() -> None:
+def test_files_are_pooled_and_listed_one_by_one() -> None:
     own = Results("a.gguf", [], [jump(" x + y", 100), jump("", 0, file="b.lua")])
     peer = Results("a.gguf", [], [jump(" no", 3000), jump(" x", 900, file="b.lua")])
     plugins = {"lcursor": own, "other": peer}
@@ -333,7 +333,7 @@ def test_the_reports_when_no_suggestion_came() -> None:
     assert "| key to first valid suggestion, p50 | none |" in "\n".join(as_markdown(results, FACTS))
 
 
-def test_the_screen_tells_what_stands_at_the_cursor_and_calls_at_each_flush() -> None:
+def test_the_screen_shows_what_is_at_the_cursor_and_calls_at_each_flush() -> None:
     screen = Screen()
     calls: list[tuple[str, str]] = []
     screen.on_flush = lambda told: calls.append(told.at_cursor("Ghost"))
@@ -379,7 +379,7 @@ def test_the_peer_keeps_answers_under_the_text_around_the_cursor(
     assert peer._key(spot, "    value") == hashlib.sha256("\n".join(around).encode()).hexdigest()
 
 
-def test_a_peer_that_is_not_there_is_told(checkout: Path, server: str) -> None:
+def test_a_peer_that_is_not_there_is_reported(checkout: Path, server: str) -> None:
     with pytest.raises(LcursorError, match=r"no checkout of llama\.vim"):
         LlamaVim(checkout / "plugin", server)
     for url in ("127.0.0.1:8012", "http://127.0.0.1:9"):
@@ -432,7 +432,7 @@ def test_the_command_spreads_the_positions_and_does_what_is_chosen(
     ]
 
 
-def test_the_command_refuses_to_do_nothing(
+def test_the_command_needs_something_to_do(
     measured: list[tuple[str, list[Spot], Plan]],
 ) -> None:
     done = CliRunner().invoke(app, ["bench", "typing", "--no-warm"])

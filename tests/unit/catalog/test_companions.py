@@ -58,7 +58,7 @@ def test_all_files_are_pulled_the_main_one_last(
     assert store.resolve(pair.name, "embedding") == target
 
 
-def test_a_companion_with_other_bytes_is_refused(pair: Model, fake_hub: Any, notes: Any) -> None:
+def test_a_companion_with_other_bytes_is_rejected(pair: Model, fake_hub: Any, notes: Any) -> None:
     fake_hub.etag, fake_hub.blob = GIT_BLOB, BLOB[:-1] + b"?"
     with pytest.raises(ModelCorrupt, match="was removed"):
         download.pull(pair, notes)

@@ -67,13 +67,13 @@ def test_an_interrupted_pull_goes_on_later(tiny: Model, fake_hub: Any, notes: An
     assert fake_hub.asked == ["GET 0", f"GET {kept}"]
 
 
-def test_a_server_that_cannot_resume_begins_anew(tiny: Model, fake_hub: Any, notes: Any) -> None:
+def test_a_server_that_cannot_resume_starts_again(tiny: Model, fake_hub: Any, notes: Any) -> None:
     fake_hub.cuts, fake_hub.ranges = [150_000], False
     assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
     assert fake_hub.asked == ["GET 0", "GET 0"]
 
 
-def test_a_partial_file_that_is_too_long_is_begun_anew(
+def test_a_partial_file_that_is_too_long_is_started_again(
     tiny: Model, fake_hub: Any, notes: Any
 ) -> None:
     partial = store.partial_of(store.path_of(tiny))
@@ -82,7 +82,7 @@ def test_a_partial_file_that_is_too_long_is_begun_anew(
     assert download.pull(tiny, notes).read_bytes() == fake_hub.blob
 
 
-def test_wrong_bytes_are_refused_and_removed(tiny: Model, fake_hub: Any, notes: Any) -> None:
+def test_wrong_bytes_are_rejected_and_removed(tiny: Model, fake_hub: Any, notes: Any) -> None:
     fake_hub.blob = bytes(reversed(fake_hub.blob))
     with pytest.raises(ModelCorrupt) as caught:
         download.pull(tiny, notes)
@@ -122,9 +122,7 @@ def test_without_a_digest_of_ours_the_hubs_is_checked_and_recorded(
         (500, "status 500", "later"),
     ],
 )
-def test_refusals_of_the_hub(
-    tiny: Model, fake_hub: Any, status: int, reason: str, hint: str
-) -> None:
+def test_errors_of_the_hub(tiny: Model, fake_hub: Any, status: int, reason: str, hint: str) -> None:
     fake_hub.head_status = status
     with pytest.raises(DownloadFailed, match=reason) as caught:
         hub.look_up(tiny)

@@ -51,7 +51,7 @@ def test_markers_are_found_by_key(gguf_bytes: Write, tmp_path: Path) -> None:
         ("x<|fim_prefix|>", "x<|fim_suffix|>", "x<|fim_middle|>"),
     ],
 )
-def test_a_model_without_markers_is_refused(
+def test_a_model_without_markers_is_rejected(
     gguf_bytes: Write, tmp_path: Path, tokens: tuple[str, ...]
 ) -> None:
     path = write(tmp_path, gguf_bytes(tokens=tokens))
@@ -62,7 +62,9 @@ def test_a_model_without_markers_is_refused(
 
 
 @pytest.mark.parametrize("architecture", ["qwen35moe", "mamba2", "falcon-h1", "granitehybrid"])
-def test_a_recurrent_model_is_refused(gguf_bytes: Write, tmp_path: Path, architecture: str) -> None:
+def test_a_recurrent_model_is_rejected(
+    gguf_bytes: Write, tmp_path: Path, architecture: str
+) -> None:
     with pytest.raises(ModelUnsuitable, match=architecture):
         gguf.check_for_completion(write(tmp_path, gguf_bytes(architecture=architecture)))
 

@@ -97,7 +97,7 @@ def test_a_copy_is_made_and_can_be_used_by_name(source: Path) -> None:
     model.close()
 
 
-def test_the_file_of_a_user_is_copied_without_a_receipt(source: Path) -> None:
+def test_the_file_of_a_user_is_copied_without_a_record(source: Path) -> None:
     own = source.rename(source.with_name("mine.gguf"))
     requantize.requantize(own, Watch())
     assert names(source) == {"mine.gguf", "mine-q4_0.gguf"}
@@ -109,7 +109,7 @@ def test_a_copy_is_not_copied_again(source: Path) -> None:
         requantize.requantize(copy, Watch())
 
 
-def test_other_files_are_refused(source: Path) -> None:
+def test_other_files_are_rejected(source: Path) -> None:
     source.write_bytes(b"something else")
     with pytest.raises(ModelCorrupt, match="is not a GGUF file"):
         requantize.requantize(source, Watch())

@@ -53,7 +53,7 @@ def test_resolve_says_what_is_wrong(tiny: Model, tmp_path: Path) -> None:
     assert unsuitable.value.hint == "Models for it: tiny"
 
 
-def test_resolve_tells_a_partial_file(tiny: Model) -> None:
+def test_resolve_reports_a_partial_file(tiny: Model) -> None:
     target = store.path_of(tiny)
     target.parent.mkdir()
     store.partial_of(target).write_bytes(b"x")
@@ -61,7 +61,7 @@ def test_resolve_tells_a_partial_file(tiny: Model) -> None:
         store.resolve("tiny", "completion")
 
 
-def test_a_receipt_holds_until_the_file_changes(tiny: Model) -> None:
+def test_a_record_holds_until_the_file_changes(tiny: Model) -> None:
     target = store.path_of(tiny)
     target.parent.mkdir()
     target.write_bytes(b"x")
@@ -73,7 +73,7 @@ def test_a_receipt_holds_until_the_file_changes(tiny: Model) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"sha256": 1}', "null"])
-def test_a_broken_receipt_counts_as_none(tiny: Model, text: str) -> None:
+def test_a_broken_record_counts_as_none(tiny: Model, text: str) -> None:
     target = store.path_of(tiny)
     target.parent.mkdir()
     target.write_bytes(b"x")

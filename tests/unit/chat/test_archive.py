@@ -161,7 +161,7 @@ def test_a_kill_takes_nothing_that_was_written(desk: Desk) -> None:
     assert texts(desk.open(key).chat)[-1] == "and on"
 
 
-def test_a_full_disk_is_told_once_and_all_is_written_later(desk: Desk) -> None:
+def test_a_full_disk_is_reported_once_and_all_is_written_later(desk: Desk) -> None:
     chat = desk.new()
     chat.change(say)
     size = chat.path.stat().st_size

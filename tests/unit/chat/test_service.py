@@ -53,7 +53,7 @@ def test_a_second_turn_finds_its_prompt_in_the_cache(desk: Desk, server: ChatSer
     assert two[len(one)] == "You said: " + one[-1][:200]
 
 
-def test_what_is_attached_is_in_the_message_and_in_the_receipt(
+def test_what_is_attached_is_in_the_message_and_in_the_sources(
     desk: Desk, server: ChatServer
 ) -> None:
     (desk.root / "b.py").write_text("def b():\n    return 2\n")
@@ -121,7 +121,7 @@ def test_another_question_in_an_earlier_place_is_a_branch(desk: Desk, server: Ch
     assert len(shown) == 4
 
 
-def test_an_answer_is_written_again_beside_the_old_one(desk: Desk, server: ChatServer) -> None:
+def test_an_answer_is_written_again_next_to_the_old_one(desk: Desk, server: ChatServer) -> None:
     first = desk.turn("One")
     again = desk.turn("", after=first["answer"])
     assert again["question"] == first["question"]
@@ -235,7 +235,7 @@ UGLY = [
 
 
 @pytest.mark.parametrize(("answer", "said", "code"), UGLY)
-def test_whatever_breaks_the_answer_is_told_and_what_came_is_kept(
+def test_whatever_breaks_the_answer_is_reported_and_what_came_is_kept(
     tmp_path: Path, answer: Answer, said: str, code: str
 ) -> None:
     server, desk = scripted(tmp_path, answer, say("Whole"))
@@ -252,7 +252,7 @@ def test_whatever_breaks_the_answer_is_told_and_what_came_is_kept(
         assert len(server.bodies) == 2  # and never by itself
 
 
-def test_no_server_at_all_is_told_and_the_question_is_kept(tmp_path: Path) -> None:
+def test_no_server_at_all_is_reported_and_the_question_is_kept(tmp_path: Path) -> None:
     server = ChatServer()
     config = config_of(server)
     server.close()
@@ -264,7 +264,7 @@ def test_no_server_at_all_is_told_and_the_question_is_kept(tmp_path: Path) -> No
         assert desk.shown() == [("user", "Is anybody there?"), ("assistant", "")]
 
 
-def test_the_local_server_that_is_off_and_no_other_is_told(tmp_path: Path) -> None:
+def test_the_local_server_that_is_off_and_no_other_is_reported(tmp_path: Path) -> None:
     from lcursor.config import ChatConfig
 
     with Desk(tmp_path, ChatConfig(server="off")) as desk:
@@ -276,7 +276,7 @@ def test_the_local_server_that_is_off_and_no_other_is_told(tmp_path: Path) -> No
         assert desk.shown()[0] == ("user", "Is anybody there?")
 
 
-def test_a_missing_key_is_told_by_its_name(tmp_path: Path, server: ChatServer) -> None:
+def test_a_missing_key_is_reported_by_its_name(tmp_path: Path, server: ChatServer) -> None:
     from dataclasses import replace
 
     config = config_of(server)
@@ -287,7 +287,7 @@ def test_a_missing_key_is_told_by_its_name(tmp_path: Path, server: ChatServer) -
         assert desk.wait("error", done["id"])["code"] == "key_missing"
 
 
-def test_two_questions_at_once_in_one_chat_are_refused_and_the_second_is_not_lost_silently(
+def test_two_questions_at_once_in_one_chat_are_rejected_and_the_second_is_not_lost_silently(
     tmp_path: Path,
 ) -> None:
     hold = Wait()
@@ -352,7 +352,9 @@ def test_an_answer_reaches_the_disk_while_it_is_written(
         hold.event.set()
 
 
-def test_progress_tells_how_long_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_reports_how_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(turn, "PROGRESS_S", 0.0)
     rows = [{"total": 1000, "cache": 200, "processed": 600, "time_ms": 2000}]
     server, desk = scripted(tmp_path, say("x", progress=rows))
@@ -364,7 +366,7 @@ def test_progress_tells_how_long_it_takes(tmp_path: Path, monkeypatch: pytest.Mo
         assert told["seconds_left"] == pytest.approx(2.0)
 
 
-def test_a_length_that_is_reached_is_told(tmp_path: Path) -> None:
+def test_a_length_that_is_reached_is_reported(tmp_path: Path) -> None:
     server, desk = scripted(tmp_path, say("and so", finish="length"), max_tokens=7)
     with server, desk:
         done = desk.turn("Tell")

@@ -274,7 +274,7 @@ def test_another_model_answers_from_then_on(tmp_path: Path, server: ChatServer) 
         assert desk.open(desk.chat)["model"] == "fake2"
 
 
-def test_a_bill_is_the_servers_own_count(tmp_path: Path, server: ChatServer) -> None:
+def test_a_preview_has_the_servers_own_count(tmp_path: Path, server: ChatServer) -> None:
     with Desk(tmp_path, config_of(server)) as desk:
         (desk.root / "a.py").write_text("x = 1\n" * 50)
         desk.open()
@@ -291,7 +291,7 @@ def test_a_bill_is_the_servers_own_count(tmp_path: Path, server: ChatServer) -> 
         assert second["items"][0]["tokens"] == bill["items"][2]["tokens"]
 
 
-def test_a_dropped_line_of_the_bill_is_not_sent(tmp_path: Path, server: ChatServer) -> None:
+def test_a_dropped_line_of_the_preview_is_not_sent(tmp_path: Path, server: ChatServer) -> None:
     with Desk(tmp_path, config_of(server)) as desk:
         (desk.root / "a.py").write_text("x = 1\n")
         desk.open()
@@ -335,7 +335,7 @@ def test_the_local_server_is_asked(tmp_path: Path, server: ChatServer) -> None:
         assert desk.wait("error", failed)["code"] == "server_missing"
 
 
-def test_the_busy_one_is_told_once_for_turns_that_overlap(tmp_path: Path) -> None:
+def test_the_busy_one_is_reported_once_for_turns_that_overlap(tmp_path: Path) -> None:
     hold, told = Wait(), list[bool]()
     with ChatServer([Answer([hold, *say("x").parts])]) as server:
         with Desk(tmp_path, config_of(server), on_busy=told.append) as desk:
@@ -418,7 +418,7 @@ def test_a_server_of_ours_that_went_before_the_question_is_reached_once_more(
 
 
 @pytest.mark.parametrize(("is_ours", "times"), [(False, 1), (True, 2)])
-def test_another_server_or_one_that_goes_again_is_told(
+def test_another_server_or_one_that_goes_again_is_reported(
     tmp_path: Path,
     server: ChatServer,
     monkeypatch: pytest.MonkeyPatch,

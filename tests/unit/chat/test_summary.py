@@ -132,7 +132,7 @@ def test_a_model_that_writes_nothing_of_its_own_leaves_the_questions(written: st
     assert "- q1" in text
 
 
-def test_a_prompt_that_does_not_fit_is_refused_with_the_numbers() -> None:
+def test_a_prompt_that_does_not_fit_is_rejected_with_the_numbers() -> None:
     items = [
         {"key": key, "kind": "file", "name": key, "tokens": tokens, "is_exact": True, "note": "",
          "is_left_out": tokens < 0, "path": "", "first_row": 0}
@@ -230,7 +230,7 @@ def test_a_summary_can_be_taken_back(tmp_path: Path, clerk: Clerk) -> None:
         assert "text of a" in str(clerk.server.bodies[-1])
 
 
-def test_a_summary_with_nothing_to_summarize_is_refused(tmp_path: Path, clerk: Clerk) -> None:
+def test_a_summary_with_nothing_to_summarize_is_rejected(tmp_path: Path, clerk: Clerk) -> None:
     with Desk(tmp_path, config_of(clerk.server)) as desk:
         desk.open()
         number = desk.do("chat.compact")
@@ -239,7 +239,7 @@ def test_a_summary_with_nothing_to_summarize_is_refused(tmp_path: Path, clerk: C
         assert desk.turn("And on")["reason"] == "stop"
 
 
-def test_a_question_that_can_never_fit_is_refused_and_kept(tmp_path: Path, clerk: Clerk) -> None:
+def test_a_question_that_can_never_fit_is_rejected_and_kept(tmp_path: Path, clerk: Clerk) -> None:
     with Desk(tmp_path, config_of(clerk.server)) as desk:
         desk.open()
         big = [attachment("text", "big.log", "word " * 6000)]
@@ -265,7 +265,7 @@ def test_a_chat_from_a_larger_model_is_summarized_in_steps(tmp_path: Path, clerk
         assert clerk.summaries >= 2
 
 
-def test_an_overflow_that_only_the_server_sees_is_told(tmp_path: Path) -> None:
+def test_an_overflow_that_only_the_server_sees_is_reported(tmp_path: Path) -> None:
     script = [overflow(5000, 4096), say("fine")]
     with ChatServer(script, kind="openai") as server, Desk(tmp_path, config_of(server)) as desk:
         desk.open()

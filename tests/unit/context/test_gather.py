@@ -388,7 +388,9 @@ def test_a_prompt_of_the_project_reads_nothing_outside_of_it(root: Path, home: P
     assert keys(gather(text, root=root))[0] == "file:~/notes.md"  # typed by the user
 
 
-def test_a_link_that_leads_out_is_told_and_a_glob_does_not_take_it(root: Path, home: Path) -> None:
+def test_a_link_that_leads_out_is_reported_and_a_glob_does_not_take_it(
+    root: Path, home: Path
+) -> None:
     write(home, "notes.txt", text="mine\n")
     (root / "notes.txt").symlink_to(home / "notes.txt")
     (item,) = gather("@file:notes.txt", root=root)

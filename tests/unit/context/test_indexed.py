@@ -11,7 +11,7 @@ import pytest
 
 from lcursor.context.codebase import GrepSearch, IndexSearch
 from lcursor.context.gather import gather
-from lcursor.errors import Cancelled, IndexAway, IndexRefused, LcursorError
+from lcursor.errors import Cancelled, IndexAway, IndexRejected, LcursorError
 from lcursor.index import launch
 from tests.unit.index import workers
 from tests.unit.project.trees import write
@@ -63,7 +63,7 @@ def test_hits_become_pieces_with_their_reasons() -> None:
     assert (asked[1]["text"], asked[1]["tokens"], asked[1]["mode"]) == ("what is f", 500, "hybrid")
 
 
-@pytest.mark.parametrize("error", [IndexAway("nobody is there"), IndexRefused("not begun")])
+@pytest.mark.parametrize("error", [IndexAway("nobody is there"), IndexRejected("not begun")])
 def test_an_index_that_does_not_answer_is_replaced_and_that_is_said(
     root: Path, error: LcursorError
 ) -> None:

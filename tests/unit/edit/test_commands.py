@@ -275,7 +275,7 @@ def test_a_copy_that_cannot_be_written_is_said(root: Path) -> None:
     assert "cannot be written" in found.note
 
 
-def test_a_linter_that_mends_does_not_mend_what_is_tested(root: Path) -> None:
+def test_a_linter_that_fixes_does_not_change_what_is_tested(root: Path) -> None:
     config = EditConfig(lint="echo 'x = 2' > {path}", test=f"{PYTHON} check.py")
     with CheckCommands(root, config) as made:
         lint, test = made.run({str(root / "a.py"): ("x = 3",)}, never()).checks
@@ -331,7 +331,7 @@ def test_a_large_text_does_not_block_the_formatter(root: Path) -> None:
         assert made.format("a.py", lines, never()) == lines
 
 
-def test_the_trieddo_not_hear_of_the_users_repository(
+def test_what_is_tried_knows_nothing_of_the_users_repository(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(root / ".git"))

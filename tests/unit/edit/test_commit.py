@@ -123,7 +123,7 @@ def test_secrets_are_named_and_not_shown(root: Path, reach: Reach) -> None:
     assert "own.txt" in note
 
 
-def test_what_does_not_fit_is_cut_and_told(root: Path, reach: Reach) -> None:
+def test_what_does_not_fit_is_cut_and_reported(root: Path, reach: Reach) -> None:
     stage(root, "big.py", "".join(f"value_{number} = {number}\n" for number in range(4000)))
     stage(root, "hello.py", "print('small')\n")
     server = ChatServer([say("Add values")], context_tokens=2048)

@@ -59,7 +59,7 @@ def test_who_says_nothing_is_no_check_and_who_finds_nothing_is_a_good_one() -> N
     assert diagnostics.compare([clean], ("z",), ("z",)) == Check("diagnostics", True)  # type: ignore[list-item]
 
 
-def test_an_error_is_told_with_its_line_and_not_without_end() -> None:
+def test_an_error_is_reported_with_its_line_and_not_without_end() -> None:
     one = {"name": "one", "before": [], "after": [problem(1)]}
     found = diagnostics.compare([one, one], (), ("a", "  return z"))  # type: ignore[list-item]
     words = "line 2: `z` is not defined [undefined]: return z"
@@ -103,7 +103,7 @@ def asked(desk: Desk, **more: Any) -> int:
     )
 
 
-def test_a_new_error_is_told_to_the_model_which_tries_again(tmp_path: Path) -> None:
+def test_a_new_error_is_reported_to_the_model_which_tries_again(tmp_path: Path) -> None:
     config = EditConfig(retries=1)
     with (
         ChatServer([reply(fenced(BAD)), reply(fenced(GOOD))]) as server,

@@ -299,7 +299,7 @@ def test_a_damaged_turn_and_one_of_a_newer_version_are_left(desk: Desk, damage: 
     assert not desk.errors
 
 
-def test_a_full_disk_is_told_once_and_made_good_later(desk: Desk) -> None:
+def test_a_full_disk_is_reported_once_and_made_good_later(desk: Desk) -> None:
     history = desk.open()
     first = desk.begin(history, "first")
     with full_disk(20):
@@ -316,7 +316,7 @@ def test_a_full_disk_is_told_once_and_made_good_later(desk: Desk) -> None:
     assert desk.open().undo_key() == second
 
 
-def test_no_folder_is_told_and_turns_go_on(desk: Desk) -> None:
+def test_no_folder_is_reported_and_turns_go_on(desk: Desk) -> None:
     desk.data.parent.mkdir()
     desk.data.write_text("a file in the way")
     history = desk.open()

@@ -58,7 +58,7 @@ def test_a_change_that_is_made_already_has_no_lines() -> None:
     assert found == [Change(0, 0, (), ()), Change(4, 5, ("d",), ())]
 
 
-def test_undo_and_redo_are_right_or_refused() -> None:
+def test_undo_and_redo_are_right_or_rejected() -> None:
     """Refused they may be only where something was typed, and then not mostly."""
     count = Counter[tuple[str, bool, bool]]()
 

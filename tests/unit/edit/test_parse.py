@@ -258,7 +258,7 @@ def test_a_sentence_names_a_file_less_surely() -> None:
         "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n",
     ],
 )
-def test_what_was_cut_is_told(text: str) -> None:
+def test_what_was_cut_is_reported(text: str) -> None:
     assert not blocks(text)[-1].is_closed
 
 
@@ -375,7 +375,9 @@ def test_changed_comments_of_sql_are_no_file_names(head: str, body: str, old: li
 @pytest.mark.parametrize(
     ("first", "second"), [("a/x.py +b/x.py", "a/y.py +b/y.py"), ("x.py +x.py", "y.py +y.py")]
 )
-def test_files_are_told_apart_whatever_the_counts_say(counts: str, first: str, second: str) -> None:
+def test_files_are_distinguished_whatever_the_counts_say(
+    counts: str, first: str, second: str
+) -> None:
     def of(name: str, line: str) -> str:
         old, new = name.split(" +")
         return f"--- {old}\n+++ {new}\n@@ {counts} @@\n-{line}\n+new\n"
@@ -415,7 +417,7 @@ def test_a_document_with_fences_of_its_own_is_not_guessed() -> None:
     assert not blocks(text.removesuffix("and\n```\nEnd\n```\n"))[0].problem
 
 
-def test_files_without_an_ending_are_told_apart_by_the_prefixes_of_git() -> None:
+def test_files_without_an_ending_are_distinguished_by_the_prefixes_of_git() -> None:
     def of(name: str) -> str:
         return f"--- a/{name}\n+++ b/{name}\n@@ -1,9 +1,9 @@\n-{name} 1\n+new\n"
 

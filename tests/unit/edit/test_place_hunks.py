@@ -58,7 +58,7 @@ def test_which_change_a_hunk_is(hunks: list[EditHunk], expected: list[Lines] | N
     assert (None if is_lost else found) == expected
 
 
-def test_hunks_are_taken_back_and_told_again() -> None:
+def test_hunks_are_undone_and_reported_again() -> None:
     file = FileTurn(FileChange("a", base=digest(BASE), changes=ALL))
     both = [hunk("b", "B", row=1), hunk("b", "B", row=3)]
     file.pieces, is_fresh, _ = place_hunks(file, BASE, both, is_undone=False)

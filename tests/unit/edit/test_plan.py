@@ -159,7 +159,7 @@ def test_a_plan_of_all_kinds_in_their_order(desk: Any) -> None:
         ({"action": "burn", "id": "app/main.py"}, "no action"),
     ],
 )
-def test_what_cannot_be_done_is_left_out_and_told(desk: Any, step: Any, why: str) -> None:
+def test_what_cannot_be_done_is_left_out_and_reported(desk: Any, step: Any, why: str) -> None:
     good = {"action": "edit", "id": "app/main.py", "do": "y"}
     found = desk([say(answer(step, good))]).ask("Rename or delete it")
     assert [step.path for step in found.steps] == ["app/main.py"]
@@ -291,7 +291,7 @@ def test_no_plan_is_no_plan(reply: str) -> None:
     assert parse_answer(reply) is None
 
 
-def test_it_is_asked_twice_and_then_refused(desk: Any) -> None:
+def test_it_is_asked_twice_and_then_rejected(desk: Any) -> None:
     it = desk([say("I cannot"), say(answer(GOOD))])
     assert len(it.ask().steps) == 1
     assert it.server.bodies[1]["temperature"] > it.server.bodies[0]["temperature"]
@@ -299,7 +299,7 @@ def test_it_is_asked_twice_and_then_refused(desk: Any) -> None:
         desk([say("I cannot")]).ask()
 
 
-def test_it_is_told_what_cannot_be_done(desk: Any) -> None:
+def test_it_is_informed_of_what_cannot_be_done(desk: Any) -> None:
     wrong = {"action": "move_file", "id": "app/main.py", "path": "app/main.py"}
     it = desk([say(answer(wrong)), say(answer(GOOD))])
     assert [step.kind for step in it.ask().steps] == ["edit"]

@@ -54,7 +54,7 @@ def test_nothing_is_shown_twice() -> None:
     assert text.count("line 5\n") == 1
 
 
-def test_one_very_long_line_beside_it_is_left_out() -> None:
+def test_one_very_long_line_next_to_it_is_left_out() -> None:
     lines = ("x" * 100_000, "short", "y" * 100_000)
     text = prompt.messages(replace(TASK, lines=lines, region=Region(1, 2, "line 2")))[1].text
     assert len(text) < 1000

@@ -238,7 +238,7 @@ def test_a_text_that_does_not_parse_has_regions_too() -> None:
     assert found.first_row <= at < found.last_row
 
 
-def test_a_long_file_costs_little_beside_its_parsing() -> None:
+def test_a_long_file_costs_little_more_than_its_parsing() -> None:
     lines = Path(grow.__code__.co_filename).read_text().split("\n")
     lines = (lines * (20_000 // len(lines) + 1))[:20_000]
     data = "\n".join(lines).encode()

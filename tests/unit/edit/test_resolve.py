@@ -115,7 +115,7 @@ def test_two_places_are_asked_for_one_after_the_other() -> None:
         "util.py\n```python\ndef read(path):\n    return 3\n```\n",
     ],
 )
-def test_what_cannot_be_done_is_refused_as_a_whole(reply: str) -> None:
+def test_what_cannot_be_done_is_rejected_as_a_whole(reply: str) -> None:
     found = resolve(blocks(reply), Given({"util.py": UTIL}, "util.py"))
     assert isinstance(found, Unresolved), found
     assert found.reason

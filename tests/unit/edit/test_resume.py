@@ -90,7 +90,7 @@ def test_what_was_accepted_is_not_offered_again(desk: Desk, number: int) -> None
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("is_typed", [False, True])
-def test_what_was_refused_is_not_offered_again(desk: Desk, number: int, is_typed: bool) -> None:
+def test_what_was_rejected_is_not_offered_again(desk: Desk, number: int, is_typed: bool) -> None:
     desk.refuse(number)
     if is_typed:
         desk.put("import os\n\n" + desk.file.read_text())

@@ -217,7 +217,7 @@ def test_a_remark_goes_along() -> None:
     assert writer.asked[0][2] == "use a loop"
 
 
-def test_stopping_is_heard_after_a_try() -> None:
+def test_a_stop_is_noticed_after_a_try() -> None:
     cancel = threading.Event()
     cancel.set()
     with pytest.raises(Cancelled):
@@ -230,7 +230,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_tests_that_fail_are_told_and_tried_again(root: Path) -> None:
+def test_tests_that_fail_are_reported_and_tried_again(root: Path) -> None:
     command = f"{shlex.quote(sys.executable)} -c 'import a; assert a.f(1) == 2, a.f(1)'"
     config = EditConfig(retries=2, test=command)
     writer = Scripted(("def f(a):", "    return a + 7"), GOOD)
@@ -243,7 +243,7 @@ def test_tests_that_fail_are_told_and_tried_again(root: Path) -> None:
     assert "AssertionError: 8" in writer.asked[1][1][0].problems[0]
 
 
-def test_who_asks_for_a_fix_has_the_tests_told_at_once(root: Path) -> None:
+def test_who_asks_for_a_fix_sees_the_tests_at_once(root: Path) -> None:
     config = EditConfig(
         test=f"{shlex.quote(sys.executable)} -c 'import a; assert a.f(1) == 2, a.f(1)'"
     )

@@ -90,7 +90,7 @@ def run(
     return Rewriter(reached, EditConfig()).run(task, heard or Heard(), threading.Event(), **more)
 
 
-def test_a_region_is_written_anew(reach: Reach) -> None:
+def test_a_region_is_written_again(reach: Reach) -> None:
     timings = {"cache_n": 3, "prompt_n": 7, "predicted_n": 20, "draft_n": 16}
     heard = Heard()
     with ChatServer([say("Here it is:\n", *pieces(REPLY), timings=timings)]) as server:

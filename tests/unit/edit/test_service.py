@@ -43,7 +43,7 @@ def sent(body: dict[str, Any]) -> str:
     return "\n".join(each["content"] for each in body["messages"])
 
 
-def test_a_region_is_written_anew_and_proposed(tmp_path: Path) -> None:
+def test_a_region_is_written_again_and_proposed(tmp_path: Path) -> None:
     with scripted(tmp_path, reply(fenced(NEW))) as (server, desk):
         number = desk.ask("a.py", TEXT, "Spell the names out", (4, 6))
         found = desk.proposed(number)
@@ -107,7 +107,7 @@ def test_a_file_of_secrets_is_never_sent(tmp_path: Path) -> None:
         number = desk.ask(".env", "TOKEN=abc", "Sort it", (0, 1))
         assert desk.done(number)["reason"] == "failed"
         (error,) = desk.told("error", number)
-        assert error["code"] == "edit_refused"
+        assert error["code"] == "edit_rejected"
         assert error["hint"]
         assert not server.bodies
 
@@ -116,9 +116,9 @@ ENDS = [
     ("", "nothing"),
     ("I would not change anything here.", "nothing"),
     (fenced(AREA), "same"),
-    (f"```python\n{NEW}", "refused"),  # cut off
+    (f"```python\n{NEW}", "rejected"),  # cut off
     (f"<think>\n```python\nno = 1\n```\n</think>\n{fenced(NEW)}", "proposed"),
-    (fenced("def area(w, h):\n    # ... existing code ...\n    # rest of it"), "refused"),
+    (fenced("def area(w, h):\n    # ... existing code ...\n    # rest of it"), "rejected"),
 ]
 
 
@@ -145,7 +145,7 @@ UGLY = [
 
 
 @pytest.mark.parametrize(("answer", "code"), UGLY, ids=[code for _, code in UGLY])
-def test_whatever_breaks_it_is_told_once(tmp_path: Path, answer: Answer, code: str) -> None:
+def test_whatever_breaks_it_is_reported_once(tmp_path: Path, answer: Answer, code: str) -> None:
     with scripted(tmp_path, answer) as (_, desk):
         number = desk.ask("a.py", TEXT, "Spell the names out", (4, 6))
         assert desk.done(number)["reason"] == "failed"
@@ -155,7 +155,7 @@ def test_whatever_breaks_it_is_told_once(tmp_path: Path, answer: Answer, code: s
         assert not desk.told("edit.proposed")
 
 
-def test_no_server_is_told(tmp_path: Path) -> None:
+def test_no_server_is_reported(tmp_path: Path) -> None:
     server = ChatServer()
     with Desk(tmp_path, server) as desk:
         server.close()

@@ -57,7 +57,7 @@ def test_a_message_of_what_is_staged(tmp_path: Path) -> None:
         assert "not staged" not in text_of(server.bodies[0])
 
 
-def test_nothing_staged_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_nothing_staged_is_reported_with_what_to_do(tmp_path: Path) -> None:
     with ChatServer() as server, Desk(tmp_path, server) as desk:
         repository(desk)
         number = ask(desk)

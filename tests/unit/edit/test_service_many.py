@@ -68,11 +68,11 @@ def test_a_place_that_does_not_work_does_not_keep_the_others(tmp_path: Path) -> 
             assert words in found["note"]
 
 
-def test_nothing_that_works_is_refused_with_the_reasons(tmp_path: Path) -> None:
+def test_nothing_that_works_is_rejected_with_the_reasons(tmp_path: Path) -> None:
     with ChatServer(lambda _: reply("No.")) as server, Desk(tmp_path, server) as desk:
         number = ask_many(desk, [place(desk.put("one.py", ONE), 1)])
         end = desk.done(number)
-        assert end["reason"] == "refused"
+        assert end["reason"] == "rejected"
         assert "one.py" in end["message"]
 
 
@@ -215,16 +215,16 @@ def test_a_path_that_only_the_reply_names_is_not_read_outside_of_the_project(
         (tmp_path / "outside.py").write_text(ONE)
         here = desk.put("two.py", TWO)
         end = desk.done(apply(desk, text, here))
-        assert end["reason"] == "refused"
+        assert end["reason"] == "rejected"
         assert not desk.told("edit.proposed")
 
 
-def test_a_secret_that_is_there_is_not_made_anew(tmp_path: Path) -> None:
+def test_a_secret_that_is_there_is_not_created_again(tmp_path: Path) -> None:
     with ChatServer() as server, Desk(tmp_path, server) as desk:
         desk.put(".env", "TOKEN=abc\n")
         here = desk.put("two.py", TWO)
         end = desk.done(apply(desk, "```\nTOKEN=other\n```\n", here, file=".env"))
-        assert end["reason"] == "refused"
+        assert end["reason"] == "rejected"
         assert (desk.root / ".env").read_text() == "TOKEN=abc\n"
 
 
@@ -234,15 +234,15 @@ def test_pasted_code_needs_no_fence(tmp_path: Path) -> None:
         text = "def also(x):\n    return x + 3\n"
         (file,) = desk.proposed(apply(desk, text, path))["files"]
         assert made(ONE.removesuffix("\n"), file) == ONE.removesuffix("\n").replace("+ 1", "+ 3")
-        assert desk.done(apply(desk, "Only words, and none of code.", path))["reason"] == "refused"
+        assert desk.done(apply(desk, "Only words, and none of code.", path))["reason"] == "rejected"
 
 
-def test_what_is_nowhere_is_refused(tmp_path: Path) -> None:
+def test_what_is_nowhere_is_rejected(tmp_path: Path) -> None:
     text = SEARCH.replace("def also", "def nowhere_to_be_found").replace("x + 1", "7 * 3")
     with ChatServer() as server, Desk(tmp_path, server) as desk:
         path = desk.put("one.py", ONE)
         end = desk.done(apply(desk, text, path))
-        assert end["reason"] == "refused"
+        assert end["reason"] == "rejected"
         assert end["message"]
         number = desk.do(
             "edit.apply", path=str(path), text="Only words.", file="", chat="some", message=0,
@@ -273,13 +273,13 @@ def test_code_that_leaves_out_too_much_is_filled_in_by_the_model(tmp_path: Path)
         assert SKETCH in asked
 
 
-def test_a_sketch_is_refused_if_no_model_can_be_asked(tmp_path: Path) -> None:
+def test_a_sketch_is_rejected_if_no_model_can_be_asked(tmp_path: Path) -> None:
     with ChatServer() as server:
         pass
     with Desk(tmp_path, server) as desk:
         path = desk.put("one.py", "def one(x):\n    y = x\n    return y\n")
         end = desk.done(apply(desk, fenced(SKETCH), path, file="one.py"))
-        assert end["reason"] == "refused"
+        assert end["reason"] == "rejected"
         assert "code is incomplete" in end["message"]
 
 

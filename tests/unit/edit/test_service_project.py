@@ -223,13 +223,13 @@ def test_a_planner_of_its_own_plans_and_another_model_writes(tmp_path: Path) -> 
         assert "in the signature as well" in text_of(small.bodies[0])
 
 
-def test_no_plan_and_an_empty_plan_are_told(tmp_path: Path) -> None:
+def test_no_plan_and_an_empty_plan_are_reported(tmp_path: Path) -> None:
     with planned(tmp_path, lambda _: []) as (_, desk):
         end = desk.done(ask(desk))
         assert (end["reason"], bool(end["message"])) == ("nothing", True)
     with ChatServer(lambda _: reply("I cannot.")) as server, Desk(tmp_path, server) as desk:
         end = desk.done(ask(desk))
-        assert (end["reason"], bool(end["message"])) == ("refused", True)
+        assert (end["reason"], bool(end["message"])) == ("rejected", True)
 
 
 def test_a_server_of_ours_that_went_before_it_was_asked_is_reached_once_more(

@@ -116,7 +116,7 @@ def test_a_file_that_was_changed_since_is_not_written(desk: Desk) -> None:
     assert path.read_text() == TEXT + "more = 1\n"
 
 
-def test_nothing_to_take_back_is_told(desk: Desk) -> None:
+def test_nothing_to_undo_is_reported(desk: Desk) -> None:
     for do in ("undo", "redo"):
         number = desk.do("edit.revert", do=do, path=str(desk.root), turn="", buffers=[])
         error = desk.wait("error", number)
@@ -153,7 +153,7 @@ def test_open_hunks_follow_what_was_changed_meanwhile(tmp_path: Path, server: Ch
         assert path.read_text() == f"# typed\n{WANTED}"
 
 
-def test_a_turn_that_nobody_knows_is_told(desk: Desk) -> None:
+def test_a_turn_that_nobody_knows_is_reported(desk: Desk) -> None:
     key = "20200101-000000-00000000"
     number = desk.do("edit.resume", turn=key, path=str(desk.root), buffers=[])
     assert desk.wait("error", number)["code"] == "edit_missing"
@@ -181,7 +181,7 @@ def test_what_came_out_of_a_chat_is_noted_there(desk: Desk) -> None:
     assert "undone" in desk.edited[-1][1][0]["what"]
 
 
-def test_a_ledger_that_cannot_be_written_is_told_and_edits_go_on(
+def test_a_ledger_that_cannot_be_written_is_reported_and_edits_go_on(
     tmp_path: Path, server: ChatServer
 ) -> None:
     folder = tmp_path / "edits"

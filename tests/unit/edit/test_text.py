@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lcursor.edit.checkpoints import text
 from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.records import Change, digest
-from lcursor.errors import EditMissing, EditRefused, EditStale, EditUnsaved
+from lcursor.errors import EditMissing, EditRejected, EditStale, EditUnsaved
 
 SAMPLES = {
     "plain": b"a\nb\n",
@@ -126,12 +126,12 @@ def test_a_change_leaves_all_else_as_it_was(before: bytes, change: Change, after
         [Change(1, 3, ("b",), ("x",))],
     ],
 )
-def test_a_change_that_does_not_fit_is_refused(changes: list[Change]) -> None:
+def test_a_change_that_does_not_fit_is_rejected(changes: list[Change]) -> None:
     with pytest.raises(EditStale):
         text.from_bytes(b"a\nb\n").changed(changes)
 
 
-def test_what_has_no_place_in_a_file_is_refused() -> None:
+def test_what_has_no_place_in_a_file_is_rejected() -> None:
     with pytest.raises(EditUnsaved, match="latin-1"):
         text.from_bytes(b"\xe9\n").with_lines(["😀"]).encode()
     for line in ("a\nb", "a\0b"):
@@ -139,22 +139,22 @@ def test_what_has_no_place_in_a_file_is_refused() -> None:
             Text((line,)).encode()
 
 
-def test_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_text_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "binary").write_bytes(b"a\0b")
     (tmp_path / "large").write_bytes(b"a" * 100)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     for name, word in (("binary", "binary"), ("pipe", "regular"), ("folder", "regular")):
-        with pytest.raises(EditRefused, match=word):
+        with pytest.raises(EditRejected, match=word):
             text.read(tmp_path / name)
     with pytest.raises(EditMissing):
         text.read(tmp_path / "none")
     with pytest.raises(EditMissing):
         text.read(tmp_path / "binary" / "below")
     monkeypatch.setattr(text, "MAX_BYTES", 50)
-    with pytest.raises(EditRefused, match="more than"):
+    with pytest.raises(EditRejected, match="more than"):
         text.read(tmp_path / "large")
-    with pytest.raises(EditRefused):
+    with pytest.raises(EditRejected):
         text.read("/proc/self/mem")
 
 

@@ -13,7 +13,7 @@ from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.turn import Action
 from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange, FileKind, digest
-from lcursor.errors import EditMissing, EditRefused, EditUnsaved
+from lcursor.errors import EditMissing, EditRejected, EditUnsaved
 from lcursor.protocol.edit import EditBuffer
 from tests.unit.edit.desk import Project, decision, hunk_at
 
@@ -296,7 +296,7 @@ def test_what_the_user_took_back_by_hand(desk: Desk) -> None:
     assert desk.history.undo_key() == key
 
 
-def test_a_missing_file_is_told(desk: Desk) -> None:
+def test_a_missing_file_is_reported(desk: Desk) -> None:
     desk.put("a.py", CODE)
     desk.put("b.py", CODE)
     desk.do(desk.change("a.py", "a + 1", "a"), desk.change("b.py", "a + 1", "a"))
@@ -322,7 +322,7 @@ def test_all_or_none_on_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Non
     key = desk.do(desk.change("a.py", "a + 1", "a"), desk.change("b.py", "a + 1", "a"))
     after = desk.get("a.py")
     (desk.root / "b.py").chmod(0o444)
-    with pytest.raises(EditRefused, match="read-only"):
+    with pytest.raises(EditRejected, match="read-only"):
         desk.revert("undo")
     (desk.root / "b.py").chmod(0o644)
     real, count = os.replace, 0

@@ -15,7 +15,7 @@ from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.steps import Step
 from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange
-from lcursor.errors import EditMissing, EditOutside, EditRefused, EditStale, EditUnsaved
+from lcursor.errors import EditMissing, EditOutside, EditRejected, EditStale, EditUnsaved
 from lcursor.storage import folders
 from tests.unit.edit.desk import Project, decision
 
@@ -122,7 +122,7 @@ def test_a_link_stays_one(project: Writer) -> None:
     assert (project.root / "link.py").is_symlink()
     assert project.files()["real/a.py"] == b"A\nb\n"
     for change in (project.delete("link.py"), project.rename("link.py", "other.py")):
-        with pytest.raises(EditRefused, match="is a link"):
+        with pytest.raises(EditRejected, match="is a link"):
             project.write(change)
     assert (project.root / "link.py").is_symlink()
 
@@ -134,10 +134,10 @@ def test_a_file_with_several_names_keeps_them(project: Writer) -> None:
     assert project.files() == {"a.py": b"A\nb\n", "b.py": b"A\nb\n"}
 
 
-def test_one_file_by_two_names_is_refused(project: Writer) -> None:
+def test_one_file_by_two_names_is_rejected(project: Writer) -> None:
     project.put("a.py", "a\nb\n")
     (project.root / "link.py").symlink_to("a.py")
-    with pytest.raises(EditRefused, match="twice"):
+    with pytest.raises(EditRejected, match="twice"):
         project.write(project.edit("a.py", "a", "A"), project.edit("link.py", "b", "B"))
     assert project.files()["a.py"] == b"a\nb\n"
 
@@ -208,7 +208,7 @@ def test_what_must_not_be_written_is_left(project: Writer) -> None:
     before = project.files()
     for change, word in wrong:
         files = [change] if change.path == first.path else [first, change]
-        with pytest.raises(EditRefused, match=word):
+        with pytest.raises(EditRejected, match=word):
             project.write(*files, outside=True)
     assert project.files() == before
     for change in (project.create("..", "x"), project.create("a/below", "x")):
@@ -220,7 +220,7 @@ def test_what_must_not_be_written_is_left(project: Writer) -> None:
             (EditStale, EditUnsaved), match=r"Not a directory|just (changed|created)"
         ):
             project.write(first, *files)
-    with pytest.raises(EditRefused, match="twice"):
+    with pytest.raises(EditRejected, match="twice"):
         project.write(first, project.delete("a"))
     assert project.files() == before
 
@@ -285,7 +285,7 @@ def test_a_file_that_comes_just_before_the_writing_is_left(
     assert project.files() == {"a": b"a\n", "c": b"what I typed\n"}
 
 
-def test_what_was_refused_is_not_written(project: Writer) -> None:
+def test_what_was_rejected_is_not_written(project: Writer) -> None:
     project.put("a", "a\nkept\nb\n")
     found = text.read(project.root / "a")
     both = (Change(0, 1, ("a",), ("A",)), Change(2, 3, ("b",), ("B",)))
@@ -293,14 +293,14 @@ def test_what_was_refused_is_not_written(project: Writer) -> None:
     history = History(project.root, project.data)
     key = history.begin("t", [change])
     history.decided(decision(key, change.path, rejected=both[:1], still_open=1))
-    with pytest.raises(EditRefused, match="were rejected"):
+    with pytest.raises(EditRejected, match="were rejected"):
         write((change,), history, key)
     assert project.files()["a"] == b"a\nkept\nb\n"
     write(history.open_files(key), history, key)
     assert project.files()["a"] == b"a\nkept\nB\n"
 
 
-def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Writer) -> None:
+def test_of_a_hunk_that_was_rejected_in_part_nothing_is_written(project: Writer) -> None:
     project.put("a", "a\nb\n")
     found = text.read(project.root / "a")
     whole = Change(0, 2, ("a", "b"), ("A", "B"))
@@ -309,7 +309,7 @@ def test_of_a_hunk_that_was_refused_in_part_nothing_is_written(project: Writer) 
     key = history.begin("t", [change])
     part = Change(1, 2, ("b",), ("B",))
     history.decided(decision(key, change.path, rejected=[part], still_open=1))
-    with pytest.raises(EditRefused, match="were rejected"):
+    with pytest.raises(EditRejected, match="were rejected"):
         write(history.open_files(key), history, key)
     assert project.files()["a"] == b"a\nb\n"
 

@@ -36,7 +36,7 @@ def test_a_wrong_change_is_seen() -> None:
     path = next(iter(task.files))
     wrong = FileChange(path, changes=(Change(0, 1, task.files[path][:1], ("no",)),))
     assert apply._compared(task, [wrong]).outcome == "wrong"
-    assert apply._compared(task, []).outcome == "refused"
+    assert apply._compared(task, []).outcome == "rejected"
 
 
 def test_a_question_that_comes_again_after_its_answer_is_wrong(
@@ -44,7 +44,7 @@ def test_a_question_that_comes_again_after_its_answer_is_wrong(
 ) -> None:
     (task,) = [task for task in TASKS if task.name == "trap-twins:dependent"]
     (judged,) = apply.judge([task])
-    assert judged.outcome == "refused"
+    assert judged.outcome == "rejected"
     monkeypatch.setattr(resolve.Ask, "chosen", lambda ask, _: ask.answers)
     (judged,) = apply.judge([task])
     assert judged.outcome == "wrong"
@@ -54,7 +54,7 @@ def test_the_last_line_has_the_four_numbers() -> None:
     done = CliRunner().invoke(app, ["apply", "--json", "--form", "trap"])
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout.strip().split("\n")[-1])
-    assert list(said) == ["total", "right_share", "refused", "wrong"]
+    assert list(said) == ["total", "right_share", "rejected", "wrong"]
     assert said["total"] > 90
 
 

@@ -93,7 +93,7 @@ def test_lines_of_code_of_a_source_file_are_cut(kind: Kind, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", [b"x = 1\n", b"\xff\xfe\n", None])
-def test_a_source_file_without_code_is_refused(content: bytes | None, tmp_path: Path) -> None:
+def test_a_source_file_without_code_is_rejected(content: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "none.py"
     if content is not None:
         path.write_bytes(content)

@@ -79,7 +79,7 @@ def test_questions_are_asked_and_judged(corpus: Corpus, data: Path) -> None:
     assert found[0].first == "src/garage.py:2"
 
 
-def test_an_answer_that_is_gone_is_told(corpus: Corpus, tmp_path: Path) -> None:
+def test_an_answer_that_is_gone_is_reported(corpus: Corpus, tmp_path: Path) -> None:
     (tmp_path / "garage.txt").write_text("[symbols]\nwash => src/garage.py::wash_up\n")
     with pytest.raises(LcursorError, match="wash"):
         queries.measure(["lexical"], data=tmp_path, corpora=[corpus])

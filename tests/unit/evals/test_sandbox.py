@@ -74,7 +74,7 @@ else:
         "import socket; socket.getaddrinfo('localhost', 80)",
     ],
 )
-def test_what_reaches_out_is_refused(deed: str) -> None:
+def test_what_reaches_out_is_rejected(deed: str) -> None:
     assert sandbox.run(REFUSED.format(deed)) == "passed"
 
 
@@ -103,7 +103,7 @@ def test_settings_of_the_environment_do_not_reach_it(monkeypatch: pytest.MonkeyP
     assert sandbox.run("import os\nassert not os.environ.get('LCURSOR_SECRET')") == "passed"
 
 
-def test_what_a_program_prints_is_told() -> None:
+def test_what_a_program_prints_is_reported() -> None:
     assert sandbox.run_with_output("print('one')\nprint('two')") == ("passed", "one\ntwo\n")
     assert sandbox.run_with_output("print('one')\nassert False") == ("failed", "one\n")
     outcome, said = sandbox.run_with_output("while True: print('x' * 1000)", timeout_s=2.0)

@@ -54,7 +54,7 @@ def test_the_data_is_read_in_the_order_of_its_numbers(data: Path) -> None:
         lambda folder: (folder / judge.QUESTIONS).write_text('[{"doc": "a", "retrieval_idx": 9}]'),
     ],
 )
-def test_other_data_is_refused_with_what_to_name(data: Path, spoil: Any) -> None:
+def test_other_data_is_rejected_with_what_to_name(data: Path, spoil: Any) -> None:
     spoil(data)
     with pytest.raises(LcursorError, match="CoSQA") as caught:
         judge.load(data)

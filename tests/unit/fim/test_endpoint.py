@@ -246,7 +246,7 @@ def test_the_budget_of_time(server: ModelServer, make: Make) -> None:
     assert "word(199)" not in result.text
 
 
-def test_a_budget_of_tokens_is_told(server: ModelServer, make: Make) -> None:
+def test_a_budget_of_tokens_is_reported(server: ModelServer, make: Make) -> None:
     server.openai()
     end = {"text": "return f(a) + ", "finish_reason": "length"}
     rows = [{"choices": [end]}, {"choices": [], "usage": None}]

@@ -231,7 +231,7 @@ def test_behind_the_full_prefix_the_medium_window_is_not_asked(start: Open) -> N
     assert [each.window for each in better] == ["full"]
 
 
-def test_an_answer_from_the_cache_tells_the_window_of_its_place(start: Open) -> None:
+def test_an_answer_from_the_cache_reports_the_window_of_its_place(start: Open) -> None:
     engine = start()
     engine.reader.window = "staged"
     where = source(FILLER + BEFORE)

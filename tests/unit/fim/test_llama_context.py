@@ -81,7 +81,7 @@ def test_only_on_demand_a_marker_is_a_token(model: Model) -> None:
     assert (model.piece(2), model.piece(300)) == (b"", b"word300")
 
 
-def test_the_progress_of_a_load_is_told_and_may_stop_it(path: Path) -> None:
+def test_the_progress_of_a_load_is_reported_and_may_stop_it(path: Path) -> None:
     told: list[float] = []
 
     def progress(fraction: float) -> bool:

@@ -246,7 +246,7 @@ def test_reset_replaces_a_bad_file(open_store: Open, path: Path) -> None:
     assert one.store.problem == ""
 
 
-def test_a_deleted_file_begins_anew(open_store: Open, path: Path) -> None:
+def test_a_deleted_file_starts_again(open_store: Open, path: Path) -> None:
     one = open_store()
     one.store.add(now())
     one.rows()

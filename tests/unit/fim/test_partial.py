@@ -210,7 +210,7 @@ def test_what_is_streamed_waits_for_a_sensible_end() -> None:
     assert suggestion.finish(line) == line
 
 
-def test_what_is_unsure_may_tell_that_a_name_is_complete() -> None:
+def test_what_is_unsure_may_show_that_a_name_is_complete() -> None:
     suggestion = Suggestion(at("    return ¦"))
     assert not suggestion.grow("count")
     assert suggestion.grow("count", " + 1")

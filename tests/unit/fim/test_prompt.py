@@ -155,7 +155,7 @@ def test_budgets_hold_and_text_next_to_the_cursor_is_kept(
     assert not prefix or not prefix[-1:].strip() or read_before
 
 
-def test_a_model_without_markers_is_refused() -> None:
+def test_a_model_without_markers_is_rejected() -> None:
     from lcursor.errors import ModelUnsuitable
 
     def letters(text: str, special: bool) -> list[int]:

@@ -43,7 +43,7 @@ def test_a_correct_engine_passes_in_all_batches_and_threads(
         assert batches == ["1", "2", "4", "8", "64", "512"]
 
 
-def test_wrong_logits_are_told_with_the_step(
+def test_wrong_logits_are_reported_with_the_step(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     errors = iter([0.0, selftest_model.MAX_ERROR, 1.0])
@@ -72,7 +72,7 @@ def test_without_a_gpu_none_is_tested(capsys: pytest.CaptureFixture[str]) -> Non
     assert [line["result"] for line in run(capsys, "--gpu-layers", "-1")] == ["no-gpu"]
 
 
-def test_an_error_is_told(
+def test_an_error_is_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

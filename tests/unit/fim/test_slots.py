@@ -176,7 +176,7 @@ def test_a_family_without_a_middle_marker_goes_on_from_its_last_token() -> None:
 
 @settings(max_examples=300)
 @given(texts, texts, st.lists(edits, max_size=25))
-def test_any_seats_agree_after_any_edits_forks_and_aborts(
+def test_any_slots_agree_after_any_edits_forks_and_aborts(
     before: list[int], after: list[int], steps: list[tuple[str, list[int], int]]
 ) -> None:
     memory = FakeContext()
@@ -227,7 +227,7 @@ def test_what_was_read_ahead_costs_nothing_when_it_comes() -> None:
     assert slots.prefill(prompt([*before, 7, 8, 9], after)).keep_tail
 
 
-def test_another_buffer_takes_another_seat_and_the_first_is_found_again() -> None:
+def test_another_buffer_takes_another_slot_and_the_first_is_found_again() -> None:
     slots = Slots(FakeContext())  # type: ignore[arg-type]
     one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 360)), [80])
     slots.prefill(one)
@@ -236,7 +236,7 @@ def test_another_buffer_takes_another_seat_and_the_first_is_found_again() -> Non
     assert slots.prefill(other).keep_tail
 
 
-def test_a_full_cache_costs_the_other_seats_and_nothing_else() -> None:
+def test_a_full_cache_costs_the_other_slots_and_nothing_else() -> None:
     memory = FakeContext(room=150)
     slots = Slots(memory)  # type: ignore[arg-type]
     one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 390)), [80])
@@ -353,7 +353,7 @@ def test_going_back_to_a_place_that_was_left_costs_nothing() -> None:
     assert slots.prefill(above).keep_tail
 
 
-def test_a_half_read_prompt_is_gone_on_with_in_its_seat() -> None:
+def test_a_half_evaluated_prompt_is_continued_in_its_slot() -> None:
     memory = FakeContext()
     slots = Slots(memory)  # type: ignore[arg-type]
     short, whole = prompt(range(900, 960), [1]), prompt(range(1, 400), range(500, 560))
@@ -399,7 +399,7 @@ def test_a_short_rest_joins_the_last_batch(count: int, batches: list[int]) -> No
         (200, 105, False),
     ],
 )
-def test_which_seat_a_prompt_takes(count: int, same: int, is_kept: bool) -> None:
+def test_which_slot_a_prompt_takes(count: int, same: int, is_kept: bool) -> None:
     slots = Slots(FakeContext())  # type: ignore[arg-type]
     first = spm(range(1, count + 1))
     slots.prefill(first)

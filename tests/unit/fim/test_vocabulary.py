@@ -70,7 +70,7 @@ def test_allowed_agrees_with_a_slow_search(some: list[bytes], text: bytes) -> No
     assert sorted(vocabulary.allowed(text)) == slow
 
 
-def test_the_pieces_beside_are_not_allowed() -> None:
+def test_the_neighbouring_pieces_are_not_allowed() -> None:
     byte = [b"\x61", b"\x62", b"\x63", b"\xfe", b"\xff"]
     pairs = [one + other for one in byte for other in byte]
     every = [*byte, *pairs, *(pair + b"\xff" for pair in pairs)]

@@ -161,5 +161,5 @@ def test_an_unused_chat_costs_no_thread(server: ChatServer) -> None:
     desk.services.close()
 
 
-def test_the_index_tells_its_workers_only_while_they_run(tmp_path: Path) -> None:
+def test_the_index_notifies_its_workers_only_while_they_run(tmp_path: Path) -> None:
     assert Indexing(lambda method, params: None).client_of(tmp_path) is None

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from lcursor.config import IndexConfig
-from lcursor.errors import IndexAway, IndexRefused
+from lcursor.errors import IndexAway, IndexRejected
 from lcursor.host import indexing, project
 from lcursor.host.indexing import Indexing
 from tests.fakes.heard import Heard
@@ -161,7 +161,7 @@ def test_what_the_user_calls_secret_is_said_first(desk: Desk) -> None:
     assert client.said[-1] == ("secrets", {"globs": []})
 
 
-def test_a_worker_that_was_only_asked_is_told_again_by_the_next(desk: Desk) -> None:
+def test_a_worker_that_was_only_asked_is_informed_again_by_the_next(desk: Desk) -> None:
     desk.begun.clear()
     desk.indexing.configure(IndexConfig(), ["*.vault"])
     desk.indexing.begin(
@@ -198,12 +198,12 @@ def test_a_project_that_nobody_indexed_is_not_searched(desk: Desk) -> None:
     desk.begun.clear()
     desk.search(5)
     error = desk.wait("error")
-    assert (error["id"], error["code"]) == (5, "index_refused")
+    assert (error["id"], error["code"]) == (5, "index_rejected")
     assert error["hint"] == "Run :LCursor index"
     assert desk.clients[0].said == []
 
 
-def test_what_a_worker_says_went_wrong_is_told(desk: Desk) -> None:
+def test_what_a_worker_says_went_wrong_is_reported(desk: Desk) -> None:
     desk.settle().answers["search"] = IndexAway("it ended", "Do this")
     desk.search(6)
     error = desk.wait("error")
@@ -306,9 +306,9 @@ def test_begin(desk: Desk) -> None:
     assert desk.wait("index.state", count=2)["phase"] == "surveying"
 
 
-def test_a_begin_that_is_refused_lets_the_worker_go(desk: Desk) -> None:
+def test_a_rejected_begin_stops_the_worker(desk: Desk) -> None:
     desk.begun.clear()
-    desk.settle().answers["begin"] = IndexRefused("a home directory")
+    desk.settle().answers["begin"] = IndexRejected("a home directory")
     path = str(desk.root)
     desk.indexing.begin({"id": 8, "path": path, "is_confirmed": False, "rebuild": False})
     assert desk.wait("error")["id"] == 8

@@ -210,7 +210,7 @@ CASES: list[tuple[int, str, bytes, type[ServerError], str]] = [
 
 
 @pytest.mark.parametrize(("status", "kind", "body", "error", "words"), CASES)
-def test_refusals(
+def test_rejections(
     server: ModelServer,
     make: Make,
     status: int,
@@ -296,7 +296,7 @@ def test_a_connection_that_closes_without_an_answer(
             list(call)
 
 
-def test_a_kept_connection_that_the_server_closes_after_a_refusal(make: Make) -> None:
+def test_a_kept_connection_that_the_server_closes_after_a_rejection(make: Make) -> None:
     refusal = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"
     with socket.create_server(("127.0.0.1", 0)) as odd:
         one = make(f"http://127.0.0.1:{odd.getsockname()[1]}")

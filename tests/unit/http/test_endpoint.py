@@ -113,7 +113,7 @@ def test_what_is_no_key(value: str | None, monkeypatch: pytest.MonkeyPatch) -> N
         (f'{sys.executable} -c ""', "returned no key"),
     ],
 )
-def test_a_command_that_fails_tells_nothing_of_what_it_printed(command: str, why: str) -> None:
+def test_a_command_that_fails_reports_nothing_of_what_it_printed(command: str, why: str) -> None:
     with pytest.raises(KeyMissing, match=why) as e:
         endpoint.read_key("", command, "x")
     assert SECRET not in str(e.value)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.errors import IndexAway, IndexRefused, LcursorError
+from lcursor.errors import IndexAway, IndexRejected, LcursorError
 from lcursor.index import launch, protocol
 from lcursor.index.client import Client
 from tests.waiting import wait_for
@@ -117,9 +117,9 @@ def test_answers_may_come_in_any_order(worker: FakeWorker, client: Client) -> No
 
 
 def test_a_failed_request_raises_its_error(worker: FakeWorker, client: Client) -> None:
-    words = {"code": "index_refused", "message": "not indexed", "hint": "index it"}
+    words = {"code": "index_rejected", "message": "not indexed", "hint": "index it"}
     worker.answers["search"] = lambda question, say: say({"id": question["id"], "error": words})
-    with pytest.raises(IndexRefused) as failure:
+    with pytest.raises(IndexRejected) as failure:
         client.search("x")
     assert failure.value.hint == "index it"
 

@@ -82,7 +82,7 @@ def test_damage_is_distinguished_from_other_errors(
     assert hint in failure.hint
 
 
-def test_a_query_during_a_rebuild_is_told_to_wait(
+def test_a_query_during_a_rebuild_is_asked_to_wait(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = Project(root, "none")

@@ -144,7 +144,7 @@ def test_it_stays_small() -> None:
     assert int(done.stdout) < 220 << 10, "its weights were unfolded into floats"
 
 
-def test_it_is_loaded_beside_usearch_in_any_order() -> None:
+def test_it_is_loaded_together_with_usearch_in_any_order() -> None:
     code = (
         "import numpy, sys\n"
         "from lcursor.index.embed import Embedder\n"
@@ -180,7 +180,7 @@ def test_a_damaged_file_is_reported(tmp_path: Path, broken: int) -> None:
     assert "models verify" in caught.value.hint
 
 
-def test_vectors_of_another_size_are_refused() -> None:
+def test_vectors_of_another_size_are_rejected() -> None:
     with pytest.raises(ModelCorrupt, match="size 384, not 768"):
         Embedder(replace(find(DEFAULT), dim=768))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor import errors
-from lcursor.errors import IndexRefused, LcursorError, MessageInvalid
+from lcursor.errors import IndexRejected, LcursorError, MessageInvalid
 from lcursor.index import protocol
 
 texts = st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogateescape"))
@@ -25,7 +25,7 @@ def test_messages_are_decoded_as_they_were_encoded(message: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"3", b"\xff\xff", b"[" * 100_000, b'{"a":'])
-def test_invalid_messages_are_refused(line: bytes) -> None:
+def test_invalid_messages_are_rejected(line: bytes) -> None:
     with pytest.raises(MessageInvalid):
         protocol.decode(line)
 
@@ -68,7 +68,7 @@ def test_a_question_has_its_defaults(said: dict[str, Any], fields: dict[str, Any
         {"id": 4, "do": "secrets"},
     ],
 )
-def test_a_wrong_question_is_refused(said: dict[str, Any]) -> None:
+def test_a_wrong_question_is_rejected(said: dict[str, Any]) -> None:
     with pytest.raises(MessageInvalid):
         protocol.parse_request(said)
 
@@ -87,4 +87,4 @@ def test_an_unknown_error_is_an_error() -> None:
     heard = protocol.to_error({"code": "of_tomorrow", "message": "m"})
     assert type(heard) is LcursorError
     assert str(heard) == "m"
-    assert isinstance(protocol.to_error({"code": "index_refused"}), IndexRefused)
+    assert isinstance(protocol.to_error({"code": "index_rejected"}), IndexRejected)

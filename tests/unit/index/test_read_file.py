@@ -48,7 +48,7 @@ def test_links_folders_and_pipes_are_not_read(tmp_path: Path) -> None:
         assert found == Unreadable("there is no such file")
 
 
-def test_an_unreadable_file_is_refused() -> None:
+def test_an_unreadable_file_is_rejected() -> None:
     with anybody() as root:
         (root / "a.py").touch(mode=0o000)
         found = read_file(root, "a.py")
@@ -66,7 +66,7 @@ def test_secrets_and_giants_are_not_opened(tmp_path: Path) -> None:
         assert found.reason
 
 
-def test_a_file_that_is_written_meanwhile_is_whole_or_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_written_meanwhile_is_whole_or_rejected(tmp_path: Path) -> None:
     path, is_over = tmp_path / "a.py", threading.Event()
     path.write_bytes(b"0" * 50_000)
 

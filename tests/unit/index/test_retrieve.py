@@ -110,7 +110,7 @@ def test_what_fits(hits: list[Hit], tokens: int, used: list[str], left_out: list
     assert all(one.end_row - one.first_row == one.text.count("\n") + 1 for one in found.used)
 
 
-def test_nothing_found_is_an_empty_receipt() -> None:
+def test_nothing_found_is_an_empty_result() -> None:
     assert choose([], 100) == retrieve.Retrieved([], [], 0)
 
 

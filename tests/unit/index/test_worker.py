@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.errors import IndexAway, IndexFailed, IndexRefused, LcursorError, MessageInvalid
+from lcursor.errors import IndexAway, IndexFailed, IndexRejected, LcursorError, MessageInvalid
 from lcursor.index import launch, protocol
 from lcursor.index.client import Client
 from lcursor.index.project import Project
@@ -42,7 +42,7 @@ pytestmark = [
 def test_words_are_found_at_once_without_an_embedder(root: Path) -> None:
     with connect(root) as client:
         assert client.call("status")["phase"] == "idle"
-        with pytest.raises(IndexRefused, match="not indexed"):
+        with pytest.raises(IndexRejected, match="not indexed"):
             client.search("needle7")
         client.call("begin")
         wait_for(lambda: client.search("needle"))
@@ -195,7 +195,7 @@ def test_a_home_is_read_only_when_that_is_confirmed(home: Path) -> None:
     (home / "notes.txt").write_text("needle\n")
     try:
         with connect(home) as client:
-            with pytest.raises(IndexRefused, match="home directory") as refused:
+            with pytest.raises(IndexRejected, match="home directory") as refused:
                 client.call("begin")
             assert refused.value.hint
             state = client.call("status")

@@ -284,7 +284,7 @@ def test_the_hook_compiles_exactly_the_amx_files_without_deleting_stores(tmp_pat
 
 
 @pytest.mark.parametrize(("missing", "has"), [("C", "c++"), ("C++", "cc")])
-def test_a_missing_compiler_is_told_before_anything_else(
+def test_a_missing_compiler_is_reported_before_anything_else(
     program: Program, monkeypatch: pytest.MonkeyPatch, missing: str, has: str
 ) -> None:
     folder = program(has, "").parent
@@ -294,7 +294,7 @@ def test_a_missing_compiler_is_told_before_anything_else(
     assert "build-essential" in failure.value.hint
 
 
-def test_too_small_a_disk_is_told_before_anything_else(
+def test_too_small_a_disk_is_reported_before_anything_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.check_space(tmp_path / "new")
@@ -322,7 +322,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_a_build_tells_its_steps_and_keeps_the_wheel(
+def test_a_build_reports_its_steps_and_keeps_the_wheel(
     cache: Path, tools: Tools, program: Program, said: io.StringIO
 ) -> None:
     python = program(
@@ -356,7 +356,9 @@ def test_a_build_that_stopped_goes_on_with_the_same_tree(
     assert engine.build(target, cache, tools, lambda path, lock: python).exists()
 
 
-def test_a_half_unpacked_tree_is_unpacked_anew(cache: Path, tools: Tools, program: Program) -> None:
+def test_a_half_unpacked_tree_is_unpacked_again(
+    cache: Path, tools: Tools, program: Program
+) -> None:
     target = find_target()
     half = cache / "build" / target.key / "source.part" / "llama_cpp_python-9.9"
     half.mkdir(parents=True)

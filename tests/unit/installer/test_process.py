@@ -72,7 +72,7 @@ def test_an_error_of_the_system_is_explained(number: int, told: str) -> None:
     assert hint
 
 
-def test_each_line_is_heard_and_kept(tools: Tools) -> None:
+def test_each_line_is_passed_on_and_stored(tools: Tools) -> None:
     heard: list[str] = []
     tools.run("a", ["sh", "-c", "echo one; echo two >&2"], listen=heard.append)
     tools.run("b", ["sh", "-c", "printf '\\377 three'"], listen=heard.append)
@@ -83,7 +83,7 @@ def test_each_line_is_heard_and_kept(tools: Tools) -> None:
     assert "$ sh -c" in text
 
 
-def test_a_failing_tool_is_told_by_its_own_output_only(tools: Tools) -> None:
+def test_a_failing_tool_is_reported_by_its_own_output_only(tools: Tools) -> None:
     with pytest.raises(InstallFailed, match="first: the disk is full"):
         tools.run("first", ["sh", "-c", "echo No space left on device; exit 1"])
     with pytest.raises(InstallFailed, match=r"^second failed"):

@@ -96,7 +96,7 @@ def test_a_lock_is_installed_once_and_entered(
     assert said.getvalue() == told
 
 
-def test_a_package_with_other_bytes_is_refused_and_the_part_struck_out(
+def test_a_package_with_other_bytes_is_rejected_and_the_part_struck_out(
     venv: Callable[[], Venv], tmp_path: Path
 ) -> None:
     lock = tmp_path / "some.lock"
@@ -110,7 +110,7 @@ def test_a_package_with_other_bytes_is_refused_and_the_part_struck_out(
     assert read_stamp(tmp_path / "venv").parts == {}
 
 
-def test_an_index_without_the_package_is_told(venv: Callable[[], Venv], tmp_path: Path) -> None:
+def test_an_index_without_the_package_is_reported(venv: Callable[[], Venv], tmp_path: Path) -> None:
     lock = tmp_path / "some.lock"
     lock.write_text("nowhere==1.0 --hash=sha256:" + "0" * 64 + "\n")
     with pytest.raises(InstallFailed, match="installing packages: the package index"):
@@ -138,7 +138,7 @@ def uv(venv: Callable[[], Venv], pristine: Path, program: Callable[[str, str], P
 
 
 @pytest.mark.usefixtures("uv")
-def test_an_environment_whose_python_is_gone_is_made_anew(
+def test_an_environment_whose_python_is_gone_is_made_again(
     venv: Callable[[], Venv], said: io.StringIO
 ) -> None:
     broken = venv()
@@ -155,7 +155,7 @@ def test_an_environment_whose_python_is_gone_is_made_anew(
 
 
 @pytest.mark.usefixtures("uv")
-def test_an_environment_of_another_python_is_made_anew(venv: Callable[[], Venv]) -> None:
+def test_an_environment_of_another_python_is_made_again(venv: Callable[[], Venv]) -> None:
     old = venv()
     old.stamp = Stamp(python="3.1", parts={"runtime": "x"})
     write_stamp(old.path, old.stamp)
@@ -173,7 +173,7 @@ def test_a_foreign_directory_is_never_removed(tmp_path: Path, tools: Tools) -> N
     assert (tmp_path / "home" / "letter").read_text() == "dear"
 
 
-def test_a_python_that_cannot_make_environments_is_told(
+def test_a_python_that_cannot_make_environments_is_reported(
     tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")

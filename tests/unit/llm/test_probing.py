@@ -172,7 +172,7 @@ def test_another_kind_than_the_user_says(look: Look) -> None:
         (500, {"error": "oops"}, ServerFailed),
     ],
 )
-def test_a_server_that_refuses_at_once(
+def test_a_server_that_rejects_at_once(
     look: Look, status: int, body: object, error: type[ServerError]
 ) -> None:
     with ChatServer() as server:

@@ -60,7 +60,7 @@ FULL = SamplingParams(
 )
 
 
-def test_each_server_is_told_in_its_words_what_the_answer_shall_be() -> None:
+def test_each_server_gets_the_form_of_the_answer_in_its_own_terms() -> None:
     held: dict[str, object] = {"type": "json_schema"}
     held |= {"json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}
     _, llama = providers.chat_request(served("llama.cpp"), "/v1", MESSAGES, FULL, set())
@@ -89,7 +89,7 @@ def test_what_a_server_cannot_be_held_to_is_left_out(kind: Kind) -> None:
         assert not {"stop", "seed"} & set(body)
 
 
-def test_ollama_is_told_how_long_its_context_is() -> None:
+def test_ollama_gets_the_length_of_its_context() -> None:
     path, body = providers.chat_request(served("ollama"), "/v1", MESSAGES, SamplingParams(7), set())
     assert path == "/api/chat"
     assert body["options"] == {"temperature": 0.2, "num_ctx": 4096, "num_predict": 7}
@@ -124,5 +124,5 @@ def test_quirks_bend_the_question() -> None:
         ("Internal error", "", None),
     ],
 )  # fmt: skip
-def test_what_a_refusal_is_about(words: str, field: str, quirk: str | None) -> None:
+def test_what_a_rejection_is_about(words: str, field: str, quirk: str | None) -> None:
     assert providers.quirk_of(words, field) == quirk

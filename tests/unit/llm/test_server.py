@@ -341,7 +341,7 @@ def test_models_that_are_none(machine: Machine) -> None:
     assert machine.server().status().state == "none"
 
 
-def test_other_settings_restart_it_for_one_and_are_refused_for_two(machine: Machine) -> None:
+def test_other_settings_restart_it_for_one_and_are_rejected_for_two(machine: Machine) -> None:
     first = machine.server(context_tokens=4096)
     first.ensure()
     pid = server_pid(machine)

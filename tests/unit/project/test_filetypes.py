@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[3]
         ("code.py", 300_000, ""),
     ],
 )
-def test_a_name_tells_why_a_file_is_left_out(path: str, size_bytes: int, why: str) -> None:
+def test_a_name_is_the_reason_why_a_file_is_left_out(path: str, size_bytes: int, why: str) -> None:
     assert filetypes.by_name(path, size_bytes) == why
 
 
@@ -142,7 +142,7 @@ ROWS = b"const a = 1\n" * 4000
         (b"\n" * 2000, ""),
     ],
 )
-def test_a_content_tells_why_a_file_is_left_out(data: bytes, why: str) -> None:
+def test_a_content_is_the_reason_why_a_file_is_left_out(data: bytes, why: str) -> None:
     assert filetypes.by_content(data) == why
 
 

@@ -56,7 +56,7 @@ def test_texts_of_many_kinds(root: Path, name: str, data: bytes, text: str) -> N
         ("folder/a", b"", None),
     ],
 )
-def test_what_is_refused(root: Path, name: str, data: bytes, why: str | None) -> None:
+def test_what_is_rejected(root: Path, name: str, data: bytes, why: str | None) -> None:
     (root / name).parent.mkdir(exist_ok=True)
     (root / name).write_bytes(data)
     reader = Reader(root, ["mine.*"])

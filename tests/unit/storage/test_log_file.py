@@ -139,7 +139,7 @@ def test_another_file_is_known_also_where_it_has_the_same_number(path: Path) -> 
     assert news(file) == ([b"b", b"c"], True)
 
 
-def test_a_file_that_was_deleted_is_made_anew(path: Path) -> None:
+def test_a_file_that_was_deleted_is_made_again(path: Path) -> None:
     one, two = LogFile(path), LogFile(path)
     add(one, b"a", b"b")
     path.unlink()
