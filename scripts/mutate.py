@@ -41,7 +41,10 @@ from typing import Any
 from scripts.mutate_plugin import RECORD, ROOT, SELECT
 
 TARGETS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "fim": (["lcursor/fim/**/*.py"], ["tests/unit/fim/test_*.py"]),
+    "fim": (
+        ["lcursor/fim/**/*.py"],
+        ["tests/unit/fim/test_*.py", "tests/unit/host/test_dispatch.py"],
+    ),
     "edit/apply": (
         ["lcursor/edit/apply/*.py"],
         ["tests/unit/edit/test_*.py", "tests/unit/evals/test_apply.py"],

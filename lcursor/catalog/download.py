@@ -180,9 +180,9 @@ def _fetch(model: Model, partial: Path, watch: Reporter) -> tuple[str, hub.Remot
         except DownloadFailed as e:
             failures.append(e)
     size = partial.stat().st_size if partial.exists() else 0
-    kept = f" ({store.format_bytes(size)} of it is kept)" if size else ""
+    note = f" ({store.format_bytes(size)} of it is kept)" if size else ""
     raise DownloadFailed(
-        f"{model.name} could not be downloaded{kept}: {'; '.join(e.message for e in failures)}",
+        f"{model.name} could not be downloaded{note}: {'; '.join(e.message for e in failures)}",
         f"{failures[0].hint}; then run {store.pull_command(model.name)} again",
     )
 

@@ -13,11 +13,11 @@ from lcursor.catalog.gguf import Head
 from lcursor.catalog.hardware import GIB, MIB
 from lcursor.catalog.manifest import Model
 
-Place = Literal["on the GPU", "on the CPU"]
+Placement = Literal["on the GPU", "on the CPU"]
 
 KV_TYPE_BYTES = {"f16": 2.0, "q8_0": 34 / 32}
 """Bytes per key or value element; q8_0 has a scale of two bytes per 32 elements."""
-KV_SCALE: dict[Place, float] = {"on the GPU": 0.53, "on the CPU": 1.0}
+KV_SCALE: dict[Placement, float] = {"on the GPU": 0.53, "on the CPU": 1.0}
 """Size of the chat server's KV cache relative to f16: q8_0 on a GPU; on a CPU that is slower."""
 CHAT_TOKENS = 16384
 COMPLETION_TOKENS = 4096
@@ -75,9 +75,9 @@ def completion_bytes(name: str) -> int:
     return model_bytes(manifest.find(name), COMPLETION_TOKENS) + COMPLETION_EXTRA_BYTES
 
 
-def chat_bytes(name: str, place: Place = "on the GPU", tokens: int = CHAT_TOKENS) -> int:
+def chat_bytes(name: str, placement: Placement = "on the GPU", tokens: int = CHAT_TOKENS) -> int:
     """Return the memory that a model of the manifest needs for the chat."""
-    return model_bytes(manifest.find(name), tokens, KV_SCALE[place]) + CHAT_EXTRA_BYTES
+    return model_bytes(manifest.find(name), tokens, KV_SCALE[placement]) + CHAT_EXTRA_BYTES
 
 
 def pair_bytes(completion: str, chat: str) -> int:

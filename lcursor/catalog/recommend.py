@@ -13,7 +13,7 @@ from lcursor.catalog.hardware import GIB, Hardware
 from lcursor.catalog.memory import (
     CHAT_TOKENS,
     COMPLETION_TOKENS,
-    Place,
+    Placement,
     chat_bytes,
     completion_bytes,
     gib,
@@ -52,7 +52,7 @@ class Pick:
     """The model of one slot."""
 
     model: str
-    place: Place
+    placement: Placement
     need_bytes: int
     why: str
 

@@ -73,9 +73,9 @@ class Archive:
 
     def rows(self, root: str = "") -> tuple[list[ChatRow], str]:
         """Return the chats of a project, or all, newest first, and a note on unreadable ones."""
-        places = [self.project_folder(root)] if root else sorted(self.folder.glob("*"))
+        project_folders = [self.project_folder(root)] if root else sorted(self.folder.glob("*"))
         found, unreadable = list[ChatRow](), 0
-        for path in (path for place in places for path in self._files(place)):
+        for path in (path for each in project_folders for path in self._files(each)):
             try:
                 chat = ChatFile.open(path).chat
             except ChatFailed:

@@ -52,7 +52,7 @@ class QuestionContext:
     items: Sequence[Item] = ()
     note: str = ""
     """Problem with its command."""
-    kept: Sequence[ChatAttachment] = ()
+    stored: Sequence[ChatAttachment] = ()
     """The attachments to store with it."""
 
     def sent_text(self) -> str:
@@ -144,7 +144,7 @@ class Gatherer:
             for item in found
         ]
         has_screen = any(item.kind == "screen" for item in found)
-        kept = gather.storable(
+        stored = gather.storable(
             [each for each in question.attachments if has_screen or each["kind"] != "screen"],
             root=root,
             secrets=self._secrets,
@@ -153,7 +153,7 @@ class Gatherer:
         text = expanded.text
         if expanded.prompt and expanded.prompt.origin == "built in":
             text = text.replace("@selection", _subject(items), 1)
-        return QuestionContext(text, items, expanded.note, kept)
+        return QuestionContext(text, items, expanded.note, stored)
 
 
 def question_of(chat: Conversation, params: ChatSend | ChatPreview) -> Question:

@@ -162,11 +162,11 @@ class Conversation:
 
     def active_summary(self, branch: Sequence[StoredMessage]) -> Summary | None:
         """Return the summary that replaces the most messages of a branch."""
-        place = {each.number: at for at, each in enumerate(branch)}
+        position = {each.number: at for at, each in enumerate(branch)}
         found = [
-            each for each in self.summaries.values() if not each.is_undone and each.last in place
+            each for each in self.summaries.values() if not each.is_undone and each.last in position
         ]
-        return max(found, key=lambda each: (place[each.last], each.number), default=None)
+        return max(found, key=lambda each: (position[each.last], each.number), default=None)
 
     def sibling(self, number: int, step: int) -> int:
         """Return the sibling `step` branches further, or the outermost one."""

@@ -30,7 +30,7 @@ MIN_TOKENS = 128
 """Minimum number of free tokens for a summary."""
 MAX_TOKENS = 2048
 """Limit of a summary, including the model's reasoning."""
-KEPT_SHARE = 0.25
+RETAINED_SHARE = 0.25
 """The last question and its answer are not summarized up to this share of the context."""
 MAX_LISTED = 60
 LARGEST = 3
@@ -163,8 +163,8 @@ def plan(chat: Conversation, last: int, limit: int, count: Count) -> Plan | None
     rest = prompt.unsummarized(branch, chat.active_summary(branch))
     ends = [at for at, each in enumerate(rest) if each.role == "assistant"]
     if len(ends) > 1:
-        kept = prompt.alternate(rest[ends[-2] + 1 : ends[-1] + 1])
-        if tokens.estimate(kept) <= KEPT_SHARE * limit:
+        retained = prompt.alternate(rest[ends[-2] + 1 : ends[-1] + 1])
+        if tokens.estimate(retained) <= RETAINED_SHARE * limit:
             ends.pop()
     for at in reversed(ends):
         number = rest[at].number
@@ -228,10 +228,12 @@ def _without_instruction(written: str) -> str:
     """Return a model's text without repeated lines of the instruction."""
     instruction = INSTRUCTION.lower()
     rows = [row.rstrip() for row in written.strip().split("\n")]
-    kept = [row for row in rows if row.startswith("#") or row.strip().lower() not in instruction]
-    if not any(row.strip() and not row.startswith("#") for row in kept):
+    retained = [
+        row for row in rows if row.startswith("#") or row.strip().lower() not in instruction
+    ]
+    if not any(row.strip() and not row.startswith("#") for row in retained):
         return ""
-    return "\n".join(row for row in rows if not row or row in kept).strip()
+    return "\n".join(row for row in rows if not row or row in retained).strip()
 
 
 def _list(head: str, rows: Sequence[str]) -> str:

@@ -210,7 +210,7 @@ class Turn:
             "number": self.question_number,
             "sent": found.sent_text(),
             "items": [asdict(each) for each in found.attached(count)],
-            "attachments": list(found.kept),
+            "attachments": list(found.stored),
         }
         self._change(lambda _: [op], fsync=False)
 

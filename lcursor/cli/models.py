@@ -121,7 +121,7 @@ def recommend(as_json: Json = False) -> None:
     typer.echo(f"This machine: {here.describe()}\n")
     for slot, pick in (("Completion", found.completion), ("Chat", found.chat)):
         mark = "  (on this machine)" if pick.model in present else ""
-        typer.echo(f"{slot + ':':<12}{pick.model}, {pick.place}{mark}\n{'':<12}{pick.why}")
+        typer.echo(f"{slot + ':':<12}{pick.model}, {pick.placement}{mark}\n{'':<12}{pick.why}")
     if served is not None:
         typer.echo(f"{'':<12}the server would use now: {served.describe()}")
     for note in found.notes:

@@ -46,7 +46,7 @@ class Definition:
     own_first: int
     name_row: int
     end: int
-    place: int
+    index: int
     """Its position in the list of all definitions."""
     parent: int
     """Position of the definition that contains it, or TOP."""
@@ -96,19 +96,19 @@ def definitions_in_tree(
         scope = SCOPE.join(filter(None, names))[-MAX_SCOPE_CHARS:]
         floor = last.end if last else outer.own_first + 1 if outer else 0
         lead = _lead(node, first, floor, lines)
-        place = len(found)
-        item = Definition(name, own_kind, lead, first, row, end, place, parent, scope, node)
+        index = len(found)
+        item = Definition(name, own_kind, lead, first, row, end, index, parent, scope, node)
         before[parent] = item
         found.append(item)
-        around.append((place, start, stop))
+        around.append((index, start, stop))
     return found
 
 
 def definitions_in_lines(language: str, lines: Sequence[str]) -> list[Definition]:
     """Return the likely definitions in a text without a grammar, all at the top level."""
     return [
-        Definition(name, kind, row, row, row, end, place, TOP, "")
-        for place, (name, kind, row, end) in enumerate(
+        Definition(name, kind, row, row, row, end, index, TOP, "")
+        for index, (name, kind, row, end) in enumerate(
             line_definitions.definitions(language, lines)
         )
     ]
@@ -132,17 +132,17 @@ def scope_at(
         sums: non-blank characters before each row.
     """
     enough = SCOPE_SHARE * (sums[end] - sums[first])
-    place, scope = TOP, ""
+    index, scope = TOP, ""
     while True:
         # In source order, only the last definition that starts before the rows can contain them.
-        within = inside.get(place, ())
+        within = inside.get(index, ())
         at = bisect_right(within, first, key=lambda item: item.first) - 1
         for item in within[max(at, 0) :]:
             if item.first >= end:
                 return scope
             weight = sums[min(item.end, end)] - sums[max(item.first, first)]
             if weight >= enough:
-                place, scope = item.place, item.path
+                index, scope = item.index, item.path
                 break
         else:
             return scope

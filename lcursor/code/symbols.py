@@ -65,7 +65,7 @@ def all_of(lines: Sequence[str], language: str, gaps: Collection[int] = ()) -> t
     symbols: list[Symbol] = []
     for item in found:
         is_kind = item.kind in KINDS
-        top[item.place] = item.parent == structure.TOP or (
+        top[item.index] = item.parent == structure.TOP or (
             top[item.parent] and found[item.parent].kind not in KINDS
         )
         if not is_kind:
@@ -84,7 +84,7 @@ def all_of(lines: Sequence[str], language: str, gaps: Collection[int] = ()) -> t
                 item.own_first,
                 min(max(head, item.own_first + 1), item.end),
                 item.end,
-                top[item.place],
+                top[item.index],
             )
         )
     return tuple(symbols)

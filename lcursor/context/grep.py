@@ -54,14 +54,14 @@ def words_of(text: str) -> list[str]:
         found.setdefault(word, None)
     split = [text_words.parts(name) for name in found]
     parts = {part for parts in split if len(parts) > 1 for part in parts}
-    kept: dict[str, None] = {}
+    chosen: dict[str, None] = {}
     for word in found:
         if len(word) >= MIN_LETTERS and word not in parts:
             stem = (
                 text_words.stem(word) if word.islower() else word
             )  # `passwords` must find `password`
-            kept[stem if len(stem) > MIN_LETTERS and word.startswith(stem) else word] = None
-    return list(kept)[:MAX_WORDS]
+            chosen[stem if len(stem) > MIN_LETTERS and word.startswith(stem) else word] = None
+    return list(chosen)[:MAX_WORDS]
 
 
 def full_word(word: str, text: str) -> str:

@@ -202,12 +202,12 @@ def _inline(text: str, first: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of code between backticks, paragraph by paragraph."""
     for paragraph in re.compile(r"(?:[^\n]|\n(?!\s*\n))+").finditer(text, first, end):
         runs = list(_TICKS.finditer(text, paragraph.start(), paragraph.end()))
-        places: dict[int, list[int]] = {}
+        by_length: dict[int, list[int]] = {}
         for number, run in enumerate(runs):
-            places.setdefault(len(run[0]), []).append(number)
+            by_length.setdefault(len(run[0]), []).append(number)
         number = 0
         while number < len(runs):
-            same = places[len(runs[number][0])]
+            same = by_length[len(runs[number][0])]
             while same and same[0] <= number:
                 same.pop(0)
             if same:

@@ -94,16 +94,16 @@ class PathResolver:
         Raises:
             PathError: there is no such file, or it may not be read.
         """
-        for place in (mentions.FileRows(argument, 0, -1, False), mentions.parse_rows(argument)):
-            path = self._existing(place.path)
+        for rows in (mentions.FileRows(argument, 0, -1, False), mentions.parse_rows(argument)):
+            path = self._existing(rows.path)
             if path is None:
                 continue
             self._check_inside(path, is_foreign)
-            return None if path.is_dir() else self._rows(path, place)
-        place = mentions.parse_rows(argument)
-        if _WILD.search(place.path):
-            return self._globbed(place)
-        return self._rows(self._ending_in("file", self._all(), place.path), place)
+            return None if path.is_dir() else self._rows(path, rows)
+        rows = mentions.parse_rows(argument)
+        if _WILD.search(rows.path):
+            return self._globbed(rows)
+        return self._rows(self._ending_in("file", self._all(), rows.path), rows)
 
     def find_folder(self, argument: str, *, is_foreign: bool = False) -> Folder:
         """Return a folder and the selection of its files.
@@ -186,14 +186,14 @@ class PathResolver:
             raise PathError(f"there are several: {few}")
         return self.reader.root / ends[0]
 
-    def _rows(self, path: Path, place: mentions.FileRows) -> Files:
-        if not place.is_point:
-            return Files([path], place.first_row, place.end_row)
-        first, note = max(place.first_row - AROUND_ROWS, 0), f"around line {place.first_row + 1}"
-        return Files([path], first, place.end_row + AROUND_ROWS, note)
+    def _rows(self, path: Path, rows: mentions.FileRows) -> Files:
+        if not rows.is_point:
+            return Files([path], rows.first_row, rows.end_row)
+        first, note = max(rows.first_row - AROUND_ROWS, 0), f"around line {rows.first_row + 1}"
+        return Files([path], first, rows.end_row + AROUND_ROWS, note)
 
-    def _globbed(self, place: mentions.FileRows) -> Files:
-        glob = place.path.removeprefix("./")
+    def _globbed(self, rows: mentions.FileRows) -> Files:
+        glob = rows.path.removeprefix("./")
         test = path_test([f"/{glob}" if "/" in glob and not glob.startswith(("/", "**")) else glob])
         found = [name for name in self._all() if test(name)]
         found = [name for name in found if not self.target_outside(self.reader.root / name)]
@@ -202,7 +202,7 @@ class PathResolver:
         rest = len(found) - MAX_FILES
         more = f"{rest} more files: over {MAX_FILES}" if rest > 0 else ""
         paths = [self.reader.root / name for name in found[:MAX_FILES]]
-        return Files(paths, place.first_row, place.end_row, f"matches {place.path}", more)
+        return Files(paths, rows.first_row, rows.end_row, f"matches {rows.path}", more)
 
     def _read_folder(self, path: Path) -> Folder:
         found = listing.names(path, self.reader.root, self.reader.cancel)

@@ -90,12 +90,12 @@ def known(reader: Reader, names: Sequence[str] = ()) -> list[Rule]:
     for path in _files(own_folder(), ".md"):
         rules += _read(path, "", path.stem, reader)
     for folder in _folders(names):
-        place = reader.root / folder
+        directory = reader.root / folder
         if not folder:
-            rules += _read(place / LEGACY, "", LEGACY, reader)
-        rules += _read(place / AGENTS, folder, f"{folder}{AGENTS}", reader)
+            rules += _read(directory / LEGACY, "", LEGACY, reader)
+        rules += _read(directory / AGENTS, folder, f"{folder}{AGENTS}", reader)
         for where, ending in FOLDERS:
-            for path in _files(place / where, ending):
+            for path in _files(directory / where, ending):
                 rules += _read(path, folder, path.stem, reader)
         if len(rules) > MAX_FILES:
             break

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 MAX = 40
 _PYTHON: Final = re.compile(r'File "(?P<path>[^"\n]+)", line (?P<row>\d+)')
-_PLACE: Final = re.compile(
+_LOCATION: Final = re.compile(
     r"(?<![\w/.@~+-])(?:file://)?(?P<path>(?:~|\.{1,2})?/?(?:[\w.@+\-\[\]]+/)*"
     r"[\w@+\-\[\]][\w.@+\-\[\]]*\.[A-Za-z]\w{0,7}):(?P<row>\d+)(?!\w)"
 )
@@ -27,7 +27,7 @@ def frames(text: str) -> list[Frame]:
     found: dict[Frame, None] = {}
     for line in text.splitlines():
         part = line[:_MAX_LINE]
-        for pattern in (_PYTHON, _PLACE):
+        for pattern in (_PYTHON, _LOCATION):
             for match in pattern.finditer(part):
                 found[Frame(match["path"], max(int(match["row"]) - 1, 0))] = None
             if pattern is _PYTHON and _PYTHON.search(part):

@@ -83,10 +83,10 @@ class Editor:
     ) -> None:
         self.home = home
         self.screen = Screen()
-        kept = {"PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH"}
+        passed = {"PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH"}
         environment = {
             "LANG": "C.UTF-8",
-            **{k: v for k, v in os.environ.items() if k in kept or k.startswith("LCURSOR_")},
+            **{k: v for k, v in os.environ.items() if k in passed or k.startswith("LCURSOR_")},
             **prepare_home(home, PREAMBLE + init, plugin),
             **(env or {}),
         }

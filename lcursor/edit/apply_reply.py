@@ -13,8 +13,8 @@ from lcursor.code import symbols
 from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.apply import elision, parse
+from lcursor.edit.apply.apply_block import Choice
 from lcursor.edit.apply.blocks import Block
-from lcursor.edit.apply.place import Choice
 from lcursor.edit.apply.resolve import Ask, Resolved, Unresolved, resolve
 from lcursor.edit.records import FileChange, Lines, Region, digest
 from lcursor.edit.rewriting.prompt import fence_of

@@ -236,15 +236,15 @@ def shortened(text: str, tokens: int, limit: int) -> str:
         return text
     rows = text.split("\n")
     chars = int(len(text) * limit / max(tokens, 1)) - 40
-    kept: list[str] = []
+    shown: list[str] = []
     for row in rows:
         chars -= len(row) + 1
         if chars < 0:
             break
-        kept.append(row)
-    if not any(row.startswith(("+", "-")) and not row.startswith(("+++", "---")) for row in kept):
+        shown.append(row)
+    if not any(row.startswith(("+", "-")) and not row.startswith(("+++", "---")) for row in shown):
         return ""
-    return "\n".join([*kept, f"({len(rows) - len(kept)} more rows of this file are not shown)"])
+    return "\n".join([*shown, f"({len(rows) - len(shown)} more rows of this file are not shown)"])
 
 
 def _listed(seen: Sequence[Item], hidden: Sequence[Item]) -> list[str]:

@@ -97,19 +97,19 @@ def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[i
     ends: list[int] = []  # last rows of the longest increasing sequences
     heads: list[int] = []
     before: list[int] = []
-    for place, (_, row) in enumerate(pairs):
+    for number, (_, row) in enumerate(pairs):
         length = bisect_left(ends, row)
         before.append(heads[length - 1] if length else -1)
         if length == len(ends):
             ends.append(row)
-            heads.append(place)
+            heads.append(number)
         else:
-            ends[length], heads[length] = row, place
+            ends[length], heads[length] = row, number
     chosen = []
-    place = heads[-1] if heads else -1
-    while place >= 0:
-        chosen.append(pairs[place])
-        place = before[place]
+    number = heads[-1] if heads else -1
+    while number >= 0:
+        chosen.append(pairs[number])
+        number = before[number]
     return chosen[::-1]
 
 

@@ -150,14 +150,14 @@ class Batch:
         return Outcome("proposed")
 
 
-def edit_places(run: Run, services: EditServices, params: wire.EditMany) -> Outcome:
+def edit_locations(run: Run, services: EditServices, params: wire.EditMany) -> Outcome:
     """Rewrite regions at many positions, and propose them as one turn."""
     work = Workspace(run, services, params["path"], params["buffers"])
     not_run = work.allow_commands()
     reached = work.connect(params["model"])
     question = work.question(params["instruction"], (), params["buffers"])
     context, note = question.context(reached)
-    jobs, problems = _jobs(work, params["places"])
+    jobs, problems = _jobs(work, params["locations"])
     work.is_whole_edit = sum(len(job.targets) for job in jobs) == 1
     with work.commands:
         batch = Batch(work, question.text, context)
@@ -168,12 +168,16 @@ def edit_places(run: Run, services: EditServices, params: wire.EditMany) -> Outc
         return batch.finish(files, params["instruction"], problems, notes)
 
 
-def _jobs(work: Workspace, places: Sequence[wire.EditPlace]) -> tuple[list[FileJob], list[str]]:
+def _jobs(
+    work: Workspace, locations: Sequence[wire.EditLocation]
+) -> tuple[list[FileJob], list[str]]:
     """Return the files of a list with the regions around its rows, and the problems."""
     sources = work.sources
-    by_file: dict[str, list[wire.EditPlace]] = {}
-    for place in places:
-        by_file.setdefault(os.path.realpath(sources.absolute(place["path"])), []).append(place)
+    by_file: dict[str, list[wire.EditLocation]] = {}
+    for location in locations:
+        by_file.setdefault(os.path.realpath(sources.absolute(location["path"])), []).append(
+            location
+        )
     jobs, problems = [], []
     for found in by_file.values():
         path = sources.absolute(found[0]["path"])
@@ -183,13 +187,13 @@ def _jobs(work: Workspace, places: Sequence[wire.EditPlace]) -> tuple[list[FileJ
             problems.append(error.message)
             continue
         language, targets = language_of(path, lines), list[Target]()
-        for place in found:
-            row = place["row"]
+        for location in found:
+            row = location["row"]
             if not 0 <= row < max(len(lines), 1):
                 problems.append(f"{sources.name(path)} no longer has a line {row + 1}")
                 continue
             region = work.region(lines, language, row, row)
-            text = clean(place["text"].strip())
+            text = clean(location["text"].strip())
             line = lines[row].strip() if lines else ""
             about = f"About the line `{line}`: {text}" if text and text != line else ""
             targets.append(Target(region, about))
@@ -220,12 +224,12 @@ def merge_overlapping(targets: Sequence[Target]) -> list[Target]:
 
 def _merged(found: Sequence[Check]) -> tuple[Check, ...]:
     """Return each check once: failed if it failed anywhere, else with a remark if any."""
-    kept: dict[str, Check] = {}
+    by_name: dict[str, Check] = {}
     for each in found:
-        before = kept.get(each.name)
+        before = by_name.get(each.name)
         if before is None or (before.is_ok and (not each.is_ok or not before.text)):
-            kept[each.name] = each
-    return tuple(kept.values())
+            by_name[each.name] = each
+    return tuple(by_name.values())
 
 
 def _joined(one: str, other: str) -> str:

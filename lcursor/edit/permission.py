@@ -70,7 +70,7 @@ class Permissions:
     def answers(self, root: Path) -> dict[str, bool]:
         """Return the permission of each known command of a project, by its text."""
         try:
-            found = json.loads((history.place(root, self._folder) / NAME).read_bytes())
+            found = json.loads((history.project_folder(root, self._folder) / NAME).read_bytes())
         except (OSError, ValueError):
             return {}
         if not isinstance(found, dict):
@@ -79,12 +79,12 @@ class Permissions:
 
     def remember(self, root: Path, answers: Mapping[str, bool]) -> None:
         """Store answers; if that fails, the next edit asks again."""
-        place = history.place(root, self._folder)
+        folder = history.project_folder(root, self._folder)
         with contextlib.suppress(OSError, LcursorError):
-            folders.make_private(place.parent)
-            folders.make_private(place)
+            folders.make_private(folder.parent)
+            folders.make_private(folder)
             text = json.dumps(self.answers(root) | dict(answers), indent=1)
-            folders.write_file(place / NAME, text.encode())
+            folders.write_file(folder / NAME, text.encode())
 
     def _ask(self, run: Run, root: Path, unknown: Mapping[str, str]) -> dict[str, bool]:
         """Ask about commands; the first choice runs nothing, in case of a stray key."""

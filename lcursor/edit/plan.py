@@ -272,10 +272,10 @@ class _StepReader:
             steps[same] = replace(step, do=do or step.do)
         deleted = {step.path for step in steps.values() if step.kind == "delete"}
         every = [*steps.values()]
-        kept = [each for each in every if each.kind == "delete" or each.path not in deleted]
-        notes += [f"{step.path}: it is deleted" for step in every if step not in kept]
-        kept.sort(key=lambda step: ORDER[step.kind])
-        return [replace(step, key=f"s{at}") for at, step in enumerate(kept, 1)], notes
+        remaining = [each for each in every if each.kind == "delete" or each.path not in deleted]
+        notes += [f"{step.path}: it is deleted" for step in every if step not in remaining]
+        remaining.sort(key=lambda step: ORDER[step.kind])
+        return [replace(step, key=f"s{at}") for at, step in enumerate(remaining, 1)], notes
 
     def _step(self, row: Mapping[str, Any]) -> Step:
         action = str(row.get("action") or "edit").strip().lower().removesuffix("_file")
@@ -348,11 +348,11 @@ def _with_sketch(
         return step
     lines = (sources.read(step.path) or ()) if step.kind == "edit" else ()
     region = "\n".join(lines[step.first_row : step.last_row])
-    place = f"This is {step.what or 'the file'} in {step.path}:\n\n```\n{region}\n```"
+    location = f"This is {step.what or 'the file'} in {step.path}:\n\n```\n{region}\n```"
     if step.kind == "create":
-        place = f"The file {step.path} is new."
+        location = f"The file {step.path} is new."
     text = (
-        f"{place}\n\nThe whole change: {instruction.strip()}\nHere: {step.do}\n\nSay in a few "
+        f"{location}\n\nThe whole change: {instruction.strip()}\nHere: {step.do}\n\nSay in a few "
         "lines how this part shall change, for a programmer who will write it: names, signatures, "
         "what goes where, and what to keep. Show only the few lines of code that are not obvious."
     )

@@ -86,7 +86,7 @@ class EditService:
         histories, write = self._histories, self._write
         return {
             "edit.ask": self.ask,
-            "edit.many": lambda params: self._start(params, multi_edit.edit_places),
+            "edit.many": lambda params: self._start(params, multi_edit.edit_locations),
             "edit.apply": lambda params: self._start(params, apply_reply.apply),
             "edit.commit": lambda params: self._start(params, commit.ask),
             "edit.choose": lambda params: self._answer(params, params["choice"]),

@@ -80,7 +80,7 @@ class Sources:
         whole = self.absolute(path)
         if self.is_outside(whole):
             return whole
-        inside = os.path.relpath(_real_place(whole), self.root)
+        inside = os.path.relpath(_real_path(whole), self.root)
         return inside.replace(os.sep, "/")
 
     def is_outside(self, path: str) -> bool:
@@ -161,10 +161,10 @@ class Sources:
         return self._all
 
 
-def _real_place(path: str) -> str:
+def _real_path(path: str) -> str:
     """Return a path; links are resolved in its folder, not in the file itself."""
-    place, name = os.path.split(path)
-    return os.path.join(os.path.realpath(place), name)
+    parent, name = os.path.split(path)
+    return os.path.join(os.path.realpath(parent), name)
 
 
 def _disk(path: str) -> Lines | None:

@@ -72,7 +72,7 @@ class Question:
 
     def context(self, reached: Connection, old: Lines = ()) -> tuple[str, str]:
         """Return the attachments for a model's prompt, and a note on omitted ones."""
-        kept, dropped, count = list[Item](), list[str](), counter(reached)
+        used, dropped, count = list[Item](), list[str](), counter(reached)
         left = context_budget(reached, old) or UNKNOWN_TOKENS
         for item in self.items:
             cost = 0 if item.is_left_out else count(layout.block(item))
@@ -80,10 +80,10 @@ class Question:
                 dropped.append(item.name)
                 continue
             left -= cost
-            kept.append(item)
-        notes = [f"{each.name}: {each.note}" for each in kept if each.is_left_out and each.note]
+            used.append(item)
+        notes = [f"{each.name}: {each.note}" for each in used if each.is_left_out and each.note]
         notes += [f"{name}: it does not fit into the model's context" for name in dropped]
-        return clean(layout.write(kept)), "\n".join(filter(None, (self.note, *notes)))
+        return clean(layout.write(used)), "\n".join(filter(None, (self.note, *notes)))
 
 
 class Workspace:

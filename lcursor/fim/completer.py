@@ -47,7 +47,7 @@ class Alternatives(NamedTuple):
 class Warm(NamedTuple):
     """Evaluate the text around a position before a request."""
 
-    place: FimWarm
+    position: FimWarm
 
 
 Work = FimRequest | Alternatives | Warm
@@ -130,9 +130,9 @@ class Completer:
         """Start a completion; events follow until `fim.done`."""
         self._scheduler.submit(Job(request["id"], request))
 
-    def warm(self, place: FimWarm) -> None:
+    def warm(self, position: FimWarm) -> None:
         """Evaluate the text around a position in advance, unless a request is pending."""
-        self._scheduler.submit(Job(place["id"], Warm(place), is_ahead=True))
+        self._scheduler.submit(Job(position["id"], Warm(position), is_ahead=True))
 
     def find_alternatives(self, number: int, typed: str = "") -> None:
         """Find alternatives to the answer of request `number`; `fim.alternatives` follows."""
@@ -279,7 +279,7 @@ class Completer:
         if self._is_stopped.is_set():
             return self._done(job, "cancelled")
         if isinstance(job.work, Warm):
-            return self._warm(job.work.place)
+            return self._warm(job.work.position)
         is_remote = self._config.endpoint is not None
         if not (self._connect() if is_remote else self._engine):
             return self._done(job, "cancelled" if self._is_stopped.is_set() else "failed")
@@ -357,14 +357,14 @@ class Completer:
         )
         return self._emit("fim.done", done)
 
-    def _warm(self, place: FimWarm) -> None:
+    def _warm(self, position: FimWarm) -> None:
         if self._engine is None or self._config.endpoint:
             return
         if self._power.is_on_battery():
             return
         self._answered = None
         with contextlib.suppress(Cancelled):
-            self._engine.warm(_source(place))
+            self._engine.warm(_source(position))
 
     def _send_prompt(self) -> None:
         if self._engine is None:
@@ -375,9 +375,9 @@ class Completer:
                 id=token,
                 text=data.decode("utf-8", "surrogateescape"),
                 kind="marker" if token in markers else "text",
-                is_kept=is_kept,
+                is_cached=is_cached,
             )
-            for token, data, is_kept in self._engine.last_prompt()
+            for token, data, is_cached in self._engine.last_prompt()
         ]
         return self._emit("prompt", Prompt(pieces=pieces))
 
@@ -443,15 +443,15 @@ class Completer:
         return error.message
 
 
-def _source(place: FimRequest | FimWarm) -> Source:
-    name, path = place["name"], place["path"]
+def _source(position: FimRequest | FimWarm) -> Source:
+    name, path = position["name"], position["path"]
     return Source(
-        prefix=place["prefix"],
-        suffix=place["suffix"],
-        first_row=place["first_row"],
+        prefix=position["prefix"],
+        suffix=position["suffix"],
+        first_row=position["first_row"],
         path=name,
-        repo=place["repo"],
-        top=place["top"],
+        repo=position["repo"],
+        top=position["top"],
         root=path.removesuffix(name) if name else "",
     )
 

@@ -137,10 +137,10 @@ class ContextRing:
 
     def retrieve(self, query: Query) -> None:
         """Call the retriever for a position, unless it was recently called for the same line."""
-        place, now_ms = (query.root + query.path, query.prefix.count("\n")), self._clock_ms()
-        is_due = place != self._requested or now_ms - self._requested_ms > RETRY_MS
+        position, now_ms = (query.root + query.path, query.prefix.count("\n")), self._clock_ms()
+        is_due = position != self._requested or now_ms - self._requested_ms > RETRY_MS
         if self.retriever is not None and is_due:
-            self._requested, self._requested_ms = place, now_ms
+            self._requested, self._requested_ms = position, now_ms
             self.retriever.ask(query, self._take)
 
     def _take(self, found: Sequence[Chunk]) -> None:

@@ -366,8 +366,8 @@ def tokens_of_files(
         left = limit - len(read) - len(around[0]) - len(around[1])
         is_cut = len(code) > left
         if is_cut:
-            kept = cut(file.text, left, lambda text: len(tokenize(text, False)), len(code))
-            code = tokenize(kept, False)
+            fitting = cut(file.text, left, lambda text: len(tokenize(text, False)), len(code))
+            code = tokenize(fitting, False)
         if code:
             read += [*around[0], *code, *around[1]]
         if is_cut:

@@ -93,7 +93,7 @@ class PromptReader:
         self._shrunk = 1
         self._since_shrunk = 0
         self._last_prompt: prompt.Prompt | None = None
-        self._kept: frozenset[int] = frozenset()
+        self._cached: frozenset[int] = frozenset()
         self._on_disk: dict[tuple[str, str], KVShadow] = {}
         self._bos = model.bos if model.add_bos else None
 
@@ -235,7 +235,7 @@ class PromptReader:
     def prefill(self, built: prompt.Prompt, exact: bool = False, draft: Sequence[int] = ()) -> None:
         """Evaluate the new part of a prompt, and cache its logits; see `SlotCache.prefill`."""
         plan = self.slots.prefill(built, exact=exact or not self.splices, draft=draft)
-        self._kept, self._last_prompt = _kept(built, plan), built
+        self._cached, self._last_prompt = _cached(built, plan), built
         self.cache_logits()
 
     def cache_logits(self) -> None:
@@ -250,7 +250,7 @@ class PromptReader:
             return []
         names = {token: f"<{name}>".encode() for name, token in self._family.ids.items()}
         return [
-            (token, self._model.piece(token) or names.get(token, b"<?>"), number in self._kept)
+            (token, self._model.piece(token) or names.get(token, b"<?>"), number in self._cached)
             for number, token in enumerate(self._last_prompt.tokens)
         ]
 
@@ -295,7 +295,7 @@ class PromptReader:
         return completion
 
 
-def _kept(built: prompt.Prompt, plan: Plan) -> frozenset[int]:
+def _cached(built: prompt.Prompt, plan: Plan) -> frozenset[int]:
     """Return the indexes of the prompt's tokens that were cached."""
     if not plan.keep_suffix:
         return frozenset(range(plan.keep))

@@ -97,8 +97,8 @@ class CompletionCache:
     def add(self, source: Source, single_line: bool, result: Result, is_ahead: bool) -> None:
         """Add a suggestion, perhaps made in advance; it may be empty."""
         origin: Origin = "speculation" if is_ahead else "cache"
-        kept = Result(result.text, result.reason, origin, result.replace_bytes, result.confidence)
-        self._entries.append(_Entry(source, single_line, kept))
+        stored = Result(result.text, result.reason, origin, result.replace_bytes, result.confidence)
+        self._entries.append(_Entry(source, single_line, stored))
 
     def find(self, source: Source, single_line: bool) -> Result | None:
         """Return the rest of the newest suggestion for this position."""

@@ -277,11 +277,11 @@ class SlotCache:
         self._truncate_prefix(keep)
         tokens = [*prefix[keep:], *marker, *middle, *draft]
         with self._decoded(tokens, keep, full, 1 + len(draft)) as count:
-            kept = min(count, len(prefix) - keep)
-            context.copy(full, self.sequences.prefix, keep, keep + kept)
-            shadow.prefix += prefix[keep : keep + kept]
+            stored = min(count, len(prefix) - keep)
+            context.copy(full, self.sequences.prefix, keep, keep + stored)
+            shadow.prefix += prefix[keep : keep + stored]
             if count < len(tokens):
-                context.remove(full, keep + kept)
+                context.remove(full, keep + stored)
             else:
                 shadow.has_marker, shadow.stale = bool(marker), 0
                 shadow.suffix, shadow.suffix_at = (), len(prefix) + len(marker)
@@ -294,12 +294,12 @@ class SlotCache:
         full, prefix = self.sequences.full, self.sequences.prefix
         start = len(shadow.prefix)
         with self._decoded(tokens, start, prefix) as evaluated:
-            kept = min(evaluated, size)
-            count = evaluated if evaluated == len(tokens) else kept
+            stored = min(evaluated, size)
+            count = evaluated if evaluated == len(tokens) else stored
             context.remove(prefix, start + count)
             context.copy(prefix, full, start, start + count)
-            context.remove(prefix, start + kept)
-            shadow.prefix += tokens[:kept]
+            context.remove(prefix, start + stored)
+            shadow.prefix += tokens[:stored]
             shadow.has_marker = count > size
 
     def _truncate_prefix(self, keep: int) -> None:
@@ -428,8 +428,10 @@ class Slots:
 
     def shorten(self, prompt: Prompt, suffix_tokens: int) -> Prompt:
         """Return the prompt with the cheapest suffix: a slot's, or one of `suffix_tokens`."""
-        kept = {slot.shadow.reusable_suffix(prompt.after) for slot in self._by_age} - {0}
-        shorter = [replace(prompt, after=prompt.after[:size]) for size in kept | {suffix_tokens}]
+        reusable = {slot.shadow.reusable_suffix(prompt.after) for slot in self._by_age} - {0}
+        shorter = [
+            replace(prompt, after=prompt.after[:size]) for size in reusable | {suffix_tokens}
+        ]
         return min(shorter, key=lambda each: (self.cost(each), -len(each.after)))
 
     def restore(self, shadow: KVShadow, state: bytes | memoryview) -> bool:

@@ -47,7 +47,7 @@ class Indexing:
         self._lock = threading.Lock()
         self._known: dict[Path, Project] = {}
         self._newest_search = 0
-        self._newest_place = 0
+        self._newest_project = 0
 
     def configure(self, config: IndexConfig, secrets: Sequence[str] = ()) -> None:
         """Apply settings; running workers get only the secrets."""
@@ -126,11 +126,11 @@ class Indexing:
 
         Errors are not reported, because the user did not request this. Thread: any.
         """
-        self._newest_place += 1
-        number = self._newest_place
+        self._newest_project += 1
+        number = self._newest_project
 
         def find(project: Project) -> None:
-            if project.is_connected and number == self._newest_place:
+            if project.is_connected and number == self._newest_project:
                 name = project.name_of(path)
                 with contextlib.suppress(LcursorError):
                     found = project.ask("around", path=name, before=before, after=after)

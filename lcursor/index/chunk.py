@@ -118,14 +118,14 @@ def _outlines(
     ends = [end for _, end in spans]
     chunks = []
     for item in found:
-        if item.kind not in CONTAINERS or item.place not in inside:
+        if item.kind not in CONTAINERS or item.index not in inside:
             continue
         holder = bisect_right(ends, item.first)
         if holder >= len(ends) or item.end <= ends[holder]:
             continue
         members = [
             (member.first, structure.signature_end(member, lines), member.end)
-            for member in inside[item.place]
+            for member in inside[item.index]
             if member.kind in CONTAINERS or member.kind in {"function", "method"}
         ]
         text = outline(lines, item.first, item.end, members)

@@ -24,7 +24,7 @@ class OverlayChunks:
     """The chunks of the buffers, and the stored chunks that they replace."""
 
     parsed: dict[str, Parsed] = field(default_factory=dict)
-    kept: dict[int, StoredChunk] = field(default_factory=dict)
+    unchanged: dict[int, StoredChunk] = field(default_factory=dict)
     """Chunks that are also stored, by id, with their rows in the buffer."""
     new: dict[int, StoredChunk] = field(default_factory=dict)
     """New chunks, by negative id."""
@@ -37,7 +37,7 @@ class OverlayChunks:
 
     def all(self) -> dict[int, StoredChunk]:
         """Return every chunk of the buffers."""
-        return {**self.kept, **self.new}
+        return {**self.unchanged, **self.new}
 
 
 class Overlay:
@@ -81,10 +81,10 @@ class Overlay:
             for each in parsed.chunks:
                 if same := by_digest[each.digest]:
                     stored = same.pop(0)
-                    result.kept[stored.id] = _place(each, stored.id, path, stored.language)
+                    result.unchanged[stored.id] = _with_path(each, stored.id, path, stored.language)
                 else:
                     number = -1 - len(result.new)
-                    result.new[number] = _place(each, number, path, parsed.language)
+                    result.new[number] = _with_path(each, number, path, parsed.language)
                     result.terms[number] = Counter(words.index_text(path, each).split())
                     new.append(result.new[number])
             removed = [one for same in by_digest.values() for one in same]
@@ -97,7 +97,7 @@ class Overlay:
         return result
 
 
-def _place(chunk: Chunk, number: int, path: str, language: str) -> StoredChunk:
+def _with_path(chunk: Chunk, number: int, path: str, language: str) -> StoredChunk:
     return StoredChunk(**asdict(chunk), id=number, path=path, language=language)
 
 

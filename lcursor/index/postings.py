@@ -223,13 +223,13 @@ class Postings:
     def _remove(self, removed: Sequence[int]) -> None:
         ids = np.unique(np.array(removed, np.int64))
         for segment in self._segments:
-            places = np.flatnonzero(is_among(segment.ids, ids) & segment.is_alive)
-            if len(places):
+            positions = np.flatnonzero(is_among(segment.ids, ids) & segment.is_alive)
+            if len(positions):
                 is_alive = segment.is_alive.copy()  # a running search uses the old one
-                is_alive[places] = False
+                is_alive[positions] = False
                 segment.is_alive, segment.is_whole = is_alive, False
-                self._count -= len(places)
-                self._total -= float(segment.sizes[places].sum())
+                self._count -= len(positions)
+                self._total -= float(segment.sizes[positions].sum())
 
     def _compact(self) -> None:
         """Merge small segments, and drop removed chunks from segments where most are removed."""
@@ -287,13 +287,13 @@ def merge(parts: Sequence[Segment]) -> Segment:
     ids, sizes, words, chunks, counts, before = [], [], [], [], [], 0
     for one in parts:
         is_alive = one.is_alive
-        place = np.cumsum(is_alive) - 1 + before
-        kept = is_alive[one.chunks]
+        position = np.cumsum(is_alive) - 1 + before
+        is_included = is_alive[one.chunks]
         ids.append(one.ids[is_alive])
         sizes.append(one.sizes[is_alive])
-        words.append(np.repeat(one.words, np.diff(one.starts))[kept])
-        chunks.append(place[one.chunks[kept]].astype(np.uint32))
-        counts.append(one.counts[kept])
+        words.append(np.repeat(one.words, np.diff(one.starts))[is_included])
+        chunks.append(position[one.chunks[is_included]].astype(np.uint32))
+        counts.append(one.counts[is_included])
         before += int(is_alive.sum())
     return _sorted_segment(
         np.concatenate(ids),

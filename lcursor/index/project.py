@@ -33,7 +33,7 @@ from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 from lcursor.storage import folders
 
-KEPT_FILES = frozenset({BEGUN, "worker.lock", "worker.json", "worker.log", "worker.log.1"})
+RETAINED_FILES = frozenset({BEGUN, "worker.lock", "worker.json", "worker.log", "worker.log.1"})
 """Files that remain when the index is deleted."""
 MAX_REMARKS = 20
 CHARS_PER_TOKEN = 3.2
@@ -313,7 +313,7 @@ class Project:
     def _delete(self) -> None:
         self.close()
         for each in self.folder.iterdir():
-            if each.name not in KEPT_FILES and each.is_file():
+            if each.name not in RETAINED_FILES and each.is_file():
                 each.unlink(missing_ok=True)
 
     def _publish(self) -> None:

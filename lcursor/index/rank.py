@@ -124,7 +124,9 @@ def _shares(leg: Leg, scored: Scored) -> list[tuple[int, float]]:
     if not scored:
         return []
     if leg == "recent":
-        return [(chunk, (K + 1) / (K + place)) for place, (chunk, _) in enumerate(scored, start=1)]
+        return [
+            (chunk, (K + 1) / (K + number)) for number, (chunk, _) in enumerate(scored, start=1)
+        ]
     top, floor = scored[0][1], scored[-1][1]
     if leg == "vector":
         unit = (1 - MIN_SHARE) / (top - floor) if top > floor else 0.0

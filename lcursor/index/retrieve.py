@@ -100,9 +100,9 @@ def _cut(hit: Hit, tokens: int, count: Callable[[str], int]) -> Hit | None:
         return None
     lines = hit.text.split("\n")
     sizes = range(len(lines) + 1)
-    kept = bisect_right(sizes, tokens, key=lambda size: count("\n".join(lines[:size]))) - 1
-    text = "\n".join(lines[:kept])
-    return replace(hit, text=text, end_row=hit.first_row + kept) if text else None
+    fitting = bisect_right(sizes, tokens, key=lambda size: count("\n".join(lines[:size]))) - 1
+    text = "\n".join(lines[:fitting])
+    return replace(hit, text=text, end_row=hit.first_row + fitting) if text else None
 
 
 # Around a cursor

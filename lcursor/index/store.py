@@ -26,7 +26,7 @@ FILE = "index.sqlite3"
 NAME = "the index of the project"
 BATCH_FILES = 64
 """Files that `put_many` writes in one transaction."""
-KEPT_REMOVED = 50_000
+MAX_REMOVED = 50_000
 """Removed chunks recorded for `Postings`, which otherwise must reload everything."""
 TABLES = """
 CREATE TABLE revision (identity TEXT NOT NULL, generation INTEGER NOT NULL);
@@ -138,7 +138,7 @@ class Store(Reader):
         with self._open() as base:
             base.execute(
                 "DELETE FROM removed WHERE seq < (SELECT max(seq) FROM removed) - ?",
-                (KEPT_REMOVED,),
+                (MAX_REMOVED,),
             )
             base.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -176,15 +176,17 @@ def _put(base: sqlite3.Connection, entry: Entry) -> None:
             "VALUES (?, ?, ?, ?, ?)",
             (*seen, pack(path)),
         ).lastrowid
-    kept, new = [], []
+    unchanged, new = [], []
     for chunk in parsed.chunks:
         same = old.get(chunk.digest)
         if same:
-            kept.append((chunk.first_row, chunk.end_row, chunk.kind, same.pop()))
+            unchanged.append((chunk.first_row, chunk.end_row, chunk.kind, same.pop()))
         else:
             new.append(chunk)
     _remove_chunks(base, [chunk for chunks in old.values() for chunk in chunks])
-    base.executemany("UPDATE chunks SET first_row = ?, end_row = ?, kind = ? WHERE id = ?", kept)
+    base.executemany(
+        "UPDATE chunks SET first_row = ?, end_row = ?, kind = ? WHERE id = ?", unchanged
+    )
     for chunk in new:
         text = plain(words.index_text(path, chunk))
         name = base.execute(

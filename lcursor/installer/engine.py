@@ -179,8 +179,8 @@ def find_target() -> Target:
     if wish == "0":
         return Target(None, "", "for the CPU, because of LCURSOR_CUDA=0")
     homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
-    places = [f"{home}/bin" for home in homes if home]
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path=os.pathsep.join(places))
+    folders = [f"{home}/bin" for home in homes if home]
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path=os.pathsep.join(folders))
     if not nvcc:
         if wish == "1":
             raise InstallFailed(
@@ -267,19 +267,19 @@ def build(
         python = make_venv(cache / "build" / "tools", BUILD_LOCK)
         source = _unpacked(_package(cache, python, tools), work, tools)
         wheel = _compile(target, source, work, python, tools)
-        kept = cache / "wheels" / target.key / wheel.name
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(wheel, kept)
+        stored = cache / "wheels" / target.key / wheel.name
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(wheel, stored)
         shutil.rmtree(cache / "build", ignore_errors=True)
-        return kept
+        return stored
 
 
 def _package(cache: Path, python: Path, tools: Tools) -> Path:
     """Return the source package, downloaded if necessary, with its sha256 checked."""
     version, sha256 = locked()
-    kept = cache / "sdist" / f"llama_cpp_python-{version}.tar.gz"
-    if kept.exists() and hashlib.sha256(kept.read_bytes()).hexdigest() == sha256:
-        return kept
+    stored = cache / "sdist" / f"llama_cpp_python-{version}.tar.gz"
+    if stored.exists() and hashlib.sha256(stored.read_bytes()).hexdigest() == sha256:
+        return stored
     tools.report.begin("source", f"downloading {PACKAGE} {version} (77 MB)")
     part = cache / "sdist" / "part"
     shutil.rmtree(part, ignore_errors=True)
@@ -291,10 +291,10 @@ def _package(cache: Path, python: Path, tools: Tools) -> Path:
         f"downloading {PACKAGE}",
         [python, "-m", "pip", "download", *options, "-r", wanted, "-d", part],
     )
-    os.replace(part / kept.name, kept)
+    os.replace(part / stored.name, stored)
     shutil.rmtree(part)
     tools.report.end(f"{PACKAGE} {version}")
-    return kept
+    return stored
 
 
 def _unpacked(package: Path, work: Path, tools: Tools) -> Path:

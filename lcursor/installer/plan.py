@@ -249,15 +249,15 @@ def pull_embedder(venv: Path, name: str, tools: Tools) -> str:
 
 def explain(error: OSError) -> tuple[str, str]:
     """Return a message and a hint for an operating system error."""
-    place = f" ({error.filename})" if error.filename else ""
+    where = f" ({error.filename})" if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full{place}", FREE
+        return f"the disk is full{where}", FREE
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return (
-            f"no permission to write{place}",
+            f"no permission to write{where}",
             "Make it writable, or choose other folders with --venv and XDG_CACHE_HOME",
         )
-    return f"{error.strerror or error}{place}", "Fix this and run again"
+    return f"{error.strerror or error}{where}", "Fix this and run again"
 
 
 def _build_venv(path: Path, lock: Path, tools: Tools) -> Path:

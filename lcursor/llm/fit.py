@@ -16,7 +16,7 @@ from lcursor.catalog.memory import (
     CHAT_TOKENS,
     DESKTOP_BYTES,
     KV_SCALE,
-    Place,
+    Placement,
     chat_bytes,
     completion_bytes,
     gib,
@@ -32,7 +32,7 @@ MIN_TOKENS = STEPS[-1]
 EMBEDDED = "qwen2.5-coder-0.5b"
 CHAT_MODELS = tuple(dict.fromkeys([*(chat for _, chat in GPU_PAIRS), EMBEDDED]))
 """Models that may be recommended, best first."""
-BATCH_TOKENS: dict[Place, int] = {"on the GPU": 512, "on the CPU": 64}
+BATCH_TOKENS: dict[Placement, int] = {"on the GPU": 512, "on the CPU": 64}
 """On two cores small batches can be as fast as large ones: a prompt of 1,744 tokens is processed at
 73 tokens per second in batches of 64, 66 in batches of 128, 63 of 96, 51 of 56.
 
@@ -71,7 +71,7 @@ class ModelSize:
 class MemoryBudget:
     """The memory of the machine."""
 
-    place: Place
+    placement: Placement
     total_bytes: int
     free_bytes: int
     reserved_bytes: int = 0
@@ -82,8 +82,8 @@ class MemoryBudget:
     @property
     def bytes(self) -> int:
         """Memory for the server; loaded programs count as used."""
-        kept = DESKTOP_BYTES if self.place == "on the GPU" else SYSTEM_BYTES
-        return max(min(self.total_bytes - kept - self.reserved_bytes, self.free_bytes), 0)
+        system_bytes = DESKTOP_BYTES if self.placement == "on the GPU" else SYSTEM_BYTES
+        return max(min(self.total_bytes - system_bytes - self.reserved_bytes, self.free_bytes), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +101,23 @@ class Plan:
     @property
     def need_bytes(self) -> int:
         """Estimated memory."""
-        return need_bytes(self.model, self.context_tokens, self.budget.place)
+        return need_bytes(self.model, self.context_tokens, self.budget.placement)
 
     @property
     def batch_tokens(self) -> int:
         """Batch size of prompt processing; a stopped server finishes one batch."""
-        return BATCH_TOKENS[self.budget.place]
+        return BATCH_TOKENS[self.budget.placement]
 
     @property
     def kv_type(self) -> str:
         """Type of the KV cache."""
-        return "q8_0" if KV_SCALE[self.budget.place] < 1 else "f16"
+        return "q8_0" if KV_SCALE[self.budget.placement] < 1 else "f16"
 
     def describe(self) -> str:
         """Return it in one line."""
         text = (
-            f"{self.model.name} {self.budget.place}, {self.context_tokens:,} tokens of context, "
-            f"about {gib(self.need_bytes)} of {gib(self.budget.total_bytes)}"
+            f"{self.model.name} {self.budget.placement}, {self.context_tokens:,} tokens of context"
+            f", about {gib(self.need_bytes)} of {gib(self.budget.total_bytes)}"
         )
         if self.budget.reserved_bytes:
             text += f" ({gib(self.budget.reserved_bytes)} reserved for completion)"
@@ -126,9 +126,9 @@ class Plan:
         return text
 
 
-def need_bytes(model: ModelSize, tokens: int, place: Place) -> int:
+def need_bytes(model: ModelSize, tokens: int, placement: Placement) -> int:
     """Return the memory that a model needs with some context."""
-    return model.file_bytes + int(model.kv_bytes * tokens * KV_SCALE[place]) + CHAT_EXTRA_BYTES
+    return model.file_bytes + int(model.kv_bytes * tokens * KV_SCALE[placement]) + CHAT_EXTRA_BYTES
 
 
 def measure(name: str, path: Path) -> ModelSize:
@@ -203,11 +203,11 @@ def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> P
         OutOfMemory: not even a part of the model fits.
     """
     most = model.max_tokens or CHAT_TOKENS
-    if budget.place == "on the CPU":
+    if budget.placement == "on the CPU":
         most = min(most, CHAT_TOKENS)  # more would be too slow on a CPU
     steps = [step for step in STEPS if step <= most] or [most]
-    fitting = [step for step in steps if need_bytes(model, step, budget.place) <= budget.bytes]
-    is_gpu = budget.place == "on the GPU"
+    fitting = [step for step in steps if need_bytes(model, step, budget.placement) <= budget.bytes]
+    is_gpu = budget.placement == "on the GPU"
     least = min(most, CHAT_TOKENS) if is_gpu else steps[-1]  # a part may run on the CPU
     tokens = wish_tokens or (fitting[0] if fitting else least)
     if wish_tokens and model.max_tokens:
@@ -234,7 +234,7 @@ def out_of_memory(plan: Plan) -> OutOfMemory:
     message = (
         f"{model.name} with {plan.context_tokens:,} tokens of context needs about "
         f"{gib(plan.need_bytes)}, and {gib(budget.bytes)} of {gib(budget.total_bytes)} are free "
-        f"{budget.place}"
+        f"{budget.placement}"
     )
     if budget.reserved_bytes:
         message += f", with {gib(budget.reserved_bytes)} reserved for completion"
@@ -246,17 +246,17 @@ def advice(plan: Plan) -> str:
     budget, model = plan.budget, plan.model
     ways = []
     for step in STEPS:
-        need = need_bytes(model, step, budget.place)
+        need = need_bytes(model, step, budget.placement)
         if step < plan.context_tokens and need <= budget.bytes:
             ways.append(f"set chat.context_tokens = {step} (about {gib(need)})")
             break
     for name in CHAT_MODELS:
         entry = manifest.find(name)
-        need = chat_bytes(name, budget.place, min(CHAT_TOKENS, entry.context_tokens))
+        need = chat_bytes(name, budget.placement, min(CHAT_TOKENS, entry.context_tokens))
         if entry.bytes < model.file_bytes and need <= budget.bytes:
             ways.append(f'set chat.model = "{entry.name}" (about {gib(need)})')
             break
-    if budget.place == "on the GPU":
+    if budget.placement == "on the GPU":
         ways.append("close other programs that use the GPU")
     ways = ways or ["close other programs, or use a server on another machine (see models)"]
     text = ", or ".join(ways)

@@ -158,7 +158,7 @@ def spawn(folder: ServerFolder, lock: int, engine: Engine, plan: Plan, idle_s: f
             "engine": engine.name,
             "model": plan.model.name,
             "path": str(plan.model.path),
-            "place": plan.budget.place,
+            "placement": plan.budget.placement,
             "context_tokens": plan.context_tokens,
             "need_bytes": plan.need_bytes,
             "run": secrets.token_hex(8),

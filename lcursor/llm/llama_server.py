@@ -160,7 +160,7 @@ def command(engine: Engine, plan: Plan, socket: str, slots: Path, idle_s: int) -
     words += ["--batch-size", batch, "--ubatch-size", batch]
     if cores := usable_cores():
         words += ["--threads", str(cores)]
-    if plan.budget.place == "on the GPU":
+    if plan.budget.placement == "on the GPU":
         words += ["--flash-attn", "on"]  # a quantized cache needs it
         words += ["--cache-type-k", plan.kv_type, "--cache-type-v", plan.kv_type]
         words += ["--fit-target", str(FREE_GPU_MIB)]

@@ -167,7 +167,7 @@ class LocalServer:
             )
         state = _activity(running)
         users = len(self._folder.users())
-        where = f" {running.place}" if running.place else ""
+        where = f" {running.placement}" if running.placement else ""
         lines = [
             f"{running.model}{where}, {running.context_tokens:,} tokens of context, "
             f"about {gib(running.need_bytes)}",

@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
     os.set_inheritable(lock, False)  # the server must not hold the lock after this process
     settings = Settings(**json.loads(path.read_bytes()))
     path.unlink()
-    _lower_priority(settings.state["place"])
+    _lower_priority(settings.state["placement"])
     return ServerProcess(settings).run()
 
 
@@ -226,9 +226,9 @@ def _devices() -> list[dict[str, Any]]:
     ]
 
 
-def _lower_priority(place: str) -> None:
+def _lower_priority(placement: str) -> None:
     """Lower the priority, because completion has precedence."""
-    nice = NICE_ON_CPU if place == "on the CPU" else NICE
+    nice = NICE_ON_CPU if placement == "on the CPU" else NICE
     with contextlib.suppress(OSError):
         os.nice(nice)
     with contextlib.suppress(OSError):  # Linux schedules each session as one group

@@ -34,8 +34,8 @@ class ServerState:
     """Path of the model's file."""
     context_tokens: int
     need_bytes: int = 0
-    place: str = ""
-    """Device, as in `catalog.memory.Place`."""
+    placement: str = ""
+    """Device, as in `catalog.memory.Placement`."""
     server_pid: int = 0
     """Process id of the `llama-server`, if any."""
     run: str = ""
@@ -58,8 +58,8 @@ class ServerFolder(Supervised):
         Raises:
             LcursorError: it cannot be created, or belongs to another user.
         """
-        for place in (self.path, self.users_path, self.slots_path):
-            folders.make_private(place)
+        for placement in (self.path, self.users_path, self.slots_path):
+            folders.make_private(placement)
 
     def last(self) -> ServerState | None:
         """Return the state of the last server; it may have ended."""

@@ -247,8 +247,10 @@ class ReasoningSplitter:
         thought, end, rest = self._held.partition(self._end)
         if not end:  # the last characters may be the start of the tag
             starts = range(max(len(thought) - len(self._end) + 1, 0), len(thought))
-            kept = next((at for at in starts if self._end.startswith(thought[at:])), len(thought))
-            thought, rest = thought[:kept], thought[kept:]
+            certain = next(
+                (at for at in starts if self._end.startswith(thought[at:])), len(thought)
+            )
+            thought, rest = thought[:certain], thought[certain:]
         if thought:
             found.append(Reasoning(thought))
         self._held = rest

@@ -30,8 +30,8 @@ def root_of(path: Path) -> Path:
     the folder itself. The home directory and the folders above it never count, even under version
     control. Links are resolved, so that a project has one index for all paths to it.
     """
-    place = Path(os.path.realpath(path))
-    start = place if place.is_dir() else place.parent
+    real = Path(os.path.realpath(path))
+    start = real if real.is_dir() else real.parent
     home = Path(os.path.realpath(Path.home()))
     above = [start, *(each for each in start.parents if each not in (home, *home.parents))]
     for names in (VERSION_CONTROL, MARKERS):

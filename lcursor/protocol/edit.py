@@ -53,7 +53,7 @@ class EditAsk(TypedDict):
     served: list[str]  # absolute paths of files that have a language server
 
 
-class EditPlace(TypedDict):
+class EditLocation(TypedDict):
     """A place for an instruction."""
 
     path: str
@@ -66,7 +66,7 @@ class EditMany(TypedDict):
 
     id: int
     path: str  # of a file or folder of the project
-    places: list[EditPlace]
+    locations: list[EditLocation]
     instruction: str
     buffers: list[EditBuffer]
     model: str

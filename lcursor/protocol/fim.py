@@ -177,7 +177,7 @@ class PromptPiece(TypedDict):
     id: int
     text: str
     kind: Literal["text", "marker"]
-    is_kept: bool  # found in the KV cache
+    is_cached: bool  # found in the KV cache
 
 
 class Prompt(TypedDict):

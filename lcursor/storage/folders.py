@@ -115,11 +115,11 @@ def socket_path(belongs_to: Path) -> Path:
     """
     digest = hashlib.sha256(os.fsencode(belongs_to)).hexdigest()[:16]
     temporary = [Path(tempfile.gettempdir()), Path("/tmp")]  # noqa: S108 - make_private checks it
-    places = [place / f"lcursor-{os.getuid()}" for place in temporary]
+    candidates = [each / f"lcursor-{os.getuid()}" for each in temporary]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and Path(runtime).is_dir():
-        places.insert(0, Path(runtime) / "lcursor")
-    paths = [place / f"{digest}.sock" for place in places]
+        candidates.insert(0, Path(runtime) / "lcursor")
+    paths = [each / f"{digest}.sock" for each in candidates]
     path = next((one for one in paths if len(os.fsencode(one)) <= MAX_SOCKET_BYTES), paths[-1])
     make_private(path.parent)
     return path

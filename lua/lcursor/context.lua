@@ -13,14 +13,14 @@ local STEP_LINES = 64
 local TOP_LINES, TOP_BYTES = 40, 4096 -- no more than privacy.lua searches for a private key
 local MARKERS = { ".git", ".hg", ".svn", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" }
 
----@class lcursor.Place
+---@class lcursor.Location
 ---@field path string
 ---@field name string
 ---@field repo string
 ---@field root string folder of the project, or of the file if there is none
 
----@type table<integer, lcursor.Place>
-local places = {}
+---@type table<integer, lcursor.Location>
+local locations = {}
 ---@type table<integer, integer> buffer -> first row of its last window
 local starts = {}
 
@@ -174,23 +174,23 @@ end
 
 --- Return where the file of a buffer is in its project.
 ---@param buf integer
----@return lcursor.Place
-function M.place(buf)
+---@return lcursor.Location
+function M.location(buf)
   local path = api.nvim_buf_get_name(buf)
-  local known = places[buf]
+  local known = locations[buf]
   if known and known.path == path then
     return known
   end
   local root = path ~= "" and vim.fs.root(path, MARKERS) or nil
   local folder = root or (path ~= "" and vim.fs.dirname(path)) or vim.uv.cwd() or ""
-  local place = {
+  local location = {
     path = path,
     name = path == "" and "" or (vim.fs.relpath(folder, path) or vim.fs.basename(path)),
     repo = vim.fs.basename(folder),
     root = folder,
   }
-  places[buf] = place
-  return place
+  locations[buf] = location
+  return location
 end
 
 --- Return a request for a position, without id and trigger.
@@ -199,14 +199,14 @@ end
 ---@param col integer
 ---@return lcursor.Request
 function M.read(buf, row, col)
-  local place = M.place(buf)
+  local location = M.location(buf)
   local prefix, first_row = before(buf, row, col)
   return {
     buf = buf,
     tick = api.nvim_buf_get_changedtick(buf),
-    path = place.path,
-    name = place.name,
-    repo = place.repo,
+    path = location.path,
+    name = location.name,
+    repo = location.repo,
     filetype = vim.bo[buf].filetype,
     first_row = first_row,
     row = row,
@@ -220,7 +220,7 @@ end
 --- Forget a buffer that was unloaded.
 ---@param buf integer
 function M.forget(buf)
-  places[buf], starts[buf] = nil, nil
+  locations[buf], starts[buf] = nil, nil
 end
 
 return M

@@ -13,10 +13,14 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_IN_NAMES = {
     "anew", "beside", "bill", "billed", "brains", "complaint", "door", "foreseen", "hear", "heard",
     "hush", "kin", "lane", "lanes", "lineage", "mend", "mended", "mends", "receipt", "receipts",
-    "refusal", "refusals", "seat", "seats", "shelf", "tell", "telling", "tells", "told", "twin",
-    "waiter", "waiters", "warmth", "whittle",
+    "refusal", "refusals", "refuse", "refused", "refuses", "seat", "seats", "shelf", "tell",
+    "telling", "tells", "told", "twin", "waiter", "waiters", "warmth", "whittle",
 }  # fmt: skip
-"""Words of a former vocabulary that are no part of a name."""
+"""Words of a former vocabulary that are no part of a name, also not of a test's."""
+NOT_IN_PRODUCT = NOT_IN_NAMES | {"kept", "place", "places"}
+"""Words for several things, of which each has a name: location, position, cached, retained."""
+STANDARD = re.compile(r"in_place|kept_chars")
+"""Parts of names that have such a word: an English phrase, and a stored column."""
 NOT_IN_TEXT = re.compile(
     r"\b(anew|mend(s|ed|ing)?|refus(e|es|ed|ing) (a|an|all|it|its|the|them|this|these)\b|the bill|"
     r"python half|(is|are) others (now|by now)|(take|takes|taken|taking|took) back|and its kin|"
@@ -40,6 +44,7 @@ LUA_NAME = re.compile(
 
 def words(name: str) -> set[str]:
     """Return the words of a name in snake_case or CamelCase, in lower case."""
+    name = STANDARD.sub("", name)
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
 
 
@@ -79,8 +84,8 @@ def lua_names(text: str) -> Iterator[str]:
 
 def bad(path: str, names: Iterator[str], strings: Iterator[str]) -> list[str]:
     """Return the names and strings of a file that use the former vocabulary."""
-    found = [name for name in names if words(name) & NOT_IN_NAMES]
-    found += [Path(path).stem] if words(Path(path).stem) & NOT_IN_NAMES else []
+    former = NOT_IN_PRODUCT if path.startswith(("lcursor/", "lua/")) else NOT_IN_NAMES
+    found = [name for name in [*names, Path(path).stem] if words(name) & former]
     if path not in OTHER_TEXT:
         found += [repr(text) for text in strings if NOT_IN_TEXT.search(text)]
     return [f"{path}: {each}" for each in found]
@@ -91,6 +96,16 @@ def test_python() -> None:
     for path, text in sources(".py", "lcursor", "rplugin", "bench", "evals", "scripts"):
         nodes = list(ast.walk(ast.parse(text)))
         found += bad(path, python_names(nodes), python_strings(nodes))
+    assert found == []
+
+
+def test_names_of_tests() -> None:
+    found = []
+    for path, text in sources(".py", "tests"):
+        names = re.findall(r"test_\w+(?=\.py)", path) + re.findall(
+            r"^\s*def (test_\w+)", text, re.MULTILINE
+        )
+        found += [f"{path}: {name}" for name in names if words(name) & NOT_IN_NAMES]
     assert found == []
 
 

@@ -236,7 +236,7 @@ def test_a_file_that_is_another_now_is_in_conflict(room: Room) -> None:
 def test_a_buffer_that_went_on_since_it_was_asked(room: Room) -> None:
     path = room.open("a.txt", OLD)
     tick = room.nvim.lua(
-        "_G.sent = require('lcursor.edit.place').snapshot(vim.api.nvim_get_current_buf())"
+        "_G.sent = require('lcursor.edit.positions').snapshot(vim.api.nvim_get_current_buf())"
         " return _G.sent.tick"
     )
     room.keys("ggOfour<CR>five<Esc>4GAx<Esc>")

@@ -310,14 +310,14 @@ def test_one_instruction_for_all_entries_of_a_list(desk: Desk) -> None:
     desk.nvim.command("LCEdit rename it")
     asked = desk.heard("edit.many")
     assert asked["instruction"] == "rename it"
-    assert [(each["path"], each["row"], each["text"]) for each in asked["places"]] == [
+    assert [(each["path"], each["row"], each["text"]) for each in asked["locations"]] == [
         (str(desk.project / "a.py"), 0, "unused x"),
         (str(desk.project / "b.py"), 2, "c"),
     ]
     assert [each["path"] for each in asked["buffers"]] == [str(desk.project / "a.py")]
     assert any("secrets" in text for text in reach.told(desk.nvim))
     desk.nvim.command("3LCEdit rename it")  # only that entry
-    assert len(desk.heard("edit.many", 2)["places"]) == 1
+    assert len(desk.heard("edit.many", 2)["locations"]) == 1
 
 
 DIAGNOSE = """

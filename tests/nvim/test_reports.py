@@ -24,18 +24,18 @@ Start = Callable[..., Pilot]
 DEF = {"a.py": "def f(x):\n"}
 
 
-def piece(number: int, text: str, *, kind: Any = "text", kept: bool = True) -> PromptPiece:
+def piece(number: int, text: str, *, kind: Any = "text", is_cached: bool = True) -> PromptPiece:
     """Return a token of a prompt."""
-    return PromptPiece(id=number, text=text, kind=kind, is_kept=kept)
+    return PromptPiece(id=number, text=text, kind=kind, is_cached=is_cached)
 
 
 PIECES = [
     piece(900, "<fim_prefix>", kind="marker"),
     piece(1, "def f(x):\n"),
-    piece(2, "    re", kept=False),
-    piece(901, "<fim_suffix>", kind="marker", kept=False),
+    piece(2, "    re", is_cached=False),
+    piece(901, "<fim_suffix>", kind="marker", is_cached=False),
     piece(3, "\n"),
-    piece(902, "<fim_middle>", kind="marker", kept=False),
+    piece(902, "<fim_middle>", kind="marker", is_cached=False),
 ]
 
 

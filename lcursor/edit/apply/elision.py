@@ -95,8 +95,8 @@ def merge(
         if len(stripped(change.old)) > len(stripped(change.new)):
             return None
     names = {one.path for one in symbols.all_of(merged, language)}
-    kept = {one.path for one in symbols.all_of(base[heads[0] :], language)}
-    if not heads[0] and kept - names:
+    required = {one.path for one in symbols.all_of(base[heads[0] :], language)}
+    if not heads[0] and required - names:
         return None
     return tuple(merged) if symbols.parses_no_worse(base, merged, language) else None
 
@@ -169,13 +169,13 @@ def _has_same_end(base: Sequence[str], piece: Sequence[str], language: str) -> b
 def _anchor(base: Sequence[str], row: int, piece: Sequence[str], step: int) -> int | None:
     """Return the only row of the base where a piece starts (step 1) or ends (step -1)."""
     wanted = [line for line in piece if has_text(line)][::step]
-    places = [at for at in range(row, len(base)) if base[at] == wanted[0]]
+    found = [at for at in range(row, len(base)) if base[at] == wanted[0]]
     for count in range(1, MAX_ANCHOR_LINES + 1):
         texts = stripped(wanted[:count])
-        rest = {at: base[at:] if step > 0 else base[at::-1] for at in places}
-        places = [at for at in places if stripped(rest[at])[:count] == texts]
-        if len(places) == 1 and any(map(str.isalnum, "".join(texts))):
-            return places[0]
+        rest = {at: base[at:] if step > 0 else base[at::-1] for at in found}
+        found = [at for at in found if stripped(rest[at])[:count] == texts]
+        if len(found) == 1 and any(map(str.isalnum, "".join(texts))):
+            return found[0]
     return None
 
 

@@ -37,7 +37,7 @@ COMMON: Final = frozenset(_COMMON_WORDS.split())
 MIN_SHARE: Final = 0.8
 MIN_GAP: Final = 0.15
 """Minimum lead of the best match over the next one, if lines are only similar."""
-MAX_PLACES: Final = 20
+MAX_MATCHES: Final = 20
 MIN_APPLIED_LINES: Final = 3
 """With at least this many result lines in the text, the change may have been applied before."""
 MIN_ALIKE: Final = 0.5
@@ -65,7 +65,7 @@ class Match:
 class Several:
     """Several possible matches, or an uncertain one."""
 
-    places: tuple[Match, ...]
+    matches: tuple[Match, ...]
     why: str = ""
 
 
@@ -88,9 +88,9 @@ def find(
     for tier, key in _TIERS:
         starts = _windows([key(lines[row]) for row in rows], [*map(key, quoted)])
         made = [_merge(lines, rows[at : at + len(quoted)], wanted, new, tier) for at in starts]
-        found = [place for place in made if place is not None]
+        found = [match for match in made if match is not None]
         if len(made) > 1 and found:
-            return Several(tuple(found[:MAX_PLACES]), "it was found more than once")
+            return Several(tuple(found[:MAX_MATCHES]), "it was found more than once")
         if found:
             return _certain_or_not(lines, wanted, new, found)
     return _find_similar(lines, wanted, new)
@@ -120,20 +120,20 @@ def _certain_or_not(
 ) -> Match | Several:
     """Return the matches of a tier as one certain match, or as several to choose from."""
     if len(found) > 1:
-        return Several(tuple(found[:MAX_PLACES]), "it was found more than once")
-    (place,) = found
-    if place.doubt:
-        return Several((place,), place.doubt)
-    if _says_little(wanted, place.tier):
-        return Several((place,), "the quote is too short to be certain")
-    if place.tier == "exact" and not wanted[0][:1].isspace():
+        return Several(tuple(found[:MAX_MATCHES]), "it was found more than once")
+    (match,) = found
+    if match.doubt:
+        return Several((match,), match.doubt)
+    if _says_little(wanted, match.tier):
+        return Several((match,), "the quote is too short to be certain")
+    if match.tier == "exact" and not wanted[0][:1].isspace():
         rows = _windows([line.strip() for line in lines], [line.strip() for line in wanted])
         spans = ([row + at for at, line in enumerate(wanted) if has_text(line)] for row in rows)
         made = (_merge(lines, span, wanted, new, "whitespace") for span in spans)
         rest = tuple(each for each in made if each is not None)
         if len(rest) > 1:
-            return Several(rest[:MAX_PLACES], "it was also found with more indentation")
-    return Several((place,), AGAIN) if _is_applied(lines, place, wanted, new) else place
+            return Several(rest[:MAX_MATCHES], "it was also found with more indentation")
+    return Several((match,), AGAIN) if _is_applied(lines, match, wanted, new) else match
 
 
 def _says_little(wanted: Sequence[str], tier: Tier) -> bool:
@@ -146,13 +146,13 @@ def _says_little(wanted: Sequence[str], tier: Tier) -> bool:
 
 
 def _is_applied(
-    lines: Sequence[str], place: Match, wanted: Sequence[str], new: Sequence[str]
+    lines: Sequence[str], match: Match, wanted: Sequence[str], new: Sequence[str]
 ) -> bool:
     """Return whether all new lines already exist elsewhere in the text."""
     if len(stripped(new)) < MIN_APPLIED_LINES or len(new) < len(wanted) // 2:
         return False
     rows = _windows([line.strip() for line in lines], [line.strip() for line in new])
-    return any(row + len(new) <= place.first_row or row >= place.last_row for row in rows)
+    return any(row + len(new) <= match.first_row or row >= match.last_row for row in rows)
 
 
 # Applying a change at a match.
@@ -336,13 +336,13 @@ def _find_similar(
         if chosen.share - one.share < MIN_GAP or chosen.exact_share - one.exact_share < MIN_GAP
     ]
     made = [_merge_similar(lines, one, wanted, new) for one in (chosen, *near)]
-    places = tuple(place for place in made if place is not None)
+    matches = tuple(match for match in made if match is not None)
     if near:
-        return Several(places[:MAX_PLACES], "several places are similar") if places else None
-    if not places:
+        return Several(matches[:MAX_MATCHES], "several places are similar") if matches else None
+    if not matches:
         return None
-    why = places[0].doubt or (AGAIN if _is_applied(lines, places[0], wanted, new) else "")
-    return Several(places, why) if why else places[0]
+    why = matches[0].doubt or (AGAIN if _is_applied(lines, matches[0], wanted, new) else "")
+    return Several(matches, why) if why else matches[0]
 
 
 def _merge_similar(

@@ -13,18 +13,18 @@ from lcursor.code import languages
 from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.apply import fences
-from lcursor.edit.apply.blocks import Block, Files
-from lcursor.edit.apply.place import (
+from lcursor.edit.apply.apply_block import (
     LEAVES_OUT,
     Ambiguous,
     CannotApply,
     Choice,
     LeavesOut,
     Target,
+    apply_fence,
+    apply_pairs,
     create,
-    place_fence,
-    place_pairs,
 )
+from lcursor.edit.apply.blocks import Block, Files
 from lcursor.edit.lines import has_text
 from lcursor.edit.records import Change, FileChange, FileKind, Lines, digest
 
@@ -171,7 +171,7 @@ class _Drafts:
             return
         it = Target(key, block, path, draft.lines, self.answers, self.attached(path))
         if block.kind == "delete":
-            if block.pairs and any(map(has_text, place_pairs(it))):
+            if block.pairs and any(map(has_text, apply_pairs(it))):
                 raise CannotApply(f"{block.path} has other lines than the deleted ones")
             draft.lines = None
             return
@@ -185,11 +185,11 @@ class _Drafts:
                 raise CannotApply(f"{block.path} already exists")
             draft.lines = block.lines
         elif block.pairs:
-            draft.lines = place_pairs(it)
+            draft.lines = apply_pairs(it)
         elif block.form == "fence":
             if draft.fenced:
                 _require_no_conflict(it, draft)
-            draft.lines = place_fence(it)
+            draft.lines = apply_fence(it)
             if draft.base is not None and it.lines == draft.base:
                 draft.fenced = diff.changes(draft.base, draft.lines)
 
@@ -212,7 +212,7 @@ def _require_no_conflict(it: Target, draft: _Draft) -> None:
     """Raise `CannotApply` if an earlier block changed the same lines: one of them is a draft."""
     assert draft.base is not None
     try:
-        alone = place_fence(replace(it, lines=draft.base, attached=()))
+        alone = apply_fence(replace(it, lines=draft.base, attached=()))
     except (Ambiguous, CannotApply):
         return
     for change in diff.changes(draft.base, alone):

@@ -71,13 +71,13 @@ def align(lines: Sequence[str], wanted: Sequence[str]) -> list[Alignment]:
 
 def _shifts(texts: Sequence[str], quotes: Sequence[str], slack: int) -> list[int]:
     """Return the rows where the quote may start, by its correctly quoted lines."""
-    places = defaultdict[str, list[int]](list)
+    rows_of = defaultdict[str, list[int]](list)
     for row, text in enumerate(texts):
-        places[text].append(row)
+        rows_of[text].append(row)
     votes = Counter[int]()
     for at, text in enumerate(quotes):
-        if text in places and len(places[text]) <= MAX_ROWS:
-            votes.update({row - at: 1 + 3 * (_weight(text) == 1.0) for row in places[text]})
+        if text in rows_of and len(rows_of[text]) <= MAX_ROWS:
+            votes.update({row - at: 1 + 3 * (_weight(text) == 1.0) for row in rows_of[text]})
     chosen: list[int] = []
     for shift, _ in votes.most_common():
         if len(chosen) < MAX_WINDOWS and all(abs(shift - each) > slack // 2 for each in chosen):

@@ -86,15 +86,15 @@ def _read_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Re
     if added:  # after the existing imports; the user must confirm it
         last = max((row for row, line in enumerate(lines) if IMPORT.match(line)), default=-1)
         pieces.append((last + 1, last + 1, added))
-    for place, (symbol, (own, _)) in enumerate(zip(named, versions, strict=True)):
-        near = own or _neighbour([one for one, _ in versions], place)
+    for number, (symbol, (own, _)) in enumerate(zip(named, versions, strict=True)):
+        near = own or _neighbour([one for one, _ in versions], number)
         first, start = symbols.lead_rows(lines, near, new, symbol) if own else (0, symbol.first)
         end = symbol.last + (symbol.last in rows)  # a marker directly below elides its rest
         made = _indented(lines, near, new[start:end], new[symbol.own_first])
         if made is None or (own is None and rows):
             return None
         if own is None:
-            pieces.append(_next_to(lines, near, made, versions[:place], language))
+            pieces.append(_next_to(lines, near, made, versions[:number], language))
             continue
         base = lines[first : own.last]
         if elision.markers(made, language, base):
@@ -113,9 +113,9 @@ def _read_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Re
     return Reading(result, f"it is {', '.join(symbol.name for symbol in named)}", is_certain)
 
 
-def _neighbour(versions: Sequence[Symbol | None], place: int) -> Symbol:
+def _neighbour(versions: Sequence[Symbol | None], number: int) -> Symbol:
     """Return the existing version of the definition above a new one, else of the one below."""
-    return next(filter(None, [*reversed(versions[:place]), *versions[place:]]))
+    return next(filter(None, [*reversed(versions[:number]), *versions[number:]]))
 
 
 def _next_to(

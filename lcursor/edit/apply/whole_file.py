@@ -15,7 +15,7 @@ from lcursor.edit import diff
 from lcursor.edit.lines import stripped, trim
 from lcursor.edit.records import Change, Lines
 
-MIN_KEPT: Final = 0.5
+MIN_RETAINED: Final = 0.5
 """Minimum share of a file's lines that remain in a whole file."""
 MIN_LOOSE: Final = 3
 """Minimum lines outside of definitions that remain, if there are fewer than two definitions."""
@@ -36,14 +36,14 @@ def read_whole(lines: Sequence[str], new: Sequence[str], language: str) -> Readi
     known, named = symbols.all_of(lines, language), symbols.all_of(new, language)
     top = symbols.outermost(known)
     alone, loose = loose_lines(lines, top), loose_lines(new, symbols.outermost(named))
-    kept = [line for line in alone if line in loose]
+    retained = [line for line in alone if line in loose]
     changes = diff.changes(lines, new)
     gone = sum(len(stripped(change.old)) for change in changes)
-    if 1 - gone / max(len(stripped(lines)), 1) < MIN_KEPT or (alone and not kept):
+    if 1 - gone / max(len(stripped(lines)), 1) < MIN_RETAINED or (alone and not retained):
         return None
     lost = {one.path for one in known} - {one.path for one in named}
     is_full = not lost - _renamed(changes, known, named)
-    is_certain = is_full and (len(kept) >= MIN_LOOSE or len(top) >= 2 or not top)
+    is_certain = is_full and (len(retained) >= MIN_LOOSE or len(top) >= 2 or not top)
     if not known:  # a missing definition would go unnoticed
         is_certain = is_certain and not any(map(_deletes, changes))
     is_certain = is_certain and has_end(lines, new) and _has_beginning(lines, changes)

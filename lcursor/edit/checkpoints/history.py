@@ -46,7 +46,7 @@ def home() -> Path:
     return folders.data_home() / "edits"
 
 
-def place(root: Path | str, folder: Path | None = None) -> Path:
+def project_folder(root: Path | str, folder: Path | None = None) -> Path:
     """Return the folder of a project's history, which may not exist."""
     real = os.path.realpath(root)
     word = re.sub(r"[^\w.-]+", "-", Path(real).name, flags=re.ASCII)[:32].strip("-.") or "root"
@@ -67,7 +67,7 @@ class History:
         on_error: Callable[[LcursorError], None] = lambda _: None,
     ) -> None:
         self.root = os.path.realpath(root)
-        self.folder = place(self.root, folder)
+        self.folder = project_folder(self.root, folder)
         self.path = self.folder / "turns"
         self.images = Images(self.folder / "images")
         self._on_error = on_error
@@ -116,7 +116,7 @@ class History:
             hunks, is_undone, base = decision["accepted"], decision["is_undone"], self.base_of(file)
             pieces, is_fresh, is_lost = list(file.pieces), False, bool(hunks)
             if base is not None:
-                found = turns.place_hunks(file, base, hunks, is_undone=is_undone)
+                found = turns.locate_hunks(file, base, hunks, is_undone=is_undone)
                 pieces, is_fresh, is_lost = found
             if is_fresh or (is_lost and not is_undone):
                 if file.is_undone:  # earlier undone changes stay undone
@@ -330,17 +330,17 @@ class History:
         """Delete the oldest turns, and images without references."""
         for path in (*self.path.glob("*.json.*"), *(self.folder / name for name in OLD_NAMES)):
             path.unlink(missing_ok=True)  # left by killed Neovims or older versions
-        sizes, left, kept = self.images.sizes(), MAX_BYTES, set[str]()
+        sizes, left, used = self.images.sizes(), MAX_BYTES, set[str]()
         for path, stat in sorted(self._files(), key=lambda each: -each[1].st_mtime):
             images = self._turns[path.stem].images() if path.stem in self._turns else set()
-            left -= stat.st_size + sum(sizes.get(key, 0) for key in images - kept)
+            left -= stat.st_size + sum(sizes.get(key, 0) for key in images - used)
             if left < 0 or stat.st_mtime < time.time() - MAX_AGE_S:
                 path.unlink(missing_ok=True)
             else:
-                kept |= images
+                used |= images
         self._refresh()
         if not self.damaged:  # a turn of a newer version may refer to any image
-            self.images.drop_others(kept)
+            self.images.drop_others(used)
 
 
 def _stamp(stat: os.stat_result) -> Stamp:

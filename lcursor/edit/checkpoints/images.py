@@ -40,8 +40,8 @@ class Images:
             os.utime(path)  # protects it from deletion
             return key
         try:
-            for place in (self.folder.parent.parent, self.folder.parent, self.folder):
-                folders.make_private(place)
+            for each in (self.folder.parent.parent, self.folder.parent, self.folder):
+                folders.make_private(each)
             folders.write_file(path, zlib.compress(data), fsync=fsync)
         except (OSError, LcursorError) as error:
             if fsync:

@@ -109,12 +109,12 @@ def order_steps(steps: Sequence[Step]) -> list[Step]:
 def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False) -> list[Step]:
     """Return the steps of some operations, after all checks."""
     top = os.path.realpath(root)
-    places = [real_path(op, name) for op in ops for name in (op.path, op.to) if name]
-    if not outside and (far := [path for path in places if not _is_in(path, top)]):
+    paths = [real_path(op, name) for op in ops for name in (op.path, op.to) if name]
+    if not outside and (far := [path for path in paths if not _is_in(path, top)]):
         raise EditOutside(
             f"outside of the project: {', '.join(far)}", "Confirm it when asked, or leave it"
         )
-    for path in places:
+    for path in paths:
         inner = os.path.relpath(path, top) if _is_in(path, top) else path
         if found := next((part for part in Path(inner).parts if part in VCS_FOLDERS), ""):
             raise EditRejected(f"{path} belongs to version control ({found})", "Change it by hand")

@@ -73,18 +73,18 @@ class FileTurn:
 
     def wanted(self) -> tuple[Change, ...]:
         """Return the proposed changes that were not completely rejected."""
-        rejected = {_place(each) for each in self.rejected}
-        return tuple(each for each in self.change.changes if _place(each) not in rejected)
+        rejected = {_key(each) for each in self.rejected}
+        return tuple(each for each in self.change.changes if _key(each) not in rejected)
 
     @property
     def is_partly_rejected(self) -> bool:
         """Whether part of a change was rejected, so that only the editor has the rest."""
-        return not {*map(_place, self.rejected)} <= {*map(_place, self.change.changes)}
+        return not {*map(_key, self.rejected)} <= {*map(_key, self.change.changes)}
 
     def rest(self) -> tuple[Change, ...]:
         """Return the proposed changes that are neither applied, even partly, nor rejected."""
-        done = {_place(each) for each in self.applied()}
-        return tuple(each for each in self.wanted() if _place(each) not in done)
+        done = {_key(each) for each in self.applied()}
+        return tuple(each for each in self.wanted() if _key(each) not in done)
 
 
 @dataclass(slots=True)
@@ -175,14 +175,14 @@ class Turn:
         return keys | {*(writing.in_place.values() if writing else ())}
 
 
-def _place(change: Change) -> tuple[int, int, Lines]:
+def _key(change: Change) -> tuple[int, int, Lines]:
     return change.first_row, change.last_row, change.old
 
 
 # The positions of a buffer's hunks in the proposal.
 
 
-def place_hunks(
+def locate_hunks(
     file: FileTurn, base: Lines, hunks: Sequence[EditHunk], *, is_undone: bool
 ) -> tuple[list[Lines], bool, bool]:
     """Return the pieces of a file after the user accepted hunks, or undid them with `u`.
@@ -199,12 +199,12 @@ def place_hunks(
     for hunk in hunks:
         text = tuple(hunk["old"]), tuple(hunk["new"])
         was, will = text[::-1] if is_undone else text
-        places = _places(file, base, pieces, hunk, was, is_undone)
-        if len(places) == 1:
-            at, row = places[0]
+        locations = _locations(file, base, pieces, hunk, was, is_undone)
+        if len(locations) == 1:
+            at, row = locations[0]
             pieces[at] = pieces[at][:row] + will + pieces[at][row + len(was) :]
             is_fresh = is_fresh or not is_undone
-        elif places or not any(  # the editor repeats hunks after undo and redo
+        elif locations or not any(  # the editor repeats hunks after undo and redo
             (each.old, each.new) == text and pieces[at] == will
             for at, each in enumerate(file.change.changes)
         ):
@@ -212,7 +212,7 @@ def place_hunks(
     return pieces, is_fresh, is_lost
 
 
-def _places(
+def _locations(
     file: FileTurn,
     base: Lines,
     pieces: Sequence[Lines],
@@ -246,7 +246,7 @@ def _places(
         if piece[row : row + len(was)] == was
     }
     best = max(scores.values(), default=None)
-    return [place for place in scores if scores[place] == best]
+    return [location for location in scores if scores[location] == best]
 
 
 # The stored form.

@@ -143,19 +143,19 @@ def _whole(
     """Return the operation that deletes or creates a file."""
     path = file.change.path
     if file.change.kind == "create":
-        kept = Text(tuple(line for each in file.change.changes for line in each.new))
+        left = Text(tuple(line for each in file.change.changes for line in each.new))
     else:
         data = history.images.get(file.removed)
         if data is None:
             raise _Unchanged(f"the old content of {path} is no longer stored")
-        kept = text.from_bytes(data, path)
+        left = text.from_bytes(data, path)
     lines = loaded.get(os.path.realpath(path))
     now = text.read(path) if os.path.lexists(path) else None
     if not is_there:
-        if now is not None and now != kept:
+        if now is not None and now != left:
             raise _Unchanged(f"{path} exists with a different text, and {STAYS}")
-        return (FileOp("create", path, after=kept, mode=file.mode) if now is None else None), None
-    if (now is not None and now != kept) or (lines is not None and digest(lines) != kept.digest):
+        return (FileOp("create", path, after=left, mode=file.mode) if now is None else None), None
+    if (now is not None and now != left) or (lines is not None and digest(lines) != left.digest):
         raise _Unchanged(f"{path} {CHANGED}")
     operation = FileOp("delete", path, before=now) if now is not None else None
     if lines is None:

@@ -150,9 +150,9 @@ def _written(
 
 def _do(step: Step) -> None:
     """Do a step."""
-    place = step.to or step.path
+    target = step.to or step.path
     if step.do != "remove":
-        _make_folders(step, os.path.dirname(place))
+        _make_folders(step, os.path.dirname(target))
     if step.do == "put" and not step.is_in_place:
         _write_new(step.temp, step.data, step.mode, step)
     if step.seen is not None and not _is_same(step):
@@ -165,29 +165,29 @@ def _do(step: Step) -> None:
     elif step.do == "put" and step.seen is not None:
         os.replace(step.temp, step.path)
     elif step.do == "put":
-        _give_name(step.temp, place)
-    elif os.path.lexists(place):
-        raise _created_meanwhile(place)
+        _give_name(step.temp, target)
+    elif os.path.lexists(target):
+        raise _created_meanwhile(target)
     else:
-        os.rename(step.path, place)
+        os.rename(step.path, target)
 
 
-def _give_name(path: str, place: str) -> None:
+def _give_name(path: str, target: str) -> None:
     """Move a file to a free name."""
     try:
-        os.link(path, place, follow_symlinks=False)
+        os.link(path, target, follow_symlinks=False)
     except FileExistsError as error:
-        raise _created_meanwhile(place) from error
+        raise _created_meanwhile(target) from error
     except OSError:  # a file system without hard links
-        if os.path.lexists(place):
+        if os.path.lexists(target):
             raise
-        os.rename(path, place)
+        os.rename(path, target)
     else:
         os.unlink(path)
 
 
-def _created_meanwhile(place: str) -> EditStale:
-    return EditStale(f"{place} was just created", "Check it, then ask for the edit again")
+def _created_meanwhile(target: str) -> EditStale:
+    return EditStale(f"{target} was just created", "Check it, then ask for the edit again")
 
 
 def _make_folders(step: Step, folder: str) -> None:
@@ -248,8 +248,8 @@ def _is_same(step: Step) -> bool:
 
 def _sync(steps: Iterable[Step]) -> None:
     """Make file names survive a power failure."""
-    places = [place for step in steps for place in (step.path, step.to, *step.made) if place]
-    for folder in {os.path.dirname(place) for place in places}:
+    targets = [target for step in steps for target in (step.path, step.to, *step.made) if target]
+    for folder in {os.path.dirname(target) for target in targets}:
         folders.fsync_folder(folder)
 
 

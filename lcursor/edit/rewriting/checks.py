@@ -38,7 +38,7 @@ VALUES: Final = frozenset(
 FUNCTIONS: Final = frozenset({"function", "method", "test", "macro"})
 COPY_ROWS: Final = 3
 COPY_SHARE: Final = 0.8
-KEPT_SHARE: Final = 0.2
+RETAINED_SHARE: Final = 0.2
 """A text with a smaller share of its old lines may be a copy of other rows of the file."""
 
 
@@ -152,14 +152,14 @@ def _symbols(before: _Tree, after: _Tree, region: Region, end: int) -> Check:
     if outside_now - outside_was:
         more = list((outside_now - outside_was).elements())
         return Check("symbols", False, f"{_listed(more)} outside of the region would be another")
-    kept = {item.name for item in now if region.first_row <= item.own_first < max(end, 1)}
+    retained = {item.name for item in now if region.first_row <= item.own_first < max(end, 1)}
     lost = [
         item.path
         for item in was
         if region.first_row <= item.own_first < region.last_row
         and item.kind not in VALUES
         and not _is_local(item, was)
-        and item.name not in kept
+        and item.name not in retained
     ]
     return Check("symbols", True, f"removes {_listed(lost)}" if lost else "")
 
@@ -274,7 +274,7 @@ def _is_copy(
         return False
     others = {line.strip() for line in (*old[: region.first_row], *old[region.last_row :])} - own
     copied = sum(row in others for row in rows)
-    return copied >= COPY_SHARE * len(rows) and len(own & {*rows}) < KEPT_SHARE * len(own)
+    return copied >= COPY_SHARE * len(rows) and len(own & {*rows}) < RETAINED_SHARE * len(own)
 
 
 def _repeated(lines: Sequence[str]) -> int:

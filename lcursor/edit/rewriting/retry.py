@@ -237,8 +237,8 @@ class RetryLoop:
             formatted = commands.format(task.path, whole, cancel)
         except CheckFailed as error:
             return lines, Check("format", False, error.message)
-        kept = changes_inside(whole, formatted, task.region.first_row, len(lines))
-        return kept, Check("format", True)
+        result = changes_inside(whole, formatted, task.region.first_row, len(lines))
+        return result, Check("format", True)
 
 
 def with_test_output(

@@ -105,9 +105,9 @@ def finish(text: str, cursor: CursorContext) -> tuple[str, int]:
     """Return the part of a finished text to show, and the number of bytes that it replaces."""
     allowed, _ = _apply_rules(text.rstrip() + "\n", cursor)
     lines = stops.drop_closed_below((cursor.line + allowed).split("\n"), cursor)
-    kept, replace_bytes = rest.cut_or_replace("\n".join(lines)[len(cursor.line) :], cursor)
-    kept = kept.rstrip()
-    return (kept, replace_bytes) if kept.strip() else ("", 0)
+    final, replace_bytes = rest.cut_or_replace("\n".join(lines)[len(cursor.line) :], cursor)
+    final = final.rstrip()
+    return (final, replace_bytes) if final.strip() else ("", 0)
 
 
 def _apply_rules(text: str, cursor: CursorContext) -> tuple[str, bool]:

@@ -81,7 +81,7 @@ def without_comments(text: str, cursor: CursorContext) -> tuple[str, bool]:
     """Remove comments after code, unless the file usually has them."""
     if not cursor.comment or cursor.comment not in text:
         return text, False
-    kept, done, is_last = "", 0, False
+    cleaned, done, is_last = "", 0, False
     for at, sign in cursor.marks(text):
         if sign != cursor.comment or text.startswith("--[", at):  # Lua's may end within the line
             continue
@@ -91,9 +91,9 @@ def without_comments(text: str, cursor: CursorContext) -> tuple[str, bool]:
             continue
         end = text.find("\n", at)
         is_last = end < 0
-        kept += text[done : start + len(code.rstrip())]
+        cleaned += text[done : start + len(code.rstrip())]
         done = len(text) if is_last else end
-    return kept + text[done:], is_last
+    return cleaned + text[done:], is_last
 
 
 def without_beginning_of_comment(line: str, cursor: CursorContext) -> str:

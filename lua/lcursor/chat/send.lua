@@ -44,7 +44,7 @@ end
 
 ---@class (exact) lcursor.ChatStart
 ---@field index integer of the span that holds the question
----@field kept integer messages that stay before the question
+---@field unchanged integer messages that stay before the question
 ---@field question lcursor.ChatMessage
 ---@field answer lcursor.ChatMessage
 ---@field after integer
@@ -80,7 +80,7 @@ local function start(session, plan, opts)
     text = plan.text,
   }
   session.failure = nil
-  session.messages = vim.list_slice(session.messages, 1, plan.kept)
+  session.messages = vim.list_slice(session.messages, 1, plan.unchanged)
   vim.list_extend(session.messages, { plan.question, plan.answer })
   turns.show(session, turn, plan.index, plan.draft)
   session.turn = turn
@@ -96,7 +96,7 @@ local function start_last(session, text, draft, opts)
   local last = session.messages[#session.messages]
   start(session, {
     index = #session.spans,
-    kept = #session.messages,
+    unchanged = #session.messages,
     question = turns.new_message("user", text),
     answer = turns.new_message("assistant", ""),
     after = last and last.number or 0,
@@ -112,7 +112,7 @@ local function start_branch(session, span, index, text, opts)
   local before = at and session.messages[at - 1]
   start(session, {
     index = index,
-    kept = (at or 1) - 1,
+    unchanged = (at or 1) - 1,
     question = turns.new_message("user", text, old),
     answer = turns.new_message("assistant", ""),
     after = before and before.number or 0,
@@ -233,7 +233,7 @@ function M.regenerate(session, opts)
   local is_answer = old and old.role == "assistant"
   start(session, {
     index = index,
-    kept = (at or 1) - 1,
+    unchanged = (at or 1) - 1,
     question = question,
     answer = turns.new_message("assistant", "", is_answer and old or nil),
     after = question.number,

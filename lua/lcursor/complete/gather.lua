@@ -88,9 +88,9 @@ local function pick(buf, row, kind)
     local count = api.nvim_buf_line_count(buf)
     local first = math.max(0, math.min(row, count - 1) - AROUND_LINES)
     local last = math.min(count, first + 2 * AROUND_LINES)
-    local chunk, place = lines_of(buf, first, last), context.place(buf)
+    local chunk, location = lines_of(buf, first, last), context.location(buf)
     if chunk then
-      send(kind, place.path, place.name, first, chunk)
+      send(kind, location.path, location.name, first, chunk)
     end
   end)
 end
@@ -124,18 +124,19 @@ end
 local function follow_imports(buf)
   when_allowed(buf, function()
     local top = lines_of(buf, 0, math.min(TOP_LINES, api.nvim_buf_line_count(buf)))
-    local place, own = context.place(buf), of(buf)
-    if not top or place.path == "" then
+    local location, own = context.location(buf), of(buf)
+    if not top or location.path == "" then
       return
     end
-    local found = imports.of(top, vim.bo[buf].filetype, vim.fs.dirname(place.path), place.root)
+    local found =
+      imports.of(top, vim.bo[buf].filetype, vim.fs.dirname(location.path), location.root)
     local key = vim.json.encode(found)
     if own.imported == key then
       return
     end
     own.imported = key
     local sent, left = 0, MAX_PATHS
-    local seen = { [place.path] = true }
+    local seen = { [location.path] = true }
     local function step(number)
       local import = found[number]
       if not import or sent == MAX_IMPORTS or left < #import.paths then
@@ -144,10 +145,10 @@ local function follow_imports(buf)
       left = left - #import.paths
       files.first(import.paths, function(path)
         -- Not through a link that leads out of the project.
-        if path and not seen[path] and vim.startswith(path, place.root .. "/") then
+        if path and not seen[path] and vim.startswith(path, location.root .. "/") then
           seen[path], sent = true, sent + 1
           vim.schedule(notify.guarded(function()
-            send_file(path, place.root, import.symbols)
+            send_file(path, location.root, import.symbols)
           end))
         end
         step(number + 1)
@@ -225,7 +226,7 @@ function M.start()
     local is_written = event.event == "BufWritePost"
     vim.schedule(notify.guarded(function()
       if is_written then
-        local written = vim.json.encode(context.place(event.buf).path)
+        local written = vim.json.encode(context.location(event.buf).path)
         for _, own in pairs(known) do
           if own.imported and own.imported:find(written, 1, true) then
             own.imported = nil -- it may have changed
@@ -244,9 +245,9 @@ function M.start()
     local row = api.nvim_buf_get_mark(event.buf, "[")[1] - 1
     vim.schedule(notify.guarded(function()
       when_allowed(event.buf, function()
-        local chunk, place = text.join(lines), context.place(event.buf)
+        local chunk, location = text.join(lines), context.location(event.buf)
         if #chunk <= MAX_BYTES then
-          send("yanked", place.path, place.name, row, chunk)
+          send("yanked", location.path, location.name, row, chunk)
         end
       end)
     end))

@@ -22,12 +22,12 @@ local sent
 
 ---@return boolean whether the host has evaluated the text at the cursor, or does so
 local function is_evaluated()
-  local place = sent or requests.last_answered()
+  local latest = sent or requests.last_answered()
   local buf = api.nvim_get_current_buf()
-  if not place or place.buf ~= buf or place.tick ~= api.nvim_buf_get_changedtick(buf) then
+  if not latest or latest.buf ~= buf or latest.tick ~= api.nvim_buf_get_changedtick(buf) then
     return false
   end
-  return place.row == api.nvim_win_get_cursor(0)[1] - 1
+  return latest.row == api.nvim_win_get_cursor(0)[1] - 1
 end
 
 local function cancel()

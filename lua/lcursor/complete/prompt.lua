@@ -50,15 +50,15 @@ end
 ---@param pieces lcursor.PromptPiece[]
 ---@return string
 function M.count(pieces)
-  local kept, markers = 0, 0
+  local cached, markers = 0, 0
   for _, piece in ipairs(pieces) do
-    kept = kept + (piece.is_kept and 1 or 0)
+    cached = cached + (piece.is_cached and 1 or 0)
     markers = markers + (piece.kind == "marker" and 1 or 0)
   end
   return ("%d tokens: %d cached, %d evaluated; %d special"):format(
     #pieces,
-    kept,
-    #pieces - kept,
+    cached,
+    #pieces - cached,
     markers
   )
 end
@@ -88,7 +88,7 @@ local function decorate(buf, spans)
     api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
   end
   for _, span in ipairs(spans) do
-    if not span.piece.is_kept then
+    if not span.piece.is_cached then
       paint(buf, always, span, "LCursorTokenRead")
     end
     if span.piece.kind == "marker" then

@@ -106,11 +106,11 @@ function M.warm(request)
     return nil
   end
   answered = nil
-  local place = { id = next_id() }
+  local position = { id = next_id() }
   for _, field in ipairs(WARM) do
-    place[field] = request[field]
+    position[field] = request[field]
   end
-  return rpc.notify("fim.warm", place) and place.id or nil
+  return rpc.notify("fim.warm", position) and position.id or nil
 end
 
 --- Stop evaluating in advance.

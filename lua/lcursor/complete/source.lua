@@ -20,11 +20,11 @@ function M.is_offered(buf)
   return code == nil or code == "checking"
 end
 
----@param place lcursor.Spot
+---@param spot lcursor.Spot
 ---@return string? code
 ---@return boolean single_line
-local function block_reason(place)
-  local buf, own = place.buf, config.for_buffer(place.buf)
+local function block_reason(spot)
+  local buf, own = spot.buf, config.for_buffer(spot.buf)
   if buf ~= api.nvim_get_current_buf() then
     return "left", false
   end
@@ -35,20 +35,20 @@ local function block_reason(place)
   if code then
     return code, false
   end
-  local line = api.nvim_buf_get_lines(buf, place.row, place.row + 1, false)[1]
-  if not line or place.col > #line then
+  local line = api.nvim_buf_get_lines(buf, spot.row, spot.row + 1, false)[1]
+  if not line or spot.col > #line then
     return "left", false
   end
-  return gate.position_block_reason(buf, place.row, place.col, own, place.is_manual)
+  return gate.position_block_reason(buf, spot.row, spot.col, own, spot.is_manual)
 end
 
 --- Request a suggestion at a position of the current buffer.
----@param place lcursor.Spot
+---@param spot lcursor.Spot
 ---@param done fun(text: string, replaces: integer) called once, later, unless cancelled: "" if
 ---there is none; bytes to the right that it replaces, all of the line or 0
 ---@param first_line? fun(text: string) called once the first of several lines is complete
 ---@return fun() cancel
-function M.ask(place, done, first_line)
+function M.ask(spot, done, first_line)
   complete.start()
   local is_over, id = false, nil
   ---@param suggested string
@@ -59,7 +59,7 @@ function M.ask(place, done, first_line)
       done(text.is_visible(suggested) and suggested or "", replaces or 0)
     end
   end
-  local code, single_line = block_reason(place)
+  local code, single_line = block_reason(spot)
   local listener = {
     partial = function(_, so_far)
       local line = text.first_line(so_far)
@@ -74,8 +74,8 @@ function M.ask(place, done, first_line)
     end,
   }
   if not code then
-    local request = context.read(place.buf, place.row, place.col)
-    request.trigger, request.single_line = place.is_manual and "manual" or "auto", single_line
+    local request = context.read(spot.buf, spot.row, spot.col)
+    request.trigger, request.single_line = spot.is_manual and "manual" or "auto", single_line
     id = requests.ask(request, listener)
   end
   if not id then

@@ -4,7 +4,7 @@
 
 local buffers = require("lcursor.edit.buffers")
 local diff = require("lcursor.edit.diff")
-local place = require("lcursor.edit.place")
+local positions = require("lcursor.edit.positions")
 local proposals = require("lcursor.edit.proposals")
 local track = require("lcursor.edit.track")
 
@@ -179,7 +179,7 @@ local function write(buf, part, hunks)
   for _, hunk in ipairs(part.hunks) do
     local is_known = hunk.state == "open" and hunk.is_exact and not hunk.is_dirty
     if is_wanted[hunk] then
-      is_known = place.is_sure(buf, hunk)
+      is_known = positions.is_sure(buf, hunk)
     end
     rows[hunk] = is_known and hunk.first or nil
   end
@@ -229,7 +229,7 @@ function M.accept(buf, hunks)
     for _, hunk in ipairs(made) do
       hunk.state, hunk.seq = "accepted", seq
     end
-    place.learn(buf, part.hunks)
+    positions.learn(buf, part.hunks)
   end
   for part, made in pairs(accepted) do
     proposals.report_accepted(part, made, false)
@@ -300,7 +300,7 @@ function M.split(buf, hunk, first, last)
       table.insert(runs, { is_inside = is_inside, block = vim.deepcopy(piece) })
     end
   end
-  if #runs < 2 or not place.is_sure(buf, hunk) then
+  if #runs < 2 or not positions.is_sure(buf, hunk) then
     return (#runs ~= 1 or runs[1].is_inside) and { hunk } or {}
   end
   local inside, all = {}, {}
@@ -308,7 +308,7 @@ function M.split(buf, hunk, first, last)
     local block = run.block
     local old = vim.list_slice(hunk.old, block.first + 1, block.last)
     local new = vim.list_slice(hunk.new, block.new_first + 1, block.new_last)
-    local one = place.hunk(hunk.part, hunk.base_row + block.first, old, new)
+    local one = positions.hunk(hunk.part, hunk.base_row + block.first, old, new)
     track.set(one, hunk.first + block.first, hunk.first + block.last)
     one.state = "open"
     table.insert(all, one)
@@ -319,7 +319,7 @@ function M.split(buf, hunk, first, last)
     vim.list_extend(hunks, one == hunk and all or { one })
   end
   hunk.part.hunks = hunks
-  place.learn(buf, all)
+  positions.learn(buf, all)
   return inside
 end
 

@@ -14,7 +14,7 @@ local M = {}
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.edit.asked")
 local MAX_REMEMBERED = 40 -- edits that can be tried again
-local MAX_PLACES = 500
+local MAX_LOCATIONS = 500
 local MAX_DIAGNOSTICS = 10
 local SEVERITIES = { "error", "warning", "information", "hint" }
 
@@ -141,8 +141,8 @@ end
 ---@param items table[]
 ---@return table[] with the fields of `EditPlace`
 ---@return string[] problems
-local function places_of(items)
-  local places, problems, seen, secrets = {}, {}, {}, 0
+local function locations_of(items)
+  local locations, problems, seen, secrets = {}, {}, {}, 0
   for _, item in ipairs(items) do
     local path = item.bufnr > 0 and api.nvim_buf_get_name(item.bufnr) or ""
     if path ~= "" and item.lnum > 0 then
@@ -152,7 +152,7 @@ local function places_of(items)
         secrets = secrets + 1
       elseif not seen[key] then
         seen[key] = true
-        table.insert(places, { path = path, row = item.lnum - 1, text = vim.trim(item.text) })
+        table.insert(locations, { path = path, row = item.lnum - 1, text = vim.trim(item.text) })
       end
     end
   end
@@ -160,11 +160,11 @@ local function places_of(items)
     local count = many(secrets, "entry", "entries")
     table.insert(problems, count .. " left out: in files whose names indicate secrets")
   end
-  if #places > MAX_PLACES then
-    table.insert(problems, ("only the first %d are used"):format(MAX_PLACES))
-    places = vim.list_slice(places, 1, MAX_PLACES)
+  if #locations > MAX_LOCATIONS then
+    table.insert(problems, ("only the first %d are used"):format(MAX_LOCATIONS))
+    locations = vim.list_slice(locations, 1, MAX_LOCATIONS)
   end
-  return places, problems
+  return locations, problems
 end
 
 --- Ask for the same change at the entries of a list.
@@ -173,11 +173,11 @@ end
 ---@param model? string
 ---@return lcursor.EditRun?
 function M.list(items, instruction, model)
-  local places, problems = places_of(items)
+  local locations, problems = locations_of(items)
   if #problems > 0 then
     notify.warn(table.concat(problems, "; "))
   end
-  if #places == 0 then
+  if #locations == 0 then
     return notify.info("no entry of this list is in a file")
   end
   local function path_of(one)
@@ -185,14 +185,14 @@ function M.list(items, instruction, model)
   end
   local texts = buffers.unsaved()
   local known = vim.tbl_map(path_of, texts)
-  for _, text in ipairs(buffers.loaded(vim.tbl_map(path_of, places))) do -- for their ticks
+  for _, text in ipairs(buffers.loaded(vim.tbl_map(path_of, locations))) do -- for their ticks
     if not vim.list_contains(known, text.path) then
       table.insert(texts, text)
     end
   end
   return edit.begin("edit.many", {
-    path = places[1].path,
-    places = places,
+    path = locations[1].path,
+    locations = locations,
     instruction = instruction,
     buffers = texts,
     model = model or "",

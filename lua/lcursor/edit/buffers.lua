@@ -12,7 +12,7 @@ local api = vim.api
 local MAX_BYTES = 4 * 1024 * 1024
 local MAX_OTHER_BYTES = 1024 * 1024
 local MAX_FILE_BYTES = 8 * 1024 * 1024
-local KEPT_MS = 100
+local CACHE_MS = 100
 
 --- Whether a buffer is a file of the user's, saved or not.
 ---@param buf integer
@@ -39,7 +39,7 @@ end
 ---@param buf integer
 ---@return string name of its file in the project
 function M.name(buf)
-  return context.place(buf).name
+  return context.location(buf).name
 end
 
 --- Return a place in a file as editors write it: `a.py:3-5`.
@@ -76,7 +76,7 @@ function M.lines(buf)
     if not cached then
       vim.defer_fn(function()
         cached = nil
-      end, KEPT_MS)
+      end, CACHE_MS)
     end
     cached = { buf = buf, tick = tick, lines = api.nvim_buf_get_lines(buf, 0, -1, false) }
   end

@@ -218,18 +218,18 @@ function M.words(old, new)
   local old_words, new_words = words_of(old), words_of(new)
   local old_at, new_at = starts_of(old_words), starts_of(new_words)
   local old_spans, new_spans = {}, {}
-  local kept = #old
+  local same = #old
   for _, block in ipairs(M.blocks(old_words, new_words)) do
     if block.last > block.first then
       local span = { old_at[block.first + 1], old_at[block.last + 1] }
-      kept = kept - (span[2] - span[1])
+      same = same - (span[2] - span[1])
       table.insert(old_spans, span)
     end
     if block.new_last > block.new_first then
       table.insert(new_spans, { new_at[block.new_first + 1], new_at[block.new_last + 1] })
     end
   end
-  if kept < MIN_SIMILAR * math.max(#old, #new) then
+  if same < MIN_SIMILAR * math.max(#old, #new) then
     return {}, {}
   end
   return old_spans, new_spans

@@ -179,8 +179,8 @@ local function on_reverted(answer)
   if #answer.paths > 0 then
     table.insert(where, text.many(#answer.paths, "file"))
   end
-  local places = #where > 0 and (" in " .. table.concat(where, " and ")) or ""
-  notify.info(('%s "%s"%s'):format(is_undo and "undid" or "redid", title, places))
+  local words = #where > 0 and (" in " .. table.concat(where, " and ")) or ""
+  notify.info(('%s "%s"%s'):format(is_undo and "undid" or "redid", title, words))
 end
 
 ---@param row lcursor.EditTurnRow

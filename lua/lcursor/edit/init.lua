@@ -6,7 +6,7 @@ local keymaps = require("lcursor.edit.keymaps")
 local lsp_check = require("lcursor.edit.lsp_check")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
-local place = require("lcursor.edit.place")
+local positions = require("lcursor.edit.positions")
 local progress = require("lcursor.edit.progress")
 local proposals = require("lcursor.edit.proposals")
 local render = require("lcursor.edit.render")
@@ -275,7 +275,7 @@ function M.begin(method, params, start)
   for _, text in ipairs(params.buffers or {}) do
     bufs[#bufs + 1] = buffers.find(text.path)
   end
-  run.sent = vim.tbl_map(place.snapshot, bufs) -- a change of these texts finds its place later
+  run.sent = vim.tbl_map(positions.snapshot, bufs) -- a change of these texts finds its place later
   local id = requests.follow(method, params, function(name, answer)
     if runs[run.id] == run and HANDLERS[name] then
       HANDLERS[name](run, answer)

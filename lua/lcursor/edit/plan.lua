@@ -21,7 +21,7 @@ local function padded(text, cells)
 end
 
 ---@return string
-local function place(step)
+local function location(step)
   if step.kind == "rename" then
     return ("%s → %s"):format(step.name, vim.fs.basename(step.to))
   elseif step.kind == "edit" and step.last_row > step.first_row then
@@ -35,9 +35,9 @@ end
 ---@param dropped table<string, true> keys of dropped steps
 ---@return lcursor.Cells[]
 function M.cells(steps, dropped)
-  local places, whats = 0, 0
+  local width, whats = 0, 0
   for _, step in ipairs(steps) do
-    places = math.max(places, vim.fn.strdisplaywidth(place(step)))
+    width = math.max(width, vim.fn.strdisplaywidth(location(step)))
     whats = math.max(whats, vim.fn.strdisplaywidth(step.what))
   end
   return vim.tbl_map(function(step)
@@ -45,7 +45,7 @@ function M.cells(steps, dropped)
     return {
       { dropped[step.key] and "− " or "  ", gone or "LCursorEditBadge" },
       { padded(step.kind, 8), gone or GROUPS[step.kind] },
-      { padded(place(step), places) .. "  ", gone or "LCursorHitFile" },
+      { padded(location(step), width) .. "  ", gone or "LCursorHitFile" },
       { whats > 0 and (padded(step.what, whats) .. "  ") or "", gone or "LCursorEditBadge" },
       { step["do"], gone or "Normal" },
     }

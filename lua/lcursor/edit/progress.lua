@@ -6,7 +6,7 @@ local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
-local place = require("lcursor.edit.place")
+local positions = require("lcursor.edit.positions")
 local short = require("lcursor.text").short
 
 local M = {}
@@ -80,7 +80,7 @@ function M.rows(run)
   return first, math.max(mark[3] and mark[3].end_row or first, first)
 end
 
-local function place_region(run, first, last)
+local function mark_region(run, first, last)
   local count = api.nvim_buf_line_count(run.buf)
   first = math.min(first, count)
   run.region = api.nvim_buf_set_extmark(run.buf, region_namespace, first, 0, {
@@ -201,7 +201,7 @@ function M.open(run)
   run.what, run.phase, run.detail, run.lines = "", "context", "", {}
   run.done, run.total, run.seconds_left, run.attempt = 0, 0, -1, 1
   if run.buf then
-    place_region(run, run.first, run.last)
+    mark_region(run, run.first, run.last)
   end
   table.insert(runs, run)
   M.draw(run)
@@ -218,10 +218,10 @@ function M.started(run, started)
   run.what, run.attempt, run.lines = started.what, started.attempt, {}
   local is_first = started.attempt == 1 -- later it is the same region, which has moved since
   if is_first and run.buf and api.nvim_buf_is_loaded(run.buf) then
-    local find = place.finder(run.buf, started.tick)
+    local find = positions.finder(run.buf, started.tick)
     local first = find and find(started.first_row, started.first_row + 1)
     local last = find and find(started.last_row - 1, started.last_row)
-    place_region(run, first or started.first_row, last and last + 1 or started.last_row)
+    mark_region(run, first or started.first_row, last and last + 1 or started.last_row)
   end
   M.draw(run)
 end

@@ -28,16 +28,16 @@ local current
 --- Return earlier instructions, the newest first. 'shada' keeps them.
 ---@return string[]
 local function history()
-  local kept = vim.g.LCURSOR_EDITS
-  return type(kept) == "table" and kept or {}
+  local remembered = vim.g.LCURSOR_EDITS
+  return type(remembered) == "table" and remembered or {}
 end
 
 local function remember(text)
-  local kept = vim.tbl_filter(function(other)
+  local remembered = vim.tbl_filter(function(other)
     return other ~= text
   end, history())
-  table.insert(kept, 1, text)
-  vim.g.LCURSOR_EDITS = vim.list_slice(kept, 1, MAX_REMEMBERED)
+  table.insert(remembered, 1, text)
+  vim.g.LCURSOR_EDITS = vim.list_slice(remembered, 1, MAX_REMEMBERED)
 end
 
 ---@return string

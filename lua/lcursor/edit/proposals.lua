@@ -3,7 +3,7 @@
 
 local buffers = require("lcursor.edit.buffers")
 local notify = require("lcursor.notify")
-local place = require("lcursor.edit.place")
+local positions = require("lcursor.edit.positions")
 local render = require("lcursor.edit.render")
 local track = require("lcursor.edit.track")
 
@@ -222,7 +222,7 @@ local function arrive(buf)
     for _, part in ipairs(proposal.parts) do
       if part.state == "waiting" and buffers.find(part.file.path) == buf then
         watch(buf)
-        M.report_accepted(part, place.place(part, buf), true)
+        M.report_accepted(part, positions.locate(part, buf), true)
         is_any = true
       end
     end
@@ -247,7 +247,7 @@ watch = function(buf)
     changed = function()
       local seq, is_changed = buffers.change_number(buf), false
       for _, part in ipairs(parts_of(buf, true)) do
-        local undone, redone, is_other = place.refresh(buf, part, seq)
+        local undone, redone, is_other = positions.refresh(buf, part, seq)
         is_changed = is_changed or is_other
         M.report_accepted(part, undone, true)
         M.report_accepted(part, redone, false)
@@ -273,9 +273,9 @@ end
 local function tidy()
   local excess = #vim.tbl_filter(M.is_decided, proposals) - MAX_DECIDED
   proposals = vim.tbl_filter(function(proposal)
-    local is_kept = excess <= 0 or not M.is_decided(proposal)
-    excess = excess - (is_kept and 0 or 1)
-    return is_kept
+    local is_recent = excess <= 0 or not M.is_decided(proposal)
+    excess = excess - (is_recent and 0 or 1)
+    return is_recent
   end, proposals)
 end
 
@@ -296,7 +296,7 @@ function M.propose(msg, instead)
     parts = {},
   }
   for _, file in ipairs(msg.files) do
-    table.insert(proposal.parts, place.part(proposal, file))
+    table.insert(proposal.parts, positions.part(proposal, file))
   end
   table.insert(proposals, proposal)
   if other then

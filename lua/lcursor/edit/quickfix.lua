@@ -79,7 +79,7 @@ end
 ---@return table[]
 ---@return table<lcursor.Hunk, integer> index of each
 local function items_of_all()
-  local items, places = {}, {}
+  local items, indices = {}, {}
   for i, entry in ipairs(entries()) do
     local part, hunk = entry.part, entry.hunk
     -- The buffers that the list makes are named so.
@@ -93,10 +93,10 @@ local function items_of_all()
       type = hunk and hunk.state == "conflict" and "W" or "I",
     }
     if hunk then
-      places[hunk] = i
+      indices[hunk] = i
     end
   end
-  return items, places
+  return items, indices
 end
 
 ---@param entry lcursor.HunkEntry
@@ -121,10 +121,10 @@ end
 ---@return lcursor.Source? nil if there are none, which is reported
 function M.source()
   local items = vim.tbl_map(function(entry)
-    local place = ("%s:%d"):format(entry.part.file.name, entry.line)
+    local location = ("%s:%d"):format(entry.part.file.name, entry.line)
     ---@type lcursor.Item
     return {
-      cells = { { place, "LCursorHitFile" }, { ": " .. entry.text } },
+      cells = { { location, "LCursorHitFile" }, { ": " .. entry.text } },
       file = entry.part.file.path,
       row = entry.line - 1,
       end_row = entry.end_line or 1,
@@ -150,12 +150,12 @@ end
 
 --- Return the entry of the hunk at the cursor, else of the nearest one in the same file.
 ---@param items table[]
----@param places table<lcursor.Hunk, integer>
+---@param indices table<lcursor.Hunk, integer>
 ---@return integer?
-local function nearest(items, places)
+local function nearest(items, indices)
   local hunk = require("lcursor.edit.hunks").at_cursor()
   if hunk then
-    return places[hunk]
+    return indices[hunk]
   end
   local buf, line = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1]
   local found, min = nil, math.huge
@@ -169,7 +169,7 @@ local function nearest(items, places)
 end
 
 ---@return boolean whether our list still exists
-local function is_kept()
+local function is_current()
   return list ~= nil and vim.fn.getqflist({ id = list, nr = 0 }).id == list
 end
 
@@ -211,11 +211,11 @@ end
 local function fill(items, index)
   held = items
   local what = { title = "lcursor: " .. many(#items, "open hunk"), items = items }
-  index = index or (is_kept() and vim.fn.getqflist({ id = list, idx = 0 }).idx) or 0
+  index = index or (is_current() and vim.fn.getqflist({ id = list, idx = 0 }).idx) or 0
   if index > 0 and #items > 0 then
     what.idx = math.min(index, #items)
   end
-  if is_kept() then
+  if is_current() then
     what.id = list
     vim.fn.setqflist({}, "r", what)
   else
@@ -228,11 +228,11 @@ end
 
 --- Open the list, at the hunk that the cursor is at.
 function M.open()
-  local items, places = items_of_all()
+  local items, indices = items_of_all()
   if #items == 0 then
     return notify.info("no open hunks")
   end
-  fill(items, nearest(items, places))
+  fill(items, nearest(items, indices))
   local number = vim.fn.getqflist({ id = list, nr = 0 }).nr
   if vim.fn.getqflist({ nr = 0 }).nr ~= number then
     vim.cmd(("silent %dchistory"):format(number))
@@ -243,13 +243,13 @@ end
 proposals.on_changed(function()
   if is_due then
     return
-  elseif not is_kept() then
+  elseif not is_current() then
     return follow_cursor(false)
   end
   is_due = true
   notify.later(DELAY_MS, function()
     is_due = false
-    if is_kept() then
+    if is_current() then
       fill((items_of_all()))
     end
   end)

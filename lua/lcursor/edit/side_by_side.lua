@@ -3,7 +3,7 @@
 
 local keymaps = require("lcursor.keymaps")
 local notify = require("lcursor.notify")
-local place = require("lcursor.edit.place")
+local positions = require("lcursor.edit.positions")
 local proposals = require("lcursor.edit.proposals")
 local render = require("lcursor.edit.render")
 local window = require("lcursor.ui.window")
@@ -29,7 +29,7 @@ local function proposed_lines(buf)
   local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
   local proposed, row = {}, 0
   for _, hunk in ipairs(proposals.hunks(buf)) do
-    if hunk.first >= row and place.is_sure(buf, hunk) then -- several proposals may overlap
+    if hunk.first >= row and positions.is_sure(buf, hunk) then -- several proposals may overlap
       vim.list_extend(proposed, lines, row + 1, hunk.first)
       vim.list_extend(proposed, hunk.new)
       row = hunk.last

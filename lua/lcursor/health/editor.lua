@@ -91,10 +91,10 @@ end
 ---@return string[]
 local function owners(lhs, mode)
   local raw, found = vim.keycode(lhs), {}
-  local function look(maps, place)
+  local function look(maps, prefix)
     for _, map in ipairs(maps) do
       if vim.keycode(map.lhs) == raw and not keymaps.is_own(map) then
-        table.insert(found, place .. owner(map))
+        table.insert(found, prefix .. owner(map))
       end
     end
   end
@@ -129,7 +129,7 @@ end
 ---@param group lcursor.KeyGroup
 ---@param key lcursor.Key
 ---@return string?
-local function kept(group, key)
+local function existing(group, key)
   local plug = keys.plug(group, key)
   for mode in key[3]:gmatch(".") do
     local others = vim.fn.hasmapto(plug, mode) == 0 and owners(key[2] --[[@as string]], mode) or {}
@@ -147,7 +147,7 @@ function M.check_keys(found)
   for _, name in ipairs({ "edit", "hunk" }) do
     local group = keys.groups[name]
     for _, key in ipairs(group.keys) do
-      local what = key[2] and key[2] ~= "" and keymaps.yields(group, key) and kept(group, key)
+      local what = key[2] and key[2] ~= "" and keymaps.yields(group, key) and existing(group, key)
       if what then
         is_any = true
         local text = "%s is not mapped for %s.%s (%s); %s"

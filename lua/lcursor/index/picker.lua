@@ -259,20 +259,20 @@ local function layout()
 end
 
 ---@param enter boolean
----@param place vim.api.keyset.win_config
+---@param area vim.api.keyset.win_config
 ---@return lcursor.PickerPart
-local function open_part(enter, place)
-  place.style, place.border = "minimal", "rounded"
-  local buf, win = window.scratch(place, enter)
+local function open_part(enter, area)
+  area.style, area.border = "minimal", "rounded"
+  local buf, win = window.scratch(area, enter)
   vim.wo[win].wrap = false
   return { buf = buf, win = win }
 end
 
 local function fit(p)
-  local places = layout()
+  local areas = layout()
   for i, part in ipairs({ p.input, p.list, p.preview }) do
     if api.nvim_win_is_valid(part.win) then
-      api.nvim_win_set_config(part.win, places[i])
+      api.nvim_win_set_config(part.win, areas[i])
     end
   end
 end
@@ -282,9 +282,9 @@ end
 function M.open(path)
   close()
   highlights.apply()
-  local from, places = api.nvim_get_current_win(), layout()
-  local list, view = open_part(false, places[2]), open_part(false, places[3])
-  local input = open_part(true, places[1])
+  local from, areas = api.nvim_get_current_win(), layout()
+  local list, view = open_part(false, areas[2]), open_part(false, areas[3])
+  local input = open_part(true, areas[1])
   local input_options = vim.bo[input.buf]
   input_options.buftype, input_options.filetype = "prompt", "lcursor-search"
   vim.fn.prompt_setprompt(input.buf, PROMPT)

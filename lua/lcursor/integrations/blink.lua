@@ -45,13 +45,13 @@ function M.get_completions(_, ctx, callback)
       return is_new
     end, items.make(word, text, filetype))
     callback({
-      items = items.place(new, row, first, col + (replaces or 0)),
+      items = items.set_range(new, row, first, col + (replaces or 0)),
       is_incomplete_forward = true,
       is_incomplete_backward = true,
     })
   end
-  local place = { buf = ctx.bufnr, row = row, col = col, is_manual = kind == "manual" }
-  return source.ask(place, give, give)
+  local spot = { buf = ctx.bufnr, row = row, col = col, is_manual = kind == "manual" }
+  return source.ask(spot, give, give)
 end
 
 return M

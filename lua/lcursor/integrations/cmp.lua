@@ -62,11 +62,11 @@ function M:complete(params, callback)
   if self.cancel then
     self.cancel()
   end
-  local place = { buf = buf, row = row, col = col, is_manual = is_manual }
-  self.cancel = source.ask(place, function(suggested, replaces)
+  local spot = { buf = buf, row = row, col = col, is_manual = is_manual }
+  self.cancel = source.ask(spot, function(suggested, replaces)
     local first = start_of(before, math.min(params.offset - 1, col), suggested)
     local made = items.make(before:sub(first + 1), suggested, filetype)
-    callback({ items = items.place(made, row, first, col + replaces), isIncomplete = true })
+    callback({ items = items.set_range(made, row, first, col + replaces), isIncomplete = true })
   end)
 end
 

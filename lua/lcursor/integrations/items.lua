@@ -59,7 +59,7 @@ end
 ---@param first integer
 ---@param col integer where it ends: the cursor's, or behind what a suggestion takes the place of
 ---@return lsp.CompletionItem[] items
-function M.place(items, row, first, col)
+function M.set_range(items, row, first, col)
   for _, it in ipairs(items) do
     it.textEdit = {
       range = {

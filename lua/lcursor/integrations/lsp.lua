@@ -46,15 +46,15 @@ local function buffer_of(uri)
   end)
 end
 
----@class (exact) lcursor.LspPlace
+---@class (exact) lcursor.LspPosition
 ---@field buf integer
 ---@field line string
 ---@field row integer
 ---@field col integer in bytes
 ---@field position lsp.Position as the client gave it
 
----@return lcursor.LspPlace? nil where there is no such buffer or line
-local function place_of(call)
+---@return lcursor.LspPosition? nil where there is no such buffer or line
+local function position_of(call)
   local buf = buffer_of(call.params.textDocument.uri)
   local position = call.params.position
   local line = buf and api.nvim_buf_get_lines(buf, position.line, position.line + 1, false)[1]
@@ -66,7 +66,7 @@ end
 
 --- Ask, and reply with what `make` makes of the text; "" when nothing came, or the buffer has
 --- changed since: the client then sends a new request.
----@param at lcursor.LspPlace?
+---@param at lcursor.LspPosition?
 ---@param make fun(suggested: string, replaces: integer): table
 local function answer(call, at, is_manual, make)
   if not at then
@@ -102,7 +102,7 @@ end
 --- Neovim's menu indents every line of an item but the first once more. So the menu inserts that
 --- one only, and a command the others.
 ---@param it lsp.CompletionItem
----@param at lcursor.LspPlace
+---@param at lcursor.LspPosition
 local function split(it, at)
   local line = text.first_line(it.insertText)
   local rest = it.insertText:sub(#line + 1)
@@ -129,7 +129,7 @@ handlers["workspace/executeCommand"] = function(call)
 end
 
 handlers["textDocument/completion"] = function(call)
-  local at = place_of(call)
+  local at = position_of(call)
   local before = at and at.line:sub(1, at.col) or ""
   local word = before:sub(vim.fn.match(before, "\\k*$") + 1)
   answer(call, at, false, function(suggested, replaces)
@@ -149,7 +149,7 @@ handlers["textDocument/completion"] = function(call)
 end
 
 handlers["textDocument/inlineCompletion"] = function(call)
-  local at = place_of(call)
+  local at = position_of(call)
   local is_manual = vim.tbl_get(call.params, "context", "triggerKind") == INVOKED
   if at and not is_manual then
     warn_of_two_ghosts(at.buf)

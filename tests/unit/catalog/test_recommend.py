@@ -32,7 +32,7 @@ def gpu(total_mib: int, free_mib: int | None = None) -> Hardware:
 def test_pairs_by_gpu_memory(total_mib: int, completion: str, chat: str) -> None:
     found = recommend.recommend(gpu(total_mib))
     assert (found.completion.model, found.chat.model) == (completion, chat)
-    assert found.completion.place == found.chat.place == "on the GPU"
+    assert found.completion.placement == found.chat.placement == "on the GPU"
     assert found.completion.need_bytes + found.chat.need_bytes < total_mib * MIB
     assert found.notes == ()
 
@@ -51,7 +51,7 @@ def test_pairs_by_gpu_memory(total_mib: int, completion: str, chat: str) -> None
 def test_pairs_without_a_gpu(ram_gib: int, cores: int, completion: str, chat: str) -> None:
     found = recommend.recommend(Hardware("none", None, None, None, ram_gib * GIB, cores))
     assert (found.completion.model, found.chat.model) == (completion, chat)
-    assert found.completion.place == "on the CPU"
+    assert found.completion.placement == "on the CPU"
 
 
 def test_the_completion_model_of_a_cpu_follows_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_the_completion_model_of_a_cpu_follows_the_table(monkeypatch: pytest.Mon
 
 def test_a_gpu_that_is_too_small_is_said() -> None:
     found = recommend.recommend(gpu(2048))
-    assert found.completion.place == "on the CPU"
+    assert found.completion.placement == "on the CPU"
     assert "2.0 GiB are too little" in found.notes[0]
 
 
@@ -79,7 +79,7 @@ def test_a_gpu_in_use_is_said() -> None:
 def test_an_unreadable_gpu_is_said(vendor: hardware.Vendor) -> None:
     here = Hardware(vendor, f"{vendor} GPU", None, None, None, 8)
     found = recommend.recommend(here)
-    assert found.completion.place == "on the CPU"
+    assert found.completion.placement == "on the CPU"
     assert "cannot read the memory" in found.notes[0]
     assert "unknown" in here.describe()
 

@@ -24,11 +24,11 @@ def place(path: Path, row: int, text: str = "") -> dict[str, Any]:
     return {"path": str(path), "row": row, "text": text}
 
 
-def ask_many(desk: Desk, places: Sequence[dict[str, Any]], **more: Any) -> int:
+def ask_many(desk: Desk, locations: Sequence[dict[str, Any]], **more: Any) -> int:
     return desk.do(
         "edit.many",
         **{
-            "path": str(desk.root), "places": list(places), "instruction": "Call it value",
+            "path": str(desk.root), "locations": list(locations), "instruction": "Call it value",
             "buffers": [], "model": "", "served": [], **more,
         },
     )  # fmt: skip

@@ -157,9 +157,9 @@ def test_another_base_is_moved_by_the_same_history(models: Models, completer: Co
 def test_the_prompt_as_the_model_read_it(models: Models, completer: Completer) -> None:
     completer.prompt()
     assert models.wait("prompt")["pieces"] == [
-        {"id": 900, "text": "<prefix>", "kind": "marker", "is_kept": True},
-        {"id": 5, "text": "\udcc3", "kind": "text", "is_kept": True},
-        {"id": 901, "text": "<suffix>", "kind": "marker", "is_kept": False},
+        {"id": 900, "text": "<prefix>", "kind": "marker", "is_cached": True},
+        {"id": 5, "text": "\udcc3", "kind": "text", "is_cached": True},
+        {"id": 901, "text": "<suffix>", "kind": "marker", "is_cached": False},
     ]
 
 

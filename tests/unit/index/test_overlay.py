@@ -40,10 +40,10 @@ def test_unchanged_chunks_keep_their_ids(tmp_path: Path) -> None:
     stored = {one.id: one for one in reader.chunks_of("a.py")}
     laid = Overlay(reader).chunks({"a.py": TEXT.replace("value_3", "other_3")})
     assert laid.new
-    assert laid.kept
-    assert laid.kept.keys() | laid.removed == stored.keys()
-    assert {number: one.digest for number, one in laid.kept.items()} == {
-        number: stored[number].digest for number in laid.kept
+    assert laid.unchanged
+    assert laid.unchanged.keys() | laid.removed == stored.keys()
+    assert {number: one.digest for number, one in laid.unchanged.items()} == {
+        number: stored[number].digest for number in laid.unchanged
     }
     assert set(laid.successors) <= laid.removed
     assert set(laid.successors.values()) <= laid.new.keys()

@@ -71,10 +71,12 @@ def test_the_completion_model_keeps_its_room() -> None:
 
 
 @pytest.mark.parametrize("name", [Q05, Q15, Q7, Q30])
-@pytest.mark.parametrize("place", ["on the GPU", "on the CPU"])
-def test_the_numbers_are_those_that_models_recommend_shows(name: str, place: memory.Place) -> None:
-    assert fit.need_bytes(weights(name), memory.CHAT_TOKENS, place) == memory.chat_bytes(
-        name, place
+@pytest.mark.parametrize("placement", ["on the GPU", "on the CPU"])
+def test_the_numbers_are_those_that_models_recommend_shows(
+    name: str, placement: memory.Placement
+) -> None:
+    assert fit.need_bytes(weights(name), memory.CHAT_TOKENS, placement) == memory.chat_bytes(
+        name, placement
     )
 
 
@@ -120,16 +122,16 @@ def test_where_nothing_fits_another_machine_is_named() -> None:
     free=st.integers(0, 200 * GIB),
     beside=st.integers(0, 20 * GIB),
     name=st.sampled_from([Q05, Q15, Q7, Q30]),
-    place=st.sampled_from(["on the GPU", "on the CPU"]),
+    placement=st.sampled_from(["on the GPU", "on the CPU"]),
 )
 def test_a_plan_never_takes_what_is_not_there(
-    total: int, free: int, beside: int, name: str, place: memory.Place
+    total: int, free: int, beside: int, name: str, placement: memory.Placement
 ) -> None:
-    room = MemoryBudget(place, total, min(free, total), beside, 16 * GIB)
+    room = MemoryBudget(placement, total, min(free, total), beside, 16 * GIB)
     try:
         plan = fit.make_plan(weights(name), room)
     except OutOfMemory:
-        assert fit.need_bytes(weights(name), fit.MIN_TOKENS, place) > room.bytes
+        assert fit.need_bytes(weights(name), fit.MIN_TOKENS, placement) > room.bytes
         return
     assert not plan.fits_whole or plan.need_bytes <= min(free, total - beside)
     less = fit.smaller_plan(plan)
@@ -143,7 +145,7 @@ def test_an_engine_that_was_built_without_the_gpu_has_none() -> None:
         CPU, (Device("Small", 4 * GIB, GIB), Device("Vulkan0", 8 * GIB, 7 * GIB))
     )
     assert (seen.gpu, seen.gpu_bytes, seen.gpu_free_bytes) == ("Vulkan0", 8 * GIB, 7 * GIB)
-    assert recommend.recommend(seen).chat.place == "on the GPU"
+    assert recommend.recommend(seen).chat.placement == "on the GPU"
 
 
 def test_the_head_of_a_file_says_how_large_its_cache_is(tmp_path: Path) -> None:

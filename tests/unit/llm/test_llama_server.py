@@ -29,9 +29,9 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return ours
 
 
-def command(place: str = "on the GPU", *, idle_s: int = 900) -> str:
+def command(placement: str = "on the GPU", *, idle_s: int = 900) -> str:
     engine = Engine("llama-server", "/bin/llama-server")
-    room = MemoryBudget(place, 24 * GIB, 24 * GIB)  # type: ignore[arg-type]
+    room = MemoryBudget(placement, 24 * GIB, 24 * GIB)  # type: ignore[arg-type]
     plan = Plan(ModelSize("toy", Path("/m/toy.gguf"), GIB, 1024, 32768), room, 8192, 512)
     words = llama_server.command(engine, plan, "/run/x.sock", Path("/data/slots"), idle_s)
     return " ".join(words[1:])
@@ -52,7 +52,7 @@ def test_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("change", "absent"),
     [
-        ({"place": "on the CPU"}, ["--flash-attn", "--cache-type-k", "--fit-target"]),
+        ({"placement": "on the CPU"}, ["--flash-attn", "--cache-type-k", "--fit-target"]),
         ({"idle_s": 0}, ["--sleep-idle-seconds"]),
     ],
 )

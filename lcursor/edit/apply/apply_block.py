@@ -1,6 +1,6 @@
 """Apply one block to one text, or report why its position is uncertain. Pure; any thread.
 
-    place_pairs(Target("0", block, "a.py", ("a = 1", "b = 2")))  # SEARCH b = 2, REPLACE b = 3
+    apply_pairs(Target("0", block, "a.py", ("a = 1", "b = 2")))  # SEARCH b = 2, REPLACE b = 3
     -> ("a = 1", "b = 3")
 
 Quoted lines are replaced; a definition replaces the definition of the same name; code with elision
@@ -128,7 +128,7 @@ def create(block: Block, path: str) -> Lines:
 # Quoted changes.
 
 
-def place_pairs(it: Target) -> Lines:
+def apply_pairs(it: Target) -> Lines:
     """Return a text after the quoted changes of a block; raise `Ambiguous` or `CannotApply`."""
     pairs, lines = it.block.pairs, it.lines
     known = {*stripped(lines)}
@@ -139,16 +139,16 @@ def place_pairs(it: Target) -> Lines:
     found = [_find(it, key, lines, pair) for key, pair in zip(keys, pairs, strict=True)]
     if it.block.form == "patch" or all(pair.row >= 0 for pair in pairs):
         _choose_by_order(found)
-    places = [_require_certain(it, key, lines, one) for key, one in zip(keys, found, strict=True)]
-    changed, late = _make_changes(lines, places)
+    matches = [_require_certain(it, key, lines, one) for key, one in zip(keys, found, strict=True)]
+    changed, late = _make_changes(lines, matches)
     for number in late:  # they may quote lines that others add or change
         key, pair = f"{keys[number]}+", pairs[number]
         is_new = changed != lines
-        place = _require_certain(
+        located = _require_certain(
             it, key, changed, _find(it, key, changed, pair) if is_new else None
         )
-        if place is not None:
-            changed = changed[: place.first_row] + place.new + changed[place.last_row :]
+        if located is not None:
+            changed = changed[: located.first_row] + located.new + changed[located.last_row :]
         elif not _is_applied(changed, pair):
             quoted = next(iter(stripped(pair.old)), "")[:80]
             raise CannotApply(f"{it.name} does not contain the quoted lines: {quoted}")
@@ -161,8 +161,8 @@ def _find(it: Target, key: str, lines: Lines, pair: Pair) -> Match | Several | N
     if choice is not None:
         return Match(choice.first_row, choice.last_row, "exact", choice.new or ())
     found = _find_lines(lines, pair, language_of(it.path, it.lines))
-    if isinstance(found, Several) and 1 < len(found.places) < match.MAX_PLACES:
-        near = [each for each in found.places if _is_attached(it.attached, lines, each)]
+    if isinstance(found, Several) and 1 < len(found.matches) < match.MAX_MATCHES:
+        near = [each for each in found.matches if _is_attached(it.attached, lines, each)]
         return near[0] if len(near) == 1 else found
     if isinstance(found, Match) and not _agrees_with_row(lines, pair, found):
         return Several((found,), "the line numbers point elsewhere")
@@ -180,26 +180,26 @@ def _require_certain(
     text = f"Where does this go in {it.name}? {found.why[:1].upper()}{found.why[1:]}"
     choices = (
         it.choice(lines, (each.first_row, each.last_row), each.new, found.why)
-        for each in found.places
+        for each in found.matches
     )
     raise Ambiguous(key, text, tuple(choices))
 
 
-def _make_changes(lines: Lines, places: Sequence[Match | None]) -> tuple[Lines, list[int]]:
+def _make_changes(lines: Lines, matches: Sequence[Match | None]) -> tuple[Lines, list[int]]:
     """Return a text after the changes of some matches, and the indices of skipped ones.
 
     Changes without a match, or that overlap an earlier one, are skipped.
     """
     made: list[Change] = []
     late: list[int] = []
-    for number, place in enumerate(places):
-        if place is None:
+    for number, located in enumerate(matches):
+        if located is None:
             late.append(number)
             continue
-        first = place.first_row
+        first = located.first_row
         changes = [
             replace(one, first_row=first + one.first_row, last_row=first + one.last_row)
-            for one in diff.changes(lines[first : place.last_row], place.new)
+            for one in diff.changes(lines[first : located.last_row], located.new)
         ]
         added = [*made, *(one for one in changes if one not in made)]
         added.sort(key=lambda one: (one.first_row, one.last_row))
@@ -211,20 +211,23 @@ def _make_changes(lines: Lines, places: Sequence[Match | None]) -> tuple[Lines, 
     return diff.apply(lines, made), late
 
 
-def _is_attached(attached: Sequence[Seen], lines: Lines, place: Match) -> bool:
+def _is_attached(attached: Sequence[Seen], lines: Lines, located: Match) -> bool:
     """Return whether a match is in attached rows that are unchanged."""
     return any(
-        each.first_row <= place.first_row
-        and place.last_row <= each.first_row + len(each.lines)
+        each.first_row <= located.first_row
+        and located.last_row <= each.first_row + len(each.lines)
         and lines[each.first_row : each.first_row + len(each.lines)] == each.lines
         for each in attached
     )
 
 
-def _was_read_elsewhere(attached: Sequence[Seen], lines: Lines, pair: Pair, place: Match) -> bool:
+def _was_read_elsewhere(attached: Sequence[Seen], lines: Lines, pair: Pair, located: Match) -> bool:
     """Return whether the quoted lines were attached, but with different lines around them."""
     wanted = stripped(pair.old)
-    above, below = stripped(lines[: place.first_row])[-1:], stripped(lines[place.last_row :])[:1]
+    above, below = (
+        stripped(lines[: located.first_row])[-1:],
+        stripped(lines[located.last_row :])[:1],
+    )
     known: list[tuple[list[str], list[str]]] = []
     for texts in (stripped(each.lines) for each in attached):
         for at in range(len(texts) - len(wanted) + 1):
@@ -240,15 +243,15 @@ def _was_read_elsewhere(attached: Sequence[Seen], lines: Lines, pair: Pair, plac
 def _find_lines(lines: Lines, pair: Pair, language: str) -> Match | Several | None:
     """Find a pair; the heading of a diff hunk decides between several places."""
     if not any(map(has_text, pair.old)):
-        return _place_without_context(lines, pair)
+        return _find_without_context(lines, pair)
     found = match.find(lines, pair.old, pair.new)
     if pair.unmarked and not (isinstance(found, Match) and found.tier == "exact"):
         other = match.find(lines, *pair.unmarked)
         if isinstance(other, Match) and other.tier == "exact":
             return other
-    if isinstance(found, Several) and len(found.places) > 1 and pair.scope:
+    if isinstance(found, Several) and len(found.matches) > 1 and pair.scope:
         first, last = _scope_rows(lines, language, pair.scope)
-        inner = [one for one in found.places if first <= one.first_row and one.last_row <= last]
+        inner = [one for one in found.matches if first <= one.first_row and one.last_row <= last]
         return inner[0] if len(inner) == 1 else found
     return found
 
@@ -268,7 +271,7 @@ def _scope_rows(lines: Lines, language: str, scope: str) -> tuple[int, int]:
     return first, last
 
 
-def _place_without_context(lines: Lines, pair: Pair) -> Match | Several:
+def _find_without_context(lines: Lines, pair: Pair) -> Match | Several:
     """Return the position of new lines without context lines."""
     if not any(map(has_text, lines)):
         return Match(0, len(lines), "exact", pair.new)
@@ -284,19 +287,19 @@ def _place_without_context(lines: Lines, pair: Pair) -> Match | Several:
 def _choose_by_order(found: list[Match | Several | None]) -> None:
     """Choose among several matches by the order of a diff's hunks."""
     for at, one in enumerate(found):
-        if not isinstance(one, Several) or not 1 < len(one.places) < match.MAX_PLACES:
+        if not isinstance(one, Several) or not 1 < len(one.matches) < match.MAX_MATCHES:
             continue
         low = max((p.last_row for p in found[:at] if isinstance(p, Match)), default=0)
         high = min((p.first_row for p in found[at + 1 :] if isinstance(p, Match)), default=1 << 60)
-        inside = [p for p in one.places if low <= p.first_row and p.last_row <= high]
+        inside = [p for p in one.matches if low <= p.first_row and p.last_row <= high]
         if len(inside) == 1 and (low > 0 or high < 1 << 60):
             found[at] = inside[0]
 
 
-def _agrees_with_row(lines: Lines, pair: Pair, place: Match) -> bool:
+def _agrees_with_row(lines: Lines, pair: Pair, located: Match) -> bool:
     """Return whether a match is near the diff's line number, or nothing there resembles it."""
     low, high = max(pair.row - NEAR_ROWS, 0), pair.row + len(pair.old) + NEAR_ROWS
-    if pair.row < 0 or (low < place.last_row and place.first_row < high):
+    if pair.row < 0 or (low < located.last_row and located.first_row < high):
         return True
     near = align(lines[low:high], pair.old)
     return not near or near[0].share < match.MIN_SHARE
@@ -315,7 +318,7 @@ def _is_applied(lines: Lines, pair: Pair) -> bool:
 # Code in a fence.
 
 
-def place_fence(it: Target) -> Lines:
+def apply_fence(it: Target) -> Lines:
     """Return a text after the code of a fence is applied; raise `Ambiguous` or `CannotApply`."""
     lines, new, language = it.lines, it.block.code_for(it.lines), it.language
     choice = it.answer(it.key, lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.edit.checkpoints.turn import FileTurn, place_hunks
+from lcursor.edit.checkpoints.turn import FileTurn, locate_hunks
 from lcursor.edit.records import Change, FileChange, Lines, digest
 from lcursor.protocol.edit import EditHunk
 from tests.unit.edit.desk import hunk_at
@@ -54,20 +54,20 @@ def pieces(*made: tuple[int, str]) -> list[Lines]:
 )
 def test_which_change_a_hunk_is(hunks: list[EditHunk], expected: list[Lines] | None) -> None:
     file = FileTurn(FileChange("a", base=digest(BASE), changes=ALL))
-    found, _, is_lost = place_hunks(file, BASE, hunks, is_undone=False)
+    found, _, is_lost = locate_hunks(file, BASE, hunks, is_undone=False)
     assert (None if is_lost else found) == expected
 
 
 def test_hunks_are_undone_and_reported_again() -> None:
     file = FileTurn(FileChange("a", base=digest(BASE), changes=ALL))
     both = [hunk("b", "B", row=1), hunk("b", "B", row=3)]
-    file.pieces, is_fresh, _ = place_hunks(file, BASE, both, is_undone=False)
+    file.pieces, is_fresh, _ = locate_hunks(file, BASE, both, is_undone=False)
     assert is_fresh
-    assert place_hunks(file, BASE, both, is_undone=False) == (file.pieces, False, False)
-    found = place_hunks(file, BASE, both[1:], is_undone=True)
+    assert locate_hunks(file, BASE, both, is_undone=False) == (file.pieces, False, False)
+    found = locate_hunks(file, BASE, both[1:], is_undone=True)
     assert found == (pieces((1, "B")), False, False)
     file.is_undone = True  # as it was told before
-    assert place_hunks(file, BASE, both[:1], is_undone=False)[0] == pieces((1, "B"))
+    assert locate_hunks(file, BASE, both[:1], is_undone=False)[0] == pieces((1, "B"))
 
 
 def test_what_is_neither_accepted_nor_rejected_is_open() -> None:
@@ -87,5 +87,5 @@ def test_an_undone_turn_ignores_hunks_that_are_taken_back() -> None:
     """Another editor undid it, and this one read the file again: it can still be redone."""
     file = FileTurn(FileChange("a", base=digest(BASE), changes=ALL), is_undone=True)
     file.pieces = list(pieces((3, "C D E f")))
-    found = place_hunks(file, BASE, [hunk("c d e", "C D E f")], is_undone=True)
+    found = locate_hunks(file, BASE, [hunk("c d e", "C D E f")], is_undone=True)
     assert found == (pieces((3, "C D E f")), False, False)

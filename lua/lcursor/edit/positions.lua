@@ -177,7 +177,7 @@ end
 ---@param part lcursor.EditPart
 ---@param buf integer
 ---@return lcursor.Hunk[] undone accepted before, and not in this text
-function M.place(part, buf)
+function M.locate(part, buf)
   part.buf, part.state = buf, "placed"
   part.seq = buffers.change_number(buf)
   part.top = math.max(part.top, part.seq)
