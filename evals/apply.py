@@ -17,13 +17,16 @@ import typer
 
 from bench.report import Json, percent, table
 from evals.corpus import ROOT
-from lcursor.edit.apply import parse, place, resolve
+from lcursor.edit.apply import parse, resolve
+from lcursor.edit.apply.apply_block import Choice
 from lcursor.edit.apply.blocks import Block
 from lcursor.edit.records import FileChange, Lines
 from lcursor.errors import LcursorError
 
 DATA = ROOT / "evals/data/apply"
 FILES = ("made.jsonl", "traps.jsonl", "model.jsonl", "hand.jsonl")
+OUTCOMES = DATA / "outcomes.json"
+"""What becomes of each reply that is not applied, by name; a test compares it."""
 Outcome = Literal["right", "rejected", "wrong"]
 """Applied with the right result; not applied, or asked about; applied with another result."""
 Texts = dict[str, Lines]
@@ -59,6 +62,7 @@ class Judged:
 def command(
     data: Annotated[Path, typer.Option(help="Folder of the replies.", show_default=False)] = DATA,
     form: Annotated[str, typer.Option(help="Only replies with this in their name.")] = "",
+    record: Annotated[bool, typer.Option(help="Rewrite outcomes.json.")] = False,
     as_json: Json = False,
 ) -> None:
     """Apply replies of models to their files: right, rejected or asked about, wrong.
@@ -66,7 +70,10 @@ def command(
     Replies made from real commits and mangled, traps written by hand, and replies of a local model.
     Exits with 1 if one is applied wrong. Asks no model.
     """
-    document = as_dict(list(judge([task for task in load(data) if form in task.name])))
+    found = list(judge([task for task in load(data) if form in task.name]))
+    if record:
+        OUTCOMES.write_text(json.dumps(not_applied(found), indent=0, sort_keys=True) + "\n")
+    document = as_dict(found)
     if not as_json:
         typer.echo("\n".join(as_markdown(document)) + "\n")
     names = ("total", "right_share", "rejected", "wrong")
@@ -169,14 +176,15 @@ def judge(tasks: Sequence[Task]) -> Iterator[Judged]:
         elif isinstance(found, resolve.Ask) and _repeats_a_question(blocks, files, found):
             yield Judged(task, "wrong", f"repeats a question: {found.text}")
         elif isinstance(found, resolve.Ask):
-            yield Judged(task, "rejected", f"asked: {found.text}")
+            rows = (f"{one.first_row + 1}-{one.last_row}" for one in found.choices)
+            yield Judged(task, "rejected", f"asked: {found.text} Rows {', '.join(rows)}")
         else:
             yield _compared(task, found.files)
 
 
 def _repeats_a_question(blocks: Sequence[Block], files: TaskFiles, first: resolve.Ask) -> bool:
     """Whether the resolver repeats a question after it was answered."""
-    asked: list[tuple[str, tuple[place.Choice, ...]]] = []
+    asked: list[tuple[str, tuple[Choice, ...]]] = []
     found: resolve.Resolved | resolve.Ask | resolve.Unresolved = first
     while isinstance(found, resolve.Ask):
         if (found.key, found.choices) in asked:
@@ -205,6 +213,11 @@ def _compared(task: Task, files: Sequence[FileChange]) -> Judged:
     if made == task.files:
         return Judged(task, "rejected", "nothing was changed")
     return Judged(task, "wrong", "another result" if task.right else "applied without asking")
+
+
+def not_applied(found: Sequence[Judged]) -> dict[str, str]:
+    """Return why some replies are not applied, by name."""
+    return {one.task.name: one.detail for one in found if one.outcome != "right"}
 
 
 def as_dict(found: Sequence[Judged]) -> dict[str, Any]:

@@ -24,8 +24,9 @@ hypothesis.settings.load_profile("lcursor")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--update-screens`."""
+    """Add `--update-screens` and `--update-recorded`."""
     parser.addoption("--update-screens", action="store_true", help="rewrite the golden screens")
+    parser.addoption("--update-recorded", action="store_true", help="rewrite tests/recorded")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # outside of pytest-timeout: waiting is no hang
@@ -102,5 +103,18 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         if request.config.getoption("--update-screens"):
             path.write_text(screen)
         assert screen == path.read_text()
+
+    return compare
+
+
+@pytest.fixture
+def recorded(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with `tests/recorded/{name}.txt`, or rewrite that with `--update-recorded`."""
+
+    def compare(name: str, text: str) -> None:
+        path = ROOT / "tests/recorded" / f"{name}.txt"
+        if request.config.getoption("--update-recorded"):
+            path.write_text(text)
+        assert text == path.read_text()
 
     return compare

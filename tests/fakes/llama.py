@@ -14,8 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from lcursor.catalog import gguf
+from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, OutOfMemory
+from lcursor.fim import llama
+from lcursor.fim.engine import Engine
 from lcursor.fim.families import FAMILIES
 from lcursor.fim.llama import ContextSize
 
@@ -214,6 +219,32 @@ def opener(known: Mapping[str, Sequence[str]]) -> Callable[..., FakeModel]:
         return FakeModel(path, known)
 
     return load
+
+
+@contextmanager
+def engines(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, known: Mapping[str, Sequence[str]]
+) -> Iterator[Callable[..., Engine]]:
+    """Open engines with a model that continues texts; close them at the end."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    monkeypatch.setattr(gguf, "check_for_completion", lambda path: None)
+    monkeypatch.setattr(llama, "has_gpu", lambda: False)
+    monkeypatch.setattr(llama, "Model", opener(known))
+    monkeypatch.setattr(llama, "Context", FakeContext.open)
+    path = folder / "model.gguf"
+    path.touch()
+    opened = []
+
+    def start(config: CompletionConfig, family: str = "qwen2.5-coder") -> Engine:
+        engine = Engine(path, family, config, lambda fraction: True)
+        opened.append(engine)
+        while engine._vocabulary.is_alive():
+            engine._vocabulary.join()
+        return engine
+
+    yield start
+    for engine in opened:
+        engine.close()
 
 
 def _split(tokens: Sequence[int], *markers: int) -> list[bytes]:

@@ -17,8 +17,18 @@ from lcursor.errors import LcursorError
 TASKS = apply.load()
 
 
-def test_nothing_is_applied_wrong_and_nearly_all_is_applied() -> None:
-    document = apply.as_dict(list(apply.judge(TASKS)))
+@pytest.fixture(scope="module")
+def judged() -> list[apply.Judged]:
+    return list(apply.judge(TASKS))
+
+
+def test_each_reply_has_the_outcome_that_is_recorded(judged: list[apply.Judged]) -> None:
+    """After an intended change: `python -m lcursor eval apply --record`, and read the diff."""
+    assert apply.not_applied(judged) == json.loads(apply.OUTCOMES.read_text())
+
+
+def test_nothing_is_applied_wrong_and_nearly_all_is_applied(judged: list[apply.Judged]) -> None:
+    document = apply.as_dict(judged)
     assert document["mistakes"] == []
     assert document["total"] >= 300
     assert document["right_share"] >= 0.98

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lcursor.catalog import gguf
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import llama
@@ -21,7 +20,7 @@ from lcursor.fim.engine import MIN_STALE, Engine
 from lcursor.fim.prompt import Source
 from lcursor.fim.reader import GROW_AFTER, NAMES_TOKENS
 from lcursor.fim.result import Result
-from tests.fakes.llama import FakeContext, FakeModel, opener
+from tests.fakes.llama import FakeContext, FakeModel, engines
 
 KNOWN = {
     "return ": ["first + second", "first * second"],
@@ -39,26 +38,14 @@ Open = Callable[..., Engine]
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Open]:
     """Open engines."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(gguf, "check_for_completion", lambda path: None)
-    monkeypatch.setattr(llama, "has_gpu", lambda: False)
-    monkeypatch.setattr(llama, "Model", opener(KNOWN))
-    monkeypatch.setattr(llama, "Context", FakeContext.open)
-    path = tmp_path / "model.gguf"
-    path.touch()
-    opened = []
+    with engines(monkeypatch, tmp_path, KNOWN) as begin:
 
-    def start(config: CompletionConfig = CONFIG, family: str = "qwen2.5-coder") -> Engine:
-        engine = Engine(path, family, config, lambda fraction: True)
-        engine.reader.window = "full"
-        opened.append(engine)
-        while engine._vocabulary.is_alive():
-            engine._vocabulary.join()
-        return engine
+        def start(config: CompletionConfig = CONFIG, family: str = "qwen2.5-coder") -> Engine:
+            engine = begin(config, family)
+            engine.reader.window = "full"
+            return engine
 
-    yield start
-    for engine in opened:
-        engine.close()
+        yield start
 
 
 @pytest.fixture
@@ -96,9 +83,9 @@ def test_a_text_is_generated_and_streamed(engine: Engine) -> None:
     assert result.prompt_tokens == result.read_tokens
 
 
-def test_an_engine_that_is_open_has_evaluated_a_token(engine: Engine) -> None:
+def test_an_engine_that_is_open_has_evaluated_a_prompt(engine: Engine) -> None:
     """Otherwise the first request would wait for page faults."""
-    assert context(engine).batches == [1]
+    assert context(engine).batches == [2]
 
 
 def test_the_text_inside_a_word_is_healed(engine: Engine) -> None:
@@ -170,6 +157,20 @@ def test_how_small_a_window_becomes(start: Open, tokens: int, is_possible: bool)
     reader = start(replace(CONFIG, prefix_tokens=tokens)).reader
     assert reader.shrink() is is_possible
     assert reader.prefix_tokens == (tokens // 2 if is_possible else tokens)
+
+
+def test_a_window_is_doubled_after_a_number_of_requests_since_it_was_halved(start: Open) -> None:
+    reader = start(replace(CONFIG, prefix_tokens=400)).reader
+    reader.grow_back()
+    assert reader.shrink()
+    reader.grow_back()
+    assert reader.shrink()
+    for wide, narrow in ((200, 100), (400, 200)):
+        for _ in range(GROW_AFTER - 1):
+            reader.grow_back()
+        assert reader.prefix_tokens == narrow
+        reader.grow_back()
+        assert reader.prefix_tokens == wide
 
 
 def test_idle_work_refreshes_the_suffix(engine: Engine) -> None:
@@ -359,11 +360,9 @@ def test_a_full_cache_halves_the_window_and_warns_once(start: Open) -> None:
     with pytest.raises(OutOfMemory):
         complete(engine, source(), bypass_cache=True)
     context(engine).room, narrow = 1500, engine.reader.prefix_tokens
-    for _ in range(GROW_AFTER - 1):
+    for _ in range(GROW_AFTER):
         complete(engine, source())
-    assert engine.reader.prefix_tokens == narrow
-    complete(engine, source())
-    assert engine.reader.prefix_tokens == 2 * narrow
+    assert engine.reader.prefix_tokens > narrow
     assert len(engine.warnings) == 1
 
 

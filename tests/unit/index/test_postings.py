@@ -124,7 +124,7 @@ def test_a_rebuilt_store_is_followed(tmp_path: Path) -> None:
 def test_postings_that_missed_too_much_are_read_again(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lcursor.index.store.KEPT_REMOVED", 3)
+    monkeypatch.setattr("lcursor.index.store.MAX_REMOVED", 3)
     store.put_many(entry(f"{number}.py", f"word only{number}") for number in range(20))
     reader = store.reader()
     assert len(reader.lexical(["word"], 50)) == 20
