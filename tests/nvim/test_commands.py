@@ -53,7 +53,7 @@ def test_the_host_starts_at_the_first_insert_in_a_file(editor: Start, host: Fake
     assert host.messages("hello")[0]["config"]["completion"]["model"] == "qwen2.5-coder-0.5b"
 
 
-def test_the_host_is_told_what_the_user_calls_secret(editor: Start, host: FakeHost) -> None:
+def test_the_host_knows_what_the_user_calls_secret(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, config={"privacy": {"exclude": ["*.vault", "private/*"]}})
     nvim.insert("A")
     told = host.messages("hello")[0]["config"]["privacy"]["exclude"]
@@ -357,7 +357,7 @@ def test_words_that_a_command_does_not_know_do_nothing(editor: Start) -> None:
     assert notes(nvim)[-1][0] == "lcursor: completion is off"
 
 
-def test_why_asked_from_normal_mode_tells_what_was_shown(editor: Start, host: FakeHost) -> None:
+def test_why_asked_from_normal_mode_reports_what_was_shown(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, init=NOTES)
     nvim.offer("return x", "o")
     nvim.press("<Esc>")
@@ -384,7 +384,9 @@ def test_progress_that_ends_leaves_what_was_said_since(editor: Start) -> None:
     assert "lcursor: half" not in "\n".join(nvim.screen.rows())
 
 
-def test_an_error_of_ours_is_told_once_and_typing_goes_on(editor: Start, host: FakeHost) -> None:
+def test_an_error_of_ours_is_reported_once_and_typing_goes_on(
+    editor: Start, host: FakeHost
+) -> None:
     nvim = editor(DEF, init=NOTES)
     nvim.insert("o")
     nvim.lua("require('lcursor.context').read = function() error('broken') end")

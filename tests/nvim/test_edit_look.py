@@ -18,7 +18,7 @@ def home(neovim: Path, tmp_path: Path) -> Iterator[Home]:
 
 
 @pytest.mark.parametrize("mode", ["push", "plain", "pull"])
-def test_a_new_error_is_mended_before_anything_is_shown(home: Home, mode: str) -> None:
+def test_a_new_error_is_fixed_before_anything_is_shown(home: Home, mode: str) -> None:
     editor = home.open(mode)
     before = editor.lua(STATE)
     assert home.edit(BAD, GOOD)["diagnostics"] == "ok"

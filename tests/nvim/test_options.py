@@ -22,7 +22,9 @@ def notes(nvim: Pilot) -> list[list[object]]:
     return told
 
 
-def test_wrong_settings_are_told_once_with_the_nearest_name(editor: Start, host: FakeHost) -> None:
+def test_wrong_settings_are_reported_once_with_the_nearest_name(
+    editor: Start, host: FakeHost
+) -> None:
     nvim = editor(
         DEF,
         init=NOTES,

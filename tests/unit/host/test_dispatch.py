@@ -103,7 +103,7 @@ def test_hello_is_answered_and_the_server_reached(desk: Desk) -> None:
     assert desk.sent[0][0] == "ready"
 
 
-def test_another_protocol_is_told_and_nothing_is_loaded(desk: Desk) -> None:
+def test_another_protocol_is_reported_and_nothing_is_loaded(desk: Desk) -> None:
     desk.dispatch("hello", {**hello(), "protocol": 999})
     desk.dispatch.close()
     assert [method for method, _ in desk.sent] == ["ready", "error"]
@@ -125,7 +125,7 @@ def test_requests_are_answered(desk: Desk) -> None:
     assert not desk.errors()
 
 
-def test_outcomes_are_kept_told_and_learned_from(desk: Desk, tmp_path: Path) -> None:
+def test_outcomes_are_kept_reported_and_learned_from(desk: Desk, tmp_path: Path) -> None:
     desk.dispatch("hello", hello(min_confidence=0.5))
     for _ in range(MIN_OUTCOMES + 10):
         desk.dispatch("fim.outcome", OUTCOME)
@@ -151,12 +151,12 @@ def test_what_was_learned_outlives_a_change_of_the_model(desk: Desk) -> None:
     assert desk.stats()["total"]["threshold"] > 0.5
 
 
-def test_an_outcome_that_nobody_knows_is_refused(desk: Desk) -> None:
+def test_an_outcome_that_nobody_knows_is_rejected(desk: Desk) -> None:
     desk.dispatch("fim.outcome", {**OUTCOME, "outcome": "loved"})
     assert desk.errors() == ["message_invalid"]
 
 
-def test_the_prompt_is_told(desk: Desk) -> None:
+def test_the_prompt_is_reported(desk: Desk) -> None:
     desk.ready()
     desk.complete(1)
     desk.dispatch("prompt.request", {})
@@ -232,7 +232,7 @@ def test_a_bad_message_is_an_error_and_no_end(
     desk.ready()
 
 
-def test_a_bug_is_logged_with_its_trace_and_told_once(
+def test_a_bug_is_logged_with_its_trace_and_reported_once(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(desk.dispatch.handlers, "fim.cancel", lambda params: 1 / 0)
@@ -247,7 +247,7 @@ def test_shutdown_stops_the_loop(desk: Desk) -> None:
     assert desk.dispatch.close()
 
 
-def test_a_missing_model_is_told_with_the_command_that_helps(desk: Desk) -> None:
+def test_a_missing_model_is_reported_with_the_command_that_helps(desk: Desk) -> None:
     desk.dispatch("hello", hello())
     error = desk.wait("error")
     assert error["code"] == "model_missing"

@@ -116,6 +116,6 @@ def test_what_is_written_wrongly(model: ModelConfig, words: str) -> None:
     assert e.value.hint
 
 
-def test_an_unknown_name_is_told_with_the_known() -> None:
+def test_an_unknown_name_is_reported_with_the_known() -> None:
     with pytest.raises(ConfigInvalid, match="has no 'bgi': there are big, near"):
         models.target(ChatConfig(models=(BIG, NEAR)), "bgi")
