@@ -1,5 +1,5 @@
 -- `:LCursor install`. While the engine is compiled for the first time, the host completes by a
--- llama-server or an Ollama on this machine, if one runs that is the user's or the system's. The
+-- llama-server or an Ollama of this user, or of an account for it, if one runs on this machine. The
 -- doctor looks for it, on the loopback interface only.
 
 local config = require("lcursor.config")
