@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from lcursor.code import languages
+from lcursor.code import grammars, languages
 from lcursor.edit import diff
 from lcursor.errors import LcursorError
 from lcursor.process.run import Output
@@ -33,9 +33,7 @@ MIN_SIMILARITY = 0.6
 MAX_ALIGNED = 24
 """Maximum lines of a block whose lines are paired."""
 MOVED_SHARE = 0.8
-PROSE = frozenset(
-    {"text", "markdown", "json", "yaml", "toml", "html", "css", "xml", "ini", "diff", "tex"}
-)
+CODE = grammars.LANGUAGES - {"markdown", "json", "yaml", "toml", "html", "css"}
 SKIPPED_FOLDERS = frozenset(
     {"vendor", "third_party", "node_modules", "dist", "build", "generated", "results", "data"}
 )
@@ -143,7 +141,7 @@ def _entries(repository: Path, revision: str) -> list[_Entry]:
 def _is_code(path: str) -> bool:
     folders, name = {*path.split("/")[:-1]}, path.rpartition("/")[2]
     is_skipped = bool(folders & SKIPPED_FOLDERS or SKIPPED_NAMES.search(name))
-    return language(path) not in PROSE and not is_skipped
+    return language(path) in CODE and not is_skipped
 
 
 def _blobs(repository: Path, names: set[str]) -> dict[str, tuple[str, ...] | None]:

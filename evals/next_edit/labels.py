@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, get_args
@@ -111,8 +111,7 @@ def _renames(commit: Commit, changes: Sequence[Sequence[_Change]]) -> set[tuple[
     found = set()
     for (old, new), steps in places.items():
         is_declared = any(_declares(step.old, old) and _declares(step.new, new) for step in steps)
-        is_gone = not any(_has(lines, old) for lines in commit.final.values())
-        if len({id(step) for step in steps}) > 1 and (is_declared or is_gone):
+        if len({id(step) for step in steps}) > 1 and is_declared:
             found.add((old, new))
     return found
 
@@ -127,11 +126,6 @@ def _declares(lines: Sequence[str], name: str) -> bool:
         rf"^\s*{word}\s*:|\bfor\b.*{word}.*\bin\b|\bimport\b.*{word}|\|.*{word}.*\|",
     )
     return any(re.search(pattern, line) for line in lines for pattern in patterns)
-
-
-def _has(lines: Iterable[str], name: str) -> bool:
-    pattern = re.compile(rf"\b{re.escape(name)}\b")
-    return any(pattern.search(line) for line in lines)
 
 
 def _signatures(steps: Sequence[Step]) -> set[str]:

@@ -1,8 +1,9 @@
 """Replay a commit as a user who types its steps, and who accepts each right proposal.
 
-After each step the predictors are asked. The user accepts the first proposal if it is right, which
-is if it does what any remaining step does, and rejects it otherwise; a rejected group stays silent,
-as in the editor. At the end nothing remains, so every proposal is wrong.
+After each step the predictors are asked. The user accepts the first proposal if it is right, and
+rejects it otherwise; a rejected group stays silent, as in the editor. A proposal is right if it
+does what a remaining step does, or a part of it: nothing that it writes has to be changed again. At
+the end nothing remains, so every proposal is wrong.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Shown:
     language: str
     kind: str
     is_right: bool
+    is_exact: bool
+    """Whether it does all of a step, not only a part."""
     is_located: bool
     """Whether it overlaps a remaining step."""
     is_located_3: bool
@@ -214,7 +217,8 @@ class _Replay:
     def _judge(self, found: Sequence[Proposal]) -> Shown:
         """Judge the first proposal."""
         first = found[0]
-        is_right = self._is_right(first)
+        is_exact = self._is_exact(first)
+        is_right = is_exact or self._is_part(first)
         located = [bool(self._touched(one)) for one in found[:3]]
         lines = self._texts()[first.path]
         after = lines[: first.row] + first.new + lines[first.end_row :]
@@ -231,6 +235,7 @@ class _Replay:
             language=name,
             kind=first.kind,
             is_right=is_right,
+            is_exact=is_exact,
             is_located=located[0],
             is_located_3=any(located),
             is_harmful=not is_right and (stays or adds_error or reverts),
@@ -260,8 +265,8 @@ class _Replay:
             row = end
         return found
 
-    def _is_right(self, proposal: Proposal) -> bool:
-        """Return whether a proposal does what the remaining steps that it overlaps do there."""
+    def _is_exact(self, proposal: Proposal) -> bool:
+        """Return whether a proposal does what the remaining steps that it overlaps do."""
         touched = self._touched(proposal)
         if not touched:
             return False
@@ -275,18 +280,21 @@ class _Replay:
             wanted += [*lines[row:start], *segment.final]
             row = start + len(segment.now)
         wanted += lines[row:end]
-        if _stripped(made) == _stripped(wanted):
-            return True
-        return len(touched) == 1 and self._is_part(proposal, *touched[0])
+        return _stripped(made) == _stripped(wanted)
 
-    def _is_part(self, proposal: Proposal, row: int, segment: _Segment) -> bool:
-        """Return whether a proposal makes some lines of a block what they finally are."""
-        if not proposal.old or proposal.row < row or proposal.end_row > row + len(segment.now):
+    def _is_part(self, proposal: Proposal) -> bool:
+        """Return whether a proposal does a part of one step, so that less remains to be typed."""
+        touched = self._touched(proposal)
+        if len(touched) != 1:
             return False
-        now, final = _stripped(segment.now), _stripped(segment.final)
-        added = [line for line in _stripped(proposal.new) if line not in now]
-        removed = [line for line in _stripped(proposal.old) if line in final]
-        return bool(added) and not removed and all(line in final for line in added)
+        row, segment = touched[0]
+        first, end = proposal.row - row, proposal.end_row - row
+        if first < 0 or end > len(segment.now):
+            return False
+        now, final = tokens("\n".join(segment.now)), tokens("\n".join(segment.final))
+        made = tokens("\n".join(segment.now[:first] + proposal.new + segment.now[end:]))
+        done = _distance(now, made)
+        return 0 < done == _distance(now, final) - _distance(made, final)
 
     def _accept(self, proposal: Proposal) -> None:
         """Apply a right proposal."""
@@ -400,6 +408,17 @@ class _Replay:
 def _is_new_code(step: Step) -> bool:
     """Return whether a step inserts several lines."""
     return not step.old and len(step.new) > 1
+
+
+def _distance(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return the tokens that must be deleted and inserted to turn one text into another."""
+    before = [0] * (len(new) + 1)
+    for token in old:
+        row = [0]
+        for at, other in enumerate(new):
+            row.append(before[at] + 1 if token == other else max(before[at + 1], row[at]))
+        before = row
+    return len(old) + len(new) - 2 * before[-1]
 
 
 def _segments(commit: Commit, path: str) -> list[_Segment]:

@@ -30,6 +30,7 @@ def as_dict(
     languages = sorted({one.language for one in done})
     return {
         "precision": _by_kind(shown, lambda one: one.is_right),
+        "exact": _by_kind(shown, lambda one: one.is_exact),
         "coverage": {"all": _covered(done)} | {one: _covered_label(done, one) for one in LABELS},
         "quiet": {
             "all": _share(not one.kind for one in silences),
@@ -185,10 +186,10 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
     )
     rows = [
         (kind, document["shown"][kind], _percent(document["precision"][kind]))
-        + (_percent(document["harm"][kind]),)
+        + (_percent(document["exact"][kind]), _percent(document["harm"][kind]))
         for kind in ("all", *KINDS)
     ]
-    lines += table(["proposals", "shown:", "right:", "harmful:"], rows)
+    lines += table(["proposals", "shown:", "right:", "all of a step:", "harmful:"], rows)
     interval = document["intervals"].get("precision")
     if interval:
         at_1, at_3 = (_percent(document["location"][name]) for name in ("at_1", "at_3"))
@@ -198,12 +199,12 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
             f"that changes: first {at_1}, one of three {at_3}; {document['syntax_errors']} add a "
             f"syntax error, {document['reverts']} revert the last edit.",
         ]
-    rows = [
+    labelled = [
         (name, document["follow_ups"][name], _percent(document["coverage"][name]))
         + (_percent(document["keys_saved"][name], 1),)
         for name in ("all", *LABELS)
     ]
-    lines += ["", *table(["steps labelled", "follow-ups:", "proposed:", "keys saved:"], rows)]
+    lines += ["", *table(["steps labelled", "follow-ups:", "proposed:", "keys saved:"], labelled)]
     repetitive = _percent(document["keys_saved"]["repetitive"], 1)
     lines += ["", f"Keys saved in commits that rename or repeat: {repetitive}."]
     for title, key in (("language", "languages"), ("order", "orders")):
