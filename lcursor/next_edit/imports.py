@@ -1,0 +1,99 @@
+"""The uses, in one file, of a name that another file declares. Any thread.
+
+Follows imports by the name of the imported file only, so the caller must know that the name is
+declared there. In Go, the files of a folder see each other without imports.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from lcursor.next_edit.names import Names, Occurrence
+
+if TYPE_CHECKING:
+    from lcursor.code.grammars import Node
+
+_IMPORT_NODES = frozenset({"import_from_statement", "import_statement"})
+
+
+def uses(
+    names: Names, path: str, source: str, name: str, language: str, *, is_member: bool
+) -> list[Occurrence]:
+    """Return the uses of a name of another file.
+
+    Args:
+        names: of the file that may use it.
+        path: of that file.
+        source: path of the file that declares it.
+        language: of both files.
+        is_member: whether it is a member: a method, a field, a function of a Lua module.
+    """
+    found = names.occurrences(name)
+    if language == "go":
+        if PurePosixPath(path).parent != PurePosixPath(source).parent:
+            return []
+        if is_member:
+            is_declared = any(one.role == "declaration" for one in found)
+            return (
+                [] if is_declared else [one for one in found if one.key and one.key[0] == "member"]
+            )
+        return [one for one in found if one.key is None and one.role == "use"]
+    stem = PurePosixPath(source).stem
+    if stem in {"init", "__init__", "index", "mod"}:
+        stem = PurePosixPath(source).parent.name
+    if language == "lua":
+        modules = _lua_modules(names, stem) if is_member else set[str]()
+        return [one for one in found if _receiver(names, one) in modules]
+    if is_member:
+        return []
+    keys = {
+        one.key
+        for one in found
+        if one.role == "declaration" and one.key and _imported_from(names, one.node) == stem
+    }
+    modules = {stem} if _is_imported(names, stem) else set()
+    return [one for one in found if one.key in keys or _receiver(names, one) in modules]
+
+
+def _receiver(names: Names, one: Occurrence) -> str:
+    """Return the text of the object whose member an occurrence is; "" if it is none."""
+    access = one.node.parent
+    fields = names.rules.members.get(access.type) if access is not None else None
+    if access is None or fields is None or names.field_of(one.node) != fields[1]:
+        return ""
+    receiver = access.child_by_field_name(fields[0])
+    return names.text(receiver) if receiver is not None else ""
+
+
+def _lua_modules(names: Names, stem: str) -> set[str]:
+    """Return the variables that hold a module."""
+    pattern = re.compile(rf"local (\w+) = require\(?\s*[\"'](?:[\w.-]*[./])?{re.escape(stem)}[\"']")
+    return {match[1] for line in names.lines if (match := pattern.search(line))}
+
+
+def _imported_from(names: Names, node: Node) -> str:
+    """Return the last part of the module from which a name is imported; "" if it is not."""
+    above: Node | None = node
+    while above is not None and above.type not in _IMPORT_NODES:
+        above = above.parent
+    if above is None:
+        return ""
+    module = above.child_by_field_name("module_name") or above.child_by_field_name("source")
+    text = names.text(module).strip("\"'") if module is not None else ""
+    return re.split(r"[./]", re.sub(r"\.(js|ts|mjs|cjs|jsx|tsx)$", "", text))[-1]
+
+
+def _is_imported(names: Names, stem: str) -> bool:
+    """Return whether a module is imported under its own name."""
+    return any(
+        one.role == "declaration" and _has_import(one.node) for one in names.occurrences(stem)
+    )
+
+
+def _has_import(node: Node) -> bool:
+    above: Node | None = node
+    while above is not None and above.type not in _IMPORT_NODES:
+        above = above.parent
+    return above is not None
