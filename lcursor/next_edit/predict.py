@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from lcursor.code import languages, symbols
-from lcursor.next_edit import rename, signature, trees
+from lcursor.next_edit import rename, repetition, signature, trees
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
 
 Predictor = Callable[[Texts, Sequence[Edit]], Sequence[Proposal]]
 PREDICTORS: Final[tuple[Predictor, ...]] = (
     rename.proposals,
     signature.proposals,
+    repetition.proposals,
 )
 """More certain ones first: of two proposals for a row, the first one counts."""
 MAX_PROPOSALS: Final = 50

@@ -1,0 +1,338 @@
+"""Proposals after edits. The traps of `eval next` are run in tests/unit/evals."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcursor.next_edit import history, predict, tokens
+from lcursor.next_edit.records import Edit, Lines, Proposal
+
+
+def lines_of(text: str) -> list[str]:
+    return text.strip("\n").split("\n")
+
+
+def edited(path: str, text: str, *edits: tuple[int, str]) -> tuple[Lines, list[Edit]]:
+    """Return the text after edits of single lines, and the edits."""
+    lines, made = lines_of(text), []
+    for row, new in edits:
+        made.append(Edit(path, row, (lines[row],), (new,)))
+        lines[row] = new
+    return tuple(lines), made
+
+
+def proposed(path: str, text: str, *edits: tuple[int, str]) -> list[tuple[int, str]]:
+    """Return the rows and new lines that are proposed, by row."""
+    lines, made = edited(path, text, *edits)
+    found = predict.predict({path: lines}, made)
+    return sorted((one.row, "\n".join(one.new)) for one in found)
+
+
+CASES = {
+    "a parameter, its keyword and its documentation": (
+        "a.py",
+        """
+def send(timeout):
+    '''Send it.
+
+    Args:
+        timeout: the timeout in seconds.
+    '''
+    wait(timeout)
+send(timeout=3)
+""",
+        [(0, "def send(limit):")],
+        [
+            (4, "        limit: the timeout in seconds."),
+            (6, "    wait(limit)"),
+            (7, "send(limit=3)"),
+        ],
+    ),
+    "a documented parameter": (
+        "a.lua",
+        """
+--- @param size integer the size
+local function f(size)
+  return size
+end
+""",
+        [(1, "local function f(length)")],
+        [(0, "--- @param length integer the size"), (2, "  return length")],
+    ),
+    "a method": (
+        "a.js",
+        """
+class A {
+  close() { this.done = true }
+  stop() { this.close(); other.close() }
+}
+""",
+        [(1, "  shut() { this.done = true }")],
+        [(2, "  stop() { this.shut(); other.close() }")],
+    ),
+    "a function of a module": (
+        "a.lua",
+        """
+local M = {}
+function M.run() end
+function M.all() M.run() other.run() end
+return M
+""",
+        [(1, "function M.start() end")],
+        [(2, "function M.all() M.start() other.run() end")],
+    ),
+    "a variable that two uses have left": (
+        "a.py",
+        """
+def f(left, right):
+    a(left)
+    b(left)
+    c(left)
+""",
+        [(1, "    a(first)"), (2, "    b(first)")],
+        [(3, "    c(first)")],
+    ),
+    "two names on one line": (
+        "a.py",
+        """
+def f(a, b):
+    return a, b
+""",
+        [(0, "def f(x, y):")],
+        [(1, "    return x, y")],
+    ),
+    "a variable with another value": (
+        "a.py",
+        """
+def f(path):
+    data = read(path)
+    return data
+""",
+        [(1, "    text = read(path, 'utf-8')")],
+        [],
+    ),
+    "a name that is written again": (
+        "a.py",
+        """
+def f(path):
+    data = read(path)
+
+    return data
+""",
+        [(1, "    text = read(path)"), (2, "    data = text.strip()")],
+        [],
+    ),
+    "a removed argument": (
+        "a.py",
+        """
+def f(a, b, c):
+    pass
+f(1, g(2, 3), 4)
+f(
+    1,
+    2,
+    c=3,
+)
+f(1, c=2, b=3)
+""",
+        [(0, "def f(a, c):")],
+        [(2, "f(1, 4)"), (5, ""), (8, "f(1, c=2)")],
+    ),
+    "moved arguments": (
+        "a.go",
+        """
+package a
+func f(a int, b string) {}
+func g() { f(h(1, 2), "x") }
+func k() { f(1, "y") }
+""",
+        [(1, "func f(b string, a int) {}")],
+        [(2, 'func g() { f("x", h(1, 2)) }'), (3, 'func k() { f("y", 1) }')],
+    ),
+    "an added argument that the caller has": (
+        "a.py",
+        """
+class A:
+    def f(self, a):
+        pass
+    def g(self, session):
+        self.f(1)
+    def h(self):
+        self.f(1)
+""",
+        [(1, "    def f(self, session, a):")],
+        [(4, "        self.f(session, 1)")],
+    ),
+    "a call that was changed already": (
+        "a.py",
+        """
+def f(a, b):
+    pass
+f(1, 2)
+f(3, 4)
+""",
+        [(0, "def f(b):"), (2, "f(5)")],
+        [(3, "f(4)")],
+    ),
+    "the same change further on": (
+        "a.py",
+        """
+log("a", x)
+log("b", y)
+other()
+log("c", g(z))
+log(1)
+""",
+        [(0, 'info("a", x, 1)'), (1, 'info("b", y, 1)')],
+        [(3, 'info("c", g(z), 1)')],
+    ),
+    "the same change, but one was skipped": (
+        "a.py",
+        """
+total = a.first
+total = b.first
+total = c.first
+
+use(a.first)
+
+
+
+
+total = d.first
+""",
+        [(0, "total = a.last"), (2, "total = c.last")],
+        [(1, "total = b.last")],
+    ),
+    "changes with nothing in common": (
+        "a.py",
+        """
+log("a", x)
+log("b", y)
+log("c", z)
+""",
+        [(0, 'info("a", 1)'), (1, "print(y)")],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_proposals(name: str) -> None:
+    path, text, edits, wanted = CASES[name]
+    assert proposed(path, text, *edits) == wanted
+
+
+ELSEWHERE = {
+    "python": ("pkg/a.py", "def load(): pass", "b.py", "from pkg.a import load\nload()\nx.load()"),
+    "module": ("pkg/a.py", "def load(): pass", "b.py", "from pkg import a\na.load()\nload()"),
+    "go": ("p/a.go", "package p\nfunc load() {}", "p/b.go", "package p\nfunc g() { load() }"),
+    "lua": (
+        "lua/m/a.lua",
+        "local M = {}\nfunction M.load() end",
+        "lua/b.lua",
+        'local a = require("m.a")\na.load()\nb.load()',
+    ),
+    "javascript": (
+        "src/a.js",
+        "export function load() {}",
+        "b.js",
+        "import { load } from './src/a.js';\nload();",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_uses_in_other_files(name: str) -> None:
+    path, text, other, uses = ELSEWHERE[name]
+    rows = text.split("\n")
+    lines, edits = edited(path, text, (len(rows) - 1, rows[-1].replace("load", "fetch")))
+    found = predict.predict({path: lines, other: tuple(uses.split("\n"))}, edits)
+    made = uses.split("\n")
+    for one in found:
+        assert one.path == other
+        made[one.row] = one.new[0]
+    wanted = {
+        "python": "from pkg.a import fetch\nfetch()\nx.load()",
+        "module": "from pkg import a\na.fetch()\nload()",
+        "go": "package p\nfunc g() { fetch() }",
+        "lua": 'local a = require("m.a")\na.fetch()\nb.load()',
+        "javascript": "import { fetch } from './src/a.js';\nfetch();",
+    }
+    assert "\n".join(made) == wanted[name]
+
+
+def test_a_proposal_says_why() -> None:
+    lines, edits = edited("a.py", "def f(a):\n    return a", (0, "def f(b):"))
+    (one,) = predict.predict({"a.py": lines}, edits)
+    assert one == Proposal(
+        "rename",
+        "a.py",
+        1,
+        ("    return a",),
+        ("    return b",),
+        one.confidence,
+        "`a` became `b` in line 1",
+        "rename a.py a b",
+    )
+    assert (one.end_row, 0.5 < one.confidence < 1) == (2, True)
+
+
+def test_accepted_proposals_lead_to_the_next_one() -> None:
+    text = "def f(a):\n    x(a)\n    y(a)\n    z(a)"
+    lines, edits = edited("a.py", text, (0, "def f(b):"))
+    for row in (1, 2, 3):
+        found = predict.predict({"a.py": lines}, edits)
+        assert len(found) == 4 - row
+        first = found[0]
+        assert first.row == row
+        edits.append(Edit("a.py", row, first.old, first.new, is_accepted=True))
+        lines = lines[:row] + first.new + lines[row + 1 :]
+    assert predict.predict({"a.py": lines}, edits) == []
+
+
+def test_nothing_follows_from_an_edit_of_many_lines_or_from_none() -> None:
+    old = tuple(f"x{number} = name" for number in range(30))
+    new = tuple(line.replace("name", "title") for line in old)
+    lines = ("name = 1", *new, "use(name)")
+    assert predict.predict({"a.py": lines}, [Edit("a.py", 1, old, new)]) == []
+    assert predict.predict({"a.py": lines}, []) == []
+
+
+def test_edits_that_do_not_fit_the_text_are_left_alone() -> None:
+    edit = Edit("a.py", 0, ("def f(a):",), ("def f(b):",))
+    assert predict.predict({"a.py": ("other", "    return a")}, [edit]) == []
+    assert predict.predict({"b.py": ("def f(b):",)}, [edit]) == []
+
+
+def test_a_proposal_that_adds_a_syntax_error_is_dropped() -> None:
+    lines = ("def f():", "    return 1")
+    wrong = Proposal("rename", "a.py", 1, lines[1:], ("    return (1",), 0.9, "", "")
+    assert predict.adds_error(lines, wrong)
+    right = Proposal("rename", "a.py", 1, lines[1:], ("    return 2",), 0.9, "", "")
+    assert not predict.adds_error(lines, right)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        (["a = 1"], ["b = 1"], "replace"),
+        (["f(a)"], ["f(a, b)"], "insert"),
+        (["f(a, b)"], ["f(a)"], "delete"),
+        ([], ["x"], "insert lines"),
+        (["x"], [], "delete lines"),
+        (["f(a,b)"], ["f(a, b)"], "format"),
+    ],
+)
+def test_the_class_of_an_edit(old: list[str], new: list[str], wanted: str) -> None:
+    assert tokens.classify(Edit("a", 0, tuple(old), tuple(new))) == wanted
+
+
+def test_rows_and_texts_before_edits() -> None:
+    lines = ("a", "X", "Y", "c", "d")
+    edits = [Edit("p", 1, ("b",), ("X", "Y")), Edit("p", 4, ("e",), ("d",))]
+    assert history.text_before(lines, edits) == ("a", "b", "c", "e")
+    assert history.text_before(("other",), edits) is None
+    assert [history.current_row(row, edits) for row in range(4)] == [0, None, 3, 4]
+    assert [history.original_row(row, edits) for row in range(5)] == [0, None, None, 2, 3]
+    undone = [edits[0], edits[1], Edit("p", 4, ("d",), ("e",))]
+    assert history.without_undone(undone) == edits[:1]
