@@ -50,10 +50,10 @@ class _Replacement:
 
 def proposals(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
     """Return a proposal for each line that still has an old name."""
-    kept = history.without_undone(edits)
+    valid = history.without_undone(edits)
     by_line: dict[tuple[str, int], list[_Replacement]] = {}
-    for path in dict.fromkeys(edit.path for edit in kept if edit.path in texts):
-        for rename in _renames(texts, path, kept):
+    for path in dict.fromkeys(edit.path for edit in valid if edit.path in texts):
+        for rename in _renames(texts, path, valid):
             for row, replacement in _replacements(texts[rename.path], rename):
                 by_line.setdefault((rename.path, row), []).append(replacement)
     return [_proposal(path, row, texts[path][row], found) for (path, row), found in by_line.items()]
@@ -62,13 +62,13 @@ def proposals(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
 def _renames(texts: Texts, path: str, edits: Sequence[Edit]) -> Iterator[_Rename]:
     """Yield the renames that the edits of a file began, for each file with uses."""
     language = languages.detect(path)
-    places: dict[tuple[str, str], list[int]] = {}
+    edited: dict[tuple[str, str], list[int]] = {}
     for index, edit in enumerate(edits):
         if edit.path == path and is_cause(edit):
             for change in changes(edit):
-                if change.names and index not in places.setdefault(change.names, []):
-                    places[change.names].append(index)
-    for (old, new), indexes in places.items():
+                if change.names and index not in edited.setdefault(change.names, []):
+                    edited[change.names].append(index)
+    for (old, new), indexes in edited.items():
         since = _of_file(edits[indexes[0] :], path)
         if "_" in (old, new) or not all(_fits(edit, old, new) for edit in edits[indexes[0] :]):
             continue

@@ -86,8 +86,8 @@ class _Rule:
 
 def proposals(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
     """Return a proposal for each line that a repeated change fits."""
-    kept = history.without_undone(edits)
-    examples = _examples(texts, kept)[-MAX_EXAMPLES:]
+    valid = history.without_undone(edits)
+    examples = _examples(texts, valid)[-MAX_EXAMPLES:]
     if not examples:
         return []
     last = examples[-1]

@@ -46,13 +46,13 @@ class _Difference:
 def proposals(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
     """Return a proposal for each call that an edited signature affects."""
     found: list[Proposal] = []
-    kept = history.without_undone(edits)
-    for index in reversed(range(len(kept))):
-        edit = kept[index]
+    valid = history.without_undone(edits)
+    for index in reversed(range(len(valid))):
+        edit = valid[index]
         lines = texts.get(edit.path)
         if lines is None or not is_cause(edit):
             continue
-        since = [one for one in kept[index:] if one.path == edit.path]
+        since = [one for one in valid[index:] if one.path == edit.path]
         before = history.text_before(lines, since)
         if before is not None:
             language = languages.detect(edit.path)
