@@ -252,6 +252,29 @@ def test_a_menu_of_blink_hides_it_at_once(editor: Start, host: FakeHost) -> None
     assert nvim.count() == 1
 
 
+def test_a_menu_of_nvim_cmp_hides_it_at_once(editor: Start, host: FakeHost) -> None:
+    nvim = editor(DEF)
+    nvim.lua(
+        """
+        local listeners = {}
+        package.loaded.cmp = {
+          visible = function() return vim.g.menu == true end,
+          event = { on = function(_, name, fn) listeners[name] = fn end },
+        }
+        function _G.set_menu(is_open)
+          vim.g.menu = is_open
+          listeners[is_open and "menu_opened" or "menu_closed"]({})
+        end
+        """
+    )
+    nvim.offer("return x", "o")
+    nvim.lua("set_menu(true)")
+    assert nvim.shows() == ""
+    nvim.lua("set_menu(false)")
+    assert nvim.wait_ghost() == "return x"
+    assert nvim.count() == 1
+
+
 def test_a_broken_menu_plugin_does_no_harm(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF)
     nvim.lua("package.loaded.cmp = { visible = function() error('broken') end }")

@@ -40,13 +40,30 @@ function M.is_insert(mode)
   return INSERT[mode:sub(1, 1)] or false
 end
 
+local is_watching_cmp = false
+
+--- Call a function whenever the menu of nvim-cmp opens or closes, once that plugin is loaded.
+local function watch_cmp(fn)
+  local cmp = package.loaded["cmp"]
+  if is_watching_cmp or type(cmp) ~= "table" or type(cmp.event) ~= "table" then
+    return
+  end
+  is_watching_cmp = true
+  for _, event in ipairs({ "menu_opened", "menu_closed" }) do
+    cmp.event:on(event, fn)
+  end
+end
+
 --- Call handlers until Neovim ends.
 ---@param handlers lcursor.Handlers
 function M.listen(handlers)
   local on = notify.autocmds("complete")
-  on({ "TextChangedI", "TextChangedP", "CursorMovedI", "CompleteChanged" }, handlers.update)
-  -- The menu is still open while these run.
+  -- The menu is still open, or not open yet, while its events run.
   local update_later = vim.schedule_wrap(notify.guarded(handlers.update))
+  on({ "TextChangedI", "TextChangedP", "CursorMovedI", "CompleteChanged" }, function()
+    watch_cmp(update_later)
+    handlers.update()
+  end)
   on("CompleteDone", update_later)
   on("User", update_later, { pattern = { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" } })
   on("ModeChanged", function()
