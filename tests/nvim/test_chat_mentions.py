@@ -50,17 +50,14 @@ def test_a_mention_is_completed_while_one_types(editor: Start, host: FakeHost) -
     question = offer(nvim, host, "@", [("@buffer", "the file one is in"), ("@file:", "a file")])
     assert question["path"].endswith("/a.py")
     assert menu(nvim) == ["@buffer", "@file:"]
-    assert nvim.lua("return vim.b.completion") is False  # blink.cmp keeps away
     nvim.press("fi")
     offer(nvim, host, "@fi", [("@file:", "a file")])
     assert menu(nvim) == ["@file:"]
-    nvim.press("<Tab>")
+    nvim.press("<C-y>")
     assert nvim.lines()[-1] == "What is @file:"
     offer(nvim, host, "@file:", [("@file:a.py", "12 tokens"), ("@file:src/b.py", "")])
     nvim.press("<C-n><C-y>?")
     assert nvim.lines()[-1] == "What is @file:src/b.py?"
-    nvim.press("<Esc>")
-    assert nvim.lua("return vim.b.completion == nil") is True
 
 
 @pytest.mark.parametrize(
@@ -121,17 +118,81 @@ def test_omnifunc_asks_by_hand(editor: Start, host: FakeHost) -> None:
     assert nvim.lines()[-1] == "@di"
 
 
-def test_a_tab_of_the_users_stays(editor: Start, host: FakeHost) -> None:
+def test_a_deletion_asks_again(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     reach.chat(nvim, host)
-    nvim.lua("vim.keymap.set('i', '<Tab>', 'TAB', { buffer = 0 })")
-    nvim.press("i@b")
-    offer(nvim, host, "@b", [("@buffer", "")])
-    nvim.press("<Tab>")
-    assert nvim.lines()[-1] == "@bTAB"
-    nvim.press("<Esc>")
-    mapped = nvim.lua("return vim.fn.maparg('<Tab>', 'i', false, true).rhs")
-    assert mapped == "TAB"
+    nvim.press("i@dix")
+    offer(nvim, host, "@dix", [])
+    assert menu(nvim) == []
+    nvim.press("<BS>")
+    offer(nvim, host, "@di", [("@diff", ""), ("@dir:", "")])
+    assert menu(nvim) == ["@diff", "@dir:"]
+
+
+def test_what_was_left_is_not_offered_again(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host)
+    nvim.press("i@di")
+    offer(nvim, host, "@di", [("@diff", ""), ("@dir:", "")])
+    nvim.press("<C-e>")
+    nvim.settle()
+    assert len(host.messages("chat.complete")) == 1
+    assert menu(nvim) == []
+
+
+def test_a_name_with_blanks_is_inserted_whole(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    reach.chat(nvim, host)
+    nvim.press("i@file:my")
+    offer(nvim, host, "@file:my", [('@file:"my own file.py"', "12 tokens")])
+    nvim.press("<C-y>")
+    assert nvim.lines()[-1] == '@file:"my own file.py"'
+
+
+COMPLETE = """
+local client = vim.lsp.get_clients({ bufnr = 0, method = "textDocument/completion" })[1]
+local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+client:request("textDocument/completion", params, function(_, result) _G.found = result end, 0)
+return { client.name, client.server_capabilities.completionProvider.triggerCharacters }
+"""
+
+
+@pytest.mark.parametrize("plugin", ["blink.cmp", "cmp_nvim_lsp", "mini.completion"])
+def test_a_completion_plugin_shows_what_the_server_answers(
+    editor: Start, host: FakeHost, plugin: str
+) -> None:
+    """As it asks every language server; Neovim's own menu stays closed."""
+    nvim = editor(FILES)
+    reach.chat(nvim, host)
+    nvim.lua("package.loaded[...] = {}", plugin)
+    nvim.press("ié @file:a")
+    nvim.settle()
+    assert host.messages("chat.complete") == []
+    assert nvim.lua(COMPLETE) == ["lcursor-chat", ["@", "/", ":"]]
+    offer(nvim, host, "@file:a", [("@file:a.py", "12 tokens"), ("@file:src/b.py", "")])
+    assert menu(nvim) == []
+    found = nvim.wait_lua("return _G.found")
+    assert found["isIncomplete"] is True
+    assert [each["label"] for each in found["items"]] == ["@file:a.py", "@file:src/b.py"]
+    assert found["items"][0]["labelDetails"] == {"description": "12 tokens"}
+    assert found["items"][0]["textEdit"] == {
+        "newText": "@file:a.py",
+        "range": {"start": {"line": 2, "character": 3}, "end": {"line": 2, "character": 10}},
+    }
+
+
+def test_the_users_handlers_of_language_servers_hear_nothing(editor: Start, host: FakeHost) -> None:
+    """They map keys to what this server cannot do."""
+    auto = "vim.api.nvim_create_autocmd('LspAttach', { command = 'let g:attached = 1' })\n"
+    nvim = editor(FILES, init=auto)
+    reach.chat(nvim, host)
+    assert nvim.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 1
+    assert nvim.lua("return vim.g.attached == nil and vim.o.eventignore == ''") is True
+    nvim.command("edit")
+    nvim.settle()
+    nvim.press("Gi@d")
+    offer(nvim, host, "@d", [("@diff", "")])
+    assert menu(nvim) == ["@diff"]
 
 
 CASES: list[tuple[str, list[list[str]]]] = [

@@ -1,29 +1,28 @@
--- Completes `@` and `/` in a chat and in the prompt of edits while the user types: the host
--- answers, and Neovim's own menu shows it. Also 'omnifunc', to ask by hand.
+-- Completes mentions and commands (`@file:a.py`, `/explain`) in a chat and in the prompt of edits,
+-- as a language server: native completion, blink.cmp and nvim-cmp all show what it answers. It asks
+-- the host. Where no plugin does it, Neovim's own menu opens while the user types.
 
 local buffer = require("lcursor.chat.buffer")
+local menu = require("lcursor.ui.menu")
 local mentions = require("lcursor.chat.mentions")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
+local server = require("lcursor.integrations.server")
 local sessions = require("lcursor.chat.sessions")
 
 local M = {}
 
 local api = vim.api
-local DELAY_MS = 25
-local KINDS = { dir = "folder", symbol = "symbol" }
-local TAB = "lcursor chat: accept"
+local KIND = vim.lsp.protocol.CompletionItemKind
+local KINDS = { file = KIND.File, buffer = KIND.File, dir = KIND.Folder, symbol = KIND.Reference }
+local CAPABILITIES = { completionProvider = { triggerCharacters = { "@", "/", ":" } } }
 
----@class (exact) lcursor.ChatCompletion
----@field buf integer
+---@class (exact) lcursor.MentionBuffer a buffer in which mentions are completed
 ---@field find fun(): string?, integer? the mention at the cursor, and where it begins
 ---@field path fun(): string absolute
----@field id? integer of the request
----@field word string that was asked for last
----@field offered table<string, boolean>
----@field is_blink_off boolean
+---@field word? string that was asked for last
 
----@type table<integer, lcursor.ChatCompletion> by buffer
+---@type table<integer, lcursor.MentionBuffer> by buffer
 local states = {}
 
 ---@param session lcursor.ChatSession
@@ -31,9 +30,6 @@ local states = {}
 ---@return integer? col from 0
 local function find_in_chat(session)
   local buf = session.buf
-  if api.nvim_get_current_buf() ~= buf then
-    return nil
-  end
   local cursor = api.nvim_win_get_cursor(0)
   local row = cursor[1] - 1
   local span = buffer.span_at(session, row)
@@ -54,142 +50,127 @@ end
 
 ---@return string? word
 ---@return integer? col from 0
-local function find_in_prompt(buf)
-  if api.nvim_get_current_buf() == buf then
-    local cursor = api.nvim_win_get_cursor(0)
-    return mentions.word(api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] == 1)
-  end
+local function find_in_prompt()
+  local cursor = api.nvim_win_get_cursor(0)
+  return mentions.word(api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] == 1)
 end
 
---- Map <Tab> while the menu is open, unless the user has mapped it in this buffer.
----@param buf integer
-local function map_tab(buf)
-  if vim.fn.maparg("<Tab>", "i", false, true).buffer ~= 1 then
-    vim.keymap.set("i", "<Tab>", "<C-y>", { buffer = buf, desc = TAB })
+--- Find the mention at the cursor.
+---@return lcursor.MentionBuffer? state nil where there is none
+---@return string word
+---@return integer col where it begins, from 0
+local function find()
+  local state = states[api.nvim_get_current_buf()]
+  local word, col
+  if state then
+    word, col = state.find()
   end
+  return word and state, word or "", col or 0
 end
 
----@param buf integer
-local function unmap_tab(buf)
-  if vim.fn.maparg("<Tab>", "i", false, true).desc == TAB then
-    vim.keymap.del("i", "<Tab>", { buffer = buf })
-  end
-end
-
----@param state lcursor.ChatCompletion
----@param words { word: string, kind: string, info: string }[]
-local function show(state, words)
-  local word, col = state.find()
-  if word ~= state.word or not api.nvim_get_mode().mode:find("^i") then
-    return
-  end
-  state.offered = {}
-  local is_complete = #words == 1 and words[1].word == word
-  local items = vim.tbl_map(function(each)
-    state.offered[each.word] = true
-    return {
-      word = each.word,
-      kind = KINDS[each.kind] or "",
-      menu = each.info,
-      icase = 1,
-      equal = 1, -- the host has filtered; each key asks again
+---@param words { word: string, kind: string, info: string }[] the best first
+---@param range lsp.Range
+---@return lsp.CompletionItem[]
+local function items_of(words, range)
+  local items = {}
+  for i, each in ipairs(words) do
+    items[i] = {
+      label = each.word,
+      labelDetails = { description = each.info },
+      kind = KINDS[each.kind] or KIND.Keyword,
+      sortText = ("%04d"):format(i),
+      textEdit = { range = range, newText = each.word },
     }
-  end, is_complete and {} or words)
-  if #items > 0 or vim.fn.pumvisible() == 1 then
-    vim.fn.complete(col + 1, items)
   end
-  if #items > 0 then
-    map_tab(state.buf) -- after complete(), which ends the menu before
+  return items
+end
+
+---@type lcursor.LspHandlers
+local handlers = {}
+
+handlers["textDocument/completion"] = function(call)
+  local state, word, col = find()
+  local line, row = api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[1] - 1
+  local function position(column)
+    return { line = row, character = vim.str_utfindex(line, call.encoding, column, false) }
+  end
+  local function reply(words)
+    local range = { start = position(col), ["end"] = position(col + #word) }
+    call.reply(nil, { isIncomplete = state ~= nil, items = items_of(words, range) })
+  end
+  if not state then
+    return reply({})
+  end
+  state.word = word
+  local params = { path = state.path(), word = word }
+  local id = requests.ask("chat.complete", params, function(answer)
+    local now, typed = find()
+    local words = answer.words
+    local is_complete = #words == 1 and words[1].word == word
+    reply(now == state and typed == word and not is_complete and words or {})
+  end, function()
+    reply({})
+  end)
+  call.cancel = function()
+    requests.forget(id)
+  end
+  if not id then
+    reply({})
   end
 end
 
----@param state lcursor.ChatCompletion
-local function ask(state)
-  requests.forget(state.id)
-  local word = state.find()
-  state.id, state.word = nil, word or ""
-  if word then
-    state.id = requests.ask("chat.complete", { path = state.path(), word = word }, function(answer)
-      show(state, answer.words)
-    end)
+--- Attach the server to a buffer.
+---@param buf integer
+---@return vim.lsp.Client?
+local function start(buf)
+  local client = server.client("lcursor-chat", CAPABILITIES, handlers)
+  if client then
+    server.attach(client, buf)
   end
+  return client
 end
 
---- Keep blink.cmp from showing its menu over ours.
----@param state lcursor.ChatCompletion
----@param is_ours boolean
-local function set_blink(state, is_ours)
-  local buf = state.buf
-  if is_ours and vim.b[buf].completion == nil then
-    vim.b[buf].completion, state.is_blink_off = false, true
-  elseif not is_ours and state.is_blink_off then
-    vim.b[buf].completion, state.is_blink_off = nil, false
-  end
+--- Return what Neovim's menu shows of an item. By itself, it inserts no more than the first word of
+--- a text edit, and compares the items with what is typed, which the host has done.
+---@param item lsp.CompletionItem
+---@return table
+local function convert(item)
+  return { word = item.textEdit.newText, menu = item.labelDetails.description, equal = 1 }
 end
 
---- Keep nvim-cmp from showing its menu over ours.
----@param state lcursor.ChatCompletion
-local function set_cmp(state)
-  local cmp = package.loaded["cmp"]
-  if type(cmp) == "table" and type(cmp.setup) == "table" then
-    pcall(cmp.setup.buffer, {
-      enabled = function()
-        return state.find() == nil
-      end,
-    })
-  end
-end
-
----@param state lcursor.ChatCompletion
----@param is_menu boolean
-local function on_text_changed(state, is_menu)
-  local word = state.find()
-  set_blink(state, word ~= nil)
-  if not word then
-    state.word = ""
-  elseif word ~= state.word and not (is_menu and state.offered[word]) then -- typed, not selected
-    notify.later(DELAY_MS, function()
-      if state.find() == word then
-        ask(state)
-      end
-    end)
+--- Open Neovim's own menu, unless a plugin has one. Its own trigger continues from there, but opens
+--- nothing after a deletion or after an accepted word.
+---@param buf integer
+---@param state lcursor.MentionBuffer
+local function on_text_changed(buf, state)
+  local is_mention, word = find()
+  if not is_mention then
+    state.word = nil
+  elseif word ~= state.word then
+    local client, is_native = start(buf), not menu.is_plugin()
+    if client then
+      local opts = { autotrigger = true, convert = convert }
+      vim.lsp.completion.enable(is_native, client.id, buf, opts)
+    end
+    if is_native then
+      vim.lsp.completion.get()
+    end
   end
 end
 
 ---@param buf integer
----@param find fun(): string?, integer?
----@param path fun(): string
-local function attach(buf, find, path)
-  ---@type lcursor.ChatCompletion
-  local state =
-    { buf = buf, find = find, path = path, word = "", offered = {}, is_blink_off = false }
+---@param state lcursor.MentionBuffer
+local function attach(buf, state)
   states[buf] = state
-  vim.bo[buf].omnifunc = "v:lua.require'lcursor.chat.completion'.omnifunc"
+  start(buf)
   vim.bo[buf].completeopt = "menuone,noinsert"
-  local function on(events, callback)
-    api.nvim_create_autocmd(events, { buffer = buf, callback = notify.guarded(callback) })
+  local function on(event, callback)
+    api.nvim_create_autocmd(event, { buffer = buf, callback = notify.guarded(callback) })
   end
-  on({ "TextChangedI", "TextChangedP" }, function(event)
-    on_text_changed(state, event.event == "TextChangedP")
-  end)
-  on("CompleteDone", function()
-    unmap_tab(buf)
-    local word = state.find()
-    if vim.v.event.reason == "accept" and word and word:find("[:/]$") then
-      vim.schedule(notify.guarded(function()
-        ask(state)
-      end))
-    end
-  end)
-  on("InsertEnter", function()
-    set_cmp(state) -- it is loaded by then
-  end)
-  on("InsertLeave", function()
-    state.word = ""
-    set_blink(state, false)
+  on("TextChangedI", function()
+    on_text_changed(buf, state)
   end)
   on("BufWipeout", function()
-    requests.forget(state.id)
     states[buf] = nil
   end)
 end
@@ -197,36 +178,24 @@ end
 --- Complete in the buffer of a chat.
 ---@param session lcursor.ChatSession
 function M.attach(session)
-  attach(session.buf, function()
-    return find_in_chat(session)
-  end, sessions.current_path)
+  attach(session.buf, {
+    find = function()
+      return find_in_chat(session)
+    end,
+    path = sessions.current_path,
+  })
 end
 
 --- Complete in a buffer that has nothing but a question.
 ---@param buf integer
 ---@param path string absolute: what it is about
 function M.attach_prompt(buf, path)
-  attach(buf, function()
-    return find_in_prompt(buf)
-  end, function()
-    return path
-  end)
-end
-
---- 'omnifunc': asks; the menu opens when the answer comes.
----@param findstart integer
----@return integer|table
-function M.omnifunc(findstart)
-  if findstart ~= 1 then
-    return {}
-  end
-  local state = states[api.nvim_get_current_buf()]
-  if state then
-    vim.schedule(notify.guarded(function()
-      ask(state)
-    end))
-  end
-  return -3
+  attach(buf, {
+    find = find_in_prompt,
+    path = function()
+      return path
+    end,
+  })
 end
 
 return M

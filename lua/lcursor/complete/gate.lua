@@ -1,6 +1,7 @@
 -- Whether a suggestion may be requested or shown here and now. Reasons are codes of why.lua.
 
 local config = require("lcursor.config")
+local menu = require("lcursor.ui.menu")
 local privacy = require("lcursor.privacy")
 local text = require("lcursor.text")
 
@@ -10,27 +11,6 @@ local api = vim.api
 
 -- Larger files and longer lines are too slow to read at every key.
 M.max_file_bytes, M.max_line_bytes = 2 * 1024 * 1024, 4096
-
---- Return whether a completion menu is open: Neovim's own, nvim-cmp's or blink.cmp's.
----@return boolean
-function M.menu_visible()
-  if vim.fn.pumvisible() == 1 then
-    return true
-  end
-  local cmp = package.loaded["cmp"]
-  if type(cmp) == "table" and type(cmp.visible) == "function" then
-    local ok, visible = pcall(cmp.visible)
-    if ok and visible then
-      return true
-    end
-  end
-  local blink = package.loaded["blink.cmp"]
-  if type(blink) == "table" then
-    local ok, visible = pcall(blink.is_menu_visible or blink.is_visible)
-    return ok and visible == true
-  end
-  return false
-end
 
 --- Return why nothing may be shown in the current mode.
 ---@param for_menu? boolean a menu asks, so one may be open
@@ -43,7 +23,7 @@ function M.mode_block_reason(for_menu)
     return "mode"
   elseif vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
     return "macro"
-  elseif not for_menu and M.menu_visible() then
+  elseif not for_menu and menu.is_visible() then
     return "menu"
   end
 end

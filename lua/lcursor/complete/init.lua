@@ -10,6 +10,7 @@ local gather = require("lcursor.complete.gather")
 local ghost = require("lcursor.complete.ghost")
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
+local menu = require("lcursor.ui.menu")
 local notify = require("lcursor.notify")
 local outcome = require("lcursor.complete.outcome")
 local prefetch = require("lcursor.complete.prefetch")
@@ -94,7 +95,7 @@ end
 ---@param lhs string
 ---@return string what to type
 local function press(action, lhs)
-  local is_ours = ghost.is_visible() and not gate.menu_visible()
+  local is_ours = ghost.is_visible() and not menu.is_visible()
   local typed = is_ours and M.press(action)
   if not typed or (typed == "" and KINDS[action]) then
     keymaps.unmap("suggestion")

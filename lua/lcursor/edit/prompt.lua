@@ -178,7 +178,6 @@ function M.open(opts, done)
   local from = api.nvim_get_current_win()
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden, vim.bo[buf].filetype = "wipe", "lcursor-prompt"
-  vim.b[buf].completion = false -- blink.cmp shows no menu of its own
   local config = vim.tbl_extend("error", position(opts.rows), {
     width = math.max(math.min(72, vim.o.columns - 4), 1),
     height = 1,

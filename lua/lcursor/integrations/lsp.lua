@@ -1,26 +1,24 @@
--- A language server inside Neovim: `cmd` of a client. Answers textDocument/completion and
--- textDocument/inlineCompletion. Reads the buffer itself, so that no text is ever synchronized.
+-- The language server of suggestions: answers textDocument/completion and
+-- textDocument/inlineCompletion. The user makes it the `cmd` of a client.
 
 local config = require("lcursor.config")
-local host = require("lcursor.host")
 local items = require("lcursor.integrations.items")
 local notify = require("lcursor.notify")
+local server = require("lcursor.integrations.server")
 local source = require("lcursor.complete.source")
 local text = require("lcursor.text")
 
 local M = {}
 
 local api = vim.api
-local ENCODINGS = { "utf-8", "utf-16", "utf-32" } -- the best first
-local CODES = vim.lsp.protocol.ErrorCodes
 local REST = "lcursor.insert_rest" -- command of items that have more lines than one
 local INVOKED = 1 -- lsp.InlineCompletionTriggerKind, which Neovim 0.11 has no table of
 
----@class (exact) lcursor.LspCall a request in work
----@field params table
----@field encoding string of columns on the wire
----@field reply fun(err?: lsp.ResponseError, result?: any) ends it
----@field cancel? fun() set where there is something to stop
+local CAPABILITIES = {
+  completionProvider = { triggerCharacters = items.TRIGGERS },
+  executeCommandProvider = { commands = { REST } },
+  inlineCompletionProvider = true,
+}
 
 local has_warned = false
 
@@ -33,19 +31,6 @@ local function warn_of_two_ghosts(buf)
   end
 end
 
---- The loaded buffer of a URI. `vim.uri_to_bufnr` would make one where there is none.
----@param uri string
----@return integer?
-local function buffer_of(uri)
-  local here = api.nvim_get_current_buf()
-  if vim.uri_from_bufnr(here) == uri then
-    return here
-  end
-  return vim.iter(api.nvim_list_bufs()):find(function(buf)
-    return api.nvim_buf_is_loaded(buf) and vim.uri_from_bufnr(buf) == uri
-  end)
-end
-
 ---@class (exact) lcursor.LspPosition
 ---@field buf integer
 ---@field line string
@@ -55,7 +40,7 @@ end
 
 ---@return lcursor.LspPosition? nil where there is no such buffer or line
 local function position_of(call)
-  local buf = buffer_of(call.params.textDocument.uri)
+  local buf = server.buffer(call.params.textDocument.uri)
   local position = call.params.position
   local line = buf and api.nvim_buf_get_lines(buf, position.line, position.line + 1, false)[1]
   if buf and line then
@@ -80,24 +65,8 @@ local function answer(call, at, is_manual, make)
   end)
 end
 
----@type table<string, fun(call: lcursor.LspCall)>
+---@type lcursor.LspHandlers
 local handlers = {}
-
-handlers["initialize"] = function(call)
-  call.reply(nil, {
-    capabilities = {
-      positionEncoding = call.encoding,
-      completionProvider = { triggerCharacters = items.TRIGGERS },
-      executeCommandProvider = { commands = { REST } },
-      inlineCompletionProvider = true,
-    },
-    serverInfo = { name = "lcursor", version = host.version() },
-  })
-end
-
-handlers["shutdown"] = function(call)
-  call.reply(nil, nil)
-end
 
 --- Neovim's menu indents every line of an item but the first once more. So the menu inserts that
 --- one only, and a command the others.
@@ -167,99 +136,11 @@ handlers["textDocument/inlineCompletion"] = function(call)
   end)
 end
 
----@param params table of `initialize`
----@return string
-local function encoding_for(params)
-  local offered = vim.tbl_get(params, "capabilities", "general", "positionEncodings")
-  for _, encoding in ipairs(ENCODINGS) do
-    if vim.list_contains(offered or {}, encoding) then
-      return encoding
-    end
-  end
-  return "utf-16"
-end
-
 --- Start a server: the `cmd` of a client.
 ---@param dispatchers vim.lsp.rpc.Dispatchers
 ---@return vim.lsp.rpc.PublicClient
 function M.cmd(dispatchers)
-  local last_id, encoding, is_closing = 0, "utf-16", false
-  ---@type table<integer, lcursor.LspCall>
-  local calls = {}
-
-  ---@param id integer
-  local function cancel(id)
-    local call = calls[id]
-    if call and call.cancel then
-      call.cancel()
-      call.reply({ code = CODES.RequestCancelled, message = "cancelled" })
-    end
-  end
-
-  local function close()
-    if not is_closing then
-      is_closing = true
-      vim.iter(vim.tbl_keys(calls)):each(cancel)
-      dispatchers.on_exit(0, 0)
-    end
-  end
-
-  ---@param method string
-  ---@param params? table
-  ---@param callback fun(err?: lsp.ResponseError, result?: any)
-  ---@param notify_reply? fun(id: integer)
-  ---@return boolean sent
-  ---@return integer? id
-  local function request(method, params, callback, notify_reply)
-    if is_closing then
-      return false
-    end
-    last_id = last_id + 1
-    local id = last_id
-    if method == "initialize" then
-      encoding = encoding_for(params or {})
-    end
-    local function reply(err, result)
-      calls[id] = nil
-      if notify_reply then
-        notify_reply(id)
-      end
-      -- As in Neovim's transport: a cancelled request gets no answer.
-      if not err or err.code ~= CODES.RequestCancelled then
-        callback(err, result)
-      end
-    end
-    local call = { params = params or {}, encoding = encoding, reply = reply }
-    calls[id] = call
-    local handle = handlers[method]
-    if handle then
-      handle(call)
-    else
-      reply({ code = CODES.MethodNotFound, message = "lcursor does not support " .. method })
-    end
-    return true, id
-  end
-
-  ---@param method string
-  ---@param params? table
-  ---@return boolean sent
-  local function notified(method, params)
-    if method == "$/cancelRequest" then
-      cancel(params and params.id)
-    elseif method == "exit" then
-      close()
-    end
-    return true
-  end
-
-  return {
-    request = request,
-    notify = notified,
-    is_closing = function()
-      return is_closing
-    end,
-    terminate = close,
-  }
+  return server.run(CAPABILITIES, handlers, dispatchers)
 end
 
 return M
