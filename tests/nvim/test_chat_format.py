@@ -1,4 +1,4 @@
-"""The pure functions of the chat: text of a stream, Markdown blocks, counts, the winbar."""
+"""The pure functions of the chat: text of a stream, Markdown fences, counts, the winbar."""
 
 from __future__ import annotations
 
@@ -90,40 +90,21 @@ def test_a_text_in_pieces_is_written_whole(lua: Call, text: str, cuts: list[int]
 
 
 @pytest.mark.parametrize(
-    ("lines", "blocks"),
+    ("lines", "fences"),
     [
-        (["one", "two"], [(0, 2)]),
-        (["one", "", "two"], [(0, 2), (2, 3)]),
-        (["one", "", "  two"], [(0, 3)]),  # may continue a list item
-        (["```lua", "x", "", "y"], [(0, 4, "lua")]),
-        (["```lua", "x", "```", "y"], [(0, 3, "lua"), (3, 4)]),
-        (["````", "```", "a", "", "b"], [(0, 5, "")]),
-        (["~~~", "```", "~~~", "x"], [(0, 3, ""), (3, 4)]),
-        (["a", "", "```", "b", "", "c"], [(0, 2), (2, 6, "")]),
-        (["- a", "", "- b", "", "    c", "", "d", "e"], [(0, 2), (2, 6), (6, 8)]),
+        (["one", "", "  two"], []),
+        (["```lua", "x", "", "y"], [(1, 4, "lua")]),
+        (["```lua", "x", "```", "y"], [(1, 3, "lua")]),
+        (["````", "```", "a", "", "b"], [(1, 5, "")]),
+        (["~~~", "```", "~~~", "x"], [(1, 3, "")]),
+        (["a", "", "```", "b", "", "c"], [(3, 6, "")]),
+        (["- a", "", "    ```", "    c"], []),
         ([], []),
     ],
 )
-def test_blocks(lua: Call, lines: list[str], blocks: list[tuple[object, ...]]) -> None:
-    (found,) = lua("markdown.blocks", lines, 1)
-    assert [
-        (each["first"], each["last"], *([each["fence"]["info"]] if "fence" in each else []))
-        for each in found
-    ] == blocks
-
-
-LINES = ["", "text", "```", "```lua", "~~~", "  indented", "- item"]
-
-
-@given(st.lists(st.sampled_from(LINES), min_size=1), st.integers(1, 9))
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_blocks_are_all_lines_once(lua: Call, lines: list[str], min_rows: int) -> None:
-    (blocks,) = lua("markdown.blocks", lines, min_rows)
-    assert (blocks[0]["first"], blocks[-1]["last"]) == (0, len(lines))
-    for one, next_one in itertools.pairwise(blocks):
-        assert one["last"] == next_one["first"]
+def test_fences(lua: Call, lines: list[str], fences: list[tuple[int, int, str]]) -> None:
+    (found,) = lua("markdown.fences", lines)
+    assert [(each["first"], each["last"], each["info"]) for each in found] == fences
 
 
 @pytest.mark.parametrize(

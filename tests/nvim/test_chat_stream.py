@@ -103,9 +103,10 @@ def test_a_fast_answer_is_written_a_few_times_a_second_however_long_the_chat_is(
         found.append(nvim.lua(CLOCKED, pieces, 1000 / PER_S))
         talk.done(number)
         assert "".join(pieces).rstrip() in "\n".join(talk.lines())
-    for each in found:
-        assert seconds * 20 < each["writes"] < seconds * 30
-    assert found[1]["steps"] < 1.5 * found[0]["steps"]
+    short, long = found
+    assert seconds * 5 < short["writes"] < seconds * 8
+    assert seconds * 1 < long["writes"] < short["writes"]  # each makes Neovim highlight longer
+    assert long["steps"] < 1.5 * short["steps"]
 
 
 def test_typing_elsewhere_goes_on(editor: Start, host: FakeHost) -> None:
@@ -302,54 +303,41 @@ def test_a_menu_of_completions_is_not_disturbed(editor: Start, host: FakeHost) -
     assert nvim.lines()[-1] == "alphabet"
 
 
-def test_colours_without_treesitter_over_the_whole_buffer(editor: Start, host: FakeHost) -> None:
-    """Painted block by block, also while the answer comes; nobody's highlighter runs besides."""
-    auto = """
-    vim.api.nvim_create_autocmd("FileType", {
-      pattern = "markdown",
-      callback = function(event) vim.treesitter.start(event.buf, "markdown") end,
-    })
-    """
-    nvim = editor(FILES, init=auto)
-    talk = Talk(nvim, host).open()
-    number = talk.ask("why?")
-    talk.delta(number, TEXT + "```lua\nlocal open = 1\n")
-    colours = """
-        local wanted, found = ..., {}
-        local buf = require("lcursor.chat").current().buf
-        local ns = vim.api.nvim_create_namespace("lcursor.chat.highlight")
-        for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true })) do
-          local text = vim.api.nvim_buf_get_lines(buf, mark[2], mark[2] + 1, false)[1]
-          local at = text:sub(mark[3] + 1, mark[4].end_col)
-          if mark[4].end_row == mark[2] and at == wanted then
-            table.insert(found, mark[4].hl_group)
-          end
-        end
-        return #found > 0 and found
-        """
-    assert "@markup.strong.markdown_inline" in nvim.wait_lua(colours, "**alpha**")
-    assert any("lua" in group for group in nvim.wait_lua(colours, "function"))
-    nvim.wait_lua(colours, "open")
-    talk.done(number)
-    assert any(group.endswith(".lua") for group in nvim.wait_lua(colours, "open"))
-    assert nvim.lua("return vim.treesitter.highlighter.active[vim.fn.bufnr()] == nil")
+COLOURS = """
+local wanted, buf = ..., require("lcursor.chat").current().buf
+for row, line in ipairs(vim.api.nvim_buf_get_lines(buf, 0, -1, false)) do
+  local col = line:find(wanted, 1, true)
+  if col then
+    local found = vim.treesitter.get_captures_at_pos(buf, row - 1, col - 1)
+    local groups = vim.tbl_map(function(each) return each.capture .. "." .. each.lang end, found)
+    return #groups > 0 and groups
+  end
+end
+"""
 
 
-def test_a_long_block_of_code_is_coloured_without_a_halt(editor: Start, host: FakeHost) -> None:
+def test_an_answer_is_coloured_by_treesitter_while_it_comes(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     talk = Talk(nvim, host).open()
-    number = talk.ask("all of it, please")
-    code = "".join(f"local function f{n}(x) return x + {n} end\n" for n in range(400))
-    talk.delta(number, f"Here:\n\n```lua\n{code}```\n\nThat is all.")
+    assert nvim.lua("return { vim.bo.filetype, vim.bo.syntax }") == ["lcursor_chat", ""]
+    number = talk.ask("why?")
+    talk.delta(number, TEXT + "```lua\nlocal open = 1\n")
+    assert "markup.strong.markdown_inline" in nvim.wait_lua(COLOURS, "**alpha**")
+    assert "keyword.lua" in nvim.wait_lua(COLOURS, "local open")
     talk.done(number)
-    marks = """
-    local buf = require("lcursor.chat").current().buf
-    local ns = vim.api.nvim_create_namespace("lcursor.chat.highlight")
-    local row = ...
-    return vim.iter(vim.api.nvim_buf_get_extmarks(buf, ns, { row, 0 }, { row, -1 }, {
-      details = true,
-    })):any(function(mark) return mark[4].hl_group:find("keyword") ~= nil end)
+    nvim.command("edit")
+    assert nvim.lua("return vim.treesitter.highlighter.active[vim.fn.bufnr()] ~= nil") is True
+    assert nvim.lua("return vim.bo.filetype") == "lcursor_chat"
+
+
+def test_settings_for_markdown_files_are_not_for_chats(editor: Start, host: FakeHost) -> None:
+    """Those that the draft needs are there: comments, to continue a list or quote."""
+    auto = """
+    vim.api.nvim_create_autocmd("FileType", { pattern = "markdown", command = "setlocal spell" })
     """
-    for text in ("local function f0(x)", "local function f399(x)"):
-        rows = [n for n, line in enumerate(talk.lines()) if line.startswith(text)]
-        nvim.wait_lua(marks, rows[0])
+    nvim = editor(FILES, init=auto)
+    Talk(nvim, host).open()
+    assert nvim.lua("return vim.wo.spell") is False
+    assert nvim.lua("return vim.bo.commentstring") == "<!-- %s -->"
+    assert "n:>" in nvim.lua("return vim.bo.comments")
+    assert nvim.lua("return vim.treesitter.language.get_lang('lcursor_chat')") == "markdown"

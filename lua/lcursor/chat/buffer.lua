@@ -3,7 +3,6 @@
 -- writes an answer while it comes.
 
 local format = require("lcursor.chat.format")
-local highlight = require("lcursor.chat.highlight")
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
 
@@ -22,6 +21,21 @@ local GROUPS = {
   summary = "LCursorChatSummary",
 }
 
+--- Set the filetype. It is not `markdown`, so that nothing that is meant for files applies; the
+--- treesitter parser and the options are the same.
+---@param buf integer
+function M.set_filetype(buf)
+  local bo = vim.bo[buf]
+  bo.comments, bo.commentstring = "fb:*,fb:-,fb:+,n:>", "<!-- %s -->"
+  bo.formatoptions, bo.formatlistpat = "tcqjln", [[^\s*\d\+\.\s\+\|^\s*[-*+]\s\+]]
+  vim.treesitter.language.register("markdown", "lcursor_chat")
+  local is_highlighted = pcall(vim.treesitter.start, buf, "markdown")
+  bo.filetype = "lcursor_chat"
+  if not is_highlighted then
+    bo.syntax = "markdown"
+  end
+end
+
 ---@param number integer of the session
 ---@return integer buf
 function M.create(number)
@@ -29,8 +43,7 @@ function M.create(number)
   local buf = api.nvim_create_buf(false, true)
   api.nvim_buf_set_name(buf, "lcursor://chat/" .. number)
   vim.bo[buf].bufhidden, vim.bo[buf].swapfile = "hide", false
-  vim.bo[buf].filetype = "markdown"
-  highlight.attach(buf)
+  M.set_filetype(buf)
   return buf
 end
 
@@ -273,7 +286,6 @@ function M.render(session, draft)
     M.fold(session, fold[1], fold[2])
   end
   M.annotate(session)
-  highlight.all(session.buf)
 end
 
 --- Begin an answer: it replaces what is below its question; the draft stays.
@@ -311,7 +323,6 @@ function M.begin_answer(session, index, question, answer, draft)
   end)
   session.spans = vim.list_slice(session.spans, 1, index)
   M.mark_heading(session, span)
-  highlight.rows(session.buf, first - 1, row)
   local below = new_span(session, row, answer)
   vim.list_extend(session.spans, { below, new_span(session, row + 4) })
   return below, row + 2

@@ -92,7 +92,7 @@ end
 local function on_unload(session)
   local buf = session.buf
   if api.nvim_buf_is_loaded(buf) then
-    vim.bo[buf].filetype = "markdown"
+    buffer.set_filetype(buf)
     turn.render_again(session)
     for _, win in ipairs(vim.fn.win_findbuf(buf)) do
       window.set_options(session, win)

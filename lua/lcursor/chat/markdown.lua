@@ -1,4 +1,4 @@
--- Markdown structure: fenced code blocks, and blocks that can be highlighted one at a time. Pure.
+-- Fenced code blocks of Markdown, and the filetypes of their languages. Pure.
 
 local M = {}
 
@@ -32,41 +32,6 @@ function M.fences(lines)
     end
   end
   return found
-end
-
----@class (exact) lcursor.MarkdownBlock
----@field first integer row, from 0
----@field last integer row after the last
----@field fence? lcursor.Fence set if the block is fenced code
-
---- Split lines into fenced code and prose. Prose is split further at blank lines.
----@param lines string[]
----@param min_rows integer of a block of prose that is split off
----@return lcursor.MarkdownBlock[]
-function M.blocks(lines, min_rows)
-  local blocks, first = {}, 1
-  local function add(next_first, fence)
-    if next_first > first then
-      table.insert(blocks, { first = first - 1, last = next_first - 1, fence = fence })
-      first = next_first
-    end
-  end
-  local function add_prose(next_first)
-    for i = first, next_first - 2 do
-      local is_blank = not lines[i]:find("%S")
-      -- An indented line after a blank one may continue the list item above it.
-      if is_blank and i - first + 1 >= min_rows and lines[i + 1]:find("^%S") then
-        add(i + 1)
-      end
-    end
-    add(next_first)
-  end
-  for _, fence in ipairs(M.fences(lines)) do
-    add_prose(fence.first)
-    add(fence.last + 1, fence)
-  end
-  add_prose(#lines + 1)
-  return blocks
 end
 
 ---@type table<string, string> by lower-case name

@@ -45,9 +45,6 @@
 ---@field is_open boolean more may come
 ---@field is_scheduled boolean a write is scheduled
 ---@field last_ms integer vim.uv.now() of the last write
----@field open_mark? integer extmark of the block that is still written
----@field highlight? lcursor.HighlightJob of that block
----@field highlight_due_ms integer vim.uv.now() when that block is highlighted again
 
 ---@class (exact) lcursor.ChatSession one chat in this Neovim
 ---@field number integer in this Neovim
