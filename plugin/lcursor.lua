@@ -73,6 +73,11 @@ on("InsertEnter", "Load lcursor at the first insert in a normal buffer", functio
     return true
   end
 end)
+on({ "LspAttach", "DiagnosticChanged" }, "Offer code actions", function(event)
+  vim.schedule(function()
+    require("lcursor.integrations.actions").attach(event)
+  end)
+end)
 on("VimLeavePre", "Stop the Python host", function()
   if package.loaded["lcursor.host"] then
     package.loaded["lcursor.host"].leave()

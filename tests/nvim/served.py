@@ -53,9 +53,12 @@ STATE = """
 local bufs = vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs())
 bufs = vim.tbl_filter(function(name) return name ~= "" end, bufs) -- our own have no names
 local said = vim.tbl_map(function(each) return each.message end, vim.diagnostic.get())
-local handlers = vim.tbl_map(function(client)
-  return client.handlers["textDocument/publishDiagnostics"] ~= nil
-end, vim.lsp.get_clients())
+local handlers = {}
+for _, client in ipairs(vim.lsp.get_clients()) do
+  if client.name ~= "lcursor" then
+    table.insert(handlers, client.handlers["textDocument/publishDiagnostics"] ~= nil)
+  end
+end
 return { bufs = bufs, said = said, handlers = handlers }
 """
 LONG_MS = 5500

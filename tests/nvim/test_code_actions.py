@@ -1,0 +1,175 @@
+"""Code actions: where they are offered, what they ask, and that nothing else is disturbed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.fakes.control import FakeHost
+from tests.nvim import reach
+from tests.nvim.pilot import Pilot
+
+Start = Callable[..., Pilot]
+
+CODE = "local x = 1\n\nlocal function alpha(y)\n  return y + x\nend\n\nreturn alpha\n"
+FILES = {"a.lua": CODE}
+# A language server of the user's, whose handler of LspAttach counts.
+SERVER = """
+_G.attached = 0
+vim.api.nvim_create_autocmd("LspAttach", {
+  callback = function() _G.attached = _G.attached + 1 end,
+})
+local function cmd()
+  return {
+    request = function(method, _, callback, notify_reply)
+      if notify_reply then notify_reply(1) end
+      local capabilities = { codeActionProvider = true }
+      callback(nil, method == "initialize" and { capabilities = capabilities } or {})
+      return true, 1
+    end,
+    notify = function() return true end,
+    is_closing = function() return false end,
+    terminate = function() end,
+  }
+end
+function _G.serve() vim.lsp.start({ name = "other", cmd = cmd }) end
+vim.ui.select = function(items, opts, choose)
+  _G.titles = vim.tbl_map(function(item) return item.action.title end, items)
+  for _, item in ipairs(items) do
+    if item.action.title == _G.wanted then
+      return choose(item)
+    end
+  end
+  choose(nil)
+end
+function _G.lint(row)
+  local one = { lnum = row, col = 0, message = "y is odd", severity = 1 }
+  vim.diagnostic.set(vim.api.nvim_create_namespace("lint"), 0, { one })
+end
+"""
+FIX, EXPLAIN, TESTS = (f"{name} with lcursor" for name in ("Fix", "Explain", "Add tests"))
+
+
+@pytest.fixture
+def start(editor: Start) -> Start:
+    """Start a Neovim with a server that can attach, and a picker that answers."""
+
+    def begin(**more: Any) -> Pilot:
+        return editor(FILES, init=SERVER + reach.NOTES, **more)
+
+    return begin
+
+
+def actions(nvim: Pilot, wanted: str = "", keys: str = "", **opts: Any) -> list[str]:
+    """Ask for code actions as the user would; return the titles."""
+    nvim.lua("_G.wanted, _G.titles = ..., {}", wanted)
+    nvim.press(keys or "<Esc>")
+    nvim.lua("vim.lsp.buf.code_action(...)", opts)
+    nvim.settle()
+    titles: list[str] = nvim.lua("return _G.titles")
+    return list(titles)
+
+
+def test_they_are_offered_where_a_server_or_a_linter_is(start: Start, host: FakeHost) -> None:
+    nvim = start()
+    assert nvim.lua("return package.loaded['lcursor.integrations.actions'] == nil")
+    assert actions(nvim) == []
+    nvim.lua("serve()")
+    nvim.settle()
+    assert actions(nvim) == [EXPLAIN, TESTS]
+    assert nvim.lua("return attached") == 1  # the user's handler heard only of its server
+    nvim.lua("lint(3)")
+    assert actions(nvim) == [EXPLAIN, TESTS]
+    assert actions(nvim, keys="4G") == [FIX, EXPLAIN, TESTS]
+    nvim.command("enew")
+    nvim.lua("lint(0)")
+    nvim.settle()
+    assert actions(nvim) == [FIX, EXPLAIN, TESTS]
+    assert host.pids == []
+
+
+@pytest.mark.parametrize(
+    ("code", "titles"),
+    [
+        ("vim.b.lcursor = { enabled = false }", []),
+        ("require('lcursor').setup({ chat = { enabled = false } })", [FIX]),
+        ("require('lcursor').setup({ edit = { enabled = false } })", [EXPLAIN, TESTS]),
+        ("vim.cmd.file('.env')", []),
+    ],
+)
+def test_they_follow_the_settings(
+    start: Start, host: FakeHost, code: str, titles: list[str]
+) -> None:
+    nvim = start()
+    nvim.lua("serve(); lint(0)")
+    nvim.settle()
+    nvim.lua(code)
+    assert actions(nvim) == titles
+
+
+def test_nobody_who_asks_for_something_else_gets_them(start: Start, host: FakeHost) -> None:
+    """What organizes imports before a file is written, or shows a bulb at the cursor."""
+    nvim = start()
+    nvim.lua("serve(); lint(0)")
+    nvim.settle()
+    assert actions(nvim, context={"only": ["source.organizeImports"], "diagnostics": []}) == []
+    assert actions(nvim, context={"triggerKind": 2, "diagnostics": []}) == []
+    assert actions(nvim, context={"only": ["quickfix"], "diagnostics": []}) == [FIX]
+
+
+def test_fix_asks_for_an_edit(start: Start, host: FakeHost) -> None:
+    nvim = start()
+    nvim.lua("serve(); lint(3)")
+    nvim.settle()
+    actions(nvim, FIX, "4G")
+    asked = reach.asked(host, "edit.ask")
+    assert (asked["first_row"], asked["last_row"]) == (3, 3)
+    assert "y is odd" in asked["instruction"]
+    actions(nvim, FIX, "3GVj")
+    asked = reach.asked(host, "edit.ask", 2)
+    assert (asked["first_row"], asked["last_row"]) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [("4G", "a.lua:3-5"), ("3GVj", "a.lua:3-4"), ("gg", "")],
+    ids=["function", "selection", "file"],
+)
+@pytest.mark.parametrize(("title", "command"), [(EXPLAIN, "/explain"), (TESTS, "/tests")])
+def test_the_others_ask_in_the_chat(
+    start: Start, host: FakeHost, keys: str, name: str, title: str, command: str
+) -> None:
+    nvim = start()
+    nvim.lua("serve()")
+    nvim.settle()
+    actions(nvim, title, keys)
+    opened = reach.asked(host, "chat.open")
+    host.send("chat.opened", reach.opened(nvim, opened["id"]))
+    sent = reach.asked(host, "chat.send")
+    assert sent["text"] == command
+    names = [each["name"] for each in sent["attachments"] if each["kind"] == "selection"]
+    assert names == ([name] if name else [])
+
+
+def test_typing_sends_the_server_nothing(start: Start, host: FakeHost) -> None:
+    nvim = start(config={"completion": {"auto_trigger": False}})
+    nvim.lua("serve()")
+    nvim.settle()
+    nvim.lua(
+        """
+        local client = vim.lsp.get_clients({ name = "lcursor" })[1]
+        _G.sent = {}
+        for _, name in ipairs({ "request", "notify" }) do
+          local send = client.rpc[name]
+          client.rpc[name] = function(...)
+            table.insert(_G.sent, (...))
+            return send(...)
+          end
+        end
+        """
+    )
+    nvim.press("Gonew line<Esc>")
+    assert nvim.lua("return _G.sent") == []
+    assert actions(nvim) == [EXPLAIN, TESTS]
