@@ -2,6 +2,7 @@
 -- creates it. Nothing here waits.
 
 local config = require("lcursor.config")
+local lsp_progress = require("lcursor.integrations.progress")
 local notify = require("lcursor.notify")
 local status = require("lcursor.status")
 
@@ -129,6 +130,21 @@ function M.is_needed()
   return true, problem_of(M.venv())
 end
 
+---@param text string
+---@param fraction? number 0 to 1
+local function show_progress(text, fraction)
+  if not lsp_progress.report("install", "installation", text, fraction) then
+    notify.progress(text)
+  end
+end
+
+---@param text string
+local function show_end(text)
+  if not lsp_progress.finish("install", text) then
+    notify.progress(text, true)
+  end
+end
+
 ---@return string file whose age shows when the installation was last suggested
 local function suggested_path()
   return vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "lcursor", "install-suggested")
@@ -141,12 +157,12 @@ local function done(message, hint)
   if message then
     err = { code = "install_failed", level = "error", message = message, hint = hint or "" }
     status.set(before and before.state or "absent", message)
-    notify.progress("the installation failed", true)
+    show_end("the installation failed")
     notify.error(err)
   else
     status.set("stopped", "")
     vim.uv.fs_unlink(suggested_path())
-    notify.progress("the Python environment is ready", true)
+    show_end("the Python environment is ready")
     if hint ~= "" then
       notify.warn(hint)
     end
@@ -177,7 +193,7 @@ end
 local function show(report)
   local percent = report.fraction >= 0 and ("%d%% "):format(report.fraction * 100) or ""
   progress = ("%s: %s%s (%d s)"):format(report.step, percent, report.text, report.elapsed_s)
-  notify.progress(progress)
+  show_progress(progress, report.fraction >= 0 and report.fraction or nil)
   if interim then -- the host has a state of its own
     status.set_install(vim.trim(("via %s, installing %s"):format(interim.server, percent)))
   else
@@ -265,7 +281,7 @@ function M.run(on_done, on_packages)
   if not is_running then
     before = status.get()
     status.set("installing", "")
-    notify.progress("creating the Python environment, which takes some minutes")
+    show_progress("creating the Python environment, which takes some minutes")
     start_with(1, on_packages or function() end)
   end
 end

@@ -1,6 +1,8 @@
 -- What lcursor is doing: the host's state, the text for a statusline, the User events.
 -- Owns vim.g.lcursor_status.
 
+local lsp_progress = require("lcursor.integrations.progress")
+
 local M = {}
 
 ---@class (exact) lcursor.Status
@@ -113,6 +115,12 @@ function M.set(state, detail, progress)
   local changed = state ~= current.state
   current = { state = state, detail = detail, progress = progress or -1 }
   draw()
+  if state == "loading_model" then
+    local fraction = current.progress >= 0 and current.progress or nil
+    lsp_progress.report("model", "completion model", "loading", fraction)
+  else
+    lsp_progress.finish("model", state == "ready" and "loaded" or state)
+  end
   if changed then
     M.emit("LCursorHostState", vim.deepcopy(current))
   end

@@ -2,6 +2,7 @@
 -- plain text when it changes, so that Neovim evaluates nothing while it draws.
 
 local format = require("lcursor.chat.format")
+local lsp_progress = require("lcursor.integrations.progress")
 local notify = require("lcursor.notify")
 
 local M = {}
@@ -146,14 +147,23 @@ function M.draw(session)
   end
 end
 
---- Draw it repeatedly while the current turn runs.
+--- Draw it repeatedly while the current turn runs. Where no window shows the chat, what handles
+--- LspProgress shows the turn.
 ---@param session lcursor.ChatSession
 function M.watch(session)
-  local turn = session.turn
+  local turn, token = session.turn, "chat " .. session.number
   M.draw(session)
+  if not turn or vim.fn.bufwinid(session.buf) > 0 then
+    lsp_progress.finish(token)
+  else
+    local title = session.title ~= "" and session.title or "new chat"
+    lsp_progress.report(token, "chat: " .. title, M.phase(turn, uv.now()))
+  end
   notify.later(INTERVAL_MS, function()
     if turn and session.turn == turn then
       M.watch(session)
+    elseif not session.turn then
+      lsp_progress.finish(token)
     end
   end)
 end

@@ -1,9 +1,10 @@
 -- Shows edits that run: the region, what it is doing, the newest of its lines, in the buffer that
--- it is about; in the message line where there is none. Where several run at the same lines, each
--- is named below them.
+-- it is about. Where several run at the same lines, each is named below them. An edit without a
+-- visible buffer is shown by what handles LspProgress, else in the message line.
 
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
+local lsp_progress = require("lcursor.integrations.progress")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local positions = require("lcursor.edit.positions")
@@ -164,17 +165,38 @@ local function draw_buffer(buf)
   end
 end
 
+---@param run lcursor.EditRun
+---@return string token of its `$/progress`
+local function token_of(run)
+  return "edit " .. tostring(run)
+end
+
+--- Show an edit whose buffer is not visible.
+---@param run lcursor.EditRun
+local function show_elsewhere(run)
+  local sentence = M.sentence(run)
+  local title = "edit"
+    .. (run.instruction ~= "" and ": " .. short(run.instruction, MAX_TITLE) or "")
+  local fraction = run.total > 0 and run.done / run.total or nil
+  local is_free = not api.nvim_get_mode().mode:find("^[cr]") -- nobody types there
+  if lsp_progress.report(token_of(run), title, sentence, fraction) or run.buf then
+    return
+  elseif run.message ~= sentence and is_free then
+    run.message = sentence
+    notify.progress(sentence .. " …", false, " (:LCursor edit stop)")
+  end
+end
+
 --- Draw what an edit is doing.
 ---@param run lcursor.EditRun
 function M.draw(run)
   if run.buf then
-    return draw_buffer(run.buf)
+    draw_buffer(run.buf)
   end
-  local sentence = M.sentence(run)
-  local is_free = not api.nvim_get_mode().mode:find("^[cr]") -- nobody types there
-  if run.message ~= sentence and is_free then
-    run.message = sentence
-    notify.progress(sentence .. " …", false, " (:LCursor edit stop)")
+  if run.buf and vim.fn.bufwinid(run.buf) > 0 then
+    lsp_progress.finish(token_of(run))
+  else
+    show_elsewhere(run)
   end
 end
 
@@ -253,13 +275,14 @@ function M.close(run)
   runs = vim.tbl_filter(function(other)
     return other ~= run
   end, runs)
+  lsp_progress.finish(token_of(run))
   if not run.buf then
     return notify.progress("")
   end
   if api.nvim_buf_is_valid(run.buf) then
     api.nvim_buf_del_extmark(run.buf, region_namespace, run.region)
   end
-  M.draw(run)
+  draw_buffer(run.buf)
 end
 
 return M

@@ -1,6 +1,7 @@
 -- The state of each project's index, as the host reports it: for the statusline and for the user
 -- who started an index.
 
+local lsp_progress = require("lcursor.integrations.progress")
 local notify = require("lcursor.notify")
 local rpc = require("lcursor.rpc")
 local status = require("lcursor.status")
@@ -18,6 +19,7 @@ local remarked = {}
 ---@type fun(state: lcursor.IndexState)? called when an index starts
 local on_start
 
+local MIN_TOTAL = 50 -- files or chunks; less work is not reported unless the user started it
 local BUSY = { surveying = true, reading = true, embedding = true, paused = true }
 
 ---@param state? lcursor.IndexState
@@ -68,17 +70,32 @@ local function update_status()
   status.set_index(text)
 end
 
---- Show the progress of an index that the user started.
+---@param state lcursor.IndexState
+---@return string of its progress
+local function title_of(state)
+  return "index of " .. vim.fs.basename(state.root)
+end
+
+--- Show the progress of an index that the user started, or that has much to do.
+---@param state lcursor.IndexState
 local function show_progress(state)
-  local name = vim.fs.basename(state.root)
-  local is_over = state.phase == "ready" or state.phase == "failed"
-  if is_over then
+  local title, text, is_awaited = title_of(state), M.sentence(state), awaited[state.root]
+  local fraction = state.total > 0 and state.done / state.total or nil
+  if state.phase == "ready" or state.phase == "failed" then
     awaited[state.root] = nil
-  end
-  if state.phase == "failed" then
-    notify.warn(("the index of %s failed: %s"):format(name, state.detail))
+    local is_shown = lsp_progress.finish(title, text)
+    if is_awaited and state.phase == "failed" then
+      notify.warn(("the %s failed: %s"):format(title, state.detail))
+    elseif is_awaited and not is_shown then
+      notify.progress(("%s: %s"):format(title, text), true)
+    end
   elseif state.phase ~= "paused" and state.phase ~= "idle" then
-    notify.progress(("index of %s: %s"):format(name, M.sentence(state)), is_over)
+    local is_long = BUSY[state.phase] and state.total >= MIN_TOTAL
+    local is_reported = (is_awaited or is_long or lsp_progress.is_shown(title))
+      and lsp_progress.report(title, title, text, fraction)
+    if is_awaited and not is_reported then
+      notify.progress(("%s: %s"):format(title, text))
+    end
   end
 end
 
@@ -89,14 +106,12 @@ local function set(state)
   if is_next_awaited and state.phase ~= "idle" then
     awaited[state.root], is_next_awaited = true, false
   end
-  if awaited[state.root] then
-    show_progress(state)
-  end
+  show_progress(state)
   for _, remark in ipairs(state.remarks) do
     local key = state.root .. "\0" .. remark
     if not remarked[key] then
       remarked[key] = true
-      notify.warn(("index of %s: %s"):format(vim.fs.basename(state.root), remark))
+      notify.warn(("%s: %s"):format(title_of(state), remark))
     end
   end
   if not before or before.phase ~= state.phase then
@@ -151,6 +166,9 @@ end
 
 --- Forget all states: the host is gone.
 function M.clear()
+  for _, state in pairs(states) do
+    lsp_progress.finish(title_of(state))
+  end
   states, awaited, is_next_awaited = {}, {}, false
   update_status()
 end

@@ -15,7 +15,6 @@ local NAME = "lcursor"
 ---@class (exact) lcursor.Action
 ---@field title string
 ---@field kind string an lsp.CodeActionKind
----@field feature "edit"|"chat"
 ---@field run fun(rows: integer[], is_selection: boolean) in the window of the code
 
 --- Return the rows of the function around the cursor.
@@ -50,7 +49,6 @@ local ACTIONS = {
   fix = {
     title = "Fix with lcursor",
     kind = "quickfix",
-    feature = "edit",
     run = function(rows, is_selection)
       require("lcursor.joined").edit() -- starts what edits need
       if require("lcursor.edit").is_on() then
@@ -61,13 +59,11 @@ local ACTIONS = {
   explain = {
     title = "Explain with lcursor",
     kind = "lcursor.explain",
-    feature = "chat",
     run = ask("/explain"),
   },
   tests = {
     title = "Add tests with lcursor",
     kind = "lcursor.tests",
-    feature = "chat",
     run = ask("/tests"),
   },
 }
@@ -97,8 +93,7 @@ end
 ---@param params lsp.CodeActionParams
 ---@return lsp.CodeAction[]
 local function actions_for(buf, params)
-  local settings = config.for_buffer(buf)
-  local is_off = not settings.enabled or params.context.triggerKind == AUTOMATIC
+  local is_off = not config.for_buffer(buf).enabled or params.context.triggerKind == AUTOMATIC
   if is_off or require("lcursor.privacy").private_reason(buf) then
     return {}
   end
@@ -111,7 +106,7 @@ local function actions_for(buf, params)
   local actions = {}
   for _, name in ipairs(names) do
     local action = ACTIONS[name]
-    if settings[action.feature].enabled and is_wanted(params.context.only, action.kind) then
+    if is_wanted(params.context.only, action.kind) then
       local arguments = { name, buf, rows, is_selection }
       table.insert(actions, {
         title = action.title,

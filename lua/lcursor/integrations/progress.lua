@@ -1,0 +1,61 @@
+-- Long work as `$/progress` of a language server, which fidget.nvim, noice.nvim, snacks.nvim and
+-- statuslines show. Where no LspProgress autocommand exists, nothing is sent, and the caller shows
+-- a message instead. Work that a visible window shows is not reported.
+
+local M = {}
+
+local api = vim.api
+
+---@type table<string, true> tokens of work that has begun
+local begun = {}
+
+--- Send a report later: what the handlers of the user do must not disturb the work.
+---@param token string
+---@param value table
+local function send(token, value)
+  vim.schedule(function()
+    local client = require("lcursor.integrations.actions").client()
+    if client then
+      local ctx = { client_id = client.id, method = "$/progress" }
+      vim.lsp.handlers["$/progress"](nil, { token = token, value = value }, ctx)
+    end
+  end)
+end
+
+--- Report how far some work is.
+---@param token string
+---@param title string of the work; the first one stays
+---@param text string
+---@param fraction? number 0 to 1; nil if unknown
+---@return boolean whether something handles it
+function M.report(token, title, text, fraction)
+  local kind = begun[token] and "report" or "begin"
+  if kind == "begin" and #api.nvim_get_autocmds({ event = "LspProgress" }) == 0 then
+    return false
+  end
+  begun[token] = true
+  local percentage = fraction and math.floor(100 * math.max(math.min(fraction, 1), 0)) or nil
+  send(token, { kind = kind, title = title, message = text, percentage = percentage })
+  return true
+end
+
+---@param token string
+---@return boolean whether this work is reported
+function M.is_shown(token)
+  return begun[token] ~= nil
+end
+
+--- Report that some work has ended, or is shown in a window now.
+---@param token string
+---@param text? string how it ended
+---@return boolean whether it was reported before
+function M.finish(token, text)
+  if not begun[token] then
+    return false
+  end
+  begun[token] = nil
+  send(token, { kind = "end", message = text })
+  return true
+end
+
+return M
