@@ -17,7 +17,8 @@ TAGS = set(re.findall(r"\*([^*\s|]+)\*(?=\s|$)", HELP))
 MAX_COLUMNS = 78
 OF_NEOVIM = {
     "User", "i_CTRL-X_CTRL-O", ":UpdateRemotePlugins", "g:python3_host_prog", ":checkhealth",
-    "vim.ui.select()", "vim.ui.input()", "vim.lsp.completion.enable()",
+    "vim.ui.select()", "vim.ui.input()", "vim.lsp.completion.enable()", "vim.lsp.buf.code_action()",
+    "gra", "LspAttach", "LspProgress",
 }  # fmt: skip
 """Tags of Neovim's own help that ours refers to."""
 
