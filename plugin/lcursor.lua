@@ -1,4 +1,4 @@
--- The commands, the <Plug> maps and two autocommands. Loads no module before one of them is used.
+-- The commands, the <Plug> maps and the autocommands. Loads no module before one of them is used.
 
 if vim.g.loaded_lcursor then
   return

@@ -2,7 +2,7 @@
 -- creates it. Nothing here waits.
 
 local config = require("lcursor.config")
-local lsp_progress = require("lcursor.integrations.progress")
+local lsp_progress = require("lcursor.lsp_progress")
 local notify = require("lcursor.notify")
 local status = require("lcursor.status")
 

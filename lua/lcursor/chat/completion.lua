@@ -7,7 +7,7 @@ local menu = require("lcursor.ui.menu")
 local mentions = require("lcursor.chat.mentions")
 local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
-local server = require("lcursor.integrations.server")
+local server = require("lcursor.lsp_server")
 local sessions = require("lcursor.chat.sessions")
 
 local M = {}

@@ -2,7 +2,7 @@
 -- plain text when it changes, so that Neovim evaluates nothing while it draws.
 
 local format = require("lcursor.chat.format")
-local lsp_progress = require("lcursor.integrations.progress")
+local lsp_progress = require("lcursor.lsp_progress")
 local notify = require("lcursor.notify")
 
 local M = {}

@@ -4,7 +4,7 @@
 
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
-local lsp_progress = require("lcursor.integrations.progress")
+local lsp_progress = require("lcursor.lsp_progress")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local positions = require("lcursor.edit.positions")

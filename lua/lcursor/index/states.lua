@@ -1,7 +1,7 @@
 -- The state of each project's index, as the host reports it: for the statusline and for the user
 -- who started an index.
 
-local lsp_progress = require("lcursor.integrations.progress")
+local lsp_progress = require("lcursor.lsp_progress")
 local notify = require("lcursor.notify")
 local rpc = require("lcursor.rpc")
 local status = require("lcursor.status")

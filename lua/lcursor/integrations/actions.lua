@@ -3,7 +3,7 @@
 
 local config = require("lcursor.config")
 local notify = require("lcursor.notify")
-local server = require("lcursor.integrations.server")
+local server = require("lcursor.lsp_server")
 
 local M = {}
 
@@ -143,12 +143,6 @@ local CAPABILITIES = {
   executeCommandProvider = { commands = { COMMAND } },
 }
 
---- Return the client of this server.
----@return vim.lsp.Client?
-function M.client()
-  return server.client(NAME, CAPABILITIES, HANDLERS)
-end
-
 --- Offer the actions in a buffer in which another server or a linter is at work.
 ---@param event vim.api.keyset.create_autocmd.callback_args of LspAttach or DiagnosticChanged
 function M.attach(event)
@@ -159,7 +153,7 @@ function M.attach(event)
   end
   local attached = { bufnr = buf, name = NAME, method = "textDocument/codeAction" }
   if #vim.lsp.get_clients(attached) == 0 and config.for_buffer(buf).enabled then
-    local client = M.client()
+    local client = server.client(NAME, CAPABILITIES, HANDLERS)
     if client then
       server.attach(client, buf)
     end

@@ -4,7 +4,7 @@
 local config = require("lcursor.config")
 local items = require("lcursor.integrations.items")
 local notify = require("lcursor.notify")
-local server = require("lcursor.integrations.server")
+local server = require("lcursor.lsp_server")
 local source = require("lcursor.complete.source")
 local text = require("lcursor.text")
 

@@ -1,8 +1,6 @@
 -- Language servers inside Neovim: tables of functions instead of processes. They read buffers
 -- themselves, so that no text is ever synchronized. Also starts clients of them.
 
-local host = require("lcursor.host")
-
 local M = {}
 
 local api = vim.api
@@ -75,7 +73,7 @@ function M.run(capabilities, handlers, dispatchers)
       encoding = encoding_for(call.params)
       call.reply(nil, {
         capabilities = vim.tbl_extend("error", capabilities, { positionEncoding = encoding }),
-        serverInfo = { name = "lcursor", version = host.version() },
+        serverInfo = { name = "lcursor" },
       })
     end,
     shutdown = function(call)
@@ -138,7 +136,7 @@ function M.run(capabilities, handlers, dispatchers)
   }
 end
 
----@type table<string, integer> by name
+---@type table<lcursor.LspHandlers, integer>
 local clients = {}
 
 --- Return the client of a server, which is started unless it runs.
@@ -147,11 +145,11 @@ local clients = {}
 ---@param handlers lcursor.LspHandlers
 ---@return vim.lsp.Client?
 function M.client(name, capabilities, handlers)
-  local client = clients[name] and vim.lsp.get_client_by_id(clients[name])
+  local client = clients[handlers] and vim.lsp.get_client_by_id(clients[handlers])
   if client and not client:is_stopped() then
     return client
   end
-  clients[name] = vim.lsp.start({
+  clients[handlers] = vim.lsp.start({
     name = name,
     cmd = function(dispatchers)
       return M.run(capabilities, handlers, dispatchers)
@@ -161,10 +159,10 @@ function M.client(name, capabilities, handlers)
     attach = false,
     silent = true,
     reuse_client = function()
-      return false -- the user may have one of this name, see lsp.lua
+      return false -- there may be others of this name
     end,
   })
-  return clients[name] and vim.lsp.get_client_by_id(clients[name])
+  return clients[handlers] and vim.lsp.get_client_by_id(clients[handlers])
 end
 
 --- Attach a client to a buffer. The LspAttach handlers of the user, which map keys to what other

@@ -2,9 +2,13 @@
 -- statuslines show. Where no LspProgress autocommand exists, nothing is sent, and the caller shows
 -- a message instead. Work that a visible window shows is not reported.
 
+local server = require("lcursor.lsp_server")
+
 local M = {}
 
 local api = vim.api
+
+local HANDLERS = {} ---@type lcursor.LspHandlers its client is asked nothing
 
 ---@type table<string, true> tokens of work that has begun
 local begun = {}
@@ -14,7 +18,7 @@ local begun = {}
 ---@param value table
 local function send(token, value)
   vim.schedule(function()
-    local client = require("lcursor.integrations.actions").client()
+    local client = server.client("lcursor", {}, HANDLERS)
     if client then
       local ctx = { client_id = client.id, method = "$/progress" }
       vim.lsp.handlers["$/progress"](nil, { token = token, value = value }, ctx)
