@@ -181,7 +181,7 @@ def test_a_completion_plugin_shows_what_the_server_answers(
     }
 
 
-def test_the_users_handlers_of_language_servers_hear_nothing(editor: Start, host: FakeHost) -> None:
+def test_no_lsp_attach_event_is_fired_for_our_server(editor: Start, host: FakeHost) -> None:
     """They map keys to what this server cannot do."""
     auto = "vim.api.nvim_create_autocmd('LspAttach', { command = 'let g:attached = 1' })\n"
     nvim = editor(FILES, init=auto)
