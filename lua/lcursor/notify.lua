@@ -53,6 +53,10 @@ local function show(message, hint, level)
   if cells then
     if vim.fn.strdisplaywidth(all) > cells then
       local rest = cells - vim.fn.strdisplaywidth(hint) - 2
+      local first = hint:match("^(.-), or ") -- of two ways
+      if rest <= 30 and first then
+        hint, rest = first, cells - vim.fn.strdisplaywidth(first) - 2
+      end
       all = rest > 30 and hint ~= "" and (cut(text, rest) .. ". " .. hint) or cut(all, cells)
     end
     clear_screen_line()

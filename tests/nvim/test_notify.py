@@ -71,6 +71,17 @@ def test_the_hint_of_long_progress_is_kept(editor: Editor) -> None:
     assert len(shown) < 80
 
 
+def test_the_first_way_of_a_long_hint_is_kept(editor: Editor) -> None:
+    hint = "Run :LCursor install, or in a shell python -m lcursor models pull qwen2.5-coder-1.5b"
+    editor.lua(
+        "require('lcursor.notify').error({ code = 'model_missing', level = 'error',"
+        f" message = 'The model {'long ' * 20}', hint = '{hint}' }})"
+    )
+    shown = editor.lua("return vim.fn.execute('messages')").strip()
+    assert shown.endswith("…. Run :LCursor install")
+    assert len(shown) < 80
+
+
 def test_a_plugin_that_shows_messages_has_them_whole(editor: Editor) -> None:
     editor.lua("vim.notify = function(text) vim.g.said = text end")
     editor.lua(LONG)
