@@ -211,6 +211,8 @@ def test_why_names_the_state_of_the_host(editor: Start, host: FakeHost) -> None:
     assert nvim.why() == "host_failed"
     assert host.requests == []
     host.state("ready")
+    nvim.settle()
+    assert not nvim.why().startswith("host_")
     assert nvim.request()
 
 

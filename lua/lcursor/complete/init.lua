@@ -445,6 +445,9 @@ function M.why()
     code = requests.server_is_away() and "no_server" or "host_" .. state
   end
   local found = why.get(buf, code)
+  if state == "ready" and vim.startswith(found.code, "host_") then
+    found = why.get(buf, "nothing") -- the host was not ready when it was asked
+  end
   if found.code == "shown" and not ghost.is_visible() then
     found.text = found.text:gsub(" is shown", " was shown") -- Insert mode was left
   end
