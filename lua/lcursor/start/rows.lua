@@ -150,13 +150,16 @@ end
 ---@param model string
 ---@return string
 local function reason(page, model)
-  local why = config.is_set("completion.model") and "set in completion.model" or "the default"
+  local is_set = config.is_set("completion.model")
+  local why = is_set and "set in completion.model" or "the default"
   local hardware = first(page, "hardware")
   local best = hardware and hardware.recommended and hardware.recommended.completion
   if best and best.model == model then
     return ("%s, and recommended here (%s)"):format(why, best.why)
   elseif best then
-    return ("%s; recommended here: %s (%s)"):format(why, best.model, best.why)
+    local format = is_set and "%s; recommended here: %s (%s)"
+      or "%s; set completion.model to %s, recommended here (%s)"
+    return format:format(why, best.model, best.why)
   end
   return why
 end
