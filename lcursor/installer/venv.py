@@ -134,7 +134,7 @@ class Venv:
         total = len({block.split("==")[0] for block in chosen if "==" in block})
         self.discard_part(part)
         report = self._tools.report
-        report.begin("packages", f"{what}: {lock.name}")
+        report.begin("packages", lock.name)
         listed = self.path / f"lcursor-{part}.txt"
         listed.write_text("".join(chosen), encoding="utf-8")
         seen: set[str] = set()
@@ -144,9 +144,9 @@ class Venv:
                 r"\s*(?:Collecting|Requirement already satisfied:) (\w[\w.-]*)", line
             ):
                 seen.add(found[1])
-                report.move(min(len(seen) / total, 1.0), f"{what}: {found[1]}")
+                report.move(min(len(seen) / total, 1.0), found[1])
             elif line.startswith("Installing collected"):
-                report.move(1.0, f"{what}: installing")
+                report.move(1.0, "installing")
 
         options = ["--require-hashes", "-r", str(listed)]
         if not self._with_uv(["pip", "install", "--python", self.python, *options]):
