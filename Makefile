@@ -16,7 +16,7 @@ endef
 # Tests start hundreds of Python processes: compile each module once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo try test check format docs pictures bench lock clean
+.PHONY: help demo try test check format docs pictures plots bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -59,6 +59,9 @@ docs:  ## write the generated files and blocks
 pictures:  ## record the pictures of the README
 	@$(SETUP) --with neovim --model $(MODEL) --embedder $(EMBED)
 	@$(RUN) scripts/pictures.py
+
+plots:  ## draw the plots of doc/benchmarks.md from bench/results
+	@$(PYTHON) scripts/plots.py
 
 bench:  ## measure speed; ARGS=--json for programs
 	@$(SETUP) --with neovim --model $(MODEL)

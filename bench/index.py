@@ -34,6 +34,8 @@ LOOK_S = 0.1
 """The same for what takes seconds: each look is a query, for which the worker pauses."""
 PAUSE_S = 0.05
 """Between two queries while the worker indexes, as in an editor."""
+GROWTH_S = 0.5
+"""Between two looks at how much is indexed and how large the index is."""
 MAX_READ_S = 1800.0
 SWITCH_S = 120.0
 QUIET_S = 3.0
@@ -65,7 +67,7 @@ def command(
         copy = Copy(source, Path(folder) / "project")
         with Client(copy.root, embedder=embedder if embed_s else "none") as client:
             try:
-                _Run(copy, client, report, seed).all(embed_s)
+                _Run(copy, client, report, seed, Path(folder)).all(embed_s)
             finally:
                 pid = client.call("status")["pid"]
                 client.call("stop")
@@ -90,10 +92,15 @@ def _own_folders(folder: Path) -> Iterator[None]:
 
 
 class _Run:
-    """One run of the bench."""
+    """One run of the bench.
 
-    def __init__(self, copy: Copy, client: Client, report: Report, seed: int) -> None:
+    Args:
+        folder: holds the project's copy, and beside it everything that the worker writes.
+    """
+
+    def __init__(self, copy: Copy, client: Client, report: Report, seed: int, folder: Path) -> None:
         self._copy, self._client, self._report = copy, client, report
+        self._stored = (folder / "data", folder / "cache")
         self._names, self._sentences = copy.queries(QUERIES, seed)
         self._asked = 0
         self._pid = 0
@@ -134,6 +141,7 @@ class _Run:
         began_s = time.perf_counter()
         self._client.call("begin")
         first_s, samples = 0.0, list[float]()
+        growth: list[tuple[int, float, int]] = [(0, 0.0, self._stored_bytes())]
         while True:
             sample = self._ask("lexical")
             if first_s:
@@ -145,12 +153,16 @@ class _Run:
                 raise LcursorError(f"the index failed: {state['detail']}")
             spent_s = time.perf_counter() - began_s
             self._peak_seen_mb = max(self._peak_seen_mb, self._memory_mb())
-            if state["phase"] in {"embedding", "ready"} and first_s:
+            is_read = state["phase"] in {"embedding", "ready"}
+            if spent_s > growth[-1][1] + GROWTH_S or is_read:
+                growth.append((state["files"], round(spent_s, 2), self._stored_bytes()))
+            if is_read and first_s:
                 break
             if spent_s > MAX_READ_S:
                 raise LcursorError(f"not read after {spent_s:.0f} s: {state['phase']}")
             time.sleep(PAUSE_S if first_s else STEP_S)
         copy, add = self._copy, self._report.add
+        self._report.facts["growth"] = growth
         self._report.facts["project"] = {
             "files": f"{state['files']:,} of {len(copy.names):,}",
             "bytes": f"{copy.bytes:,}",
@@ -269,6 +281,14 @@ class _Run:
             with contextlib.suppress(OSError):
                 pids.update(map(int, children.read_text().split()))
         return sum(_resident_mb(pid, "smaps_rollup", "Pss") for pid in pids)
+
+    def _stored_bytes(self) -> int:
+        """Return the size of the files that the worker has written."""
+        sizes = list[int]()
+        for path in (path for folder in self._stored for path in folder.rglob("*")):
+            with contextlib.suppress(OSError):
+                sizes.append(path.stat().st_size)
+        return sum(sizes)
 
     def _peak_mb(self) -> float:
         own = _resident_mb(self._pid, "status", "VmHWM") or self._state()["memory_bytes"] / 1e6
