@@ -3,10 +3,15 @@
 
 local config = require("lcursor.config")
 local log = require("lcursor.log")
+local of_cells = require("lcursor.text").of_cells
+local wrap = require("lcursor.wrap")
 
 local M = {}
 
 local QUIET_MS = 30 * 1000
+local LONG_MS = 10 * 1000 -- a message that needs more than the command line
+local MAX_WIDTH = 76 -- of its window
+local MIN_CELLS = 30 -- of a message before its hint
 
 ---@type table<string, integer> code -> time it was last shown
 local shown = {}
@@ -22,6 +27,11 @@ local function clear_screen_line()
   end
 end
 
+---@return integer what the command line can show without a hit-enter prompt
+local function echo_cells()
+  return vim.o.columns * math.max(vim.o.cmdheight - 1, 0) + vim.v.echospace
+end
+
 --- How much text Neovim's own notifier can show without a hit-enter prompt. A plugin's notifier has
 --- no such limit. Neovim's own Lua has names that begin with "vim/", or is in its runtime folder.
 ---@return integer? cells
@@ -29,7 +39,7 @@ local function max_cells()
   local source = debug.getinfo(vim.notify, "S").source
   local is_builtin = vim.startswith(source, "@vim/")
     or vim.startswith(source, "@" .. vim.env.VIMRUNTIME)
-  return is_builtin and vim.o.columns * math.max(vim.o.cmdheight, 1) - 12 or nil
+  return is_builtin and echo_cells() or nil
 end
 
 ---@return string
@@ -44,24 +54,84 @@ local function cut(text, cells)
   return short .. "…"
 end
 
----@param hint string what to do about it; kept if the text must be cut
+--- Join a text and what to do about it; that is kept if the text must be cut.
+---@param hint string
+---@param cells integer
+---@return string
+local function join(text, hint, cells)
+  local all = hint ~= "" and ("%s. %s"):format(text, hint) or text
+  local rest = cells - vim.fn.strdisplaywidth(hint) - 2
+  local first = hint:match("^(.-), or ") -- of two ways
+  if rest <= MIN_CELLS and first then
+    hint, rest = first, cells - vim.fn.strdisplaywidth(first) - 2
+  end
+  if vim.fn.strdisplaywidth(all) > cells and hint ~= "" and rest > MIN_CELLS then
+    return ("%s. %s"):format(cut(text, rest), hint)
+  end
+  return cut(all, cells)
+end
+
+---@type integer? window that shows a long message
+local long
+
+local function close_long()
+  if long and vim.api.nvim_win_is_valid(long) then
+    vim.api.nvim_win_close(long, true)
+  end
+  long = nil
+end
+
+--- Show a message that the command line cuts off above it for a while.
+---@param text string
+local function show_long(text)
+  local rows = wrap.rows({ { text } }, math.max(math.min(vim.o.columns - 4, MAX_WIDTH), 2))
+  local lines, width = {}, 1
+  for _, row in ipairs(rows) do
+    local line = of_cells(row)
+    table.insert(lines, line)
+    width = math.max(width, vim.api.nvim_strwidth(line))
+  end
+  local buf = vim.api.nvim_create_buf(false, true)
+  vim.bo[buf].bufhidden = "wipe"
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  local win = vim.api.nvim_open_win(buf, false, {
+    relative = "editor",
+    anchor = "SE",
+    row = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0),
+    col = vim.o.columns,
+    width = width,
+    height = math.min(#lines, math.max(vim.o.lines - 4, 1)),
+    style = "minimal",
+    border = "rounded",
+    focusable = false,
+    noautocmd = true,
+    zindex = 200,
+  })
+  long = win
+  M.later(LONG_MS, function()
+    if long == win then
+      close_long()
+    end
+  end)
+end
+
+---@param hint string what to do about it
 ---@param level "info"|"warn"|"error"
 local function show(message, hint, level)
   is_progress = false
   local cells, text = max_cells(), "lcursor: " .. message
   local all = hint ~= "" and (text .. ". " .. hint) or text
+  local short = cells and join(text, hint, cells) or all
   if cells then
-    if vim.fn.strdisplaywidth(all) > cells then
-      local rest = cells - vim.fn.strdisplaywidth(hint) - 2
-      local first = hint:match("^(.-), or ") -- of two ways
-      if rest <= 30 and first then
-        hint, rest = first, cells - vim.fn.strdisplaywidth(first) - 2
-      end
-      all = rest > 30 and hint ~= "" and (cut(text, rest) .. ". " .. hint) or cut(all, cells)
-    end
     clear_screen_line()
   end
-  vim.notify(all, vim.log.levels[level:upper()], { title = "lcursor" })
+  vim.notify(short, vim.log.levels[level:upper()], { title = "lcursor" })
+  vim.schedule(function() -- no window can be opened while an expression is evaluated
+    pcall(close_long)
+    if short ~= all then
+      pcall(show_long, all)
+    end
+  end)
 end
 
 ---@param text string
@@ -158,7 +228,7 @@ function M.progress(text, is_last, hint)
   end
   is_progress = text ~= ""
   hint = hint or ""
-  local cells = math.max(vim.o.columns - 12 - vim.fn.strdisplaywidth(hint), 20)
+  local cells = math.max(echo_cells() - vim.fn.strdisplaywidth(hint), 20)
   local line = is_progress and cut("lcursor: " .. text, cells) .. hint or ""
   clear_screen_line()
   vim.api.nvim_echo({ { line } }, is_last or false, {})

@@ -106,6 +106,21 @@ function M.expand(line, column, tabstop, stops)
   return table.concat(out)
 end
 
+--- Cut off the beginning of a text that fits into a width.
+---@param str string without tabs
+---@param cells integer
+---@return string head at least one character
+---@return string rest
+function M.fit(str, cells)
+  local count = math.max(cells, 1)
+  local head = vim.fn.strcharpart(str, 0, count)
+  while count > 1 and vim.api.nvim_strwidth(head) > cells do
+    count = count - 1
+    head = vim.fn.strcharpart(str, 0, count)
+  end
+  return head, str:sub(#head + 1)
+end
+
 --- Join lines from `nvim_buf_get_text`, in which a newline stands for NUL.
 ---@param lines string[]
 ---@return string
@@ -202,6 +217,15 @@ function M.ago(seconds)
     return days == 1 and "1 day" or ("%d days"):format(days)
   end
   return os.date("%Y-%m-%d", os.time() - math.floor(seconds)) --[[@as string]]
+end
+
+--- Shorten a text to its end.
+---@param str string
+---@param max integer characters
+---@return string
+function M.tail(str, max)
+  local length = vim.fn.strchars(str)
+  return length <= max and str or "…" .. vim.fn.strcharpart(str, length - max + 1)
 end
 
 --- Format a text in one line, shortened if it is long.

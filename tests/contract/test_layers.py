@@ -73,6 +73,7 @@ LUA_LAYERS = {
     "rpc": 3,
     "files": 0,
     "text": 0,
+    "wrap": 0,
     "context": 3,
     "privacy": 3,
     "lsp_server": 3,

@@ -11,7 +11,6 @@ from tests.nvim.talk import ITEM, Talk, message
 from tests.nvim.test_commands import NOTES, notes
 
 Start = Callable[..., Pilot]
-Golden = Callable[[str, str], None]
 FILES = {"a.py": "def alpha(x):\n    return x\n", "sub/b.py": "z = 1\n"}
 SECRET = {**ITEM, "key": "b", "name": ".env", "is_left_out": True, "note": "a secret"}
 HISTORY = [
@@ -27,18 +26,15 @@ def row_of(talk: Talk, line: str) -> int:
     return talk.lines().index(line) + 1
 
 
-def test_a_turn_on_the_screen(editor: Start, host: FakeHost, golden: Golden) -> None:
+def test_the_lines_of_a_turn(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, columns=110, lines=26)
     talk = Talk(nvim, host).open()
-    golden("chat-empty", nvim.grid())
     number = talk.ask("why is alpha so?", [ITEM, SECRET])
     talk.progress(number, "reading", done=512, total=2048, cached=100, seconds_left=3.2)
     nvim.settle()
-    golden("chat-reading", nvim.grid())
     talk.delta(number, "", "Let me think\nabout it.\n")
     talk.delta(number, "\nBecause **it** is.\n\n```python\ndef alpha(x):\n    return x\n```\n")
     talk.done(number, title="why is alpha so?")
-    golden("chat-answered", nvim.grid())
     assert talk.lines() == [
         "## You",
         "",

@@ -57,19 +57,6 @@ def test_what_may_be_written(lua: Call, text: str, ready: str, held: str) -> Non
     assert lua("format.hold", text) == [ready, held]
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("ab cd ef", ["ab cd", "ef"]),
-        ("abcdefg h", ["abcdef", "g h"]),
-        ("日本日本 a", ["日本日", "本 a"]),
-        ("", [""]),
-    ],
-)
-def test_text_in_lines(lua: Call, text: str, lines: list[str]) -> None:
-    assert lua("format.wrap", text, 6) == [lines]
-
-
 @example(text="\r\r\n`", cuts=[])
 @given(
     text=st.text(alphabet="ab \n\r`é日\U0001f600", max_size=40),
@@ -189,4 +176,4 @@ def test_one_is_one(lua: Call) -> None:
     ((head, line),) = lua("format.context", [one])
     assert "1 item, " in head
     assert line.endswith(": 1 token")
-    assert lua("format.fold", "> context", 2) == ["▸ context (1 line)"]
+    assert lua("format.fold", "> context", 2, 40) == ["▸ context (1 line)"]

@@ -280,7 +280,7 @@ def test_new_lines_stand_in_their_order(neovim: Path, tmp_path: Path) -> None:
     old = ["def total(amounts):", "    return 0"]
     added = [f"    step {number}" for number in range(130)]
     new = ["def total(amounts: list) -> int:", *added, "    return 0"]
-    with Room(neovim, tmp_path, COLOURS, columns=76, lines=160) as room:
+    with Room(neovim, tmp_path, COLOURS, columns=90, lines=160) as room:
         path = room.open("a.py", old)
         room.offer(path, old, new)
         drawn(room)

@@ -99,9 +99,7 @@ def test_it_is_switched_off_by_a_setting(editor: Start, host: FakeHost) -> None:
     assert host.messages("edit.ask") == []
 
 
-def test_what_it_does_is_seen_and_goes_when_it_ends(
-    desk: Desk, golden: Callable[[str, str], None]
-) -> None:
+def test_what_it_does_is_seen_and_goes_when_it_ends(desk: Desk) -> None:
     asked = desk.ask("1LCEdit do it")
     desk.nvim.wait_lua("return vim.g.lcursor_status == 'lc editing'")
     desk.started(asked, 0, 2)
@@ -112,7 +110,6 @@ def test_what_it_does_is_seen_and_goes_when_it_ends(
     desk.delta(asked["id"], ["\treturn x"])
     assert "def alpha(x):\n    return x" in desk.drawn()
     desk.nvim.command("redraw")
-    golden("edit-running", re.sub("[⠀-⣿]", "*", desk.nvim.grid()))
     desk.started(asked, 0, 2, attempt=2)
     assert "attempt 2" in desk.drawn()
     assert "return x" not in desk.drawn()
@@ -236,9 +233,7 @@ def test_two_edits_of_two_buffers_run_side_by_side(editor: Start, host: FakeHost
     assert desk.running() == 0
 
 
-def test_two_edits_of_the_same_lines_are_distinguished(
-    desk: Desk, golden: Callable[[str, str], None]
-) -> None:
+def test_two_edits_of_the_same_lines_are_distinguished(desk: Desk) -> None:
     one = desk.ask("1,2LCEdit say what it does")
     two = desk.ask("1,2LCEdit rename x", 2)
     assert "  2 edits run here  <C-c> stops them\n" in desk.drawn()
@@ -250,7 +245,6 @@ def test_two_edits_of_the_same_lines_are_distinguished(
     desk.progress(two["id"], "writing", done=1, total=1)
     desk.delta(two["id"], ["def alpha(n):"])
     desk.nvim.command("redraw")
-    golden("edit-running-two", re.sub("[⠀-⣿]", "*", desk.nvim.grid()))
     desk.done(two["id"], reason="same")
     assert "edits run here" not in desk.drawn()
     assert "rename x" not in desk.drawn()

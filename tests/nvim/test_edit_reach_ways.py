@@ -24,12 +24,9 @@ def desk(editor: Start, host: FakeHost) -> Desk:
     return Desk(editor(FILES, init=reach.NOTES), host)
 
 
-def test_without_an_instruction_a_window_asks(
-    desk: Desk, golden: Callable[[str, str], None]
-) -> None:
+def test_without_an_instruction_a_window_asks(desk: Desk) -> None:
     desk.nvim.command("1,2LCEdit")
     desk.nvim.press("make it")
-    golden("edit-prompt", desk.nvim.grid())
     desk.nvim.press("<CR>")
     asked = desk.heard("edit.ask")
     assert asked["instruction"] == "make it"
@@ -120,9 +117,7 @@ def planned(desk: Desk) -> dict[str, Any]:
     return asked
 
 
-def test_a_plan_is_seen_struck_out_and_carried_out(
-    desk: Desk, golden: Callable[[str, str], None]
-) -> None:
+def test_a_plan_is_seen_struck_out_and_carried_out(desk: Desk) -> None:
     asked = planned(desk)
     assert asked["scope"] == "project"
     shown = [" ".join(line.split()) for line in reach.sheet(desk.nvim, "plan")]
@@ -133,7 +128,6 @@ def test_a_plan_is_seen_struck_out_and_carried_out(
     ]
     desk.nvim.press("Gdd")
     assert reach.winbar(desk.nvim).strip().startswith("2 of 3 steps: Split it.")
-    golden("edit-plan", desk.nvim.grid())
     desk.nvim.press("<CR>")
     carried = desk.heard("edit.run_plan")
     assert (carried["id"], carried["dropped"]) == (asked["id"], ["3"])
@@ -189,13 +183,10 @@ def question(desk: Desk) -> dict[str, Any]:
     return asked
 
 
-def test_pasted_text_goes_where_the_user_says(
-    desk: Desk, golden: Callable[[str, str], None]
-) -> None:
+def test_pasted_text_goes_where_the_user_says(desk: Desk) -> None:
     asked = question(desk)
     assert (asked["text"], asked["chat"], asked["file"]) == ("```python\nb = 2\n```", "", "")
     assert [each["path"] for each in asked["buffers"]] == [str(desk.project / "a.py")]
-    golden("edit-choose", desk.nvim.grid())
     desk.nvim.press("j<CR>")
     chosen = desk.heard("edit.choose")
     assert (chosen["id"], chosen["choice"]) == (asked["id"], 1)

@@ -41,7 +41,7 @@ return #vim.api.nvim_buf_get_extmarks(vim.fn.bufnr("a.py"), space, 0, -1, {}) > 
 @pytest.fixture
 def desk(editor: Start, host: FakeHost) -> Desk:
     """A file with two hunks."""
-    nvim = editor({"a.py": "\n".join(LINES) + "\n"}, init=reach.NOTES)
+    nvim = editor({"a.py": "\n".join(LINES) + "\n"}, init=reach.NOTES, columns=110)
     desk = Desk(nvim, host)
     desk.edited(desk.ask(), CHANGES)
     nvim.press("2G")

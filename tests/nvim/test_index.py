@@ -89,14 +89,14 @@ def test_the_report_says_what_would_be_read_and_begins(editor: Start, host: Fake
     assert "10 min more to semantic search" in text
     assert "python    1,700  29.0 MB" in text
     assert "git ignores it  3,000  build/, …" in text
-    assert "not indexed  (s start, q close)" in "\n".join(nvim.screen.rows())
+    assert "not indexed · s start, q close" in "\n".join(nvim.screen.rows())
     assert host.messages("index.begin") == []
     nvim.press("s")
     (begin,) = host.wait(lambda: host.messages("index.begin"))
     assert (begin["path"], begin["is_confirmed"], begin["rebuild"]) == (root_of(nvim), False, False)
     assert nvim.lines()[0] == "def alpha(x):"
     tell_state(nvim, host, phase="reading", done=34, total=100, seconds_left=12)
-    assert "34 of 100 files are read, 12 s left" in nvim.screen.rows()[-1]
+    assert "34 of 100 files read, 12 s left" in nvim.screen.rows()[-1]
     assert nvim.lua("return vim.g.lcursor_status") == "lc index 34%"
     tell_state(nvim, host, phase="paused", done=34, total=100)
     assert nvim.lua("return vim.g.lcursor_status") == "lc index 34%"

@@ -202,7 +202,7 @@ def test_it_follows_the_host_and_the_index(opener: Callable[..., Pilot], host: F
     host.send("index.state", {**STATE, "root": root, "phase": "reading", "done": 3, "total": 9})
     nvim.settle()
     assert "host ready" in text(nvim)
-    assert "index 3 of 9 files are read" in text(nvim)
+    assert "index 3 of 9 files read" in text(nvim)
 
 
 def test_the_key_of_a_line_fixes_it(opener: Callable[..., Pilot], host: FakeHost) -> None:

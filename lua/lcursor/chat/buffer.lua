@@ -5,6 +5,8 @@
 local format = require("lcursor.chat.format")
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
+local ui_notes = require("lcursor.ui.notes")
+local wrap = require("lcursor.wrap")
 
 local M = {}
 
@@ -100,7 +102,8 @@ end
 ---@return string
 function M.foldtext()
   local line = vim.fn.getline(vim.v.foldstart)
-  return format.fold(line, vim.v.foldend - vim.v.foldstart + 1)
+  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
+  return format.fold(line, vim.v.foldend - vim.v.foldstart + 1, info.width - info.textoff)
 end
 
 ---@return integer?
@@ -356,15 +359,9 @@ function M.set_draft(session, text)
 end
 
 --- Wrap an error for the narrowest window of the chat: virtual lines do not wrap by themselves.
----@return [string, string][][]
+---@return lcursor.Chunk[][]
 local function error_lines(buf, text)
-  local width = vim.o.columns
-  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    width = math.min(width, api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff)
-  end
-  return vim.tbl_map(function(line)
-    return { { line, "LCursorChatFailed" } }
-  end, format.wrap("✗ " .. text, width))
+  return wrap.rows({ { "✗ " .. text, "LCursorChatFailed" } }, ui_notes.width(buf))
 end
 
 --- Show why earlier answers are incomplete.
@@ -400,9 +397,8 @@ function M.annotate(session)
     table.insert(names, "− " .. key)
   end
   if #names > 0 then
-    api.nvim_buf_set_extmark(buf, notes, heading, 0, {
-      virt_text = { { table.concat(names, "  "), "LCursorChatNote" } },
-    })
+    local chunks = { { table.concat(names, "  "), "LCursorChatNote" } }
+    ui_notes.set(buf, notes, heading, chunks, { virt_lines_above = false })
   end
   local failure = session.failure
   if failure then
@@ -417,9 +413,11 @@ function M.annotate(session)
     local send, help = keymaps.shown("chat", "send", buf), keymaps.shown("chat", "help", buf)
     local text = send and ("Ask here; %s sends"):format(send) or "Ask here"
     text = help and ("%s, %s lists the keys"):format(text, help) or text
+    local rows = wrap.rows({ { text, "LCursorChatNote" } }, ui_notes.width(buf))
     api.nvim_buf_set_extmark(buf, notes, last - 1, 0, {
-      virt_text = { { text, "LCursorChatNote" } },
+      virt_text = rows[1],
       virt_text_pos = "overlay",
+      virt_lines = vim.list_slice(rows, 2),
     })
   end
 end

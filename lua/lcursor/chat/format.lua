@@ -50,34 +50,6 @@ function M.hold(text)
   return (text:sub(1, #text - #held):gsub("\r\n", "\n")), held
 end
 
---- Wrap text at words, to a width in cells.
----@param text string
----@param width integer
----@return string[] lines
-function M.wrap(text, width)
-  local cells = vim.fn.strdisplaywidth
-  local lines, line = {}, ""
-  width = math.max(width, 2)
-  for word in text:gmatch("%S+") do
-    local longer = line == "" and word or (line .. " " .. word)
-    if line ~= "" and cells(longer) > width then
-      table.insert(lines, line)
-      longer = word
-    end
-    line = longer
-    while cells(line) > width do
-      local count = width
-      while count > 1 and cells(vim.fn.strcharpart(line, 0, count)) > width do
-        count = count - 1
-      end
-      table.insert(lines, vim.fn.strcharpart(line, 0, count))
-      line = vim.fn.strcharpart(line, count)
-    end
-  end
-  table.insert(lines, line)
-  return lines
-end
-
 --- Align the columns of a table, in place.
 ---@param rows lcursor.Cells[]
 ---@param right? integer column that is aligned to the right
@@ -197,12 +169,20 @@ function M.answer(text)
   return text
 end
 
---- Format a closed fold.
+--- Format a closed fold. Where it is too narrow, what comes last is left out.
 ---@param line string the first of its lines
 ---@param count integer of lines
+---@param width integer cells
 ---@return string
-function M.fold(line, count)
-  return ("▸ %s (%s)"):format(line:gsub("^> ?", ""), many(count - 1, "line"))
+function M.fold(line, count, width)
+  local text = "▸ " .. line:gsub("^> ?", "")
+  local shorter = { ("%s (%s)"):format(text, many(count - 1, "line")), text }
+  for first in text:gmatch("(),") do
+    table.insert(shorter, 3, text:sub(1, first - 1) .. "…")
+  end
+  return vim.iter(shorter):find(function(each)
+    return vim.fn.strdisplaywidth(each) <= width
+  end) or shorter[#shorter]
 end
 
 --- Format the note after a heading.

@@ -9,6 +9,7 @@ local notify = require("lcursor.notify")
 local requests = require("lcursor.requests")
 local send = require("lcursor.chat.send")
 local sessions = require("lcursor.chat.sessions")
+local tail = require("lcursor.text").tail
 local ui_list = require("lcursor.ui.list")
 local window = require("lcursor.chat.window")
 
@@ -33,12 +34,6 @@ local NOT_DROPPED = {
 ---@type lcursor.ContextView?
 local current
 
----@return string its end, if it is too long
-local function shorten(text)
-  local length = vim.fn.strchars(text)
-  return length <= MAX_NAME and text or "…" .. vim.fn.strcharpart(text, length - MAX_NAME + 1)
-end
-
 --- Lay out the items of a prompt, one in each line.
 ---@param dropped table<string, boolean> by key
 ---@return lcursor.Cells[]
@@ -53,7 +48,7 @@ local function rows_of(items, dropped)
     return {
       { sign .. " ", is_unreadable and "LCursorChatFailed" or "LCursorChatNote" },
       { format.FIXED[item.kind] or item.kind, "LCursorChatNote" },
-      { "  " .. shorten(item.name), is_sent and "Normal" or "LCursorChatNote" },
+      { "  " .. tail(item.name, MAX_NAME), is_sent and "Normal" or "LCursorChatNote" },
       { "  " .. (is_sent and tokens or "-"), is_sent and "LCursorChatTokens" or "LCursorChatNote" },
       { note ~= "" and ("  " .. note) or "", "LCursorChatNote" },
     }

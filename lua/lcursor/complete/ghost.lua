@@ -28,6 +28,15 @@ local function stops_of(buf)
   return value == "" and {} or vim.tbl_map(tonumber, vim.split(value, ","))
 end
 
+---@return integer cells of the current window, in which long lines are wrapped
+local function text_width()
+  if not vim.wo.wrap then
+    return math.huge
+  end
+  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
+  return math.max(info.width - info.textoff, 1)
+end
+
 --- Show `rest` at the cursor of the current window.
 ---@param buf integer the current buffer
 ---@param row integer
@@ -47,9 +56,14 @@ function M.draw(buf, row, col, rest, count, behind)
   local tabstop, stops = vim.bo[buf].tabstop, stops_of(buf)
   local column = col > 0 and vim.fn.virtcol({ row + 1, col }) or 0
   local lines = vim.split(rest, "\n", { plain = true })
-  local below = {}
+  local below, width = {}, text_width()
   for i = 2, #lines do
     local line = text.expand(lines[i], 0, tabstop, stops)
+    while #line > width and api.nvim_strwidth(line) > width do
+      local head, after = text.fit(line, width)
+      table.insert(below, { { head, GROUP } })
+      line = after
+    end
     table.insert(below, { { line == "" and " " or line, GROUP } })
   end
   local first = { { text.expand(lines[1], column, tabstop, stops), GROUP } }

@@ -108,8 +108,9 @@ local function decorate(buf, spans)
   map("i", function()
     toggle(buf, numbers, function()
       for _, span in ipairs(spans) do
+        local format = span.piece.is_cached and "[%d]" or "[+%d]"
         api.nvim_buf_set_extmark(buf, numbers, span.row, span.col, {
-          virt_text = { { ("[%d]"):format(span.piece.id), "LCursorTokenId" } },
+          virt_text = { { format:format(span.piece.id), "LCursorTokenId" } },
           virt_text_pos = "inline",
         })
       end
@@ -127,8 +128,8 @@ rpc.on("prompt", function(params)
   end
   highlights.apply()
   local lines, spans = M.layout(params.pieces)
-  local head = M.count(params.pieces) .. "  (t borders, i ids, q close)"
-  decorate(window.split("prompt", lines, head), spans)
+  local keys = "t borders, i ids (+ evaluated), q close"
+  decorate(window.split("prompt", lines, M.count(params.pieces), keys), spans)
 end)
 
 return M

@@ -25,22 +25,29 @@ local function decimal(number)
   return ("%.2f"):format(number)
 end
 
----@type { [1]: string, [2]: string, [3]: fun(value: any): string }[] title, field, format
-local COLUMNS = {
-  { "filetype", "filetype", tostring },
-  { "shown", "shown", tostring },
-  { "accepted", "accept_share", percent },
-  { "whole", "accepted", tostring },
-  { "partly", "partial", tostring },
-  { "typed", "typed", tostring },
-  { "rejected", "rejected", tostring },
-  { "ignored", "ignored", tostring },
-  { "p50", "p50_ms", milliseconds },
-  { "p95", "p95_ms", milliseconds },
-  { "cached", "cache_share", percent },
-  { "ahead", "speculation_share", percent },
-  { "through", "through_share", percent },
-  { "threshold", "threshold", decimal },
+---@alias lcursor.StatsColumn { [1]: string, [2]: string, [3]: fun(value: any): string }
+
+---@type lcursor.StatsColumn[][] title, field, format; a table each where one would be too wide
+local TABLES = {
+  {
+    { "shown", "shown", tostring },
+    { "accepted", "accept_share", percent },
+    { "rejected", "rejected", tostring },
+    { "ignored", "ignored", tostring },
+  },
+  {
+    { "whole", "accepted", tostring },
+    { "partly", "partial", tostring },
+    { "typed", "typed", tostring },
+    { "threshold", "threshold", decimal },
+  },
+  {
+    { "p50", "p50_ms", milliseconds },
+    { "p95", "p95_ms", milliseconds },
+    { "cached", "cache_share", percent },
+    { "ahead", "speculation_share", percent },
+    { "through", "through_share", percent },
+  },
 }
 
 local LEGEND = {
@@ -53,14 +60,26 @@ local LEGEND = {
   "threshold  confidence below which nothing is shown; adapts to what you accept and reject",
 }
 
----@param row lcursor.StatsRow
----@return string[]
-local function cells_of(row, name)
-  local cells = vim.tbl_map(function(column)
-    return column[3](row[column[2]])
-  end, COLUMNS)
-  cells[1] = name
-  return cells
+---@param stats lcursor.StatsMessage
+---@param columns lcursor.StatsColumn[]
+---@return string[] lines
+local function rows_of(stats, columns)
+  local rows = { { "filetype" } }
+  for _, column in ipairs(columns) do
+    table.insert(rows[1], column[1])
+  end
+  local function add(row, name)
+    local cells = { name }
+    for _, column in ipairs(columns) do
+      table.insert(cells, column[3](row[column[2]]))
+    end
+    table.insert(rows, cells)
+  end
+  for _, row in ipairs(stats.rows) do
+    add(row, row.filetype ~= "" and row.filetype or "(none)")
+  end
+  add(stats.total, "all")
+  return text.columns(rows)
 end
 
 --- The report in lines.
@@ -74,15 +93,17 @@ function M.lines(stats)
   if stats.total.shown == 0 then
     vim.list_extend(lines, { "No suggestion was shown yet, or the statistics were cleared.", "" })
   else
-    local cells = { vim.tbl_map(function(column)
-      return column[1]
-    end, COLUMNS) }
-    for _, row in ipairs(stats.rows) do
-      table.insert(cells, cells_of(row, row.filetype ~= "" and row.filetype or "(none)"))
+    local rows = rows_of(stats, vim.iter(TABLES):flatten(1):totable())
+    if #rows[1] <= vim.o.columns then
+      vim.list_extend(rows, { "" })
+    else
+      rows = {}
+      for _, columns in ipairs(TABLES) do
+        vim.list_extend(rows, rows_of(stats, columns))
+        table.insert(rows, "")
+      end
     end
-    table.insert(cells, cells_of(stats.total, "all"))
-    vim.list_extend(lines, text.columns(cells))
-    vim.list_extend(lines, { "" })
+    vim.list_extend(lines, rows)
     vim.list_extend(lines, LEGEND)
     vim.list_extend(lines, { "" })
   end

@@ -2,6 +2,7 @@
 -- reported before and report now. The note goes with the next change.
 
 local buffers = require("lcursor.edit.buffers")
+local notes = require("lcursor.ui.notes")
 local notify = require("lcursor.notify")
 
 local M = {}
@@ -55,8 +56,7 @@ local function show(buf, mark, before)
   if text == "" or not row then
     return
   end
-  local chunks = { { "  " .. text, hl } }
-  api.nvim_buf_set_extmark(buf, namespace, row, 0, { virt_text = chunks, strict = false })
+  notes.set(buf, namespace, row, { { "  " .. text, hl } })
   local tick = api.nvim_buf_get_changedtick(buf)
   on({ "TextChanged", "InsertEnter" }, function(event)
     if event.event ~= "TextChanged" or api.nvim_buf_get_changedtick(buf) ~= tick then

@@ -2,6 +2,7 @@
 -- its number and the keys.
 
 local keymaps = require("lcursor.keymaps")
+local notes = require("lcursor.ui.notes")
 local track = require("lcursor.edit.track")
 
 local M = {}
@@ -11,6 +12,7 @@ local namespace = api.nvim_create_namespace("lcursor.edit.at")
 local file_namespace = api.nvim_create_namespace("lcursor.edit.file")
 local FILE_PRIORITY = 150
 local PRIORITY = 160 -- after the checks
+local ID = 1
 
 local KEYS = {
   { "accept", "accept", ":LCursor hunk accept" }, -- where it has no key
@@ -34,7 +36,8 @@ local function checks_of(file)
     end
   end
   if #file.checks > 0 and #chunks == 0 then
-    table.insert(chunks, { " ✓", "LCursorEditBadge" })
+    local text = #remarks > 0 and " ✓" or " ✓ checks passed"
+    table.insert(chunks, { text, "LCursorEditBadge" })
   end
   vim.list_extend(chunks, remarks)
   local verb = file.kind == "delete" and "deleted" or file.kind == "rename" and "renamed"
@@ -65,34 +68,11 @@ function M.show_checks(buf, hunks)
       is_shown[hunk.part] = true
       local chunks = checks_of(hunk.part.file)
       if #chunks > 0 then
-        api.nvim_buf_set_extmark(buf, file_namespace, M.row(buf, hunk), 0, {
-          virt_text = chunks,
-          priority = FILE_PRIORITY,
-          undo_restore = false,
-        })
+        local opts = { priority = FILE_PRIORITY }
+        notes.set(buf, file_namespace, M.row(buf, hunk), chunks, opts)
       end
     end
   end
-end
-
----@return integer cells
-local function width_of(chunks)
-  return vim.iter(chunks):fold(0, function(width, chunk)
-    return width + api.nvim_strwidth(chunk[1])
-  end)
-end
-
---- Whether a note fits between the end of a line and the edge of the current window.
-local function is_fitting(buf, row, chunks)
-  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
-  local width = info.width - info.textoff
-  local used = vim.fn.virtcol({ row + 1, "$" }) - 1
-  used = vim.wo.wrap and used % width or used - info.leftcol
-  local range = { { row, 0 }, { row, -1 }, { details = true } }
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, file_namespace, unpack(range))) do
-    used = used + width_of(mark[4].virt_text or {}) + 1
-  end
-  return used + 1 + width_of(chunks) <= width
 end
 
 ---@param is_high boolean whether Neovim cannot show all new lines at once
@@ -140,28 +120,20 @@ function M.show(buf, hunks)
   if hunk.state == "open" then
     vim.list_extend(chunks, keys(buf, #hunk.new > api.nvim_win_get_height(0) - 2))
   end
-  -- Above the first line a virtual line would not be visible.
-  local is_above = row > 0 and not is_fitting(buf, row, chunks)
-  local text = tostring(is_above)
+  local fits = notes.fits(buf, row, chunks, namespace)
+  local text = ("%s %d"):format(fits, notes.width(buf))
   for _, chunk in ipairs(chunks) do
     text = text .. chunk[1]
   end
   local now = shown[buf]
   if now and now.hunk == hunk and now.text == text then
     -- What is typed moves the mark.
-    if api.nvim_buf_get_extmark_by_id(buf, namespace, 1, {})[1] == row then
+    if api.nvim_buf_get_extmark_by_id(buf, namespace, ID, {})[1] == row then
       return
     end
   end
   shown[buf] = { hunk = hunk, text = text }
-  api.nvim_buf_set_extmark(buf, namespace, row, 0, {
-    id = 1,
-    virt_text = not is_above and chunks or nil,
-    virt_lines = is_above and { chunks } or nil,
-    virt_lines_above = is_above,
-    priority = PRIORITY,
-    undo_restore = false,
-  })
+  notes.set(buf, namespace, row, chunks, { id = ID, priority = PRIORITY })
 end
 
 return M

@@ -5,6 +5,7 @@ local buffers = require("lcursor.edit.buffers")
 local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.notify")
 local window = require("lcursor.ui.window")
+local wrap = require("lcursor.wrap")
 
 local M = {}
 
@@ -55,14 +56,16 @@ local function preview(buf, win, choice)
   local lines, first, last, added = preview_lines(choice)
   window.set_code(buf, lines, choice.path ~= "" and choice.path or nil)
   api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
-  local function color(from, to, hl)
-    if to > from then
-      local mark = { end_row = to, hl_group = hl, hl_eol = true, strict = false }
-      api.nvim_buf_set_extmark(buf, namespace, from, 0, mark)
+  local function mark(from, to, hl, sign)
+    for row = from, to - 1 do
+      local opts = { end_row = row + 1, hl_group = hl, hl_eol = true, strict = false }
+      opts.sign_text, opts.sign_hl_group = sign, hl
+      api.nvim_buf_set_extmark(buf, namespace, row, 0, opts)
     end
   end
-  color(first, last, "LCursorHit")
-  color(last, last + added, "LCursorEditAdded")
+  vim.wo[win].signcolumn = added > 0 and "yes" or "no"
+  mark(first, last, "LCursorHit", added > 0 and "-" or nil)
+  mark(last, last + added, "LCursorEditAdded", "+")
   api.nvim_win_set_height(win, math.max(math.min(#lines, MAX_ROWS), 1))
   api.nvim_win_set_cursor(win, { math.min(first + 1, math.max(#lines, 1)), 0 })
 end
@@ -75,28 +78,35 @@ function M.open(question, done)
   highlights.apply()
   local from, choices = api.nvim_get_current_win(), question.choices
   local width = math.max(math.min(90, vim.o.columns - 4), 1)
-  local rows = math.max(math.min(#choices, math.floor(vim.o.lines * 0.3)), 1)
-  local rest = math.max(vim.o.lines - vim.o.cmdheight - rows - 8, 1)
+  local text = question.text:gsub("%c", " ")
+  local is_short = api.nvim_strwidth(text) + 2 <= width
   local layout = {
     relative = "editor",
     row = 1,
     col = math.max(math.floor((vim.o.columns - width) / 2) - 1, 0),
     width = width,
-    height = rows,
+    height = 1,
     style = "minimal",
     border = "rounded",
-    title = (" %s "):format(question.text:gsub("%c", " ")),
+    title = is_short and (" %s "):format(text) or " choose a place ",
     footer = " <CR> choose, q none ",
     footer_pos = "right",
     zindex = 60,
   }
   local list, list_win = window.scratch(layout, true)
+  vim.cmd.stopinsert()
+  vim.wo[list_win].cursorline = true
+  window.wrap(list_win)
+  window.set_lines(list, vim.tbl_map(line_of, choices))
+  if not is_short then
+    local head = { virt_lines = wrap.rows({ { text } }, width), virt_lines_above = true }
+    api.nvim_buf_set_extmark(list, namespace, 0, 0, head)
+  end
+  local rows = window.fit_height(list_win, math.max(math.floor(vim.o.lines * 0.4), 1))
+  local rest = math.max(vim.o.lines - vim.o.cmdheight - rows - 8, 1)
   local below = { row = rows + 3, height = math.min(rest, MAX_ROWS), title = "", footer = "" }
   below.focusable = false
   local view, view_win = window.scratch(vim.tbl_extend("force", layout, below), false)
-  vim.cmd.stopinsert()
-  vim.wo[list_win].cursorline = true
-  window.set_lines(list, vim.tbl_map(line_of, choices))
   for row, choice in ipairs(choices) do
     api.nvim_buf_set_extmark(list, namespace, row - 1, 0, {
       end_col = math.min(#choice.name, #line_of(choice)),

@@ -6,15 +6,18 @@ local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
 local lsp_progress = require("lcursor.lsp_progress")
 local many = require("lcursor.text").many
+local notes = require("lcursor.ui.notes")
 local notify = require("lcursor.notify")
 local positions = require("lcursor.edit.positions")
 local short = require("lcursor.text").short
+local wrap = require("lcursor.wrap")
 
 local M = {}
 
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.edit.running")
 local region_namespace = api.nvim_create_namespace("lcursor.edit.region")
+notes.transient[namespace] = true
 local FRAME_MS = 120
 local MAX_LINES = 8 -- of the written ones
 local MAX_TITLE = 40 -- characters
@@ -115,7 +118,7 @@ local function add_lines(run, spinner, rows)
   if spinner then
     local name = run.instruction ~= "" and short(run.instruction, MAX_TITLE) .. ": " or ""
     local text = ("  %s %s%s"):format(spinner, name, M.sentence(run))
-    table.insert(rows, { { text, "LCursorEditBadge" } })
+    vim.list_extend(rows, wrap.rows({ { text, "LCursorEditBadge" } }, notes.width(run.buf), 2))
   end
   if first > 0 then
     table.insert(rows, { { ("  … %s above"):format(many(first, "line")), "LCursorEditBadge" } })
@@ -148,10 +151,10 @@ local function draw_buffer(buf)
       text, hint = ("  %d edits run here"):format(#some), "  %s stops them"
     end
     hint = lhs and hint:format(lhs) or ""
-    api.nvim_buf_set_extmark(buf, namespace, row, 0, {
-      virt_text = { { text, "LCursorEditBadge" }, { hint, "LCursorEditKey" } },
-      hl_mode = "combine",
-    })
+    local chunks = { { text, "LCursorEditBadge" }, { hint, "LCursorEditKey" } }
+    local opts, run = { hl_mode = "combine" }, some[1]
+    -- Its text changes all the time: a note that once was too long stays where it is.
+    run.is_apart = select(2, notes.set(buf, namespace, row, chunks, opts, run.is_apart))
   end
   for row, some in pairs(tails) do
     local rows = {} -- for one extmark: Neovim keeps no order among several at one row

@@ -3,6 +3,7 @@
 local edit = require("lcursor.edit")
 local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.notify")
+local tail = require("lcursor.text").tail
 local window = require("lcursor.ui.window")
 
 local M = {}
@@ -178,12 +179,13 @@ function M.open(opts, done)
   local from = api.nvim_get_current_win()
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden, vim.bo[buf].filetype = "wipe", "lcursor-prompt"
+  local width = math.max(math.min(72, vim.o.columns - 4), 1)
   local config = vim.tbl_extend("error", position(opts.rows), {
-    width = math.max(math.min(72, vim.o.columns - 4), 1),
+    width = width,
     height = 1,
     style = "minimal",
     border = "rounded",
-    title = (" %s "):format(opts.title),
+    title = (" %s "):format(tail(opts.title, width - 2)),
     footer = " <CR> send, <Up> history, <C-c> cancel ",
     footer_pos = "right",
   })

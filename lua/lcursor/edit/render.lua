@@ -5,6 +5,7 @@
 local diff = require("lcursor.edit.diff")
 local hints = require("lcursor.edit.hints")
 local log = require("lcursor.log")
+local notes = require("lcursor.ui.notes")
 local notify = require("lcursor.notify")
 local slices = require("lcursor.ui.slices")
 local syntax = require("lcursor.edit.syntax")
@@ -68,19 +69,6 @@ local function mark_rows(view, first, last, group)
   end
 end
 
---- Scroll so that virtual lines above the first line of a buffer are visible.
-local function reveal_above(buf, count)
-  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    api.nvim_win_call(win, function()
-      local view = vim.fn.winsaveview()
-      if view.topline == 1 and view.topfill < count then
-        local room = api.nvim_win_get_height(win) - vim.fn.winline()
-        vim.fn.winrestview({ topfill = math.min(count, math.max(room, 1)) })
-      end
-    end)
-  end
-end
-
 ---@return lcursor.EditDrawn
 local function new_view(buf, hunk)
   local is_open = hunk.state == "open"
@@ -103,8 +91,12 @@ local function new_view(buf, hunk)
 end
 
 local function draw_conflict(view, hunk)
-  local text = " conflict: the original lines were modified"
-  mark(view, hints.row(view.buf, hunk), 0, { virt_text = { { text, "LCursorEditConflict" } } })
+  local text = { { " conflict: the original lines were modified", "LCursorEditConflict" } }
+  local row = hints.row(view.buf, hunk)
+  view.row = row
+  local opts = { priority = PRIORITY }
+  local id = notes.set(view.buf, namespace, row, text, opts)
+  table.insert(view.marks, id)
   mark_rows(view, hunk.first, hunk.last, "LCursorEditDisputed")
 end
 
@@ -159,7 +151,7 @@ local function draw_open(view, hunk, opts, stacks)
         virt_lines_overflow = opts.is_wrapped and "trunc" or "scroll",
       })
       if is_above and not view.colors then
-        reveal_above(view.buf, #stack.rows)
+        notes.reveal_top(view.buf)
       end
     end
   end

@@ -11,6 +11,7 @@ local window = require("lcursor.ui.window")
 local M = {}
 
 local api = vim.api
+local MIN_COLUMNS = 100 -- with fewer, one window is below the other
 
 ---@class (exact) lcursor.SideBySide
 ---@field buf integer
@@ -90,7 +91,9 @@ function M.toggle()
   window.set_code(proposed_buf, proposed_lines(buf), api.nvim_buf_get_name(buf))
   vim.cmd("tab split")
   local win = api.nvim_get_current_win()
-  local proposed_win = api.nvim_open_win(proposed_buf, false, { split = "right", win = win })
+  local is_wide = vim.o.columns >= MIN_COLUMNS
+  local split = { split = is_wide and "right" or "below", win = win }
+  local proposed_win = api.nvim_open_win(proposed_buf, false, split)
   local view = { buf = buf, win = win, from = from }
   view.proposed_buf, view.proposed_win = proposed_buf, proposed_win
   views[buf] = view
@@ -114,7 +117,8 @@ function M.toggle()
   render.set_hidden(buf, true) -- virtual lines would move one side
   proposals.changed(buf)
   local lhs = keymaps.shown("hunk", "diff", buf) or ":tabclose"
-  notify.info(("proposed text on the right; %s closes the view"):format(lhs))
+  local where = is_wide and "on the right" or "below"
+  notify.info(("proposed text %s; %s closes the view"):format(where, lhs))
 end
 
 proposals.on_changed(notify.guarded(refresh))

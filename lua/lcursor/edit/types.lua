@@ -68,6 +68,7 @@
 ---@field instead? string key of the proposal that the next one is an alternative to
 ---@field answered? fun(params: table) receives `edit.message`
 ---@field is_stopping boolean
+---@field is_apart? boolean what it is doing is shown in a row of its own
 ---@field sent lcursor.EditSnapshot[] texts that were sent
 ---@field mark? integer what was selected, or the cursor's row; moves with what is typed
 ---@field window? { close: fun() } plan or question that is open

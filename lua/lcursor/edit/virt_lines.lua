@@ -9,7 +9,7 @@ local M = {}
 local api = vim.api
 local ADDED, WORD = "LCursorEditAdded", "LCursorEditAddedWord"
 
----@alias lcursor.EditChunk { [1]: string, [2]: string|string[] }
+---@alias lcursor.EditChunk lcursor.Chunk
 
 ---@class (exact) lcursor.EditWindowOptions how a buffer shows its lines
 ---@field tabstop integer
@@ -66,19 +66,6 @@ local function pieces_of(line, colors, words)
   return found
 end
 
----@param piece string without tabs
----@return string head what fits, at least one character
----@return string rest
-local function fit(piece, cells)
-  local count = math.max(cells, 1)
-  local head = vim.fn.strcharpart(piece, 0, count)
-  while count > 1 and api.nvim_strwidth(head) > cells do
-    count = count - 1
-    head = vim.fn.strcharpart(piece, 0, count)
-  end
-  return head, piece:sub(#head + 1)
-end
-
 --- Return one new line as one row of chunks, or several where it is wider than the window.
 ---@param line string
 ---@param options lcursor.EditWindowOptions
@@ -92,7 +79,7 @@ function M.rows(line, options, colors, words)
     local wide = api.nvim_strwidth(piece)
     column = column + wide
     while options.is_wrapped and cells + wide > options.width do
-      local head, rest = fit(piece, options.width - cells)
+      local head, rest = text.fit(piece, options.width - cells)
       if api.nvim_strwidth(head) > options.width - cells and cells > 0 then
         head, rest = "", piece
       end

@@ -6,6 +6,7 @@ local files = require("lcursor.files")
 local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.notify")
 local search = require("lcursor.index.search")
+local tail = require("lcursor.text").tail
 local window = require("lcursor.ui.window")
 
 local M = {}
@@ -130,19 +131,25 @@ local function mark(p)
   if not hit then
     return
   end
-  local extmark = { line_hl_group = "LCursorHitChosen" }
+  local extmark = { line_hl_group = "LCursorHitChosen", sign_text = ">" }
   api.nvim_buf_set_extmark(p.list.buf, chosen, p.number - 1, 0, extmark)
   api.nvim_win_set_cursor(p.list.win, { p.number, 0 })
-  local title = hit.is_stale and (hit.name .. "  changed since it was indexed") or hit.name
-  set_title(p.preview, vim.trim(title .. "  " .. search.reasons(hit)))
+  local width = api.nvim_win_get_width(p.preview.win) - 2
+  local note = hit.is_stale and "  changed since it was indexed" or ""
+  local title = tail(hit.name, math.max(width - #note, 1)) .. note
+  local reasons = "  " .. search.reasons(hit)
+  local has_room = api.nvim_strwidth(title .. reasons) <= width
+  set_title(p.preview, vim.trim(has_room and title .. reasons or title))
 end
 
 ---@param found? lcursor.IndexFound
 local function fill(p, found)
   p.found, p.number = found, 1
   p.items = found and search.items(found) or {}
+  local max = math.max(math.floor(api.nvim_win_get_width(p.list.win) / 2), 16)
   local rows = vim.tbl_map(function(item)
-    return item.cells
+    local name = item.cells[1]
+    return { { tail(name[1], max), name[2] }, unpack(item.cells, 2) }
   end, p.items)
   window.set_cells(p.list.buf, rows)
   if found then
@@ -288,7 +295,7 @@ function M.open(path)
   local input_options = vim.bo[input.buf]
   input_options.buftype, input_options.filetype = "prompt", "lcursor-search"
   vim.fn.prompt_setprompt(input.buf, PROMPT)
-  vim.bo[list.buf].filetype = "lcursor-hits"
+  vim.bo[list.buf].filetype, vim.wo[list.win].signcolumn = "lcursor-hits", "yes"
   vim.wo[view.win].number, vim.wo[view.win].scrolloff = true, 2
   local p = { path = path, from = from, input = input, list = list, preview = view }
   p.items, p.number = {}, 1

@@ -97,7 +97,8 @@ function M.lines(reported, state)
     table.insert(lines, "")
   end
   return vim.list_extend(lines, {
-    ":LCursor index why {path} explains why a file is left out; .lcursorignore leaves out more.",
+    ":LCursor index why {path} explains why a file is left out.",
+    "A file .lcursorignore leaves out more.",
     "Nothing leaves this machine.",
   })
 end
@@ -125,7 +126,7 @@ function M.show(path)
     local keys = is_begun and "r rebuild, q close" or "s start, q close"
     local name, what = vim.fn.fnamemodify(root, ":~"), is_begun and "indexed" or "not indexed"
     local lines = M.lines(reported, states.of(root))
-    local buf = window.split("index", lines, ("%s: %s  (%s)"):format(name, what, keys))
+    local buf = window.split("index", lines, ("%s: %s"):format(name, what), keys)
     local function start()
       vim.cmd.bwipeout()
       M.start(root, { is_confirmed = reported.is_home, rebuild = is_begun, root = root })

@@ -51,8 +51,8 @@ function M.sentence(s)
     absent = "its worker is not running",
     idle = "not indexed",
     surveying = "scanning files",
-    reading = ("%d of %d files are read%s"):format(s.done, s.total, left),
-    embedding = ("searchable; %d of %d chunks are embedded%s"):format(s.done, s.total, left),
+    reading = ("%d of %d files read%s"):format(s.done, s.total, left),
+    embedding = ("%d of %d chunks embedded%s; searchable"):format(s.done, s.total, left),
     paused = "paused while you type",
     ready = ready:format(s.files, s.chunks, s.symbols),
     failed = "failed",
@@ -87,14 +87,14 @@ local function show_progress(state)
     if is_awaited and state.phase == "failed" then
       notify.warn(("the %s failed: %s"):format(title, state.detail))
     elseif is_awaited and not is_shown then
-      notify.progress(("%s: %s"):format(title, text), true)
+      notify.info(("%s: %s"):format(title, text))
     end
   elseif state.phase ~= "paused" and state.phase ~= "idle" then
     local is_long = BUSY[state.phase] and state.total >= MIN_TOTAL
     local is_reported = (is_awaited or is_long or lsp_progress.is_shown(title))
       and lsp_progress.report(title, title, text, fraction)
     if is_awaited and not is_reported then
-      notify.progress(("%s: %s"):format(title, text))
+      notify.progress(("%s (%s)"):format(text, title))
     end
   end
 end

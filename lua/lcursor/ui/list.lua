@@ -28,13 +28,10 @@ function M.is_open(list)
 end
 
 local function fit(list)
-  local max_height = math.max(math.floor(vim.o.lines * 0.4), 3)
-  local height = math.max(math.min(api.nvim_buf_line_count(list.buf) + 1, max_height), 2)
+  local height = window.fit_height(list.win, math.max(math.floor(vim.o.lines * 0.4), 3))
   if api.nvim_win_get_config(list.win).relative ~= "" then
     local row = vim.o.lines - vim.o.cmdheight - height - 3
-    api.nvim_win_set_config(list.win, { relative = "editor", row = row, col = 0, height = height })
-  else
-    api.nvim_win_set_height(list.win, height)
+    api.nvim_win_set_config(list.win, { relative = "editor", row = row, col = 0 })
   end
 end
 
@@ -89,7 +86,8 @@ function M.open(name, over)
   vim.bo[buf].filetype = "lcursor-" .. name
   local win = window.open(buf, true, layout(over))
   local wo = vim.wo[win][0]
-  wo.wrap, wo.cursorline, wo.winfixheight = false, true, true
+  wo.cursorline, wo.winfixheight = true, true
+  window.wrap(win)
   vim.cmd.stopinsert()
   list = { buf = buf, win = win, from = from, items = {} }
   lists[name] = list
@@ -97,21 +95,39 @@ function M.open(name, over)
   return list, true
 end
 
+---@param cells lcursor.Cells
+---@return integer without the last cell, which may wrap
+local function width_of(cells)
+  local width = 0
+  for i = 1, #cells - 1 do
+    width = width + api.nvim_strwidth(cells[i][1])
+  end
+  return width
+end
+
 --- Fill it; the cursor stays in its line.
 ---@param list lcursor.List
 ---@param rows lcursor.Cells[]
 ---@param items any[] what each line is
 ---@param head string shown in the winbar
----@param keys? string what can be pressed, shown if there is room
+---@param keys? string what can be pressed, separated by commas
 function M.fill(list, rows, items, head, keys)
   if not M.is_open(list) then
     return
   end
   list.items = items
+  local is_wide = vim.iter(rows):any(function(cells)
+    return width_of(cells) > api.nvim_win_get_width(list.win)
+  end)
+  if is_wide then -- aligned columns would wrap badly
+    for _, cells in ipairs(rows) do
+      for i = 2, #cells do
+        cells[i] = { (cells[i][1]:gsub("%s%s+", "  ")), cells[i][2] }
+      end
+    end
+  end
   window.set_cells(list.buf, rows)
-  local all = keys and ("%s · %s"):format(head, keys) or head
-  local has_room = vim.fn.strdisplaywidth(all) + 2 <= api.nvim_win_get_width(list.win)
-  window.set_winbar(list.win, " " .. (has_room and all or head))
+  window.set_head(list.win, head, keys)
   fit(list)
 end
 

@@ -1,11 +1,14 @@
 -- Windows for reading: a float for a page, a split for a longer report. `q` closes either.
 
+local notes = require("lcursor.ui.notes")
 local text = require("lcursor.text")
+local wrap = require("lcursor.wrap")
 
 local M = {}
 
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.window")
+local head_namespace = api.nvim_create_namespace("lcursor.window.head")
 
 ---@param buf integer
 ---@param lines string[]
@@ -93,34 +96,72 @@ function M.scratch(config, enter)
   return buf, M.open(buf, enter, config)
 end
 
---- Show text in a winbar; its end is cut off where it is too long.
+--- Show in a winbar what a window is and which keys it has. What does not fit there continues above
+--- the first line.
 ---@param win integer
----@param line string
-function M.set_winbar(win, line)
-  vim.wo[win][0].winbar = line:gsub("%%", "%%%%") .. "%<"
+---@param head string
+---@param keys? string separated by commas
+function M.set_head(win, head, keys)
+  local buf, width = api.nvim_win_get_buf(win), api.nvim_win_get_width(win) - 2
+  local line, rows = keys and ("%s · %s"):format(head, keys) or head, {}
+  if api.nvim_strwidth(line) > width then
+    line = ("%s  %s"):format(head, (keys or ""):gsub(", ", ",  "))
+    rows = wrap.rows({ { line, "LCursorEditBadge" } }, width + 1, 1)
+    line = text.of_cells(table.remove(rows, 1))
+  end
+  vim.wo[win][0].winbar = " " .. vim.trim(line):gsub("%%", "%%%%")
+  api.nvim_buf_clear_namespace(buf, head_namespace, 0, -1)
+  if #rows > 0 then
+    local mark = { virt_lines = rows, virt_lines_above = true }
+    api.nvim_buf_set_extmark(buf, head_namespace, 0, 0, mark)
+  end
+end
+
+--- Wrap long lines of a window, with an indent.
+---@param win integer
+function M.wrap(win)
+  local wo = vim.wo[win][0]
+  wo.wrap, wo.linebreak, wo.breakindent, wo.breakindentopt = true, true, true, "shift:2"
+end
+
+--- Make a window as high as its text, within limits, and show it from its top.
+---@param win integer
+---@param max integer
+---@return integer height
+function M.fit_height(win, max)
+  local rows = api.nvim_win_text_height(win, {}).all
+  local winbar = vim.wo[win].winbar ~= "" and 1 or 0
+  local height = math.max(math.min(rows + winbar, max), 1 + winbar)
+  api.nvim_win_set_height(win, height)
+  notes.reveal_top(api.nvim_win_get_buf(win))
+  return height
 end
 
 --- Show lines in the middle of the screen.
 ---@param lines string[]
 ---@param title string
 function M.float(lines, title)
-  local width = #title + 4
+  local width = api.nvim_strwidth(title) + 4
   for _, line in ipairs(lines) do
     width = math.max(width, api.nvim_strwidth(line))
   end
-  width = math.min(width, vim.o.columns - 4)
-  local height = math.min(#lines, vim.o.lines - 4)
-  local buf = M.scratch({
+  width = math.max(math.min(width, vim.o.columns - 4), 1)
+  local position = { relative = "editor", col = math.floor((vim.o.columns - width) / 2) }
+  local buf, win = M.scratch({
     relative = "editor",
     width = width,
-    height = height,
-    col = math.floor((vim.o.columns - width) / 2),
-    row = math.floor((vim.o.lines - height) / 2),
+    height = 1,
+    col = position.col,
+    row = 0,
     style = "minimal",
     border = "rounded",
     title = " " .. title .. " ",
   }, true)
+  M.wrap(win)
   M.set_lines(buf, lines)
+  local height = M.fit_height(win, math.max(vim.o.lines - 4, 1))
+  position.row = math.floor((vim.o.lines - height) / 2)
+  api.nvim_win_set_config(win, position)
   for _, lhs in ipairs({ "q", "<Esc>" }) do
     vim.keymap.set("n", lhs, "<Cmd>close<CR>", { buffer = buf, nowait = true })
   end
@@ -130,18 +171,23 @@ end
 ---@param name string the buffer is lcursor://{name}
 ---@param lines string[]
 ---@param head string shown in the winbar
+---@param keys? string separated by commas
 ---@return integer buf
-function M.split(name, lines, head)
+function M.split(name, lines, head, keys)
   local buf = M.buffer(name)
   local win = vim.fn.bufwinid(buf)
   M.set_lines(buf, lines)
-  if win == -1 then
-    local height = math.max(math.min(#lines + 1, math.floor(vim.o.lines * 0.6)), 1)
-    win = M.open(buf, true, { split = "below", height = height })
+  local is_new = win == -1
+  if is_new then
+    win = M.open(buf, true, { split = "below" })
+    M.wrap(win)
   end
   api.nvim_set_current_win(win)
   vim.cmd.stopinsert()
-  M.set_winbar(win, head)
+  M.set_head(win, head, keys)
+  if is_new then
+    M.fit_height(win, math.floor(vim.o.lines * 0.6))
+  end
   vim.keymap.set("n", "q", "<Cmd>bwipeout<CR>", { buffer = buf, nowait = true })
   return buf
 end
