@@ -71,11 +71,8 @@ def bare_at(lines: Sequence[str], row: int) -> tuple[int, tuple[Block, ...]] | N
     """Return the unfenced changes that start at a row, and the row after them."""
     line = lines[row]
     if begins_pair(line):
-        stop = pair_end(lines, row)
-        is_closed = stop > 0
-        stop = stop or len(lines)
-        made = tuple(_pairs(lines[row:stop]))
-        return stop, made if is_closed else tuple(replace(one, is_closed=False) for one in made)
+        stop = pair_end(lines, row) or len(lines)
+        return stop, tuple(_pairs(lines[row:stop]))
     if line.startswith("*** Begin Patch"):
         ends = (at for at in range(row, len(lines)) if lines[at].startswith("*** End Patch"))
         stop = next(ends, len(lines) - 1) + 1

@@ -270,6 +270,20 @@ def test_a_definition_replaces_the_one_of_its_name(code: str, expected: str | No
         assert found == expected.format(code.split("\n\n\n")[0] + "\n")
 
 
+@pytest.mark.parametrize(
+    ("rows", "left", "is_certain"), [(8, 4, True), (8, 3, False), (7, 2, True)]
+)
+def test_a_long_definition_that_loses_most_of_its_lines_is_asked_about(
+    rows: int, left: int, is_certain: bool
+) -> None:
+    """The last line stays, so that the end is not missing; the head counts as a line."""
+    body = [f"    step_number_{row}(a)" for row in range(rows - 2)]
+    old = "\n".join(["def one(a):", *body, "    return a"]) + "\n"
+    new = "\n".join(["def one(a):", *body[: left - 2], "    return a"]) + "\n"
+    found = applied(f"x = 0\n\n\n{old}\n\ny = 1\n", f"a.py\n```python\n{new}```")
+    assert found == f"x = 0\n\n\n{new}\n\ny = 1\n" if is_certain else isinstance(found, Ask)
+
+
 def test_new_code_is_offered_at_the_end() -> None:
     text = f"x = 0\n\n\n{ONE}\n\ny = 1\n"
     files = Given({"a.py": text})

@@ -11,10 +11,11 @@ from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import completer as module
 from lcursor.fim.completer import Completer
-from tests.fakes.engine import Models, fail, request, wait_for
+from tests.fakes.engine import FakeEngine, Models, fail, request, wait_for
 from tests.unit.fim.conftest import Start
 
 CONFIG = CompletionConfig(model="one")
+REMOTE = CompletionConfig(model="x", endpoint=ModelConfig("x", url="http://127.0.0.1:1"))
 
 
 @pytest.fixture
@@ -185,3 +186,27 @@ def test_each_setting_is_one_of_a_model_or_of_a_server_or_applied() -> None:
     assert module.needs_reload(server, CONFIG)
     assert not module.needs_reload(server, replace(server, threads=2))
     assert module.needs_reload(server, replace(server, endpoint=ModelConfig("x", url="unix:///x")))
+
+
+def test_a_server_is_connected_once_and_again_after_it_was_lost(
+    models: Models, completer: Completer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected: list[bool] = []
+
+    def connect(engine: FakeEngine) -> None:
+        connected.append(True)
+        engine.is_connected = True
+
+    monkeypatch.setattr(FakeEngine, "connect", connect, raising=False)
+    monkeypatch.setattr(FakeEngine, "is_connected", False, raising=False)
+    completer.configure(REMOTE)
+    completer.request(request(1))
+    completer.request(request(2))
+    models.wait("fim.done", 2)
+    assert connected == [True]
+    assert models.told("state")[-1]["state"] == "ready"
+    assert models.engine is not None
+    models.engine.is_connected = False
+    completer.request(request(3))
+    models.wait("fim.done", 3)
+    assert connected == [True, True]

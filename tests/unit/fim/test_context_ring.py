@@ -401,3 +401,13 @@ def test_a_chunk_is_a_part_of_what_was_offered(lines: list[str], kind: Kind, row
 )
 def test_alike(one: str, other: str, alike: float) -> None:
     assert dice(words(one), words(other)) == alike
+
+
+@pytest.mark.parametrize(("kind", "first"), [("yanked", 0), ("import", 0), ("visited", 18)])
+def test_a_long_chunk_has_its_beginning_or_the_middle_around_the_cursor(
+    kind: Kind, first: int
+) -> None:
+    rows = [f"    value_{row} = {row}" for row in range(100)]
+    clipped = clip(Chunk("a.py", 7, "\n".join(rows), kind))
+    assert clipped.text.split("\n") == rows[first : first + MAX_LINES]
+    assert clipped.first_row == 7 + first

@@ -393,6 +393,7 @@ def test_the_likelihood_of_a_text(engine: Engine) -> None:
     likely, unlikely = (engine.nll(source(), text) for text in ("first", "third"))
     assert len(likely) == len(unlikely) == 5
     assert sum(likely) < sum(unlikely)
+    assert all(nats < 0.2 for nats in likely)
 
 
 edits = st.lists(
