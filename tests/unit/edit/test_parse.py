@@ -152,6 +152,7 @@ def test_a_pair_is_read_in_every_form(text: str) -> None:
     assert block.path == "a/b.py"
     assert block.is_closed
     assert [(one.old, one.new) for one in block.pairs] == [(("old",), ("new",))]
+    assert not block.pairs[0].is_last
 
 
 def test_several_pairs_keep_the_file_above_them() -> None:

@@ -280,7 +280,7 @@ def test_behind_a_short_window_stand_the_next_lines_and_related_ones() -> None:
 
 
 def test_the_five_lines_above_the_cursor_say_what_is_related_and_are_not_repeated() -> None:
-    above = ["def join_parts(parts):", "def join_none(a):", *["x = 1"] * 3, "join_parts(b)", "y = "]
+    above = ["def join_parts(parts):", "other = 2", *["x = 1"] * 3, "join_parts(b)", "y = "]
     source = Source("\n".join(above), "")
     text = "".join(map(chr, small_suffix(source, by_character, SmallWindow(0, 999, 2, 8))))
     assert text == "\n\ndef join_parts(parts):\n"
