@@ -257,6 +257,12 @@ def test_servers_of_the_user(opener: Callable[..., Pilot]) -> None:
     assert "! model no answer. Run it" in text(nvim)
 
 
+def test_the_page_says_that_everything_is_switched_off(opener: Callable[..., Pilot]) -> None:
+    nvim = opener(READY, config={"enabled": False})
+    assert "! enabled everything is switched off by the option enabled" in text(nvim)
+    assert "switch on" not in text(nvim)
+
+
 def test_what_is_switched_off_is_switched_on(opener: Callable[..., Pilot]) -> None:
     nvim = opener(READY, config={"completion": {"enabled": False}})
     assert "enabled suggestions are switched off" in text(nvim)

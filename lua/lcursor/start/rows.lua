@@ -197,7 +197,9 @@ end
 ---@return lcursor.StartRow?
 local function switch_row(page)
   local off = gate.switched_off(vim.api.nvim_buf_is_valid(page.buf) and page.buf or nil)
-  if off then
+  if off and not config.get().enabled then
+    return row("enabled", "missing", "everything is switched off by the option enabled")
+  elseif off then
     local where = off == "disabled_buffer" and " in this buffer" or ""
     local fix = { key = "o", label = "switch on", action = "toggle", name = off }
     return row("enabled", "missing", "suggestions are switched off" .. where, fix)
