@@ -33,7 +33,7 @@ OTHER_TEXT = {"lcursor/edit/rewriting/retry.py"}
 """Files with words of users, and prompts to models, which are changed only with a measurement."""
 PROSE = (
     "README.md", "CONTRIBUTING.md", "Makefile", "doc/architecture.md", "doc/benchmarks.md",
-    "doc/comparison.md", "doc/lcursor.txt", "models/README.md",
+    "doc/comparison.md", "doc/first-day.md", "doc/lcursor.txt", "models/README.md",
 )  # fmt: skip
 LUA_NAME = re.compile(
     r"\bfunction\s+([\w.:]+)|\bfunction\s*\(([\w, ]*)\)|^\s*local\s+([\w, ]+)"
