@@ -8,7 +8,7 @@ that nothing has to be invented:
     log("b", y) -> info("b", y, 1)    gives    log(#1, #2) -> info(#1, #2, 1)
 
 One example is enough for lines directly above or below it with the same tokens apart from names and
-values, if there are at least two.
+values, if there are at least two, unless a value was changed.
 """
 
 from __future__ import annotations
@@ -105,25 +105,26 @@ def _continued(
 ) -> list[Proposal]:
     """Return the proposals for a rule where the user is likely to go on.
 
-    That is close by, or further on in the direction of the last two changes if those skipped none.
+    That is in the direction of the last two changes, if these skipped no line that fits: directly
+    behind the last one, or a little further if one token was replaced.
     """
     found = list(_matches(rule, lines))
     if not 0 < len(found) <= MAX_MATCHES or first.path != last.path:
         return []
-    rows = [one.row for one in examples if one.path == last.path]
-    shapes = [_shape(first.old), _shape(last.old)]
     low, high = sorted((first.row, last.row))
-    has_skipped = any(low < row < high for row, _, _ in found)
-    is_name = len(rule.old) == 1 and isinstance(rule.old[0], str)
+    if any(low < row < high for row, _, _ in found):
+        return []
+    is_token = len(rule.old) == 1 and isinstance(rule.old[0], str)
+    rows = [one.row for one in examples if one.path == last.path]
     cause = f"lines {first.row + 1} and {last.row + 1}"
     proposed = []
     for row, line, new in found:
         distance = min(abs(row - other) for other in rows)
-        goes_on = (row - last.row) * (last.row - first.row) > 0 and not has_skipped
-        has_shape = _shape(tokenize(line)) in shapes
-        if distance < CLOSE_ROWS and (goes_on or has_shape):
+        if (row - last.row) * (last.row - first.row) <= 0:
+            continue
+        if distance < CLOSE_ROWS:
             confidence = CLOSE_BY
-        elif distance < NEAR_ROWS and goes_on and (has_shape or is_name) and len(found) <= MAX_FEW:
+        elif distance < NEAR_ROWS and is_token and len(found) <= MAX_FEW:
             confidence = NEAR_BY
         else:
             continue
@@ -341,6 +342,8 @@ def _siblings(example: _Example, lines: Lines) -> list[Proposal]:
         example.removed and example.added
     ):
         return []
+    if any(token.text in {"=", ":"} for token in example.old[: example.first]):
+        return []  # values often differ for a reason
     shape = _shape(example.old)
     found = []
     for step in (1, -1):

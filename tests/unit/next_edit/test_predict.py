@@ -201,7 +201,7 @@ use(a.first)
 total = d.first
 """,
         [(0, "total = a.last"), (2, "total = c.last")],
-        [(1, "total = b.last")],
+        [],
     ),
     "changes with nothing in common": (
         "a.py",
