@@ -201,3 +201,10 @@ def test_first_and_last(at: Callable[..., Desk]) -> None:
         desk.nvim.press(keys)
         seen.append(line(desk))
     assert seen == [8, 1]
+
+
+def test_hunks_have_their_colors_before_an_edit_ran(editor: Start, host: FakeHost) -> None:
+    """An edit that is resumed after a restart is shown without a run."""
+    nvim = editor(FILES)
+    nvim.lua("require('lcursor.edit').start()")
+    assert nvim.lua("return vim.fn.hlexists('LCursorEditAdded')") == 1

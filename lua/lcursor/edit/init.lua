@@ -2,6 +2,7 @@
 -- to its end, stops it, and hands its proposals on.
 
 local buffers = require("lcursor.edit.buffers")
+local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.edit.keymaps")
 local lsp_check = require("lcursor.edit.lsp_check")
 local many = require("lcursor.text").many
@@ -118,6 +119,7 @@ function M.start()
     return
   end
   is_started = true
+  highlights.apply()
   proposals.on_decided(function(decided)
     requests.notify("edit.decided", decided)
     require("lcursor.edit.error_count").on_decided(decided)
