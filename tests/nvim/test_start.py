@@ -109,7 +109,10 @@ def opener(editor: Start, tmp_path: Path) -> Callable[..., Pilot]:
         nvim = editor(init=NOTES + STUBS % json.dumps(argv) + init, **more)
         nvim.command("LCursor")
         if wait:
-            nvim.wait_lua("return not table.concat(vim.fn.getline(1, '$')):find('checking')")
+            nvim.wait_lua(
+                "local page = table.concat(vim.fn.getline(1, '$'))"
+                " return not page:find('checking') and not page:find('… model')"
+            )
         return nvim
 
     return open_page
