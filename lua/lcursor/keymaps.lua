@@ -163,7 +163,9 @@ function M.map(name, buf, press)
   mapped[name][buf] = entry
   local function map(key, mode)
     local lhs, is_ours = find(group, key, mode, settings, buf)
-    entry.shown[key[1]] = entry.shown[key[1]] or lhs
+    if mode == key[3]:sub(1, 1) then
+      entry.shown[key[1]] = lhs
+    end
     if not lhs or not is_ours then
       return
     end

@@ -64,8 +64,8 @@ def test_an_index_that_has_much_to_do(nvim: Pilot, host: FakeHost) -> None:
     tell_state(nvim, host)
     title = "index of project"
     assert heard(nvim) == [
-        ["begin", title, "20 of 200 files are read", 10],
-        ["report", title, "searchable; 30 of 40 chunks are embedded", 75],
+        ["begin", title, "20 of 200 files read", 10],
+        ["report", title, "30 of 40 chunks embedded; searchable", 75],
         ["end", title, "ready: 1712 files, 20000 chunks, 9000 definitions", -1],
     ]
     assert nvim.lua("return _G.echoed") == []
