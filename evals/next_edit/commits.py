@@ -24,6 +24,8 @@ HUNKS = range(2, 13)
 FILES = range(1, 4)
 MAX_STEPS = 24
 MAX_TOKENS = 400
+MAX_STEP_TOKENS = 2_000
+"""Of one step; longer lines are data."""
 MAX_CHANGED_LINES = 160
 MAX_LINES = 5_000
 BATCH = 40
@@ -198,6 +200,8 @@ def _changed_tokens(steps: Sequence[Step]) -> int:
     count = 0
     for step in steps:
         old, new = tokens("\n".join(step.old)), tokens("\n".join(step.new))
+        if abs(len(old) - len(new)) > MAX_TOKENS or len(old) > MAX_STEP_TOKENS:
+            return MAX_TOKENS + 1
         blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
         count += len(old) + len(new) - 2 * sum(block.size for block in blocks)
     return count
