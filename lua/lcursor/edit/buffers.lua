@@ -64,7 +64,7 @@ local function size(buf)
   return api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
 end
 
----@type { buf: integer, tick: integer, lines: string[] }? read for several callers in one go
+---@type { buf: integer, tick: integer, lines: string[], text?: string }? for several callers
 local cached
 
 --- Return the lines of a buffer. Reading 20,000 takes milliseconds, so they are kept for a moment.
@@ -104,10 +104,14 @@ end
 ---@return string
 local function text_of(buf)
   local lines = M.lines(buf)
-  local joined = table.concat(lines, "\n")
-  local _, newlines = joined:gsub("\n", "")
-  -- Neovim's API gives a NUL as a newline.
-  return newlines == #lines - 1 and joined or text.join(vim.list_slice(lines))
+  local read = assert(cached)
+  if not read.text then
+    local joined = table.concat(lines, "\n")
+    local _, newlines = joined:gsub("\n", "")
+    -- Neovim's API gives a NUL as a newline.
+    read.text = newlines == #lines - 1 and joined or text.join(vim.list_slice(lines))
+  end
+  return read.text
 end
 
 --- Return why a model cannot edit a buffer.
