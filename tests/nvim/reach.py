@@ -1,4 +1,4 @@
-"""What the tests of what reaches out of a chat share: a chat that is open, and answers to it."""
+"""Helpers for tests: messages to the user, and a chat that is open, with answers to it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ vim.notify = function(text, level) table.insert(_G.notes, { text, level }) end
 """
 
 
+def notes(nvim: Pilot) -> list[list[object]]:
+    """Return the messages to the user: [text, level]."""
+    found: list[list[object]] = nvim.lua("return _G.notes")
+    return found
+
+
 def told(nvim: Pilot) -> list[str]:
-    """Return what the user was told."""
+    """Return the texts of the messages to the user."""
     nvim.settle()
     texts: list[str] = nvim.lua("return vim.tbl_map(function(n) return n[1] end, _G.notes or {})")
     return texts
@@ -30,7 +36,7 @@ def asked(host: FakeHost, method: str, count: int = 1) -> Params:
 
 
 def item(kind: str, name: str = "", tokens: int = 10, **other: Any) -> Params:
-    """Return a line of a bill."""
+    """Return an item of the preview of the context."""
     line = {
         "key": f"{kind}:{name}" if name else kind,
         "kind": kind,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from tests.fakes.control import FakeHost
 from tests.nvim import reach
 from tests.nvim.pilot import Pilot
+from tests.nvim.reach import NOTES, notes
 from tests.nvim.talk import ITEM, Talk, message
-from tests.nvim.test_commands import NOTES, notes
 
 Start = Callable[..., Pilot]
 FILES = {"a.py": "def alpha(x):\n    return x\n", "sub/b.py": "z = 1\n"}

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
+from tests.nvim.reach import NOTES
 from tests.nvim.talk import Talk, message
-from tests.nvim.test_commands import NOTES
 
 Start = Callable[..., Pilot]
 FILES = {"a.py": "def alpha(x):\n    return x\n", "sub/b.py": "z = 1\n"}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
+from tests.nvim.reach import NOTES, notes
 from tests.nvim.talk import Talk, message
-from tests.nvim.test_commands import NOTES, notes
 
 Start = Callable[..., Pilot]
 FILES = {"a.py": "def alpha(x):\n    return x\n"}

@@ -9,9 +9,9 @@ import pytest
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
+from tests.nvim.reach import NOTES, notes
 from tests.nvim.talk import ITEM, Talk
 from tests.nvim.test_chat_buffer import FILES, HISTORY
-from tests.nvim.test_commands import NOTES, notes
 
 Start = Callable[..., Pilot]
 

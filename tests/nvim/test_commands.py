@@ -11,21 +11,12 @@ import pytest
 from lcursor.drive.client import NeovimError
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
+from tests.nvim.reach import NOTES, notes
 from tests.waiting import wait_for
 
 Start = Callable[..., Pilot]
 
 DEF = {"a.py": "def f(x):\n"}
-NOTES = """
-_G.notes = {}
-vim.notify = function(text, level) table.insert(_G.notes, { text, level }) end
-"""
-
-
-def notes(nvim: Pilot) -> list[list[object]]:
-    """Return what the user was told: [text, level]."""
-    told: list[list[object]] = nvim.lua("return _G.notes")
-    return told
 
 
 def test_nothing_is_loaded_before_the_first_insert(editor: Start, host: FakeHost) -> None:

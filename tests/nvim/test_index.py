@@ -11,7 +11,7 @@ import pytest
 from lcursor.protocol import TO_LUA, check
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
-from tests.nvim.test_commands import NOTES, notes
+from tests.nvim.reach import NOTES, notes
 
 Start = Callable[..., Pilot]
 A = "def alpha(x):\n    return x\n\n\ndef beta(y):\n    return alpha(y)\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
-from tests.nvim.test_commands import NOTES, notes
+from tests.nvim.reach import NOTES, notes
 from tests.nvim.test_index import FILES, root_of, say
 
 Start = Callable[..., Pilot]

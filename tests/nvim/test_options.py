@@ -6,20 +6,11 @@ from collections.abc import Callable
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
+from tests.nvim.reach import NOTES, notes
 
 Start = Callable[..., Pilot]
 
 DEF = {"a.py": "def f(x):\n"}
-NOTES = """
-_G.notes = {}
-vim.notify = function(text, level) table.insert(_G.notes, { text, level }) end
-"""
-
-
-def notes(nvim: Pilot) -> list[list[object]]:
-    """Return what the user was told: [text, level]."""
-    told: list[list[object]] = nvim.lua("return _G.notes")
-    return told
 
 
 def test_wrong_settings_are_reported_once_with_the_nearest_name(

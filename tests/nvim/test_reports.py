@@ -16,7 +16,7 @@ from lcursor.fim import outcomes
 from lcursor.protocol.fim import PromptPiece
 from tests.fakes.control import STATS, FakeHost
 from tests.nvim.pilot import Pilot
-from tests.nvim.test_commands import NOTES, notes
+from tests.nvim.reach import NOTES, notes
 from tests.unit.fim.test_learning import row
 
 Call = Callable[..., Any]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
-from tests.nvim.test_commands import NOTES, notes
+from tests.nvim.reach import NOTES, notes
 
 Start = Callable[..., Pilot]
 
