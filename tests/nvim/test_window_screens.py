@@ -279,6 +279,7 @@ def search(nvim: Pilot, host: FakeHost) -> None:
     text = "def alpha(x):\n    return x\n"
     old = hit(nvim, LONG_NAME, first_row=0, end_row=2, text=text, is_stale=True)
     found(nvim, host, "beta", [old, hit(nvim)], "34 of 100 files are indexed")
+    nvim.screen.wait(lambda screen: any("1 def alpha(x):" in row for row in screen.rows()), 20)
 
 
 @scene("search: words, or @name")
