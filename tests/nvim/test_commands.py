@@ -306,10 +306,31 @@ def test_the_ghosts_colour_follows_the_colour_scheme_and_the_user(editor: Start)
     assert nvim.lua("return require('lcursor.ui.highlights').describe()[1].name") == "LCursorGhost"
 
 
+def without_rgb(nvim: Pilot, colours: int) -> None:
+    """Make the screen that of a terminal with some colours."""
+    nvim.client.request("nvim_ui_set_option", "rgb", False)
+    nvim.client.request("nvim_ui_set_option", "term_colors", colours)
+
+
+@pytest.mark.parametrize("colours", [-1, 8])
+def test_a_ghost_is_underlined_where_colours_are_few(editor: Start, colours: int) -> None:
+    """The default colour scheme has only bright ones, which such terminals do not show."""
+    nvim = editor(DEF, init="vim.cmd('hi clear LCursorGhost | hi NonText ctermfg=3')\n")
+    without_rgb(nvim, colours)
+    nvim.insert("o")
+    read = "return vim.api.nvim_get_hl(0, { name = ... })"
+    assert nvim.lua(read, "LCursorGhost")["cterm"] == {"underline": True}
+    assert nvim.lua(read, "LCursorEditRegion")["cterm"] == {"underline": True}
+    assert nvim.lua(read, "LCursorEditAddedWord")["cterm"] == {"reverse": True}
+    assert "ctermfg" not in nvim.lua(read, "LCursorEditAdded")  # black on black
+    assert nvim.lua(read, "LCursorEditRemoved")["link"] == "DiffDelete"  # bold
+    assert ("link" in nvim.lua(read, "LCursorGhostCount")) == (colours == 8)  # has a dark one
+
+
 def test_a_ghost_has_a_colour_without_true_colours(editor: Start) -> None:
     """The default colour scheme gives comments none there: a ghost looked like text."""
     nvim = editor(DEF, init="vim.cmd('hi clear LCursorGhost')\n")
-    nvim.client.request("nvim_ui_set_option", "rgb", False)
+    without_rgb(nvim, 256)
     nvim.insert("o")
     read = "return vim.api.nvim_get_hl(0, { name = ... })"
     ghost = nvim.lua(read, "LCursorGhost")

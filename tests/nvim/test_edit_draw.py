@@ -146,6 +146,21 @@ def test_hunks_on_the_screen(room: Room, golden: Golden) -> None:
     )
 
 
+@pytest.mark.parametrize("colours", [-1, 8, 16])
+def test_lines_have_signs_where_colours_are_few(room: Room, golden: Golden, colours: int) -> None:
+    room.nvim.client.request("nvim_ui_set_option", "rgb", False)
+    room.nvim.client.request("nvim_ui_set_option", "term_colors", colours)
+    long = "    # " + "long " * 20 + "comment"
+    path = room.open("a.py", OLD)
+    room.offer(path, OLD, [*NEW, long])
+    drawn(room)
+    rows = "\n".join(row.rstrip() for row in room.nvim.screen.rows()) + "\n"
+    if colours < 16:
+        golden("edit-few-colours", rows)
+    else:
+        assert not re.search("^[+-] ", rows, re.M)
+
+
 def test_lines_above_the_first(room: Room, golden: Golden) -> None:
     path = room.open("a.py", OLD)
     room.offer(path, OLD, ["#!/usr/bin/env python", '"""A file."""', "", *OLD])

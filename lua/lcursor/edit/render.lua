@@ -130,8 +130,12 @@ end
 ---@param stacks { row: integer, rows: lcursor.EditChunk[][] }[]
 local function draw_open(view, hunk, opts, stacks)
   for _, block in ipairs(view.blocks) do
-    local first = hunk.first + block.first
-    mark_rows(view, first, hunk.first + block.last, "LCursorEditRemoved")
+    local first, last = hunk.first + block.first, hunk.first + block.last
+    mark_rows(view, first, last, "LCursorEditRemoved")
+    for row = first, opts.has_signs and last - 1 or -1 do
+      local sign = { "- ", "LCursorEditRemoved" }
+      mark(view, row, 0, { virt_text = { sign }, virt_text_pos = "inline" })
+    end
     for row = block.new_first, block.new_last - 1 do
       for _, span in ipairs(view.words[row] and view.words[row][1] or {}) do
         mark(view, first + row - block.new_first, span[1], {

@@ -2,6 +2,7 @@
 -- buffer would show them, colors of code over the background of new text, long lines wrapped and
 -- never cut.
 
+local highlights = require("lcursor.ui.highlights")
 local text = require("lcursor.text")
 
 local M = {}
@@ -16,6 +17,7 @@ local ADDED, WORD = "LCursorEditAdded", "LCursorEditAddedWord"
 ---@field stops integer[]
 ---@field width integer cells of the narrowest window that shows it
 ---@field is_wrapped boolean
+---@field has_signs boolean before lines, where colors cannot mark them
 
 --- Return how the windows of a buffer show its lines.
 ---@param buf integer
@@ -33,6 +35,7 @@ function M.options(buf)
     stops = stops == "" and {} or vim.tbl_map(tonumber, vim.split(stops, ",")),
     width = math.max(width == math.huge and vim.o.columns or width, 10),
     is_wrapped = is_wrapped,
+    has_signs = not highlights.has_colours(),
   }
 end
 
@@ -74,6 +77,10 @@ end
 ---@return lcursor.EditChunk[][]
 function M.rows(line, options, colors, words)
   local rows, row, column, cells = {}, {}, 0, 0
+  if options.has_signs then
+    row[1] = { "+ ", ADDED }
+    column, cells = 2, 2
+  end
   for _, each in ipairs(pieces_of(line, colors or {}, words or {})) do
     local piece = text.expand(each[1], column, options.tabstop, options.stops)
     local wide = api.nvim_strwidth(piece)

@@ -45,25 +45,54 @@ local GROUPS = {
 -- Neovim 0.12 has its own group for ghost text.
 local NEWER = { LCursorGhost = "ComplHint" }
 
---- What groups look like where Neovim's default scheme gives them no terminal colours: without
---- these a ghost looks like text.
----@return table<string, vim.api.keyset.highlight> by the group that is linked to
+--- Return how many colours the terminal has.
+---@return integer? nil: no terminal, or one that shows RGB
 local function terminal_colours()
-  local has_256 = (tonumber(vim.fn.eval("&t_Co")) or 0) >= 256
-  local dim = { ctermfg = has_256 and 244 or 8 }
-  local band = has_256 and { ctermbg = vim.o.background == "light" and 252 or 238 }
-    or { cterm = { underline = true } }
-  return { Comment = dim, ComplHint = dim, NonText = dim, CursorLine = band, DiffChange = band }
+  local uis = vim.api.nvim_list_uis()
+  local has_rgb = vim.o.termguicolors or vim.iter(uis):any(function(ui)
+    return ui.rgb
+  end)
+  if #uis > 0 and not has_rgb then
+    return tonumber(vim.fn.eval("&t_Co")) or 0
+  end
 end
 
----@return boolean whether a user interface shows terminal colours, not RGB
-local function is_terminal()
-  local uis = vim.api.nvim_list_uis()
-  return #uis > 0
-    and not vim.o.termguicolors
-    and not vim.iter(uis):any(function(ui)
-      return ui.rgb
-    end)
+--- Whether colours alone can mark lines. Those of Neovim's default scheme are bright, which
+--- terminals with fewer than 16 colours do not show.
+---@return boolean
+function M.has_colours()
+  return (terminal_colours() or 16) >= 16
+end
+
+--- What groups look like where the colour scheme has no terminal colours for them: without these
+--- a ghost looks like text.
+---@param colours integer of the terminal
+---@return table<string, vim.api.keyset.highlight> by the group that is linked to
+local function fallbacks(colours)
+  local dim = { ctermfg = colours >= 256 and 244 or 8 }
+  local band = { cterm = { underline = true } }
+  if colours >= 256 then
+    band = { ctermbg = vim.o.background == "light" and 252 or 238 }
+  end
+  if colours >= 16 then
+    return { Comment = dim, ComplHint = dim, NonText = dim, CursorLine = band, DiffChange = band }
+  end
+  local strong = { cterm = { reverse = true } }
+  -- stylua: ignore
+  return {
+    Comment = band, ComplHint = band, NonText = band, CursorLine = band, DiffChange = band,
+    DiffAdd = {}, DiffText = strong, Visual = strong,
+  }
+end
+
+--- Whether a terminal shows what a group has.
+---@param group vim.api.keyset.get_hl_info
+---@param colours integer of the terminal
+---@return boolean
+local function is_visible(group, colours)
+  local fg, bg = group.ctermfg, group.ctermbg
+  local has_color = fg ~= nil or bg ~= nil
+  return group.cterm ~= nil or (has_color and math.max(fg or 0, bg or 0) < colours)
 end
 
 local is_listening = false
@@ -74,15 +103,17 @@ function M.apply()
     is_listening = true
     notify.autocmds("highlights")({ "ColorScheme", "UIEnter" }, M.apply)
   end
-  local colours = is_terminal() and terminal_colours() or {}
+  local colours = terminal_colours()
+  local styles = colours and fallbacks(colours) or {}
   for _, group in ipairs(GROUPS) do
     local name, link = group[1], group[2]
     local newer = NEWER[name]
     link = newer and vim.fn.hlexists(newer) == 1 and newer or link
     local linked = vim.api.nvim_get_hl(0, { name = link, link = false })
     local attributes = { link = link }
-    if colours[link] and not (linked.cterm or linked.ctermfg or linked.ctermbg) then
-      attributes = vim.tbl_extend("force", linked, colours[link])
+    if styles[link] and not is_visible(linked, assert(colours)) then
+      linked.ctermfg, linked.ctermbg = nil, nil
+      attributes = vim.tbl_extend("force", linked, styles[link])
     end
     attributes.default = true
     vim.api.nvim_set_hl(0, name, attributes)
