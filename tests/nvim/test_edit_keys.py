@@ -176,7 +176,27 @@ def test_accepting_and_going_on(editor: Start, host: FakeHost) -> None:
     assert desk.lines() == ["g = 1"]
     desk.nvim.press("ghn")
     assert desk.lines() == ["G = 1"]
-    assert reach.told(desk.nvim)[-1] == "lcursor: no open hunks left"
+    assert reach.told(desk.nvim)[-1] == "lcursor: 4 hunks accepted. Undo: :LCursor edit undo"
+
+
+@pytest.mark.parametrize(
+    ("keys", "messages"),
+    [
+        ("1Gghh4Gghh", []),
+        ("1GghG", ["3 hunks accepted. Undo: :LCursor edit undo"]),
+        ("1GghGu", ["3 hunks accepted. Undo: :LCursor edit undo"]),
+        ("1GgHG", ["3 hunks rejected"]),
+        ("1GghhgHG", ["1 accepted, 2 rejected. Undo: :LCursor edit undo"]),
+        ("1GgHH4Gghnghn", ["2 accepted, 1 rejected. Undo: :LCursor edit undo"]),
+    ],
+)
+def test_the_end_of_an_edit_is_reported(
+    at: Callable[..., Desk], keys: str, messages: list[str]
+) -> None:
+    desk = at()
+    before = len(reach.told(desk.nvim))
+    desk.nvim.press(keys)
+    assert reach.told(desk.nvim)[before:] == ["lcursor: " + text for text in messages]
 
 
 @pytest.mark.parametrize(("keys", "letters", "at_line"), [("2ghn", "ACD", 8), ("9ghn", "ACDF", 8)])

@@ -103,6 +103,13 @@ def edit_hunk_accepted(nvim: Pilot, host: FakeHost) -> None:
     drawn(nvim)
 
 
+@scene("2 accepted, 1 rejected. Undo: :LCursor edit undo")
+def edit_decided(nvim: Pilot, host: FakeHost) -> None:
+    """All hunks decided."""
+    hunks(nvim)
+    nvim.press("gHHgghhghG")
+
+
 @scene("conflict: the original lines were modified")
 def edit_conflict(nvim: Pilot, host: FakeHost) -> None:
     """A line of a hunk was changed."""

@@ -279,7 +279,7 @@ M.op_accept_next = notify.guarded(function()
       end
     end
     if proposals.count() == 0 then
-      return notify.info("no open hunks left")
+      return -- how the edit ended was shown
     end
     M.next(1)
   end

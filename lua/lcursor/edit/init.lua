@@ -113,6 +113,34 @@ local function on_unload(buf)
   end
 end
 
+--- Say how an edit ended when its last hunk is decided.
+---@param decided lcursor.EditDecided
+local function report_end(decided)
+  local proposal = proposals.get(decided.turn)
+  if decided.is_undone or not proposal or proposal.is_hidden then
+    return
+  end
+  local count = { accepted = 0, rejected = 0 }
+  for _, part in ipairs(proposal.parts) do
+    if proposals.is_pending(part) or proposals.open_in(part) > 0 then
+      return
+    elseif #part.hunks == 0 then -- the file was to be deleted or renamed
+      count.rejected = count.rejected + 1
+    end
+    for _, hunk in ipairs(part.hunks) do
+      count[hunk.state] = count[hunk.state] + 1
+    end
+  end
+  local undo = "Undo: :LCursor edit undo"
+  if count.accepted == 0 then
+    notify.info(many(count.rejected, "hunk") .. " rejected")
+  elseif count.rejected == 0 then
+    notify.info(many(count.accepted, "hunk") .. " accepted", undo)
+  else
+    notify.info(("%d accepted, %d rejected"):format(count.accepted, count.rejected), undo)
+  end
+end
+
 --- Begin to follow what becomes of hunks.
 function M.start()
   if is_started then
@@ -123,6 +151,7 @@ function M.start()
   proposals.on_decided(function(decided)
     requests.notify("edit.decided", decided)
     require("lcursor.edit.error_count").on_decided(decided)
+    report_end(decided)
   end)
   proposals.on_changed(notify.guarded(function(buf)
     if buf then
