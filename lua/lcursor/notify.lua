@@ -125,7 +125,8 @@ local function show(message, hint, level)
   if cells then
     clear_screen_line()
   end
-  vim.notify(short, vim.log.levels[level:upper()], { title = "lcursor" })
+  -- Without a title, which only some notifiers show: these would name lcursor twice.
+  vim.notify(short, vim.log.levels[level:upper()])
   vim.schedule(function() -- no window can be opened while an expression is evaluated
     pcall(close_long)
     if short ~= all then

@@ -44,6 +44,15 @@ def test_messages_at_once_are_no_prompt(editor: Editor, said: tuple[str, ...], l
     assert "Press ENTER" not in "\n".join(editor.screen.rows())
 
 
+def test_a_notifier_that_shows_titles_names_the_plugin_once(editor: Editor) -> None:
+    editor.lua(
+        "vim.notify = function(text, level, opts)"
+        " _G.shown = ((opts or {}).title or '') .. text .. level end "
+    )
+    editor.lua(OTHER)
+    assert editor.lua("return _G.shown") == "lcursor: another thing3"
+
+
 LONG = f"require('lcursor.notify').info('{'long ' * 60}')"
 LAYOUT = """
 local builtin = vim.notify
