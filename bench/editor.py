@@ -104,7 +104,7 @@ vim.b.lcursor = {
 
 DECIDED_EDITS = """
 require("lcursor.edit").start()
-local proposals, diff = require("lcursor.edit.proposals"), require("lcursor.edit.diff")
+local proposals, diff = require("lcursor.edit.proposals"), require("lcursor.diff")
 local buf, changed = vim.api.nvim_get_current_buf(), {}
 for turn = 1, 20 do
   local lines = vim.api.nvim_buf_get_lines(buf, 0, -1, false)

@@ -33,18 +33,19 @@ end)
 -- generated: plugs (make docs)
 local plugs = {
   ["i expr"] = { "accept", "accept-line", "accept-word" },
-  ["i"] = { "dismiss", "next", "prev", "trigger", "chat-send-insert" },
+  ["i"] = { "dismiss", "next", "prev", "trigger", "next-edit-dismiss-insert", "chat-send-insert"
+    },
+  ["ni"] = { "next-edit-accept", "chat-stop" },
+  ["n"] = { "next-edit-accept-all", "next-edit-dismiss", "chat-send", "chat-regenerate",
+    "chat-edit", "chat-next-branch", "chat-prev-branch", "chat-next", "chat-prev", "chat-context",
+    "chat-sources", "chat-jump", "chat-yank-block", "chat-insert-block", "chat-open-block",
+    "chat-apply-block", "chat-model", "chat-list", "chat-close", "chat-help" },
   ["nx"] = { "edit" },
   ["nxo"] = { "edit-stop", "hunk-accept", "hunk-reject", "hunk-accept-next", "hunk-next",
     "hunk-prev", "hunk-last", "hunk-first", "hunk-object", "hunk-diff", "hunk-edit", "hunk-list",
     "hunk-accept-file", "hunk-reject-file", "hunk-accept-all", "hunk-reject-all",
     "hunk-next-alternative", "hunk-prev-alternative", "hunk-again" },
   ["nxo expr"] = { "hunk-accept-operator", "hunk-reject-operator" },
-  ["n"] = { "chat-send", "chat-regenerate", "chat-edit", "chat-next-branch", "chat-prev-branch",
-    "chat-next", "chat-prev", "chat-context", "chat-sources", "chat-jump", "chat-yank-block",
-    "chat-insert-block", "chat-open-block", "chat-apply-block", "chat-model", "chat-list",
-    "chat-close", "chat-help" },
-  ["ni"] = { "chat-stop" },
 }
 -- end: plugs
 for modes, names in pairs(plugs) do
@@ -66,11 +67,10 @@ local function on(event, desc, callback)
   local group = vim.api.nvim_create_augroup("lcursor", { clear = false })
   vim.api.nvim_create_autocmd(event, { group = group, desc = desc, callback = callback })
 end
-on("InsertEnter", "Load lcursor at the first insert in a normal buffer", function(event)
-  if vim.bo[event.buf].buftype == "" then
-    require("lcursor.complete").start()
-    require("lcursor.index").start()
-    return true
+on({ "InsertEnter", "ModeChanged" }, "Load lcursor at the first edit of a file", function(event)
+  local is_insert = event.event == "InsertEnter"
+  if vim.bo[event.buf].buftype == "" and (is_insert or vim.v.event.new_mode == "no") then
+    return require("lcursor.joined").start(is_insert)
   end
 end)
 on({ "LspAttach", "DiagnosticChanged" }, "Offer code actions", function(event)

@@ -209,6 +209,7 @@ def help_blocks(tables: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
         "options": options(tables["config"]),
         "commands": commands(tables["commands"]),
         "suggestion keys": keys_of(tables["keys"], "suggestion"),
+        "next edit keys": keys_of(tables["keys"], "next_edit"),
         "hunk keys": keys_of(tables["keys"], "request", "edit", "hunk"),
         "chat keys": keys_of(tables["keys"], "chat"),
         "events": table(events, (1,), "{}"),

@@ -20,6 +20,7 @@ from lcursor.fim.completer import Completer
 from lcursor.fim.outcomes import OutcomeStore, Row, Rows
 from lcursor.host.backends import open_backend
 from lcursor.host.indexing import Indexing
+from lcursor.host.next_edits import NextEdits
 from lcursor.host.retriever import IndexRetriever
 from lcursor.host.services import Services
 from lcursor.http import endpoint
@@ -44,6 +45,7 @@ class Dispatch:
         self._outcomes = OutcomeStore(self._report, self._update_thresholds)
         self._index = index = Indexing(send)
         self._services = Services(send, index)
+        self._next_edits = NextEdits(send)
         self.handlers: dict[str, Handler] = {
             "hello": self._hello,
             "config": self._config,
@@ -68,6 +70,7 @@ class Dispatch:
             "index.symbols": index.symbols,
             "index.buffer": index.buffer,
             "index.typing": lambda _: index.typing(),
+            "next_edit.predict": self._next_edits.predict,
             **self._services.handlers(),
         }
         self._settings = config.Config()
@@ -83,6 +86,7 @@ class Dispatch:
     def close(self) -> bool:
         """Stop the engine; return whether it ended in time."""
         self._services.close()
+        self._next_edits.close()
         self._outcomes.close()
         self._index.close()
         return self._completer is None or self._completer.close()

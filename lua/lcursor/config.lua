@@ -42,7 +42,7 @@ end
 ---@param key string dotted
 ---@param value any
 local function put(tree, key, value)
-  local section, name = key:match("^(%w+)%.(.*)$")
+  local section, name = key:match("^([%w_]+)%.(.*)$")
   if section then
     tree[section] = tree[section] or {}
     tree[section][name] = value
@@ -219,7 +219,7 @@ local function merge(user, into, source)
   end
   for _, setting in ipairs(schema) do
     known[setting[1]] = setting
-    sections[setting[1]:match("^(%w+)%.") or ""] = true
+    sections[setting[1]:match("^([%w_]+)%.") or ""] = true
   end
   local function add(key, text)
     table.insert(found, { key = key, message = ("%s: %s: %s"):format(source, key, text) })

@@ -3,6 +3,20 @@
 
 local M = {}
 
+--- Start what runs while the user types.
+---@param is_insert boolean false: an edit in Normal mode
+---@return boolean is_insert
+function M.start(is_insert)
+  local next_edit = require("lcursor.next_edit")
+  next_edit.start()
+  if is_insert then
+    require("lcursor.complete.gate").is_taken = next_edit.is_at_cursor
+    require("lcursor.complete").start()
+    require("lcursor.index").start()
+  end
+  return is_insert
+end
+
 --- The edit commands, connected to the chat.
 ---@return table lcursor.edit.commands
 function M.edit()

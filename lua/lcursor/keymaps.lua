@@ -158,6 +158,9 @@ function M.map(name, buf, press)
     return
   end
   local group = keys.groups[name]
+  if group.covers then
+    M.unmap(group.covers, buf)
+  end
   local settings = settings_of(group, buf)
   local entry = { maps = {}, shown = {} } ---@type lcursor.MappedGroup
   mapped[name][buf] = entry
@@ -186,6 +189,14 @@ function M.map(name, buf, press)
       end
     end
   end)
+end
+
+--- Whether the keys of a group are mapped in a buffer.
+---@param name string of the group
+---@param buf integer
+---@return boolean
+function M.is_mapped(name, buf)
+  return mapped[name][buf] ~= nil
 end
 
 --- Unmap the keys of a group, and restore the user's mappings.

@@ -16,13 +16,14 @@ local M = {}
 ---@field plug_modes? string the modes of the <Plug> maps; nil: those of the keys
 ---@field module string whose press(name) does what a key stands for
 ---@field yields? boolean a mapping of the user comes before a default key
+---@field covers? string a group whose keys are unmapped while those of this one are mapped
 ---@field keys lcursor.Key[]
 
 -- stylua: ignore
 ---@type table<string, lcursor.KeyGroup>
 M.groups = {
   suggestion = {
-    option = "completion.keymap", plug = "", module = "complete",
+    option = "completion.keymap", plug = "", module = "complete", covers = "next_edit",
     keys = {
       { "accept", "<Tab>", "i", "Accept suggestion", is_expr = true },
       { "accept_line", "<S-Tab>", "i", "Accept line", is_expr = true },
@@ -31,6 +32,15 @@ M.groups = {
       { "next", "<M-]>", "i", "Next alternative" },
       { "prev", "<M-[>", "i", "Previous alternative" },
       { "trigger", false, "i", "Request suggestion" },
+    },
+  },
+  next_edit = {
+    option = "next_edit.keymap", plug = "next-edit-", module = "next_edit",
+    keys = {
+      { "accept", "<Tab>", "ni", "Go there; apply" },
+      { "accept_all", "<S-Tab>", "n", "List, apply all" },
+      { "dismiss", "<Esc>", "n", "Dismiss next edit" },
+      { "dismiss_insert", "<C-]>", "i", "Dismiss next edit" },
     },
   },
   request = {
@@ -121,7 +131,7 @@ end
 ---@return table[]
 function M.describe()
   local rows = {}
-  for _, name in ipairs({ "suggestion", "request", "edit", "hunk", "chat" }) do
+  for _, name in ipairs({ "suggestion", "next_edit", "request", "edit", "hunk", "chat" }) do
     local group = M.groups[name]
     for _, key in ipairs(group.keys) do
       table.insert(rows, {

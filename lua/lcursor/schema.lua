@@ -75,6 +75,17 @@ local settings = {
   { "completion.keymap", keys.defaults("completion.keymap"), each = "key",
     "Keys while a suggestion is visible." },
 
+  { "next_edit.mode", "off", one_of = { "draw", "hint", "off" },
+    "Show the next edit in its line, or only a hint; or predict none." },
+  { "next_edit.rename", true,
+    "Predict the other uses of a renamed name." },
+  { "next_edit.signature", true,
+    "Predict calls after parameters changed." },
+  { "next_edit.repetition", true,
+    "Predict the same change of similar lines." },
+  { "next_edit.keymap", keys.defaults("next_edit.keymap"), each = "key",
+    "Keys while a next edit is visible." },
+
   { "privacy.exclude", {}, host = true,
     "More globs of files never to read: |lcursor-secrets|." },
 

@@ -18,6 +18,7 @@
 ---@field log_level "debug"|"info"|"warn"|"error"
 ---@field models table<string, table<string, any>>
 ---@field completion table<string, any>
+---@field next_edit table<string, any>
 ---@field privacy table<string, any>
 ---@field index table<string, any>
 ---@field chat table<string, any>

@@ -73,6 +73,7 @@ LUA_LAYERS = {
     "rpc": 3,
     "files": 0,
     "text": 0,
+    "diff": 0,
     "wrap": 0,
     "context": 3,
     "privacy": 3,
@@ -89,6 +90,7 @@ LUA_LAYERS = {
     "index": 6,
     "chat": 6,
     "edit": 6,
+    "next_edit": 6,
     "joined": 7,
     "init": 7,
     "commands": 8,
@@ -97,7 +99,7 @@ LUA_LAYERS = {
     "tutor": 8,
     "integrations": 8,
 }
-LUA_FEATURES = {"complete", "index", "chat", "edit"}
+LUA_FEATURES = {"complete", "index", "chat", "edit", "next_edit"}
 
 
 def python_files() -> list[Path]:

@@ -17,7 +17,8 @@ end
 
 local function why()
   local found = require("lcursor.complete").why()
-  require("lcursor.notify").info(vim.trim(found.text .. " " .. found.numbers))
+  local text = { found.text, found.numbers, require("lcursor.next_edit").why() }
+  require("lcursor.notify").info(vim.trim(table.concat(text, " "):gsub("  +", " ")))
 end
 
 local function stats(command)
@@ -69,6 +70,7 @@ M.verbs = {
   { "status", "Show the state of the host, its model and the cost of the last completion.",
     call("commands.status", "show") },
   { "why", "Explain why there is a suggestion here, or none.", why },
+  { "next", "List the next edits in the quickfix list.", call("next_edit.queue", "list") },
   { "search [words]", "Search the indexed project, with the results in the quickfix list; for "
     .. "definitions with @ and the beginning of a name. Without words, search while you type.",
     search },

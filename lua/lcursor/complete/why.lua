@@ -29,6 +29,7 @@ local SENTENCES = {
   mode = "Suggestions come only in Insert mode.",
   replace = "There are no suggestions in Replace mode.",
   macro = "There are no suggestions while a macro is recorded or run.",
+  next_edit = "A next edit is shown in this line.",
   menu = "The completion menu is open; suggestions are hidden until it is closed.",
   midline = "There is text right of the cursor; <Plug>(lcursor-trigger) suggests anyway.",
   comment = "Completion in comments is off (setting completion.in_comments).",

@@ -3,7 +3,7 @@
 -- extmarks stay; without the old lines nothing is written.
 
 local buffers = require("lcursor.edit.buffers")
-local diff = require("lcursor.edit.diff")
+local diff = require("lcursor.diff")
 local positions = require("lcursor.edit.positions")
 local proposals = require("lcursor.edit.proposals")
 local track = require("lcursor.edit.track")

@@ -3,7 +3,7 @@
 -- never the buffer.
 
 local buffers = require("lcursor.edit.buffers")
-local diff = require("lcursor.edit.diff")
+local diff = require("lcursor.diff")
 local track = require("lcursor.edit.track")
 
 local M = {}

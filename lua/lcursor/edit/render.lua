@@ -2,14 +2,14 @@
 -- them, in the colors of code. What is on the screen comes first. Long work is done in slices, so
 -- that a proposal of 500 lines does not hold the editor up.
 
-local diff = require("lcursor.edit.diff")
+local diff = require("lcursor.diff")
 local hints = require("lcursor.edit.hints")
 local log = require("lcursor.log")
 local notes = require("lcursor.ui.notes")
 local notify = require("lcursor.notify")
 local slices = require("lcursor.ui.slices")
 local syntax = require("lcursor.edit.syntax")
-local virt_lines = require("lcursor.edit.virt_lines")
+local virt_lines = require("lcursor.ui.virt_lines")
 
 local M = {}
 

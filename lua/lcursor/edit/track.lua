@@ -3,7 +3,7 @@
 -- ends up on the wrong side. A range whose lines were touched becomes an area that held them;
 -- `find` checks whether they are back in it. Writes nothing.
 
-local diff = require("lcursor.edit.diff")
+local diff = require("lcursor.diff")
 local notify = require("lcursor.notify")
 
 local M = {}

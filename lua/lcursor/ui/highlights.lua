@@ -8,6 +8,10 @@ local M = {}
 local GROUPS = {
   { "LCursorGhost", "Comment", "Suggestion" },
   { "LCursorGhostCount", "NonText", "Which alternative is shown: (2/3)" },
+  { "LCursorNextEditOld", "@markup.strikethrough", "Next edit: old words" },
+  { "LCursorNextEditNew", "DiffAdd", "Next edit: new words" },
+  { "LCursorNextEditHint", "DiagnosticInfo", "Next edit: hint where it is" },
+  { "LCursorNextEditNumber", "DiagnosticInfo", "Next edit: number of its line" },
   { "LCursorTokenMarker", "Special", "Prompt: special token" },
   { "LCursorTokenRead", "DiffAdd", "Prompt: was not cached" },
   { "LCursorTokenBorder", "Visual", "Prompt: token border, after `t`" },

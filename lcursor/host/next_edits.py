@@ -1,0 +1,65 @@
+"""Next-edit prediction in the host: on a thread of its own, without any model."""
+
+from __future__ import annotations
+
+from lcursor.executor import SerialExecutor
+from lcursor.next_edit.records import Edit, Proposal
+from lcursor.protocol.next_edit import NextEdit, NextEditPredict, NextEditProposal
+from lcursor.reporting import Notify, report_error
+
+THREAD = "lcursor-next-edit"
+CLOSE_S = 0.5
+
+
+class NextEdits:
+    """Answers the requests of one Neovim; only the newest one.
+
+    Args:
+        notify: sends a message to Neovim, from any thread.
+    """
+
+    def __init__(self, notify: Notify) -> None:
+        self._notify = notify
+        self._newest = 0
+        self._executor = SerialExecutor(
+            THREAD, lambda error, number: report_error(notify, error, number, "prediction failed")
+        )
+
+    def predict(self, params: NextEditPredict) -> None:
+        """Answer `next_edit.predict`."""
+        self._newest = params["id"]
+        self._executor.submit(lambda: self._predict(params), params["id"])
+
+    def close(self) -> None:
+        """End the thread."""
+        if self._executor.is_started:
+            self._newest = 0
+            self._executor.close(CLOSE_S)
+
+    def _predict(self, params: NextEditPredict) -> None:
+        from lcursor.next_edit.predict import predict  # loads the grammars
+
+        if params["id"] != self._newest:
+            return
+        path = params["path"]
+        texts = {path: tuple(params["text"].split("\n"))}
+        found = predict(texts, [_edit(path, one) for one in params["edits"]])
+        if params["id"] == self._newest:
+            proposals = [_to_wire(one) for one in found if one.path == path]
+            self._notify("next_edit.predicted", {"id": params["id"], "proposals": proposals})
+
+
+def _edit(path: str, one: NextEdit) -> Edit:
+    old, new = tuple(one["old"]), tuple(one["new"])
+    return Edit(path, one["row"], old, new, one["is_accepted"])
+
+
+def _to_wire(one: Proposal) -> NextEditProposal:
+    return {
+        "kind": one.kind,
+        "row": one.row,
+        "old": list(one.old),
+        "new": list(one.new),
+        "cause": one.cause,
+        "group": one.group,
+    }

@@ -1,0 +1,47 @@
+"""The messages of next-edit prediction."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+NextEditKind = Literal["rename", "signature", "repetition"]
+
+
+class NextEdit(TypedDict):
+    """A finished edit of the user: rows, and the lines that replaced them."""
+
+    row: int  # when the edit was made
+    old: list[str]
+    new: list[str]
+    is_accepted: bool  # whether it was a proposal
+
+
+class NextEditPredict(TypedDict):
+    """Request the edits that follow from the last ones; a newer request supersedes an older one."""
+
+    id: int
+    path: str  # absolute
+    text: str  # with all edits
+    edits: list[NextEdit]  # of this file, oldest first
+
+
+class NextEditProposal(TypedDict):
+    """Rows, and the lines to replace them with."""
+
+    kind: NextEditKind
+    row: int
+    old: list[str]  # empty for an insertion
+    new: list[str]
+    cause: str  # "`timeout` became `deadline` in line 12"
+    group: str  # those with one cause share it
+
+
+class NextEditPredicted(TypedDict):
+    """The answer to `next_edit.predict`."""
+
+    id: int
+    proposals: list[NextEditProposal]  # best first
+
+
+TO_PYTHON: dict[str, type] = {"next_edit.predict": NextEditPredict}
+TO_LUA: dict[str, type] = {"next_edit.predicted": NextEditPredicted}

@@ -1,0 +1,260 @@
+-- The proposals of each buffer: where they are now, in which order they come, which groups of them
+-- the user rejected. Extmarks move them with the text; one whose lines changed is not shown.
+
+local diff = require("lcursor.diff")
+local many = require("lcursor.text").many
+local notify = require("lcursor.notify")
+local view = require("lcursor.next_edit.view")
+
+local M = {}
+
+local api = vim.api
+local namespace = api.nvim_create_namespace("lcursor.next_edit.queue")
+local MUTE_MS = 30 * 1000
+
+---@class (exact) lcursor.NextProposal as on the wire, and its place
+---@field kind "rename"|"signature"|"repetition"
+---@field row integer in the text of the request
+---@field old string[]
+---@field new string[]
+---@field cause string
+---@field group string
+---@field mark integer extmark at the first line, or at the line above an insertion
+---@field above? string that line
+
+---@class (exact) lcursor.NextQueue of a buffer
+---@field proposals lcursor.NextProposal[] in their order
+---@field done table<string, integer> by group: how many were applied
+
+---@type table<integer, lcursor.NextQueue> by buffer
+local states = {}
+---@type table<string, { at_ms: integer, words: string[] }> by group that was rejected
+local muted = {}
+---@type { id: integer, group: string }? the quickfix list of a group
+local listed
+
+--- Return where a proposal is now; nil if its lines changed.
+---@param buf integer
+---@param proposal lcursor.NextProposal
+---@return integer? row
+function M.row(buf, proposal)
+  local row = api.nvim_buf_get_extmark_by_id(buf, namespace, proposal.mark, {})[1]
+  if not row then
+    return nil
+  elseif proposal.above then
+    local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1]
+    return line == proposal.above and row + 1 or nil
+  end
+  local lines = api.nvim_buf_get_lines(buf, row, row + #proposal.old, false)
+  return diff.is_same(lines, proposal.old) and row or nil
+end
+
+--- Return the proposal that comes next.
+---@param buf integer
+---@return lcursor.NextProposal?
+---@return integer? row
+function M.first(buf)
+  for _, proposal in ipairs(states[buf] and states[buf].proposals or {}) do
+    local row = M.row(buf, proposal)
+    if row then
+      return proposal, row
+    end
+  end
+end
+
+--- Return the proposals with the same cause, in their order.
+---@param buf integer
+---@param proposal lcursor.NextProposal
+---@return lcursor.NextProposal[]
+function M.group(buf, proposal)
+  return vim.tbl_filter(function(other)
+    return other.group == proposal.group and M.row(buf, other) ~= nil
+  end, states[buf] and states[buf].proposals or {})
+end
+
+--- Return which of several a proposal is; "" for a single one.
+---@param buf integer
+---@param proposal lcursor.NextProposal
+---@return string
+function M.count(buf, proposal)
+  local left, done = #M.group(buf, proposal), states[buf].done[proposal.group] or 0
+  return left + done > 1 and ("%d of %d"):format(done + 1, done + left) or ""
+end
+
+---@return boolean
+local function is_same(one, other)
+  return diff.is_same(one.old, other.old) and diff.is_same(one.new, other.new)
+end
+
+--- Forget the proposals of a buffer.
+---@param buf integer
+---@param is_undo? boolean whether `u` undid something: an applied group is silent then
+function M.clear(buf, is_undo)
+  local state = states[buf]
+  states[buf] = nil
+  if state and api.nvim_buf_is_loaded(buf) then
+    api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  end
+  for group in pairs(is_undo and state and state.done or {}) do
+    muted[group] = { at_ms = vim.uv.now(), words = {} }
+  end
+end
+
+--- Set the proposals of a buffer. The visible one stays the first if it is still among them; those
+--- with its cause follow, from there downwards, and then from the top.
+---@param buf integer
+---@param proposals lcursor.NextProposal[] as on the wire, best first
+---@param from integer row of the last edit
+function M.set(buf, proposals, from)
+  local before, shown, shown_row = states[buf], M.first(buf)
+  local found, done = {}, {}
+  for _, proposal in ipairs(proposals) do
+    if not muted[proposal.group] then
+      local is_shown = shown and proposal.row == shown_row and is_same(proposal, shown)
+      table.insert(found, is_shown and shown or proposal)
+      done[proposal.group] = before and before.done[proposal.group]
+    end
+  end
+  local same = vim.list_contains(found, shown) and shown or nil
+  local group = (same or found[1] or {}).group
+  from = same and shown_row or from
+  local rows, ranks = {}, {}
+  for i, proposal in ipairs(found) do
+    local row = proposal == shown and shown_row or proposal.row
+    rows[proposal] = row
+    ranks[proposal] = proposal == same and -3
+      or proposal.group ~= group and i
+      or row >= from and -2
+      or -1
+  end
+  table.sort(found, function(one, other)
+    if ranks[one] ~= ranks[other] then
+      return ranks[one] < ranks[other]
+    end
+    return rows[one] < rows[other]
+  end)
+  M.clear(buf)
+  states[buf] = { proposals = found, done = done }
+  for _, proposal in ipairs(found) do
+    local row = rows[proposal]
+    if #proposal.old == 0 and row > 0 then
+      row = row - 1
+      proposal.above = api.nvim_buf_get_lines(buf, row, row + 1, false)[1]
+    end
+    proposal.mark = api.nvim_buf_set_extmark(buf, namespace, row, 0, { strict = false })
+  end
+end
+
+--- Silence the proposals with the cause of one.
+---@param buf integer
+---@param proposal lcursor.NextProposal
+function M.mute(buf, proposal)
+  local words = {}
+  for _, word in ipairs(view.words(proposal) or {}) do
+    vim.list_extend(words, { proposal.old[1]:sub(word.first + 1, word.last), word.new })
+  end
+  muted[proposal.group] = { at_ms = vim.uv.now(), words = words }
+  local state = states[buf]
+  state.proposals = vim.tbl_filter(function(other)
+    return other.group ~= proposal.group
+  end, state.proposals)
+end
+
+--- Note an edit: a rejected group whose words it changes may come back after a while.
+---@param edit lcursor.NextEdit
+function M.edited(edit)
+  local lines = table.concat(edit.old, "\n") .. "\n" .. table.concat(edit.new, "\n")
+  for group, it in pairs(muted) do
+    local is_touched = #it.words == 0
+      or vim.iter(it.words):any(function(word)
+        return word ~= "" and lines:find(word, 1, true) ~= nil
+      end)
+    if is_touched and vim.uv.now() - it.at_ms >= MUTE_MS then
+      muted[group] = nil
+    end
+  end
+end
+
+--- Write one proposal.
+---@return integer[] position behind the change
+local function write(buf, row, proposal)
+  local words = view.words(proposal)
+  if not words then
+    local last = row + #proposal.new - 1
+    api.nvim_buf_set_lines(buf, row, row + #proposal.old, true, proposal.new)
+    return { math.max(last, 0), #(proposal.new[#proposal.new] or "") }
+  end
+  local column = 0
+  for i = #words, 1, -1 do
+    local word = words[i]
+    api.nvim_buf_set_text(buf, row, word.first, row, word.last, { word.new })
+    column = i == #words and word.first + #word.new or column + #word.new - (word.last - word.first)
+  end
+  return { row, column }
+end
+
+--- Write proposals, those whose lines changed excepted.
+---@param buf integer
+---@param chosen lcursor.NextProposal[]
+---@return integer[]? position behind the change, if it is one
+function M.apply(buf, chosen)
+  local state, position = states[buf], nil
+  local rows = {}
+  for _, proposal in ipairs(chosen) do
+    rows[proposal] = M.row(buf, proposal)
+  end
+  chosen = vim.tbl_keys(rows)
+  table.sort(chosen, function(one, other)
+    return rows[one] > rows[other]
+  end)
+  for _, proposal in ipairs(chosen) do
+    position = write(buf, rows[proposal], proposal)
+    state.done[proposal.group] = (state.done[proposal.group] or 0) + 1
+    state.proposals = vim.tbl_filter(function(other)
+      return other ~= proposal
+    end, state.proposals)
+  end
+  if listed and #chosen > 1 and M.is_listed(chosen[1].group) then
+    vim.cmd.cclose()
+  end
+  return #chosen == 1 and position or nil
+end
+
+--- Whether the quickfix window shows the proposals of a group.
+---@param group string
+---@return boolean
+function M.is_listed(group)
+  local now = vim.fn.getqflist({ id = 0, winid = 0 })
+  return listed ~= nil and listed.group == group and now.id == listed.id and now.winid ~= 0
+end
+
+--- List proposals in the quickfix window.
+---@param group? string only those with one cause; nil: all, of all buffers
+function M.list(group)
+  local items = {}
+  for buf, state in pairs(states) do
+    for _, proposal in ipairs(state.proposals) do
+      local row = (not group or proposal.group == group) and M.row(buf, proposal)
+      if row then
+        local text = vim.trim(proposal.new[1] or ("delete " .. vim.trim(proposal.old[1])))
+        table.insert(items, { bufnr = buf, lnum = row + 1, text = text, type = "I" })
+      end
+    end
+  end
+  if #items == 0 then
+    return notify.info("no next edits")
+  end
+  table.sort(items, function(one, other)
+    return one.bufnr < other.bufnr or (one.bufnr == other.bufnr and one.lnum < other.lnum)
+  end)
+  local title = "lcursor: " .. many(#items, "next edit")
+  vim.fn.setqflist({}, " ", { title = title, items = items })
+  listed = group and { id = vim.fn.getqflist({ id = 0 }).id, group = group } or nil
+  local win = api.nvim_get_current_win()
+  vim.cmd(("botright copen %d"):format(math.min(#items, 8)))
+  if group then
+    api.nvim_set_current_win(win)
+  end
+end
+
+return M

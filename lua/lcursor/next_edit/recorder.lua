@@ -1,0 +1,314 @@
+-- Records what the user changes, as finished edits: the lines before and after. A key only extends
+-- the range of changed rows; lines are compared at the boundary of an edit: in Normal mode after
+-- each change, in Insert mode at its end, when the cursor leaves the line, or when it rests outside
+-- of the changed name.
+
+local notify = require("lcursor.notify")
+
+local M = {}
+
+local api = vim.api
+local REST_MS = 300
+local MAX_LINES = 20 -- of an edit; a larger one is no cause of another
+local MAX_EDITS, MAX_MS = 60, 5 * 60 * 1000
+
+---@class (exact) lcursor.NextEdit as on the wire
+---@field row integer when it was made
+---@field old string[]
+---@field new string[]
+---@field is_accepted boolean
+
+---@class (exact) lcursor.ChangedRows
+---@field first integer
+---@field last integer of the text at the last boundary
+---@field now integer the row after the last changed one
+
+---@class (exact) lcursor.Recorded of a buffer
+---@field lines string[] the text at the last boundary
+---@field edits lcursor.NextEdit[]
+---@field at_ms integer[] when each edit was made
+---@field changed? lcursor.ChangedRows since the last boundary
+---@field top integer the highest number of a change
+---@field number integer that of the last boundary
+---@field due? lcursor.Boundary to be reported when the cursor rests
+
+---@alias lcursor.Boundary "edit"|"undo"|"other" an edit of the user; undo or redo; a change that is
+---no edit: too large, or by another program
+
+---@type table<integer, lcursor.Recorded> by buffer
+local recorded = {}
+---@type fun(buf: integer, kind: lcursor.Boundary)
+local on_boundary
+---@type uv.uv_timer_t?
+local timer
+local is_block = false -- Insert mode for all lines of a block, which change when it ends
+local is_writing = false -- formatters may run
+
+---@return integer number of the current change; lower after an undo
+local function change_number(buf)
+  return api.nvim_buf_call(buf, vim.fn.changenr)
+end
+
+--- Take the text of a buffer as it is, without edits.
+---@param buf integer
+local function read(buf)
+  local number = change_number(buf)
+  local top = math.max(number, recorded[buf] and recorded[buf].top or 0)
+  recorded[buf] = {
+    lines = api.nvim_buf_get_lines(buf, 0, -1, false),
+    edits = {},
+    at_ms = {},
+    top = top,
+    number = number,
+  }
+end
+
+--- Record the changes of a buffer.
+---@param buf integer loaded
+function M.attach(buf)
+  if recorded[buf] then
+    return
+  end
+  read(buf)
+  api.nvim_buf_attach(buf, false, {
+    on_lines = function(_, _, _, first, last, now)
+      local it = recorded[buf]
+      if not it then
+        return true
+      end
+      local range = it.changed
+      if not range then
+        it.changed = { first = first, last = last, now = now }
+        return
+      elseif last > range.now then
+        range.last, range.now = range.last + last - range.now, last
+      end
+      range.first, range.now = math.min(range.first, first), range.now + now - last
+    end,
+    on_reload = function()
+      vim.schedule(notify.guarded(function()
+        if recorded[buf] then
+          read(buf)
+          on_boundary(buf, "other")
+        end
+      end))
+    end,
+    on_detach = function()
+      recorded[buf] = nil
+    end,
+  })
+end
+
+---@param buf integer
+---@return boolean
+function M.is_attached(buf)
+  return recorded[buf] ~= nil
+end
+
+--- Forget the edits of a buffer.
+---@param buf integer
+function M.detach(buf)
+  recorded[buf] = nil
+end
+
+--- Return the last edits of a buffer, oldest first.
+---@param buf integer
+---@return lcursor.NextEdit[]
+function M.edits(buf)
+  return recorded[buf] and recorded[buf].edits or {}
+end
+
+--- Return the last edit of a buffer, which has one.
+---@param buf integer
+---@return lcursor.NextEdit
+function M.last(buf)
+  local edits = M.edits(buf)
+  return edits[#edits]
+end
+
+--- Replace the changed rows of the recorded text, and return what changed.
+---@return lcursor.NextEdit? nil if nothing did
+local function take(buf, it)
+  local range = it.changed
+  it.changed = nil
+  if not range then
+    return nil
+  end
+  local old_lines = it.lines
+  local by = api.nvim_buf_line_count(buf) - #old_lines
+  local new = api.nvim_buf_get_lines(buf, range.first, range.last + by, false)
+  local old = vim.list_slice(old_lines, range.first + 1, range.last)
+  if by == 0 then
+    for i, line in ipairs(new) do
+      old_lines[range.first + i] = line
+    end
+  else
+    local lines = vim.list_slice(old_lines, 1, range.first)
+    vim.list_extend(lines, new)
+    it.lines = vim.list_extend(lines, old_lines, range.last + 1)
+  end
+  local head, most = 0, math.min(#old, #new)
+  while head < most and old[head + 1] == new[head + 1] do
+    head = head + 1
+  end
+  local tail = 0
+  while tail < most - head and old[#old - tail] == new[#new - tail] do
+    tail = tail + 1
+  end
+  if #old == head + tail and #new == head + tail then
+    return nil
+  end
+  return {
+    row = range.first + head,
+    old = vim.list_slice(old, head + 1, #old - tail),
+    new = vim.list_slice(new, head + 1, #new - tail),
+    is_accepted = false,
+  }
+end
+
+--- Add an edit; one of the same rows as the last one continues that.
+---@param edit lcursor.NextEdit
+local function add(it, edit)
+  local last = it.edits[#it.edits]
+  local is_more = last
+    and not last.is_accepted
+    and not edit.is_accepted
+    and last.row == edit.row
+    and #last.new == #edit.old
+    and #edit.new == #edit.old
+  local now = vim.uv.now()
+  if is_more then
+    last.new, it.at_ms[#it.edits] = edit.new, now
+    if vim.deep_equal(last.old, last.new) then
+      table.remove(it.edits)
+    end
+    return
+  end
+  table.insert(it.edits, edit)
+  it.at_ms[#it.edits] = now
+  while #it.edits > MAX_EDITS or (it.edits[1] and now - it.at_ms[1] > MAX_MS) do
+    table.remove(it.edits, 1)
+    table.remove(it.at_ms, 1)
+  end
+end
+
+--- End the current edit of a buffer.
+---@param buf integer
+---@param is_accepted? boolean whether it was a proposal
+---@return lcursor.Boundary? nil if nothing changed
+function M.finish(buf, is_accepted)
+  local it = recorded[buf]
+  if not it or not it.changed then
+    return nil
+  end
+  local number = change_number(buf)
+  local is_undo = number < it.top or number < it.number or (number > it.number and number <= it.top)
+  it.number, it.top = number, math.max(it.top, number)
+  local edit = take(buf, it)
+  if not edit then
+    return nil
+  elseif is_writing or math.max(#edit.old, #edit.new) > MAX_LINES then
+    it.edits, it.at_ms = {}, {}
+    return "other"
+  end
+  edit.is_accepted = is_accepted or false
+  add(it, edit)
+  return is_undo and "undo" or "edit"
+end
+
+--- End the current edit, and report it.
+---@param buf integer
+local function boundary(buf)
+  local kind, it = M.finish(buf), recorded[buf]
+  if it then
+    kind, it.due = kind or it.due, nil
+  end
+  if kind then
+    on_boundary(buf, kind)
+  end
+end
+
+---@return boolean whether the cursor is inside or at the end of a name
+local function is_in_name()
+  local row, col = unpack(api.nvim_win_get_cursor(0))
+  local line = api.nvim_buf_get_lines(0, row - 1, row, false)[1] or ""
+  return line:sub(1, col):find("[%w_\128-\255]$") ~= nil
+end
+
+---@return boolean whether the cursor is in the changed rows
+local function is_in_change(range)
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  return row >= range.first and row < math.max(range.now, range.first + 1)
+end
+
+local rest = vim.schedule_wrap(notify.guarded(function()
+  local buf = api.nvim_get_current_buf()
+  local it = recorded[buf]
+  if not it or is_block or api.nvim_get_mode().mode ~= "i" then
+    return
+  elseif it.changed and is_in_change(it.changed) and is_in_name() then
+    return
+  end
+  local kind = M.finish(buf) or it.due
+  it.due = nil
+  if kind then
+    on_boundary(buf, kind)
+  end
+end))
+
+--- A key in Insert mode.
+local function on_key(event)
+  local it = recorded[event.buf]
+  if not it or is_block or not (it.changed or it.due) then
+    return
+  elseif it.changed and not is_in_change(it.changed) then
+    it.due = M.finish(event.buf) or it.due
+  end
+  timer = timer or assert(vim.uv.new_timer())
+  timer:start(REST_MS, 0, rest)
+end
+
+--- Report boundaries until Neovim ends.
+---@param callback fun(buf: integer, kind: lcursor.Boundary)
+function M.start(callback)
+  on_boundary = callback
+  local on = notify.autocmds("next_edit.recorder")
+  on({ "TextChangedI", "CursorMovedI" }, on_key)
+  on("ModeChanged", function()
+    local old, new = vim.v.event.old_mode, vim.v.event.new_mode
+    if new:sub(1, 1) == "i" and (old == "\22" or is_block) then
+      is_block = true
+    elseif new == "n" and old:sub(1, 1) ~= "i" then
+      is_block = false
+    end
+  end)
+  on({ "InsertLeave", "TextChanged" }, function(event)
+    if event.event == "TextChanged" then
+      is_block = false
+    elseif is_block then
+      return
+    end
+    boundary(event.buf)
+    is_writing = false
+  end)
+  on("User", function(event)
+    vim.schedule(notify.guarded(function()
+      boundary(event.data.buf)
+    end))
+  end, { pattern = "LCursorCompletionAccept" })
+  on("BufWritePre", function(event)
+    if api.nvim_get_mode().mode:sub(1, 1) == "i" then
+      M.finish(event.buf)
+    end
+    is_writing = true
+  end)
+  on("BufWritePost", function(event)
+    local kind = M.finish(event.buf)
+    is_writing = false
+    if kind then
+      on_boundary(event.buf, kind)
+    end
+  end)
+end
+
+return M

@@ -1,0 +1,193 @@
+-- Draws a proposal in its lines, with the old words struck out before the new ones; or as a
+-- hint at the end of the cursor's line, with a mark at the number of the target's line.
+
+local diff = require("lcursor.diff")
+local text = require("lcursor.text")
+local virt_lines = require("lcursor.ui.virt_lines")
+local wrap = require("lcursor.wrap")
+
+local M = {}
+
+local api = vim.api
+local namespace = api.nvim_create_namespace("lcursor.next_edit")
+local OLD, NEW, HINT = "LCursorNextEditOld", "LCursorNextEditNew", "LCursorNextEditHint"
+local PRIORITY = 150 -- above treesitter's
+local MIN_HINT = 12 -- cells; in less room there is no hint
+local MAX_WORD = 24
+
+---@class (exact) lcursor.WordChange bytes of a line, and what replaces them
+---@field first integer
+---@field last integer
+---@field new string
+
+---@type { buf: integer, key: string, is_hint: boolean }?
+local drawn
+
+--- Return the words in which a line changes; nil if it changes as a whole.
+---@param proposal lcursor.NextProposal
+---@return lcursor.WordChange[]?
+function M.words(proposal)
+  if #proposal.old ~= 1 or #proposal.new ~= 1 then
+    return nil
+  end
+  local old, new = proposal.old[1], proposal.new[1]
+  local old_spans, new_spans = diff.words(old, new)
+  if #old_spans + #new_spans == 0 then
+    return nil
+  end
+  -- Walk through both lines: what is between two spans is the same in both.
+  local found, at, new_at, i, j = {}, 0, 0, 1, 1
+  while old_spans[i] or new_spans[j] do
+    local to_old = old_spans[i] and old_spans[i][1] - at or math.huge
+    local to_new = new_spans[j] and new_spans[j][1] - new_at or math.huge
+    local same = math.min(to_old, to_new)
+    at, new_at = at + same, new_at + same
+    local change = { first = at, last = at, new = "" }
+    if to_old == same then
+      at = old_spans[i][2]
+      change.last, i = at, i + 1
+    end
+    if to_new == same then
+      change.new = new:sub(new_at + 1, new_spans[j][2])
+      new_at, j = new_spans[j][2], j + 1
+    end
+    table.insert(found, change)
+  end
+  return found
+end
+
+---@param row integer
+---@param opts vim.api.keyset.set_extmark
+local function mark(buf, row, col, opts)
+  opts.strict, opts.undo_restore, opts.priority = false, false, PRIORITY
+  api.nvim_buf_set_extmark(buf, namespace, row, col, opts)
+end
+
+--- Remove what is drawn.
+function M.hide()
+  if drawn then
+    if api.nvim_buf_is_valid(drawn.buf) then
+      api.nvim_buf_clear_namespace(drawn.buf, namespace, 0, -1)
+    end
+    drawn = nil
+  end
+end
+
+---@return boolean whether it is drawn already
+local function is_drawn(buf, key, is_hint)
+  if drawn and drawn.buf == buf and drawn.key == key then
+    return true
+  end
+  M.hide()
+  drawn = { buf = buf, key = key, is_hint = is_hint }
+  return false
+end
+
+--- Return what is drawn.
+---@return "hint"|"inline"|nil
+function M.kind()
+  return drawn and (drawn.is_hint and "hint" or "inline")
+end
+
+--- Draw proposals in their lines.
+---@param buf integer
+---@param rows table<lcursor.NextProposal, integer> where they are
+function M.draw(buf, rows)
+  local keys = {}
+  for proposal, row in pairs(rows) do
+    table.insert(keys, ("%d %s"):format(row, table.concat(proposal.new, "\n")))
+  end
+  table.sort(keys)
+  local tick = api.nvim_buf_get_changedtick(buf)
+  if is_drawn(buf, ("%d\n%s"):format(tick, table.concat(keys, "\n")), false) then
+    return
+  end
+  local options = virt_lines.options(buf)
+  for proposal, row in pairs(rows) do
+    local words = M.words(proposal)
+    for _, word in ipairs(words or {}) do
+      if word.last > word.first then
+        mark(buf, row, word.first, { end_col = word.last, hl_group = OLD })
+      end
+      if word.new ~= "" then
+        local column = word.last > 0 and vim.fn.virtcol({ row + 1, word.last }) or 0
+        local new = text.expand(word.new, column, options.tabstop, options.stops)
+        mark(buf, row, word.last, { virt_text = { { new, NEW } }, virt_text_pos = "inline" })
+      end
+    end
+    if not words then
+      local count, below = #proposal.old, {}
+      if count > 0 then
+        mark(buf, row, 0, { end_row = row + count, hl_group = "LCursorEditRemoved", hl_eol = true })
+      end
+      for _, line in ipairs(proposal.new) do
+        vim.list_extend(below, virt_lines.rows(line, options))
+      end
+      local is_above = count == 0 and row == 0
+      local at = is_above and 0 or row + count - 1
+      mark(buf, at, 0, { virt_lines = below, virt_lines_above = is_above })
+    end
+  end
+end
+
+---@return string the first word that changes, for a hint
+local function summary(proposal)
+  ---@param str string
+  local function short(str)
+    str = vim.trim(str)
+    return vim.fn.strchars(str) > MAX_WORD and vim.fn.strcharpart(str, 0, MAX_WORD - 1) .. "…"
+      or str
+  end
+  local word = (M.words(proposal) or {})[1]
+  local old = word and proposal.old[1]:sub(word.first + 1, word.last) or proposal.old[1]
+  local new = word and word.new or proposal.new[1]
+  if not old or not old:find("%S") then
+    return "+" .. short(new or "")
+  elseif not new or not new:find("%S") then
+    return "-" .. short(old)
+  end
+  return short(old) .. "→" .. short(new)
+end
+
+--- Draw a hint at the end of a line of the current window, if there is room for it.
+---@param buf integer
+---@param row integer of the cursor
+---@param target integer row of the proposal
+---@param proposal lcursor.NextProposal
+---@param count string for example "2 of 5"; "" for a single one
+---@param key? string that goes there
+---@return boolean drawn
+function M.hint(buf, row, target, proposal, count, key)
+  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
+  local used = vim.fn.virtcol({ row + 1, "$" }) - 1
+  if vim.wo.wrap then
+    used = used % math.max(info.width - info.textoff, 1)
+  end
+  local room = info.width - info.textoff - used - 2
+  if room < MIN_HINT then
+    M.hide()
+    return false
+  end
+  key = (not key or key:lower() == "<tab>") and "⇥" or key
+  local line = target ~= row and ("line %d "):format(target + 1) or ""
+  local tail = count ~= "" and (" (%s)"):format(count) or ""
+  local words = ("%s %s%s%s"):format(key, line, summary(proposal), tail)
+  if api.nvim_strwidth(words) > room then
+    words = vim.trim(("%s %s"):format(key, line ~= "" and line or summary(proposal)))
+  end
+  local chunks = { { " " .. words, HINT } }
+  if wrap.width(chunks) > room + 1 then
+    M.hide()
+    return false
+  end
+  local tick = api.nvim_buf_get_changedtick(buf)
+  if not is_drawn(buf, ("%d %d %d %s"):format(tick, row, target, words), true) then
+    mark(buf, row, 0, { virt_text = chunks, virt_text_pos = "eol", hl_mode = "combine" })
+    if target ~= row then
+      mark(buf, target, 0, { number_hl_group = "LCursorNextEditNumber" })
+    end
+  end
+  return true
+end
+
+return M

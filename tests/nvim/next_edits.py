@@ -1,0 +1,91 @@
+"""Next edits in a Neovim whose host is the fake one, which answers with the real predictors."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Mapping
+from typing import Any, cast
+
+from lcursor.host.next_edits import NextEdits
+from lcursor.protocol.next_edit import NextEditPredict
+from tests.fakes.control import FakeHost
+from tests.nvim.pilot import Pilot
+
+RENAME = """\
+def fetch(url, timeout):
+    session = connect(url)
+    session.wait(timeout)
+
+    return session.get(url, timeout=timeout)
+"""
+CONFIG: dict[str, Any] = {
+    "completion": {"auto_trigger": False},
+    "next_edit": {"mode": "draw"},
+    "index": {"enabled": False},
+}
+DRAWN = """
+local space = vim.api.nvim_create_namespace("lcursor.next_edit")
+local found = {}
+for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })) do
+  local text = ""
+  for _, line in ipairs({ mark[4].virt_text or {}, unpack(mark[4].virt_lines or {}) }) do
+    for _, chunk in ipairs(line) do
+      text = text .. chunk[1]
+    end
+  end
+  table.insert(found, { mark[2], vim.trim(text) })
+end
+return found
+"""
+
+
+class Typist:
+    """Types into a Neovim, and answers its requests when it is told to."""
+
+    def __init__(self, nvim: Pilot, host: FakeHost) -> None:
+        self.nvim, self.host = nvim, host
+        self._answered = itertools.count()
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return all requests so far, when all keys have been handled."""
+        self.nvim.settle()
+        return self.host.messages("next_edit.predict")
+
+    def answer(self) -> dict[str, Any]:
+        """Wait for the next request, and answer it."""
+        index = next(self._answered)
+        messages = self.host.messages
+        self.host.wait(lambda: len(messages("next_edit.predict")) > index)
+        request = messages("next_edit.predict")[index]
+        sent = threading.Event()
+
+        def send(method: str, params: Mapping[str, Any]) -> None:
+            self.host.send(method, dict(params))
+            sent.set()
+
+        service = NextEdits(send)
+        service.predict(cast(NextEditPredict, request))
+        assert sent.wait(10)
+        service.close()
+        self.nvim.settle()
+        return request
+
+    def drawn(self) -> list[tuple[int, str]]:
+        """Return what is drawn: rows, and their virtual text."""
+        self.nvim.settle()
+        return [(row, text) for row, text in self.nvim.lua(DRAWN)]
+
+    def texts(self) -> list[str]:
+        """Return the virtual texts that are drawn."""
+        return [text for _, text in self.drawn() if text]
+
+    def wait_drawn(self) -> list[str]:
+        """Wait until something is drawn, and return its texts."""
+        self.nvim.wait_lua(f"return #(function() {DRAWN} end)() > 0")
+        return self.texts()
+
+    def has_key(self, lhs: str = "<Tab>", mode: str = "n") -> bool:
+        """Return whether a key is ours."""
+        code = "return vim.startswith(vim.fn.maparg(..., false, true).desc or '', 'lcursor: ')"
+        return bool(self.nvim.lua(code.replace("...", f"'{lhs}', '{mode}'")))
