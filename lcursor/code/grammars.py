@@ -21,11 +21,12 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Parser, Query
     from tree_sitter import Node as Node
+    from tree_sitter import Tree as Tree
 
 QUERIES: Final = Path(__file__).parent / "queries"
 LANGUAGES: Final = frozenset(path.stem for path in QUERIES.glob("*.scm")) - {"ecma"}
@@ -126,21 +127,33 @@ def parse(language: str, data: bytes) -> Node | None:
 
     Cost: about 3 MB/s; other threads can run meanwhile.
     """
+    tree = parse_tree(language, data)
+    return tree.root_node if tree is not None else None
+
+
+def parse_tree(language: str, data: bytes, old: Tree | None = None) -> Tree | None:
+    """Return a text's syntax tree; None without a grammar, or after a timeout.
+
+    Args:
+        old: the tree of an earlier version, edited to have the positions of this one; what did not
+            change is taken from it, which is some 20 times faster in a long file.
+    """
     own = parser(language)
     if own is None:
         return None
+    known: dict[str, Any] = {} if old is None else {"old_tree": old}
     stop_s = time.thread_time() + MAX_PARSE_S
     if len(data) <= SMALL_BYTES:
-        return own.parse(data).root_node
+        return own.parse(data, **known)
     try:
-        tree = own.parse(
+        return own.parse(
             lambda at, _point: data[at : at + SLICE_BYTES],
             progress_callback=lambda _at, _has_error: time.thread_time() > stop_s,
+            **known,
         )
     except ValueError:  # stopped by the timeout
         own.reset()
         return None
-    return tree.root_node
 
 
 def definitions(

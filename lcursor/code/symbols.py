@@ -119,12 +119,13 @@ def errors(lines: Sequence[str], language: str) -> int:
     """Return the number of syntax errors in a text; 0 without a grammar."""
     data = "\n".join(lines).encode("utf-8", "surrogateescape")
     root = grammars.parse(language, data)
-    if root is None or not root.has_error:
+    return error_count(root) if root is not None else 0
+
+
+def error_count(root: Node) -> int:
+    """Return the number of error nodes and missing nodes in a tree."""
+    if not root.has_error:
         return 0
-    return _errors(root)
-
-
-def _errors(root: Node) -> int:
     count = 0
     work = [root]
     while work:

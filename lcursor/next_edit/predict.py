@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from lcursor.code import languages, symbols
+from lcursor.code import languages
 from lcursor.next_edit import rename, repetition, signature, trees
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
 
@@ -17,8 +17,8 @@ PREDICTORS: Final[tuple[Predictor, ...]] = (
 )
 """More certain ones first: of two proposals for a row, the first one counts."""
 MAX_PROPOSALS: Final = 50
-MAX_CHECKED: Final = 3
-"""Proposals whose syntax is checked; those behind them are never shown first."""
+MAX_CHECKED: Final = 8
+"""Proposals of a file that are checked one by one if they add a syntax error together."""
 
 
 def predict(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
@@ -41,25 +41,24 @@ def predict(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
         by_row.values(),
         key=lambda one: (-one.confidence, one.path != last.path, abs(one.row - last.row), one.row),
     )
-    checked = [
-        one
-        for at, one in enumerate(ranked[:MAX_PROPOSALS])
-        if at >= MAX_CHECKED or not adds_error(texts[one.path], one)
-    ]
-    return checked
+    return _without_errors(texts, ranked[:MAX_PROPOSALS])
 
 
-def adds_error(lines: Lines, proposal: Proposal) -> bool:
-    """Return whether a proposal adds a syntax error to the top-level definition around it."""
-    language = languages.detect(proposal.path)
-    found = trees.tree(language, lines)
-    if found is None:
-        return False
-    root, _ = found
-    first, end = proposal.row, proposal.end_row
-    for node in root.children:
-        if node.start_point[0] <= proposal.row <= node.end_point[0]:
-            first, end = min(first, node.start_point[0]), max(end, node.end_point[0] + 1)
-    old = lines[first:end]
-    new = lines[first : proposal.row] + proposal.new + lines[proposal.end_row : end]
-    return not symbols.parses_no_worse(old, new, language)
+def _without_errors(texts: Texts, ranked: Sequence[Proposal]) -> list[Proposal]:
+    """Return the proposals that add no syntax error, alone or together with those of their file."""
+    wrong: list[Proposal] = []
+    for path in dict.fromkeys(one.path for one in ranked):
+        own = [one for one in ranked if one.path == path]
+        if _adds_error(texts[path], path, own[:1]) or _adds_error(texts[path], path, own):
+            wrong += own[MAX_CHECKED:]
+            wrong += [one for one in own[:MAX_CHECKED] if _adds_error(texts[path], path, [one])]
+    return [one for one in ranked if one not in wrong]
+
+
+def _adds_error(lines: Lines, path: str, proposals: Sequence[Proposal]) -> bool:
+    """Return whether applying some proposals adds a syntax error to a file."""
+    language = languages.detect(path)
+    changed = lines
+    for one in sorted(proposals, key=lambda each: -each.row):
+        changed = (*changed[: one.row], *one.new, *changed[one.end_row :])
+    return trees.errors(language, changed) > trees.errors(language, lines)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from lcursor.next_edit import history, predict, tokens
+from lcursor.code import grammars
+from lcursor.next_edit import history, predict, tokens, trees
 from lcursor.next_edit.records import Edit, Lines, Proposal
 
 
@@ -304,12 +307,44 @@ def test_edits_that_do_not_fit_the_text_are_left_alone() -> None:
     assert predict.predict({"b.py": ("def f(b):",)}, [edit]) == []
 
 
-def test_a_proposal_that_adds_a_syntax_error_is_dropped() -> None:
-    lines = ("def f():", "    return 1")
-    wrong = Proposal("rename", "a.py", 1, lines[1:], ("    return (1",), 0.9, "", "")
-    assert predict.adds_error(lines, wrong)
-    right = Proposal("rename", "a.py", 1, lines[1:], ("    return 2",), 0.9, "", "")
-    assert not predict.adds_error(lines, right)
+def test_proposals_that_add_a_syntax_error_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ("x = 2", *(f"a{row} = [1]" for row in range(1, 8)))
+    texts = ["a1 = [2]", "a2 = [2", "a3 = [3]", "a4 = [4]", "a5 = 5]", "a6 = [6]"]
+    found = [
+        Proposal("rename", "a.py", row, (lines[row],), (text,), 1 - row / 10, "", "")
+        for row, text in enumerate(texts, 1)
+    ]
+    monkeypatch.setattr(predict, "PREDICTORS", (lambda _texts, _edits: found,))
+    edit = Edit("a.py", 0, ("x = 1",), ("x = 2",))
+    assert [one.row for one in predict.predict({"a.py": lines}, [edit])] == [1, 3, 4, 6]
+
+
+@pytest.mark.parametrize("path", ["a.py", "a.rs"])
+def test_a_text_parsed_from_the_tree_of_a_similar_one(path: str) -> None:
+    language = {"a.py": "python", "a.rs": "rust"}[path]
+    lines = tuple(f"f{row}(a, 'é{row}')" for row in range(30))
+    for changed in (
+        lines,
+        lines[:-1],
+        (*lines, "x"),
+        ("x", *lines),
+        (*lines[:9], "y", *lines[9:]),
+        (*lines[:9], *lines[20:]),
+        (*lines[:29], "g((ü"),
+    ):
+        found = trees.tree(language, changed)
+        data = "\n".join(changed).encode()
+        whole = grammars.parse(language, data)
+        assert found is not None
+        assert whole is not None
+        nodes = [(node.type, node.range) for node in _walk(whole)]
+        assert [(node.type, node.range) for node in _walk(found[0])] == nodes
+
+
+def _walk(node: grammars.Node) -> Iterator[grammars.Node]:
+    yield node
+    for child in node.children:
+        yield from _walk(child)
 
 
 @pytest.mark.parametrize(
