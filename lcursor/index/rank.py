@@ -32,12 +32,16 @@ WEIGHTS: dict[Kind, Weights] = {
     "symbol": Weights(lexical=0.7, vector=0.2, symbol=1.0, recent=0.1),
     "word": Weights(lexical=0.6, vector=0.4, symbol=0.8, recent=0.1),
     "mixed": Weights(lexical=0.5, vector=0.6, symbol=0.6, recent=0.05),
-    "text": Weights(lexical=0.25, vector=1.0, symbol=0.0, recent=0.05),
+    "text": Weights(lexical=0.2, vector=1.0, symbol=0.0, recent=0.05),
 }
 """Weights by the kind of the query: words find names best, vectors find sentences best."""
 
-MIN_SHARE = 0.4
-"""Score of the farthest vector of a list; the nearest has 1."""
+COSINE_SPAN = 0.3
+"""Distance from the best cosine of a list at which a vector counts nothing.
+
+The median distance of the 100th vector in CoSQA; a share of the list's own range would lower the
+second of two similar chunks to 0.
+"""
 
 K = 60
 """Constant of the reciprocal rank of recent files."""
@@ -107,7 +111,7 @@ class Ranked:
 
 
 def fuse(legs: Mapping[Leg, Scored], kind: Kind) -> dict[int, Ranked]:
-    """Add up the weighted scores of each chunk, relative to the best of each list.
+    """Add up the weighted scores of each chunk, each list scaled to 1.
 
     Ranks instead of scores would lose the differences between chunks.
     """
@@ -120,17 +124,16 @@ def fuse(legs: Mapping[Leg, Scored], kind: Kind) -> dict[int, Ranked]:
 
 
 def _shares(leg: Leg, scored: Scored) -> list[tuple[int, float]]:
-    """Return the score of each chunk of a list as a share of the best."""
+    """Return the score of each chunk of a list as a share, 1 for the best."""
     if not scored:
         return []
     if leg == "recent":
         return [
             (chunk, (K + 1) / (K + number)) for number, (chunk, _) in enumerate(scored, start=1)
         ]
-    top, floor = scored[0][1], scored[-1][1]
+    top = scored[0][1]
     if leg == "vector":
-        unit = (1 - MIN_SHARE) / (top - floor) if top > floor else 0.0
-        return [(chunk, 1 - unit * (top - score)) for chunk, score in scored]
+        return [(chunk, max(0.0, 1 - (top - score) / COSINE_SPAN)) for chunk, score in scored]
     return [(chunk, score / top if top > 0 else 1.0) for chunk, score in scored]
 
 

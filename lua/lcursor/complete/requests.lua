@@ -28,7 +28,7 @@ local WARM = { "path", "name", "repo", "first_row", "prefix", "suffix", "top" }
 
 ---@param request lcursor.Request
 ---@return boolean
-local function has_private_key(request)
+local function has_key(request)
   return privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix)
 end
 
@@ -79,7 +79,7 @@ end
 ---@param listener lcursor.CompletionListener
 ---@return integer? id nil if the text contains a private key, so that nothing was sent
 function M.ask(request, listener)
-  if has_private_key(request) then
+  if has_key(request) then
     return nil
   end
   local is_same = live
@@ -102,7 +102,7 @@ end
 ---@param request lcursor.Request without an id; fields that `fim.warm` does not need are left out
 ---@return integer? id to cancel it with; nil when nothing was sent
 function M.warm(request)
-  if has_private_key(request) then
+  if has_key(request) then
     return nil
   end
   answered = nil

@@ -43,6 +43,11 @@ def test_chunks_in_two_lists_rank_higher() -> None:
     assert order(found)[0] == 2
 
 
+def test_the_last_of_a_short_list_of_similar_vectors_counts_nearly_as_much_as_the_first() -> None:
+    found = rank.fuse({"vector": [(1, 0.71), (2, 0.70)]}, "text")
+    assert found[2].score == pytest.approx(1 - 0.01 / rank.COSINE_SPAN)
+
+
 def test_names_follow_the_words_and_sentences_the_vectors() -> None:
     facts = paths("a.py", "b.py")
 
@@ -69,17 +74,17 @@ LISTS: dict[Leg, Scored] = {
             LISTS,
             {
                 1: {"lexical": 0.5, "vector": 0.6, "recent": 0.05 * 61 / 62},
-                2: {"lexical": 0.125, "vector": 0.42, "symbol": 0.6},
-                3: {"vector": 0.24, "symbol": 0.3, "recent": 0.05},
+                2: {"lexical": 0.125, "vector": 0.2, "symbol": 0.6},
+                3: {"symbol": 0.3, "recent": 0.05},
             },
         ),
         (
             "text",
             LISTS,
             {
-                1: {"lexical": 0.25, "vector": 1.0, "recent": 0.05 * 61 / 62},
-                2: {"lexical": 0.0625, "vector": 0.7},
-                3: {"vector": 0.4, "recent": 0.05},
+                1: {"lexical": 0.2, "vector": 1.0, "recent": 0.05 * 61 / 62},
+                2: {"lexical": 0.05, "vector": 1 / 3},
+                3: {"recent": 0.05},
             },
         ),
         # Where all of a list score the same, all count as its best.
@@ -120,23 +125,23 @@ def test_each_list_counts_relative_to_its_best(
             "open doors",
             {1: Facts("a.py"), 2: Facts("doors/x.py")},
             {
-                1: {"lexical": 0.25, "file": 0.0125},
-                2: {"lexical": 0.125, "path": 0.0625, "file": 0.009375},
+                1: {"lexical": 0.2, "file": 0.01},
+                2: {"lexical": 0.1, "path": 0.05, "file": 0.0075},
             },
         ),
         (
             "open doors",
             {1: Facts("a.py"), 2: Facts("b.py"), 3: Facts("b.py")},
             {
-                1: {"lexical": 0.25, "file": 0.0125},
-                2: {"lexical": 0.125, "file": 0.25 * 0.05 * (1 / 2 + 1 / 3)},
-                3: {"lexical": 0.25 / 3},
+                1: {"lexical": 0.2, "file": 0.01},
+                2: {"lexical": 0.1, "file": 0.2 * 0.05 * (1 / 2 + 1 / 3)},
+                3: {"lexical": 0.2 / 3},
             },
         ),
         (
             "open doors",
             {1: Facts("tests/__init__.py")},
-            {1: {"lexical": 0.25, "file": 0.0125, "tests": -0.18375, "facade": -0.039375}},
+            {1: {"lexical": 0.2, "file": 0.01, "tests": -0.147, "facade": -0.0315}},
         ),
     ],
 )
