@@ -341,3 +341,29 @@ def test_settings_for_markdown_files_are_not_for_chats(editor: Start, host: Fake
     assert nvim.lua("return vim.bo.commentstring") == "<!-- %s -->"
     assert "n:>" in nvim.lua("return vim.bo.comments")
     assert nvim.lua("return vim.treesitter.language.get_lang('lcursor_chat')") == "markdown"
+
+
+def test_plugins_that_render_text_hear_of_the_end_of_an_answer(
+    editor: Start, host: FakeHost
+) -> None:
+    """Also when the cursor is elsewhere, where Neovim has no event for the chat."""
+    nvim = editor(FILES)
+    talk = Talk(nvim, host).open()
+    nvim.lua(
+        """
+        vim.api.nvim_create_autocmd("TextChanged", {
+          callback = function(event)
+            local buf = vim.api.nvim_get_current_buf()
+            if event.buf == buf and vim.bo.filetype == "lcursor_chat" then
+              vim.g.heard = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+            end
+          end,
+        })
+        """
+    )
+    number = talk.ask("explain it")
+    nvim.press("<C-w>p")
+    talk.delta(number, "It **is**.")
+    talk.done(number)
+    nvim.wait_lua("return vim.list_contains(vim.g.heard or {}, 'It **is**.')")
+    assert nvim.lua("return vim.fn.bufname()").endswith("a.py")

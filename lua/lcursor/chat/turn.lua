@@ -17,6 +17,8 @@ local M = {}
 local api = vim.api
 -- Maximum wait for `chat.done` after an error or a stop. Tests change it.
 M.max_wait_ms = 1500
+-- After this time, plugins such as render-markdown.nvim react to a change again.
+local DEBOUNCE_MS = 150
 
 ---@type lcursor.Error
 local INTERRUPTED = {
@@ -47,6 +49,19 @@ function M.new_message(role, text, old)
   }
 end
 
+--- Tell plugins that render a buffer at TextChanged that the answer is complete. Neovim tells it
+--- only in the current buffer, and they miss the last of several changes in a short time.
+---@param buf integer
+local function announce(buf)
+  notify.later(DEBOUNCE_MS, function()
+    if api.nvim_buf_is_loaded(buf) then
+      api.nvim_buf_call(buf, function()
+        api.nvim_exec_autocmds("TextChanged", { buffer = buf, modeline = false })
+      end)
+    end
+  end)
+end
+
 local function show_end(session, turn, done)
   if turn.is_known then
     stream.close(turn.stream)
@@ -60,6 +75,7 @@ local function show_end(session, turn, done)
     buffer.render(session, turn.text .. separator .. typed)
   end
   winbar.draw(session)
+  announce(session.buf)
   if turn.is_followed and (done.reason == "stop" or done.reason == "length") then
     vim.schedule(notify.guarded(function()
       require("lcursor.chat.send").send(session, {}, buffer.draft(session))
