@@ -78,11 +78,13 @@ end
 local function owner(map)
   if type(map.callback) == "function" then
     local source = debug.getinfo(map.callback, "S")
-    local where = ("%s:%d"):format(source.short_src, source.linedefined)
+    local line = source.linedefined > 0 and ":" .. source.linedefined or ""
+    local where = source.short_src .. line
     return map.desc and ("%s (%s)"):format(map.desc, where) or where
   end
   local script = map.sid and map.sid > 0 and vim.fn.getscriptinfo({ sid = map.sid })[1]
-  return (map.rhs or "") .. (script and (" (%s)"):format(script.name) or "")
+  local rhs = (map.rhs or "") ~= "" and map.rhs or "<Nop>"
+  return rhs .. (script and (" (%s)"):format(script.name) or "")
 end
 
 --- Return who has mapped a key, besides lcursor.
@@ -119,7 +121,7 @@ local function check_suggestion_keys(settings)
     local rest = #others > 0 and "otherwise " .. table.concat(others, "; ") or "otherwise unmapped"
     if lhs ~= "" then
       health.info(
-        ("%s is completion.keymap.%s while a ghost is visible, %s"):format(lhs, name, rest)
+        ("%s is completion.keymap.%s while a suggestion is visible, %s"):format(lhs, name, rest)
       )
     end
   end
