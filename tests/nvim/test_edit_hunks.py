@@ -440,7 +440,7 @@ def test_the_list_of_all(room: Room) -> None:
     items = "return vim.tbl_map(function(i) return i.lnum end, vim.fn.getqflist())"
     assert room.nvim.lua(items) == [2, 4, 7, 10] * 2
     texts = room.nvim.lua("return vim.tbl_map(function(i) return i.text end, vim.fn.getqflist())")
-    assert texts[0] == "+1 -1 do it | + TWO"
+    assert texts[0] == "+1 -1 | + TWO | do it"
     assert "[✗ parses]" in texts[4]
     title = "return vim.fn.getqflist({ title = 0 }).title"
     assert room.nvim.lua(title) == "lcursor: 8 open hunks"

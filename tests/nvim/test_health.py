@@ -501,7 +501,7 @@ def test_a_host_that_gave_up(editor: Callable[..., Pilot], host: FakeHost) -> No
     assert "ImportError: no module named greatness" in found.section("Host")
 
 
-PACKAGES = [{"section": "package", "text": f"{name} 1.2.3"} for name in ("pynvim", "numpy", "typer")]
+PACKAGES = [{"section": "package", "text": f"{name} 1.2.3"} for name in ("pynvim", "numpy")]
 CASES: dict[str, tuple[dict[str, Fact], str]] = {
     # name: facts of the doctor, Lua before
     "ready": (READY, ""),

@@ -187,7 +187,7 @@ def test_it_lists_hunks(start: Start) -> None:
     nvim.lua("open('hunks')")
     assert not nvim.lua("return is_live()")
     nvim.lua("search('')")
-    assert lines(nvim) == ["a.txt:2: +1 -1 do it | + TWO"]
+    assert lines(nvim) == ["a.txt:2: +1 -1 | + TWO | do it"]
     assert nvim.lua("return preview()")[-2:] == ["-two", "+TWO"]
     nvim.lua("confirm()")
     nvim.settle()

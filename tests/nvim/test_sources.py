@@ -145,10 +145,7 @@ def test_chats_are_items(start: Start, host: FakeHost) -> None:
     find(nvim, "chats")
     rows = [row(nvim, "k1", "One", 125), row(nvim, "key2", "Two", 7300, preview="why\nso")]
     assert answer_chats(nvim, host, rows)["path"] == str(nvim.home / "project/a.py")
-    assert [line.split()[-4:] for line in lines(nvim)] == [
-        ["One", "4", "One", "please"],
-        ["Two", "4", "why", "so"],
-    ]
+    assert lines(nvim) == ["  2 min  One  One please", "  2 h    Two  why so"]
     preview = ["# Two", "", "4 messages, small", "", "why", "so"]
     assert (items(nvim)[1]["preview"], items(nvim)[1]["filetype"]) == (preview, "markdown")
     nvim.lua("_G.items[2].confirm()")
@@ -181,9 +178,9 @@ def test_hunks_are_items(start: Start) -> None:
     )
     find(nvim, "hunks")
     assert lines(nvim) == [
-        "a.txt:2: +1 -1 do it | + TWO",
-        "a.txt:3: +1 -0 do it | + four",
-        "b.txt:1: +1 -1 do it | + y",
+        "a.txt:2: +1 -1 | + TWO | do it",
+        "a.txt:3: +1 -0 | + four | do it",
+        "b.txt:1: +1 -1 | + y | do it",
         "c.txt:1: is created | do it",
     ]
     first, last = items(nvim)[0], items(nvim)[3]

@@ -209,8 +209,10 @@ function M.source()
     for i, row in ipairs(rows) do
       local facts = many(row.messages, "message") .. (row.model ~= "" and ", " .. row.model or "")
       ---@type lcursor.Item
+      local mark, age, title, _, _, preview = unpack(cells[i])
+      title[1] = title[1]:gsub("%s*$", "  ")
       items[i] = {
-        cells = cells[i],
+        cells = { mark, age, title, preview },
         preview = vim.split(("# %s\n\n%s\n\n%s"):format(row.title, facts, row.preview), "\n"),
         filetype = "markdown",
         confirm = function()

@@ -32,14 +32,14 @@ local function text_of(hunk)
   local first = vim.iter(#hunk.new > 0 and hunk.new or hunk.old):find(function(line)
     return line:find("%S") ~= nil
   end)
-  return ("+%d -%d%s%s %s | %s %s"):format(
+  return ("+%d -%d%s%s | %s %s | %s"):format(
     #hunk.new,
     #hunk.old,
     hunk.state == "conflict" and " [conflict]" or "",
     names ~= "" and (" [✗ %s]"):format(names) or "",
-    hunk.part.proposal.title,
     #hunk.new > 0 and "+" or "-",
-    vim.trim(first or "")
+    vim.trim(first or ""),
+    hunk.part.proposal.title
   )
 end
 
