@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import signal
 import struct
@@ -21,7 +20,6 @@ import pytest
 from lcursor.drive.editor import ROOT, Editor
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
-from tests.nvim.test_start import MISSING, READY, STUBS, Fact, facts_file
 
 PYTHON = os.environ.get("LCURSOR_TEST_PYTHON") or sys.executable
 COULD_NOT = "Not checked: Python did not get that far"
@@ -499,51 +497,3 @@ def test_a_host_that_gave_up(editor: Callable[..., Pilot], host: FakeHost) -> No
     assert ":LCursor restart" in advice
     assert ":LCursor log" in advice
     assert "ImportError: no module named greatness" in found.section("Host")
-
-
-PACKAGES = [{"section": "package", "text": f"{name} 1.2.3"} for name in ("pynvim", "numpy")]
-CASES: dict[str, tuple[dict[str, Fact], str]] = {
-    # name: facts of the doctor, Lua before
-    "ready": (READY, ""),
-    "missing": (MISSING, "vim.g.lcursor_enabled = false vim.keymap.set('n', ']h', '<Nop>')\n"),
-}
-# Replaces what depends on the machine, before Neovim wraps the lines.
-SETTLE = """
-local lines, home = vim.api.nvim_buf_get_lines(0, 0, -1, false), vim.pesc(...)
-for i, line in ipairs(lines) do
-  line = line:gsub(home, "/home/me"):gsub("Neovim %d[%w.+-]*", "Neovim 0.11.0")
-  lines[i] = line:gsub("answered in [%d.]+ s", "answered in 0.4 s")
-end
-vim.bo.modifiable = true
-vim.api.nvim_buf_set_lines(0, 0, -1, false, lines)
-vim.cmd("1 | redraw")
-return lines
-"""
-
-
-@pytest.mark.parametrize("columns", [80, 60])
-@pytest.mark.parametrize("name", CASES)
-def test_screen(
-    editor: Callable[..., Pilot],
-    golden: Callable[[str, str], None],
-    tmp_path: Path,
-    name: str,
-    columns: int,
-) -> None:
-    """All of it, with nothing cut off."""
-    facts, init = CASES[name]
-    path = facts_file(tmp_path, facts)
-    path.write_text(path.read_text() + "".join(json.dumps(row) + "\n" for row in PACKAGES))
-    stubs = STUBS % json.dumps(["cat", str(path)])
-    nvim = editor({"a.py": "x = 1\n"}, init=stubs + init, columns=columns, lines=120)
-    nvim.command("checkhealth lcursor")
-    lines = nvim.lua(SETTLE, str(nvim.home))
-    shown = nvim.grid()
-    golden(f"health-{name}.{columns}", shown)
-    for line in lines:
-        assert squeezed(line) in squeezed(shown), line
-
-
-def squeezed(text: str) -> str:
-    """Return a text without blanks, and without rulers and marks that Neovim conceals."""
-    return re.sub(r"^=+$|~$|[\s`|]+", "", text, flags=re.M)

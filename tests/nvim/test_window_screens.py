@@ -7,6 +7,7 @@ keep it. Of ghost text there are more in test_screens.py, of hunks in test_edit_
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,9 +21,12 @@ from tests.nvim.pilot import Pilot
 from tests.nvim.talk import ITEM, Talk, message
 from tests.nvim.test_chat_list import answer as list_chats
 from tests.nvim.test_chat_list import row as chat_row
+from tests.nvim.test_chat_list import server as tell_server
 from tests.nvim.test_chat_usage import bill, items
 from tests.nvim.test_edit_draw import NEW, OLD
+from tests.nvim.test_edit_reach_turns import row as edit_row
 from tests.nvim.test_edit_reach_ways import STEPS
+from tests.nvim.test_edit_reach_ways import message as tell_message
 from tests.nvim.test_index import report, tell_state, wake
 from tests.nvim.test_index_search import answer as found
 from tests.nvim.test_index_search import hit
@@ -47,6 +51,7 @@ CHECKS = [
     {"name": "parses", "is_ok": True, "text": ""},
     {"name": "test", "is_ok": False, "text": FAILED},
 ]
+PROPOSE = "require('lcursor.edit').start() require('lcursor.edit.proposals').propose(...)"
 SCENES: dict[str, tuple[Play, tuple[str, ...]]] = {}
 
 
@@ -75,10 +80,7 @@ def hunks(nvim: Pilot, **other: Any) -> None:
     """Propose changes of a file and go to the last of them."""
     nvim.command("edit old.py")
     path = nvim.home / "project/old.py"
-    nvim.lua(
-        "require('lcursor.edit').start() require('lcursor.edit.proposals').propose(...)",
-        edits.proposed([edits.file(path, OLD, NEW, **other)]),
-    )
+    nvim.lua(PROPOSE, edits.proposed([edits.file(path, OLD, NEW, **other)]))
     nvim.press("G[h")
     drawn(nvim)
 
@@ -124,6 +126,47 @@ def edit_side_by_side(nvim: Pilot, host: FakeHost) -> None:
     hunks(nvim)
     nvim.press("ghd")
     drawn(nvim)
+
+
+@scene("the file is deleted by", ":LCursor hunk accept all", "✗ parses: line 2, no bracket")
+def edit_deleted(nvim: Pilot, host: FakeHost) -> None:
+    """A file that would be deleted, with a check that failed."""
+    nvim.command("edit b.py")
+    checks = [{"name": "parses", "is_ok": False, "text": "line 2, no bracket"}]
+    lines = FILES["b.py"].splitlines()
+    other = {"kind": "delete", "checks": checks}
+    file = edits.file(nvim.home / "project/b.py", lines, [], **other)
+    nvim.lua(PROPOSE, edits.proposed([file]))
+    drawn(nvim)
+
+
+@scene("+2 -2 | + def alpha(x, y, z): | do it", "lcursor: 3 open hunks")
+def edit_quickfix(nvim: Pilot, host: FakeHost) -> None:
+    """All open hunks."""
+    hunks(nvim)
+    nvim.command("LCursor hunk list")
+    drawn(nvim)
+
+
+@scene("2 edits of this project", "2 h", "1 open", "u undo, r redo", "q close", "and 1 more")
+def edit_list(nvim: Pilot, host: FakeHost) -> None:
+    """The edits of a project."""
+    desk = Desk(nvim, host)
+    nvim.command("LCursor edit list")
+    paths = [str(desk.project / f"{name}.py") for name in "abcd"]
+    title = "Rename alpha to beta wherever it is called"
+    rows = [
+        edit_row("t2", title, paths=paths[:1], state="open", open=1, at_s=time.time()),
+        edit_row("t1", "Make it faster", paths=paths, at_s=time.time() - 7300),
+    ]
+    desk.turns(rows, undo="t1")
+
+
+@scene("It was off by one.", ":w !git commit -F - commits with it, q closes")
+def commit(nvim: Pilot, host: FakeHost) -> None:
+    """A commit message."""
+    nvim.command("LCursor commit_message")
+    tell_message(Desk(nvim, host))
 
 
 @scene("edit a.py:1-2", "make it", "<CR> send, <Up> history, <C-c> cancel")
@@ -230,6 +273,20 @@ def chat_failed(nvim: Pilot, host: FakeHost) -> None:
     talk.done(number, reason="failed", prompt_tokens=0)
 
 
+@scene("## Summary", "edited: <CR> sends it", "edited here only: <CR> saves it")
+def chat_edited(nvim: Pilot, host: FakeHost) -> None:
+    """A chat with a summary, and with a question and an answer that the user has edited."""
+    said = [
+        message(1, "They talked about alpha.", role="summary"),
+        message(2, "why?", role="user"),
+        message(3, "so", role="assistant", branch=2, branches=3),
+    ]
+    Talk(nvim, host).open(messages=said)
+    for text in ("why?", "so"):
+        nvim.press(f"gg/^{text}$<CR>A indeed<Esc>")
+    nvim.command("nohlsearch")
+
+
 @scene("+ a.py:1-2", "+ b.py:1-3")
 def chat_attached(nvim: Pilot, host: FakeHost) -> None:
     """A draft with attachments."""
@@ -296,6 +353,13 @@ def search_empty(nvim: Pilot, host: FakeHost) -> None:
     nvim.settle()
 
 
+@scene("a.py|5-6 col 1| def beta(y):", "the index is still being made")
+def search_quickfix(nvim: Pilot, host: FakeHost) -> None:
+    """The results of a search with words, in the quickfix list."""
+    nvim.command("LCursor search beta")
+    found(nvim, host, "beta", [hit(nvim), hit(nvim, LONG_NAME)], "the index is still being made")
+
+
 @scene("not indexed", "s start", "q close", "build/, …", "why a file is left out.")
 def index_report(nvim: Pilot, host: FakeHost) -> None:
     """What indexing would read."""
@@ -347,6 +411,23 @@ def status(nvim: Pilot, host: FakeHost) -> None:
         "The language server of this buffer cannot be shown in an ordinary window, which is long.",
     )
     nvim.command("LCursor status")
+
+
+@scene("server   is running", "/run/user/1000/lcursor/qwen2.5-coder-7b.sock", "process  4711")
+def server(nvim: Pilot, host: FakeHost) -> None:
+    """The state of the local chat server."""
+    nvim.command("LCursor server")
+    url = "unix:///run/user/1000/lcursor/qwen2.5-coder-7b.sock"
+    log = "/home/me/.local/state/lcursor/server-qwen2.5-coder-7b.log"
+    tell_server(nvim, host, 1, model="qwen2.5-coder-7b", url=url, log=log, pid=4711)
+
+
+@scene("no answer came from the server at http://127.0.0.1:8012/v1 within 30 s. Try it again")
+def message_long(nvim: Pilot, host: FakeHost) -> None:
+    """A message that the command line cuts off, and so a window shows for a while."""
+    text = "no answer came from the server at http://127.0.0.1:8012/v1 within 30 s"
+    nvim.lua("require('lcursor.notify').info(...)", text, "Try it again")
+    nvim.wait_lua("return #vim.api.nvim_list_wins() == 2")
 
 
 def squeezed(text: str) -> str:

@@ -116,7 +116,7 @@ local function role_of(span)
   return span.message and span.message.role or "user"
 end
 
---- Highlight a heading and show a note after it.
+--- Highlight a heading and show a note after it, or below it in a narrow window.
 ---@param session lcursor.ChatSession
 ---@param span lcursor.ChatSpan
 ---@param row? integer of the heading if it is known
@@ -130,13 +130,17 @@ function M.mark_heading(session, span, row, note)
   local role = role_of(span)
   local line = api.nvim_buf_get_lines(session.buf, row, row + 1, false)[1] or ""
   local is_heading = line == HEADINGS[role]
+  local chunks, width = { { text, "LCursorChatNote" } }, ui_notes.width(session.buf)
+  local fits = api.nvim_strwidth(line .. " " .. text) <= width
+  span.note = note
   span.mark = api.nvim_buf_set_extmark(session.buf, M.namespace, row, 0, {
     id = span.mark ~= 0 and span.mark or nil,
     end_row = is_heading and row or nil,
     end_col = is_heading and #line or nil,
     hl_group = is_heading and GROUPS[role] or nil,
     priority = 200,
-    virt_text = text ~= "" and { { text, "LCursorChatNote" } } or nil,
+    virt_text = text ~= "" and fits and chunks or nil,
+    virt_lines = not fits and wrap.rows(chunks, width) or nil,
   })
 end
 

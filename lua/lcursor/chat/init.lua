@@ -40,7 +40,7 @@ local CALL_OPTS =
 local is_started = false
 local is_edit_explained = false
 
---- Lay out errors again when the width of a window changes.
+--- Lay out errors and notes again when the width of a window changes.
 ---@param event vim.api.keyset.create_autocmd.callback_args
 local function on_resize(event)
   local bufs = { event.buf }
@@ -50,6 +50,11 @@ local function on_resize(event)
   for _, session in ipairs(sessions.all()) do
     if vim.list_contains(bufs, session.buf) and buffer.is_whole(session) then
       buffer.annotate(session)
+      for _, span in ipairs(session.spans) do
+        if span.note then
+          buffer.mark_heading(session, span, nil, span.note)
+        end
+      end
     end
   end
 end

@@ -34,6 +34,7 @@
 ---@class (exact) lcursor.ChatSpan a heading in the buffer and what is below it
 ---@field mark integer extmark of its heading
 ---@field message? lcursor.ChatMessage nil for the draft, which is the last
+---@field note? string after its heading, if the user has edited the message
 
 ---@class (exact) lcursor.ChatStream writes one answer into the buffer
 ---@field session lcursor.ChatSession

@@ -42,7 +42,7 @@ local function checks_of(file)
   vim.list_extend(chunks, remarks)
   local verb = file.kind == "delete" and "deleted" or file.kind == "rename" and "renamed"
   if verb then
-    table.insert(chunks, { (" the file is %s by "):format(verb), "LCursorEditBadge" })
+    table.insert(chunks, { ("  the file is %s by "):format(verb), "LCursorEditBadge" })
     table.insert(chunks, { ":LCursor hunk accept all", "LCursorEditKey" })
   end
   return chunks
