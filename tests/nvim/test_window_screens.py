@@ -17,6 +17,7 @@ from lcursor.fim import outcomes
 from tests.fakes.control import FakeHost
 from tests.nvim import edits, reach
 from tests.nvim.editing import Desk
+from tests.nvim.editing import row as edit_row
 from tests.nvim.pilot import Pilot
 from tests.nvim.talk import ITEM, Talk, message
 from tests.nvim.test_chat_list import answer as list_chats
@@ -24,7 +25,6 @@ from tests.nvim.test_chat_list import row as chat_row
 from tests.nvim.test_chat_list import server as tell_server
 from tests.nvim.test_chat_usage import bill, items
 from tests.nvim.test_edit_draw import NEW, OLD
-from tests.nvim.test_edit_reach_turns import row as edit_row
 from tests.nvim.test_edit_reach_ways import STEPS
 from tests.nvim.test_edit_reach_ways import message as tell_message
 from tests.nvim.test_index import report, tell_state, wake
