@@ -343,9 +343,7 @@ def test_settings_for_markdown_files_are_not_for_chats(editor: Start, host: Fake
     assert nvim.lua("return vim.treesitter.language.get_lang('lcursor_chat')") == "markdown"
 
 
-def test_plugins_that_render_text_hear_of_the_end_of_an_answer(
-    editor: Start, host: FakeHost
-) -> None:
+def test_plugins_that_render_text_are_notified_at_the_end(editor: Start, host: FakeHost) -> None:
     """Also when the cursor is elsewhere, where Neovim has no event for the chat."""
     nvim = editor(FILES)
     talk = Talk(nvim, host).open()
@@ -355,7 +353,7 @@ def test_plugins_that_render_text_hear_of_the_end_of_an_answer(
           callback = function(event)
             local buf = vim.api.nvim_get_current_buf()
             if event.buf == buf and vim.bo.filetype == "lcursor_chat" then
-              vim.g.heard = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+              vim.g.rendered = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
             end
           end,
         })
@@ -365,5 +363,5 @@ def test_plugins_that_render_text_hear_of_the_end_of_an_answer(
     nvim.press("<C-w>p")
     talk.delta(number, "It **is**.")
     talk.done(number)
-    nvim.wait_lua("return vim.list_contains(vim.g.heard or {}, 'It **is**.')")
+    nvim.wait_lua("return vim.list_contains(vim.g.rendered or {}, 'It **is**.')")
     assert nvim.lua("return vim.fn.bufname()").endswith("a.py")

@@ -15,6 +15,7 @@ local M = {}
 local api = vim.api
 local KIND = vim.lsp.protocol.CompletionItemKind
 local KINDS = { file = KIND.File, buffer = KIND.File, dir = KIND.Folder, symbol = KIND.Reference }
+local MAX_DESCRIPTION = 20
 local CAPABILITIES = { completionProvider = { triggerCharacters = { "@", "/", ":" } } }
 
 ---@class (exact) lcursor.MentionBuffer a buffer in which mentions are completed
@@ -78,6 +79,8 @@ local function items_of(words, range)
       label = each.word,
       labelDetails = { description = each.info },
       kind = KINDS[each.kind] or KIND.Keyword,
+      -- Menus cut off long descriptions.
+      documentation = #each.info > MAX_DESCRIPTION and each.info or nil,
       sortText = ("%04d"):format(i),
       textEdit = { range = range, newText = each.word },
     }
