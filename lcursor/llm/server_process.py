@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -34,8 +35,8 @@ LISTEN_S = 120.0
 """Time limit for the server's socket."""
 END_S = 5.0
 NICE, NICE_ON_CPU = 10, 19
-"""With a GPU the cores only submit work; without one, any time slice that the server takes from the
-completion model blocks all threads of that model."""
+"""Once the model is loaded. With a GPU the cores only submit work; without one, any time slice that
+the server takes from the completion model blocks all threads of that model."""
 FREE_GPU_BYTES = 384 << 20
 """Same as `llama_server.FREE_GPU_MIB`."""
 MAX_LOG_BYTES = 16 << 20
@@ -73,7 +74,6 @@ def main(arguments: list[str]) -> int:
     os.set_inheritable(lock, False)  # the server must not hold the lock after this process
     settings = Settings(**json.loads(path.read_bytes()))
     path.unlink()
-    _lower_priority(settings.state["placement"])
     return ServerProcess(settings).run()
 
 
@@ -86,7 +86,7 @@ class ServerProcess:
         self._is_over = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
         self._server: Any = None
-        self._has_listened = False
+        self._has_listened = self._is_loaded = False
         self._started_s = time.monotonic()
 
     def run(self) -> int:
@@ -127,6 +127,9 @@ class ServerProcess:
             if not self._can_be_found():
                 sys.stderr.write("error: the server's files were removed: it ends\n")
                 return 1
+            if not self._is_loaded and self._is_healthy():
+                self._is_loaded = True
+                self._lower_priority()
             self._truncate_log()
             slots.finish_stale(self._folder.slots_path)
         return 0
@@ -140,6 +143,27 @@ class ServerProcess:
             self._has_listened = True
             return True
         return not self._has_listened and time.monotonic() - self._started_s < LISTEN_S
+
+    def _is_healthy(self) -> bool:
+        """Return whether the server has loaded its model."""
+        if self._child is None:
+            return self._server is not None
+        with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):
+            connection.settimeout(STEP_S)
+            connection.connect(self._settings.socket)
+            connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            return b" 200 " in connection.recv(16)
+        return False
+
+    def _lower_priority(self) -> None:
+        """Lower the priority of all threads of the server, because completion has precedence."""
+        is_on_cpu = self._settings.state["placement"] == "on the CPU"
+        nice = NICE_ON_CPU if is_on_cpu else NICE
+        group = os.getpgrp() if self._child is None else self._child.pid
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PGRP, group, nice)
+        with contextlib.suppress(OSError):  # Linux schedules each session as one group
+            Path("/proc/self/autogroup").write_text(str(nice))
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -224,15 +248,6 @@ def _devices() -> list[dict[str, Any]]:
         for each in xllamacpp.get_device_info()
         if "GPU" in each["type"].name
     ]
-
-
-def _lower_priority(placement: str) -> None:
-    """Lower the priority, because completion has precedence."""
-    nice = NICE_ON_CPU if placement == "on the CPU" else NICE
-    with contextlib.suppress(OSError):
-        os.nice(nice)
-    with contextlib.suppress(OSError):  # Linux schedules each session as one group
-        Path("/proc/self/autogroup").write_text(str(nice))
 
 
 def _prepare_child() -> None:

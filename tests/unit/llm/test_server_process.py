@@ -34,6 +34,23 @@ def test_a_server_whose_socket_was_removed_makes_room(machine: Machine) -> None:
     assert answers(server.ensure())
 
 
+def test_the_priority_is_lowered_when_the_model_is_loaded(machine: Machine) -> None:
+    """Lowered before, a load of two seconds took two minutes next to two busy processes."""
+    machine.set(LOAD_S=1.5)
+    threading.Timer(0.0, machine.server().ensure).start()
+    wait_for(lambda: folder_of(machine).running(), what="it loads")
+    running = folder_of(machine).running()
+    assert running is not None
+
+    def nice() -> int:
+        return os.getpriority(os.PRIO_PROCESS, running.server_pid)
+
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    wait_for(lambda: Path(running.url.removeprefix("unix://")).exists(), what="it listens")
+    assert nice() == own
+    wait_for(lambda: nice() == server_process.NICE_ON_CPU, what="it has loaded")
+
+
 def test_a_server_that_makes_no_socket_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
