@@ -264,6 +264,21 @@ def test_the_page_says_that_everything_is_switched_off(opener: Callable[..., Pil
     nvim = opener(READY, config={"enabled": False})
     assert "! enabled everything is switched off by the option enabled" in text(nvim)
     assert "switch on" not in text(nvim)
+    for name in ("host", "index", "chat"):
+        assert f" {name} off; enabled = true turns it on" in text(nvim)
+    assert "✓ index" not in text(nvim)
+
+
+def test_index_and_chat_are_off(opener: Callable[..., Pilot], golden: Golden) -> None:
+    config: dict[str, Any] = {"index": {"enabled": False}, "chat": {"server": "off"}}
+    nvim = opener(READY, config=config, columns=60, lines=30)
+    assert " index off; index.enabled = true turns it on" in text(nvim)
+    assert ' chat off; chat.server = "auto" turns it on' in text(nvim)
+    golden("start-off-60", screen(nvim))
+    models = {"big": {"url": "http://127.0.0.1:8012"}}
+    config["chat"]["model"] = "big"
+    nvim = opener(READY, config={**config, "models": models})
+    assert "chat.server" not in text(nvim)
 
 
 def test_what_is_switched_off_is_switched_on(opener: Callable[..., Pilot]) -> None:

@@ -54,6 +54,22 @@ local function short_path(path)
   return vim.fn.fnamemodify(path, ":~")
 end
 
+--- Return the row of a feature that the settings switch off, with what turns it on.
+---@param name "host"|"index"|"chat"
+---@return lcursor.StartRow?
+local function off_row(name)
+  local settings, switch = config.get(), nil
+  local chat = settings.chat
+  if not settings.enabled then
+    switch = "enabled = true"
+  elseif name == "index" and not settings.index.enabled then
+    switch = "index.enabled = true"
+  elseif name == "chat" and chat.server == "off" and not settings.models[chat.model] then
+    switch = 'chat.server = "auto"'
+  end
+  return switch and row(name, "none", ("off; %s turns it on"):format(switch))
+end
+
 --- Return the row of a fact that has not arrived.
 ---@return lcursor.StartRow
 local function without_fact(page, name)
@@ -96,7 +112,10 @@ end
 
 ---@param page lcursor.StartPage
 local function host_row(page)
-  local current = status.get()
+  local current, off = status.get(), off_row("host")
+  if off then
+    return off
+  end
   local detail = current.detail ~= "" and (": " .. current.detail) or ""
   local again = { key = "r", label = "restart", action = "restart" }
   local texts = {
@@ -208,8 +227,9 @@ end
 
 ---@param page lcursor.StartPage
 local function index_row(page)
-  if not config.get().index.enabled then
-    return row("index", "none", "switched off by index.enabled")
+  local off = off_row("index")
+  if off then
+    return off
   end
   local state, fact = states.of(page.path), first(page, "index")
   if state and states.is_alive(state) then
@@ -231,7 +251,7 @@ end
 ---@return lcursor.StartRow?
 local function embedder_row(page)
   local fact = first(page, "index")
-  if config.get().index.enabled and fact and fact.embedder ~= "" and not fact.is_embedder_here then
+  if not off_row("index") and fact and fact.embedder ~= "" and not fact.is_embedder_here then
     local text = "not downloaded, so search finds words and names, not meaning"
     return with_download(page, "embedder", "missing", text, "e", fact.embedder)
   end
@@ -246,7 +266,10 @@ local SERVER = {
 
 ---@param page lcursor.StartPage
 local function chat_row(page)
-  local settings = config.get().chat
+  local settings, off = config.get().chat, off_row("chat")
+  if off then
+    return off
+  end
   for _, fact in ipairs(page.facts.chat_model or {}) do
     if vim.startswith(fact.text, settings.model .. ":") and settings.model ~= "" then
       local text = fact.problem and fact.problem.message or fact.text
