@@ -154,17 +154,22 @@ def test_badges(lua: Call) -> None:
 @pytest.mark.parametrize(
     ("width", "title", "shown"),
     [
-        (100, "a title of some length", ["qwen", "1k of 32k", "reading"]),
-        (40, "a title of some leng…", ["qwen", "reading"]),
-        (24, "a title of …", ["reading"]),
-        (8, "", ["reading"]),
+        (100, "a title of some length", ["qwen", "1k of 32k", "reading 25% of 2k, 4 s left"]),
+        (50, "a title of so…", ["qwen", "reading 25% of 2k, 4 s left"]),
+        (40, "", ["qwen", "reading 25% of 2k, 4 s left"]),
+        (33, "", ["qwen", "reading 25%, 4 s left"]),
+        (27, "a titl…", ["qwen", "reading 25%"]),
+        (18, "", ["qwen", "reading 25%"]),
+        (17, "", ["reading 25%"]),
+        (10, "", ["reading…"]),
+        (3, "", [""]),
     ],
 )
 def test_a_winbar_in_little_room(lua: Call, width: int, title: str, shown: list[str]) -> None:
     parts = [
         {"text": "qwen", "rank": 5},
         {"text": "1k of 32k", "rank": 4},
-        {"text": "reading", "rank": 9},
+        {"text": "reading 25% of 2k, 4 s left", "rank": 9, "is_busy": True},
     ]
     said, left = lua("winbar.fit", "a title of some length", parts, width)
     assert [part["text"] for part in left] == shown

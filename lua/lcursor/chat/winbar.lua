@@ -4,11 +4,15 @@
 local format = require("lcursor.chat.format")
 local lsp_progress = require("lcursor.lsp_progress")
 local notify = require("lcursor.notify")
+local text = require("lcursor.text")
 
 local M = {}
 
 local api, uv = vim.api, vim.uv
 local INTERVAL_MS = 250
+local MODEL_RANK, BUSY_RANK = 5, 9 -- of parts
+local MIN_TITLE = 6 -- cells of one that is cut
+local DETAILS = { " of [%d.]+[kM]?", ", [^,]*$", ", [^,]*$" } -- of what it does, first to go
 local TOKEN_BYTES = 3.6 -- on average; the exact count comes with the end of the answer
 
 ---@return string
@@ -41,15 +45,15 @@ function M.phase(turn, now_ms)
   elseif progress.phase == "context" then
     return "reading files" .. detail
   end
-  local text = progress.phase == "summary" and "summarizing" or "reading"
+  local words = progress.phase == "summary" and "summarizing" or "reading"
   if progress.total > 0 then
     local percent = math.floor(100 * progress.done / progress.total)
-    text = ("%s %d%% of %s"):format(text, percent, format.short(progress.total))
+    words = ("%s %d%% of %s"):format(words, percent, format.short(progress.total))
   end
   if progress.seconds_left >= 0 then
-    text = ("%s, %s left"):format(text, duration(progress.seconds_left))
+    words = ("%s, %s left"):format(words, duration(progress.seconds_left))
   end
-  return text
+  return words
 end
 
 ---@alias lcursor.WinbarPart { text: string, rank: integer, is_busy?: boolean }
@@ -57,11 +61,11 @@ end
 ---@return lcursor.WinbarPart[] in order; the lowest ranks are left out first
 local function parts_of(session)
   local parts = {}
-  local function add(rank, text, is_busy)
-    table.insert(parts, { text = text, rank = rank, is_busy = is_busy })
+  local function add(rank, words, is_busy)
+    table.insert(parts, { text = words, rank = rank, is_busy = is_busy })
   end
   if session.model ~= "" then
-    add(5, session.model)
+    add(MODEL_RANK, session.model)
   end
   local used = format.short(session.used_tokens)
   if session.context_tokens > 0 then
@@ -71,11 +75,11 @@ local function parts_of(session)
   end
   local last = session.last
   if session.turn and not session.turn.failure then
-    add(9, M.phase(session.turn, uv.now()), true)
+    add(BUSY_RANK, M.phase(session.turn, uv.now()), true)
   elseif session.turn or session.failure then
-    add(9, "failed", true)
+    add(BUSY_RANK, "failed", true)
   elseif session.chat == "" then
-    add(9, "opening", true)
+    add(BUSY_RANK, "opening", true)
   elseif last then
     if last.is_exact and last.prompt_tokens > 0 then
       add(3, ("%.0f%% cached"):format(100 * last.cached_tokens / last.prompt_tokens))
@@ -87,50 +91,77 @@ local function parts_of(session)
   return parts
 end
 
---- Fit a title and parts into a width: the title is shortened, then parts are left out.
+---@param str string
+---@param cells integer
+---@return string
+local function cut(str, cells)
+  if api.nvim_strwidth(str) <= cells then
+    return str
+  end
+  local head = cells > 1 and vim.trim((text.fit(str, cells - 1))) or ""
+  return head ~= "" and head .. "…" or ""
+end
+
+--- Fit a title and parts into a width. First parts of a low rank are left out, then the title is
+--- shortened, then details of what the chat is doing, and last the model is left out.
 ---@param title string
 ---@param parts lcursor.WinbarPart[]
 ---@param width integer
 ---@return string title
 ---@return lcursor.WinbarPart[]
 function M.fit(title, parts, width)
-  parts = vim.list_slice(parts)
+  parts = vim.deepcopy(parts)
   local function remaining()
-    local cells = 2
-    for _, part in ipairs(parts) do
-      cells = cells + api.nvim_strwidth(part.text) + 3
+    local cells = 0
+    for i, part in ipairs(parts) do
+      local separator = part.is_busy and 2 or i > 1 and 3 or 1
+      cells = cells + separator + api.nvim_strwidth(part.text)
     end
     return width - cells
   end
-  local wanted = api.nvim_strwidth(title)
-  while #parts > 1 and remaining() < math.min(wanted, 12) do
-    local lowest = 1
-    for i, part in ipairs(parts) do
-      lowest = part.rank < parts[lowest].rank and i or lowest
+  --- Leave out parts, up to a rank, until so many cells are free.
+  local function leave_out(max_rank, cells)
+    while #parts > 1 and remaining() < cells do
+      local lowest = 1
+      for i, part in ipairs(parts) do
+        lowest = part.rank < parts[lowest].rank and i or lowest
+      end
+      if parts[lowest].rank > max_rank then
+        return
+      end
+      table.remove(parts, lowest)
     end
-    table.remove(parts, lowest)
   end
-  local cells = math.max(remaining(), 0)
-  if wanted > cells then
-    title = cells > 1 and vim.fn.strcharpart(title, 0, cells - 1) .. "…" or ""
+  leave_out(MODEL_RANK - 1, math.min(api.nvim_strwidth(title), 12) + 2)
+  local last = parts[#parts]
+  for _, detail in ipairs(last and DETAILS or {}) do
+    if remaining() < 0 then
+      last.text = last.text:gsub(detail, "")
+    end
   end
-  return title, parts
+  leave_out(MODEL_RANK, 0)
+  if last and remaining() < 0 then
+    last.text = cut(last.text, math.max(width - 2, 1))
+  end
+  local cells = remaining() - 2
+  return (cells >= MIN_TITLE or cells >= api.nvim_strwidth(title)) and cut(title, cells) or "",
+    parts
 end
 
 ---@return string as 'winbar' expects it
 local function winbar(session, width)
-  local function escape(text)
-    return (text:gsub("%c", " "):gsub("%%", "%%%%"))
+  local function escape(words)
+    return (words:gsub("%c", " "):gsub("%%", "%%%%"))
   end
   local title = session.title ~= "" and session.title or "new chat"
   local parts
   title, parts = M.fit(title, parts_of(session), width)
-  local text = "%#LCursorChatTitle# " .. escape(title) .. " %*%<"
+  local bar = title ~= "" and "%#LCursorChatTitle# " .. escape(title) .. " %*" or ""
   for i, part in ipairs(parts) do
     local separator = part.is_busy and "%=%#LCursorChatBusy#" or i > 1 and " · " or " "
-    text = text .. separator .. escape(part.text) .. (part.is_busy and " " or "")
+    bar = bar .. separator .. escape(part.text) .. (part.is_busy and " " or "")
   end
-  return text
+  return bar
 end
 
 --- Draw it in all windows of a chat.
@@ -140,9 +171,9 @@ function M.draw(session)
     return
   end
   for _, win in ipairs(vim.fn.win_findbuf(session.buf)) do
-    local text = winbar(session, api.nvim_win_get_width(win))
-    if vim.wo[win].winbar ~= text then
-      vim.wo[win][0].winbar = text
+    local bar = winbar(session, api.nvim_win_get_width(win))
+    if vim.wo[win].winbar ~= bar then
+      vim.wo[win][0].winbar = bar
     end
   end
 end
