@@ -15,7 +15,7 @@ from lcursor.next_edit.names import Names, Occurrence
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node
 
-_IMPORT_NODES = frozenset({"import_from_statement", "import_statement"})
+_IMPORT_NODES = frozenset({"import_from_statement", "import_statement", "use_declaration"})
 
 
 def uses(
@@ -53,7 +53,7 @@ def uses(
         for one in found
         if one.role == "declaration" and one.key and _imported_from(names, one.node) == stem
     }
-    modules = {stem} if _is_imported(names, stem) else set()
+    modules = {stem} if _is_module(names, stem) else set()
     return [one for one in found if one.key in keys or _receiver(names, one) in modules]
 
 
@@ -85,15 +85,18 @@ def _imported_from(names: Names, node: Node) -> str:
     return re.split(r"[./]", re.sub(r"\.(js|ts|mjs|cjs|jsx|tsx)$", "", text))[-1]
 
 
-def _is_imported(names: Names, stem: str) -> bool:
+def _is_module(names: Names, stem: str) -> bool:
     """Return whether a module is imported under its own name."""
     return any(
-        one.role == "declaration" and _has_import(one.node) for one in names.occurrences(stem)
+        one.role == "declaration" and is_imported(one.node) for one in names.occurrences(stem)
     )
 
 
-def _has_import(node: Node) -> bool:
+def is_imported(node: Node) -> bool:
+    """Return whether an import declares a name as it is in the imported module, without alias."""
     above: Node | None = node
     while above is not None and above.type not in _IMPORT_NODES:
+        if above.child_by_field_name("alias") is not None:
+            return False
         above = above.parent
     return above is not None

@@ -36,6 +36,8 @@ class Occurrence:
     """The variable or member; None if it is unknown or declared elsewhere."""
     is_shorthand: bool
     """Whether it stands for `name: name`."""
+    is_member: bool
+    """Whether it is the name of a member, of whatever object."""
     node: Node
 
 
@@ -49,6 +51,7 @@ class _Found:
     scopes: list[Node]
     """The scopes that see it, innermost first; the first one has the declaration."""
     visible_from: int
+    is_member: bool = False
 
 
 class Names:
@@ -127,10 +130,8 @@ class Names:
         while call is not None and call.child_by_field_name("arguments") is None:
             call = call.parent
         own = function.child_by_field_name("name")
-        if call is None or own is None:
-            return False
-        called = self.callee(call)
-        if called is None or called.key is None:
+        called = self.callee(call) if call is not None else None
+        if own is None or called is None or called.key is None:
             return False
         if self.text(own) == "__init__":
             around = self.class_of(function)
@@ -139,7 +140,8 @@ class Names:
             return False
         row = own.start_point[0]
         declared = self.at(self.text(own), row, own.start_byte - self._starts[row])
-        return declared is not None and declared.key == called.key
+        is_same = self.text(own) == self.text(called.node)
+        return is_same and declared is not None and declared.key == called.key
 
     def _resolve(self, name: str) -> list[Occurrence]:
         found = [self._found(node) for node in self._nodes(name)]
@@ -159,12 +161,17 @@ class Names:
             is_shorthand = one.node.type in self.rules.shorthands or (
                 parent is not None and parent.type in self.rules.shorthands
             )
-            result.append(Occurrence(row, column, one.role, key, is_shorthand, one.node))
+            is_member = one.is_member or (key is not None and key[0] == "member")
+            node = one.node
+            result.append(Occurrence(row, column, one.role, key, is_shorthand, is_member, node))
         return result
 
+    def has_word(self, name: str) -> bool:
+        """Return whether a name is anywhere in the text."""
+        return re.search(_word(name), self.data) is not None
+
     def _nodes(self, name: str) -> Iterator[Node]:
-        data = trees.encode(name)
-        for match in re.finditer(rb"(?<!\w)" + re.escape(data) + rb"(?!\w)", self.data):
+        for match in re.finditer(_word(name), self.data):
             node = self.root.named_descendant_for_byte_range(match.start(), match.end())
             if (
                 node is not None
@@ -185,7 +192,8 @@ class Names:
             if (parent.type, name) == rules.keyword:
                 return _Found(node, "keyword", None, [], 0)
             if _has(rules.not_names.get(parent.type), name):
-                return _Found(node, "other", None, [], 0)
+                is_key = name in {"name", "key", "field"} and parent.type in rules.literals
+                return _Found(node, "other", None, [], 0, is_key)
             reaches = rules.binders.get(parent.type, {})
             reach = reaches.get(name) or reaches.get("*")
             if reach:
@@ -196,7 +204,7 @@ class Names:
                 break
             child, parent = parent, parent.parent
         if node.type in {"property_identifier", "field_identifier"}:
-            return _Found(node, "other", None, [], 0)
+            return _Found(node, "other", None, [], 0, is_member=True)
         return _Found(node, "use", None, [*self._scopes(node)], 0)
 
     def _declaration(self, node: Node, binder: Node, reach: Reach) -> _Found:
@@ -281,7 +289,8 @@ class Names:
                 break
             target, above = above, above.parent
         is_target = above is not None and _has(rules.targets.get(above.type), self.field_of(target))
-        return _Found(node, "declaration" if is_target else "use", key, [], 0)
+        role: Role = "declaration" if is_target else "use"
+        return _Found(node, role, key, [], 0, is_member=True)
 
     def _class_key(self, node: Node) -> Key | None:
         if self.rules.has_open_members:
@@ -319,6 +328,10 @@ class Names:
             if one.scopes and one.scopes[0].id in outer:
                 one.role = "use" if one.role == "declaration" else one.role
                 one.scopes = one.scopes[1:]
+
+
+def _word(name: str) -> bytes:
+    return rb"(?<!\w)" + re.escape(trees.encode(name)) + rb"(?!\w)"
 
 
 def _has(fields: frozenset[str] | None, name: str) -> bool:

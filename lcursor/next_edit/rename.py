@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lcursor.code import languages
 from lcursor.next_edit import history, imports, trees
@@ -14,10 +14,15 @@ from lcursor.next_edit.names import Key, Names, Occurrence, names_of
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
 from lcursor.next_edit.tokens import Change, changes, is_cause, tokens
 
+if TYPE_CHECKING:
+    from lcursor.code.grammars import Node
+
 MAX_USES: Final = 50
-LOCAL, TOP, MEMBER, ELSEWHERE, BY_USES = 0.95, 0.9, 0.9, 0.85, 0.85
-"""Confidence: a variable of a function, a name of the file, a member, a name of another file; and
-where two uses were changed instead of the declaration."""
+COMPOUND: Final = re.compile(r"[^_]_[^_]|[a-z][A-Z]|.{9}")
+"""A name of several words, which members of two classes rarely share; or a long one."""
+LOCAL, TOP, MEMBER, ELSEWHERE, BY_USES, ANY_OBJECT = 0.95, 0.9, 0.9, 0.85, 0.85, 0.84
+"""Confidence: a variable of a function, a name of the file, a member, a name of another file; where
+two uses were changed instead of the declaration; a member of an object of unknown type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,48 +66,90 @@ def proposals(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
 
 def _renames(texts: Texts, path: str, edits: Sequence[Edit]) -> Iterator[_Rename]:
     """Yield the renames that the edits of a file began, for each file with uses."""
-    language = languages.detect(path)
     edited: dict[tuple[str, str], list[int]] = {}
     for index, edit in enumerate(edits):
         if edit.path == path and is_cause(edit):
             for change in changes(edit):
                 if change.names and index not in edited.setdefault(change.names, []):
                     edited[change.names].append(index)
-    for (old, new), indexes in edited.items():
-        since = _of_file(edits[indexes[0] :], path)
-        if "_" in (old, new) or not all(_fits(edit, old, new) for edit in edits[indexes[0] :]):
-            continue
-        before = history.text_before(texts[path], since)
+    for names, indexes in edited.items():
+        later = edits[indexes[0] :]
+        if "_" not in names and all(_fits(edit, *names) for edit in later):
+            causes = [index - indexes[0] for index in indexes]
+            yield from _renames_of(texts, path, later, causes, *names)
+
+
+def _renames_of(
+    texts: Texts, path: str, edits: Sequence[Edit], causes: Sequence[int], old: str, new: str
+) -> Iterator[_Rename]:
+    """Yield the renames from one name to another.
+
+    Args:
+        edits: those since the first one that replaced the name.
+        causes: indexes of the edits that did.
+    """
+    language = languages.detect(path)
+    every: dict[str, Names] = {}
+    since = {other: tuple(_of_file(edits, other)) for other in texts}
+    for other, lines in texts.items():
+        before = history.text_before(lines, since[other])
         names = names_of(before, language) if before is not None else None
-        if names is None or before is None or not _parses_as_before(names, since[0], language):
+        if names is not None and languages.detect(other) == language:
+            every[other] = names
+    names = every.get(path)
+    if names is None or not _parses_as_before(names, edits[0], language):
+        return
+    touched = [
+        one
+        for index in causes
+        for one in _touched(names, old, new, edits[index], _of_file(edits[:index], path))
+    ]
+    if not touched:
+        return
+    row = history.current_row(touched[0].row, since[path]) or 0
+    cause = f"`{old}` became `{new}` in line {row + 1}"
+
+    def made(other: str, confidence: float, uses: Sequence[Occurrence]) -> _Rename:
+        text = cause if other == path else f"{cause} of {path.rpartition('/')[2]}"
+        group = f"rename {path} {old} {new}"
+        before = every[other].lines
+        return _Rename(other, old, new, text, group, confidence, tuple(uses), before, since[other])
+
+    is_new = not any(one.has_word(new) for one in every.values())
+    for key in dict.fromkeys(one.key for one in touched if one.key is not None):
+        found = _rename(names, old, new, [one for one in touched if one.key == key], is_new)
+        if found is None:
             continue
-        touched = [
-            one
-            for index in indexes
-            for one in _touched(
-                names, old, new, edits[index], _of_file(edits[indexes[0] : index], path)
-            )
-        ]
-        for key in dict.fromkeys(one.key for one in touched if one.key is not None):
-            own = [one for one in touched if one.key == key]
-            found = _rename(names, old, new, own)
-            if found is None:
-                continue
-            confidence, uses = found
-            row = history.current_row(own[0].row, since) or 0
-            cause = f"`{old}` became `{new}` in line {row + 1}"
-            group = f"rename {path} {old} {new}"
-            yield _Rename(path, old, new, cause, group, confidence, uses, before, tuple(since))
-            if confidence == BY_USES or names.scope_of(key).parent is not None:
-                continue
-            for other, lines in texts.items():
-                later = _of_file(edits[indexes[0] :], other)
-                text = history.text_before(lines, later) if other != path else None
-                if text is None or languages.detect(other) != language:
-                    continue
-                uses = _uses_elsewhere(text, other, path, (old, new), key)
-                cause = f"{cause} of {path.rpartition('/')[2]}"
-                yield _Rename(other, old, new, cause, group, ELSEWHERE, uses, text, tuple(later))
+        yield made(path, *found)
+        if found[0] != BY_USES and names.scope_of(key).parent is None:
+            for other, other_names in every.items():
+                if other != path:
+                    their = _uses_elsewhere(other_names, other, path, (old, new), key)
+                    yield made(other, ELSEWHERE, their)
+    if is_new and COMPOUND.search(old) and any(one.is_member for one in touched):
+        for other, uses in _members(every, old, touched).items():
+            yield made(other, ANY_OBJECT, uses)
+
+
+def _members(
+    every: Mapping[str, Names], name: str, touched: Sequence[Occurrence]
+) -> dict[str, list[Occurrence]]:
+    """Return all members with a name, of whatever object, by file; none if it is ambiguous.
+
+    That is if it is declared nowhere in these files, or more than once and only one was changed.
+    """
+    found = {
+        path: [one for one in names.occurrences(name) if one.is_member]
+        for path, names in every.items()
+    }
+    declared = {
+        (path, one.key if not every[path].rules.has_open_members else one.row)
+        for path, members in found.items()
+        for one in members
+        if one.role == "declaration" and one.key is not None
+    }
+    is_repeated = len({one.row for one in touched}) > 1
+    return found if len(declared) == 1 or (declared and is_repeated) else {}
 
 
 def _of_file(edits: Sequence[Edit], path: str) -> list[Edit]:
@@ -110,13 +157,10 @@ def _of_file(edits: Sequence[Edit], path: str) -> list[Edit]:
 
 
 def _uses_elsewhere(
-    lines: Lines, path: str, source: str, change: tuple[str, str], key: Key
+    names: Names, path: str, source: str, change: tuple[str, str], key: Key
 ) -> tuple[Occurrence, ...]:
     """Return the uses of a renamed name of another file."""
     language = languages.detect(path)
-    names = names_of(lines, language)
-    if names is None:
-        return ()
     old, new = change
     is_member = key[0] == "member"
     found = imports.uses(names, path, source, old, language, is_member=is_member)
@@ -141,7 +185,8 @@ def _touched(
 ) -> Iterator[Occurrence]:
     """Yield the occurrences that an edit renamed, in the text before the first edit.
 
-    Not a variable or parameter on a line where something else changed too: it may be another one.
+    Not on a line where something else changed too, apart from the head of a definition: it may be
+    another variable.
     """
     found = changes(edit)
     for change in found:
@@ -155,9 +200,7 @@ def _touched(
             if names.lines[row] == line:
                 one = names.at(old, row, column)
                 is_pure = all(each.names or token.row not in _rows(each) for each in found)
-                if one is not None and (
-                    is_pure or one.role != "declaration" or _is_definition(one)
-                ):
+                if one is not None and (is_pure or _is_definition(one)):
                     yield one
             else:
                 yield from (one for one in names.occurrences(old) if one.row == row)
@@ -174,42 +217,78 @@ def _is_definition(declaration: Occurrence) -> bool:
 
 
 def _rename(
-    names: Names, old: str, new: str, touched: Sequence[Occurrence]
-) -> tuple[float, tuple[Occurrence, ...]] | None:
-    """Return the confidence and the uses left of a renamed variable; None if it is no rename."""
+    names: Names, old: str, new: str, touched: Sequence[Occurrence], is_new: bool
+) -> tuple[float, list[Occurrence]] | None:
+    """Return the confidence and the uses left of a renamed variable; None if it is no rename.
+
+    Args:
+        is_new: whether the new name was nowhere in the files before.
+    """
     key = touched[0].key
     own = [one for one in names.occurrences(old) if one.key == key]
     declarations = [one for one in own if one.role == "declaration"]
     if key is None or not declarations or _is_captured(names, new, key):
         return None
     is_member = key[0] == "member"
+    is_top = names.scope_of(key).parent is None
     if is_member and names.rules.has_open_members and len(declarations) > 1:
         return None
     is_declared = declarations[0] in touched
+    is_repeated = len({one.row for one in touched}) > 1
     if not is_declared and (
-        len({one.row for one in touched}) < 2
+        not is_repeated
         or any(one.role == "declaration" for one in touched)
         or (is_member and names.rules.has_open_members)
     ):
         return None
+    if is_declared and not is_repeated and _is_doubtful(names, declarations, is_new):
+        return None
     uses = [one for one in own if one not in touched]
     if not is_declared:
-        uses = [one for one in uses if one.role != "declaration"]
+        elsewhere = {one.row for one in names.occurrences(old) if one.key != key}
+        is_redeclared = not elsewhere.isdisjoint(one.row for one in declarations)
+        if not is_new or is_redeclared or imports.is_imported(declarations[0].node):
+            uses = [one for one in uses if one.role != "declaration"]
     for one in declarations if is_declared else ():
         uses += [use for use in _keywords(names, old, one) if use not in uses]
         uses += _documented(names, old, one)
     if len(uses) > MAX_USES:
         return None
-    is_top = names.scope_of(key).parent is None
     confidence = MEMBER if is_member else TOP if is_top else LOCAL
-    return (confidence if is_declared else BY_USES), tuple(uses)
+    return (confidence if is_declared else BY_USES), uses
+
+
+def _is_doubtful(names: Names, declarations: Sequence[Occurrence], is_new: bool) -> bool:
+    """Return whether the changed declaration may be no rename: it takes a second change to tell.
+
+    The name may still have another definition, be one of another module, or be a parameter that
+    got a name which is common in the file.
+    """
+    key, first = declarations[0].key, declarations[0]
+    if key is None or key[0] == "member":
+        return sum(map(_is_definition, declarations)) > 1
+    if names.scope_of(key).parent is None:
+        return len(declarations) > 1 or imports.is_imported(first.node)
+    return not is_new and _is_parameter(first)
+
+
+def _is_parameter(declaration: Occurrence) -> bool:
+    """Return whether it declares a parameter or the variable of a loop."""
+    node: Node | None = declaration.node
+    while node is not None and not any(
+        word in node.type for word in ("statement", "body", "block")
+    ):
+        if "parameter" in node.type or "for" in node.type:
+            return True
+        node = node.parent
+    return node is not None and "for" in node.type
 
 
 def _documented(names: Names, old: str, declaration: Occurrence) -> Iterator[Occurrence]:
     """Yield the mentions of a name in the documentation of its definition."""
     for row, column in mentions(names, declaration, old):
         at = len(trees.encode(names.lines[row][:column]))
-        yield Occurrence(row, at, "other", declaration.key, False, declaration.node)
+        yield Occurrence(row, at, "other", declaration.key, False, False, declaration.node)
 
 
 def _is_captured(names: Names, new: str, key: Key) -> bool:
@@ -269,7 +348,8 @@ def _replacements(lines: Lines, rename: _Rename) -> Iterator[tuple[int, _Replace
 
 def _proposal(path: str, row: int, line: str, found: Sequence[_Replacement]) -> Proposal:
     data = trees.encode(line)
-    for one in sorted(found, key=lambda each: -each.column):
+    by_column = {one.column: one for one in reversed(found)}
+    for one in sorted(by_column.values(), key=lambda each: -each.column):
         end = one.column + len(trees.encode(one.old))
         data = data[: one.column] + trees.encode(one.new) + data[end:]
     first = found[0].rename

@@ -33,6 +33,8 @@ class Rules:
     """Nodes between a declaration and its name, such as patterns."""
     not_names: Fields = field(default_factory=dict)
     """Where a name is neither a variable nor a member we know: keys, labels."""
+    literals: frozenset[str] = frozenset()
+    """Nodes whose key is the name of a member."""
     shorthands: frozenset[str] = frozenset()
     """Nodes `a` that mean `a: a`."""
     bodies: Fields = field(default_factory=dict)
@@ -141,6 +143,7 @@ JAVASCRIPT: Final = Rules(
         "pair_pattern.value assignment_pattern.left object_assignment_pattern.left rest_pattern"
     ),
     not_names=_fields("pair.key pair_pattern.key"),
+    literals=_set("pair pair_pattern"),
     shorthands=_set("shorthand_property_identifier shorthand_property_identifier_pattern"),
     members={"member_expression": ("object", "property")},
     member_names=_fields(
@@ -168,6 +171,7 @@ GO: Final = Rules(
     ),
     passes=_fields("expression_list literal_element"),
     not_names=_fields("keyed_element.key"),
+    literals=_set("keyed_element"),
     sequential=_set("short_var_declaration"),
     members={"selector_expression": ("operand", "field"), "qualified_type": ("package", "name")},
     member_names=_fields("method_declaration.name field_declaration.name method_elem.name"),
@@ -188,6 +192,7 @@ LUA: Final = Rules(
     ),
     passes=_fields("variable_list assignment_statement"),
     not_names=_fields("field.name goto_statement label_statement"),
+    literals=_set("field"),
     sequential=_set("variable_declaration"),
     redeclares=True,
     members={
@@ -221,6 +226,7 @@ RUST: Final = Rules(
         "tuple_struct_pattern.type field_initializer.field scoped_identifier.path "
         "field_pattern.name"
     ),
+    literals=_set("field_initializer field_pattern"),
     shorthands=_set("shorthand_field_initializer"),
     sequential=_set("let_declaration"),
     redeclares=True,

@@ -93,7 +93,35 @@ def f(left, right):
     c(left)
 """,
         [(1, "    a(first)"), (2, "    b(first)")],
-        [(3, "    c(first)")],
+        [(0, "def f(first, right):"), (3, "    c(first)")],
+    ),
+    "a member with a name of several words, of any object": (
+        "a.py",
+        """
+class A:
+    def __init__(self):
+        self.is_open = True
+        self.other.is_open = True
+def f(a, is_open):
+    return a.is_open
+""",
+        [(2, "        self.is_ready = True")],
+        [(3, "        self.other.is_ready = True"), (5, "    return a.is_ready")],
+    ),
+    "a member of which one use was changed": (
+        "a.go",
+        """
+package p
+type A struct {
+	isOpen bool
+}
+func f(a A) bool {
+	return a.isOpen
+}
+var b = A{isOpen: true}
+""",
+        [(5, "	return a.isReady")],
+        [(2, "	isReady bool"), (7, "var b = A{isReady: true}")],
     ),
     "two names on one line": (
         "a.py",
