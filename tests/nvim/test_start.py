@@ -83,6 +83,10 @@ install.is_needed = function() return true, "there is no environment in ~/.local
 PROGRESS = "engine: 34% compiling llama.cpp, 41 of 120 (62 s)"
 INSTALLING = f"install.progress = function() return '{PROGRESS}' end\n"
 INTERIM = INSTALLING + "install.interim = function() return 'Ollama' end\n"
+CHECKED = """
+local page = table.concat(vim.fn.getline(1, "$"))
+return not page:find("checking") and not page:find("… model")
+"""
 
 
 def facts_file(folder: Path, facts: dict[str, Fact]) -> Path:
@@ -109,10 +113,7 @@ def opener(editor: Start, tmp_path: Path) -> Callable[..., Pilot]:
         nvim = editor(init=NOTES + STUBS % json.dumps(argv) + init, **more)
         nvim.command("LCursor")
         if wait:
-            nvim.wait_lua(
-                "local page = table.concat(vim.fn.getline(1, '$'))"
-                " return not page:find('checking') and not page:find('… model')"
-            )
+            nvim.wait_lua(CHECKED)
         return nvim
 
     return open_page
@@ -151,6 +152,7 @@ def test_screen(opener: Callable[..., Pilot], golden: Golden, name: str, columns
     nvim = opener(facts, init=before, columns=columns, lines=30)
     nvim.lua(after)
     nvim.settle()
+    nvim.wait_lua(CHECKED)  # a new state is probed
     golden(f"start-{name}-{columns}", screen(nvim))
 
 
@@ -167,6 +169,18 @@ def test_it_fits_into_24_lines(opener: Callable[..., Pilot]) -> None:
     nvim = opener(READY)
     assert nvim.lua("return vim.api.nvim_win_get_height(0)") == len(nvim.lines())
     assert "q close" in screen(nvim)
+
+
+@pytest.mark.parametrize("columns", [60, 40])
+def test_its_keys_are_always_visible(opener: Callable[..., Pilot], columns: int) -> None:
+    nvim = opener(MISSING, columns=columns, lines=24)
+    nvim.lua("require('lcursor.status').set('failed', 'the model is missing')")
+    nvim.press("G")
+    assert "next hunk" in screen(nvim)
+    assert "t tutor  g? help  q close" in screen(nvim)
+    nvim.press("gg")
+    assert "✓ python" in screen(nvim)
+    assert "t tutor  g? help  q close" in screen(nvim)
 
 
 def test_it_opens_while_the_doctor_hangs(opener: Callable[..., Pilot], host: FakeHost) -> None:

@@ -36,8 +36,9 @@ local KEYS = {
   { "hunk", "accept", "at a hunk" },
   { "hunk", "next", "at hunks" },
 }
+-- Keys in the frame; in a narrow window only the first ones.
 local FOOTER =
-  { { "t", "tutor" }, { "h", "health" }, { "g?", "help" }, { "l", "log" }, { "q", "close" } }
+  { { "t", "tutor" }, { "g?", "help" }, { "q", "close" }, { "h", "health" }, { "l", "log" } }
 
 ---@type lcursor.StartPage?
 local page
@@ -199,19 +200,18 @@ local function add_keys(lines, buf, width)
   end
 end
 
----@param lines lcursor.Cells[]
 ---@param width integer
-local function add_footer(lines, width)
-  local used = width
+---@return lcursor.Cells
+local function footer(width)
+  local cells, used = {}, 1
   for _, entry in ipairs(FOOTER) do
-    local key, label = "  " .. entry[1], " " .. entry[2] .. " "
-    if used + #key + #label > width then
-      table.insert(lines, {})
-      used = 0
-    end
+    local key, label = " " .. entry[1], " " .. entry[2] .. " "
     used = used + #key + #label
-    vim.list_extend(lines[#lines], { { key, "LCursorStartKey" }, { label } })
+    if used <= width then
+      vim.list_extend(cells, { { key, "LCursorStartKey" }, { label, "Normal" } })
+    end
   end
+  return cells
 end
 
 ---@param height integer
@@ -224,6 +224,7 @@ local function layout(width, height)
     height = height,
     col = math.max(math.floor((vim.o.columns - width - 2) / 2), 0),
     row = math.max(math.floor((vim.o.lines - vim.o.cmdheight - height - 2) / 2), 0),
+    footer = footer(width),
   }
 end
 
@@ -247,8 +248,6 @@ function M.draw()
   end
   table.insert(lines, {})
   add_keys(lines, it.buf, width)
-  table.insert(lines, {})
-  add_footer(lines, width)
   for _, cells in ipairs(lines) do
     for i, cell in ipairs(cells) do
       cells[i] = { cell[1], cell[2] or "Normal" }
