@@ -51,16 +51,12 @@ end
 
 --- Take the text of a buffer as it is, without edits.
 ---@param buf integer
-local function read(buf)
-  local number = change_number(buf)
-  local top = math.max(number, recorded[buf] and recorded[buf].top or 0)
-  recorded[buf] = {
-    lines = api.nvim_buf_get_lines(buf, 0, -1, false),
-    edits = {},
-    at_ms = {},
-    top = top,
-    number = number,
-  }
+---@param it lcursor.Recorded
+local function read(buf, it)
+  it.lines = api.nvim_buf_get_lines(buf, 0, -1, false)
+  it.edits, it.at_ms, it.changed, it.due = {}, {}, nil, nil
+  it.number = change_number(buf)
+  it.top = it.number
 end
 
 --- Record the changes of a buffer.
@@ -69,15 +65,15 @@ function M.attach(buf)
   if recorded[buf] then
     return
   end
-  read(buf)
+  local it = {} --[[@as lcursor.Recorded]]
+  read(buf, it)
+  recorded[buf] = it
   api.nvim_buf_attach(buf, false, {
     on_lines = function(_, _, _, first, last, now)
-      local it = recorded[buf]
-      if not it then
-        return true
-      end
       local range = it.changed
-      if not range then
+      if recorded[buf] ~= it then
+        return true
+      elseif not range then
         it.changed = { first = first, last = last, now = now }
         return
       elseif last > range.now then
@@ -87,22 +83,18 @@ function M.attach(buf)
     end,
     on_reload = function()
       vim.schedule(notify.guarded(function()
-        if recorded[buf] then
-          read(buf)
+        if recorded[buf] == it and api.nvim_buf_is_loaded(buf) then
+          read(buf, it)
           on_boundary(buf, "other")
         end
       end))
     end,
     on_detach = function()
-      recorded[buf] = nil
+      if recorded[buf] == it then
+        recorded[buf] = nil
+      end
     end,
   })
-end
-
----@param buf integer
----@return boolean
-function M.is_attached(buf)
-  return recorded[buf] ~= nil
 end
 
 --- Forget the edits of a buffer.
