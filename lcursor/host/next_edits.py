@@ -37,12 +37,17 @@ class NextEdits:
             self._executor.close(CLOSE_S)
 
     def _predict(self, params: NextEditPredict) -> None:
-        from lcursor.next_edit.predict import predict  # loads the grammars
+        from lcursor.code import languages
+        from lcursor.next_edit import trees
+        from lcursor.next_edit.predict import predict
 
         if params["id"] != self._newest:
             return
         path = params["path"]
-        texts = {path: tuple(params["text"].split("\n"))}
+        lines = tuple(params["text"].split("\n"))
+        if not params["edits"]:
+            trees.tree(languages.detect(path), lines)  # the next text is parsed from this one
+        texts = {path: lines}
         found = predict(texts, [_edit(path, one) for one in params["edits"]])
         if params["id"] == self._newest:
             proposals = [_to_wire(one) for one in found if one.path == path]

@@ -22,7 +22,7 @@ class NextEditPredict(TypedDict):
     id: int
     path: str  # absolute
     text: str  # with all edits
-    edits: list[NextEdit]  # of this file, oldest first
+    edits: list[NextEdit]  # of this file, oldest first; empty to parse the text in advance
 
 
 class NextEditProposal(TypedDict):

@@ -75,7 +75,7 @@ local settings = {
   { "completion.keymap", keys.defaults("completion.keymap"), each = "key",
     "Keys while a suggestion is visible." },
 
-  { "next_edit.mode", "off", one_of = { "draw", "hint", "off" },
+  { "next_edit.mode", "draw", one_of = { "draw", "hint", "off" },
     "Show the next edit in its line, or only a hint; or predict none." },
   { "next_edit.rename", true,
     "Predict the other uses of a renamed name." },

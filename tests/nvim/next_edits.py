@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any, cast
@@ -50,14 +51,16 @@ class Typist:
     def requests(self) -> list[dict[str, Any]]:
         """Return all requests so far, when all keys have been handled."""
         self.nvim.settle()
-        return self.host.messages("next_edit.predict")
+        return self._sent()
+
+    def _sent(self) -> list[dict[str, Any]]:
+        return [one for one in self.host.messages("next_edit.predict") if one["edits"]]
 
     def answer(self) -> dict[str, Any]:
         """Wait for the next request, and answer it."""
         index = next(self._answered)
-        messages = self.host.messages
-        self.host.wait(lambda: len(messages("next_edit.predict")) > index)
-        request = messages("next_edit.predict")[index]
+        self.host.wait(lambda: len(self._sent()) > index)
+        request = self._sent()[index]
         sent = threading.Event()
 
         def send(method: str, params: Mapping[str, Any]) -> None:
@@ -77,8 +80,8 @@ class Typist:
         return [(row, text) for row, text in self.nvim.lua(DRAWN)]
 
     def texts(self) -> list[str]:
-        """Return the virtual texts that are drawn."""
-        return [text for _, text in self.drawn() if text]
+        """Return the virtual texts that are drawn, without the notes about keys."""
+        return [text for _, text in self.drawn() if text and not re.fullmatch("⇥( . of .)?", text)]
 
     def wait_drawn(self) -> list[str]:
         """Wait until something is drawn, and return its texts."""

@@ -23,11 +23,14 @@ local api = vim.api
 local NEAR_ROWS = 20
 local PAUSE_MS = 400 -- in Insert mode without a key, before a hint
 local FADE_MS = 10 * 1000 -- after the last edit, a hint goes
+local PARSE_MS = 50 -- after the beginning of the first insert
 local AGAIN_MS = 300 -- between two changes in Normal mode; the second is asked about later
 
 local started = false
 ---@type table<integer, true> buffers whose recording waits for git
 local waiting = {}
+---@type table<integer, true> buffers whose text the host has parsed
+local parsed = {}
 ---@type number when the last key moved the cursor or changed text, in ms
 local key_ms = 0
 ---@type number when the last edit ended
@@ -99,14 +102,15 @@ refresh = function()
   if is_drawn and is_insert then
     is_drawn = reached == proposal and line == row
   end
+  local count, key = queue.count(buf, proposal), keymaps.shown("next_edit", "accept", buf)
   if queue.is_listed(proposal.group) then
     local rows = {}
     for _, other in ipairs(queue.group(buf, proposal)) do
       rows[other] = queue.row(buf, other)
     end
-    view.draw(buf, rows)
+    view.draw(buf, rows, "")
   elseif is_drawn and is_near(proposal, row) then
-    view.draw(buf, { [proposal] = row })
+    view.draw(buf, { [proposal] = row }, count, key)
   else
     local wait_ms = is_insert and key_ms + PAUSE_MS - now or 0
     if now - edit_ms >= FADE_MS then
@@ -119,8 +123,7 @@ refresh = function()
     then
       return hide() -- Tab indents there
     end
-    local key = keymaps.shown("next_edit", "accept", buf)
-    if not view.hint(buf, line, row, proposal, queue.count(buf, proposal), key) then
+    if not view.hint(buf, line, row, proposal, count, key) then
       return hide()
     end
     refresh_later(edit_ms + FADE_MS - now + 1)
@@ -129,38 +132,39 @@ refresh = function()
   keymaps.map("next_edit", buf, M.press_key)
 end
 
+--- Send the text and the last edits of the current buffer; without edits it is only parsed.
+---@param edits lcursor.NextEdit[]
+---@param done fun(proposals: lcursor.NextProposal[]) called unless the text has changed
+local function ask(edits, done)
+  local buf = api.nvim_get_current_buf()
+  local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
+  if not host.info().job or privacy.has_private_key(text) then
+    return
+  end
+  local tick, path = api.nvim_buf_get_changedtick(buf), context.location(buf).path
+  requests.ask("next_edit.predict", { path = path, text = text, edits = edits }, function(answer)
+    if api.nvim_buf_is_valid(buf) and api.nvim_buf_get_changedtick(buf) == tick then
+      done(answer.proposals)
+    end
+  end)
+end
+
 --- Ask for the edits that follow from the last ones of the current buffer.
 local function request()
   local buf = api.nvim_get_current_buf()
+  local edits, kinds = recorder.edits(buf), config.for_buffer(buf).next_edit
   if status.get().state == "stopped" then
     host.start()
   end
-  local edits = recorder.edits(buf)
-  if #edits == 0 or not host.info().job then
+  if #edits == 0 then
     return
   end
-  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
-  local text = table.concat(lines, "\n")
-  if privacy.has_private_key(text) then
-    return
-  end
-  local tick = api.nvim_buf_get_changedtick(buf)
-  requests.ask("next_edit.predict", {
-    path = context.location(buf).path,
-    text = text,
-    edits = edits,
-  }, function(answer)
-    if api.nvim_buf_is_valid(buf) and api.nvim_buf_get_changedtick(buf) == tick then
-      local kinds = config.for_buffer(buf).next_edit
-      queue.set(
-        buf,
-        vim.tbl_filter(function(proposal)
-          return kinds[proposal.kind]
-        end, answer.proposals),
-        edits[#edits].row
-      )
-      refresh()
-    end
+  ask(edits, function(proposals)
+    local wanted = vim.tbl_filter(function(proposal)
+      return kinds[proposal.kind]
+    end, proposals)
+    queue.set(buf, wanted, edits[#edits].row)
+    refresh()
   end)
 end
 
@@ -215,6 +219,19 @@ local function attach(buf)
   else
     recorder.attach(buf)
   end
+end
+
+--- Have the text of a buffer parsed before its first edit ends, so that the answer comes sooner.
+local function parse(buf)
+  if parsed[buf] or not recorder.is_attached(buf) then
+    return
+  end
+  parsed[buf] = true
+  notify.later(PARSE_MS, function()
+    if buf == api.nvim_get_current_buf() and #recorder.edits(buf) == 0 then
+      ask({}, function() end)
+    end
+  end)
 end
 
 --- A key in Insert mode: nothing is shown until a pause.
@@ -373,6 +390,9 @@ function M.start()
   local on = notify.autocmds("next_edit")
   on({ "BufEnter", "BufReadPost", "InsertEnter" }, function(event)
     attach(event.buf)
+    if event.event == "InsertEnter" then
+      parse(event.buf)
+    end
   end)
   on({ "TextChangedI", "CursorMovedI" }, on_key)
   local refresh_soon = vim.schedule_wrap(notify.guarded(refresh))
@@ -387,9 +407,10 @@ function M.start()
   })
   on("BufUnload", function(event)
     queue.clear(event.buf)
-    waiting[event.buf], silent[event.buf] = nil, nil
+    waiting[event.buf], parsed[event.buf], silent[event.buf] = nil, nil, nil
   end)
   attach(api.nvim_get_current_buf())
+  parse(api.nvim_get_current_buf())
 end
 
 return M

@@ -97,6 +97,12 @@ function M.attach(buf)
   })
 end
 
+---@param buf integer
+---@return boolean
+function M.is_attached(buf)
+  return recorded[buf] ~= nil
+end
+
 --- Forget the edits of a buffer.
 ---@param buf integer
 function M.detach(buf)

@@ -4,7 +4,6 @@
 local diff = require("lcursor.diff")
 local text = require("lcursor.text")
 local virt_lines = require("lcursor.ui.virt_lines")
-local wrap = require("lcursor.wrap")
 
 local M = {}
 
@@ -12,7 +11,6 @@ local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.next_edit")
 local OLD, NEW, HINT = "LCursorNextEditOld", "LCursorNextEditNew", "LCursorNextEditHint"
 local PRIORITY = 150 -- above treesitter's
-local MIN_HINT = 12 -- cells; in less room there is no hint
 local MAX_WORD = 24
 
 ---@class (exact) lcursor.WordChange bytes of a line, and what replaces them
@@ -89,11 +87,34 @@ function M.kind()
   return drawn and (drawn.is_hint and "hint" or "inline")
 end
 
+--- Return how many cells are free behind a line of the current window.
+---@param row integer
+---@return integer
+local function room_behind(row)
+  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
+  local used = vim.fn.virtcol({ row + 1, "$" }) - 1
+  local width = math.max(info.width - info.textoff, 1)
+  return width - (vim.wo.wrap and used % width or used) - 1
+end
+
+---@param key? string that goes to a proposal or applies it
+---@param ... string what follows it
+---@return string
+local function note(key, ...)
+  key = (not key or key:lower() == "<tab>") and "⇥" or key
+  local words = vim.tbl_filter(function(word)
+    return word ~= ""
+  end, { key, ... })
+  return table.concat(words, " ")
+end
+
 --- Draw proposals in their lines.
 ---@param buf integer
 ---@param rows table<lcursor.NextProposal, integer> where they are
-function M.draw(buf, rows)
-  local keys = {}
+---@param count string for example "2 of 5"; "" for a single one
+---@param key? string that applies it
+function M.draw(buf, rows, count, key)
+  local keys = { count }
   for proposal, row in pairs(rows) do
     table.insert(keys, ("%d %s"):format(row, table.concat(proposal.new, "\n")))
   end
@@ -104,8 +125,9 @@ function M.draw(buf, rows)
   end
   local options = virt_lines.options(buf)
   for proposal, row in pairs(rows) do
-    local words = M.words(proposal)
+    local words, added = M.words(proposal), 0
     for _, word in ipairs(words or {}) do
+      added = added + api.nvim_strwidth(word.new)
       if word.last > word.first then
         mark(buf, row, word.first, { end_col = word.last, hl_group = OLD })
       end
@@ -115,16 +137,20 @@ function M.draw(buf, rows)
         mark(buf, row, word.last, { virt_text = { { new, NEW } }, virt_text_pos = "inline" })
       end
     end
+    local own = " " .. note(key, count)
+    if vim.tbl_count(rows) == 1 and room_behind(row) - added > api.nvim_strwidth(own) then
+      mark(buf, row, 0, { virt_text = { { own, HINT } }, virt_text_pos = "eol" })
+    end
     if not words then
-      local count, below = #proposal.old, {}
+      local lines, below = #proposal.old, {}
       if count > 0 then
         mark(buf, row, 0, { end_row = row + count, hl_group = "LCursorEditRemoved", hl_eol = true })
       end
       for _, line in ipairs(proposal.new) do
         vim.list_extend(below, virt_lines.rows(line, options))
       end
-      local is_above = count == 0 and row == 0
-      local at = is_above and 0 or row + count - 1
+      local is_above = lines == 0 and row == 0
+      local at = is_above and 0 or row + lines - 1
       mark(buf, at, 0, { virt_lines = below, virt_lines_above = is_above })
     end
   end
@@ -158,28 +184,17 @@ end
 ---@param key? string that goes there
 ---@return boolean drawn
 function M.hint(buf, row, target, proposal, count, key)
-  local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
-  local used = vim.fn.virtcol({ row + 1, "$" }) - 1
-  if vim.wo.wrap then
-    used = used % math.max(info.width - info.textoff, 1)
+  local room = room_behind(row)
+  local line = target ~= row and ("line %d"):format(target + 1) or ""
+  local words = note(key, line, summary(proposal), count ~= "" and ("(%s)"):format(count) or "")
+  if api.nvim_strwidth(words) >= room then
+    words = note(key, line ~= "" and line or summary(proposal))
   end
-  local room = info.width - info.textoff - used - 2
-  if room < MIN_HINT then
+  if api.nvim_strwidth(words) >= room then
     M.hide()
     return false
-  end
-  key = (not key or key:lower() == "<tab>") and "⇥" or key
-  local line = target ~= row and ("line %d "):format(target + 1) or ""
-  local tail = count ~= "" and (" (%s)"):format(count) or ""
-  local words = ("%s %s%s%s"):format(key, line, summary(proposal), tail)
-  if api.nvim_strwidth(words) > room then
-    words = vim.trim(("%s %s"):format(key, line ~= "" and line or summary(proposal)))
   end
   local chunks = { { " " .. words, HINT } }
-  if wrap.width(chunks) > room + 1 then
-    M.hide()
-    return false
-  end
   local tick = api.nvim_buf_get_changedtick(buf)
   if not is_drawn(buf, ("%d %d %d %s"):format(tick, row, target, words), true) then
     mark(buf, row, 0, { virt_text = chunks, virt_text_pos = "eol", hl_mode = "combine" })
