@@ -19,8 +19,8 @@ CHANGES = [
     change(5, ["    return y"], ["    return y + 1"]),
 ]
 GENERAL = [
-    "start", "tutor", "status", "why", "search", "enable", "disable", "toggle", "stats",
-    "commit_message", "install", "restart", "log", "health",
+    "start", "tutor", "status", "why", "next", "search", "enable", "disable", "toggle",
+    "stats", "commit_message", "install", "restart", "log", "health",
 ]  # fmt: skip
 VERBS = {
     "suggestion": ["trigger", "accept", "dismiss", "next", "prev", "prompt"],

@@ -269,6 +269,7 @@ def test_described_maps_exist(editor: Start) -> None:
     defaults = nvim.lua("return require('lcursor.config').defaults()")
     wanted = [
         *defaults["completion"]["keymap"].values(),
+        *defaults["next_edit"]["keymap"].values(),
         *defaults["edit"]["keymap"].values(),
         *defaults["chat"]["keymap"].values(),
     ]

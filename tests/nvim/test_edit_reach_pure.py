@@ -24,8 +24,8 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
 
 
 def call(module: str, name: str) -> str:
-    """Return Lua that calls a function of a file of edits."""
-    return f"return require('lcursor.edit.{module}').{name}(...)"
+    """Return Lua that calls a function of a module."""
+    return f"return require('lcursor.{module}').{name}(...)"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def call(module: str, name: str) -> str:
     [(0, 0, "a.py:1"), (0, 1, "a.py:1"), (4, 9, "a.py:5-9"), (4, 6, "a.py:5-6")],
 )
 def test_a_place_counts_from_one(lua: Call, first: int, last: int, place: str) -> None:
-    assert lua(call("buffers", "location"), "a.py", first, last) == place
+    assert lua(call("edit.buffers", "location"), "a.py", first, last) == place
 
 
 def file(changes: int, *checks: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_a_proposal_in_one_line(
 )  # fmt: skip
 def test_what_an_edit_does_in_one_line(lua: Call, view: dict[str, Any], text: str) -> None:
     none = {"what": "", "detail": "", "done": 0, "total": 0, "seconds_left": -1.0, "attempt": 1}
-    assert lua(call("progress", "sentence"), {**none, "is_stopping": False, **view}) == text
+    assert lua(call("edit.progress", "sentence"), {**none, "is_stopping": False, **view}) == text
 
 
 def test_the_gravest_and_nearest_diagnostic_comes_first(lua: Call) -> None:
@@ -110,7 +110,7 @@ def test_a_step_that_is_struck_out_says_so(lua: Call) -> None:
     rename = {"key": "1", "kind": "rename", "path": "/p/a.py", "name": "a.py", "to": "/p/b.py"}
     rename.update({"what": "", "do": "move"})
     rows = {"first_row": 0, "last_row": 0}
-    whole = lua(call("plan", "cells"), [{**rename, **rows}], {"1": True})
+    whole = lua(call("edit.plan", "cells"), [{**rename, **rows}], {"1": True})
     assert "".join(cell[0] for cell in whole[0]).split() == [
         "−",
         "rename",

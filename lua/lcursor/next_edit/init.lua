@@ -9,11 +9,12 @@ local host = require("lcursor.host")
 local keymaps = require("lcursor.keymaps")
 local many = require("lcursor.text").many
 local menu = require("lcursor.ui.menu")
+local next_id = require("lcursor.requests").next_id
 local notify = require("lcursor.notify")
 local privacy = require("lcursor.privacy")
-local recorder = require("lcursor.next_edit.recorder")
-local requests = require("lcursor.requests")
 local queue = require("lcursor.next_edit.queue")
+local recorder = require("lcursor.next_edit.recorder")
+local rpc = require("lcursor.rpc")
 local status = require("lcursor.status")
 local view = require("lcursor.next_edit.view")
 
@@ -43,6 +44,8 @@ local timer
 local request_timer
 ---@type { buf: integer, shown: lcursor.NextProposal }? what the keys are about
 local current
+---@type { id: integer, buf: integer, tick: integer, done: fun(proposals: table[]) }? last request
+local pending
 ---@type lcursor.NextProposal? to which Tab went; drawn in its line in Insert mode too
 local reached
 ---@type table<integer, string> by buffer: why its proposals are not shown
@@ -138,16 +141,25 @@ end
 local function ask(edits, done)
   local buf = api.nvim_get_current_buf()
   local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
-  if not host.info().job or privacy.has_private_key(text) then
+  if privacy.has_private_key(text) then
     return
   end
-  local tick, path = api.nvim_buf_get_changedtick(buf), context.location(buf).path
-  requests.ask("next_edit.predict", { path = path, text = text, edits = edits }, function(answer)
-    if api.nvim_buf_is_valid(buf) and api.nvim_buf_get_changedtick(buf) == tick then
-      done(answer.proposals)
-    end
-  end)
+  local id, tick = next_id(), api.nvim_buf_get_changedtick(buf)
+  local params = { id = id, path = context.location(buf).path, text = text, edits = edits }
+  if rpc.notify("next_edit.predict", params) then
+    pending = { id = id, buf = buf, tick = tick, done = done }
+  end
 end
+
+rpc.on("next_edit.predicted", function(params)
+  local it = pending
+  if it and it.id == params.id then
+    pending = nil
+    if api.nvim_buf_is_valid(it.buf) and api.nvim_buf_get_changedtick(it.buf) == it.tick then
+      it.done(params.proposals)
+    end
+  end
+end)
 
 --- Ask for the edits that follow from the last ones of the current buffer.
 local function request()
@@ -168,6 +180,22 @@ local function request()
   end)
 end
 
+--- Call a function after a while, if the buffer and its text are still the same.
+---@param fn fun()
+local function ask_later(buf, ms, fn)
+  local tick = api.nvim_buf_get_changedtick(buf)
+  request_timer = request_timer or assert(vim.uv.new_timer())
+  request_timer:start(
+    ms,
+    0,
+    vim.schedule_wrap(notify.guarded(function()
+      if api.nvim_get_current_buf() == buf and api.nvim_buf_get_changedtick(buf) == tick then
+        fn()
+      end
+    end))
+  )
+end
+
 ---@param buf integer
 ---@param kind lcursor.Boundary
 local function on_boundary(buf, kind)
@@ -185,8 +213,9 @@ local function on_boundary(buf, kind)
     return
   end
   local is_quick = api.nvim_get_mode().mode == "n" and edit_ms - before_ms < AGAIN_MS
-  request_timer = request_timer or assert(vim.uv.new_timer())
-  request_timer:stop()
+  if request_timer then
+    request_timer:stop()
+  end
   if not is_quick then
     return request()
   end
@@ -227,8 +256,8 @@ local function parse(buf)
     return
   end
   parsed[buf] = true
-  notify.later(PARSE_MS, function()
-    if buf == api.nvim_get_current_buf() and #recorder.edits(buf) == 0 then
+  ask_later(buf, PARSE_MS, function()
+    if #recorder.edits(buf) == 0 then
       ask({}, function() end)
     end
   end)
