@@ -137,7 +137,7 @@ function M.draw(buf, rows, count, key)
         mark(buf, row, word.last, { virt_text = { { new, NEW } }, virt_text_pos = "inline" })
       end
     end
-    local own = " " .. note(key, count)
+    local own = note(key, count)
     if vim.tbl_count(rows) == 1 and room_behind(row) - added > api.nvim_strwidth(own) then
       mark(buf, row, 0, { virt_text = { { own, HINT } }, virt_text_pos = "eol" })
     end
@@ -186,15 +186,21 @@ end
 function M.hint(buf, row, target, proposal, count, key)
   local room = room_behind(row)
   local line = target ~= row and ("line %d"):format(target + 1) or ""
-  local words = note(key, line, summary(proposal), count ~= "" and ("(%s)"):format(count) or "")
-  if api.nvim_strwidth(words) >= room then
-    words = note(key, line ~= "" and line or summary(proposal))
-  end
-  if api.nvim_strwidth(words) >= room then
+  local what = summary(proposal)
+  local words = vim
+    .iter({
+      note(key, line, what, count ~= "" and ("(%s)"):format(count) or ""),
+      note(key, line, what),
+      note(key, line ~= "" and line or what),
+    })
+    :find(function(words)
+      return api.nvim_strwidth(words) < room
+    end)
+  if not words then
     M.hide()
     return false
   end
-  local chunks = { { " " .. words, HINT } }
+  local chunks = { { words, HINT } }
   local tick = api.nvim_buf_get_changedtick(buf)
   if not is_drawn(buf, ("%d %d %d %s"):format(tick, row, target, words), true) then
     mark(buf, row, 0, { virt_text = chunks, virt_text_pos = "eol", hl_mode = "combine" })
