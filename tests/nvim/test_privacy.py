@@ -151,7 +151,7 @@ def test_git_is_asked_again_when_its_rules_change(editor: Start, host: FakeHost)
     Path(nvim.lua("return vim.uv.cwd()"), ".gitignore").write_text("")
     nvim.command("doautocmd FocusGained")
     nvim.press("Ay")
-    assert nvim.request()["prefix"] == "xy"
+    assert nvim.request("xy")["prefix"] == "xy"
 
 
 def test_patterns_are_compiled_once(editor: Start) -> None:
@@ -198,7 +198,7 @@ def test_while_git_is_asked_nothing_is_read(
     nvim.press("y")
     assert (host.pids, host.requests) == ([], [])
     nvim.lua("_G.answer()")
-    assert nvim.request()["prefix"] == "xy"
+    assert nvim.request("xy")["prefix"] == "xy"
 
 
 def test_without_git_files_are_read(editor: Start) -> None:
