@@ -2,6 +2,7 @@
 -- statuslines show. Where no LspProgress autocommand exists, nothing is sent, and the caller shows
 -- a message instead. Work that a visible window shows is not reported.
 
+local notify = require("lcursor.notify")
 local server = require("lcursor.lsp_server")
 
 local M = {}
@@ -9,9 +10,12 @@ local M = {}
 local api = vim.api
 
 local HANDLERS = {} ---@type lcursor.LspHandlers its client is asked nothing
+local INTERVAL_MS = 100
 
 ---@type table<string, true> tokens of work that has begun
 local begun = {}
+---@type table<string, table> the newest report that was not sent yet, by token
+local pending = {}
 
 --- Send a report later: what the handlers of the user do must not disturb the work.
 ---@param token string
@@ -24,6 +28,22 @@ local function send(token, value)
       vim.lsp.handlers["$/progress"](nil, { token = token, value = value }, ctx)
     end
   end)
+end
+
+--- Send the newest of the reports that come within an interval.
+---@param token string
+---@param value table
+local function send_soon(token, value)
+  local is_due = pending[token] ~= nil
+  pending[token] = value
+  if not is_due then
+    notify.later(INTERVAL_MS, function()
+      if pending[token] then
+        send(token, pending[token])
+        pending[token] = nil
+      end
+    end)
+  end
 end
 
 --- Report how far some work is.
@@ -39,7 +59,12 @@ function M.report(token, title, text, fraction)
   end
   begun[token] = true
   local percentage = fraction and math.floor(100 * math.max(math.min(fraction, 1), 0)) or nil
-  send(token, { kind = kind, title = title, message = text, percentage = percentage })
+  local value = { kind = kind, title = title, message = text, percentage = percentage }
+  if kind == "begin" then
+    send(token, value)
+  else
+    send_soon(token, value)
+  end
   return true
 end
 
@@ -57,7 +82,7 @@ function M.finish(token, text)
   if not begun[token] then
     return false
   end
-  begun[token] = nil
+  begun[token], pending[token] = nil, nil
   send(token, { kind = "end", message = text })
   return true
 end

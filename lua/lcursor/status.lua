@@ -117,7 +117,8 @@ function M.set(state, detail, progress)
   draw()
   if state == "loading_model" then
     local fraction = current.progress >= 0 and current.progress or nil
-    lsp_progress.report("model", "completion model", "loading", fraction)
+    local text = fraction and fraction >= 1 and "starting" or "loading"
+    lsp_progress.report("model", "completion model", text, fraction)
   else
     lsp_progress.finish("model", state == "ready" and "loaded" or state)
   end

@@ -51,6 +51,11 @@ def heard(nvim: Pilot) -> list[list[Any]]:
     return list(found)
 
 
+def wait_for(nvim: Pilot, count: int) -> None:
+    """Wait until so much was reported: reports that come at once are one."""
+    nvim.wait_lua("return #_G.heard >= ...", count)
+
+
 def test_an_index_that_has_much_to_do(nvim: Pilot, host: FakeHost) -> None:
     nvim.insert()
     nvim.press("<Esc>")
@@ -60,7 +65,9 @@ def test_an_index_that_has_much_to_do(nvim: Pilot, host: FakeHost) -> None:
     assert heard(nvim) == []
     tell_state(nvim, host, phase="reading", done=20, total=200)
     tell_state(nvim, host, phase="paused", done=20, total=200)
+    tell_state(nvim, host, phase="embedding", done=20, total=40)
     tell_state(nvim, host, phase="embedding", done=30, total=40)
+    wait_for(nvim, 2)
     tell_state(nvim, host)
     title = "index of project"
     assert heard(nvim) == [
@@ -74,12 +81,14 @@ def test_an_index_that_has_much_to_do(nvim: Pilot, host: FakeHost) -> None:
 def test_the_model_that_is_loaded(nvim: Pilot, host: FakeHost) -> None:
     nvim.insert()
     heard(nvim)
-    for state, progress in [("loading_model", 0.25), ("loading_model", 0.5), ("ready", -1)]:
-        host.send("state", {"state": state, "detail": "", "progress": progress})
+    for progress in (0.25, 0.5, 0.75, 1):
+        host.send("state", {"state": "loading_model", "detail": "", "progress": progress})
+    wait_for(nvim, 2)
+    host.send("state", {"state": "ready", "detail": "", "progress": -1})
     title = "completion model"
     assert heard(nvim) == [
         ["begin", title, "loading", 25],
-        ["report", title, "loading", 50],
+        ["report", title, "starting", 100],
         ["end", title, "loaded", -1],
     ]
 
@@ -90,13 +99,16 @@ def test_an_edit_that_no_window_shows(nvim: Pilot, host: FakeHost) -> None:
     desk.progress(asked["id"], "reading", done=10, total=100)
     assert [each for each in heard(nvim) if each[1].startswith("edit")] == []
     nvim.command("edit b.py")
+    wait_for(nvim, 1)
+    assert heard(nvim) == [["begin", "edit: rename it", "reading, 10 of 100 tokens", 10]]
     desk.progress(asked["id"], "reading", done=50, total=100)
-    assert heard(nvim) == [["begin", "edit: rename it", "reading, 50 of 100 tokens", 50]]
+    wait_for(nvim, 1)
+    assert heard(nvim) == [["report", "edit: rename it", "reading, 50 of 100 tokens", 50]]
     nvim.command("buffer a.py")
     desk.progress(asked["id"], "reading", done=60, total=100)
     assert [each[0] for each in heard(nvim)] == ["end"]
     nvim.command("buffer b.py")
-    desk.progress(asked["id"], "reading", done=70, total=100)
+    wait_for(nvim, 1)
     desk.done(asked["id"])
     assert [each[0] for each in heard(nvim)] == ["begin", "end"]
 
@@ -105,6 +117,7 @@ def test_an_edit_of_the_project_is_not_in_the_message_line_too(nvim: Pilot, host
     desk = Desk(nvim, host)
     asked = desk.ask("LCEdit! rename it")
     desk.progress(asked["id"], "planning")
+    nvim.wait_lua("return vim.iter(_G.heard):any(function(it) return it[3] == 'planning' end)")
     desk.done(asked["id"])
     found = [each[:3] for each in heard(nvim) if each[1].startswith("edit")]
     assert found[-2:] == [

@@ -212,7 +212,11 @@ local function animate()
   frame = frame + 1
   local is_drawn = {}
   for _, run in ipairs(runs) do
-    if run.buf and not is_drawn[run.buf] and vim.fn.bufwinid(run.buf) > 0 then
+    if run.buf and vim.fn.bufwinid(run.buf) < 0 then
+      if not lsp_progress.is_shown(token_of(run)) then
+        show_elsewhere(run)
+      end
+    elseif run.buf and not is_drawn[run.buf] then
       is_drawn[run.buf] = true
       draw_buffer(run.buf)
     end
