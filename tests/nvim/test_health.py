@@ -404,35 +404,6 @@ def test_no_key_accepts(start: Callable[..., Editor]) -> None:
     assert "OK No mapping of yours has a default key" in found.section("Keys")
 
 
-def test_who_else_has_the_accept_key(start: Callable[..., Editor], tmp_path: Path) -> None:
-    path = tmp_path / "b.py"
-    path.write_text("")
-    editor = start(files=(path,))
-    editor.lua("vim.keymap.set('i', '<Tab>', function() end, { desc = 'leap ahead' })")
-    editor.command("inoremap <buffer> <Tab> <C-n>")
-    line = report(editor).finding("<Tab> is completion.keymap.accept while")
-    assert "leap ahead" in line
-    assert f"{path}: <C-N>" in line
-
-
-def test_default_keys_that_stay_the_users(start: Callable[..., Editor], tmp_path: Path) -> None:
-    path = tmp_path / "b.py"
-    path.write_text("")
-    init = "vim.keymap.set({ 'n', 'o' }, ']h', function() end, { desc = 'leap ahead' })\n"
-    init += "vim.keymap.set('n', 'g.', 'x')\n"
-    init += "vim.keymap.set('n', 'X', '<Plug>(lcursor-hunk-diff)')\n"
-    init += "vim.keymap.set('n', 'ghd', 'x')\n"
-    editor = start(files=(path,), init=init, config={"edit": {"keymap": {"again": "g."}}})
-    editor.command("xnoremap <buffer> gH <C-n>")
-    found = report(editor)
-    assert "in Normal mode it is leap ahead (" in found.finding("]h is not mapped for edit.key")
-    assert f"in Visual mode it is {path}: <C-N>" in found.finding("edit.keymap.reject_operator (")
-    keys = found.section("Keys")
-    assert keys.count("is not mapped for") == 2  # not for those that are set, or mapped otherwise
-    assert "set it in edit.keymap" in keys
-    assert found.problems == []
-
-
 def test_other_ghosts_are_named(start: Callable[..., Editor], tmp_path: Path) -> None:
     plugin = tmp_path / "llama.vim/plugin/llama.vim"
     plugin.parent.mkdir(parents=True)

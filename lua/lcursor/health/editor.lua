@@ -87,7 +87,15 @@ local function owner(map)
   return rhs .. (script and (" (%s)"):format(script.name) or "")
 end
 
---- Return who has mapped a key, besides lcursor.
+--- Whether a mapping is one of Neovim's defaults.
+---@param map table as maparg() gives it
+---@return boolean
+local function is_default(map)
+  local source = map.callback and debug.getinfo(map.callback, "S").source or ""
+  return vim.startswith(source, "@vim/") or vim.startswith(source, "@" .. vim.env.VIMRUNTIME)
+end
+
+--- Return who has mapped a key, besides lcursor and Neovim.
 ---@param lhs string
 ---@param mode string one letter
 ---@return string[]
@@ -95,7 +103,8 @@ local function owners(lhs, mode)
   local raw, found = vim.keycode(lhs), {}
   local function look(maps, prefix)
     for _, map in ipairs(maps) do
-      if vim.keycode(map.lhs) == raw and not keymaps.is_own(map) then
+      local is_other = not keymaps.is_own(map) and not is_default(map)
+      if vim.keycode(map.lhs) == raw and is_other then
         table.insert(found, prefix .. owner(map))
       end
     end
@@ -107,53 +116,65 @@ local function owners(lhs, mode)
   return found
 end
 
-local function check_suggestion_keys(settings)
-  local plug = "<Plug>(lcursor-accept)"
-  if vim.fn.hasmapto(plug, "i") == 0 and settings.accept == "" then
-    health.warn(
-      "No key accepts a suggestion",
-      ('Map one: `vim.keymap.set("i", "<Tab>", "%s")`, or set completion.keymap'):format(plug)
-    )
-  end
-  for _, name in ipairs({ "accept", "accept_line", "accept_word" }) do
-    local lhs = settings[name]
-    local others = lhs ~= "" and owners(lhs, "i") or {}
-    local rest = #others > 0 and "otherwise " .. table.concat(others, "; ") or "otherwise unmapped"
-    if lhs ~= "" then
-      health.info(
-        ("%s is completion.keymap.%s while a suggestion is visible, %s"):format(lhs, name, rest)
-      )
-    end
-  end
-end
-
---- Return what a default key is, if it is left to the user.
+--- Return what the user has mapped to a key, unless they have mapped its action elsewhere.
 ---@param group lcursor.KeyGroup
 ---@param key lcursor.Key
+---@param lhs string
 ---@return string?
-local function existing(group, key)
+local function existing(group, key, lhs)
   local plug = keys.plug(group, key)
   for mode in key[3]:gmatch(".") do
-    local others = vim.fn.hasmapto(plug, mode) == 0 and owners(key[2] --[[@as string]], mode) or {}
+    local others = vim.fn.hasmapto(plug, mode) == 0 and owners(lhs, mode) or {}
     if #others > 0 then
       return ("in %s mode it is %s"):format(MODES[mode], table.concat(others, "; "))
     end
   end
 end
 
---- List the keys of suggestions, and the default keys that stay the user's own mappings.
+--- List the mappings of the user that keys of lcursor override while something is visible.
+---@param name string of the group
+---@param what string that is visible
+---@param settings table<string, any> its keys, by action
+local function check_overridden(name, what, settings)
+  local group, is_any = keys.groups[name], false
+  for _, key in ipairs(group.keys) do
+    local lhs = settings.enabled ~= false and settings[key[1]] or ""
+    local own = lhs ~= "" and existing(group, key, lhs)
+    if own then
+      is_any = true
+      local text = "%s is overridden while a %s is visible (%s); `%s.%s = false` disables that"
+      health.info(text:format(lhs, what, own, group.option, key[1]))
+    end
+  end
+  if not is_any then
+    health.ok(("No mapping of yours is overridden while a %s is visible"):format(what))
+  end
+end
+
+--- List the mappings of the user that are overridden, and the default keys that stay theirs.
 ---@param found lcursor.Findings
 function M.check_keys(found)
-  check_suggestion_keys(found.settings.completion.keymap)
+  local settings, plug = found.settings, "<Plug>(lcursor-accept)"
+  if vim.fn.hasmapto(plug, "i") == 0 and settings.completion.keymap.accept == "" then
+    health.warn(
+      "No key accepts a suggestion",
+      ('Map one: `vim.keymap.set("i", "<Tab>", "%s")`, or set completion.keymap'):format(plug)
+    )
+  end
+  check_overridden("suggestion", "suggestion", settings.completion.keymap)
+  if settings.next_edit.mode ~= "off" then
+    check_overridden("next_edit", "next edit", settings.next_edit.keymap)
+  end
   local is_any = false
   for _, name in ipairs({ "edit", "hunk" }) do
     local group = keys.groups[name]
     for _, key in ipairs(group.keys) do
-      local what = key[2] and key[2] ~= "" and keymaps.yields(group, key) and existing(group, key)
-      if what then
+      local lhs = keymaps.yields(group, key) and key[2] or ""
+      local own = lhs ~= "" and existing(group, key, lhs)
+      if own then
         is_any = true
         local text = "%s is not mapped for %s.%s (%s); %s"
-        health.info(text:format(key[2], group.option, key[1], key[4], what))
+        health.info(text:format(lhs, group.option, key[1], key[4], own))
       end
     end
   end
