@@ -23,6 +23,7 @@ Role = Literal["declaration", "use", "keyword", "other"]
 Key = tuple[str | int, ...]
 """Identifies a variable or a member in one text."""
 ANY: Final = "any"
+WORD_BYTE: Final = re.compile(rb"[\w\x80-\xff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,6 @@ class Names:
 
     def __init__(self, lines: Lines, rules: Rules, root: Node, data: bytes) -> None:
         self.lines, self.rules, self.root, self.data = lines, rules, root, data
-        starts = [0]
-        for line in lines:
-            starts.append(starts[-1] + len(trees.encode(line)) + 1)
-        self._starts = starts
         self._known: dict[str, list[Occurrence]] = {}
         self._scope_nodes: dict[str | int, Node] = {}
 
@@ -121,8 +118,7 @@ class Names:
             function = function.child_by_field_name(self.rules.members[function.type][1])
         if function is None or function.type not in self.rules.names:
             return None
-        row = function.start_point[0]
-        return self.at(self.text(function), row, function.start_byte - self._starts[row])
+        return self.at(self.text(function), *function.start_point)
 
     def _is_call_of(self, keyword: Node, function: Node) -> bool:
         """Return whether a keyword's name is in a call of a function, or of its class."""
@@ -138,8 +134,7 @@ class Names:
             own = around.child_by_field_name("name") if around else None
         if own is None:
             return False
-        row = own.start_point[0]
-        declared = self.at(self.text(own), row, own.start_byte - self._starts[row])
+        declared = self.at(self.text(own), *own.start_point)
         is_same = self.text(own) == self.text(called.node)
         return is_same and declared is not None and declared.key == called.key
 
@@ -155,8 +150,7 @@ class Names:
             key = one.key
             if key is None and one.role in {"declaration", "use"}:
                 key = self._key(one, declared)
-            row = one.node.start_point[0]
-            column = one.node.start_byte - self._starts[row]
+            row, column = one.node.start_point
             parent = one.node.parent
             is_shorthand = one.node.type in self.rules.shorthands or (
                 parent is not None and parent.type in self.rules.shorthands
@@ -168,14 +162,14 @@ class Names:
 
     def has_word(self, name: str) -> bool:
         """Return whether a name is anywhere in the text."""
-        return re.search(_word(name), self.data) is not None
+        return next(_words(self.data, name), None) is not None
 
     def _nodes(self, name: str) -> Iterator[Node]:
-        for match in re.finditer(_word(name), self.data):
-            node = self.root.named_descendant_for_byte_range(match.start(), match.end())
+        for start, end in _words(self.data, name):
+            node = self.root.named_descendant_for_byte_range(start, end)
             if (
                 node is not None
-                and (node.start_byte, node.end_byte) == match.span()
+                and (node.start_byte, node.end_byte) == (start, end)
                 and node.type in self.rules.names
             ):
                 yield node
@@ -330,8 +324,17 @@ class Names:
                 one.scopes = one.scopes[1:]
 
 
-def _word(name: str) -> bytes:
-    return rb"(?<!\w)" + re.escape(trees.encode(name)) + rb"(?!\w)"
+def _words(data: bytes, name: str) -> Iterator[tuple[int, int]]:
+    """Yield the starts and ends of a word in a text; a regular expression is slower."""
+    word = trees.encode(name)
+    start = data.find(word)
+    while start >= 0:
+        end = start + len(word)
+        if not WORD_BYTE.match(data, start - 1 if start else end) and not WORD_BYTE.match(
+            data, end
+        ):
+            yield start, end
+        start = data.find(word, end)
 
 
 def _has(fields: frozenset[str] | None, name: str) -> bool:

@@ -69,7 +69,14 @@ class Call:
 
 def functions_at(names: Names, first: int, end: int) -> list[Function]:
     """Return the functions with parameters in some rows."""
-    return [one for node in _around(names.root, first, end) if (one := _function(names, node))]
+    # A file may have thousands of top-level nodes, so start from the innermost one around the rows.
+    inner = names.root.descendant_for_point_range((first, 0), (end, 0)) or names.root
+    nodes = list(_around(inner, first, end))
+    above = inner.parent
+    while above is not None:
+        nodes.append(above)
+        above = above.parent
+    return [one for node in nodes if (one := _function(names, node))]
 
 
 def functions_named(names: Names, name: str) -> Iterator[Function]:

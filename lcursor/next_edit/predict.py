@@ -16,6 +16,8 @@ PREDICTORS: Final[tuple[Predictor, ...]] = (
     repetition.proposals,
 )
 """More certain ones first: of two proposals for a row, the first one counts."""
+MAX_EDITS: Final = 16
+"""Last edits that are considered."""
 MAX_PROPOSALS: Final = 50
 MAX_CHECKED: Final = 8
 """Proposals of a file that are checked one by one if they add a syntax error together."""
@@ -30,6 +32,7 @@ def predict(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
     """
     if not edits:
         return []
+    edits = edits[-MAX_EDITS:]
     undone = {(edit.path, edit.new, edit.old) for edit in edits}
     by_row: dict[tuple[str, int], Proposal] = {}
     for one in PREDICTORS:

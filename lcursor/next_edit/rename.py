@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lcursor.code.grammars import Node
 
 MAX_USES: Final = 50
+MAX_RENAMES: Final = 8
+"""Last changed names that are followed."""
 COMPOUND: Final = re.compile(r"[^_]_[^_]|[a-z][A-Z]|.{9}")
 """A name of several words, which members of two classes rarely share; or a long one."""
 LOCAL, TOP, MEMBER, ELSEWHERE, BY_USES, ANY_OBJECT = 0.95, 0.9, 0.9, 0.85, 0.85, 0.84
@@ -72,9 +74,16 @@ def _renames(texts: Texts, path: str, edits: Sequence[Edit]) -> Iterator[_Rename
             for change in changes(edit):
                 if change.names and index not in edited.setdefault(change.names, []):
                     edited[change.names].append(index)
-    for names, indexes in edited.items():
+    known = [
+        now
+        for other, lines in texts.items()
+        if (now := names_of(lines, languages.detect(other))) is not None
+    ]
+    recent = sorted(edited.items(), key=lambda item: -item[1][-1])
+    for names, indexes in recent[:MAX_RENAMES]:
         later = edits[indexes[0] :]
-        if "_" not in names and all(_fits(edit, *names) for edit in later):
+        is_left = any(one.has_word(names[0]) for one in known)
+        if "_" not in names and is_left and all(_fits(edit, *names) for edit in later):
             causes = [index - indexes[0] for index in indexes]
             yield from _renames_of(texts, path, later, causes, *names)
 
@@ -142,14 +151,15 @@ def _members(
         path: [one for one in names.occurrences(name) if one.is_member]
         for path, names in every.items()
     }
-    declared = {
-        (path, one.key if not every[path].rules.has_open_members else one.row)
+    declared = [
+        (path, one.row if every[path].rules.has_open_members else one.key)
         for path, members in found.items()
         for one in members
-        if one.role == "declaration" and one.key is not None
-    }
+        if one.role == "declaration"
+    ]
     is_repeated = len({one.row for one in touched}) > 1
-    return found if len(declared) == 1 or (declared and is_repeated) else {}
+    is_one = len({one for one in declared if one[1] is not None}) < 2
+    return found if declared and (is_one or is_repeated) else {}
 
 
 def _of_file(edits: Sequence[Edit], path: str) -> list[Edit]:

@@ -47,28 +47,44 @@ def proposals(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
     """Return a proposal for each call that an edited signature affects."""
     found: list[Proposal] = []
     valid = history.without_undone(edits)
+    now = {
+        path: names_of(texts[path], languages.detect(path))
+        for path in {edit.path for edit in valid}
+        if path in texts
+    }
     for index in reversed(range(len(valid))):
         edit = valid[index]
-        lines = texts.get(edit.path)
-        if lines is None or not is_cause(edit):
-            continue
+        names = now.get(edit.path)
         since = [one for one in valid[index:] if one.path == edit.path]
-        before = history.text_before(lines, since)
+        if names is None or not is_cause(edit) or not _is_in_parameters(names, edit, since):
+            continue
+        before = history.text_before(names.lines, since)
         if before is not None:
-            language = languages.detect(edit.path)
-            for one in _calls_to_change(lines, before, edit, since, language):
+            for one in _calls_to_change(names, before, edit, since):
                 if not any(one.row == other.row for other in found):
                     found.append(one)
     return found
 
 
+def _is_in_parameters(names: Names, edit: Edit, since: Sequence[Edit]) -> bool:
+    """Return whether an edit is in the parameters of a function, in the current text."""
+    row = history.current_row(edit.row, since)
+    if row is None:
+        return True
+    end = row + max(len(edit.new), 1)
+    return any(
+        one.list_node.start_point[0] < end and one.list_node.end_point[0] >= row
+        for one in functions_at(names, row, end)
+    )
+
+
 def _calls_to_change(
-    lines: Lines, before: Lines, edit: Edit, since: Sequence[Edit], language: str
+    now: Names, before: Lines, edit: Edit, since: Sequence[Edit]
 ) -> Iterator[Proposal]:
+    language = languages.detect(edit.path)
     after = before[: edit.row] + edit.new + before[edit.row + len(edit.old) :]
     old_names, new_names = names_of(before, language), names_of(after, language)
-    now = names_of(lines, language)
-    if old_names is None or new_names is None or now is None:
+    if old_names is None or new_names is None:
         return
     olds = {one.name: one for one in functions_at(old_names, edit.row, edit.row + len(edit.old))}
     edited = {history.current_row(edit.row + at, since) for at in range(len(edit.old))}
