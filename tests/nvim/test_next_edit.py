@@ -375,3 +375,29 @@ def test_text_without_a_grammar(start: Open) -> None:
     desk.nvim.press("wwcwdeadline<Esc>")
     desk.answer()
     assert desk.nvim.lines()[0] == "one = deadline"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (["    session.wait(timeout)"], ["    with session:", "        session.wait(deadline)"]),
+        ([], ["    assert deadline > 0"]),
+        (["    session.wait(timeout)", ""], []),
+    ],
+)
+def test_whole_lines_are_drawn_below_the_old_ones_and_applied(
+    start: Open, host: FakeHost, old: list[str], new: list[str]
+) -> None:
+    desk = start()
+    desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
+    host.wait(lambda: any(one["edits"] for one in host.messages("next_edit.predict")))
+    [request] = desk.requests()
+    proposal = {"kind": "rename", "row": 2, "old": old, "new": new, "cause": "", "group": "a"}
+    host.send("next_edit.predicted", {"id": request["id"], "proposals": [proposal]})
+    desk.nvim.wait_lua("return vim.fn.maparg('<Tab>', 'n') ~= ''")
+    desk.nvim.settle()
+    assert desk.nvim.screen.has("DiffDelete") == bool(old)
+    assert "".join(desk.texts()).split() == " ".join(new).split()
+    before = desk.nvim.lines()
+    desk.nvim.press("<Tab>")
+    assert desk.nvim.lines() == [*before[:2], *new, *before[2 + len(old) :]]

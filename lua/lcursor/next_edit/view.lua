@@ -143,8 +143,8 @@ function M.draw(buf, rows, count, key)
     end
     if not words then
       local lines, below = #proposal.old, {}
-      if count > 0 then
-        mark(buf, row, 0, { end_row = row + count, hl_group = "LCursorEditRemoved", hl_eol = true })
+      if lines > 0 then
+        mark(buf, row, 0, { end_row = row + lines, hl_group = "LCursorEditRemoved", hl_eol = true })
       end
       for _, line in ipairs(proposal.new) do
         vim.list_extend(below, virt_lines.rows(line, options))
