@@ -127,6 +127,9 @@ def test_dismissing_silences_the_group(start: Open) -> None:
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
     desk.answer()
     desk.nvim.press("<Esc>")
+    assert desk.texts() == ["deadline"]  # it was not seen yet
+    desk.nvim.lua("vim.wait(250)")
+    desk.nvim.press("<Esc>")
     assert desk.texts() == []
     assert not desk.has_key()
     desk.nvim.press("jA  # more<Esc>")
@@ -160,7 +163,6 @@ def test_two_examples_of_a_repeated_change(start: Open) -> None:
     desk = start(LIST)
     desk.nvim.press("jf(i_text<Esc>")
     desk.answer()
-    desk.nvim.press("<Esc>")
     desk.nvim.press("j0f(i_text<Esc>")
     desk.answer()
     assert desk.texts()[:1] == ["paint_text"]
@@ -331,6 +333,7 @@ def test_a_mapping_of_the_user_comes_back(start: Open) -> None:
     desk.answer()
     assert desk.has_key("<Tab>")
     assert desk.has_key("<S-Tab>")
+    desk.nvim.lua("vim.wait(250)")
     desk.nvim.press("<Esc>")
     assert desk.nvim.lua("return vim.fn.maparg('<Tab>', 'n')") == "G"
     assert desk.nvim.lua("return vim.fn.maparg('<S-Tab>', 'n')") == "G"

@@ -24,6 +24,7 @@ local api = vim.api
 local NEAR_ROWS = 20
 local PAUSE_MS = 400 -- in Insert mode without a key, before a hint
 local FADE_MS = 10 * 1000 -- after the last edit, a hint goes
+local GLANCE_MS = 250 -- visible for less, it was not seen
 local PARSE_MS = 50 -- after the beginning of the first insert
 local AGAIN_MS = 300 -- between two changes in Normal mode; the second is asked about later
 
@@ -36,6 +37,8 @@ local parsed = {}
 local key_ms = 0
 ---@type number when the last edit ended
 local edit_ms = 0
+---@type number when the visible proposal was first shown
+local shown_ms = 0
 ---@type string? buffer, text and position at the last key
 local last_key
 ---@type uv.uv_timer_t?
@@ -44,7 +47,7 @@ local timer
 local request_timer
 ---@type { buf: integer, shown: lcursor.NextProposal }? what the keys are about
 local current
----@type { id: integer, buf: integer, tick: integer, done: fun(proposals: table[]) }? last request
+---@type { id: integer, buf: integer, tick: integer, row: integer }? last request; its edit's row
 local pending
 ---@type lcursor.NextProposal? to which Tab went; drawn in its line in Insert mode too
 local reached
@@ -131,69 +134,58 @@ refresh = function()
     end
     refresh_later(edit_ms + FADE_MS - now + 1)
   end
+  if not current or current.shown ~= proposal then
+    shown_ms = now
+  end
   current = { buf = buf, shown = proposal }
   keymaps.map("next_edit", buf, M.press_key)
 end
 
---- Send the text and the last edits of the current buffer; without edits it is only parsed.
----@param edits lcursor.NextEdit[]
----@param done fun(proposals: lcursor.NextProposal[]) called unless the text has changed
-local function ask(edits, done)
+--- Ask for the edits that follow from the last ones of the current buffer. Without any, the host
+--- only parses the text, so that the first answer comes sooner.
+local function request()
   local buf = api.nvim_get_current_buf()
+  local edits = recorder.edits(buf)
   local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
   if privacy.has_private_key(text) then
     return
+  elseif #edits > 0 and status.get().state == "stopped" then
+    host.start()
   end
   local id, tick = next_id(), api.nvim_buf_get_changedtick(buf)
   local params = { id = id, path = context.location(buf).path, text = text, edits = edits }
-  if rpc.notify("next_edit.predict", params) then
-    pending = { id = id, buf = buf, tick = tick, done = done }
+  if rpc.notify("next_edit.predict", params) and #edits > 0 then
+    pending = { id = id, buf = buf, tick = tick, row = edits[#edits].row }
   end
 end
 
 rpc.on("next_edit.predicted", function(params)
   local it = pending
-  if it and it.id == params.id then
-    pending = nil
-    if api.nvim_buf_is_valid(it.buf) and api.nvim_buf_get_changedtick(it.buf) == it.tick then
-      it.done(params.proposals)
-    end
+  if not it or it.id ~= params.id then
+    return
+  end
+  pending = nil
+  if api.nvim_buf_is_valid(it.buf) and api.nvim_buf_get_changedtick(it.buf) == it.tick then
+    local kinds = config.for_buffer(it.buf).next_edit
+    local wanted = vim.tbl_filter(function(proposal)
+      return kinds[proposal.kind]
+    end, params.proposals)
+    queue.set(it.buf, wanted, it.row)
+    refresh()
   end
 end)
 
---- Ask for the edits that follow from the last ones of the current buffer.
-local function request()
-  local buf = api.nvim_get_current_buf()
-  local edits, kinds = recorder.edits(buf), config.for_buffer(buf).next_edit
-  if status.get().state == "stopped" then
-    host.start()
-  end
-  if #edits == 0 then
-    return
-  end
-  ask(edits, function(proposals)
-    local wanted = vim.tbl_filter(function(proposal)
-      return kinds[proposal.kind]
-    end, proposals)
-    queue.set(buf, wanted, edits[#edits].row)
-    refresh()
-  end)
-end
-
---- Call a function after a while, if the buffer and its text are still the same.
----@param fn fun()
-local function ask_later(buf, ms, fn)
+--- Ask after a while, if the buffer and its text are still the same.
+---@param ms integer
+local function request_later(buf, ms)
   local tick = api.nvim_buf_get_changedtick(buf)
+  local ask = vim.schedule_wrap(notify.guarded(function()
+    if api.nvim_get_current_buf() == buf and api.nvim_buf_get_changedtick(buf) == tick then
+      request()
+    end
+  end))
   request_timer = request_timer or assert(vim.uv.new_timer())
-  request_timer:start(
-    ms,
-    0,
-    vim.schedule_wrap(notify.guarded(function()
-      if api.nvim_get_current_buf() == buf and api.nvim_buf_get_changedtick(buf) == tick then
-        fn()
-      end
-    end))
-  )
+  request_timer:start(ms, 0, ask)
 end
 
 ---@param buf integer
@@ -209,26 +201,15 @@ local function on_boundary(buf, kind)
   end
   queue.edited(recorder.last(buf))
   refresh()
+  local is_quick = api.nvim_get_mode().mode == "n" and edit_ms - before_ms < AGAIN_MS
   if vim.fn.reg_recording() ~= "" then
     return
-  end
-  local is_quick = api.nvim_get_mode().mode == "n" and edit_ms - before_ms < AGAIN_MS
-  if request_timer then
+  elseif is_quick then
+    return request_later(buf, AGAIN_MS)
+  elseif request_timer then
     request_timer:stop()
   end
-  if not is_quick then
-    return request()
-  end
-  local tick = api.nvim_buf_get_changedtick(buf)
-  request_timer:start(
-    AGAIN_MS,
-    0,
-    vim.schedule_wrap(notify.guarded(function()
-      if api.nvim_get_current_buf() == buf and api.nvim_buf_get_changedtick(buf) == tick then
-        request()
-      end
-    end))
-  )
+  request()
 end
 
 --- Record the edits of a buffer if they may be read.
@@ -250,17 +231,12 @@ local function attach(buf)
   end
 end
 
---- Have the text of a buffer parsed before its first edit ends, so that the answer comes sooner.
+--- Have the text of a buffer parsed at the beginning of its first edit.
 local function parse(buf)
-  if parsed[buf] or not recorder.is_attached(buf) then
-    return
+  if not parsed[buf] and recorder.is_attached(buf) then
+    parsed[buf] = true
+    request_later(buf, PARSE_MS)
   end
-  parsed[buf] = true
-  ask_later(buf, PARSE_MS, function()
-    if #recorder.edits(buf) == 0 then
-      ask({}, function() end)
-    end
-  end)
 end
 
 --- A key in Insert mode: nothing is shown until a pause.
@@ -328,7 +304,7 @@ end
 --- Return whether a proposal is drawn in the line to which Tab went.
 ---@return boolean
 function M.is_at_cursor()
-  return current ~= nil and current.shown == reached and view.kind() == "inline"
+  return current ~= nil and current.shown == reached and view.is_inline()
 end
 
 --- Apply the visible proposal, or go to it.
@@ -337,7 +313,7 @@ function M.accept()
   local row = shown and queue.row(api.nvim_get_current_buf(), shown)
   if not shown or not row then
     return hide()
-  elseif view.kind() == "inline" or row == api.nvim_win_get_cursor(0)[1] - 1 then
+  elseif view.is_complete(shown, row) then
     apply({ shown })
   else
     jump(shown)
@@ -384,8 +360,13 @@ end
 ---@param action string
 ---@param lhs string
 function M.press_key(action, lhs)
-  if current and current.buf == api.nvim_get_current_buf() and not menu.is_visible() then
+  local is_ours = current and current.buf == api.nvim_get_current_buf() and not menu.is_visible()
+  -- Many press <Esc> twice to leave Insert mode.
+  local is_seen = action ~= "dismiss" or now_ms() - shown_ms >= GLANCE_MS
+  if is_ours and is_seen then
     return M.press(action)
+  elseif is_ours then
+    return api.nvim_feedkeys(vim.keycode(lhs), "int", false)
   end
   hide()
   api.nvim_feedkeys(vim.keycode(lhs), "imt", false)
@@ -408,9 +389,9 @@ function M.why()
   return not current and text .. " Not shown until the next edit." or text
 end
 
---- Start the prediction of next edits, unless it is off.
+--- Start the prediction of next edits.
 function M.start()
-  if started or config.get().next_edit.mode == "off" then
+  if started then
     return
   end
   started = true

@@ -81,10 +81,24 @@ local function is_drawn(buf, key, is_hint)
   return false
 end
 
---- Return what is drawn.
----@return "hint"|"inline"|nil
-function M.kind()
-  return drawn and (drawn.is_hint and "hint" or "inline")
+---@return boolean whether proposals are drawn in their lines
+function M.is_inline()
+  return drawn ~= nil and not drawn.is_hint
+end
+
+--- Return whether all that a proposal changes is visible, be it in a hint for the cursor's line.
+---@param proposal lcursor.NextProposal
+---@param row integer
+---@return boolean
+function M.is_complete(proposal, row)
+  if not drawn or not drawn.is_hint then
+    return drawn ~= nil
+  end
+  local words = M.words(proposal) or {}
+  return row == api.nvim_win_get_cursor(0)[1] - 1
+    and #words == 1
+    and words[1].last - words[1].first <= MAX_WORD
+    and #words[1].new <= MAX_WORD
 end
 
 --- Return how many cells are free behind a line of the current window.
