@@ -14,7 +14,7 @@ function M.width(chunks)
   end)
 end
 
---- Split chunks at blanks. Two blanks begin what is better kept in one row.
+--- Split chunks at blanks. Two or more blanks begin a part, which is kept in one row if it fits.
 ---@param chunks lcursor.Chunk[]
 ---@return lcursor.Chunk[][][] parts their words, each of one or more chunks
 local function split(chunks)

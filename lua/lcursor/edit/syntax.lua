@@ -1,8 +1,6 @@
 -- The colors of lines that are in no buffer yet: by treesitter where there is a parser, else by
 -- 'syntax' in a hidden buffer. The work is done in slices.
 
-local treesitter = require("lcursor.ui.treesitter")
-
 local M = {}
 
 local api = vim.api
@@ -11,6 +9,7 @@ local ABOVE, BELOW = 200, 40 -- context lines around the new ones
 local MAX_LINES_INJECTED = 150 -- in more, languages within others are left out
 local MAX_LINE_BYTES = 1000 -- the rest of a line has no colors
 local MAX_LINES = 5000
+local SKIPPED = { spell = true, nospell = true, conceal = true, none = true }
 
 ---@alias lcursor.EditColors table<integer, lcursor.EditColor[]> by row, 0-based
 
@@ -46,23 +45,82 @@ local function add(out, row, first, last, group)
   table.insert(out[row], { first = first, last = last, group = group })
 end
 
+---@type table<string, string|false> by filetype: its language, if it can be highlighted
+local languages = {}
+
+--- Return the language of a filetype if its parser and its highlight query can be loaded.
+---@param filetype string
+---@param work lcursor.Slices
+---@return string?
+local function language_of(filetype, work)
+  if languages[filetype] == nil then
+    local language = vim.treesitter.language.get_lang(filetype) or ""
+    work.pause()
+    -- A parser built for another Neovim throws.
+    local can_add, is_added = pcall(vim.treesitter.language.add, language)
+    work.pause()
+    local ok, query = pcall(vim.treesitter.query.get, language, "highlights")
+    languages[filetype] = can_add and is_added and ok and query and language or false
+    work.pause()
+  end
+  return languages[filetype] or nil
+end
+
+--- Parse a text; long ones take several slices.
+---@param text string
+---@param language string
+---@param with_injected boolean also parse languages within others; these take no pause
+---@param work lcursor.Slices
+---@return vim.treesitter.LanguageTree? nil if that is not possible
+local function parse(text, language, with_injected, work)
+  local ok, parser = pcall(vim.treesitter.get_string_parser, text, language)
+  if not ok then
+    return nil
+  end
+  local problem
+  work.wait(function(done)
+    parser:parse(with_injected or nil, function(err)
+      problem = err
+      done()
+    end)
+  end)
+  return not problem and parser or nil
+end
+
 ---@param work lcursor.Slices
 ---@return lcursor.EditColors?
 local function by_tree(language, lines, head, count, work)
   local text, out = table.concat(lines, "\n") .. "\n", {}
-  local parser = treesitter.parse(text, language, #lines <= MAX_LINES_INJECTED, work.wait)
+  local parser = parse(text, language, #lines <= MAX_LINES_INJECTED, work)
   if not parser then
     return nil
   end
-  local last_row = head + count - 1
-  treesitter.each_highlight(parser, text, head, head + count, function(group, range)
-    for row = math.max(range[1], head), math.min(range[4], last_row) do
-      local first = row == range[1] and range[2] or 0
-      local last = row == range[4] and range[5] or MAX_LINE_BYTES
-      add(out, row - head, first, last, group)
+  local last_row, trees = head + count - 1, {}
+  parser:for_each_tree(function(tree, language_tree)
+    local top, _, bottom = tree:root():range()
+    if top <= last_row and bottom >= head then
+      table.insert(trees, { root = tree:root(), language = language_tree:lang() })
     end
-    work.pause()
   end)
+  local function highlight(tree)
+    local query = vim.treesitter.query.get(tree.language, "highlights")
+    for id, node, metadata in query:iter_captures(tree.root, text, head, head + count) do
+      local name = query.captures[id]
+      if not SKIPPED[name] and name:sub(1, 1) ~= "_" then
+        local range = vim.treesitter.get_range(node, text, metadata[id])
+        local group = ("@%s.%s"):format(name, tree.language)
+        for row = math.max(range[1], head), math.min(range[4], last_row) do
+          local first = row == range[1] and range[2] or 0
+          local last = row == range[4] and range[5] or MAX_LINE_BYTES
+          add(out, row - head, first, last, group)
+        end
+        work.pause()
+      end
+    end
+  end
+  for _, tree in ipairs(trees) do
+    pcall(highlight, tree) -- a query that does not fit its parser throws
+  end
   return out
 end
 
@@ -111,10 +169,10 @@ end
 ---@param work lcursor.Slices
 function M.prepare(buf, work)
   local filetype = vim.bo[buf].filetype
-  local language = filetype ~= "" and treesitter.language(filetype, work.pause)
+  local language = filetype ~= "" and language_of(filetype, work)
   if language and api.nvim_buf_is_loaded(buf) then
     local text = table.concat(api.nvim_buf_get_lines(buf, 0, 20, false), "\n")
-    treesitter.parse(text, language, true, work.wait)
+    parse(text, language, true, work)
   end
 end
 
@@ -128,7 +186,7 @@ function M.colors(buf, hunk, work)
   if count == 0 or count > MAX_LINES or filetype == "" then
     return false
   end
-  local language = treesitter.language(filetype, work.pause)
+  local language = language_of(filetype, work)
   if not api.nvim_buf_is_loaded(buf) or (not language and vim.g.syntax_on == nil) then
     return false
   end

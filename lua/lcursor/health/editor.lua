@@ -87,7 +87,7 @@ local function owner(map)
   return rhs .. (script and (" (%s)"):format(script.name) or "")
 end
 
---- Whether a mapping is one of Neovim's defaults.
+--- Return whether a mapping is one of Neovim's defaults.
 ---@param map table as maparg() gives it
 ---@return boolean
 local function is_default(map)

@@ -28,7 +28,7 @@ end
 
 ---@param _ lcursor.BlinkSource
 ---@param ctx table blink.cmp.Context: its `cursor` has a 1-based row and a 0-based column
----@param callback fun(response: table) may be called again, with what is new
+---@param callback fun(response: table) may be called again, with new items
 ---@return fun() cancel
 function M.get_completions(_, ctx, callback)
   local row, col = ctx.cursor[1] - 1, ctx.cursor[2]
@@ -36,7 +36,7 @@ function M.get_completions(_, ctx, callback)
     or vim.fn.match(ctx.line:sub(1, col), "\\k*$")
   local word, filetype = ctx.line:sub(first + 1, col), vim.bo[ctx.bufnr].filetype
   local kind = ctx.trigger and (ctx.trigger.initial_kind or ctx.trigger.kind)
-  ---@type table<string, true> what blink has already: it adds up what it is given
+  ---@type table<string, true> texts that blink has: it appends the items of each call
   local given = {}
   local function give(text, replaces)
     local new = vim.tbl_filter(function(it)

@@ -39,8 +39,8 @@ function M.get_trigger_characters()
   return items.TRIGGERS
 end
 
---- Where items begin: at the word, or before it when the text begins with white space, which
---- nvim-cmp takes off the ends of items.
+--- Return where items begin: at the word, or before it when the text begins with white space,
+--- which nvim-cmp removes from the ends of items.
 ---@param before string
 ---@param first integer column of the word
 ---@return integer

@@ -37,9 +37,9 @@ local function item(word, suggested, filetype)
   }
 end
 
---- The items of a suggestion: all of it, and its first line where there are more.
----@param word string what is typed of the word at the cursor: menus compare it with their items
----@param suggested string what comes at the cursor; "" gives no items
+--- Return the items of a suggestion: all of it, and its first line where there are more.
+---@param word string typed part of the word at the cursor: menus compare it with their items
+---@param suggested string text at the cursor; "" gives no items
 ---@param filetype string
 ---@return lsp.CompletionItem[]
 function M.make(word, suggested, filetype)
@@ -53,11 +53,11 @@ function M.make(word, suggested, filetype)
   return items
 end
 
---- Say which text items replace: the word, with columns in bytes.
+--- Set the range that items replace: the word, with columns in bytes.
 ---@param items lsp.CompletionItem[]
 ---@param row integer
 ---@param first integer
----@param col integer where it ends: the cursor's, or behind what a suggestion takes the place of
+---@param col integer where it ends: the cursor, or the end of the text that is replaced
 ---@return lsp.CompletionItem[] items
 function M.set_range(items, row, first, col)
   for _, it in ipairs(items) do

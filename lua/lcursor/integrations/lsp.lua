@@ -11,7 +11,7 @@ local text = require("lcursor.text")
 local M = {}
 
 local api = vim.api
-local REST = "lcursor.insert_rest" -- command of items that have more lines than one
+local REST = "lcursor.insert_rest" -- command of items with several lines
 local INVOKED = 1 -- lsp.InlineCompletionTriggerKind, which Neovim 0.11 has no table of
 
 local CAPABILITIES = {
@@ -49,8 +49,8 @@ local function position_of(call)
   end
 end
 
---- Ask, and reply with what `make` makes of the text; "" when nothing came, or the buffer has
---- changed since: the client then sends a new request.
+--- Request a suggestion and reply with what `make` makes of it; of "" if there is none, or if the
+--- buffer has changed since: the client then sends a new request.
 ---@param at lcursor.LspPosition?
 ---@param make fun(suggested: string, replaces: integer): table
 local function answer(call, at, is_manual, make)
@@ -68,8 +68,8 @@ end
 ---@type lcursor.LspHandlers
 local handlers = {}
 
---- Neovim's menu indents every line of an item but the first once more. So the menu inserts that
---- one only, and a command the others.
+--- Let the menu insert only the first line of an item, and a command the others: Neovim's menu
+--- would indent these once more.
 ---@param it lsp.CompletionItem
 ---@param at lcursor.LspPosition
 local function split(it, at)
@@ -107,7 +107,7 @@ handlers["textDocument/completion"] = function(call)
       suggested = text.before(suggested, at.line:sub(at.col + 1))
     end
     if at and suggested ~= "" then
-      -- Without a text edit: Neovim 0.11 takes but the first word of one.
+      -- Without a text edit: Neovim 0.11 uses only the first word of one.
       made = items.make(word, suggested, vim.bo[at.buf].filetype)
       for _, it in ipairs(made) do
         split(it, at)

@@ -25,8 +25,8 @@ local function entry_of(item)
   }
 end
 
---- Return a finder. It runs in a coroutine, which waits for the entries; libuv resumes it, so that
---- few functions of Neovim may be called there.
+--- Return a finder. It runs in a coroutine that libuv resumes, so it may call few functions of
+--- Neovim; the source runs on the main loop.
 ---@param source lcursor.Source
 ---@return fun(opts: table, ctx: table): fun(add: fun(entry: table))
 local function finder(source)

@@ -8,7 +8,7 @@ local M = {}
 local api = vim.api
 local INDENT = 2 -- of a wrapped note
 
----@type table<integer, true> namespaces of notes that go soon: others make no room for them
+---@type table<integer, true> namespaces of short-lived notes: others make no room for them
 M.transient = {}
 
 --- Return how wide the text is in the narrowest window that shows a buffer.
@@ -22,8 +22,8 @@ function M.width(buf)
   return math.max(width == math.huge and vim.o.columns or width, 2)
 end
 
---- Whether a note fits between the end of a line, with the notes that are there, and the edge of
---- each window that shows it.
+--- Return whether a note fits between the end of a line, with the notes that are there, and the
+--- edge of each window that shows it.
 ---@param buf integer
 ---@param row integer
 ---@param chunks lcursor.Chunk[]
