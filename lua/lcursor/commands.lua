@@ -1,5 +1,5 @@
--- :LCursor. Finds the command of a command line, checks its arguments, completes and describes it.
--- A noun is a file in commands/ with its verbs; what has no noun is in commands/general.lua.
+-- `:LCursor`: finds a command, checks its arguments, completes the command line, describes all.
+-- A noun is a file in commands/ with its verbs; commands without one are in commands/general.lua.
 
 local notify = require("lcursor.notify")
 
@@ -24,7 +24,7 @@ local M = {}
 ---@field is_enabled? fun(): boolean whether its verbs may run now; reports why not
 ---@field verbs lcursor.Verb[]
 
--- A file in commands/ each, in the order of the help.
+-- Each is a file in commands/; in the order of the help.
 local NOUNS = { "suggestion", "hunk", "edit", "chat", "index", "server" }
 
 ---@param name? string
@@ -124,7 +124,7 @@ function M.complete(lead, line, pos)
   end, known)
 end
 
---- Do what a <Plug> map stands for.
+--- Run the action of a <Plug> map.
 ---@param plug string
 ---@return string? what to type, for an <expr> map
 function M.press(plug)

@@ -1,12 +1,15 @@
 -- Runs the doctor (lcursor/cli/doctor.py): a short Python process that reports the facts about an
 -- installation one by one, so that those before a crash are kept. The interpreter may be missing,
--- hang, crash or be something else.
+-- hang, crash, or not be Python at all.
 
 local config = require("lcursor.config")
 local install = require("lcursor.install")
 local notify = require("lcursor.notify")
 
 local M = {}
+
+--- Time limit of the process.
+M.limit_ms = 10000
 
 -- Readable by every Python, so that an old one can report its version.
 local CODE = [[
@@ -26,13 +29,13 @@ if sys.version_info >= (3, 10):
 ---@field [string] any
 
 ---@param line string
----@return lcursor.Fact? nil if a library printed it while it was loaded
+---@return lcursor.Fact? nil for other output, such as that of a library
 function M.parse(line)
   local ok, fact = pcall(vim.json.decode, line, { luanil = { object = true } })
   return ok and type(fact) == "table" and type(fact.section) == "string" and fact or nil
 end
 
---- The command line of the doctor.
+--- Return the command line of the doctor.
 ---@param python string
 ---@param path? string a file whose project's index is reported
 ---@return string[]
@@ -84,8 +87,5 @@ function M.follow(python, path, on_fact, on_exit)
   end
   return job
 end
-
---- Time limit of the process.
-M.limit_ms = 10000
 
 return M

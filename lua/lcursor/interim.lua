@@ -1,6 +1,6 @@
--- `:LCursor install`. While the engine is compiled for the first time, the host completes by a
--- llama-server or an Ollama of this user, or of an account for it, if one runs on this machine. The
--- doctor looks for it, on the loopback interface only.
+-- `:LCursor install`. While the engine is compiled for the first time, the host completes with a
+-- llama-server or Ollama that runs on this machine, as this user or as a system account of its own.
+-- The doctor looks for it, on the loopback interface only.
 
 local config = require("lcursor.config")
 local doctor = require("lcursor.doctor")
@@ -11,6 +11,7 @@ local status = require("lcursor.status")
 
 local M = {}
 
+--- Let the host complete with a server until the engine is compiled.
 ---@param python string of the incomplete environment
 ---@param fact lcursor.Fact of the section local_server
 local function use(python, fact)

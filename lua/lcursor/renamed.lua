@@ -1,4 +1,4 @@
--- Options of earlier versions: their present names, or why they are gone. Kept for one release.
+-- Options of earlier versions: their present names, or why they were removed. Kept for one release.
 
 local M = {}
 
@@ -8,7 +8,7 @@ local M = {}
 ---@field with? fun(value: any): any makes the new value from the old one
 ---@field now? string its new name for the message
 ---@field see? string tag of the help; by default that of the new option
----@field gone? string why it is no option any more
+---@field gone? string why it is no longer an option
 
 local ENDPOINT = "lcursor-endpoint"
 local GPU = "it depends on the machine"
@@ -80,11 +80,11 @@ M.options = {
   { "index.unsaved", gone = "it is always on" },
 }
 
---- Remove an option that is in a table.
+--- Remove an option from a table, and return its value.
 ---@param tree table
 ---@param path string[]
 ---@return any value
-local function take(tree, path)
+local function remove(tree, path)
   for index = 1, #path - 1 do
     tree = tree[path[index]]
   end
@@ -119,7 +119,7 @@ end
 ---@return string
 local function describe(old)
   if old.gone then
-    return ("%s is no option any more: %s"):format(old[1], old.gone)
+    return ("%s is no longer an option: %s"):format(old[1], old.gone)
   end
   local name = (old.now or old.to):gsub("^models%.server%.", "models.NAME.")
   local tag = name:find("^models") and ENDPOINT or "lcursor-" .. name
@@ -137,7 +137,7 @@ function M.update(user)
     local path = vim.split(old[1], ".", { plain = true })
     if vim.tbl_get(user, unpack(path)) ~= nil then
       user, is_copy = is_copy and user or vim.deepcopy(user), true
-      local value = take(user, path)
+      local value = remove(user, path)
       if old.with then
         value = old.with(value)
       end

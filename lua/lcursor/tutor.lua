@@ -1,5 +1,5 @@
 -- `:LCursor tutor`: a practice file of real code with six lessons, in a folder of its own. A lesson
--- is marked as done where an event or the state of the editor shows it.
+-- is marked as done when an event or the state of the editor shows it.
 
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
@@ -47,8 +47,8 @@ def median(values):
 #
 #   :'<,'>LCEdit add type hints to both functions
 #
-# The result appears as two hunks. Accept one and reject
-# the other:
+# The result appears as hunks. Accept one and reject
+# another:
 #
 #   {hunk.accept}  accept the hunk
 #   {hunk.next}  go to the next one
@@ -138,14 +138,14 @@ def arrival(shipped, distance_km):
 ]]
 
 ---@class (exact) lcursor.Lesson
----@field row integer extmark of its heading
+---@field mark integer extmark of its heading
 ---@field is_done boolean
 
 ---@type table<integer, lcursor.Lesson> by number
 local lessons = {}
 ---@type integer? the practice buffer
 local practice
----@type table<string, boolean> what was done in lesson 1 and 2
+---@type table<string, boolean> parts of lessons 1 and 2 that were done
 local done = {}
 local is_watching = false
 
@@ -174,9 +174,9 @@ local function mark(number)
     return
   end
   lesson.is_done = true
-  local at = api.nvim_buf_get_extmark_by_id(practice, namespace, lesson.row, {})
+  local at = api.nvim_buf_get_extmark_by_id(practice, namespace, lesson.mark, {})
   api.nvim_buf_set_extmark(practice, namespace, at[1], 0, {
-    id = lesson.row,
+    id = lesson.mark,
     virt_text = { { "✓ done", "LCursorStartReady" } },
   })
 end
@@ -194,7 +194,7 @@ local function note(number, part, all)
   end
 end
 
---- Mark what events and the state of the editor show.
+--- Mark lessons when events and the state of the editor show that they are done.
 local function watch()
   if is_watching then
     return
@@ -249,13 +249,13 @@ local function save_always()
   })
 end
 
---- Write the files of the tutor into a private folder, which is not in a project of the user's.
+--- Write the files of the tutor into a private folder, outside of all projects of the user.
 ---@return string path of the practice file
 local function write()
   local folder = vim.fs.joinpath(vim.fn.stdpath("run") --[[@as string]], "lcursor-tutor")
   vim.fn.mkdir(folder, "p", "0700")
   local files = { ["customers.py"] = CUSTOMERS, ["delivery.py"] = DELIVERY }
-  files["pyproject.toml"] = "" -- it marks the root of a project
+  files["pyproject.toml"] = "" -- marks the root of a project
   -- Otherwise a search would find the query in its own lesson.
   files[".lcursorignore"] = "practice.py\n.lcursorignore"
   for name, content in pairs(files) do
@@ -280,7 +280,7 @@ function M.open()
   for row, line in ipairs(api.nvim_buf_get_lines(practice, 0, -1, false)) do
     if line:find("^# LESSON ") then
       local id = api.nvim_buf_set_extmark(practice, namespace, row - 1, 0, {})
-      table.insert(lessons, { row = id, is_done = false })
+      table.insert(lessons, { mark = id, is_done = false })
     end
   end
 end

@@ -32,7 +32,7 @@ def test_a_removed_option_is_reported_with_a_hint(editor: Start, host: FakeHost)
     nvim = editor(DEF, init=NOTES, config={"chat": {"route": True}, "index": {"limit": 9}})
     nvim.insert("o")
     assert len(told := notes(nvim)) == 1
-    for part in ("chat.route is no option any more: choose", "index.limit is no option any more"):
+    for part in ("chat.route is no longer an option: choose", "index.limit is no longer an option"):
         assert part in str(told[0][0])
 
 

@@ -20,7 +20,7 @@ local function list(command)
   require("lcursor.chat.list").open(command.args[1] == "all")
 end
 
---- Return a function that calls one of a module with the current chat.
+--- Return a command that calls a function of a module with the current chat.
 ---@return fun(command: lcursor.CommandCall)
 local function of_current(module, name)
   return function(command)

@@ -1,6 +1,6 @@
 -- `:LCursor edit`.
 
---- Return a function that calls one of a module of edits.
+--- Return a command that calls a function of a module in edit/.
 ---@param argument? string
 ---@return fun()
 local function call(module, name, argument)
@@ -32,7 +32,7 @@ local function stop()
   end
 end
 
---- Return the registers that have a text; the clipboard's would start another program.
+--- Return the registers that have a text, without the clipboard: reading it starts a program.
 ---@param lead string
 ---@return string[]
 local function registers(lead)

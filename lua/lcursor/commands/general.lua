@@ -2,7 +2,7 @@
 
 local M = {}
 
---- Return a function that calls one of a module, which it loads then.
+--- Return a command that loads a module and calls a function of it.
 ---@param module string
 ---@return fun()
 local function call(module, name)
@@ -26,7 +26,7 @@ local function stats(command)
   return command.args[1] == "reset" and module.reset() or module.show()
 end
 
---- Return a function that switches completion on or off.
+--- Return a command that switches completion on or off.
 ---@param name "enable"|"disable"|"toggle"
 ---@return fun(call: lcursor.CommandCall)
 local function switch(name)

@@ -1,6 +1,6 @@
 -- `:LCursor hunk`.
 
---- Return a function that does what a key of hunks does.
+--- Return a command that does what a key of hunks does.
 ---@param action string
 ---@return fun()
 local function press(action)

@@ -1,6 +1,6 @@
 -- `:LCursor index`.
 
---- Return a function that calls one of the report, with the current file.
+--- Return a command that calls a function of index/report.lua with the current file.
 ---@param name string
 ---@param opts? table
 ---@return fun()

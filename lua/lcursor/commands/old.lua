@@ -1,4 +1,4 @@
--- Commands that have another name now: they work for one release, with a hint. To be deleted then,
+-- Former names of commands: they work for one release, with a hint. Delete this file after that,
 -- with its use in commands.lua.
 
 local M = {}
@@ -30,7 +30,7 @@ end
 ---@type table<string, boolean>
 local hinted = {}
 
---- Return the words of a command line with the new name of the command; the first time say so.
+--- Return the words of a command line with the new name of the command; hint at it once.
 ---@param words string[] after `:LCursor`
 ---@return string[]
 function M.translate(words)

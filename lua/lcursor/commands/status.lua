@@ -20,7 +20,7 @@ function M.token_counts(stats)
   )
 end
 
---- Return the lines of the window.
+--- Return the state, a line each.
 ---@return string[]
 function M.lines()
   local host, state = require("lcursor.host").info(), require("lcursor.status").get()
@@ -56,7 +56,7 @@ function M.lines()
   return lines
 end
 
---- Show them.
+--- Show the state in a window.
 function M.show()
   require("lcursor.ui.window").float(M.lines(), "lcursor")
 end

@@ -1,6 +1,6 @@
 -- `:LCursor suggestion`.
 
---- Return a function that calls one of the Lua API.
+--- Return a command that calls a function of the Lua API.
 ---@param name string
 ---@param argument? any
 ---@return fun()

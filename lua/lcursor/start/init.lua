@@ -1,6 +1,6 @@
 -- `:LCursor`: the start page, a floating window that shows what is set up, what is missing with the
--- key that fixes it, and the keys to know. It follows all changes while it is open, and waits for
--- nothing: the facts come from the doctor, a Python process, one by one.
+-- key that fixes it, and the keys to know. It is redrawn at each change, and never waits: the facts
+-- come from the doctor, a Python process, one by one.
 
 local context = require("lcursor.context")
 local doctor = require("lcursor.doctor")
@@ -28,7 +28,7 @@ local MARKS = {
   busy = { "…", "LCursorStartBusy" },
   none = { " ", "Normal" },
 }
--- The five keys to know: group and action of keys.lua, and when they apply.
+-- The keys to know: group and action of keys.lua, and where they work.
 local KEYS = {
   { "suggestion", "accept", "at ghost text" },
   { "suggestion", "accept_word", "at ghost text" },
@@ -46,12 +46,12 @@ local page
 local pulls = {}
 
 ---@param state lcursor.HostState
----@return boolean whether the doctor may find something new once it is reached
+---@return boolean whether the doctor may find something new in this state
 local function is_settled(state)
   return vim.list_contains({ "ready", "failed", "absent", "stopped" }, state)
 end
 
---- Ask the doctor, and the host about the chat server, if they can be asked.
+--- Ask the doctor for facts, and the host for the state of the chat server, if they can run.
 local function probe()
   local it = assert(page)
   local is_needed, missing = install.is_needed()
@@ -63,7 +63,7 @@ local function probe()
       M.draw()
     end, function() end)
   end
-  -- An incomplete environment may report more than nothing.
+  -- The Python of an incomplete environment can report some facts, too.
   local partial = vim.fs.joinpath(install.venv(), "bin", "python")
   local python = it.python or (vim.fn.executable(partial) == 1 and partial)
   if not python or it.is_probing then

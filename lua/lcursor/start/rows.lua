@@ -1,5 +1,5 @@
 -- The rows of the start page: what is set up, and what is missing with the key that fixes it.
--- Pure: reads what the rest of the plugin knows, starts nothing.
+-- Reads what the rest of the plugin knows, and starts nothing.
 
 local config = require("lcursor.config")
 local gate = require("lcursor.complete.gate")
@@ -13,7 +13,7 @@ local M = {}
 ---@field key string
 ---@field label string what the key does
 ---@field action "install"|"restart"|"toggle"|"pull"|"index"
----@field name? string of a model, for example
+---@field name? string what the action is about, such as a model
 
 ---@class (exact) lcursor.StartRow
 ---@field name string
@@ -78,7 +78,7 @@ local function without_fact(page, name)
   elseif page.missing then
     return row(name, "none", "not known before the installation")
   end
-  return row(name, "none", "not checked; h finds out why")
+  return row(name, "none", "not checked; h shows why")
 end
 
 --- Offer to download a model; while that runs, show its progress.
@@ -144,12 +144,12 @@ local function engine_row(page)
     local format = "being compiled; until then %s on this machine completes: %s"
     return row("engine", "busy", format:format(server, detail ~= "" and detail or "connecting"))
   elseif install.progress() then
-    return row("engine", "busy", "is compiled for this machine")
+    return row("engine", "busy", "being compiled for this machine")
   end
   local fix = { key = "i", label = "install", action = "install" }
   for _, package in ipairs(page.facts.package or {}) do
     if package.name == "llama-cpp-python" and package.problem then
-      local missing = not page.missing and fix or nil -- the row above has the same key
+      local missing = not page.missing and fix or nil -- else the first row has this key
       return row("engine", "missing", package.problem.message, missing)
     end
   end
@@ -203,7 +203,7 @@ local function model_row(page)
   elseif fact.problem then
     local pull = fact.problem.hint:match("models pull (%S+)")
     if pull then
-      text = ("%s is not downloaded; %s"):format(name, reason(page, name))
+      text = ("%s (not downloaded): %s"):format(name, reason(page, name))
       return with_download(page, "model", "missing", text, "m", pull)
     end
     return row("model", "missing", fact.problem.message .. "; see completion.model")
@@ -241,7 +241,7 @@ local function index_row(page)
   elseif not fact then
     return without_fact(page, "index")
   elseif fact.is_begun then
-    return row("index", "ready", "of this project; searchable while the host runs")
+    return row("index", "ready", "exists; searchable while the host runs")
   end
   local text = ("%s is not indexed"):format(short_path(fact.root or page.path))
   return row("index", "missing", text, { key = "x", label = "start", action = "index" })
