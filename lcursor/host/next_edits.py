@@ -43,25 +43,24 @@ class NextEdits:
 
         if params["id"] != self._newest:
             return
-        path = params["path"]
-        lines = tuple(params["text"].split("\n"))
+        texts = {file["path"]: tuple(file["text"].split("\n")) for file in params["files"]}
         if not params["edits"]:
-            trees.tree(languages.detect(path), lines)  # the next text is parsed from this one
-        texts = {path: lines}
-        found = predict(texts, [_edit(path, one) for one in params["edits"]])
+            for path, lines in texts.items():  # the next text is parsed from this one
+                trees.tree(languages.detect(path), lines)
+        found = predict(texts, [_edit(one) for one in params["edits"]])
         if params["id"] == self._newest:
-            proposals = [_to_wire(one) for one in found if one.path == path]
+            proposals = [_to_wire(one) for one in found]
             self._notify("next_edit.predicted", {"id": params["id"], "proposals": proposals})
 
 
-def _edit(path: str, one: NextEdit) -> Edit:
-    old, new = tuple(one["old"]), tuple(one["new"])
-    return Edit(path, one["row"], old, new, one["is_accepted"])
+def _edit(one: NextEdit) -> Edit:
+    return Edit(one["path"], one["row"], tuple(one["old"]), tuple(one["new"]), one["is_accepted"])
 
 
 def _to_wire(one: Proposal) -> NextEditProposal:
     return {
         "kind": one.kind,
+        "path": one.path,
         "row": one.row,
         "old": list(one.old),
         "new": list(one.new),

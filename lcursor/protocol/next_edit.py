@@ -10,25 +10,33 @@ NextEditKind = Literal["rename", "signature", "repetition"]
 class NextEdit(TypedDict):
     """A finished edit of the user: rows, and the lines that replaced them."""
 
+    path: str
     row: int  # when the edit was made
     old: list[str]
     new: list[str]
     is_accepted: bool  # whether it was a proposal
 
 
+class NextEditFile(TypedDict):
+    """A file that may need edits."""
+
+    path: str  # absolute
+    text: str  # with all edits
+
+
 class NextEditPredict(TypedDict):
     """Request the edits that follow from the last ones; a newer request supersedes an older one."""
 
     id: int
-    path: str  # absolute
-    text: str  # with all edits
-    edits: list[NextEdit]  # of this file, oldest first; empty to parse the text in advance
+    files: list[NextEditFile]  # the current one first
+    edits: list[NextEdit]  # oldest first; empty to parse the current file in advance
 
 
 class NextEditProposal(TypedDict):
     """Rows, and the lines to replace them with."""
 
     kind: NextEditKind
+    path: str
     row: int
     old: list[str]  # empty for an insertion
     new: list[str]

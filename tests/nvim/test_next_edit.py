@@ -30,14 +30,12 @@ def test_a_rename_is_drawn_and_applied_with_one_key_each(start: Open) -> None:
     desk = start()
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
     request = desk.answer()
-    assert request["edits"] == [
-        {
-            "row": 0,
-            "old": ["def fetch(url, timeout):"],
-            "new": ["def fetch(url, deadline):"],
-            "is_accepted": False,
-        }
-    ]
+    (edit,) = request["edits"]
+    assert edit["path"].endswith("/project/a.py")
+    assert edit["row"] == 0
+    assert edit["old"] == ["def fetch(url, timeout):"]
+    assert edit["new"] == ["def fetch(url, deadline):"]
+    assert edit["is_accepted"] is False
     assert desk.drawn()[0][0] == 2
     assert desk.texts() == ["deadline"]
     assert desk.has_key()
@@ -221,9 +219,8 @@ def test_large_and_foreign_changes_are_no_edits(start: Open) -> None:
     desk.nvim.command("edit!")
     assert desk.requests() == []
     desk.nvim.press("ggrw")
-    assert desk.answer()["edits"] == [
-        {"row": 0, "old": ["z = 1"], "new": ["w = 1"], "is_accepted": False}
-    ]
+    (edit,) = desk.answer()["edits"]
+    assert (edit["row"], edit["old"], edit["new"]) == (0, ["z = 1"], ["w = 1"])
 
 
 def test_a_formatter_that_runs_before_a_write_is_no_edit(start: Open) -> None:
@@ -395,7 +392,9 @@ def test_whole_lines_are_drawn_below_the_old_ones_and_applied(
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
     host.wait(lambda: any(one["edits"] for one in host.messages("next_edit.predict")))
     [request] = desk.requests()
-    proposal = {"kind": "rename", "row": 2, "old": old, "new": new, "cause": "", "group": "a"}
+    path = request["files"][0]["path"]
+    proposal = {"kind": "rename", "path": path, "row": 2, "old": old, "new": new}
+    proposal |= {"cause": "", "group": "a"}
     host.send("next_edit.predicted", {"id": request["id"], "proposals": [proposal]})
     desk.nvim.wait_lua("return vim.fn.maparg('<Tab>', 'n') ~= ''")
     desk.nvim.settle()

@@ -2,20 +2,15 @@
 -- applies it. Nothing here waits, and nothing moves text in Insert mode without a key.
 
 local config = require("lcursor.config")
-local context = require("lcursor.context")
 local gate = require("lcursor.next_edit.gate")
 local highlights = require("lcursor.ui.highlights")
-local host = require("lcursor.host")
 local keymaps = require("lcursor.keymaps")
 local many = require("lcursor.text").many
 local menu = require("lcursor.ui.menu")
-local next_id = require("lcursor.requests").next_id
 local notify = require("lcursor.notify")
-local privacy = require("lcursor.privacy")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
-local rpc = require("lcursor.rpc")
-local status = require("lcursor.status")
+local requests = require("lcursor.next_edit.requests")
 local view = require("lcursor.next_edit.view")
 
 local M = {}
@@ -43,12 +38,13 @@ local shown_ms = 0
 local last_key
 ---@type uv.uv_timer_t?
 local timer
----@type uv.uv_timer_t?
-local request_timer
----@type { buf: integer, shown: lcursor.NextProposal }? what the keys are about
+---@class (exact) lcursor.NextShown what the keys are about
+---@field buf integer the current buffer
+---@field proposal lcursor.NextProposal
+---@field target integer its buffer
+
+---@type lcursor.NextShown?
 local current
----@type { id: integer, buf: integer, tick: integer, row: integer }? last request; its edit's row
-local pending
 ---@type lcursor.NextProposal? to which Tab went; drawn in its line in Insert mode too
 local reached
 ---@type table<integer, string> by buffer: why its proposals are not shown
@@ -89,103 +85,72 @@ local function is_near(proposal, row)
     and vim.fn.foldclosed(row + 1) == -1
 end
 
---- Show the first proposal of the current buffer in the way that fits here, or hide it.
-refresh = function()
-  local buf = api.nvim_get_current_buf()
-  local proposal, row = queue.first(buf)
-  if not proposal or not row then
-    silent[buf] = nil
-    return hide()
-  end
-  local code = gate.block_reason(buf)
-  silent[buf] = code
-  if code then
-    return hide()
-  end
+--- Draw a hint at the cursor's line, if it is time for one.
+---@param target integer buffer
+---@return boolean drawn
+local function draw_hint(buf, target, proposal, row)
   local now, is_insert = now_ms(), api.nvim_get_mode().mode == "i"
-  local line = api.nvim_win_get_cursor(0)[1] - 1
-  local is_drawn = config.for_buffer(buf).next_edit.mode == "draw" or reached == proposal
-  if is_drawn and is_insert then
-    is_drawn = reached == proposal and line == row
+  local wait_ms = is_insert and key_ms + PAUSE_MS - now or 0
+  local line, col = unpack(api.nvim_win_get_cursor(0))
+  if now - edit_ms >= FADE_MS then
+    return false
+  elseif wait_ms > 0 then
+    refresh_later(wait_ms)
+    return false
+  elseif is_insert and api.nvim_get_current_line():sub(1, col):find("^%s*$") then
+    return false -- Tab indents there
   end
-  local count, key = queue.count(buf, proposal), keymaps.shown("next_edit", "accept", buf)
+  local name = target ~= buf and vim.fs.basename(api.nvim_buf_get_name(target)) or ""
+  local key = keymaps.shown("next_edit", "accept", buf)
+  refresh_later(edit_ms + FADE_MS - now + 1)
+  return view.hint(buf, line - 1, row, name, proposal, queue.count(target, proposal), key)
+end
+
+--- Draw a proposal of the current buffer in its lines, if it is near enough.
+---@return boolean drawn
+local function draw_inline(buf, proposal, row)
   if queue.is_listed(proposal.group) then
     local rows = {}
     for _, other in ipairs(queue.group(buf, proposal)) do
       rows[other] = queue.row(buf, other)
     end
     view.draw(buf, rows, "")
-  elseif is_drawn and is_near(proposal, row) then
-    view.draw(buf, { [proposal] = row }, count, key)
-  else
-    local wait_ms = is_insert and key_ms + PAUSE_MS - now or 0
-    if now - edit_ms >= FADE_MS then
-      return hide()
-    elseif wait_ms > 0 then
-      hide()
-      return refresh_later(wait_ms)
-    elseif
-      is_insert and api.nvim_get_current_line():sub(1, api.nvim_win_get_cursor(0)[2]):find("^%s*$")
-    then
-      return hide() -- Tab indents there
-    end
-    if not view.hint(buf, line, row, proposal, count, key) then
-      return hide()
-    end
-    refresh_later(edit_ms + FADE_MS - now + 1)
+    return true
   end
-  if not current or current.shown ~= proposal then
-    shown_ms = now
+  local is_wanted = config.for_buffer(buf).next_edit.mode == "draw" or reached == proposal
+  if api.nvim_get_mode().mode == "i" then
+    is_wanted = reached == proposal and row == api.nvim_win_get_cursor(0)[1] - 1
   end
-  current = { buf = buf, shown = proposal }
-  keymaps.map("next_edit", buf, M.press_key)
+  if not is_wanted or not is_near(proposal, row) then
+    return false
+  end
+  local key = keymaps.shown("next_edit", "accept", buf)
+  view.draw(buf, { [proposal] = row }, queue.count(buf, proposal), key)
+  return true
 end
 
---- Ask for the edits that follow from the last ones of the current buffer. Without any, the host
---- only parses the text, so that the first answer comes sooner.
-local function request()
+--- Show the first proposal of the current buffer in the way that fits here, else one of another
+--- buffer, or hide it.
+refresh = function()
   local buf = api.nvim_get_current_buf()
-  local edits = recorder.edits(buf)
-  local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
-  if privacy.has_private_key(text) then
-    return
-  elseif #edits > 0 and status.get().state == "stopped" then
-    host.start()
+  local target, proposal, row = buf, queue.first(buf)
+  if not proposal then
+    target, proposal, row = queue.elsewhere(buf)
   end
-  local id, tick = next_id(), api.nvim_buf_get_changedtick(buf)
-  local params = { id = id, path = context.location(buf).path, text = text, edits = edits }
-  if rpc.notify("next_edit.predict", params) and #edits > 0 then
-    pending = { id = id, buf = buf, tick = tick, row = edits[#edits].row }
+  local code = proposal and gate.block_reason(buf) or nil
+  silent[buf] = code
+  if not proposal or code then
+    return hide()
   end
-end
-
-rpc.on("next_edit.predicted", function(params)
-  local it = pending
-  if not it or it.id ~= params.id then
-    return
+  local is_drawn = target == buf and draw_inline(buf, proposal, row)
+  if not is_drawn and not draw_hint(buf, target, proposal, row) then
+    return hide()
   end
-  pending = nil
-  if api.nvim_buf_is_valid(it.buf) and api.nvim_buf_get_changedtick(it.buf) == it.tick then
-    local kinds = config.for_buffer(it.buf).next_edit
-    local wanted = vim.tbl_filter(function(proposal)
-      return kinds[proposal.kind]
-    end, params.proposals)
-    queue.set(it.buf, wanted, it.row)
-    refresh()
+  if not current or current.proposal ~= proposal then
+    shown_ms = now_ms()
   end
-end)
-
---- Ask after a while, if the buffer and its text are still the same.
----@param ms integer
-local function request_later(buf, ms)
-  local tick = api.nvim_buf_get_changedtick(buf)
-  local ask = vim.schedule_wrap(notify.guarded(function()
-    if api.nvim_get_current_buf() == buf and api.nvim_buf_get_changedtick(buf) == tick then
-      request()
-    end
-  end))
-  request_timer = request_timer or assert(vim.uv.new_timer())
-  request_timer:start(ms, 0, ask)
+  current = { buf = buf, proposal = proposal, target = target }
+  keymaps.map("next_edit", buf, M.press_key)
 end
 
 ---@param buf integer
@@ -193,23 +158,22 @@ end
 local function on_boundary(buf, kind)
   local before_ms = edit_ms
   edit_ms, reached = now_ms(), nil
-  if buf ~= api.nvim_get_current_buf() then
-    return queue.clear(buf)
-  elseif kind ~= "edit" then
-    queue.clear(buf, kind == "undo")
+  if kind ~= "edit" then
+    queue.clear_all(kind == "undo")
     return refresh()
   end
-  queue.edited(recorder.last(buf))
+  local edit = recorder.last(buf)
+  if edit then
+    queue.edited(edit)
+  end
   refresh()
   local is_quick = api.nvim_get_mode().mode == "n" and edit_ms - before_ms < AGAIN_MS
-  if vim.fn.reg_recording() ~= "" then
+  if vim.fn.reg_recording() ~= "" or buf ~= api.nvim_get_current_buf() then
     return
   elseif is_quick then
-    return request_later(buf, AGAIN_MS)
-  elseif request_timer then
-    request_timer:stop()
+    return requests.send_later(buf, AGAIN_MS)
   end
-  request()
+  requests.send()
 end
 
 --- Record the edits of a buffer if they may be read.
@@ -235,7 +199,7 @@ end
 local function parse(buf)
   if not parsed[buf] and recorder.is_attached(buf) then
     parsed[buf] = true
-    request_later(buf, PARSE_MS)
+    requests.send_later(buf, PARSE_MS)
   end
 end
 
@@ -250,7 +214,7 @@ local function on_key()
   last_key, key_ms = key, now_ms()
   if
     current
-    and not (reached and current.shown == reached and queue.row(buf, reached) == cursor[1] - 1)
+    and not (reached and current.proposal == reached and queue.row(buf, reached) == cursor[1] - 1)
   then
     hide()
   end
@@ -281,20 +245,24 @@ local function apply(chosen)
   edit_ms, reached, last_key = now_ms(), nil, nil
   key_ms = 0
   refresh()
-  request()
+  requests.send()
 end
 
 --- Go to a proposal.
 ---@param proposal lcursor.NextProposal
-local function jump(proposal)
-  local buf = api.nvim_get_current_buf()
-  local row = assert(queue.row(buf, proposal))
+---@param target integer its buffer
+local function jump(proposal, target)
+  local row = assert(queue.row(target, proposal))
+  vim.cmd("normal! m'")
+  if target ~= api.nvim_get_current_buf() and not pcall(vim.cmd.buffer, target) then
+    return notify.warn("the file of the next edit cannot be shown here")
+  end
+  local buf = target
   local is_visible = row + 1 >= vim.fn.line("w0") and row + 1 <= vim.fn.line("w$")
   local word = (view.words(proposal) or {})[1]
   local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
-  vim.cmd("normal! m'")
-  local target = math.min(row + 1, api.nvim_buf_line_count(buf))
-  api.nvim_win_set_cursor(0, { target, word and word.first or #line:match("^%s*") })
+  local cursor_line = math.min(row + 1, api.nvim_buf_line_count(buf))
+  api.nvim_win_set_cursor(0, { cursor_line, word and word.first or #line:match("^%s*") })
   vim.cmd(is_visible and "normal! zv" or "normal! zvzz")
   reached, key_ms, last_key = proposal, 0, nil
   edit_ms = now_ms()
@@ -304,42 +272,41 @@ end
 --- Return whether a proposal is drawn in the line to which Tab went.
 ---@return boolean
 function M.is_at_cursor()
-  return current ~= nil and current.shown == reached and view.is_inline()
+  return current ~= nil and current.proposal == reached and view.is_inline()
 end
 
 --- Apply the visible proposal, or go to it.
 function M.accept()
-  local shown = current and current.shown
-  local row = shown and queue.row(api.nvim_get_current_buf(), shown)
-  if not shown or not row then
+  local it = current
+  local row = it and queue.row(it.target, it.proposal)
+  if not it or not row then
     return hide()
-  elseif view.is_complete(shown, row) then
-    apply({ shown })
+  elseif it.target == it.buf and view.is_complete(it.proposal, row) then
+    apply({ it.proposal })
   else
-    jump(shown)
+    jump(it.proposal, it.target)
   end
 end
 
 --- Reject the visible proposal and those with the same cause.
 function M.dismiss()
   if current then
-    queue.mute(current.buf, current.shown)
+    queue.mute(current.proposal)
     refresh()
   end
 end
 
---- List the proposals with the same cause; when they are listed, apply all of them.
+--- List the proposals with the same cause; when they are listed, apply those of this buffer.
 function M.accept_all()
-  local buf = api.nvim_get_current_buf()
-  local shown = current and current.shown
-  if not shown then
-    return
+  local it = current
+  if not it or it.target ~= it.buf then
+    return M.accept()
   end
-  local group = queue.group(buf, shown)
-  if #group == 1 or queue.is_listed(shown.group) then
+  local group = queue.group(it.buf, it.proposal)
+  if #group == 1 or queue.is_listed(it.proposal.group) then
     apply(group)
   else
-    queue.list(shown.group)
+    queue.list(it.proposal.group)
     refresh()
   end
 end
@@ -376,11 +343,14 @@ end
 ---@return string "" if there is none
 function M.why()
   local buf = api.nvim_get_current_buf()
-  local proposal = queue.first(buf)
+  local target, proposal = buf, queue.first(buf)
+  if not proposal then
+    target, proposal = queue.elsewhere(buf)
+  end
   if not proposal then
     return ""
   end
-  local count = #queue.group(buf, proposal)
+  local count = #queue.group(target, proposal)
   local text = ("Next edit: %s; %s left."):format(proposal.cause, many(count, "change"))
   local code = silent[buf]
   if code then
@@ -397,6 +367,7 @@ function M.start()
   started = true
   highlights.apply()
   recorder.start(on_boundary)
+  requests.start(refresh)
   local on = notify.autocmds("next_edit")
   on({ "BufEnter", "BufReadPost", "InsertEnter" }, function(event)
     attach(event.buf)

@@ -14,6 +14,7 @@ local MUTE_MS = 30 * 1000
 
 ---@class (exact) lcursor.NextProposal as on the wire, and its place
 ---@field kind "rename"|"signature"|"repetition"
+---@field path string
 ---@field row integer in the text of the request
 ---@field old string[]
 ---@field new string[]
@@ -62,6 +63,20 @@ function M.first(buf)
   end
 end
 
+--- Return a proposal of another buffer.
+---@param buf integer
+---@return integer? other
+---@return lcursor.NextProposal?
+---@return integer? row
+function M.elsewhere(buf)
+  for other in pairs(states) do
+    local proposal, row = M.first(other)
+    if other ~= buf and proposal then
+      return other, proposal, row
+    end
+  end
+end
+
 --- Return the proposals with the same cause, in their order.
 ---@param buf integer
 ---@param proposal lcursor.NextProposal
@@ -88,15 +103,21 @@ end
 
 --- Forget the proposals of a buffer.
 ---@param buf integer
----@param is_undo? boolean whether `u` undid something: an applied group is silent then
-function M.clear(buf, is_undo)
-  local state = states[buf]
-  states[buf] = nil
-  if state and api.nvim_buf_is_loaded(buf) then
+function M.clear(buf)
+  if states[buf] and api.nvim_buf_is_loaded(buf) then
     api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
   end
-  for group in pairs(is_undo and state and state.done or {}) do
-    muted[group] = { at_ms = vim.uv.now(), words = {} }
+  states[buf] = nil
+end
+
+--- Forget all proposals.
+---@param is_undo boolean whether `u` undid something: groups that were applied are silent then
+function M.clear_all(is_undo)
+  for buf, state in pairs(states) do
+    for group in pairs(is_undo and state.done or {}) do
+      muted[group] = { at_ms = vim.uv.now(), words = {} }
+    end
+    M.clear(buf)
   end
 end
 
@@ -146,18 +167,18 @@ function M.set(buf, proposals, from)
 end
 
 --- Silence the proposals with the cause of one.
----@param buf integer
 ---@param proposal lcursor.NextProposal
-function M.mute(buf, proposal)
+function M.mute(proposal)
   local words = {}
   for _, word in ipairs(view.words(proposal) or {}) do
     vim.list_extend(words, { proposal.old[1]:sub(word.first + 1, word.last), word.new })
   end
   muted[proposal.group] = { at_ms = vim.uv.now(), words = words }
-  local state = states[buf]
-  state.proposals = vim.tbl_filter(function(other)
-    return other.group ~= proposal.group
-  end, state.proposals)
+  for _, state in pairs(states) do
+    state.proposals = vim.tbl_filter(function(other)
+      return other.group ~= proposal.group
+    end, state.proposals)
+  end
 end
 
 --- Note an edit: a rejected group whose words it changes may come back after a while.

@@ -3,6 +3,7 @@
 -- each change, in Insert mode at its end, when the cursor leaves the line, or when it rests outside
 -- of the changed name.
 
+local diff = require("lcursor.diff")
 local notify = require("lcursor.notify")
 
 local M = {}
@@ -12,11 +13,14 @@ local REST_MS = 300
 local MAX_LINES = 20 -- of an edit; a larger one is no cause of another
 local MAX_EDITS, MAX_MS = 60, 5 * 60 * 1000
 
----@class (exact) lcursor.NextEdit as on the wire
+---@class (exact) lcursor.NextEdit as on the wire, and when it was made
+---@field path string
 ---@field row integer when it was made
 ---@field old string[]
 ---@field new string[]
 ---@field is_accepted boolean
+---@field at_ms integer
+---@field order integer number, over all buffers
 
 ---@class (exact) lcursor.ChangedRows
 ---@field first integer
@@ -26,7 +30,6 @@ local MAX_EDITS, MAX_MS = 60, 5 * 60 * 1000
 ---@class (exact) lcursor.Recorded of a buffer
 ---@field lines string[] the text at the last boundary
 ---@field edits lcursor.NextEdit[]
----@field at_ms integer[] when each edit was made
 ---@field changed? lcursor.ChangedRows since the last boundary
 ---@field top integer the highest number of a change
 ---@field number integer that of the last boundary
@@ -41,6 +44,7 @@ local recorded = {}
 local on_boundary
 ---@type uv.uv_timer_t?
 local timer
+local count = 0 -- of edits
 local is_block = false -- Insert mode for all lines of a block, which change when it ends
 local is_writing = false -- formatters may run
 
@@ -54,7 +58,7 @@ end
 ---@param it lcursor.Recorded
 local function read(buf, it)
   it.lines = api.nvim_buf_get_lines(buf, 0, -1, false)
-  it.edits, it.at_ms, it.changed, it.due = {}, {}, nil, nil
+  it.edits, it.changed, it.due = {}, nil, nil
   it.number = change_number(buf)
   it.top = it.number
 end
@@ -109,18 +113,32 @@ function M.detach(buf)
   recorded[buf] = nil
 end
 
---- Return the last edits of a buffer, oldest first.
----@param buf integer
+--- Return the last edits of all buffers, oldest first.
 ---@return lcursor.NextEdit[]
-function M.edits(buf)
-  return recorded[buf] and recorded[buf].edits or {}
+function M.edits()
+  local found = {}
+  for _, it in pairs(recorded) do
+    vim.list_extend(found, it.edits)
+  end
+  table.sort(found, function(one, other)
+    return one.order < other.order
+  end)
+  return found
 end
 
---- Return the last edit of a buffer, which has one.
+--- Return the buffers with edits.
+---@return integer[]
+function M.edited()
+  return vim.tbl_filter(function(buf)
+    return #recorded[buf].edits > 0
+  end, vim.tbl_keys(recorded))
+end
+
+--- Return the last edit of a buffer.
 ---@param buf integer
----@return lcursor.NextEdit
+---@return lcursor.NextEdit?
 function M.last(buf)
-  local edits = M.edits(buf)
+  local edits = recorded[buf].edits
   return edits[#edits]
 end
 
@@ -157,10 +175,13 @@ local function take(buf, it)
     return nil
   end
   return {
+    path = api.nvim_buf_get_name(buf),
     row = range.first + head,
     old = vim.list_slice(old, head + 1, #old - tail),
     new = vim.list_slice(new, head + 1, #new - tail),
     is_accepted = false,
+    at_ms = vim.uv.now(),
+    order = count,
   }
 end
 
@@ -174,19 +195,16 @@ local function add(it, edit)
     and last.row == edit.row
     and #last.new == #edit.old
     and #edit.new == #edit.old
-  local now = vim.uv.now()
   if is_more then
-    last.new, it.at_ms[#it.edits] = edit.new, now
-    if vim.deep_equal(last.old, last.new) then
+    last.new, last.at_ms = edit.new, edit.at_ms
+    if diff.is_same(last.old, last.new) then
       table.remove(it.edits)
     end
     return
   end
   table.insert(it.edits, edit)
-  it.at_ms[#it.edits] = now
-  while #it.edits > MAX_EDITS or (it.edits[1] and now - it.at_ms[1] > MAX_MS) do
+  while #it.edits > MAX_EDITS or (it.edits[1] and edit.at_ms - it.edits[1].at_ms > MAX_MS) do
     table.remove(it.edits, 1)
-    table.remove(it.at_ms, 1)
   end
 end
 
@@ -202,11 +220,12 @@ function M.finish(buf, is_accepted)
   local number = change_number(buf)
   local is_undo = number < it.top or number < it.number or (number > it.number and number <= it.top)
   it.number, it.top = number, math.max(it.top, number)
+  count = count + 1
   local edit = take(buf, it)
   if not edit then
     return nil
   elseif is_writing or math.max(#edit.old, #edit.new) > MAX_LINES then
-    it.edits, it.at_ms = {}, {}
+    it.edits = {}
     return "other"
   end
   edit.is_accepted = is_accepted or false

@@ -193,13 +193,15 @@ end
 ---@param buf integer
 ---@param row integer of the cursor
 ---@param target integer row of the proposal
+---@param name string of its file, if it is another one
 ---@param proposal lcursor.NextProposal
 ---@param count string for example "2 of 5"; "" for a single one
 ---@param key? string that goes there
 ---@return boolean drawn
-function M.hint(buf, row, target, proposal, count, key)
-  local room = room_behind(row)
-  local line = target ~= row and ("line %d"):format(target + 1) or ""
+function M.hint(buf, row, target, name, proposal, count, key)
+  local room, is_here = room_behind(row), name == ""
+  local line = (target ~= row or not is_here) and ("line %d"):format(target + 1) or ""
+  line = vim.trim(name .. " " .. line)
   local what = summary(proposal)
   local words = vim
     .iter({
@@ -218,7 +220,7 @@ function M.hint(buf, row, target, proposal, count, key)
   local tick = api.nvim_buf_get_changedtick(buf)
   if not is_drawn(buf, ("%d %d %d %s"):format(tick, row, target, words), true) then
     mark(buf, row, 0, { virt_text = chunks, virt_text_pos = "eol", hl_mode = "combine" })
-    if target ~= row then
+    if is_here and target ~= row then
       mark(buf, target, 0, { number_hl_group = "LCursorNextEditNumber" })
     end
   end

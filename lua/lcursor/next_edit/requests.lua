@@ -1,0 +1,133 @@
+-- Asks the host for the edits that follow from the last ones: first in the current file and in
+-- those with edits, then, in a pause, in the other open files of the same type.
+
+local config = require("lcursor.config")
+local gate = require("lcursor.next_edit.gate")
+local host = require("lcursor.host")
+local next_id = require("lcursor.requests").next_id
+local notify = require("lcursor.notify")
+local privacy = require("lcursor.privacy")
+local queue = require("lcursor.next_edit.queue")
+local recorder = require("lcursor.next_edit.recorder")
+local rpc = require("lcursor.rpc")
+local status = require("lcursor.status")
+
+local M = {}
+
+local api = vim.api
+local MAX_FILES, MAX_LINES = 8, 10000 -- of a request: sending more takes too long
+local PAUSE_MS = 300
+
+---@class (exact) lcursor.NextRequest
+---@field id integer
+---@field buf integer the current buffer
+---@field row integer of the last edit in it
+---@field ticks table<integer, integer> of its files, by buffer
+---@field is_wide boolean
+
+---@type lcursor.NextRequest? the last one
+local pending
+---@type uv.uv_timer_t?
+local timer
+---@type fun() called after each answer
+local on_answer
+
+--- Return the buffers whose text a request contains.
+---@param is_wide boolean
+---@return integer[] the current one first
+local function buffers(is_wide)
+  local current = api.nvim_get_current_buf()
+  local found, lines = { current }, api.nvim_buf_line_count(current)
+  local others = vim.list_extend(recorder.edited(), is_wide and api.nvim_list_bufs() or {})
+  for _, buf in ipairs(others) do
+    local is_same = api.nvim_buf_is_loaded(buf) and vim.bo[buf].filetype == vim.bo[current].filetype
+    if is_same and not vim.list_contains(found, buf) and #found < MAX_FILES then
+      local count = api.nvim_buf_line_count(buf)
+      if lines + count <= MAX_LINES and not gate.buffer_block_reason(buf, function() end) then
+        lines = lines + count
+        table.insert(found, buf)
+      end
+    end
+  end
+  return found
+end
+
+--- Send a request. Without edits the host only parses the text, so that the first answer comes
+--- sooner.
+---@param is_wide? boolean also other files
+function M.send(is_wide)
+  M.stop()
+  local current, edits = api.nvim_get_current_buf(), recorder.edits()
+  local files, ticks = {}, {}
+  for _, buf in ipairs(buffers(is_wide or false)) do
+    local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
+    if not privacy.has_private_key(text) then
+      table.insert(files, { path = api.nvim_buf_get_name(buf), text = text })
+      ticks[buf] = api.nvim_buf_get_changedtick(buf)
+    end
+  end
+  if #edits == 0 then
+    queue.clear(current)
+  elseif status.get().state == "stopped" then
+    host.start()
+  end
+  if not ticks[current] or (is_wide and #files == 1) then
+    return
+  end
+  local id, last = next_id(), recorder.last(current)
+  if rpc.notify("next_edit.predict", { id = id, files = files, edits = edits }) and #edits > 0 then
+    local row = last and last.row or 0
+    pending = { id = id, buf = current, row = row, ticks = ticks, is_wide = is_wide or false }
+  end
+end
+
+--- Send a request after a while, if the buffer and its text are still the same.
+---@param buf integer
+---@param ms integer
+---@param is_wide? boolean
+function M.send_later(buf, ms, is_wide)
+  local tick = api.nvim_buf_get_changedtick(buf)
+  local send = vim.schedule_wrap(notify.guarded(function()
+    if api.nvim_get_current_buf() == buf and api.nvim_buf_get_changedtick(buf) == tick then
+      M.send(is_wide)
+    end
+  end))
+  timer = timer or assert(vim.uv.new_timer())
+  timer:start(ms, 0, send)
+end
+
+--- Do not send what was to be sent later.
+function M.stop()
+  if timer then
+    timer:stop()
+  end
+end
+
+--- Call a function after each answer.
+---@param callback fun()
+function M.start(callback)
+  on_answer = callback
+end
+
+rpc.on("next_edit.predicted", function(params)
+  local it = pending
+  if not it or it.id ~= params.id then
+    return
+  end
+  pending = nil
+  for buf, tick in pairs(it.ticks) do
+    if api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_changedtick(buf) == tick then
+      local path, kinds = api.nvim_buf_get_name(buf), config.for_buffer(buf).next_edit
+      local wanted = vim.tbl_filter(function(proposal)
+        return proposal.path == path and kinds[proposal.kind]
+      end, params.proposals)
+      queue.set(buf, wanted, buf == it.buf and it.row or 0)
+    end
+  end
+  on_answer()
+  if not it.is_wide and api.nvim_buf_is_valid(it.buf) then
+    M.send_later(it.buf, PAUSE_MS, true)
+  end
+end)
+
+return M

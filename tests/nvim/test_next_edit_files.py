@@ -1,0 +1,105 @@
+"""Next edits in other open files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.control import FakeHost
+from tests.nvim.next_edits import CONFIG, Typist
+from tests.nvim.pilot import Pilot
+
+Start = Callable[..., Pilot]
+FILES: dict[str, str | bytes] = {
+    "a.py": "def fetch(url):\n    return url\n",
+    "b.py": "from a import fetch\n\nprint(fetch('b'))\n",
+    "secret.py": "from a import fetch\n# -----BEGIN RSA PRIVATE KEY-----\n",
+    "ignored.py": "from a import fetch\n",
+    ".gitignore": "ignored.py\n",
+}
+
+
+@pytest.fixture
+def desk(editor: Start, host: FakeHost) -> Typist:
+    nvim = editor(FILES, config=CONFIG, columns=80)
+    nvim.lua("vim.fn.system({ 'git', 'init' })")
+    for name in ("secret.py", "ignored.py", "b.py", "a.py"):
+        nvim.press(f":silent edit {name}<CR>i<Esc>")
+    nvim.lua("vim.wait(300)")  # for git
+    return Typist(nvim, host)
+
+
+def rename(desk: Typist) -> None:
+    """Rename the function of a.py, and answer both requests."""
+    desk.nvim.press("ggwcwload<Esc>")
+    assert names(desk.answer()) == ["a.py"]
+    assert names(desk.answer()) == ["a.py", "b.py"]
+
+
+def names(request: dict[str, list[dict[str, str]]]) -> list[str]:
+    """Return the names of the files in a request."""
+    return [Path(one["path"]).name for one in request["files"]]
+
+
+def test_tab_opens_the_other_file_and_then_applies(desk: Typist) -> None:
+    rename(desk)
+    assert desk.texts() == ["⇥ b.py line 1 fetch→load (1 of 2)"]
+    desk.nvim.press("<Tab>")
+    assert desk.nvim.lua("return vim.fn.expand('%')") == "b.py"
+    assert desk.texts() == ["load"]
+    desk.nvim.press("<Tab>")
+    assert desk.nvim.lines()[0] == "from a import load"
+    assert sorted(names(desk.answer())) == ["a.py", "b.py"]
+    assert desk.texts() == ["load"]
+    desk.nvim.press("<Tab>")
+    assert desk.nvim.lines()[2] == "print(load('b'))"
+    desk.answer()
+    assert desk.texts() == []
+    desk.nvim.press("<C-o>")
+    assert desk.nvim.lua("return vim.fn.expand('%')") == "a.py"
+
+
+def test_dismissing_silences_all_files(desk: Typist) -> None:
+    rename(desk)
+    desk.nvim.lua("vim.wait(250)")
+    desk.nvim.press("<Esc>")
+    assert desk.drawn() == []
+    desk.nvim.command("buffer b.py")
+    assert desk.drawn() == []
+
+
+@pytest.mark.parametrize("end", ["bwipeout! b.py", "bunload! b.py"])
+def test_a_target_that_is_gone(desk: Typist, end: str) -> None:
+    rename(desk)
+    desk.nvim.command(end)
+    desk.nvim.press("l")
+    assert desk.drawn() == []
+    desk.nvim.press("<Tab>")
+    assert desk.nvim.lua("return vim.fn.expand('%')") == "a.py"
+
+
+def test_a_target_that_changed_on_disk_is_read_again(desk: Typist) -> None:
+    rename(desk)
+    path = Path(desk.nvim.lua("return vim.api.nvim_buf_get_name(vim.fn.bufnr('b.py'))"))
+    path.write_text("from a import fetch as f\n")
+    desk.nvim.command("sbuffer b.py | wincmd p")
+    desk.nvim.command("silent checktime")
+    desk.nvim.press("l")
+    assert desk.drawn() == []
+
+
+def test_undo_in_the_first_file_drops_those_in_others(desk: Typist) -> None:
+    rename(desk)
+    desk.nvim.press("u")
+    assert desk.drawn() == []
+    desk.nvim.command("buffer b.py")
+    assert desk.drawn() == []
+
+
+def test_the_list_has_all_files(desk: Typist) -> None:
+    rename(desk)
+    desk.nvim.command("LCursor next")
+    rows = desk.nvim.lua("return vim.fn.getqflist()")
+    assert [row["lnum"] for row in rows] == [1, 3]
