@@ -323,6 +323,8 @@ def test_a_ghost_is_underlined_where_colours_are_few(editor: Start, colours: int
     assert nvim.lua(read, "LCursorGhost")["cterm"] == {"underline": True}
     assert nvim.lua(read, "LCursorEditRegion")["cterm"] == {"underline": True}
     assert nvim.lua(read, "LCursorEditAddedWord")["cterm"] == {"reverse": True}
+    assert nvim.lua(read, "LCursorNextEditOld")["cterm"]["reverse"]
+    assert nvim.lua(read, "LCursorNextEditNew")["cterm"] == {"underline": True}
     assert "ctermfg" not in nvim.lua(read, "LCursorEditAdded")  # black on black
     assert nvim.lua(read, "LCursorEditRemoved")["link"] == "DiffDelete"  # bold
     assert ("link" in nvim.lua(read, "LCursorGhostCount")) == (colours == 8)  # has a dark one

@@ -377,6 +377,7 @@ def test_text_without_a_grammar(start: Open) -> None:
     assert desk.nvim.lines()[0] == "one = deadline"
 
 
+@pytest.mark.parametrize("is_colored", [True, False])
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -386,9 +387,11 @@ def test_text_without_a_grammar(start: Open) -> None:
     ],
 )
 def test_whole_lines_are_drawn_below_the_old_ones_and_applied(
-    start: Open, host: FakeHost, old: list[str], new: list[str]
+    start: Open, host: FakeHost, old: list[str], new: list[str], is_colored: bool
 ) -> None:
     desk = start()
+    desk.nvim.client.request("nvim_ui_set_option", "rgb", is_colored)
+    desk.nvim.client.request("nvim_ui_set_option", "term_colors", 8)
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
     host.wait(lambda: any(one["edits"] for one in host.messages("next_edit.predict")))
     [request] = desk.requests()
@@ -399,7 +402,8 @@ def test_whole_lines_are_drawn_below_the_old_ones_and_applied(
     desk.nvim.wait_lua("return vim.fn.maparg('<Tab>', 'n') ~= ''")
     desk.nvim.settle()
     assert desk.nvim.screen.has("DiffDelete") == bool(old)
-    assert "".join(desk.texts()).split() == " ".join(new).split()
+    signed = new if is_colored else [*("-" for _ in old), *("+ " + line for line in new)]
+    assert " ".join(desk.texts()).split() == " ".join(signed).split()
     before = desk.nvim.lines()
     desk.nvim.press("<Tab>")
     assert desk.nvim.lines() == [*before[:2], *new, *before[2 + len(old) :]]

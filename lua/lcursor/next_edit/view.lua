@@ -160,6 +160,10 @@ function M.draw(buf, rows, count, key)
       if lines > 0 then
         mark(buf, row, 0, { end_row = row + lines, hl_group = "LCursorEditRemoved", hl_eol = true })
       end
+      for removed = row, options.has_signs and row + lines - 1 or -1 do
+        local sign = { "- ", "LCursorEditRemoved" }
+        mark(buf, removed, 0, { virt_text = { sign }, virt_text_pos = "inline" })
+      end
       for _, line in ipairs(proposal.new) do
         vim.list_extend(below, virt_lines.rows(line, options))
       end

@@ -71,22 +71,24 @@ end
 --- What groups look like where the colour scheme has no terminal colours for them: without these
 --- a ghost looks like text.
 ---@param colours integer of the terminal
----@return table<string, vim.api.keyset.highlight> by the group that is linked to
+---@return table<string, vim.api.keyset.highlight> by group, or by the group that it links to
 local function fallbacks(colours)
+  local underlined, reversed = { cterm = { underline = true } }, { cterm = { reverse = true } }
+  if colours < 16 then
+    -- stylua: ignore
+    return {
+      Comment = underlined, ComplHint = underlined, NonText = underlined,
+      CursorLine = underlined, DiffChange = underlined,
+      DiffAdd = {}, DiffText = reversed, Visual = reversed,
+      LCursorNextEditNew = underlined, LCursorNextEditOld = reversed, -- they have no signs
+    }
+  end
   local dim = { ctermfg = colours >= 256 and 244 or 8 }
-  local band = { cterm = { underline = true } }
+  local band = underlined
   if colours >= 256 then
     band = { ctermbg = vim.o.background == "light" and 252 or 238 }
   end
-  if colours >= 16 then
-    return { Comment = dim, ComplHint = dim, NonText = dim, CursorLine = band, DiffChange = band }
-  end
-  local strong = { cterm = { reverse = true } }
-  -- stylua: ignore
-  return {
-    Comment = band, ComplHint = band, NonText = band, CursorLine = band, DiffChange = band,
-    DiffAdd = {}, DiffText = strong, Visual = strong,
-  }
+  return { Comment = dim, ComplHint = dim, NonText = dim, CursorLine = band, DiffChange = band }
 end
 
 --- Whether a terminal shows what a group has.
@@ -115,9 +117,13 @@ function M.apply()
     link = newer and vim.fn.hlexists(newer) == 1 and newer or link
     local linked = vim.api.nvim_get_hl(0, { name = link, link = false })
     local attributes = { link = link }
-    if styles[link] and not is_visible(linked, assert(colours)) then
+    local style = styles[name]
+    if not style and styles[link] and not is_visible(linked, assert(colours)) then
+      style = styles[link]
+    end
+    if style then
       linked.ctermfg, linked.ctermbg = nil, nil
-      attributes = vim.tbl_extend("force", linked, styles[link])
+      attributes = vim.tbl_extend("force", linked, style)
     end
     attributes.default = true
     vim.api.nvim_set_hl(0, name, attributes)
