@@ -32,7 +32,7 @@ MAX_FEW: Final = 4
 """Matches of a rule for a match further away."""
 CLOSE_ROWS, NEAR_ROWS = 5, 25
 """Distance from a changed line."""
-CLOSE_BY, NEAR_BY, SIBLINGS = 0.85, 0.75, 0.7
+CLOSE_BY, NEAR_BY, FAR, SIBLINGS = 0.85, 0.75, 0.72, 0.7
 """Confidence by distance, or with one example only."""
 OPEN, CLOSE = "([{", ")]}"
 
@@ -106,7 +106,8 @@ def _continued(
     """Return the proposals for a rule where the user is likely to go on.
 
     That is in the direction of the last two changes, if these skipped no line that fits: directly
-    behind the last one, or a little further if one token was replaced.
+    behind the last one; a little further if one token was replaced or the whole line is the same;
+    anywhere if the line is the same and three were changed.
     """
     found = list(_matches(rule, lines))
     if not 0 < len(found) <= MAX_MATCHES or first.path != last.path:
@@ -115,6 +116,8 @@ def _continued(
     if any(low < row < high for row, _, _ in found):
         return []
     is_token = len(rule.old) == 1 and isinstance(rule.old[0], str)
+    same = {first.old_line.strip(), last.old_line.strip()}
+    is_frequent = sum(_applied(rule, one.old_line) == one.new_line for one in examples) > 2
     rows = [one.row for one in examples if one.path == last.path]
     cause = f"lines {first.row + 1} and {last.row + 1}"
     proposed = []
@@ -124,8 +127,10 @@ def _continued(
             continue
         if distance < CLOSE_ROWS:
             confidence = CLOSE_BY
-        elif distance < NEAR_ROWS and is_token and len(found) <= MAX_FEW:
+        elif distance < NEAR_ROWS and len(found) <= MAX_FEW and (is_token or line.strip() in same):
             confidence = NEAR_BY
+        elif is_frequent and line.strip() in same:
+            confidence = FAR
         else:
             continue
         proposed.append(_proposal((last.path, row, line, new), cause, confidence, rule))

@@ -234,6 +234,18 @@ total = d.first
         [(0, "total = a.last"), (2, "total = c.last")],
         [],
     ),
+    "the same line again, a little further": (
+        "a.py",
+        "\n".join(["run(a, 1)", "x", "run(a, 1)", *"x" * 9, "run(a, 1)", "run(b, 1)"]),
+        [(0, "run(a.b, 1, 2)"), (2, "run(a.b, 1, 2)")],
+        [(12, "run(a.b, 1, 2)")],
+    ),
+    "the same line again, far away, after three": (
+        "a.py",
+        "\n".join(["run(a, 1)", "run(a, 1)", "run(a, 1)", *"x" * 40, "run(a, 1)", "run(b, 1)"]),
+        [(0, "run(a.b, 1, 2)"), (1, "run(a.b, 1, 2)"), (2, "run(a.b, 1, 2)")],
+        [(43, "run(a.b, 1, 2)")],
+    ),
     "changes with nothing in common": (
         "a.py",
         """
