@@ -43,6 +43,8 @@ class Labelled:
 
     label: Label
     group: str
+    declares: bool = False
+    """Whether it changes the declaration that the others follow from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,11 @@ def label(commit: Commit) -> list[Labelled]:
         shape, key = _shape(step), _edit_key(parts)
         pairs = {(one.old[0], one.new[0]) for one in parts if _is_substitution(one)}
         if parts and all(_is_substitution(one) for one in parts) and pairs <= renames:
-            found.append(Labelled("rename", " ".join(sorted(f"{a}>{b}" for a, b in pairs))))
+            group = " ".join(sorted(f"{a}>{b}" for a, b in pairs))
+            declares = any(_declares(step.old, a) and _declares(step.new, b) for a, b in pairs)
+            found.append(Labelled("rename", group, declares))
         elif name := _signature_of(step, signatures):
-            found.append(Labelled("signature", name))
+            found.append(Labelled("signature", name, bool(FUNCTION.search(" ".join(step.old)))))
         elif key and edits[key] > 1:
             found.append(Labelled("repetition", key))
         elif shape and shapes[shape] > 1:

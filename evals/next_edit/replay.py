@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from typing import Literal
 
 from evals.next_edit.commits import Commit, Step, language, tokens
 from evals.next_edit.labels import Label, Labelled, is_head, label
@@ -20,6 +21,9 @@ from lcursor.code import symbols
 from lcursor.next_edit.records import Edit, Proposal, Texts
 
 Predict = Callable[[Texts, Sequence[Edit]], Sequence[Proposal]]
+
+Basis = Literal["nothing", "one step", "steps", "declaration"]
+"""From what a step can be derived: one step, several steps, or the declaration."""
 
 ORDERS = ("top-down", "bottom-up", "definitions first", "random 1", "random 2", "random 3")
 MAX_EDITS = 16
@@ -43,6 +47,7 @@ class Shown:
     order: str
     language: str
     kind: str
+    confidence: float
     is_right: bool
     is_exact: bool
     """Whether it does all of a step, not only a part."""
@@ -71,12 +76,17 @@ class Done:
     label: Label
     is_first: bool
     """Whether it is the first step of the session: nothing can foresee it."""
-    follows: bool
-    """Whether a step with the same cause was done before it."""
+    basis: Basis
+    """What was done before it of the same cause."""
     is_accepted: bool
     keys_by_hand: int
     keys: int
     """Keys that it took, typing or accepting."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether a step with the same cause was done before it."""
+        return self.basis != "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +178,7 @@ class _Replay:
         self._files = {path: _segments(commit, path) for path in commit.base}
         self._edits: list[Edit] = []
         self._rejected: set[str] = set()
-        self._groups: set[str] = set()
+        self._groups: dict[str, Basis] = {}
         self._at: tuple[str, int] = ("", 0)
         self._by_hand = self._keys_by_hand()
         self._session = Session(commit.name, order)
@@ -234,6 +244,7 @@ class _Replay:
             order=self._session.order,
             language=name,
             kind=first.kind,
+            confidence=first.confidence,
             is_right=is_right,
             is_exact=is_exact,
             is_located=located[0],
@@ -317,6 +328,7 @@ class _Replay:
     def _finish(self, index: int, keys: int, *, is_accepted: bool) -> None:
         found, step = self._labels[index], self._commit.steps[index]
         done = self._session.done
+        basis = self._groups.get(found.group, "nothing")
         done.append(
             Done(
                 commit=self._commit.name,
@@ -324,13 +336,16 @@ class _Replay:
                 language=language(step.path),
                 label=found.label,
                 is_first=not done,
-                follows=bool(found.group) and found.group in self._groups,
+                basis=basis,
                 is_accepted=is_accepted,
                 keys_by_hand=self._by_hand[index],
                 keys=keys,
             )
         )
-        self._groups.add(found.group)
+        if found.group:
+            is_known = found.declares or basis == "declaration"
+            more: Basis = "one step" if basis == "nothing" else "steps"
+            self._groups[found.group] = "declaration" if is_known else more
 
     def _edit(self, edit: Edit) -> None:
         self._edits.append(edit)

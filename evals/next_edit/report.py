@@ -8,9 +8,20 @@ from typing import Any, get_args
 
 from bench.report import head, percentile, table
 from evals.next_edit.labels import LABELS
-from evals.next_edit.replay import ORDERS, REJECT_KEYS, Done, Session, Shown, Silence
+from evals.next_edit.replay import (
+    ACCEPT_KEYS,
+    JUMP_KEYS,
+    ORDERS,
+    REJECT_KEYS,
+    Basis,
+    Done,
+    Session,
+    Shown,
+    Silence,
+)
 from evals.next_edit.traps import Judged
 from lcursor.next_edit.records import Kind
+from lcursor.next_edit.rename import LOCAL
 
 KINDS: tuple[str, ...] = get_args(Kind)
 STATES = ("done", "new code", "format")
@@ -29,7 +40,7 @@ def as_dict(
     times = [ms for session in sessions for ms in session.times_ms]
     languages = sorted({one.language for one in done})
     return {
-        "precision": _by_kind(shown, lambda one: one.is_right),
+        "precision": _by_kind(shown, lambda one: one.is_right) | _of_renames(shown),
         "exact": _by_kind(shown, lambda one: one.is_exact),
         "coverage": {"all": _covered(done)} | {one: _covered_label(done, one) for one in LABELS},
         "quiet": {
@@ -43,6 +54,10 @@ def as_dict(
         "shown": {"all": len(shown)} | {kind: _count(shown, kind) for kind in KINDS},
         "follow_ups": {"all": sum(not one.is_first for one in done)}
         | {one: sum(each.follows and each.label == one for each in done) for one in LABELS},
+        "basis": {
+            label: {name: _basis(done, label, name) for name in get_args(Basis)[1:]}
+            for label in LABELS[:3]
+        },
         "location": {
             "at_1": _share(one.is_located for one in shown),
             "at_3": _share(one.is_located_3 for one in shown),
@@ -89,6 +104,15 @@ def _by_kind(shown: Sequence[Shown], is_true: Callable[[Shown], bool]) -> dict[s
     return {"all": _share(map(is_true, shown)), **kinds}
 
 
+def _of_renames(shown: Sequence[Shown]) -> dict[str, float | None]:
+    """Return the share of right renames of variables in functions, and of other names."""
+    found = [one for one in shown if one.kind == "rename"]
+    return {
+        "rename_local": _share(one.is_right for one in found if one.confidence == LOCAL),
+        "rename_other": _share(one.is_right for one in found if one.confidence != LOCAL),
+    }
+
+
 def _covered(done: Iterable[Done]) -> float | None:
     """Return the share of accepted steps, of all but the first ones."""
     return _share(one.is_accepted for one in done if not one.is_first)
@@ -115,6 +139,7 @@ def _keys(
     }
     chosen = [session for session in sessions if session.commit in repetitive]
     found = {"all": _saved(sessions), "repetitive": _saved(chosen)}
+    found |= {"ceiling": _ceiling(sessions), "repetitive_ceiling": _ceiling(chosen)}
     for label in LABELS:
         some = [one for one in done if one.label == label]
         wrong = sum(one.kind == label and not one.is_right for one in shown)
@@ -132,6 +157,24 @@ def _saved_keys(done: Sequence[Done], wrong: int) -> float | None:
     by_hand = sum(one.keys_by_hand for one in done)
     keys = sum(one.keys for one in done) + REJECT_KEYS * wrong
     return round(1 - keys / by_hand, 4) if by_hand else None
+
+
+def _basis(done: Iterable[Done], label: str, basis: str) -> dict[str, float | None]:
+    """Return the count of steps with a label and a basis, and the share that was proposed."""
+    found = [one.is_accepted for one in done if (one.label, one.basis) == (label, basis)]
+    return {"steps": len(found), "proposed": _share(found)}
+
+
+def _ceiling(sessions: Iterable[Session]) -> float | None:
+    """Return the share of keys saved if each labelled step that follows another were accepted."""
+    done = [one for session in sessions for one in session.done]
+    by_hand = sum(one.keys_by_hand for one in done)
+    saved = sum(
+        one.keys_by_hand - ACCEPT_KEYS - JUMP_KEYS
+        for one in done
+        if one.follows and one.label in LABELS[:3]
+    )
+    return round(saved / by_hand, 4) if by_hand else None
 
 
 def _row(sessions: Sequence[Session], field: str, name: str) -> dict[str, Any]:
@@ -190,6 +233,10 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
         for kind in ("all", *KINDS)
     ]
     lines += table(["proposals", "shown:", "right:", "all of a step:", "harmful:"], rows)
+    local, other = (
+        _percent(document["precision"][f"rename_{name}"]) for name in ("local", "other")
+    )
+    lines += ["", f"Renames: of variables in functions {local} right, of other names {other}."]
     interval = document["intervals"].get("precision")
     if interval:
         at_1, at_3 = (_percent(document["location"][name]) for name in ("at_1", "at_3"))
@@ -205,8 +252,20 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
         for name in ("all", *LABELS)
     ]
     lines += ["", *table(["steps labelled", "follow-ups:", "proposed:", "keys saved:"], labelled)]
-    repetitive = _percent(document["keys_saved"]["repetitive"], 1)
-    lines += ["", f"Keys saved in commits that rename or repeat: {repetitive}."]
+    saved = {name: _percent(share, 1) for name, share in document["keys_saved"].items()}
+    bases = [
+        (f"{label}, after {basis}", found["steps"], _percent(found["proposed"]))
+        for label, row in document["basis"].items()
+        for basis, found in row.items()
+        if found["steps"]
+    ]
+    lines += ["", *table(["follow-ups by basis", "steps:", "proposed:"], bases)]
+    lines += [
+        "",
+        f"Keys saved in commits that rename or repeat: {saved['repetitive']}; if each follow-up of "
+        f"a rename, signature or repetition were accepted: {saved['repetitive_ceiling']}, in all "
+        f"commits {saved['ceiling']}.",
+    ]
     for title, key in (("language", "languages"), ("order", "orders")):
         columns = [title, "steps:", "shown:", "right:", "proposed:", "keys saved:"]
         figures = [

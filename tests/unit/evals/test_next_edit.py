@@ -162,7 +162,13 @@ def test_the_report_has_all_figures() -> None:
         "rename": 1.0,
         "signature": None,
         "repetition": None,
+        "rename_local": None,
+        "rename_other": 1.0,
     }
+    of_renames = document["basis"]["rename"]
+    assert sum(one["steps"] for one in of_renames.values()) == 12
+    assert of_renames["declaration"]["proposed"] == 1.0
+    assert document["keys_saved"]["ceiling"] == document["keys_saved"]["repetitive_ceiling"] > 0.2
     assert document["coverage"]["all"] == 1.0
     assert document["coverage"]["rename"] == 1.0
     assert document["quiet"]["all"] == 1.0
