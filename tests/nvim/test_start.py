@@ -329,9 +329,9 @@ def test_where_it_leads(opener: Callable[..., Pilot]) -> None:
     nvim.press("h")
     assert nvim.lua("return vim.bo.filetype") == "checkhealth"
     nvim.command("LCursor")
-    nvim.lua("vim.cmd.help = function(tag) _G.tag = tag end")  # no tags were made of the help
+    nvim.lua("vim.cmd = function(text) _G.command = text end")  # no tags were made of the help
     nvim.press("g?")
-    assert nvim.lua("return _G.tag") == "lcursor-quickstart"
+    assert nvim.lua("return _G.command") == "help lcursor-quickstart"
 
 
 def test_it_is_redrawn_when_the_screen_is_resized(opener: Callable[..., Pilot]) -> None:

@@ -127,27 +127,12 @@ local function run(it, fix)
   M.draw()
 end
 
----@return fun()
-local function leave_to(open)
-  return function()
-    M.close()
-    open()
-  end
-end
-
+-- Keys that close the page and run a command.
 local LEAVE = {
-  t = function()
-    require("lcursor.tutor").open()
-  end,
-  h = function()
-    vim.cmd.checkhealth("lcursor")
-  end,
-  ["g?"] = function()
-    vim.cmd.help("lcursor-quickstart")
-  end,
-  l = function()
-    vim.cmd("LCursor log")
-  end,
+  t = "LCursor tutor",
+  ["g?"] = "help lcursor-quickstart",
+  h = "checkhealth lcursor",
+  l = "LCursor log",
 }
 
 -- Drawing ---------------------------------------------------------------------------------------
@@ -285,8 +270,11 @@ local function map(it)
     local opts = { buffer = it.page_buf, nowait = true }
     vim.keymap.set("n", lhs, notify.guarded(fn), opts)
   end
-  for lhs, open in pairs(LEAVE) do
-    set(lhs, leave_to(open))
+  for lhs, command in pairs(LEAVE) do
+    set(lhs, function()
+      M.close()
+      vim.cmd(command)
+    end)
   end
   for _, lhs in ipairs({ "q", "<Esc>" }) do
     set(lhs, M.close)
