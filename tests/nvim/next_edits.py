@@ -25,6 +25,10 @@ CONFIG: dict[str, Any] = {
     "next_edit": {"mode": "draw"},
     "index": {"enabled": False},
 }
+HOST = """
+local is_ready = require("lcursor.status").get().state == "ready"
+return is_ready or require("lcursor.host").info().job == nil
+"""
 DRAWN = """
 local space = vim.api.nvim_create_namespace("lcursor.next_edit")
 local found = {}
@@ -50,6 +54,8 @@ class Typist:
 
     def requests(self) -> list[dict[str, Any]]:
         """Return all requests so far, when all keys have been handled."""
+        self.nvim.settle()
+        self.nvim.wait_lua(HOST)  # all messages have arrived, if it was started
         self.nvim.settle()
         return self._sent()
 

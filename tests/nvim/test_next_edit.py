@@ -135,6 +135,19 @@ def test_dismissing_silences_the_group(start: Open) -> None:
     assert desk.texts() == []
 
 
+def test_a_kind_is_hidden_after_five_rejections_in_a_row(start: Open) -> None:
+    desk = start()
+    for number in range(6):
+        desk.nvim.press(f"gg0f,wcwname{number}<Esc>")
+        desk.answer()
+        assert desk.texts() == ([f"name{number}"] if number < 5 else [])
+        desk.nvim.lua("vim.wait(260)")
+        if number < 5:
+            desk.nvim.press("<Esc>u")
+    said = desk.nvim.lua("return require('lcursor.next_edit').why()")
+    assert said == "Next edits are hidden: you rejected the last five."
+
+
 def test_typing_the_proposed_text_consumes_it(start: Open) -> None:
     desk = start()
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
@@ -407,3 +420,47 @@ def test_whole_lines_are_drawn_below_the_old_ones_and_applied(
     before = desk.nvim.lines()
     desk.nvim.press("<Tab>")
     assert desk.nvim.lines() == [*before[:2], *new, *before[2 + len(old) :]]
+
+
+def test_a_block_insert_of_nothing_is_over_when_it_ends(start: Open) -> None:
+    desk = start()
+    desk.nvim.press("gg<C-v>jI<Esc>")
+    desk.nvim.press("/timeout<CR>cwdeadline<Esc>")
+    desk.answer()
+    assert desk.texts() == ["deadline"]
+
+
+@pytest.mark.parametrize(("count", "is_read"), [(6000, True), (10_001, False)])
+def test_long_files(start: Open, count: int, is_read: bool) -> None:
+    desk = start("timeout = 1\nx = timeout\n" + "pass\n" * (count - 2))
+    desk.nvim.press("cwdeadline<Esc>")
+    if is_read:
+        desk.answer()
+        assert desk.texts() == ["deadline"]
+    else:
+        desk.nvim.press("i")  # starts the host
+        desk.host.wait_count(1)
+        desk.nvim.press("<Esc>x")
+        assert desk.requests() == []
+
+
+def test_nothing_is_shown_while_a_plugin_has_several_cursors(start: Open) -> None:
+    desk = start()
+    desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
+    desk.answer()
+    desk.nvim.lua("vim.b.visual_multi = 1")
+    desk.nvim.press("l")
+    assert desk.drawn() == []
+
+
+def test_undo_and_redo_of_an_applied_edit_ask_for_nothing(start: Open) -> None:
+    desk = start()
+    desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
+    desk.answer()
+    desk.nvim.press("<Tab>")
+    desk.answer()
+    desk.nvim.press("u<C-r>u")
+    assert len(desk.requests()) == 2
+    desk.nvim.press("GA  # more<Esc>")
+    desk.answer()
+    assert desk.drawn() == []

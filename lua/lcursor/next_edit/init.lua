@@ -348,7 +348,7 @@ function M.why()
     target, proposal = queue.elsewhere(buf)
   end
   if not proposal then
-    return ""
+    return queue.has_hidden(buf) and "Next edits are hidden: you rejected the last five." or ""
   end
   local count = #queue.group(target, proposal)
   local text = ("Next edit: %s; %s left."):format(proposal.cause, many(count, "change"))

@@ -11,6 +11,7 @@ local M = {}
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.next_edit.queue")
 local MUTE_MS = 30 * 1000
+local MAX_REJECTED, REJECTED_MS = 5, 30 * 60 * 1000 -- then a kind is hidden, that long
 
 ---@class (exact) lcursor.NextProposal as on the wire, and its place
 ---@field kind "rename"|"signature"|"repetition"
@@ -26,11 +27,14 @@ local MUTE_MS = 30 * 1000
 ---@class (exact) lcursor.NextQueue of a buffer
 ---@field proposals lcursor.NextProposal[] in their order
 ---@field done table<string, integer> by group: how many were applied
+---@field has_hidden boolean whether there are others, of a kind that the user rejects
 
 ---@type table<integer, lcursor.NextQueue> by buffer
 local states = {}
 ---@type table<string, { at_ms: integer, words: string[] }> by group that was rejected
 local muted = {}
+---@type table<string, { count: integer, at_ms: integer }> by kind and filetype: rejected in a row
+local rejected = {}
 ---@type { id: integer, group: string }? the quickfix list of a group
 local listed
 
@@ -121,6 +125,24 @@ function M.clear_all(is_undo)
   end
 end
 
+---@return string of the current filetype
+local function kind_of(proposal)
+  return proposal.kind .. " " .. vim.bo.filetype
+end
+
+--- Whether the user rejected all of the last proposals of a kind.
+local function is_unwanted(proposal)
+  local it = rejected[kind_of(proposal)]
+  return it and it.count >= MAX_REJECTED and vim.uv.now() - it.at_ms < REJECTED_MS or false
+end
+
+--- Whether a buffer has proposals that are hidden because their kind was rejected.
+---@param buf integer
+---@return boolean
+function M.has_hidden(buf)
+  return states[buf] ~= nil and states[buf].has_hidden
+end
+
 --- Set the proposals of a buffer. The visible one stays the first if it is still among them; those
 --- with its cause follow, from there downwards, and then from the top.
 ---@param buf integer
@@ -128,9 +150,11 @@ end
 ---@param from integer row of the last edit
 function M.set(buf, proposals, from)
   local before, shown, shown_row = states[buf], M.first(buf)
-  local found, done = {}, {}
+  local found, done, has_hidden = {}, {}, false
   for _, proposal in ipairs(proposals) do
-    if not muted[proposal.group] then
+    if is_unwanted(proposal) then
+      has_hidden = true
+    elseif not muted[proposal.group] then
       local is_shown = shown and proposal.row == shown_row and is_same(proposal, shown)
       table.insert(found, is_shown and shown or proposal)
       done[proposal.group] = before and before.done[proposal.group]
@@ -155,7 +179,7 @@ function M.set(buf, proposals, from)
     return rows[one] < rows[other]
   end)
   M.clear(buf)
-  states[buf] = { proposals = found, done = done }
+  states[buf] = { proposals = found, done = done, has_hidden = has_hidden }
   for _, proposal in ipairs(found) do
     local row = rows[proposal]
     if #proposal.old == 0 and row > 0 then
@@ -173,7 +197,9 @@ function M.mute(proposal)
   for _, word in ipairs(view.words(proposal) or {}) do
     vim.list_extend(words, { proposal.old[1]:sub(word.first + 1, word.last), word.new })
   end
-  muted[proposal.group] = { at_ms = vim.uv.now(), words = words }
+  local now, it = vim.uv.now(), rejected[kind_of(proposal)]
+  muted[proposal.group] = { at_ms = now, words = words }
+  rejected[kind_of(proposal)] = { count = (it and it.count or 0) + 1, at_ms = now }
   for _, state in pairs(states) do
     state.proposals = vim.tbl_filter(function(other)
       return other.group ~= proposal.group
@@ -230,6 +256,7 @@ function M.apply(buf, chosen)
   end)
   for _, proposal in ipairs(chosen) do
     position = write(buf, rows[proposal], proposal)
+    rejected[kind_of(proposal)] = nil
     state.done[proposal.group] = (state.done[proposal.group] or 0) + 1
     state.proposals = vim.tbl_filter(function(other)
       return other ~= proposal

@@ -293,10 +293,8 @@ function M.start(callback)
   on({ "TextChangedI", "CursorMovedI" }, on_key)
   on("ModeChanged", function()
     local old, new = vim.v.event.old_mode, vim.v.event.new_mode
-    if new:sub(1, 1) == "i" and (old == "\22" or is_block) then
-      is_block = true
-    elseif new == "n" and old:sub(1, 1) ~= "i" then
-      is_block = false
+    if new == "i" and not vim.startswith(old, "ni") then
+      is_block = old == "\22"
     end
   end)
   on({ "InsertLeave", "TextChanged" }, function(event)
