@@ -387,9 +387,9 @@ class _OpenIndex:
 
     @property
     def embedder_name(self) -> str:
-        """Name of the loaded embedder; empty if none is loaded."""
+        """Name of the loaded embedder as in the settings; empty if none is loaded."""
         embedder = self.embedder.embedder
-        return embedder.name if embedder else ""
+        return embedder.name.partition("@")[0] if embedder else ""
 
     def searcher(self) -> Searcher:
         """Return the searcher, lexical until an embedder is loaded. On the search thread."""

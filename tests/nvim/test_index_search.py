@@ -180,6 +180,18 @@ def test_the_picker_previews_a_file_that_is_not_open(editor: Start, host: FakeHo
     nvim.wait_lua("return vim.fn.bufname() == 'sub/b.py' and #vim.api.nvim_list_wins() == 2")
 
 
+def test_the_preview_of_a_long_hit_shows_the_line_that_is_listed(
+    editor: Start, host: FakeHost
+) -> None:
+    text = "".join(f"line {number}\n" for number in range(60)) + "needle\n"
+    nvim = editor({"a.py": text})
+    nvim.command("LCursor search")
+    nvim.keys("needle")
+    answer(nvim, host, "needle", [hit(nvim, first_row=0, end_row=61, text=text)])
+    assert picker(nvim) == ["a.py:61: needle"]
+    assert "61 needle" in "\n".join(nvim.screen.rows())
+
+
 def test_escape_closes_the_picker(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     for key in ("<Esc>", "<Cmd>wincmd p<CR>"):

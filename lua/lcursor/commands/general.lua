@@ -15,10 +15,20 @@ local function search(command)
   require("lcursor.index").search(command.text)
 end
 
-local function why()
+local GIT_MS = 300 -- git has answered then, as a rule
+
+local function show_why()
   local found = require("lcursor.complete").why()
   local text = { found.text, found.numbers, require("lcursor.next_edit").why() }
   require("lcursor.notify").info(vim.trim(table.concat(text, " "):gsub("  +", " ")))
+end
+
+local function why()
+  if require("lcursor.complete").why().code == "checking" then
+    require("lcursor.notify").later(GIT_MS, show_why)
+  else
+    show_why()
+  end
 end
 
 local function stats(command)

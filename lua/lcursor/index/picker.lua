@@ -75,7 +75,8 @@ local function close()
   end
 end
 
---- Show the lines of a file in the preview, and the hit in them.
+--- Show the lines of a file in the preview, and the hit in them from its start. In a hit that is
+--- longer than the window, show the line that is listed.
 ---@param lines? string[] nil if they are shown already
 local function fill_preview(p, hit, lines)
   local buf, win = p.preview.buf, p.preview.win
@@ -93,9 +94,11 @@ local function fill_preview(p, hit, lines)
     strict = false,
   })
   if api.nvim_win_is_valid(win) then
-    api.nvim_win_set_cursor(win, { first + 1, 0 })
+    local row = math.min(p.items[p.number].row, count - 1)
+    local is_far = row - first >= api.nvim_win_get_height(win)
+    api.nvim_win_set_cursor(win, { (is_far and row or first) + 1, 0 })
     api.nvim_win_call(win, function()
-      vim.cmd("normal! zt")
+      vim.cmd("normal! " .. (is_far and "zz" or "zt"))
     end)
   end
 end
