@@ -58,8 +58,11 @@ end
 function M.send(is_wide)
   M.stop()
   local current, edits = api.nvim_get_current_buf(), recorder.edits()
-  local files, ticks = {}, {}
-  for _, buf in ipairs(buffers(is_wide or false)) do
+  local files, ticks, bufs = {}, {}, buffers(is_wide or false)
+  if is_wide and #bufs == 1 then
+    return
+  end
+  for _, buf in ipairs(bufs) do
     local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
     if not privacy.has_private_key(text) then
       table.insert(files, { path = api.nvim_buf_get_name(buf), text = text })
@@ -71,7 +74,7 @@ function M.send(is_wide)
   elseif status.get().state == "stopped" then
     host.start()
   end
-  if not ticks[current] or (is_wide and #files == 1) then
+  if not ticks[current] then
     return
   end
   local id, last = next_id(), recorder.last(current)
