@@ -464,3 +464,18 @@ def test_undo_and_redo_of_an_applied_edit_ask_for_nothing(start: Open) -> None:
     desk.nvim.press("GA  # more<Esc>")
     desk.answer()
     assert desk.drawn() == []
+
+
+def test_lines_below_the_last_one(start: Open, host: FakeHost) -> None:
+    desk = start("def f(x):\n" + "    pass\n" * 60)
+    desk.nvim.press("ggfxcwY<Esc>")
+    host.wait(lambda: any(one["edits"] for one in host.messages("next_edit.predict")))
+    [request] = desk.requests()
+    proposal = {"kind": "repetition", "path": request["files"][0]["path"], "row": 61, "old": []}
+    proposal |= {"new": ["    return Y"], "cause": "", "group": "a"}
+    host.send("next_edit.predicted", {"id": request["id"], "proposals": [proposal]})
+    assert desk.wait_drawn() == ["⇥ line 62 +return Y"]
+    desk.nvim.press("<Tab>")
+    assert desk.texts() == ["return Y"]
+    desk.nvim.press("<Tab>")
+    assert desk.nvim.lines()[-1] == "    return Y"

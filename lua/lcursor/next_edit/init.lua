@@ -73,16 +73,24 @@ local function hide()
   end
 end
 
----@param proposal lcursor.NextProposal
----@param row integer
----@return boolean whether a target is close and visible
-local function is_near(proposal, row)
-  local cursor = api.nvim_win_get_cursor(0)[1] - 1
-  local last = row + math.max(#proposal.old, 1)
-  return math.abs(row - cursor) <= NEAR_ROWS
-    and row + 1 >= vim.fn.line("w0")
-    and last <= vim.fn.line("w$")
-    and vim.fn.foldclosed(row + 1) == -1
+--- Return the line of a target for the cursor; new lines may come below the last one.
+---@return integer from 1
+local function line_of(buf, row)
+  return math.min(row + 1, api.nvim_buf_line_count(buf))
+end
+
+---@param line integer from 1
+---@return boolean whether a line is in the current window, maybe in a fold
+local function is_in_window(line)
+  return line >= vim.fn.line("w0") and line <= vim.fn.line("w$")
+end
+
+---@return boolean whether a target of the current buffer is close and visible
+local function is_near(buf, proposal, row)
+  local first, last = line_of(buf, row), line_of(buf, row + math.max(#proposal.old - 1, 0))
+  local distance = math.abs(first - api.nvim_win_get_cursor(0)[1])
+  local is_inside = is_in_window(first) and is_in_window(last)
+  return distance <= NEAR_ROWS and is_inside and vim.fn.foldclosed(first) == -1
 end
 
 --- Draw a hint at the cursor's line, if it is time for one.
@@ -119,9 +127,9 @@ local function draw_inline(buf, proposal, row)
   end
   local is_wanted = config.for_buffer(buf).next_edit.mode == "draw" or reached == proposal
   if api.nvim_get_mode().mode == "i" then
-    is_wanted = reached == proposal and row == api.nvim_win_get_cursor(0)[1] - 1
+    is_wanted = reached == proposal and line_of(buf, row) == api.nvim_win_get_cursor(0)[1]
   end
-  if not is_wanted or not is_near(proposal, row) then
+  if not is_wanted or not is_near(buf, proposal, row) then
     return false
   end
   local key = keymaps.shown("next_edit", "accept", buf)
@@ -250,22 +258,19 @@ end
 
 --- Go to a proposal.
 ---@param proposal lcursor.NextProposal
----@param target integer its buffer
-local function jump(proposal, target)
-  local row = assert(queue.row(target, proposal))
+---@param buf integer its buffer
+local function jump(proposal, buf)
+  local row = assert(queue.row(buf, proposal))
   vim.cmd("normal! m'")
-  if target ~= api.nvim_get_current_buf() and not pcall(vim.cmd.buffer, target) then
+  if buf ~= api.nvim_get_current_buf() and not pcall(vim.cmd.buffer, buf) then
     return notify.warn("the file of the next edit cannot be shown here")
   end
-  local buf = target
-  local is_visible = row + 1 >= vim.fn.line("w0") and row + 1 <= vim.fn.line("w$")
-  local word = (view.words(proposal) or {})[1]
-  local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
-  local cursor_line = math.min(row + 1, api.nvim_buf_line_count(buf))
-  api.nvim_win_set_cursor(0, { cursor_line, word and word.first or #line:match("^%s*") })
-  vim.cmd(is_visible and "normal! zv" or "normal! zvzz")
-  reached, key_ms, last_key = proposal, 0, nil
-  edit_ms = now_ms()
+  local line, word = line_of(buf, row), (view.words(proposal) or {})[1]
+  local text = api.nvim_buf_get_lines(buf, line - 1, line, false)[1] or ""
+  local was_visible = is_in_window(line)
+  api.nvim_win_set_cursor(0, { line, word and word.first or #text:match("^%s*") })
+  vim.cmd(was_visible and "normal! zv" or "normal! zvzz")
+  reached, key_ms, last_key, edit_ms = proposal, 0, nil, now_ms()
   refresh()
 end
 
