@@ -20,7 +20,7 @@ from typing import Final
 
 from lcursor.next_edit import history
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
-from lcursor.next_edit.tokens import KEYWORDS, Token, is_cause, tokenize
+from lcursor.next_edit.tokens import KEYWORDS, Change, Token, is_cause, tokenize
 
 MAX_EXAMPLES: Final = 6
 """Last changed lines that are compared."""
@@ -63,6 +63,19 @@ class _Example:
         """The tokens that replaced them."""
         return self.new[self.first : self.new_end]
 
+    @property
+    def replaces_name(self) -> bool:
+        """Whether it replaces one name by another, as an accepted rename does."""
+        return Change(self.removed, self.added).names is not None
+
+    @property
+    def margins(self) -> tuple[str, str] | None:
+        """The white space before and after the change; None if that was changed too."""
+        if not self.removed or not self.added:
+            return None
+        old = _margins(self.old_line, self.old, self.first, self.old_end)
+        return old if old == _margins(self.new_line, self.new, self.first, self.new_end) else None
+
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
@@ -77,6 +90,8 @@ class _Rule:
     is_start: bool
     """Whether it is at the start of the line."""
     is_end: bool
+    keeps_margins: bool
+    """Whether the white space around the change stays as it is."""
 
     @property
     def literals(self) -> list[str]:
@@ -147,7 +162,7 @@ def _examples(texts: Texts, edits: Sequence[Edit]) -> list[_Example]:
         for at, (old, new) in enumerate(zip(edit.old, edit.new, strict=True)):
             row = history.current_row(edit.row + at, later)
             one = _example(edit.path, row, old, new) if row is not None else None
-            if one is not None:
+            if one is not None and not (edit.is_accepted and one.replaces_name):
                 found.append(one)
     return found
 
@@ -179,14 +194,15 @@ def _unified(one: _Example, other: _Example) -> _Rule | None:
             return None
         old.append(len(holes))
         holes.append(([token.text for token in first], [token.text for token in second]))
-    new = _template(one, other, holes)
+    keeps_margins = None not in (one.margins, other.margins)
+    new = _template(one, other, holes, keeps_margins)
     left = _context(one.old[: one.first][::-1], other.old[: other.first][::-1])[::-1]
     right = _context(one.old[one.old_end :], other.old[other.old_end :])
     if new is None or (holes and not any(isinstance(part, str) for part in old)):
         return None
     is_start = one.first == other.first == 0
     is_end = one.old_end == len(one.old) and other.old_end == len(other.old)
-    rule = _Rule(tuple(left), tuple(old), tuple(right), tuple(new), is_start, is_end)
+    rule = _Rule(tuple(left), tuple(old), tuple(right), tuple(new), is_start, is_end, keeps_margins)
     return rule if _is_specific(rule) else None
 
 
@@ -207,11 +223,14 @@ def _aligned(
 
 
 def _template(
-    one: _Example, other: _Example, holes: Sequence[tuple[list[str], list[str]]]
+    one: _Example,
+    other: _Example,
+    holes: Sequence[tuple[list[str], list[str]]],
+    keeps_margins: bool,
 ) -> list[str | int] | None:
     """Return the raw new text with holes; None if it has tokens of unknown origin."""
     found: list[str | int] = []
-    at = _start(one.new, one.first, one.new_line)
+    at, end = _columns(one.new, one.first, one.new_end, one.new_line, keeps_margins)
     for is_same, first, second in _aligned(one.added, other.added):
         if is_same:
             continue
@@ -220,8 +239,23 @@ def _template(
             return None
         found += [one.new_line[at : first[0].column], holes.index(contents)]
         at = first[-1].end
-    end = _end(one.new, one.new_end, one.new_line)
     return [*found, one.new_line[at:end]]
+
+
+def _columns(
+    line_tokens: Sequence[Token], first: int, end: int, line: str, keeps_margins: bool
+) -> tuple[int, int]:
+    """Return the columns of a change, with the white space around it or without."""
+    if keeps_margins:
+        return line_tokens[first].column, line_tokens[end - 1].end
+    return _start(line_tokens, first, line), _end(line_tokens, end, line)
+
+
+def _margins(line: str, line_tokens: Sequence[Token], first: int, end: int) -> tuple[str, str]:
+    """Return the white space before and after some tokens."""
+    start, stop = line_tokens[first].column, line_tokens[end - 1].end
+    before, after = _start(line_tokens, first, line), _end(line_tokens, end, line)
+    return line[before:start], line[stop:after]
 
 
 def _start(line_tokens: Sequence[Token], first: int, line: str) -> int:
@@ -277,7 +311,7 @@ def _applied(rule: _Rule, line: str) -> str | None:
         filled = _fit(rule, found, first)
         if filled is not None:
             end, holes = filled
-            start, stop = _start(found, first, line), _end(found, end, line)
+            start, stop = _columns(found, first, end, line, rule.keeps_margins)
             texts = [
                 part if isinstance(part, str) else _raw(line, holes[part]) for part in rule.new
             ]

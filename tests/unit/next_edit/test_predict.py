@@ -265,6 +265,22 @@ def test_proposals(name: str) -> None:
     assert proposed(path, text, *edits) == wanted
 
 
+def test_a_repeated_change_keeps_the_white_space_around_it() -> None:
+    text = "draw(red)\nfill(1, red)\ndraw(2, red)\n"
+    found = proposed("a.js", text, (0, "draw(blue(1))"), (1, "fill(1, blue(1))"))
+    assert found == [(2, "draw(2, blue(1))")]
+
+
+def test_accepted_renames_do_not_go_on_in_another_scope() -> None:
+    rows = ["def f(size):", "    a(size)", "    b(size)", "", "", "def g(size):", "    a(size)"]
+    made: list[Edit] = []
+    for row in range(3):
+        new = rows[row].replace("size", "length")
+        made.append(Edit("a.py", row, (rows[row],), (new,), is_accepted=row > 0))
+        rows[row] = new
+    assert predict.predict({"a.py": tuple(rows)}, made) == []
+
+
 ELSEWHERE = {
     "python": ("pkg/a.py", "def load(): pass", "b.py", "from pkg.a import load\nload()\nx.load()"),
     "module": ("pkg/a.py", "def load(): pass", "b.py", "from pkg import a\na.load()\nload()"),
