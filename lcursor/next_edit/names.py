@@ -102,6 +102,14 @@ class Names:
                 return parent.field_name_for_child(at) or ""
         return ""
 
+    def is_of_self(self, one: Occurrence) -> bool:
+        """Return whether a member is accessed in the object itself, where that has a name."""
+        access = one.node.parent
+        fields = self.rules.members.get(access.type) if access is not None else None
+        receiver = access.child_by_field_name(fields[0]) if access and fields else None
+        receivers = self.rules.receivers
+        return not receivers or receiver is None or self.text(receiver) in receivers
+
     def class_of(self, node: Node) -> Node | None:
         """Return the innermost class around a node."""
         above = node.parent

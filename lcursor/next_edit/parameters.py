@@ -132,9 +132,9 @@ def _function(names: Names, node: Node) -> Function | None:
 
 def _parameters(names: Names, node: Node) -> list[Parameter] | None:
     """Return the parameters; None if one stands for several or has no name."""
-    found = []
+    found: list[Parameter] = []
     is_keyword = False
-    for at, child in enumerate(node.named_children):
+    for child in node.named_children:
         if child.type in MARKERS:
             is_keyword = True
         elif child.type in SPREADS:
@@ -147,7 +147,7 @@ def _parameters(names: Names, node: Node) -> list[Parameter] | None:
                 return None
             has_default = any(child.child_by_field_name(one) for one in ("value", "right"))
             has_default = has_default or child.type == "optional_parameter"
-            if at == 0 and own[0] in RECEIVERS:
+            if not found and own[0] in RECEIVERS:
                 continue
             found += [Parameter(name, has_default, is_keyword) for name in own]
     return found

@@ -136,30 +136,27 @@ def _renames_of(
                     their = _uses_elsewhere(other_names, other, path, (old, new), key)
                     yield made(other, ELSEWHERE, their)
     if is_new and COMPOUND.search(old) and any(one.is_member for one in touched):
-        for other, uses in _members(every, old, touched).items():
+        for other, uses in _members(every, old).items():
             yield made(other, ANY_OBJECT, uses)
 
 
-def _members(
-    every: Mapping[str, Names], name: str, touched: Sequence[Occurrence]
-) -> dict[str, list[Occurrence]]:
+def _members(every: Mapping[str, Names], name: str) -> dict[str, list[Occurrence]]:
     """Return all members with a name, of whatever object, by file; none if it is ambiguous.
 
-    That is if it is declared nowhere in these files, or more than once and only one was changed.
+    That is if it is declared nowhere in these files, or more than once.
     """
     found = {
         path: [one for one in names.occurrences(name) if one.is_member]
         for path, names in every.items()
     }
     declared = [
-        (path, one.row if every[path].rules.has_open_members else one.key)
+        (path, one.row if every[path].rules.has_open_members or _is_definition(one) else one.key)
         for path, members in found.items()
         for one in members
         if one.role == "declaration"
     ]
-    is_repeated = len({one.row for one in touched}) > 1
     is_one = len({one for one in declared if one[1] is not None}) < 2
-    return found if declared and (is_one or is_repeated) else {}
+    return found if declared and is_one else {}
 
 
 def _of_file(edits: Sequence[Edit], path: str) -> list[Edit]:
@@ -249,15 +246,18 @@ def _rename(
         not is_repeated
         or any(one.role == "declaration" for one in touched)
         or (is_member and names.rules.has_open_members)
+        or imports.is_imported(declarations[0].node)
     ):
         return None
     if is_declared and not is_repeated and _is_doubtful(names, declarations, is_new):
         return None
     uses = [one for one in own if one not in touched]
+    if is_member and names.rules.has_open_members and not COMPOUND.search(old):
+        uses = [one for one in uses if names.is_of_self(one)]
     if not is_declared:
         elsewhere = {one.row for one in names.occurrences(old) if one.key != key}
         is_redeclared = not elsewhere.isdisjoint(one.row for one in declarations)
-        if not is_new or is_redeclared or imports.is_imported(declarations[0].node):
+        if not is_new or is_redeclared:
             uses = [one for one in uses if one.role != "declaration"]
     for one in declarations if is_declared else ():
         uses += [use for use in _keywords(names, old, one) if use not in uses]

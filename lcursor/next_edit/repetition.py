@@ -291,8 +291,18 @@ def _matches(rule: _Rule, lines: Lines) -> Iterator[tuple[int, str, str]]:
     for row, line in enumerate(lines):
         if all(one in line for one in literals):
             new = _applied(rule, line)
-            if new is not None and new != line and not _is_idle(new):
+            if new is not None and new != line and not _is_idle(new) and not _has(rule, line):
                 yield row, line, new
+
+
+def _has(rule: _Rule, line: str) -> bool:
+    """Return whether a line already has the text that a rule inserts, behind the same token."""
+    if rule.old or not rule.left:
+        return False
+    inserted = [token.text for part in rule.new for token in tokenize(str(part))]
+    wanted = [str(rule.left[-1]), *inserted]
+    words = [token.text for token in tokenize(line)]
+    return any(words[at : at + len(wanted)] == wanted for at in range(len(words)))
 
 
 def _is_idle(line: str) -> bool:
@@ -381,7 +391,10 @@ def _siblings(example: _Example, lines: Lines) -> list[Proposal]:
         example.removed and example.added
     ):
         return []
-    if any(token.text in {"=", ":"} for token in example.old[: example.first]):
+    changed = example.removed + example.added
+    if any(token.text in {"=", ":"} for token in example.old[: example.first]) or not any(
+        token.kind == "name" for token in changed
+    ):
         return []  # values often differ for a reason
     shape = _shape(example.old)
     found = []

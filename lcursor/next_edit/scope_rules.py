@@ -232,6 +232,7 @@ RUST: Final = Rules(
     redeclares=True,
     members={"field_expression": ("value", "field")},
     member_names=_fields("field_declaration.name"),
+    receivers=_set("self Self"),
     has_open_members=True,
 )
 
