@@ -6,6 +6,7 @@ local keys = require("lcursor.keys")
 local M = {}
 
 local health = vim.health
+local GIT_MS = 500
 local MODES = { n = "Normal", x = "Visual", o = "Operator-pending", i = "Insert" }
 
 -- Other plugins that draw ghost text: name, a script or Lua module of theirs, how to switch it off.
@@ -198,6 +199,12 @@ function M.check_completion(found)
   end
   for _, buf in ipairs(file_buffers()) do
     local why = vim.api.nvim_buf_call(buf, complete.why)
+    if why.code == "checking" then -- git answers soon
+      vim.wait(GIT_MS, function()
+        why = vim.api.nvim_buf_call(buf, complete.why)
+        return why.code ~= "checking"
+      end, 20)
+    end
     health.info(("%s: %s"):format(name_of(buf), why.text))
   end
   local rules = {}
