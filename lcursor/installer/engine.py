@@ -323,8 +323,7 @@ def _compile(target: Target, source: Path, work: Path, python: Path, tools: Tool
 
     def listen(line: str) -> None:
         if step := re.match(r"\s*\[(\d+)/(\d+)\] ", line):
-            done, of = int(step[1]), int(step[2])
-            tools.report.move(done / of, f"compiling llama.cpp, {done} of {of}")
+            tools.report.move(int(step[1]) / int(step[2]), "compiling llama.cpp")
 
     wheels = work / "wheel"
     shutil.rmtree(wheels, ignore_errors=True)
