@@ -103,3 +103,10 @@ def test_the_list_has_all_files(desk: Typist) -> None:
     desk.nvim.command("LCursor next")
     rows = desk.nvim.lua("return vim.fn.getqflist()")
     assert [row["lnum"] for row in rows] == [1, 3]
+
+
+def test_insert_mode_shows_the_hint_for_another_file_after_a_pause(desk: Typist) -> None:
+    rename(desk)
+    desk.nvim.press("jA  ")
+    assert desk.drawn() == []
+    assert desk.wait_drawn() == ["⇥ b.py line 1 fetch→load (1 of 2)"]

@@ -166,8 +166,11 @@ end
 local function on_boundary(buf, kind)
   local before_ms = edit_ms
   edit_ms, reached = now_ms(), nil
-  if kind ~= "edit" then
-    queue.clear_all(kind == "undo")
+  if kind == "undo" then
+    queue.clear_all()
+    return refresh()
+  elseif kind == "other" then
+    queue.clear(buf)
     return refresh()
   end
   local edit = recorder.last(buf)
@@ -220,13 +223,11 @@ local function on_key()
     return
   end
   last_key, key_ms = key, now_ms()
-  if
-    current
-    and not (reached and current.proposal == reached and queue.row(buf, reached) == cursor[1] - 1)
-  then
+  local is_reached = current and current.proposal == reached
+  if not is_reached or queue.row(buf, reached) ~= cursor[1] - 1 then
     hide()
   end
-  if queue.first(buf) then
+  if queue.first(buf) or queue.elsewhere(buf) then
     refresh_later(PAUSE_MS)
   end
 end

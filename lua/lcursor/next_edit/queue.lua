@@ -114,11 +114,10 @@ function M.clear(buf)
   states[buf] = nil
 end
 
---- Forget all proposals.
----@param is_undo boolean whether `u` undid something: groups that were applied are silent then
-function M.clear_all(is_undo)
+--- Forget all proposals after an undo; groups of which some were applied are silent then.
+function M.clear_all()
   for buf, state in pairs(states) do
-    for group in pairs(is_undo and state.done or {}) do
+    for group in pairs(state.done) do
       muted[group] = { at_ms = vim.uv.now(), words = {} }
     end
     M.clear(buf)
