@@ -237,6 +237,8 @@ def _rename(
     if key is None or not declarations or _is_captured(names, new, key):
         return None
     is_member = key[0] == "member"
+    if not is_member and new == f"_{old}":
+        return None  # marked as unused
     is_top = names.scope_of(key).parent is None
     if is_member and names.rules.has_open_members and len(declarations) > 1:
         return None
@@ -271,27 +273,27 @@ def _rename(
 def _is_doubtful(names: Names, declarations: Sequence[Occurrence], is_new: bool) -> bool:
     """Return whether the changed declaration may be no rename: it takes a second change to tell.
 
-    The name may still have another definition, be one of another module, or be a parameter that
-    got a name which is common in the file.
+    The name may still have another definition, be one of another module, be in a pattern that was
+    changed to match something else, or be a parameter that got a name which is common in the file.
     """
     key, first = declarations[0].key, declarations[0]
     if key is None or key[0] == "member":
         return sum(map(_is_definition, declarations)) > 1
     if names.scope_of(key).parent is None:
         return len(declarations) > 1 or imports.is_imported(first.node)
-    return not is_new and _is_parameter(first)
+    if _is_bound_by(first, "match_pattern", "let_condition"):
+        return True
+    return not is_new and _is_bound_by(first, "parameter", "for")
 
 
-def _is_parameter(declaration: Occurrence) -> bool:
-    """Return whether it declares a parameter or the variable of a loop."""
+def _is_bound_by(declaration: Occurrence, *words: str) -> bool:
+    """Return whether a node with a word in its type declares it, in the same statement."""
     node: Node | None = declaration.node
-    while node is not None and not any(
-        word in node.type for word in ("statement", "body", "block")
-    ):
-        if "parameter" in node.type or "for" in node.type:
-            return True
+    while node is not None and not any(word in node.type for word in words):
+        if any(word in node.type for word in ("statement", "body", "block")):
+            return False
         node = node.parent
-    return node is not None and "for" in node.type
+    return node is not None
 
 
 def _documented(names: Names, old: str, declaration: Occurrence) -> Iterator[Occurrence]:
