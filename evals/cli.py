@@ -6,6 +6,7 @@ import typer
 
 from evals import apply, context, edit, fim, queries, search, splice
 from evals.next_edit import command as next_edit
+from evals.next_edit import scan
 
 app = typer.Typer(
     help="Measure the quality of completions, search and edits.",
@@ -21,3 +22,4 @@ app.command("queries")(queries.command)
 app.command("edit")(edit.command)
 app.command("apply")(apply.command)
 app.command("next")(next_edit.command)
+app.command("scan")(scan.command)

@@ -304,8 +304,8 @@ class _Replay:
             return False
         now, final = tokens("\n".join(segment.now)), tokens("\n".join(segment.final))
         made = tokens("\n".join(segment.now[:first] + proposal.new + segment.now[end:]))
-        done = _distance(now, made)
-        return 0 < done == _distance(now, final) - _distance(made, final)
+        done = distance(now, made)
+        return 0 < done == distance(now, final) - distance(made, final)
 
     def _accept(self, proposal: Proposal) -> None:
         """Apply a right proposal."""
@@ -425,7 +425,7 @@ def _is_new_code(step: Step) -> bool:
     return not step.old and len(step.new) > 1
 
 
-def _distance(old: Sequence[str], new: Sequence[str]) -> int:
+def distance(old: Sequence[str], new: Sequence[str]) -> int:
     """Return the tokens that must be deleted and inserted to turn one text into another."""
     before = [0] * (len(new) + 1)
     for token in old:
