@@ -391,9 +391,9 @@ def _siblings(example: _Example, lines: Lines) -> list[Proposal]:
         example.removed and example.added
     ):
         return []
-    changed = example.removed + example.added
-    if any(token.text in {"=", ":"} for token in example.old[: example.first]) or not any(
-        token.kind == "name" for token in changed
+    has_name = any(token.kind == "name" for token in example.removed + example.added)
+    if any(token.text in {"=", ":"} for token in example.old[: example.first]) or not (
+        has_name or _is_argument(example)
     ):
         return []  # values often differ for a reason
     shape = _shape(example.old)
@@ -410,6 +410,13 @@ def _siblings(example: _Example, lines: Lines) -> list[Proposal]:
         return []
     rows = f"line {example.row + 1}"
     return [_proposal(one, rows, SIBLINGS, None) for one in sorted(found)]
+
+
+def _is_argument(example: _Example) -> bool:
+    """Return whether a change is between the arguments of the call that the line begins with."""
+    texts = [token.text for token in example.old[: example.first]]
+    depth = sum(text in OPEN for text in texts) - sum(text in CLOSE for text in texts)
+    return bool(texts) and example.old[0].kind == "name" and depth == 1
 
 
 def _shape(line_tokens: Sequence[Token]) -> list[str]:

@@ -234,6 +234,12 @@ total = d.first
         [(0, "total = a.last"), (2, "total = c.last")],
         [],
     ),
+    "a value as another argument of neighbouring calls": (
+        "a.py",
+        "paint(a, 1)\npaint(b, 2)\npaint(c, 3)",
+        [(0, "paint(a, 1, 'red')")],
+        [(1, "paint(b, 2, 'red')"), (2, "paint(c, 3, 'red')")],
+    ),
     "the same line again, a little further": (
         "a.py",
         "\n".join(["run(a, 1)", "x", "run(a, 1)", *"x" * 9, "run(a, 1)", "run(b, 1)"]),
