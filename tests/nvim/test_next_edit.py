@@ -57,6 +57,14 @@ def test_a_rename_is_drawn_and_applied_with_one_key_each(start: Open) -> None:
     assert desk.texts() == []
 
 
+def test_an_answer_counts_when_the_file_was_written_meanwhile(start: Open) -> None:
+    desk = start()
+    desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
+    desk.nvim.command("silent write")
+    desk.answer()
+    assert desk.texts() == ["deadline"]
+
+
 FAR = "def fetch(url, timeout):\n" + "    pass\n" * 60 + "    return url, timeout\n"
 LIST = "colors = [\n" + "".join(f'    paint("{name}"),\n' for name in "abcdef") + "]\n"
 

@@ -22,7 +22,7 @@ local PAUSE_MS = 300
 ---@field id integer
 ---@field buf integer the current buffer
 ---@field row integer of the last edit in it
----@field ticks table<integer, integer> of its files, by buffer
+---@field texts table<integer, string> of its files, by buffer; `changedtick` rises at a write, too
 ---@field is_wide boolean
 
 ---@type lcursor.NextRequest? the last one
@@ -52,21 +52,27 @@ local function buffers(is_wide)
   return found
 end
 
+---@param buf integer loaded
+---@return string
+local function text_of(buf)
+  return table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
+end
+
 --- Send a request. Without edits the host only parses the text, so that the first answer comes
 --- sooner.
 ---@param is_wide? boolean also other files
 function M.send(is_wide)
   M.stop()
   local current, edits = api.nvim_get_current_buf(), recorder.edits()
-  local files, ticks, bufs = {}, {}, buffers(is_wide or false)
+  local files, texts, bufs = {}, {}, buffers(is_wide or false)
   if is_wide and #bufs == 1 then
     return
   end
   for _, buf in ipairs(bufs) do
-    local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
+    local text = text_of(buf)
     if not privacy.has_private_key(text) then
       table.insert(files, { path = api.nvim_buf_get_name(buf), text = text })
-      ticks[buf] = api.nvim_buf_get_changedtick(buf)
+      texts[buf] = text
     end
   end
   if #edits == 0 then
@@ -74,13 +80,13 @@ function M.send(is_wide)
   elseif status.get().state == "stopped" then
     host.start()
   end
-  if not ticks[current] then
+  if not texts[current] then
     return
   end
   local id, last = next_id(), recorder.last(current)
   if rpc.notify("next_edit.predict", { id = id, files = files, edits = edits }) and #edits > 0 then
     local row = last and last.row or 0
-    pending = { id = id, buf = current, row = row, ticks = ticks, is_wide = is_wide or false }
+    pending = { id = id, buf = current, row = row, texts = texts, is_wide = is_wide or false }
   end
 end
 
@@ -89,9 +95,9 @@ end
 ---@param ms integer
 ---@param is_wide? boolean
 function M.send_later(buf, ms, is_wide)
-  local tick = api.nvim_buf_get_changedtick(buf)
+  local text = text_of(buf)
   local send = vim.schedule_wrap(notify.guarded(function()
-    if api.nvim_get_current_buf() == buf and api.nvim_buf_get_changedtick(buf) == tick then
+    if api.nvim_get_current_buf() == buf and text_of(buf) == text then
       M.send(is_wide)
     end
   end))
@@ -118,8 +124,8 @@ rpc.on("next_edit.predicted", function(params)
     return
   end
   pending = nil
-  for buf, tick in pairs(it.ticks) do
-    if api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_changedtick(buf) == tick then
+  for buf, text in pairs(it.texts) do
+    if api.nvim_buf_is_loaded(buf) and text_of(buf) == text then
       local path, kinds = api.nvim_buf_get_name(buf), config.for_buffer(buf).next_edit
       local wanted = vim.tbl_filter(function(proposal)
         return proposal.path == path and kinds[proposal.kind]
