@@ -37,6 +37,8 @@ local EVENTS = {
   { name = "LCursorCompletionShow", text = "A suggestion is shown: buf, text" },
   { name = "LCursorCompletionAccept", text = "A suggestion was accepted: buf, text, kind" },
   { name = "LCursorCompletionDismiss", text = "A suggestion was dismissed: buf" },
+  { name = "LCursorNextEditAccept", text = "Next edits were applied: buf, count" },
+  { name = "LCursorNextEditDismiss", text = "A next edit was dismissed: buf" },
 }
 
 --- Fire a User event. Its handlers run later, never inside the caller.

@@ -1,5 +1,5 @@
--- `:LCursor tutor`: a practice file of real code with six lessons, in a folder of its own. A lesson
--- is marked as done when an event or the state of the editor shows it.
+-- `:LCursor tutor`: a practice file of real code with seven lessons, in a folder of its own. A
+-- lesson is marked as done when an event or the state of the editor shows it.
 
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
@@ -13,7 +13,7 @@ local namespace = api.nvim_create_namespace("lcursor.tutor")
 
 -- {group.action} stands for the user's key. Lines have at most 58 columns.
 local PRACTICE = [[
-# lcursor tutor: six short lessons in a file of its own.
+# lcursor tutor: seven short lessons in a file of its own.
 # Change anything you like; nothing else is touched.
 #
 # A lesson that you have done is marked. No ghost text?
@@ -41,7 +41,31 @@ def median(values):
     middle =
 
 
-# LESSON 2: EDITS
+# LESSON 2: NEXT EDITS
+#
+# Go to `amount` in the line `def with_tax`, and type
+# cwnet<Esc>. The next use of the name is drawn in its
+# line, with the old name struck out:
+#
+#   {next_edit.accept}  apply it, and see the next one
+#   {next_edit.accept_all}  list the others; again: apply them
+#
+# (One far away is a hint at the end of your line; the
+# first key then only goes there.) Now go to `rate` in
+# the first line, type cwshare<Esc>, and:
+#
+#   {next_edit.dismiss}  dismiss what you see
+
+def with_tax(amount, rate):
+    if amount < 0:
+        return 0.0
+    tax = amount * rate
+    if rate > 0.1:
+        print(f"{amount} + {tax}")
+    return round(amount + tax, 2)
+
+
+# LESSON 3: EDITS
 #
 # Select both functions with V and j, and type
 #
@@ -69,7 +93,7 @@ def total_weight(products):
     return round(weight, 3)
 
 
-# LESSON 3: UNDO AN EDIT
+# LESSON 4: UNDO AN EDIT
 #
 #   :LCursor edit undo
 #
@@ -77,7 +101,7 @@ def total_weight(products):
 # restart; what you typed since stays. `u` works, too.
 
 
-# LESSON 4: ASK ABOUT A FUNCTION
+# LESSON 5: ASK ABOUT A FUNCTION
 #
 # Select the function with V, and type
 #
@@ -91,7 +115,7 @@ def average_order(orders):
     return total / len(orders)
 
 
-# LESSON 5: SEARCH BY MEANING
+# LESSON 6: SEARCH BY MEANING
 #
 # The folder of this file has two more, customers.py and
 # delivery.py. Index them:
@@ -106,7 +130,7 @@ def average_order(orders):
 # Without words, you search while you type.
 
 
-# LESSON 6: HELP
+# LESSON 7: HELP
 #
 #   :LCursor        what is set up, and keys to know
 #   :LCursor why    why there is ghost text, or none
@@ -145,7 +169,7 @@ def arrival(shipped, distance_km):
 local lessons = {}
 ---@type integer? the practice buffer
 local practice
----@type table<string, boolean> parts of lessons 1 and 2 that were done
+---@type table<string, boolean> parts of lessons 1 to 3 that were done
 local done = {}
 local is_watching = false
 
@@ -155,7 +179,7 @@ local is_watching = false
 local function lines_for(buf)
   local found = {}
   for line in vim.gsplit(vim.trim(PRACTICE) .. "\n", "\n") do
-    local replaced = line:gsub("{(%w+)%.([%w_]+)}", function(group, action)
+    local replaced = line:gsub("{([%w_]+)%.([%w_]+)}", function(group, action)
       return keymaps.shown(group, action, buf) or "-"
     end)
     local lhs, rest = replaced:match("^#   (%S+)  (%l.*)$")
@@ -201,40 +225,42 @@ local function watch()
   end
   is_watching = true
   local on = notify.autocmds("tutor")
-  local first = { "accept", "dismiss" }
-  on("User", function(event)
-    if event.data.buf == practice then
-      note(1, "accept", first)
+  ---@param number integer of a lesson
+  ---@param events string[] all of them, in the practice file
+  local function watch_events(number, events)
+    for _, name in ipairs(events) do
+      on("User", function(event)
+        if event.data.buf == practice then
+          note(number, name, events)
+        end
+      end, { pattern = name })
     end
-  end, { pattern = "LCursorCompletionAccept" })
-  on("User", function(event)
-    if event.data.buf == practice then
-      note(1, "dismiss", first)
-    end
-  end, { pattern = "LCursorCompletionDismiss" })
+  end
+  watch_events(1, { "LCursorCompletionAccept", "LCursorCompletionDismiss" })
+  watch_events(2, { "LCursorNextEditAccept", "LCursorNextEditDismiss" })
   on("User", function()
-    mark(4)
+    mark(5)
   end, { pattern = "LCursorChatDone" })
   on({ "BufWinEnter", "WinEnter" }, function()
     if vim.fn.getqflist({ title = true }).title:find("^:LCursor search") then
-      mark(5)
+      mark(6)
     end
   end)
   require("lcursor.edit.proposals").on_decided(function(decided)
-    local second = { "accepted", "rejected" }
+    local parts = { "accepted", "rejected" }
     if decided.is_undone then
-      return mark(3)
+      return mark(4)
     end
     if #decided.accepted > 0 then
-      note(2, "accepted", second)
+      note(3, "accepted", parts)
     end
     if #decided.rejected > 0 then
-      note(2, "rejected", second)
+      note(3, "rejected", parts)
     end
   end)
   rpc.on("edit.reverted", function(params)
     if params["do"] == "undo" and params.turn ~= "" then
-      mark(3)
+      mark(4)
     end
   end)
 end

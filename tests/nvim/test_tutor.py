@@ -12,6 +12,7 @@ import pytest
 
 from tests.fakes.control import FakeHost
 from tests.nvim.home import Home, proposed
+from tests.nvim.next_edits import CONFIG, Typist
 from tests.nvim.pilot import Pilot
 
 Start = Callable[..., Pilot]
@@ -104,6 +105,29 @@ def test_lesson_1_needs_an_accepted_and_a_dismissed_suggestion(
     nvim.wait_lua(DONE.replace("return done", "return #done == 1"), 0)
 
 
+def test_lesson_2_needs_applied_and_dismissed_next_edits(editor: Start, host: FakeHost) -> None:
+    nvim = editor(config=CONFIG)
+    desk = Typist(nvim, host)
+    nvim.command("LCursor tutor")
+    go_to(nvim, "^def with_tax")
+    nvim.press("/amount<CR>cwnet<Esc>")
+    desk.answer()
+    assert desk.texts() == ["net"]
+    nvim.press("<Tab>")
+    desk.answer()
+    nvim.press("<S-Tab><S-Tab>")
+    desk.answer()
+    assert "    return round(net + tax, 2)" in nvim.lines()
+    go_to(nvim, "^def with_tax")
+    nvim.press("/rate<CR>cwshare<Esc>")
+    desk.answer()
+    assert desk.texts() == ["share"]
+    assert done(nvim) == []
+    nvim.lua("vim.wait(300)")  # visible for less, it was not seen
+    nvim.press("<Esc>")
+    assert done(nvim) == [2]
+
+
 def test_lessons_of_chat_and_search(editor: Start) -> None:
     nvim = editor()
     nvim.command("LCursor tutor")
@@ -112,7 +136,7 @@ def test_lessons_of_chat_and_search(editor: Start) -> None:
     nvim.lua("vim.fn.setqflist({}, ' ', { title = ':LCursor search who may pay less' })")
     nvim.command("copen")
     nvim.settle()
-    assert done(nvim, buf) == [4, 5]
+    assert done(nvim, buf) == [5, 6]
     nvim.command("tabclose")
     nvim.command("LCursor tutor")
     assert done(nvim) == [], "a second start begins anew"
@@ -126,7 +150,7 @@ def test_lessons_of_edits(home: Home) -> None:
     editor.command("LCursor tutor")
     lines = editor.lines()
     first = lines.index("def cheapest(products):")
-    last = next(i for i, line in enumerate(lines) if line.startswith("    return round"))
+    last = next(i for i, line in enumerate(lines) if "weight, 3" in line)
     old = "\n".join(lines[first : last + 1])
     new = old.replace("(products):", "(products: list[Product]):")
     home.replies = [f"```python\n{new}\n```\n"]
@@ -137,7 +161,7 @@ def test_lessons_of_edits(home: Home) -> None:
     assert done(editor) == []
     go_to(editor, "^def total_weight")
     editor.lua("require('lcursor.edit.hunks').reject()")
-    editor.wait_lua(DONE.replace("return done", "return vim.deep_equal(done, { 2 })"), 0)
+    editor.wait_lua(DONE.replace("return done", "return vim.deep_equal(done, { 3 })"), 0)
     editor.lua("require('lcursor.edit.edits').revert('undo')")
-    editor.wait_lua(DONE.replace("return done", "return vim.deep_equal(done, { 2, 3 })"), 0)
+    editor.wait_lua(DONE.replace("return done", "return vim.deep_equal(done, { 3, 4 })"), 0)
     assert editor.lines()[first : last + 1] == old.splitlines()

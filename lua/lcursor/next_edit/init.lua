@@ -11,6 +11,7 @@ local notify = require("lcursor.notify")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
 local requests = require("lcursor.next_edit.requests")
+local status = require("lcursor.status")
 local view = require("lcursor.next_edit.view")
 
 local M = {}
@@ -255,6 +256,7 @@ local function apply(chosen)
   key_ms = 0
   refresh()
   requests.send()
+  status.emit("LCursorNextEditAccept", { buf = buf, count = #chosen })
 end
 
 --- Go to a proposal.
@@ -297,8 +299,10 @@ end
 --- Reject the visible proposal and those with the same cause.
 function M.dismiss()
   if current then
+    local buf = current.buf
     queue.mute(current.proposal)
     refresh()
+    status.emit("LCursorNextEditDismiss", { buf = buf })
   end
 end
 
