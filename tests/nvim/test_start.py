@@ -165,8 +165,9 @@ def test_nothing_is_cut_off(opener: Callable[..., Pilot], name: str, columns: in
     assert nvim.lua("return vim.api.nvim_win_get_height(0)") == len(nvim.lines())
 
 
-def test_it_fits_into_24_lines(opener: Callable[..., Pilot]) -> None:
-    nvim = opener(READY)
+@pytest.mark.parametrize("columns", [80, 60])
+def test_it_fits_into_24_lines(opener: Callable[..., Pilot], columns: int) -> None:
+    nvim = opener(READY, columns=columns, lines=24)
     assert nvim.lua("return vim.api.nvim_win_get_height(0)") == len(nvim.lines())
     assert "q close" in screen(nvim)
 

@@ -33,6 +33,7 @@ local KEYS = {
   { "suggestion", "accept", "at ghost text" },
   { "suggestion", "accept_word", "at ghost text" },
   { "suggestion", "dismiss", "at ghost text" },
+  { "next_edit", "accept", "at a next edit" },
   { "hunk", "accept", "at a hunk" },
   { "hunk", "next", "at hunks" },
 }
