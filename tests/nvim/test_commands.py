@@ -156,7 +156,7 @@ def test_why_says_it_in_words(editor: Start, host: FakeHost) -> None:
     nvim.press("<Esc>")
     nvim.command("LCursor why")
     assert [text for text, _ in notes(nvim)] == [
-        "lcursor: No suggestion was requested here yet; they come in Insert mode.",
+        "lcursor: None yet; suggestions come as you type.",
         "lcursor: A suggestion is shown. Confidence 0.90, 30 ms, 10 of 100 tokens read, generated.",
         "lcursor: The suggestion was dismissed, and the text has not changed since.",
         "lcursor: Waiting for the model.",

@@ -10,6 +10,7 @@ import pytest
 from tests.fakes.control import FakeHost
 from tests.nvim.next_edits import CONFIG, RENAME, Typist
 from tests.nvim.pilot import Pilot
+from tests.nvim.reach import NOTES, notes
 
 Start = Callable[..., Pilot]
 Open = Callable[..., Typist]
@@ -297,7 +298,7 @@ def test_a_buffer_that_becomes_read_only_shows_nothing(start: Open) -> None:
     desk.nvim.command("setlocal nomodifiable")
     desk.nvim.press("l")
     assert desk.texts() == []
-    assert "cannot be changed" in desk.nvim.lua("return require('lcursor.next_edit').why()")
+    assert "cannot be modified" in desk.nvim.lua("return require('lcursor.next_edit').why()")
 
 
 def test_lines_that_change_meanwhile_are_not_overwritten(start: Open) -> None:
@@ -369,8 +370,17 @@ def test_why_names_the_cause(start: Open) -> None:
     desk = start()
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
     desk.answer()
+    desk.nvim.lua(NOTES)
+    desk.nvim.press(":LCursor why<CR>")
+    said = "Next edit: `timeout` became `deadline` in line 1; 2 changes left."
+    assert str(notes(desk.nvim)[0][0]).endswith(said)
+
+
+def test_why_names_the_limit_of_a_large_file(start: Open) -> None:
+    desk = start("x = 1\n" * 10001)
+    desk.nvim.press("cwy<Esc>")
     said = desk.nvim.lua("return require('lcursor.next_edit').why()")
-    assert said == "Next edit: `timeout` became `deadline` in line 1; 2 changes left."
+    assert said == "This file has no next edits: it has more than 10,000 lines or 1 MiB."
 
 
 @pytest.mark.parametrize(("setting", "shown"), [("hint", 1), ("off", 0)])

@@ -79,7 +79,7 @@ M.verbs = {
   { "tutor", "Practise in a file of its own, in six short lessons.", call("tutor", "open") },
   { "status", "Show the state of the host, its model and the cost of the last completion.",
     call("commands.status", "show") },
-  { "why", "Explain why there is a suggestion here, or none.", why },
+  { "why", "Explain why there is a suggestion or next edit here, or none.", why },
   { "next", "List the next edits in the quickfix list.", call("next_edit.queue", "list") },
   { "search [words]", "Search the indexed project, with the results in the quickfix list; for "
     .. "definitions with @ and the beginning of a name. Without words, search while you type.",

@@ -4,7 +4,7 @@ local M = {}
 
 ---@type table<string, string> code -> sentence
 local SENTENCES = {
-  nothing = "No suggestion was requested here yet; they come in Insert mode.",
+  nothing = "None yet; suggestions come as you type.",
   shown = "A suggestion is shown.",
   waiting = "Waiting for the model.",
   no_alternatives = "A suggestion is shown; the model has no alternative.",

@@ -12,18 +12,13 @@ local MAX_LINES, MAX_BYTES = 10000, 1024 * 1024 -- parsing more takes too long
 
 ---@type table<string, string> code -> sentence
 M.SENTENCES = {
-  special = "This is not a file.",
-  readonly = "This buffer cannot be changed.",
-  big_file = "The file is too large for next edits.",
-  secret = "The file's name says that it holds secrets.",
-  secret_text = "The file contains a private key.",
-  ignored = "Git ignores this file.",
-  mode = "Next edits are shown in Normal and Insert mode only.",
-  macro = "A macro is being recorded or run.",
+  readonly = "This buffer cannot be modified.",
+  mode = "Next edits come only in Normal and Insert mode.",
+  macro = "A macro is recorded or run.",
   menu = "A completion menu is open.",
   snippet = "A snippet is active.",
   diff = "The window is in diff mode.",
-  hunks = "The buffer has open hunks.",
+  hunks = "There are open hunks.",
   cursors = "Another plugin has several cursors.",
   suggestion = "A suggestion is shown.",
 }

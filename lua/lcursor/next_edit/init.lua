@@ -349,15 +349,19 @@ function M.press_key(action, lhs)
   api.nvim_feedkeys(vim.keycode(lhs), "imt", false)
 end
 
---- Return what causes the next edit here, or why it is not shown.
+--- Return what causes the next edit here, or why it is not shown. Why a file is not read at all,
+--- suggestions say.
 ---@return string "" if there is none
 function M.why()
+  refresh() -- the mode may have changed
   local buf = api.nvim_get_current_buf()
   local target, proposal = buf, queue.first(buf)
   if not proposal then
     target, proposal = queue.elsewhere(buf)
   end
-  if not proposal then
+  if not proposal and gate.buffer_block_reason(buf, function() end) == "big_file" then
+    return "This file has no next edits: it has more than 10,000 lines or 1 MiB."
+  elseif not proposal then
     return queue.has_hidden(buf) and "Next edits are hidden: you rejected the last five." or ""
   end
   local count = #queue.group(target, proposal)
