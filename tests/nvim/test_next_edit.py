@@ -11,6 +11,7 @@ from tests.fakes.control import FakeHost
 from tests.nvim.next_edits import CONFIG, RENAME, Typist
 from tests.nvim.pilot import Pilot
 from tests.nvim.reach import NOTES, notes
+from tests.waiting import wait_for
 
 Start = Callable[..., Pilot]
 Open = Callable[..., Typist]
@@ -325,7 +326,7 @@ def test_two_windows_of_a_buffer(start: Open) -> None:
     desk.answer()
     assert desk.texts() == ["⇥ line 62 timeout→deadline"]
     desk.nvim.press("<C-w>wG")
-    assert desk.texts() == ["deadline"]
+    wait_for(lambda: desk.texts() == ["deadline"])
     desk.nvim.press("<Tab>")
     assert desk.nvim.lines()[61] == "    return url, deadline"
 

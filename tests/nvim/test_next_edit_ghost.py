@@ -1,7 +1,8 @@
-"""Next edits next to ghost text: the ghost at the cursor comes first."""
+"""Next edits while the user types and moves: ghost text comes first, and hints wait for a pause."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from tests.fakes.control import FakeHost
 from tests.nvim.next_edits import CONFIG, RENAME, Typist
 from tests.nvim.pilot import Pilot
+from tests.waiting import wait_for
 
 Start = Callable[..., Pilot]
 GHOSTS: dict[str, Any] = {**CONFIG, "completion": {}}
+HINT = "⇥ line 62 timeout→deadline"
 RENAMED = "gg/timeout<CR>cwdeadline<Esc>"
 
 
@@ -80,3 +83,37 @@ def test_tab_indents_in_the_indent_of_a_line(desk: Typist) -> None:
     desk.nvim.lua("vim.wait(500)")
     assert desk.drawn() == []
     assert not desk.has_key("<Tab>", "i")
+
+
+@pytest.fixture
+def hint(editor: Start, host: FakeHost) -> Typist:
+    """Open a file with a hint in line 1 for the last line."""
+    text = "def fetch(url, timeout):\n" + "    pass\n" * 60 + "    return url, timeout\n"
+    desk = Typist(editor({"a.py": text}, config=CONFIG), host)
+    desk.nvim.press(RENAMED)
+    desk.answer()
+    assert (0, HINT) in desk.drawn()
+    return desk
+
+
+def test_a_hint_stays_until_the_cursor_rests(hint: Typist) -> None:
+    time.sleep(0.1)
+    for key in "jjj":
+        hint.nvim.type(key, pace_ms=40)
+        assert (0, HINT) in hint.drawn()
+    wait_for(lambda: (3, HINT) in hint.drawn())
+
+
+def test_an_operator_draws_nothing_until_a_pause(hint: Typist) -> None:
+    time.sleep(0.1)
+    hint.nvim.type("yl", pace_ms=40)
+    assert hint.drawn() == []
+    wait_for(lambda: (0, HINT) in hint.drawn())
+
+
+def test_a_hint_in_insert_mode_waits_for_a_pause(hint: Typist) -> None:
+    time.sleep(0.5)
+    hint.nvim.type("j", pace_ms=500)
+    hint.nvim.press("i")
+    assert hint.drawn() == []
+    wait_for(lambda: (1, HINT) in hint.drawn())

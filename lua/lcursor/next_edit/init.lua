@@ -19,6 +19,8 @@ local M = {}
 local api = vim.api
 local NEAR_ROWS = 20
 local PAUSE_MS = 400 -- in Insert mode without a key, before a hint
+local MOVE_MS = 300 -- in Normal mode, after the cursor moved, before anything is drawn
+local EDIT_MS = 50 -- after an edit or another mode: until then that moves the cursor
 local FADE_MS = 10 * 1000 -- after the last edit, a hint goes
 local GLANCE_MS = 250 -- visible for less, it was not seen
 local PARSE_MS = 50 -- after the beginning of the first insert
@@ -31,6 +33,10 @@ local waiting = {}
 local parsed = {}
 ---@type number when the last key moved the cursor or changed text, in ms
 local key_ms = 0
+---@type number when the cursor last moved in Normal mode, or an operator ended, without an edit
+local move_ms = 0
+---@type number when another mode last ended
+local left_ms = 0
 ---@type number when the last edit ended
 local edit_ms = 0
 ---@type number when the visible proposal was first shown
@@ -151,6 +157,13 @@ refresh = function()
   if not proposal or code then
     return hide()
   end
+  local wait_ms = move_ms + MOVE_MS - now_ms()
+  if wait_ms > 0 and api.nvim_get_mode().mode == "n" then
+    if not current or current.proposal ~= proposal or current.buf ~= buf then
+      hide()
+    end
+    return refresh_later(wait_ms)
+  end
   local is_drawn = target == buf and draw_inline(buf, proposal, row)
   if not is_drawn and not draw_hint(buf, target, proposal, row) then
     return hide()
@@ -166,7 +179,7 @@ end
 ---@param kind lcursor.Boundary
 local function on_boundary(buf, kind)
   local before_ms = edit_ms
-  edit_ms, reached = now_ms(), nil
+  edit_ms, move_ms, reached = now_ms(), 0, nil
   if kind == "undo" then
     queue.clear_all()
     return refresh()
@@ -253,7 +266,7 @@ local function apply(chosen)
   end
   recorder.finish(buf, true)
   edit_ms, reached, last_key = now_ms(), nil, nil
-  key_ms = 0
+  key_ms, move_ms = 0, 0
   refresh()
   requests.send()
   status.emit("LCursorNextEditAccept", { buf = buf, count = #chosen })
@@ -273,7 +286,7 @@ local function jump(proposal, buf)
   local was_visible = is_in_window(line)
   api.nvim_win_set_cursor(0, { line, word and word.first or #text:match("^%s*") })
   vim.cmd(was_visible and "normal! zv" or "normal! zvzz")
-  reached, key_ms, last_key, edit_ms = proposal, 0, nil, now_ms()
+  reached, key_ms, move_ms, last_key, edit_ms = proposal, 0, 0, nil, now_ms()
   refresh()
 end
 
@@ -391,10 +404,23 @@ function M.start()
   end)
   on({ "TextChangedI", "CursorMovedI" }, on_key)
   local refresh_soon = vim.schedule_wrap(notify.guarded(refresh))
-  on(
-    { "CursorMoved", "WinScrolled", "WinEnter", "BufEnter", "ModeChanged", "WinClosed" },
-    refresh_soon
-  )
+  on({ "CursorMoved", "WinScrolled" }, function()
+    if now_ms() - math.max(edit_ms, left_ms) > EDIT_MS then
+      move_ms = now_ms()
+    end
+    refresh_soon()
+  end)
+  on("ModeChanged", function()
+    local old, new = vim.v.event.old_mode, vim.v.event.new_mode
+    if new == "i" then
+      key_ms = now_ms()
+    elseif vim.startswith(old, "no") then
+      move_ms = now_ms()
+    else
+      left_ms, move_ms = now_ms(), 0
+    end
+  end)
+  on({ "WinEnter", "BufEnter", "ModeChanged", "WinClosed" }, refresh_soon)
   on({ "RecordingEnter", "RecordingLeave", "CompleteChanged", "CompleteDone" }, refresh_soon)
   on("OptionSet", refresh_soon, { pattern = "diff" })
   on("User", refresh_soon, {
