@@ -1,4 +1,4 @@
-"""`bench next`: what next edits cost at a key, and how soon one is drawn after an edit.
+"""`bench next`: what next edits cost at a key, how soon one is drawn, and whether typing is calm.
 
 A real host, no model. A parameter is renamed in files of several lengths, with `cw`.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench import next_edit_typing
 from bench.report import Json, Report, measuring, reporting_timeouts
 from lcursor.cli.editor import find_neovim
 from lcursor.drive.editor import ROOT, Editor
@@ -135,4 +136,6 @@ def command(as_json: Json = False) -> None:
         for count in LENGTHS:
             measuring(f"{count} lines")
             _drawn(report, neovim, count)
+        measuring("typed commits")
+        next_edit_typing.measure(report, neovim)
     report.finish(as_json)
