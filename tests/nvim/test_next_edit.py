@@ -374,7 +374,7 @@ def test_why_names_the_cause(start: Open) -> None:
     desk.nvim.lua(NOTES)
     desk.nvim.press(":LCursor why<CR>")
     said = "Next edit: `timeout` became `deadline` in line 1; 2 changes left."
-    assert str(notes(desk.nvim)[0][0]).endswith(said)
+    assert said in str(notes(desk.nvim)[0][0])[:90]
 
 
 def test_why_names_the_limit_of_a_large_file(start: Open) -> None:

@@ -19,7 +19,7 @@ local GIT_MS = 300 -- git has answered then, as a rule
 
 local function show_why()
   local found = require("lcursor.complete").why()
-  local text = { found.text, found.numbers, require("lcursor.next_edit").why() }
+  local text = { require("lcursor.next_edit").why(), found.text, found.numbers }
   require("lcursor.notify").info(vim.trim(table.concat(text, " "):gsub("  +", " ")))
 end
 
