@@ -1,7 +1,7 @@
 """Record the pictures of the README: `make pictures`.
 
-Drives a real Neovim with real models through completion, an edit, a chat and a search, and writes
-an animation and stills to `doc/pictures/`. In the animation the waiting for the chat's model is
+Drives a real Neovim with real models through completion, next edits, an edit, a chat and a search,
+and writes an animation and stills to `doc/pictures/`. In the animation the waiting for the chat's model is
 played faster, and pauses are shorter.
 """
 
@@ -44,6 +44,7 @@ INIT = """
 vim.o.showmode, vim.o.ruler, vim.o.laststatus, vim.o.number = false, false, 0, true
 vim.o.wrap, vim.o.cmdheight = false, 1
 """
+IS_DRAWN = "return require('lcursor.next_edit.view').is_inline()"
 IS_INDEXED = """
 local state = require("lcursor.index").states()[1]
 return state ~= nil and state.phase == "ready"
@@ -135,6 +136,22 @@ def complete(editor: Editor, recorder: Recorder) -> None:
     editor.keys("<Esc>")
 
 
+def rename(editor: Editor, recorder: Recorder) -> None:
+    """Rename a parameter, and apply the change to its uses with one key each."""
+    editor.lua("vim.fn.search('^def chunks', 'w') vim.cmd.normal({ 'zt', bang = true })")
+    editor.keys("f(lcw")
+    editor.type("numbers", PACE_MS)
+    editor.keys("<Esc>")
+    editor.wait_lua(IS_DRAWN)
+    recorder.pause(0.9)
+    recorder.still("next-edit")
+    editor.keys("<Tab>")
+    editor.wait_lua(IS_DRAWN)
+    recorder.pause(0.5)
+    editor.keys("<Tab>")
+    recorder.pause(0.5)
+
+
 def edit(editor: Editor, recorder: Recorder) -> None:
     """Have a function changed, and accept the hunks."""
     editor.lua(demo_edit.LISTEN)
@@ -211,6 +228,7 @@ def main() -> None:
                 editor.command("LCursor index start")
                 recorder = Recorder(editor)
                 complete(editor, recorder)
+                rename(editor, recorder)
                 edit(editor, recorder)
                 chat(editor, recorder)
                 search(editor, recorder)

@@ -109,6 +109,7 @@ def _row(row: Row, looks: dict[int, dict[str, Any]]) -> Iterator[str]:
         style += ' font-weight="bold"' if look.get("bold") else ""
         style += ' font-style="italic"' if look.get("italic") else ""
         style += ' text-decoration="underline"' if look.get("underline") else ""
+        style += ' text-decoration="line-through"' if look.get("strikethrough") else ""
         lead = len(text) - len(text.lstrip())
         shown = text.strip()
         yield (

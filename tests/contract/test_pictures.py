@@ -7,7 +7,7 @@ import re
 from scripts import pictures
 
 README = (pictures.ROOT / "README.md").read_text()
-NAMES = ("completion", "edit", "chat", "search", "tour")
+NAMES = ("completion", "next-edit", "edit", "chat", "search", "tour")
 
 
 def test_each_picture_is_of_the_present_windows() -> None:
@@ -18,7 +18,7 @@ def test_each_picture_is_of_the_present_windows() -> None:
 
 
 def test_the_readme_shows_each_picture() -> None:
-    assert set(re.findall(r"\(doc/pictures/(\w+)\.svg\)", README)) == set(NAMES)
+    assert set(re.findall(r"\(doc/pictures/([\w-]+)\.svg\)", README)) == set(NAMES)
 
 
 def test_the_animation_is_short_and_small() -> None:
