@@ -85,6 +85,7 @@ def test_it_follows_hunks_and_what_is_typed(desk: Desk) -> None:
 )
 def test_closing_it_leaves_everything_as_it_was(desk: Desk, keys: str) -> None:
     desk.nvim.command("tabnew | tabprevious")
+    desk.nvim.wait_lua("return require('lcursor.edit.render').is_done()")
     before = desk.nvim.lua(STATE)
     desk.nvim.press("ghd")
     desk.nvim.press(keys)
