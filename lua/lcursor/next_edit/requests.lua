@@ -64,6 +64,9 @@ end
 function M.send(is_wide)
   M.stop()
   local current, edits = api.nvim_get_current_buf(), recorder.edits()
+  if gate.buffer_block_reason(current, function() end) then
+    return
+  end
   local files, texts, bufs = {}, {}, buffers(is_wide or false)
   if is_wide and #bufs == 1 then
     return
