@@ -48,13 +48,13 @@ local function merged(old, new, blocks)
   return found
 end
 
---- Return the rows that differ, in order.
+--- Return how many lines are equal at the start and at the end of two texts.
 ---@param old string[]
 ---@param new string[]
----@param linematch? boolean pair each line of a block with the most similar one
----@return lcursor.EditBlock[]
-function M.blocks(old, new, linematch)
-  local head, most = 0, math.min(#old, #new) -- equal ends are cheap to leave out
+---@return integer head
+---@return integer tail
+function M.equal_ends(old, new)
+  local head, most = 0, math.min(#old, #new)
   while head < most and old[head + 1] == new[head + 1] do
     head = head + 1
   end
@@ -62,6 +62,16 @@ function M.blocks(old, new, linematch)
   while tail < most - head and old[#old - tail] == new[#new - tail] do
     tail = tail + 1
   end
+  return head, tail
+end
+
+--- Return the rows that differ, in order.
+---@param old string[]
+---@param new string[]
+---@param linematch? boolean pair each line of a block with the most similar one
+---@return lcursor.EditBlock[]
+function M.blocks(old, new, linematch)
+  local head, tail = M.equal_ends(old, new)
   if #old == #new and head == #old then
     return {}
   end

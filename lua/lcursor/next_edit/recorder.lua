@@ -163,14 +163,7 @@ local function take(buf, it)
     vim.list_extend(lines, new)
     it.lines = vim.list_extend(lines, old_lines, range.last + 1)
   end
-  local head, most = 0, math.min(#old, #new)
-  while head < most and old[head + 1] == new[head + 1] do
-    head = head + 1
-  end
-  local tail = 0
-  while tail < most - head and old[#old - tail] == new[#new - tail] do
-    tail = tail + 1
-  end
+  local head, tail = diff.equal_ends(old, new)
   if #old == head + tail and #new == head + tail then
     return nil
   end
