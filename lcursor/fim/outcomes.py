@@ -205,7 +205,7 @@ class OutcomeStore:
             (version,) = base.execute("PRAGMA user_version").fetchone()
             if version not in (0, VERSION):
                 raise sqlite3.DatabaseError(f"it has version {version}, not {VERSION}")
-            base.execute("PRAGMA journal_mode = WAL")
+            # no WAL: two Neovims that switch a new file to it fail at once, whatever the timeout
             base.execute("PRAGMA synchronous = NORMAL")
             with base:
                 base.execute(TABLE)
