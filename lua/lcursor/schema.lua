@@ -83,6 +83,8 @@ local settings = {
     "Predict calls after parameters changed." },
   { "next_edit.repetition", true,
     "Predict the same change of similar lines." },
+  { "next_edit.diagnostics", true,
+    "Fix what your edit broke, by language servers." },
   { "next_edit.keymap", keys.defaults("next_edit.keymap"), each = "key",
     "Keys while a next edit is visible." },
 

@@ -2,6 +2,7 @@
 -- applies it. Nothing here waits, and nothing moves text in Insert mode without a key.
 
 local config = require("lcursor.config")
+local diagnostics = require("lcursor.next_edit.diagnostics")
 local gate = require("lcursor.next_edit.gate")
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
@@ -180,6 +181,9 @@ end
 local function on_boundary(buf, kind)
   local before_ms = edit_ms
   edit_ms, move_ms, reached = now_ms(), 0, nil
+  if kind ~= "edit" then
+    diagnostics.stop()
+  end
   if kind == "undo" then
     queue.clear_all()
     return refresh()
@@ -195,7 +199,9 @@ local function on_boundary(buf, kind)
   local is_quick = api.nvim_get_mode().mode == "n" and edit_ms - before_ms < AGAIN_MS
   if vim.fn.reg_recording() ~= "" or buf ~= api.nvim_get_current_buf() then
     return
-  elseif is_quick then
+  end
+  diagnostics.edited(buf)
+  if is_quick then
     return requests.send_later(buf, AGAIN_MS)
   end
   requests.send()
@@ -269,6 +275,7 @@ local function apply(chosen)
   key_ms, move_ms = 0, 0
   refresh()
   requests.send()
+  diagnostics.edited(buf)
   status.emit("LCursorNextEditAccept", { buf = buf, count = #chosen })
 end
 
@@ -377,8 +384,9 @@ function M.why()
   elseif not proposal then
     return queue.has_hidden(buf) and "Next edits are hidden: you rejected the last five." or ""
   end
-  local count = #queue.group(target, proposal)
-  local text = ("Next edit: %s; %s left."):format(proposal.cause, many(count, "change"))
+  local count, witness = #queue.group(target, proposal), diagnostics.witness(target, proposal)
+  local cause = proposal.cause .. (witness and (", and %s reports it"):format(witness) or "")
+  local text = ("Next edit: %s; %s left."):format(cause, many(count, "change"))
   local code = silent[buf]
   if code then
     return ("%s Not shown: %s"):format(text, gate.SENTENCES[code])
@@ -395,6 +403,7 @@ function M.start()
   highlights.apply()
   recorder.start(on_boundary)
   requests.start(refresh)
+  diagnostics.start(refresh)
   local on = notify.autocmds("next_edit")
   on({ "BufEnter", "BufReadPost", "InsertEnter" }, function(event)
     attach(event.buf)

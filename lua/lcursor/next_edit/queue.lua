@@ -14,7 +14,7 @@ local MUTE_MS = 30 * 1000
 local MAX_REJECTED, REJECTED_MS = 5, 30 * 60 * 1000 -- then a kind is hidden, that long
 
 ---@class (exact) lcursor.NextProposal as on the wire, and its place
----@field kind "rename"|"signature"|"repetition"
+---@field kind "rename"|"signature"|"repetition"|"diagnostics" the last one comes from a server
 ---@field path string
 ---@field row integer in the text of the request
 ---@field old string[]
@@ -142,14 +142,50 @@ function M.has_hidden(buf)
   return states[buf] ~= nil and states[buf].has_hidden
 end
 
---- Set the proposals of a buffer. The visible one stays the first if it is still among them; those
---- with its cause follow, from there downwards, and then from the top.
+---@return lcursor.NextProposal[] those of the host, or the fixes of diagnostics, with their rows
+local function of_source(buf, is_fix)
+  return vim.tbl_filter(function(proposal)
+    proposal.row = M.row(buf, proposal) or -1
+    return (proposal.kind == "diagnostics") == is_fix and proposal.row >= 0
+  end, states[buf] and states[buf].proposals or {})
+end
+
+--- Return the fixes of diagnostics, and set their rows to where they are now.
+---@param buf integer
+---@return lcursor.NextFix[]
+function M.fixes(buf)
+  return of_source(buf, true)
+end
+
+--- Return the proposals of the host, and then the fixes of diagnostics in other rows.
+---@return lcursor.NextProposal[]
+local function joined(derived, fixes)
+  local found, taken = {}, {}
+  for _, proposal in ipairs(vim.list_extend(vim.list_slice(derived), fixes)) do
+    local is_free = true
+    for row = proposal.row, proposal.row + math.max(#proposal.old, 1) - 1 do
+      is_free = is_free and not taken[row]
+      taken[row] = true
+    end
+    if is_free or proposal.kind ~= "diagnostics" then
+      table.insert(found, proposal)
+    end
+  end
+  return found
+end
+
+--- Set the proposals of the host for a buffer, or the fixes of diagnostics; the others stay. The
+--- visible one stays the first if it is still among them; those with its cause follow, from there
+--- downwards, and then from the top.
 ---@param buf integer
 ---@param proposals lcursor.NextProposal[] as on the wire, best first
 ---@param from integer row of the last edit
-function M.set(buf, proposals, from)
+---@param is_fix? boolean
+function M.set(buf, proposals, from, is_fix)
   local before, shown, shown_row = states[buf], M.first(buf)
-  local found, done, has_hidden = {}, {}, false
+  local others = of_source(buf, not is_fix)
+  proposals = joined(is_fix and others or proposals, is_fix and proposals or others)
+  local found, done, has_hidden = {}, {}, is_fix and before and before.has_hidden or false
   for _, proposal in ipairs(proposals) do
     if is_unwanted(proposal) then
       has_hidden = true

@@ -107,6 +107,12 @@ function M.is_attached(buf)
   return recorded[buf] ~= nil
 end
 
+---@param buf integer
+---@return boolean whether an edit has not ended yet
+function M.is_changed(buf)
+  return recorded[buf] ~= nil and recorded[buf].changed ~= nil
+end
+
 --- Forget the edits of a buffer.
 ---@param buf integer
 function M.detach(buf)

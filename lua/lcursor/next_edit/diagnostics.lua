@@ -1,0 +1,364 @@
+-- Next edits from diagnostics: an error or a warning that was caused by the user's last edit, and
+-- that a language server can fix. Servers answer late, wrongly or never: nothing here waits.
+
+local config = require("lcursor.config")
+local diff = require("lcursor.diff")
+local notify = require("lcursor.notify")
+local queue = require("lcursor.next_edit.queue")
+local recorder = require("lcursor.next_edit.recorder")
+local view = require("lcursor.next_edit.view")
+
+local M = {}
+
+local api = vim.api
+local STAND_MS = 250 -- without a change of the diagnostics; some come and go
+local WAIT_MS = 10 * 1000 -- after the edit; one that comes later would surprise
+local MAX_FIXES, MAX_LINES = 8, 12 -- of an edit; of a fix
+local MAX_CAUSE = 80
+local CODE_ACTION = "textDocument/codeAction"
+-- Words of code that messages contain, too.
+local COMMON = "a an and any as class def for from function if import in int is it let local name"
+  .. " none not of or return self str string the this to type var with"
+
+---@class (exact) lcursor.NextWatch the last edit, or several in one place
+---@field buf integer
+---@field first integer row
+---@field last integer row after it
+---@field words table<string, true> of its old and new lines
+---@field before table<string, true> keys of the diagnostics before it
+---@field at_ms integer
+
+---@class lcursor.NextFix: lcursor.NextProposal
+---@field key string of its diagnostic
+
+---@type lcursor.NextWatch?
+local watch
+---@type table<integer, table<string, true>|false> by buffer: keys of the diagnostics between two
+---edits; false if none were read yet
+local known = {}
+---@type uv.uv_timer_t?
+local timer
+---@type fun() called when the proposals changed
+local on_change
+
+--- Return what makes two diagnostics the same wherever they are: a message may name lines.
+---@param it vim.Diagnostic
+---@return string
+local function key_of(it)
+  local message = it.message:gsub("%d+", "#")
+  return ("%s %s %s"):format(it.source, it.code, message)
+end
+
+--- Return what similar diagnostics share.
+---@param it vim.Diagnostic
+---@return string
+local function group_of(it)
+  local family = it.code or it.message:gsub("[`'\"].-[`'\"]", ""):gsub("%d+", "")
+  return ("diagnostics %s %s"):format(it.source, family)
+end
+
+---@param text string
+---@param words table<string, true> where they are added
+local function add_words(text, words)
+  for word in text:gmatch("[%w_\128-\255]+") do
+    words[word] = true
+  end
+end
+
+--- Whether an edit is the likely cause of a diagnostic in other rows.
+---@param edit lcursor.NextWatch
+---@param it vim.Diagnostic
+local function is_caused(edit, it)
+  if edit.before[key_of(it)] or (it.lnum >= edit.first and it.lnum < edit.last) then
+    return false
+  end
+  local line = api.nvim_buf_get_lines(edit.buf, it.lnum, it.lnum + 1, false)[1] or ""
+  local words = {}
+  add_words(it.message, words)
+  add_words(line:sub(it.col + 1, it.end_lnum == it.lnum and it.end_col or -1), words)
+  return vim.iter(words):any(function(word)
+    return edit.words[word] ~= nil
+  end)
+end
+
+--- Return the fix that a server prefers, or its only one.
+---@param actions lsp.CodeAction[]
+---@return lsp.CodeAction?
+local function pick(actions)
+  local fixes = vim.tbl_filter(function(action)
+    return vim.startswith(action.kind or "", "quickfix") and not action.disabled
+  end, actions)
+  for _, action in ipairs(fixes) do
+    if action.isPreferred == true then
+      return action
+    end
+  end
+  local title = (fixes[1] or { title = "" }).title:lower()
+  local hides = title:find("disable") or title:find("ignore") or title:find("suppress")
+  return #fixes == 1 and fixes[1].isPreferred ~= false and not hides and fixes[1] or nil
+end
+
+--- Return the text edits of a fix; nil if it does more than change a buffer.
+---@param buf integer
+---@param action lsp.CodeAction
+---@return lsp.TextEdit[]?
+local function edits_of(buf, action)
+  local edit = action.edit
+  if not edit or action.command then
+    return nil
+  end
+  local changes = edit.changes
+  if edit.documentChanges then
+    local one = edit.documentChanges[1]
+    if #edit.documentChanges ~= 1 or one.kind then -- of several files, or of a whole one
+      return nil
+    end
+    changes = { [one.textDocument.uri] = one.edits }
+  end
+  local uri, edits = next(changes)
+  local is_own = uri and vim.uri_to_fname(uri) == api.nvim_buf_get_name(buf)
+  return is_own and not next(changes, uri) and edits or nil
+end
+
+--- Return the byte of a position in the text of a buffer.
+---@param buf integer
+---@param at lsp.Position
+---@param encoding string
+---@return integer
+local function byte_of(buf, at, encoding)
+  local line = api.nvim_buf_get_lines(buf, at.line, at.line + 1, false)[1] or ""
+  local column = vim.str_byteindex(line, encoding, at.character, false)
+  return api.nvim_buf_get_offset(buf, at.line) + column
+end
+
+--- Return the lines that text edits change.
+---@param buf integer
+---@param edits lsp.TextEdit[]
+---@param encoding string of their positions
+---@return { row: integer, old: string[], new: string[] }? nil if there is nothing to show
+local function change_of(buf, edits, encoding)
+  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
+  local text, spans = table.concat(lines, "\n") .. "\n", {}
+  for i, edit in ipairs(edits) do
+    local first = byte_of(buf, edit.range.start, encoding)
+    local last = byte_of(buf, edit.range["end"], encoding)
+    table.insert(spans, { first = first, last = last, new = edit.newText, i = i })
+  end
+  table.sort(spans, function(one, other)
+    return one.first < other.first or (one.first == other.first and one.i < other.i)
+  end)
+  local parts, at = {}, 0
+  for _, span in ipairs(spans) do
+    if span.first < at or span.last < span.first then
+      return nil
+    end
+    vim.list_extend(parts, { text:sub(at + 1, span.first), (span.new:gsub("\r\n?", "\n")) })
+    at = span.last
+  end
+  local changed = (table.concat(parts) .. text:sub(at + 1)):gsub("\n$", "")
+  local new = vim.split(changed, "\n", { plain = true })
+  local head, tail = diff.equal_ends(lines, new)
+  local old = vim.list_slice(lines, head + 1, #lines - tail)
+  new = vim.list_slice(new, head + 1, #new - tail)
+  if #old + #new > 0 and math.max(#old, #new) <= MAX_LINES then
+    return { row = head, old = old, new = new }
+  end
+end
+
+--- Add the change of a fix to the queue, unless it is in the edited rows.
+---@param edit lcursor.NextWatch
+---@param it vim.Diagnostic
+---@param action lsp.CodeAction
+---@param encoding string
+local function add(edit, it, action, encoding)
+  local buf, key = edit.buf, key_of(it)
+  local edits = edits_of(buf, action)
+  local change = edits and change_of(buf, edits, encoding)
+  if not change or (change.row < edit.last and change.row + #change.old > edit.first) then
+    return
+  end
+  local cause = it.message:match("^[^\n]*")
+  if vim.fn.strchars(cause) > MAX_CAUSE then
+    cause = vim.fn.strcharpart(cause, 0, MAX_CAUSE - 1) .. "…"
+  end
+  local fixes = queue.fixes(buf)
+  table.insert(fixes, {
+    kind = "diagnostics",
+    path = api.nvim_buf_get_name(buf),
+    row = change.row,
+    old = change.old,
+    new = change.new,
+    cause = it.source and ("%s (%s)"):format(cause, it.source) or cause,
+    group = group_of(it),
+    key = key,
+  })
+  queue.set(buf, fixes, edit.first, true)
+  on_change()
+end
+
+--- Request the fixes of a diagnostic.
+---@param edit lcursor.NextWatch
+---@param it vim.Diagnostic
+local function request(edit, it)
+  local buf, tick = edit.buf, api.nvim_buf_get_changedtick(edit.buf)
+  local own = vim.tbl_get(it, "user_data", "lsp")
+
+  --- Handle an answer, if it is about this text; what a server answers may be nonsense.
+  ---@param handle fun(result: any)
+  local function handler(handle)
+    return function(_, result)
+      local is_same = watch == edit and api.nvim_buf_is_loaded(buf)
+      if is_same and result and api.nvim_buf_get_changedtick(buf) == tick then
+        pcall(handle, result)
+      end
+    end
+  end
+
+  for _, client in ipairs(vim.lsp.get_clients({ bufnr = buf, method = CODE_ACTION })) do
+    local encoding = client.offset_encoding
+    local function position(row, column)
+      local line = api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""
+      return { line = row, character = vim.str_utfindex(line, encoding, column, false) }
+    end
+    local on_resolve = handler(function(action)
+      add(edit, it, action, encoding)
+    end)
+    local on_actions = handler(function(actions)
+      local action = pick(actions)
+      if action and (action.edit or action.command) then
+        add(edit, it, action, encoding)
+      elseif action and client:supports_method("codeAction/resolve") then
+        client:request("codeAction/resolve", action, on_resolve, buf)
+      end
+    end)
+    local range = {
+      start = position(it.lnum, it.col),
+      ["end"] = position(it.end_lnum or it.lnum, it.end_col or it.col),
+    }
+    client:request(CODE_ACTION, {
+      textDocument = { uri = vim.uri_from_bufnr(buf) },
+      range = range,
+      context = { diagnostics = { own }, only = { "quickfix" }, triggerKind = 2 },
+    }, on_actions, buf)
+  end
+end
+
+--- Read the diagnostics of a buffer.
+---@param buf integer
+---@return vim.Diagnostic[]
+local function read(buf)
+  local found = vim.diagnostic.get(buf, { severity = { min = vim.diagnostic.severity.WARN } })
+  local keys = {}
+  for _, it in ipairs(found) do
+    keys[key_of(it)] = true
+  end
+  known[buf] = keys
+  return found
+end
+
+--- Read the diagnostics of the current buffer when they have not changed for a while: drop the
+--- fixes of those that are gone, and request those of new ones.
+local function settle()
+  local buf = api.nvim_get_current_buf()
+  if known[buf] == nil or not recorder.is_attached(buf) or recorder.is_changed(buf) then
+    return
+  end
+  local found, fixes, fixed = read(buf), queue.fixes(buf), {}
+  local left = vim.tbl_filter(function(fix)
+    fixed[fix.key] = true
+    return known[buf][fix.key]
+  end, fixes)
+  if #left < #fixes then
+    queue.set(buf, left, 0, true)
+    on_change()
+  end
+  local edit = watch
+  local is_wanted = edit and edit.buf == buf and vim.uv.now() - edit.at_ms < WAIT_MS
+  if not edit or not is_wanted or not config.for_buffer(buf).next_edit.diagnostics then
+    return
+  end
+  local caused = vim.tbl_filter(function(it)
+    return not fixed[key_of(it)] and is_caused(edit, it)
+  end, found)
+  for i = 1, math.min(#caused, MAX_FIXES) do
+    request(edit, caused[i])
+  end
+end
+
+local function settle_later()
+  timer = timer or assert(vim.uv.new_timer())
+  timer:start(STAND_MS, 0, vim.schedule_wrap(notify.guarded(settle)))
+end
+
+--- Wait for the diagnostics that an edit causes.
+---@param buf integer
+function M.edited(buf)
+  local edit = recorder.last(buf)
+  if not edit then
+    return M.stop()
+  end
+  local last, by = edit.row + #edit.new, #edit.new - #edit.old
+  local it = watch
+  if it and it.buf == buf and edit.row <= it.last and edit.row + #edit.old >= it.first then
+    it.first, it.last = math.min(it.first, edit.row), math.max(it.last + by, last)
+  elseif known[buf] then
+    it = { buf = buf, first = edit.row, last = last, words = {}, before = known[buf], at_ms = 0 }
+  else
+    it = nil -- whatever a server reports first was there before
+  end
+  watch = it
+  if it then
+    it.at_ms = vim.uv.now()
+    add_words(table.concat(edit.old, " ") .. " " .. table.concat(edit.new, " "), it.words)
+    for word in COMMON:gmatch("%S+") do
+      it.words[word] = nil
+    end
+    settle_later()
+  end
+end
+
+--- Wait for nothing any more.
+function M.stop()
+  watch = nil
+end
+
+--- Return who else found the use that a proposal changes: a server with an error there.
+---@param buf integer
+---@param proposal lcursor.NextProposal
+---@return string?
+function M.witness(buf, proposal)
+  local word = (view.words(proposal) or {})[1]
+  local old = word and proposal.old[1]:sub(word.first + 1, word.last) or ""
+  local errors = { lnum = queue.row(buf, proposal), severity = vim.diagnostic.severity.ERROR }
+  for _, it in ipairs(old ~= "" and vim.diagnostic.get(buf, errors) or {}) do
+    if it.source and it.message:find(old, 1, true) then
+      return it.source
+    end
+  end
+end
+
+--- Follow the diagnostics until Neovim ends.
+---@param callback fun() called when the proposals changed
+function M.start(callback)
+  on_change = callback
+  local on = notify.autocmds("next_edit.diagnostics")
+  on({ "DiagnosticChanged", "BufEnter" }, function(event)
+    local buf = event.buf
+    if event.event == "DiagnosticChanged" and known[buf] == nil then
+      known[buf] = false
+    end
+    if known[buf] ~= nil and buf == api.nvim_get_current_buf() then
+      settle_later()
+    end
+  end)
+  on("BufUnload", function(event)
+    known[event.buf] = nil
+    watch = watch and watch.buf ~= event.buf and watch or nil
+  end)
+  local here = api.nvim_get_current_buf()
+  if #vim.lsp.get_clients({ bufnr = here, method = CODE_ACTION }) > 0 then
+    read(here) -- what its server reported so far is from before the first edit
+  end
+end
+
+return M
