@@ -123,17 +123,25 @@ def test_only_who_imports_a_written_file_follows_its_imports_again(
     editor: Start, host: FakeHost
 ) -> None:
     nvim = editor({**PROJECT, "app/other.py": "x = 1\n"})
-    nvim.insert("A")
-    wait_chunk(host, "import", name="app/tools.py")
-    nvim.press("<Esc>")
     nvim.lua(
         """
         local reader = require("lcursor.files")
         local first = reader.first
-        _G.looked = 0
-        reader.first = function(...) _G.looked = _G.looked + 1 return first(...) end
+        _G.looked, _G.found = 0, 0
+        reader.first = function(paths, done)
+          _G.looked = _G.looked + 1
+          first(paths, function(path)
+            done(path) -- looks for the next import
+            _G.found = _G.found + 1
+          end)
+        end
         """
     )
+    nvim.insert("A")
+    wait_chunk(host, "import", name="app/tools.py")
+    nvim.wait_lua("return _G.looked == _G.found")
+    nvim.press("<Esc>")
+    nvim.lua("_G.looked = 0")
     counts = []
     for name in ("app/other.py", "app/tools.py"):
         nvim.command(f"edit {name} | write | buffer 1")
