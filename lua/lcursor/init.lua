@@ -77,24 +77,27 @@ local function switch(is_on, buf)
     scope.lcursor_enabled = is_on -- the settings say otherwise
   end
   require("lcursor.complete").refresh()
+  if package.loaded["lcursor.next_edit"] then
+    require("lcursor.next_edit").refresh()
+  end
   return is_on
 end
 
---- Switch completion on.
+--- Switch completion and next edits on.
 ---@param buf? integer only in this buffer; 0 is the current one
 ---@return boolean whether it is on now
 function M.enable(buf)
   return switch(true, buf)
 end
 
---- Switch completion off.
+--- Switch completion and next edits off.
 ---@param buf? integer only in this buffer; 0 is the current one
 ---@return boolean whether it is on now
 function M.disable(buf)
   return switch(false, buf)
 end
 
---- Switch completion on or off.
+--- Switch completion and next edits on or off.
 ---@param buf? integer only in this buffer; 0 is the current one
 ---@return boolean whether it is on now
 function M.toggle(buf)

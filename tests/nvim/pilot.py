@@ -106,6 +106,11 @@ class Pilot(Editor):
         """Wait until that is the reason for no ghost."""
         self.wait_lua("return require('lcursor.complete').why().code == ...", code)
 
+    def has_started_host(self) -> bool:
+        """Return whether a host was started; its process may not have connected yet."""
+        code = "local s = package.loaded['lcursor.status'] return s and s.get().state ~= 'stopped'"
+        return bool(self.lua(code))
+
     def stays_silent(self, code: str) -> None:
         """Type in insert mode and see that nobody is asked, for that reason."""
         self.press("ox")

@@ -87,7 +87,7 @@ def test_they_are_offered_where_a_server_or_a_linter_is(start: Start, host: Fake
     nvim.lua("lint(0)")
     nvim.settle()
     assert actions(nvim) == [FIX, EXPLAIN, TESTS]
-    assert host.pids == []
+    assert not nvim.has_started_host()
 
 
 @pytest.mark.parametrize(

@@ -30,14 +30,14 @@ def test_nothing_is_loaded_before_the_first_insert(editor: Start, host: FakeHost
     assert nvim.lua(loaded) == []
     assert nvim.lua("return vim.fn.exists(':LCursor')") == 2
     assert nvim.lua("return vim.fn.maparg('<Plug>(lcursor-accept)', 'i') ~= ''") is True
-    assert host.pids == []
+    assert not nvim.has_started_host()
 
 
 def test_the_host_starts_at_the_first_insert_in_a_file(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF)
     nvim.lua("vim.bo.buftype = 'nofile'")
     nvim.press("ix<Esc>")
-    assert host.pids == []
+    assert not nvim.has_started_host()
     nvim.lua("vim.bo.buftype = ''")
     nvim.insert("A")
     assert len(host.pids) == 1
@@ -233,7 +233,7 @@ def test_status_before_anything_runs(editor: Start, host: FakeHost) -> None:
     nvim.command("LCursor status")
     nvim.command("redraw")
     assert "stopped" in "\n".join(nvim.screen.rows())
-    assert host.pids == []
+    assert not nvim.has_started_host()
 
 
 def test_log(editor: Start, host: FakeHost) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -53,11 +54,33 @@ def test_a_filetype_is_on_where_all_others_are_off(editor: Start) -> None:
     assert nvim.insert("o")["filetype"] == "python"
 
 
-def test_a_buffer_that_is_off_does_not_even_start_the_host(editor: Start, host: FakeHost) -> None:
+def test_a_buffer_that_is_off_does_not_even_start_the_host(editor: Start) -> None:
     nvim = editor(DEF, init="vim.g.lcursor_enabled = false\n")
     nvim.press("ox<Esc>ox")
-    assert host.pids == []
+    assert not nvim.has_started_host()
     assert nvim.why() == "disabled"
+
+
+@pytest.mark.parametrize("where", ["", " buffer"])
+def test_switching_off_takes_next_edits_along(editor: Start, host: FakeHost, where: str) -> None:
+    nvim = editor(DEF, config={"completion": {"auto_trigger": False}})
+
+    def requests() -> list[Any]:
+        return [sent for sent in host.messages("next_edit.predict") if sent["edits"]]
+
+    nvim.press("ox<Esc>")
+    asked = host.wait(requests)[0]
+    nvim.command(f"LCursor disable{where}")
+    proposal = {"kind": "repetition", "path": asked["files"][0]["path"], "row": 0, "cause": "x"}
+    proposal |= {"old": ["def f(x):"], "new": ["def f(y):"], "group": "a"}
+    host.send("next_edit.predicted", {"id": asked["id"], "proposals": [proposal]})
+    nvim.press("oy<Esc>")
+    assert nvim.lua("return require('lcursor.next_edit').why()") == ""
+    nvim.command(f"LCursor enable{where}")
+    nvim.press("oz<Esc>")
+    host.wait(lambda: len(requests()) > 1)
+    (edit,) = requests()[1]["edits"]
+    assert edit["new"] == ["    z"]
 
 
 def test_not_modifiable(editor: Start, host: FakeHost) -> None:
@@ -173,18 +196,18 @@ def test_a_ghost_goes_when_replace_mode_comes(editor: Start, host: FakeHost) -> 
     assert nvim.ghost() == ""
 
 
-def test_a_terminal(editor: Start, host: FakeHost) -> None:
+def test_a_terminal(editor: Start) -> None:
     nvim = editor(DEF)
     nvim.command("terminal cat")
     nvim.keys("ihello<CR>")
     nvim.wait_lua("return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]:find('hello') ~= nil")
-    assert host.pids == []
+    assert not nvim.has_started_host()
     assert nvim.why() == "special"
 
 
-def test_a_prompt(editor: Start, host: FakeHost) -> None:
+def test_a_prompt(editor: Start) -> None:
     nvim = editor(DEF)
     nvim.lua("vim.cmd.new(); vim.bo.buftype = 'prompt'")
     nvim.press("ihello")
-    assert host.pids == []
+    assert not nvim.has_started_host()
     assert nvim.why() == "special"

@@ -86,13 +86,13 @@ def test_a_secret_file_is_never_sent(editor: Start, host: FakeHost, name: str) -
     nvim = editor({name: "KEY=1\n"})
     nvim.lua("vim.bo.filetype = 'sh'")
     nvim.stays_silent("secret")
-    assert host.pids == []
+    assert not nvim.has_started_host()
 
 
 def test_patterns_of_the_users_own(editor: Start, host: FakeHost) -> None:
     nvim = editor({"private/a.py": ""}, config={"privacy": {"exclude": ["private/*", "*.hidden"]}})
     nvim.stays_silent("secret")
-    assert host.pids == []
+    assert not nvim.has_started_host()
 
 
 def test_a_link_to_a_secret_file(editor: Start, host: FakeHost) -> None:
@@ -125,7 +125,7 @@ def test_files_that_git_ignores(editor: Start, host: FakeHost) -> None:
     git(root, "init", "-q")
     nvim.command("edit build/out.py")
     nvim.stays_silent("ignored")
-    assert host.pids == []
+    assert not nvim.has_started_host()
     nvim.press("<Esc>")
     nvim.command("edit! kept.py")
     assert nvim.insert("A")["name"] == "kept.py"

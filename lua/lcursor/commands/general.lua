@@ -36,7 +36,7 @@ local function stats(command)
   return command.args[1] == "reset" and module.reset() or module.show()
 end
 
---- Return a command that switches completion on or off.
+--- Return a command that switches completion and next edits on or off.
 ---@param name "enable"|"disable"|"toggle"
 ---@return fun(call: lcursor.CommandCall)
 local function switch(name)
@@ -84,9 +84,9 @@ M.verbs = {
   { "search [words]", "Search the indexed project, with the results in the quickfix list; for "
     .. "definitions with @ and the beginning of a name. Without words, search while you type.",
     search },
-  { "enable", "Switch completion on.", switch("enable"), args = BUFFER },
-  { "disable", "Switch completion off.", switch("disable"), args = BUFFER },
-  { "toggle", "Switch completion on or off.", switch("toggle"), args = BUFFER },
+  { "enable", "Switch completion and next edits on.", switch("enable"), args = BUFFER },
+  { "disable", "Switch completion and next edits off.", switch("disable"), args = BUFFER },
+  { "toggle", "Switch completion and next edits on or off.", switch("toggle"), args = BUFFER },
   { "stats", "Show acceptance statistics per filetype.", stats,
     args = { { "reset", "Delete the statistics." } } },
   { "commit_message", "Write a commit message for the staged changes.", commit_message },

@@ -23,13 +23,22 @@ M.SENTENCES = {
   suggestion = "A suggestion is shown.",
 }
 
+---@return boolean whether `:LCursor disable` or an option switched next edits off
+local function is_off(buf)
+  local settings, switch = config.for_buffer(buf), vim.b[buf].lcursor_enabled
+  if switch == nil then
+    switch = vim.g.lcursor_enabled
+  end
+  return switch == false or not settings.enabled or settings.next_edit.mode == "off"
+end
+
 --- Return why edits of a buffer are not even recorded.
 ---@param buf integer
 ---@param answered fun() called later, when git has answered
 ---@return string? code
 function M.buffer_block_reason(buf, answered)
-  local settings, options = config.for_buffer(buf), vim.bo[buf]
-  if not settings.enabled or settings.next_edit.mode == "off" then
+  local options = vim.bo[buf]
+  if is_off(buf) then
     return "off"
   elseif options.buftype ~= "" or not options.buflisted or api.nvim_buf_get_name(buf) == "" then
     return "special"
@@ -40,7 +49,7 @@ function M.buffer_block_reason(buf, answered)
   if count > MAX_LINES or api.nvim_buf_get_offset(buf, count) > MAX_BYTES then
     return "big_file"
   end
-  return privacy.block_reason(buf, settings.privacy.exclude, answered)
+  return privacy.block_reason(buf, config.for_buffer(buf).privacy.exclude, answered)
 end
 
 ---@return boolean whether a snippet is being filled in

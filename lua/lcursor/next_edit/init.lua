@@ -394,6 +394,17 @@ function M.why()
   return not current and text .. " Not shown until the next edit." or text
 end
 
+--- Start over after a buffer was switched on or off.
+function M.refresh()
+  if not started then
+    return
+  end
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    attach(buf)
+  end
+  refresh()
+end
+
 --- Start the prediction of next edits.
 function M.start()
   if started then

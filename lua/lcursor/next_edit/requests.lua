@@ -128,7 +128,8 @@ rpc.on("next_edit.predicted", function(params)
   end
   pending = nil
   for buf, text in pairs(it.texts) do
-    if api.nvim_buf_is_loaded(buf) and text_of(buf) == text then
+    local is_same = api.nvim_buf_is_loaded(buf) and text_of(buf) == text
+    if is_same and not gate.buffer_block_reason(buf, function() end) then
       local path, kinds = api.nvim_buf_get_name(buf), config.for_buffer(buf).next_edit
       local wanted = vim.tbl_filter(function(proposal)
         return proposal.path == path and kinds[proposal.kind]
