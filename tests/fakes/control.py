@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import msgpack
+
 from lcursor.errors import MessageInvalid
 from lcursor.protocol import PROTOCOL, TO_LUA, check
 
@@ -96,7 +98,8 @@ class FakeHost:
 
     def init(self) -> str:
         """Return Lua for an init.lua that replaces the real host by this one."""
-        argv = json.dumps([sys.executable, str(SCRIPT), str(self.path)])[1:-1]
+        packages = str(Path(msgpack.__file__).parent.parent)
+        argv = json.dumps([sys.executable, "-ES", str(SCRIPT), str(self.path), packages])[1:-1]
         return f"""
         require("lcursor.install").python = function() return {json.dumps(sys.executable)} end
         require("lcursor.host").argv = function() return {{ {argv} }} end
@@ -198,7 +201,7 @@ class FakeHost:
 
     def raw(self, data: bytes) -> None:
         """Write bytes into Neovim's channel."""
-        self._order({"do": "raw", "hex": data.hex()})
+        self._order({"do": "raw", "data": data})
 
     def stderr(self, text: str) -> None:
         """Write to the process's stderr."""
@@ -224,7 +227,7 @@ class FakeHost:
 
     def _order(self, order: Params, pid: int | None = None) -> None:
         end = self._ends[pid or self.pids[-1]]
-        end.sendall(json.dumps(order).encode() + b"\n")
+        end.sendall(msgpack.packb(order, unicode_errors="surrogateescape"))
 
     def _accept(self) -> None:
         while True:
@@ -236,17 +239,19 @@ class FakeHost:
 
     def _read(self, end: socket.socket) -> None:
         pid = 0
-        with contextlib.suppress(OSError), end, end.makefile("rb") as lines:
-            for line in lines:
-                event = json.loads(line)
-                with self._changed:
-                    if event["event"] == "start":
-                        pid = event["pid"]
-                        self._ends[pid] = end
-                        self.pids.append(pid)
-                    else:
-                        self._hear(pid, event["method"], event["params"])
-                    self._changed.notify_all()
+        events = msgpack.Unpacker(strict_map_key=False, unicode_errors="surrogateescape")
+        with contextlib.suppress(OSError), end:
+            while data := end.recv(1 << 16):
+                events.feed(data)
+                for event in events:
+                    with self._changed:
+                        if event["event"] == "start":
+                            pid = event["pid"]
+                            self._ends[pid] = end
+                            self.pids.append(pid)
+                        else:
+                            self._hear(pid, event["method"], event["params"])
+                        self._changed.notify_all()
 
     def _hear(self, pid: int, method: str, params: Params) -> None:
         if method != ECHO:
