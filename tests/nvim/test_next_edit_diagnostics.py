@@ -297,6 +297,30 @@ def test_the_first_report_of_a_server_does_not_count(desk: Desk) -> None:
     assert desk.sent() == []
 
 
+UNDEFINED = (4, "home", "undefined: home", 1)
+
+
+def test_warnings_wait_while_there_is_a_new_error(desk: Desk) -> None:
+    desk.serve(fix(isPreferred=True))
+    desk.nvim.press("7Gdd")
+    desk.report((0, "os"), UNDEFINED)
+    desk.rest()
+    assert desk.sent() == []
+    desk.report((0, "os"))
+    desk.rest()
+    assert desk.drawn()[0][0] == 0
+
+
+def test_warnings_that_were_gone_while_there_was_an_error(desk: Desk) -> None:
+    desk.serve(fix(isPreferred=True))
+    desk.report((0, "os"))
+    desk.rest()
+    desk.report(UNDEFINED)
+    desk.rest()
+    desk.last_use()
+    assert desk.sent() == []
+
+
 def test_an_error_that_goes_at_once_does_not_count(desk: Desk) -> None:
     desk.serve(fix(isPreferred=True))
     desk.nvim.press("7Gdd")
@@ -358,6 +382,8 @@ def test_proposals_of_the_host_come_first_and_fixes_stay(start: Callable[..., De
     desk.serve(fix((place, ""), isPreferred=True))
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
     desk.answer()
+    desk.report((4, "timeout"))
+    desk.rest()
     desk.report((4, "timeout"), (1, "timeout", "undefined: timeout", 1))
     desk.rest()
     said = "Next edit: `timeout` became `deadline` in line 1, and Fake reports it; 1 change left."

@@ -11,14 +11,16 @@ local view = require("lcursor.next_edit.view")
 local M = {}
 
 local api = vim.api
+local ERROR, WARN = vim.diagnostic.severity.ERROR, vim.diagnostic.severity.WARN
 local STAND_MS = 250 -- without a change of the diagnostics; some come and go
 local WAIT_MS = 10 * 1000 -- after the edit; one that comes later would surprise
 local MAX_FIXES, MAX_LINES = 8, 12 -- of an edit; of a fix
 local MAX_CAUSE = 80
 local CODE_ACTION = "textDocument/codeAction"
+local WORD = "[%w_\128-\255]+"
 -- Words of code that messages contain, too.
-local COMMON = "a an and any as class def for from function if import in int is it let local name"
-  .. " none not of or return self str string the this to type var with"
+local COMMON = "None a an and any as class def for from function if import in int is it let local"
+  .. " name not of or return self str string the this to type var with"
 
 ---@class (exact) lcursor.NextWatch the last edit, or several in one place
 ---@field buf integer
@@ -33,8 +35,13 @@ local COMMON = "a an and any as class def for from function if import in int is 
 
 ---@type lcursor.NextWatch?
 local watch
----@type table<integer, table<string, true>|false> by buffer: keys of the diagnostics between two
----edits; false if none were read yet
+---@class (exact) lcursor.NextKnown keys of diagnostics
+---@field first table<string, true> the first ones
+---@field now table<string, true> the last ones
+---@field before table<string, true> the last ones without a new error, and those since then: where
+---there are errors, some warnings go for a while
+
+---@type table<integer, lcursor.NextKnown|false> by buffer; false if none were read yet
 local known = {}
 ---@type uv.uv_timer_t?
 local timer
@@ -57,14 +64,6 @@ local function group_of(it)
   return ("diagnostics %s %s"):format(it.source, family)
 end
 
----@param text string
----@param words table<string, true> where they are added
-local function add_words(text, words)
-  for word in text:gmatch("[%w_\128-\255]+") do
-    words[word] = true
-  end
-end
-
 --- Whether an edit is the likely cause of a diagnostic in other rows.
 ---@param edit lcursor.NextWatch
 ---@param it vim.Diagnostic
@@ -72,11 +71,7 @@ local function is_caused(edit, it)
   if edit.before[key_of(it)] or (it.lnum >= edit.first and it.lnum < edit.last) then
     return false
   end
-  local line = api.nvim_buf_get_lines(edit.buf, it.lnum, it.lnum + 1, false)[1] or ""
-  local words = {}
-  add_words(it.message, words)
-  add_words(line:sub(it.col + 1, it.end_lnum == it.lnum and it.end_col or -1), words)
-  return vim.iter(words):any(function(word)
+  return vim.iter(it.message:gmatch(WORD)):any(function(word)
     return edit.words[word] ~= nil
   end)
 end
@@ -246,14 +241,21 @@ end
 --- Read the diagnostics of a buffer.
 ---@param buf integer
 ---@return vim.Diagnostic[]
+---@return boolean is_broken the user made an error, and probably works on it
 local function read(buf)
-  local found = vim.diagnostic.get(buf, { severity = { min = vim.diagnostic.severity.WARN } })
-  local keys = {}
-  for _, it in ipairs(found) do
-    keys[key_of(it)] = true
+  local found = vim.diagnostic.get(buf, { severity = { min = WARN } })
+  local it, now, is_broken = known[buf], {}, false
+  for _, each in ipairs(found) do
+    local key = key_of(each)
+    now[key] = true
+    is_broken = is_broken or (it and each.severity == ERROR and not it.first[key]) or false
   end
-  known[buf] = keys
-  return found
+  known[buf] = {
+    first = it and it.first or now,
+    now = now,
+    before = it and is_broken and vim.tbl_extend("keep", now, it.before) or now,
+  }
+  return found, is_broken
 end
 
 --- Read the diagnostics of the current buffer when they have not changed for a while: drop the
@@ -263,10 +265,11 @@ local function settle()
   if known[buf] == nil or not recorder.is_attached(buf) or recorder.is_changed(buf) then
     return
   end
-  local found, fixes, fixed = read(buf), queue.fixes(buf), {}
+  local found, is_broken = read(buf)
+  local fixes, fixed = queue.fixes(buf), {}
   local left = vim.tbl_filter(function(fix)
     fixed[fix.key] = true
-    return known[buf][fix.key]
+    return known[buf].now[fix.key]
   end, fixes)
   if #left < #fixes then
     queue.set(buf, left, 0, true)
@@ -278,7 +281,8 @@ local function settle()
     return
   end
   local caused = vim.tbl_filter(function(it)
-    return not fixed[key_of(it)] and is_caused(edit, it)
+    local counts = it.severity == ERROR or not is_broken
+    return counts and not fixed[key_of(it)] and is_caused(edit, it)
   end, found)
   for i = 1, math.min(#caused, MAX_FIXES) do
     request(edit, caused[i])
@@ -302,14 +306,19 @@ function M.edited(buf)
   if it and it.buf == buf and edit.row <= it.last and edit.row + #edit.old >= it.first then
     it.first, it.last = math.min(it.first, edit.row), math.max(it.last + by, last)
   elseif known[buf] then
-    it = { buf = buf, first = edit.row, last = last, words = {}, before = known[buf], at_ms = 0 }
+    local before = known[buf].before
+    it = { buf = buf, first = edit.row, last = last, words = {}, before = before, at_ms = 0 }
   else
     it = nil -- whatever a server reports first was there before
   end
   watch = it
   if it then
     it.at_ms = vim.uv.now()
-    add_words(table.concat(edit.old, " ") .. " " .. table.concat(edit.new, " "), it.words)
+    for _, line in ipairs({ table.concat(edit.old, " "), table.concat(edit.new, " ") }) do
+      for word in line:gmatch(WORD) do
+        it.words[word] = true
+      end
+    end
     for word in COMMON:gmatch("%S+") do
       it.words[word] = nil
     end
@@ -329,7 +338,7 @@ end
 function M.witness(buf, proposal)
   local word = (view.words(proposal) or {})[1]
   local old = word and proposal.old[1]:sub(word.first + 1, word.last) or ""
-  local errors = { lnum = queue.row(buf, proposal), severity = vim.diagnostic.severity.ERROR }
+  local errors = { lnum = queue.row(buf, proposal), severity = ERROR }
   for _, it in ipairs(old ~= "" and vim.diagnostic.get(buf, errors) or {}) do
     if it.source and it.message:find(old, 1, true) then
       return it.source
