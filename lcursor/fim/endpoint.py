@@ -6,74 +6,21 @@ may set `abort`, which closes the connection at once.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 
 from lcursor.config import CompletionConfig, ModelConfig
-from lcursor.errors import (
-    ConfigInvalid,
-    LcursorError,
-    ModelUnsuitable,
-    ServerGarbled,
-    ServerModelMissing,
-    ServerUnreachable,
-)
+from lcursor.errors import ConfigInvalid, LcursorError, ModelUnsuitable
 from lcursor.fim import placement, prompt_text, trim
+from lcursor.fim.connection import Connection
 from lcursor.fim.context_ring import ContextRing, Query
-from lcursor.fim.dialects import DIALECTS, Dialect
+from lcursor.fim.dialects import Piece
 from lcursor.fim.families import FAMILIES, Family, Resolved
 from lcursor.fim.prompt import File, Source
 from lcursor.fim.prompt_text import TextPrompt
 from lcursor.fim.result import OnText, Reason, Result, ms_since
-from lcursor.http import detect, endpoint, sse
-from lcursor.http.client import Call, Client
-
-
-class Abort:
-    """The flag that stops a request; it closes the connection."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._is_set = False
-        self._call: Call | None = None
-
-    def set(self, *, immediately: bool = False) -> None:
-        """Stop the running request and, until `clear`, later ones; always at once.
-
-        Thread: any.
-        """
-        with self._lock:
-            self._is_set = True
-            call = self._call
-        if call is not None:
-            call.close()
-
-    def clear(self) -> None:
-        """Allow requests again."""
-        with self._lock:
-            self._is_set = False
-
-    def is_set(self) -> bool:
-        """Whether it is set."""
-        return self._is_set
-
-    @contextmanager
-    def watching(self, call: Call) -> Iterator[Call]:
-        """Close a call when the flag is set, and always at the end."""
-        with self._lock:
-            self._call = call
-            is_late = self._is_set
-        if is_late:
-            call.close()
-        try:
-            yield call
-        finally:
-            with self._lock:
-                self._call = None
-            call.close()
 
 
 class Endpoint:
@@ -88,7 +35,6 @@ class Endpoint:
     Attributes:
         read_tokens: prompt tokens that the last request evaluated, if the server reports them.
         ring: source of chunks of other files.
-        model: name of the model; "" before `connect`.
         warnings, threshold: not used, see `engine.Engine`.
 
     Raises:
@@ -100,13 +46,11 @@ class Endpoint:
     def __init__(self, config: CompletionConfig, server: ModelConfig) -> None:
         self._server = server
         self.configure(config)
-        self.abort = Abort()
         self.read_tokens = 0
         self.ring: ContextRing | None = None
         self.warnings: list[LcursorError] = []
         self.threshold = 0.0
-        self.model = ""
-        self._api: tuple[Dialect, Family] | None = None
+        self._family: Family | None = None
         self._latest: TextPrompt | None = None
         self._query: Query | None = None
         if server.provider and not server.family:
@@ -114,25 +58,25 @@ class Endpoint:
                 f"models of {server.provider} answer in chats and edits, and cannot complete",
                 "Set completion.model to a model that can fill in the middle",
             )
-        base = endpoint.check_url(server.url, f"{server.setting}url")
-        key = endpoint.read_key(server.key_env, server.key_command, server.setting)
-        self._has_key = bool(key)
-        # Users write addresses of OpenAI-like servers with or without the version.
-        self._client = Client(base.removesuffix("/v1"), key, server.setting)
+        self._connection = Connection(server, lambda name: prompt_text.family_of(name) is not None)
+        self.abort = self._connection.abort
+
+    @property
+    def model(self) -> str:
+        """Name of the model; "" before `connect`."""
+        return self._connection.model
 
     @property
     def is_connected(self) -> bool:
         """Whether the API and the model of the server are known."""
-        return self._api is not None
+        return bool(self._family and self._connection.api)
 
     @property
     def description(self) -> str:
         """Model, API and address, in one line."""
-        api, family = "?", "?"
-        if self._api:
-            api = next(name for name, one in DIALECTS.items() if one is self._api[0])
-            family = self._api[1].name
-        return f"{self.model or 'no model'} ({family}) by {api} at {self._client.name}"
+        family = self._family.name if self._family else "?"
+        api, address = self._connection.api or "?", self._connection.name
+        return f"{self.model or 'no model'} ({family}) by {api} at {address}"
 
     def configure(self, config: CompletionConfig) -> None:
         """Apply settings that need no new connection; see `completer.needs_reload`."""
@@ -144,8 +88,7 @@ class Endpoint:
 
     def close(self) -> None:
         """Close the connections."""
-        self.abort.set()
-        self._client.close()
+        self._connection.close()
 
     def idle(self) -> bool:
         """Admit one chunk of another file; return whether there was one."""
@@ -162,7 +105,7 @@ class Endpoint:
     @property
     def family(self) -> Resolved:
         """The family, with the marker numbers of `last_prompt` as ids."""
-        family = self._api[1] if self._api else Family("", "psm", {}, "")
+        family = self._family or Family("", "psm", {}, "")
         return Resolved(family, {name: at for at, name in enumerate(family.markers)}, frozenset())
 
     def last_prompt(self) -> list[tuple[int, bytes, bool]]:
@@ -185,10 +128,8 @@ class Endpoint:
             ConfigInvalid, ModelUnsuitable: the model or its family is ambiguous.
             Cancelled: `abort` was set.
         """
-        dialect, names = self._find()
-        model = self._server.model or self._only(names)
-        self._api = dialect, self._family_of(model)
-        self.model = model
+        self._connection.connect()
+        self._family = self._family_of(self._connection.model)
 
     def complete(
         self,
@@ -208,21 +149,15 @@ class Endpoint:
         """
         started = time.perf_counter()
         self.read_tokens = 0
-        if self._api is None:
+        if not self.is_connected:
             self.connect()
-        assert self._api is not None
-        dialect, family = self._api
-        self._latest = built = self._build(source, family, single_line)
+        assert self._family is not None
+        self._latest = built = self._build(source, self._family, single_line)
         result = Result(prompt_tokens=prompt_text.tokens(built.text))
-        body = dialect.body(built, self.model, self.config)
         most = self.config.max_lines
         cursor = trim.cursor_context(built.prefix, built.suffix, single_line, most, source.path)
-        try:
-            with self.abort.watching(self._client.stream(dialect.path, body)) as call:
-                self._read(call, dialect, built, cursor, on_text, result, started)
-        except (ServerUnreachable, ServerModelMissing):
-            self._api = None  # another server may answer next time
-            raise
+        with closing(self._connection.stream(built, self.config)) as pieces:
+            self._read(pieces, built, cursor, on_text, result, started)
         result.total_ms = ms_since(started)
         return result
 
@@ -243,8 +178,7 @@ class Endpoint:
 
     def _read(
         self,
-        call: Call,
-        dialect: Dialect,
+        pieces: Iterable[Piece],
         built: TextPrompt,
         cursor: trim.CursorContext,
         on_text: OnText,
@@ -253,10 +187,7 @@ class Endpoint:
     ) -> None:
         """Read an answer into a result."""
         suggestion, written, text, began = trim.Suggestion(cursor), "", "", 0.0
-        has_reply = False
-        for found in sse.objects(call, self._client.name):
-            has_reply = True
-            piece = dialect.read(found)
+        for piece in pieces:
             if piece.prompt_tokens >= 0:
                 result.prompt_tokens = piece.prompt_tokens
             if piece.read_tokens >= 0:
@@ -282,52 +213,11 @@ class Endpoint:
                 break
         else:  # the stream ended without a reason
             text, _ = prompt_text.before_stop(written, built.stops, is_done=True)
-        if not has_reply:
-            raise ServerGarbled(f"{self._client.name} sent an empty answer", sse.HINT)
         if result.reason in {"tokens", "time"}:
             text = trim.cut(text, cursor)
         result.text, result.replace_bytes = suggestion.finish(text), suggestion.replace_bytes
         if result.text and not result.first_ms:
             result.first_ms = ms_since(started)
-
-    def _find(self) -> tuple[Dialect, list[str]]:
-        """Return the API of the server, and its list of models."""
-        wanted = self._server.api
-        if wanted not in ("auto", *DIALECTS):
-            raise ConfigInvalid(
-                f"{self._server.setting}api: there is no {wanted!r}",
-                f"Set it to one of auto, {', '.join(DIALECTS)}",
-            )
-        dialect = next((one for name, one in DIALECTS.items() if name == wanted), None)
-        if dialect is None:
-            found = detect.detect(self._ask, has_key=self._has_key)
-            if found is None:
-                raise detect.unknown_server(self._client.name, self._server.setting)
-            dialect = DIALECTS[found.kind]
-            if found.path == dialect.models:
-                return dialect, list(dialect.names(found.reply))
-        try:
-            return dialect, list(dialect.names(self._ask(dialect.models)))
-        except ServerGarbled:
-            if self._server.model:
-                return dialect, []  # a gateway may not list its models
-            raise
-
-    def _ask(self, path: str) -> dict[str, object]:
-        with self.abort.watching(self._client.request(path)) as call:
-            return call.json()
-
-    def _only(self, names: list[str]) -> str:
-        """Return the only matching model."""
-        known = [name for name in names if prompt_text.family_of(name)]
-        candidates = names if len(names) == 1 else known
-        if len(candidates) == 1:
-            return candidates[0]
-        hint = f"Name one in {self._server.setting}model"
-        if not names:
-            raise ServerModelMissing(f"{self._client.name} lists no model", hint)
-        listed = ", ".join(names[:8])
-        raise ConfigInvalid(f"{self._client.name} has several models: {listed}", hint)
 
     def _family_of(self, model: str) -> Family:
         wanted, setting = self._server.family, f"{self._server.setting}family"

@@ -1,0 +1,179 @@
+"""A connection to a server that completes text: finds its API and its model, and streams answers.
+
+One thread at a time uses it; any thread may set `abort`, which closes the connection at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+
+from lcursor.config import CompletionConfig, ModelConfig
+from lcursor.errors import (
+    ConfigInvalid,
+    ServerGarbled,
+    ServerModelMissing,
+    ServerUnreachable,
+)
+from lcursor.fim.dialects import DIALECTS, Dialect, Piece
+from lcursor.fim.prompt_text import TextPrompt
+from lcursor.http import detect, endpoint, sse
+from lcursor.http.client import Call, Client
+
+
+class Abort:
+    """The flag that stops a request; it closes the connection."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_set = False
+        self._call: Call | None = None
+
+    def set(self, *, immediately: bool = False) -> None:
+        """Stop the running request and, until `clear`, later ones; always at once.
+
+        Thread: any.
+        """
+        with self._lock:
+            self._is_set = True
+            call = self._call
+        if call is not None:
+            call.close()
+
+    def clear(self) -> None:
+        """Allow requests again."""
+        with self._lock:
+            self._is_set = False
+
+    def is_set(self) -> bool:
+        """Whether it is set."""
+        return self._is_set
+
+    @contextmanager
+    def watching(self, call: Call) -> Iterator[Call]:
+        """Close a call when the flag is set, and always at the end."""
+        with self._lock:
+            self._call = call
+            is_late = self._is_set
+        if is_late:
+            call.close()
+        try:
+            yield call
+        finally:
+            with self._lock:
+                self._call = None
+            call.close()
+
+
+class Connection:
+    """A connection to the server of a model. Nothing is sent before `connect`.
+
+    Args:
+        server: the model.
+        is_suitable: whether a model is suitable, by its name; chooses one of several.
+
+    Attributes:
+        model: name of the model; "" before `connect`.
+        name: address of the server, for messages.
+
+    Raises:
+        ConfigInvalid: the address is not valid.
+        KeyMissing: the configured source has no key.
+    """
+
+    def __init__(self, server: ModelConfig, is_suitable: Callable[[str], bool]) -> None:
+        self._server, self._is_suitable = server, is_suitable
+        self.abort = Abort()
+        self.model = ""
+        self._dialect: Dialect | None = None
+        base = endpoint.check_url(server.url, f"{server.setting}url")
+        key = endpoint.read_key(server.key_env, server.key_command, server.setting)
+        self._has_key = bool(key)
+        # Users write addresses of OpenAI-like servers with or without the version.
+        self._client = Client(base.removesuffix("/v1"), key, server.setting)
+        self.name = self._client.name
+
+    @property
+    def api(self) -> str:
+        """Name of the server's API; "" before `connect`."""
+        return next((name for name, one in DIALECTS.items() if one is self._dialect), "")
+
+    def connect(self) -> None:
+        """Detect the API and the model of the server.
+
+        Raises:
+            ServerError: there is no answer, or no supported API.
+            ConfigInvalid: the model is ambiguous.
+            Cancelled: `abort` was set.
+        """
+        dialect, names = self._find()
+        self.model = self._server.model or self._only(names)
+        self._dialect = dialect
+
+    def stream(self, prompt: TextPrompt, config: CompletionConfig) -> Generator[Piece, None, None]:
+        """Send a prompt, and yield the parts of the answer; connects before.
+
+        Raises:
+            Cancelled: `abort` was set.
+            ServerError: see `Client`.
+        """
+        if self._dialect is None:
+            self.connect()
+        assert self._dialect is not None
+        dialect = self._dialect
+        body, has_reply = dialect.body(prompt, self.model, config), False
+        try:
+            with self.abort.watching(self._client.stream(dialect.path, body)) as call:
+                for found in sse.objects(call, self.name):
+                    has_reply = True
+                    yield dialect.read(found)
+        except (ServerUnreachable, ServerModelMissing):
+            self._dialect = None  # another server may answer next time
+            raise
+        if not has_reply:
+            raise ServerGarbled(f"{self.name} sent an empty answer", sse.HINT)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.abort.set()
+        self._client.close()
+
+    def _find(self) -> tuple[Dialect, list[str]]:
+        """Return the API of the server, and its list of models."""
+        wanted = self._server.api
+        if wanted not in ("auto", *DIALECTS):
+            raise ConfigInvalid(
+                f"{self._server.setting}api: there is no {wanted!r}",
+                f"Set it to one of auto, {', '.join(DIALECTS)}",
+            )
+        dialect = next((one for name, one in DIALECTS.items() if name == wanted), None)
+        if dialect is None:
+            found = detect.detect(self._ask, has_key=self._has_key)
+            if found is None:
+                raise detect.unknown_server(self.name, self._server.setting)
+            dialect = DIALECTS[found.kind]
+            if found.path == dialect.models:
+                return dialect, list(dialect.names(found.reply))
+        try:
+            return dialect, list(dialect.names(self._ask(dialect.models)))
+        except ServerGarbled:
+            if self._server.model:
+                return dialect, []  # a gateway may not list its models
+            raise
+
+    def _ask(self, path: str) -> dict[str, object]:
+        with self.abort.watching(self._client.request(path)) as call:
+            return call.json()
+
+    def _only(self, names: list[str]) -> str:
+        """Return the only suitable model."""
+        known = [name for name in names if self._is_suitable(name)]
+        candidates = names if len(names) == 1 else known
+        if len(candidates) == 1:
+            return candidates[0]
+        hint = f"Name one in {self._server.setting}model"
+        if not names:
+            raise ServerModelMissing(f"{self.name} lists no model", hint)
+        listed = ", ".join(names[:8])
+        raise ConfigInvalid(f"{self.name} has several models: {listed}", hint)
