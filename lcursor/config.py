@@ -65,7 +65,7 @@ class ModelConfig:
     model: str = ""
     """Name of the model on the server; "" for its only one."""
     family: str = ""
-    """FIM family of a completion model; "" to infer it from the name."""
+    """Family of a completion or next-edit model; "" to infer it from the name."""
     key_env: str = ""
     """Environment variable with the key."""
     key_command: str = ""
@@ -116,6 +116,11 @@ class CompletionConfig:
     """Time without a request after which the model is unloaded; 0 for never."""
     budget_ms: int = field(default=4000, metadata=FIXED)
     """Time limit of a suggestion; the rest comes in idle time."""
+
+    @property
+    def local_model(self) -> str:
+        """The model that needs memory of this machine; "" if a server completes."""
+        return "" if self.endpoint else self.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,17 @@ class EditConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class NextEditConfig:
+    """Settings of next edits."""
+
+    model: str = ""
+    """A next-edit model: a name in `models` or of the manifest, or the path of a GGUF file; "" for
+    none."""
+    endpoint: ModelConfig | None = field(default=None, metadata=FIXED)
+    """The server, if `model` names one of `models`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings that cross the wire."""
 
@@ -190,10 +206,19 @@ class Config:
     index: IndexConfig = field(default_factory=IndexConfig)
     chat: ChatConfig = field(default_factory=ChatConfig)
     edit: EditConfig = field(default_factory=EditConfig)
+    next_edit: NextEditConfig = field(default_factory=NextEditConfig)
 
 
 EXAMPLE = 'Write it as models = { big = { url = "http://127.0.0.1:8012" } }'
-Section = TypeVar("Section", CompletionConfig, PrivacyConfig, IndexConfig, ChatConfig, EditConfig)
+Section = TypeVar(
+    "Section",
+    CompletionConfig,
+    PrivacyConfig,
+    IndexConfig,
+    ChatConfig,
+    EditConfig,
+    NextEditConfig,
+)
 
 
 def from_table(table: Mapping[str, Any]) -> Config:
@@ -206,13 +231,15 @@ def from_table(table: Mapping[str, Any]) -> Config:
     """
     models = _models(table.get("models") or {})
     completion = _section(table, "completion", CompletionConfig)
-    endpoint = next((model for model in models if model.name == completion.model), None)
+    next_edit = _section(table, "next_edit", NextEditConfig)
+    named = {model.name: model for model in models}
     return Config(
-        completion=replace(completion, endpoint=endpoint),
+        completion=replace(completion, endpoint=named.get(completion.model)),
         privacy=_section(table, "privacy", PrivacyConfig),
         index=_section(table, "index", IndexConfig),
         chat=replace(_section(table, "chat", ChatConfig), models=models),
         edit=_section(table, "edit", EditConfig),
+        next_edit=replace(next_edit, endpoint=named.get(next_edit.model)),
     )
 
 

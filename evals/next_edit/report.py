@@ -23,7 +23,7 @@ from evals.next_edit.traps import Judged
 from lcursor.next_edit.records import Kind
 from lcursor.next_edit.rename import LOCAL
 
-KINDS: tuple[str, ...] = get_args(Kind)
+KINDS: tuple[str, ...] = tuple(kind for kind in get_args(Kind) if kind != "model")
 STATES = ("done", "new code", "format")
 SAMPLES = 400
 """Of the bootstrap, which draws commits."""

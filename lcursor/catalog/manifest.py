@@ -17,7 +17,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Slot = Literal["completion", "chat", "embedding"]
+Slot = Literal["completion", "chat", "embedding", "next_edit"]
 Digest = Literal["verified", "published", "hub", "made"]
 """The source of the digest, see `models/README.md`."""
 
@@ -47,7 +47,7 @@ class Model:
     name: str
     slots: tuple[Slot, ...]
     family: str | None
-    """FIM template; None for a chat model."""
+    """Format of prompts of completion and next-edit models; None for others."""
     parameters: str
     file: str
     """File name on this machine."""

@@ -119,6 +119,7 @@ class Dispatch:
         slot = self._settings.completion
         self._index.configure(self._settings.index, self._settings.privacy.exclude)
         self._services.configure(self._settings)
+        self._next_edits.configure(self._settings)
         if self._completer:
             self._completer.configure(slot)
         else:

@@ -1,11 +1,21 @@
-"""Next-edit prediction in the host: on a thread of its own, without any model."""
+"""Next-edit prediction in the host: derived edits on a thread of its own, then a model's."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lcursor.config import Config
 from lcursor.executor import SerialExecutor
 from lcursor.next_edit.records import Edit, Proposal
 from lcursor.protocol.next_edit import NextEdit, NextEditPredict, NextEditProposal
 from lcursor.reporting import Notify, report_error
+
+if TYPE_CHECKING:
+    from lcursor.host.next_edit_model import NextEditModel
+    from lcursor.next_edit.records import Texts
 
 THREAD = "lcursor-next-edit"
 CLOSE_S = 0.5
@@ -21,9 +31,17 @@ class NextEdits:
     def __init__(self, notify: Notify) -> None:
         self._notify = notify
         self._newest = 0
+        self._settings = Config()
+        self._model: NextEditModel | None = None
         self._executor = SerialExecutor(
             THREAD, lambda error, number: report_error(notify, error, number, "prediction failed")
         )
+
+    def configure(self, settings: Config) -> None:
+        """Apply settings; another model is asked from the next edit on."""
+        old, self._settings = self._settings, settings
+        if self._executor.is_started and old.next_edit != settings.next_edit:
+            self._executor.submit(self._close_model)
 
     def predict(self, params: NextEditPredict) -> None:
         """Answer `next_edit.predict`."""
@@ -34,6 +52,7 @@ class NextEdits:
         """End the thread."""
         if self._executor.is_started:
             self._newest = 0
+            self._executor.submit(self._close_model)
             self._executor.close(CLOSE_S)
 
     def _predict(self, params: NextEditPredict) -> None:
@@ -47,10 +66,63 @@ class NextEdits:
         if not params["edits"]:
             for path, lines in texts.items():  # the next text is parsed from this one
                 trees.tree(languages.detect(path), lines)
-        found = predict(texts, [_edit(one) for one in params["edits"]])
-        if params["id"] == self._newest:
+        edits = [_edit(one) for one in params["edits"]]
+        found = predict(texts, edits)
+        self._send(params["id"], found)
+        if edits and self._settings.next_edit.model:
+            self._ask_model(params, texts, edits, found)
+
+    def _send(self, number: int, found: Sequence[Proposal]) -> None:
+        if number == self._newest:
             proposals = [_to_wire(one) for one in found]
-            self._notify("next_edit.predicted", {"id": params["id"], "proposals": proposals})
+            self._notify("next_edit.predicted", {"id": number, "proposals": proposals})
+
+    def _ask_model(
+        self, params: NextEditPredict, texts: Texts, edits: list[Edit], found: list[Proposal]
+    ) -> None:
+        """Ask the model if nothing follows from the edits in the current file."""
+        from lcursor.host.next_edit_model import NextEditModel, Question
+
+        path = params["files"][0]["path"]
+        settings = self._settings
+        if self._model is None:
+            self._model = NextEditModel(
+                settings.next_edit, settings.completion.local_model, self._notify
+            )
+        if any(one.path == path for one in found):
+            return self._model.cancel()
+        names = _names([*texts, *(one.path for one in edits)], path)
+        lines, row = texts[path], params["row"]
+        before = lines[row].encode("utf-8", "surrogateescape")[: params["column"]]
+        question = Question(
+            names[path],
+            lines,
+            tuple(replace(one, path=names[one.path]) for one in edits),
+            row,
+            len(before.decode("utf-8", "ignore")),
+        )
+        paths = {name: one for one, name in names.items()}
+
+        def answer(more: list[Proposal]) -> None:
+            self._send(
+                params["id"], [*found, *(replace(one, path=paths[one.path]) for one in more)]
+            )
+
+        known = {names[one]: text for one, text in texts.items()}
+        return self._model.ask(question, known, answer)
+
+    def _close_model(self) -> None:
+        model, self._model = self._model, None
+        if model is not None:
+            model.close()
+
+
+def _names(paths: Iterable[str], current: str) -> dict[str, str]:
+    """Return the paths relative to the project of the current file."""
+    from lcursor.project.root import relative_name, root_of
+
+    root = root_of(Path(current))
+    return {path: relative_name(root, path) for path in paths}
 
 
 def _edit(one: NextEdit) -> Edit:

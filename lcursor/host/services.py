@@ -125,7 +125,7 @@ class Services:
         if self._models is None:
             settings = self._settings
             self._models = ModelPool(
-                settings.chat, notify=self._log, completion=_completion_model(settings)
+                settings.chat, notify=self._log, completion=settings.completion.local_model
             )
         return self._models
 
@@ -189,12 +189,6 @@ class IndexPause:
             end.wait(PAUSE_S)
 
 
-def _completion_model(settings: Config) -> str:
-    """Return the completion model for which memory is reserved; "" for none."""
-    slot = settings.completion
-    return "" if slot.endpoint else slot.model
-
-
 def _chat_settings(settings: Config) -> object:
     """Return the settings of the chat and of the models."""
-    return settings.chat, settings.privacy.exclude, _completion_model(settings)
+    return settings.chat, settings.privacy.exclude, settings.completion.local_model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from lcursor.code import languages
@@ -33,12 +33,20 @@ def predict(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
     if not edits:
         return []
     edits = edits[-MAX_EDITS:]
+    return checked(texts, edits, [found for one in PREDICTORS for found in one(texts, edits)])
+
+
+def checked(texts: Texts, edits: Sequence[Edit], proposals: Iterable[Proposal]) -> list[Proposal]:
+    """Return the proposals that pass the common guards, best first.
+
+    Args:
+        proposals: of two for a row, the first one counts.
+    """
     undone = {(edit.path, edit.new, edit.old) for edit in edits}
     by_row: dict[tuple[str, int], Proposal] = {}
-    for one in PREDICTORS:
-        for found in one(texts, edits):
-            if (found.path, found.old, found.new) not in undone and found.old != found.new:
-                by_row.setdefault((found.path, found.row), found)
+    for one in proposals:
+        if (one.path, one.old, one.new) not in undone and one.old != one.new:
+            by_row.setdefault((one.path, one.row), one)
     last = edits[-1]
     ranked = sorted(
         by_row.values(),

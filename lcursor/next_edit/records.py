@@ -12,7 +12,7 @@ from typing import Literal
 Lines = tuple[str, ...]
 Texts = Mapping[str, Lines]
 """The current lines of the known files, by path."""
-Kind = Literal["rename", "signature", "repetition"]
+Kind = Literal["rename", "signature", "repetition", "model"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-NextEditKind = Literal["rename", "signature", "repetition"]
+NextEditKind = Literal["rename", "signature", "repetition", "model"]
 
 
 class NextEdit(TypedDict):
@@ -30,6 +30,8 @@ class NextEditPredict(TypedDict):
     id: int
     files: list[NextEditFile]  # the current one first
     edits: list[NextEdit]  # oldest first; empty to parse the current file in advance
+    row: int  # of the cursor in the current file
+    column: int  # in bytes
 
 
 class NextEditProposal(TypedDict):
@@ -45,7 +47,7 @@ class NextEditProposal(TypedDict):
 
 
 class NextEditPredicted(TypedDict):
-    """The answer to `next_edit.predict`."""
+    """The answer to `next_edit.predict`; a later one, with a model's proposals, replaces it."""
 
     id: int
     proposals: list[NextEditProposal]  # best first

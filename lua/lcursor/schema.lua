@@ -85,6 +85,8 @@ local settings = {
     "Predict the same change of similar lines." },
   { "next_edit.diagnostics", true,
     "Fix what your edit broke, by language servers." },
+  { "next_edit.model", "", host = true,
+    "Model that predicts more next edits: |lcursor-next-edit-model|." },
   { "next_edit.keymap", keys.defaults("next_edit.keymap"), each = "key",
     "Keys while a next edit is visible." },
 

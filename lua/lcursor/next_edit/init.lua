@@ -184,6 +184,7 @@ local function on_boundary(buf, kind)
   if kind ~= "edit" then
     diagnostics.stop()
   end
+  requests.forget()
   if kind == "undo" then
     queue.clear_all()
     return refresh()

@@ -14,7 +14,7 @@ local MUTE_MS = 30 * 1000
 local MAX_REJECTED, REJECTED_MS = 5, 30 * 60 * 1000 -- then a kind is hidden, that long
 
 ---@class (exact) lcursor.NextProposal as on the wire, and its place
----@field kind "rename"|"signature"|"repetition"|"diagnostics" the last one comes from a server
+---@field kind "rename"|"signature"|"repetition"|"model"|"diagnostics" the last: by a server
 ---@field path string
 ---@field row integer in the text of the request
 ---@field old string[]

@@ -24,8 +24,9 @@ local PAUSE_MS = 300
 ---@field row integer of the last edit in it
 ---@field texts table<integer, string> of its files, by buffer; `changedtick` rises at a write, too
 ---@field is_wide boolean
+---@field is_answered boolean
 
----@type lcursor.NextRequest? the last one
+---@type lcursor.NextRequest? the last one; a model's proposals come in a second answer
 local pending
 ---@type uv.uv_timer_t?
 local timer
@@ -87,9 +88,17 @@ function M.send(is_wide)
     return
   end
   local id, last = next_id(), recorder.last(current)
-  if rpc.notify("next_edit.predict", { id = id, files = files, edits = edits }) and #edits > 0 then
-    local row = last and last.row or 0
-    pending = { id = id, buf = current, row = row, texts = texts, is_wide = is_wide or false }
+  local line, column = unpack(api.nvim_win_get_cursor(0))
+  local params = { id = id, files = files, edits = edits, row = line - 1, column = column }
+  if rpc.notify("next_edit.predict", params) and #edits > 0 then
+    pending = {
+      id = id,
+      buf = current,
+      row = last and last.row or 0,
+      texts = texts,
+      is_wide = is_wide or false,
+      is_answered = false,
+    }
   end
 end
 
@@ -106,6 +115,11 @@ function M.send_later(buf, ms, is_wide)
   end))
   timer = timer or assert(vim.uv.new_timer())
   timer:start(ms, 0, send)
+end
+
+--- Ignore later answers.
+function M.forget()
+  pending = nil
 end
 
 --- Do not send what was to be sent later.
@@ -126,7 +140,8 @@ rpc.on("next_edit.predicted", function(params)
   if not it or it.id ~= params.id then
     return
   end
-  pending = nil
+  local is_first = not it.is_answered
+  it.is_answered = true
   for buf, text in pairs(it.texts) do
     local is_same = api.nvim_buf_is_loaded(buf) and text_of(buf) == text
     if is_same and not gate.buffer_block_reason(buf, function() end) then
@@ -138,7 +153,7 @@ rpc.on("next_edit.predicted", function(params)
     end
   end
   on_answer()
-  if not it.is_wide and api.nvim_buf_is_valid(it.buf) then
+  if is_first and not it.is_wide and api.nvim_buf_is_valid(it.buf) then
     M.send_later(it.buf, PAUSE_MS, true)
   end
 end)

@@ -11,6 +11,7 @@ from lcursor.catalog import manifest
 from lcursor.catalog.manifest import Model
 from lcursor.errors import ModelCorrupt, ModelUnknown
 from lcursor.fim.families import FAMILIES
+from lcursor.next_edit import families
 
 ENTRY = """
 [[model]]
@@ -81,8 +82,10 @@ def test_a_wrong_entry_is_named(old: str, new: str, complaint: str) -> None:
 def test_each_entry_of_ours_is_right(model: Model) -> None:
     assert re.fullmatch(r"[a-z0-9][a-z0-9.\-]*", model.name)
     assert model.slots
-    assert set(model.slots) <= {"completion", "chat", "embedding"}
-    assert (model.family in FAMILIES) if "completion" in model.slots else (model.family is None)
+    assert set(model.slots) <= {"completion", "chat", "embedding", "next_edit"}
+    known = {"completion": FAMILIES, "next_edit": families.FAMILIES}
+    expected = next((known[slot] for slot in model.slots if slot in known), {None})
+    assert model.family in expected
     ending = ".onnx" if "embedding" in model.slots else ".gguf"
     assert model.file.endswith(ending)
     for each in model.files:

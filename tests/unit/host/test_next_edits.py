@@ -10,7 +10,7 @@ import pytest
 
 from lcursor.host import next_edits
 from lcursor.protocol import TO_LUA, check
-from lcursor.protocol.next_edit import NextEdit, NextEditPredict
+from lcursor.protocol.next_edit import NextEdit, NextEditFile, NextEditPredict
 
 TEXT = "def f(deadline):\n    return timeout\n"
 EDIT: NextEdit = {
@@ -23,7 +23,8 @@ EDIT: NextEdit = {
 
 
 def request(number: int, edits: list[NextEdit]) -> NextEditPredict:
-    return {"id": number, "files": [{"path": "/p/a.py", "text": TEXT}], "edits": edits}
+    files: list[NextEditFile] = [{"path": "/p/a.py", "text": TEXT}]
+    return {"id": number, "files": files, "edits": edits, "row": 0, "column": 6}
 
 
 class Receiver:
