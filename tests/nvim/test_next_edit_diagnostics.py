@@ -146,7 +146,8 @@ def desk(start: Callable[..., Desk]) -> Desk:
 
 
 def test_the_fix_is_drawn_and_applied_with_one_key(desk: Desk) -> None:
-    desk.serve(fix(isPreferred=True), fix(title="Disable for this line"))
+    more = {"title": "", "command": "more"}
+    desk.serve(fix(isPreferred=True, command=more), fix(title="Disable for this line"))
     desk.last_use()
     assert desk.drawn()[0][0] == 0
     assert desk.why() == "Next edit: os is unused (Fake); 1 change left."
@@ -166,7 +167,7 @@ def test_the_fix_is_drawn_and_applied_with_one_key(desk: Desk) -> None:
         [fix(isPreferred=False)],
         [fix(kind="refactor")],
         [fix(disabled={"reason": ""})],
-        [fix(command={"title": "", "command": "more"})],
+        [{"title": "Remove", "kind": "quickfix", "command": {"title": "", "command": "more"}}],
         [fix(uri=OTHER)],
         [fix(edit={"changes": {"": [{"range": DELETE, "newText": ""}], OTHER: []}})],
         [fix(edit={"documentChanges": [{"kind": "delete", "uri": ""}]})],
@@ -297,10 +298,20 @@ def test_the_first_report_of_a_server_does_not_count(desk: Desk) -> None:
     assert desk.sent() == []
 
 
-UNDEFINED = (4, "home", "undefined: home", 1)
+def test_what_an_edit_removed_is_not_added_again(desk: Desk) -> None:
+    top = {"start": DELETE["start"], "end": DELETE["start"]}
+    desk.serve(fix((top, "import os, json\n"), isPreferred=True))
+    desk.nvim.press("ggdd")
+    desk.report((5, "os", "undefined: os", 1))
+    desk.rest()
+    assert len(desk.sent()) == 1
+    assert desk.drawn() == []
 
 
-def test_warnings_wait_while_there_is_a_new_error(desk: Desk) -> None:
+UNDEFINED = (4, "home", "undefined: home", 1, "undefined")
+
+
+def test_fixes_wait_while_there_is_a_new_error_of_another_kind(desk: Desk) -> None:
     desk.serve(fix(isPreferred=True))
     desk.nvim.press("7Gdd")
     desk.report((0, "os"), UNDEFINED)
@@ -384,7 +395,7 @@ def test_proposals_of_the_host_come_first_and_fixes_stay(start: Callable[..., De
     desk.answer()
     desk.report((4, "timeout"))
     desk.rest()
-    desk.report((4, "timeout"), (1, "timeout", "undefined: timeout", 1))
+    desk.report((4, "timeout"), (1, "timeout", "undefined: timeout", 1, "other"))
     desk.rest()
     said = "Next edit: `timeout` became `deadline` in line 1, and Fake reports it; 1 change left."
     assert desk.why() == said

@@ -27,6 +27,7 @@ local COMMON = "None a an and any as class def for from function if import in in
 ---@field first integer row
 ---@field last integer row after it
 ---@field words table<string, true> of its old and new lines
+---@field removed table<string, true> those that its old lines had, and the new ones do not
 ---@field before table<string, true> keys of the diagnostics before it
 ---@field at_ms integer
 
@@ -64,6 +65,20 @@ local function group_of(it)
   return ("diagnostics %s %s"):format(it.source, family)
 end
 
+--- Return the words of code that say what it is about.
+---@param lines string[]
+---@return table<string, true>
+local function words_of(lines)
+  local words = {}
+  for word in table.concat(lines, " "):gmatch(WORD) do
+    words[word] = true
+  end
+  for word in COMMON:gmatch("%S+") do
+    words[word] = nil
+  end
+  return words
+end
+
 --- Whether an edit is the likely cause of a diagnostic in other rows.
 ---@param edit lcursor.NextWatch
 ---@param it vim.Diagnostic
@@ -71,7 +86,7 @@ local function is_caused(edit, it)
   if edit.before[key_of(it)] or (it.lnum >= edit.first and it.lnum < edit.last) then
     return false
   end
-  return vim.iter(it.message:gmatch(WORD)):any(function(word)
+  return vim.iter(words_of({ it.message })):any(function(word)
     return edit.words[word] ~= nil
   end)
 end
@@ -98,10 +113,7 @@ end
 ---@param action lsp.CodeAction
 ---@return lsp.TextEdit[]?
 local function edits_of(buf, action)
-  local edit = action.edit
-  if not edit or action.command then
-    return nil
-  end
+  local edit = action.edit -- a command besides does not matter to the text
   local changes = edit.changes
   if edit.documentChanges then
     local one = edit.documentChanges[1]
@@ -160,7 +172,16 @@ local function change_of(buf, edits, encoding)
   end
 end
 
---- Add the change of a fix to the queue, unless it is in the edited rows.
+--- Whether a fix brings back a word that an edit removed.
+---@param edit lcursor.NextWatch
+local function is_revert(edit, change)
+  local old = words_of(change.old)
+  return vim.iter(words_of(change.new)):any(function(word)
+    return edit.removed[word] and not old[word]
+  end)
+end
+
+--- Add the change of a fix to the queue, unless it is in the edited rows, or reverts the edit.
 ---@param edit lcursor.NextWatch
 ---@param it vim.Diagnostic
 ---@param action lsp.CodeAction
@@ -169,7 +190,9 @@ local function add(edit, it, action, encoding)
   local buf, key = edit.buf, key_of(it)
   local edits = edits_of(buf, action)
   local change = edits and change_of(buf, edits, encoding)
-  if not change or (change.row < edit.last and change.row + #change.old > edit.first) then
+  if not change or is_revert(edit, change) then
+    return
+  elseif change.row < edit.last and change.row + #change.old > edit.first then
     return
   end
   local cause = it.message:match("^[^\n]*")
@@ -220,9 +243,9 @@ local function request(edit, it)
     end)
     local on_actions = handler(function(actions)
       local action = pick(actions)
-      if action and (action.edit or action.command) then
+      if action and action.edit then
         add(edit, it, action, encoding)
-      elseif action and client:supports_method("codeAction/resolve") then
+      elseif action and not action.command and client:supports_method("codeAction/resolve") then
         client:request("codeAction/resolve", action, on_resolve, buf)
       end
     end)
@@ -241,21 +264,23 @@ end
 --- Read the diagnostics of a buffer.
 ---@param buf integer
 ---@return vim.Diagnostic[]
----@return boolean is_broken the user made an error, and probably works on it
+---@return table<string, true> errors groups of those that the user made, and probably works on
 local function read(buf)
   local found = vim.diagnostic.get(buf, { severity = { min = WARN } })
-  local it, now, is_broken = known[buf], {}, false
+  local it, now, errors = known[buf], {}, {}
   for _, each in ipairs(found) do
     local key = key_of(each)
     now[key] = true
-    is_broken = is_broken or (it and each.severity == ERROR and not it.first[key]) or false
+    if it and each.severity == ERROR and not it.first[key] then
+      errors[group_of(each)] = true
+    end
   end
   known[buf] = {
     first = it and it.first or now,
     now = now,
-    before = it and is_broken and vim.tbl_extend("keep", now, it.before) or now,
+    before = next(errors) and vim.tbl_extend("keep", now, it.before) or now,
   }
-  return found, is_broken
+  return found, errors
 end
 
 --- Read the diagnostics of the current buffer when they have not changed for a while: drop the
@@ -265,7 +290,7 @@ local function settle()
   if known[buf] == nil or not recorder.is_attached(buf) or recorder.is_changed(buf) then
     return
   end
-  local found, is_broken = read(buf)
+  local found, errors = read(buf)
   local fixes, fixed = queue.fixes(buf), {}
   local left = vim.tbl_filter(function(fix)
     fixed[fix.key] = true
@@ -281,8 +306,8 @@ local function settle()
     return
   end
   local caused = vim.tbl_filter(function(it)
-    local counts = it.severity == ERROR or not is_broken
-    return counts and not fixed[key_of(it)] and is_caused(edit, it)
+    local others = vim.tbl_count(errors) - (errors[group_of(it)] and 1 or 0)
+    return others == 0 and not fixed[key_of(it)] and is_caused(edit, it)
   end, found)
   for i = 1, math.min(#caused, MAX_FIXES) do
     request(edit, caused[i])
@@ -307,20 +332,18 @@ function M.edited(buf)
     it.first, it.last = math.min(it.first, edit.row), math.max(it.last + by, last)
   elseif known[buf] then
     local before = known[buf].before
-    it = { buf = buf, first = edit.row, last = last, words = {}, before = before, at_ms = 0 }
+    it = { buf = buf, first = edit.row, last = last, before = before, at_ms = 0 }
+    it.words, it.removed = {}, {}
   else
     it = nil -- whatever a server reports first was there before
   end
   watch = it
   if it then
     it.at_ms = vim.uv.now()
-    for _, line in ipairs({ table.concat(edit.old, " "), table.concat(edit.new, " ") }) do
-      for word in line:gmatch(WORD) do
-        it.words[word] = true
-      end
-    end
-    for word in COMMON:gmatch("%S+") do
-      it.words[word] = nil
+    local old, new = words_of(edit.old), words_of(edit.new)
+    it.words = vim.tbl_extend("keep", it.words, old, new)
+    for word in pairs(it.words) do
+      it.removed[word] = not new[word] and (old[word] or it.removed[word]) or nil
     end
     settle_later()
   end
