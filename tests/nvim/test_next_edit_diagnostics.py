@@ -335,9 +335,7 @@ def test_warnings_that_were_gone_while_there_was_an_error(desk: Desk) -> None:
 def test_an_error_that_goes_at_once_does_not_count(desk: Desk) -> None:
     desk.serve(fix(isPreferred=True))
     desk.nvim.press("7Gdd")
-    desk.report((0, "os"))
-    desk.nvim.lua("vim.wait(100)")
-    desk.report()
+    desk.nvim.lua("report({ { 0, 'os' } }) vim.wait(100) report({})")
     desk.rest()
     assert desk.sent() == []
 

@@ -225,7 +225,7 @@ local function request(edit, it)
   ---@param handle fun(result: any)
   local function handler(handle)
     return function(_, result)
-      local is_same = watch == edit and api.nvim_buf_is_loaded(buf)
+      local is_same = watch == edit and recorder.is_attached(buf)
       if is_same and result and api.nvim_buf_get_changedtick(buf) == tick then
         pcall(handle, result)
       end
