@@ -16,7 +16,7 @@ from typing import Any
 from lcursor.config import EditConfig
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
-from lcursor.edit import apply_reply, commit, multi_edit, project_edit, region_edit
+from lcursor.edit import apply_reply, commit, known_changes, multi_edit, project_edit, region_edit
 from lcursor.edit.histories import ChatEdited, Histories
 from lcursor.edit.permission import Permissions
 from lcursor.edit.region_edit import Alternatives
@@ -88,6 +88,7 @@ class EditService:
             "edit.ask": self.ask,
             "edit.many": lambda params: self._start(params, multi_edit.edit_locations),
             "edit.apply": lambda params: self._start(params, apply_reply.apply),
+            "edit.propose": lambda params: self._start(params, known_changes.propose),
             "edit.commit": lambda params: self._start(params, commit.ask),
             "edit.choose": lambda params: self._answer(params, params["choice"]),
             "edit.run_plan": lambda params: self._answer(params, tuple(params["dropped"])),

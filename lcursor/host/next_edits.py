@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lcursor.config import Config
 from lcursor.executor import SerialExecutor
-from lcursor.next_edit.records import Edit, Proposal
+from lcursor.next_edit.records import Edit, Lines, Proposal
 from lcursor.protocol.next_edit import NextEdit, NextEditPredict, NextEditProposal
 from lcursor.reporting import Notify, report_error
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 THREAD = "lcursor-next-edit"
 CLOSE_S = 0.5
+MAX_NAMES, MIN_LETTERS = 4, 3
+"""Names that are searched in the project, and their length."""
+MAX_FILES, MAX_LINES = 16, 10_000
+"""Other files of the project that are read, and their lines in total."""
+SEARCH_S = 1.0
 
 
 class NextEdits:
@@ -58,24 +64,32 @@ class NextEdits:
     def _predict(self, params: NextEditPredict) -> None:
         from lcursor.code import languages
         from lcursor.next_edit import trees
-        from lcursor.next_edit.predict import predict
+        from lcursor.next_edit.predict import predict, replaced_names
 
         if params["id"] != self._newest:
             return
         texts = {file["path"]: tuple(file["text"].split("\n")) for file in params["files"]}
-        if not params["edits"]:
+        edits = [_edit(one) for one in params["edits"]]
+        if not edits:
             for path, lines in texts.items():  # the next text is parsed from this one
                 trees.tree(languages.detect(path), lines)
-        edits = [_edit(one) for one in params["edits"]]
-        found = predict(texts, edits)
-        self._send(params["id"], found)
+        names = [name for name in replaced_names(edits) if len(name) >= MIN_LETTERS][:MAX_NAMES]
+        is_wide, secrets = params["is_wide"] and bool(names), self._settings.privacy.exclude
+        others = files_with(names, tuple(texts), secrets) if is_wide else {}
+        found = [
+            one
+            for one in predict({**texts, **others}, edits)
+            if one.path in texts or one.kind == "rename"
+        ]
+        self._send(params["id"], found, has_renames=bool(names))
         if edits and self._settings.next_edit.model:
             self._ask_model(params, texts, edits, found)
 
-    def _send(self, number: int, found: Sequence[Proposal]) -> None:
+    def _send(self, number: int, found: Sequence[Proposal], *, has_renames: bool = False) -> None:
         if number == self._newest:
             proposals = [_to_wire(one) for one in found]
-            self._notify("next_edit.predicted", {"id": number, "proposals": proposals})
+            answer = {"id": number, "has_renames": has_renames, "proposals": proposals}
+            self._notify("next_edit.predicted", answer)
 
     def _ask_model(
         self, params: NextEditPredict, texts: Texts, edits: list[Edit], found: list[Proposal]
@@ -123,6 +137,35 @@ def _names(paths: Iterable[str], current: str) -> dict[str, str]:
 
     root = root_of(Path(current))
     return {path: relative_name(root, path) for path in paths}
+
+
+def files_with(
+    names: Sequence[str], known: Sequence[str], secrets: Sequence[str]
+) -> dict[str, Lines]:
+    """Return the lines of the project's files that contain a name, by absolute path.
+
+    Only files in the language of the first known one, without the known ones, secret files and
+    those that git ignores.
+    """
+    from lcursor.code import languages
+    from lcursor.context import grep
+    from lcursor.project.reading import Reader
+    from lcursor.project.root import root_of
+
+    root, language = root_of(Path(known[0])), languages.detect(known[0])
+    reader = Reader(root, secrets, max_s=SEARCH_S)
+    rows, _ = grep.search(reader.root, names, reader, is_whole=True, keeps_case=True)
+    skipped = {os.path.realpath(path) for path in known}
+    found, left = dict[str, Lines](), MAX_LINES
+    for name in rows:
+        path = reader.root / name
+        if languages.detect(name) == language and os.path.realpath(path) not in skipped:
+            text = reader.read(path).text.replace("\r\n", "\n")
+            lines = tuple(text.removesuffix("\n").split("\n"))
+            if 1 < len(lines) <= left and len(found) < MAX_FILES:
+                found[str(root / name)] = lines
+                left -= len(lines)
+    return found
 
 
 def _edit(one: NextEdit) -> Edit:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from lcursor.code import languages
-from lcursor.next_edit import rename, repetition, signature, trees
+from lcursor.next_edit import history, rename, repetition, signature, trees
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
+from lcursor.next_edit.tokens import changes, is_cause
 
 Predictor = Callable[[Texts, Sequence[Edit]], Sequence[Proposal]]
 PREDICTORS: Final[tuple[Predictor, ...]] = (
@@ -53,6 +54,18 @@ def checked(texts: Texts, edits: Sequence[Edit], proposals: Iterable[Proposal]) 
         key=lambda one: (-one.confidence, one.path != last.path, abs(one.row - last.row), one.row),
     )
     return _without_errors(texts, ranked[:MAX_PROPOSALS])
+
+
+def replaced_names(edits: Sequence[Edit]) -> list[str]:
+    """Return the names that the last edits replaced by others, newest first."""
+    found = [
+        change.names[0]
+        for edit in reversed(history.without_undone(edits[-MAX_EDITS:]))
+        if is_cause(edit)
+        for change in changes(edit)
+        if change.names
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _without_errors(texts: Texts, ranked: Sequence[Proposal]) -> list[Proposal]:

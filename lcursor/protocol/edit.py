@@ -85,6 +85,32 @@ class EditApply(TypedDict):
     buffers: list[EditBuffer]  # shown ones, likeliest first
 
 
+class EditChange(TypedDict):
+    """Lines of the base, and those that replace them."""
+
+    first_row: int
+    last_row: int  # after the last
+    old: list[str]
+    new: list[str]
+
+
+class EditChanges(TypedDict):
+    """Changes of a file."""
+
+    path: str
+    changes: list[EditChange]
+
+
+class EditPropose(TypedDict):
+    """Propose known changes, without a model."""
+
+    id: int
+    path: str  # absolute: of the current buffer
+    title: str
+    files: list[EditChanges]
+    buffers: list[EditBuffer]  # all loaded ones among the files
+
+
 class EditChoose(TypedDict):
     """Answer `edit.question`; -1 for none of the choices."""
 
@@ -137,15 +163,6 @@ class EditHunk(TypedDict):
     new: list[str]
     above: list[str]  # up to three lines before it, once it was applied
     below: list[str]
-
-
-class EditChange(TypedDict):
-    """Lines of the base, and those that replace them."""
-
-    first_row: int
-    last_row: int  # after the last
-    old: list[str]
-    new: list[str]
 
 
 class EditDecided(TypedDict):
@@ -387,6 +404,7 @@ TO_PYTHON: dict[str, type] = {
     "edit.ask": EditAsk,
     "edit.many": EditMany,
     "edit.apply": EditApply,
+    "edit.propose": EditPropose,
     "edit.choose": EditChoose,
     "edit.run_plan": EditRunPlan,
     "edit.diagnosed": EditDiagnosed,

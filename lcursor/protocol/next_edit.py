@@ -29,6 +29,7 @@ class NextEditPredict(TypedDict):
 
     id: int
     files: list[NextEditFile]  # the current one first
+    is_wide: bool  # other files of the project may need edits, too
     edits: list[NextEdit]  # oldest first; empty to parse the current file in advance
     row: int  # of the cursor in the current file
     column: int  # in bytes
@@ -50,6 +51,7 @@ class NextEditPredicted(TypedDict):
     """The answer to `next_edit.predict`; a later one, with a model's proposals, replaces it."""
 
     id: int
+    has_renames: bool  # files that are not open may have old names
     proposals: list[NextEditProposal]  # best first
 
 

@@ -1,13 +1,40 @@
 -- Joins the independent features: an edit gets its mentions from the chat,
--- and the blocks of a chat become edits.
+-- and the blocks of a chat and all next edits with one cause become edits.
 
 local M = {}
+
+--- Show known changes as the hunks of an edit.
+---@param title string
+---@param files lcursor.EditChanges[]
+---@return boolean whether they will come
+local function propose(title, files)
+  local edit, buffers = require("lcursor.edit"), require("lcursor.edit.buffers")
+  local buf = vim.api.nvim_get_current_buf()
+  local paths = vim.tbl_map(function(file)
+    return file.path
+  end, files)
+  local function go_to_first()
+    local hunks = require("lcursor.edit.proposals").hunks(0)
+    if #hunks == 0 and vim.api.nvim_get_current_buf() == buf then
+      require("lcursor.edit.hunks").next(1) -- in another file
+    end
+  end
+  return edit.is_on()
+    and edit.begin("edit.propose", {
+        path = buffers.path(buf),
+        title = title,
+        files = files,
+        buffers = buffers.loaded(paths),
+      }, { answered = go_to_first })
+      ~= nil
+end
 
 --- Start what runs while the user types.
 ---@param is_insert boolean false: an edit in Normal mode
 ---@return boolean is_insert
 function M.start(is_insert)
   local next_edit = require("lcursor.next_edit")
+  next_edit.propose = propose
   next_edit.start()
   if is_insert then
     require("lcursor.complete.gate").is_taken = next_edit.is_at_cursor

@@ -38,7 +38,7 @@ M.groups = {
     option = "next_edit.keymap", plug = "next-edit-", module = "next_edit",
     keys = {
       { "accept", "<Tab>", "ni", "Go there; apply" },
-      { "accept_all", "<S-Tab>", "n", "List, apply all" },
+      { "accept_all", "<S-Tab>", "n", "Show as hunks" },
       { "dismiss", "<Esc>", "n", "Dismiss next edit" },
       { "dismiss_insert", "<C-]>", "i", "Dismiss next edit" },
     },
@@ -73,7 +73,7 @@ M.groups = {
       { "list", "", "n", "List hunks" },
       { "accept_file", "", "n", "Accept file" },
       { "reject_file", "", "n", "Reject file" },
-      { "accept_all", "", "n", "Accept edit" },
+      { "accept_all", "<S-Tab>", "n", "Accept edit" },
       { "reject_all", "", "n", "Reject edit" },
       { "next_alternative", "]v", "n", "Next alternative" },
       { "prev_alternative", "[v", "n", "Previous alternative" },

@@ -51,7 +51,7 @@ M.to_lua = {
   ["edit.reverted"] = { "id", "turn", "title", "do", "files", "paths", "problems" },
   ["edit.turned"] = { "id", "turns", "undo", "redo" },
   ["edit.message"] = { "id", "text", "note" },
-  ["next_edit.predicted"] = { "id", "proposals" },
+  ["next_edit.predicted"] = { "id", "has_renames", "proposals" },
 }
 
 M.levels = {

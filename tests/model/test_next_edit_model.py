@@ -52,6 +52,7 @@ def test_a_window_is_asked_and_the_answer_is_read(
         "edits": [edit],
         "row": 0,
         "column": 5,
+        "is_wide": False,
     }
     folder = default_folder()
     server = LocalServer(ChatConfig(), folder.with_name(f"{folder.name}-next-edit"), lambda _: None)

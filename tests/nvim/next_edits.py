@@ -6,11 +6,13 @@ import itertools
 import re
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 from lcursor.host.next_edits import NextEdits
 from lcursor.protocol.next_edit import NextEditPredict
 from tests.fakes.control import FakeHost
+from tests.nvim import edits
 from tests.nvim.pilot import Pilot
 
 RENAME = """\
@@ -50,7 +52,7 @@ class Typist:
 
     def __init__(self, nvim: Pilot, host: FakeHost) -> None:
         self.nvim, self.host = nvim, host
-        self._answered = itertools.count()
+        self._answered = {False: itertools.count(), True: itertools.count()}
 
     def requests(self) -> list[dict[str, Any]]:
         """Return all requests so far, when all keys have been handled."""
@@ -62,11 +64,15 @@ class Typist:
     def _sent(self) -> list[dict[str, Any]]:
         return [one for one in self.host.messages("next_edit.predict") if one["edits"]]
 
-    def answer(self) -> dict[str, Any]:
-        """Wait for the next request, and answer it."""
-        index = next(self._answered)
-        self.host.wait(lambda: len(self._sent()) > index)
-        request = self._sent()[index]
+    def answer(self, *, is_wide: bool = False) -> dict[str, Any]:
+        """Wait for the next request, or the next one about other files, and answer it."""
+
+        def sent_such() -> list[dict[str, Any]]:
+            return [one for one in self._sent() if one["is_wide"] == is_wide]
+
+        index = next(self._answered[is_wide])
+        self.host.wait(lambda: len(sent_such()) > index)
+        request = sent_such()[index]
         sent = threading.Event()
 
         def send(method: str, params: Mapping[str, Any]) -> None:
@@ -79,6 +85,26 @@ class Typist:
         service.close()
         self.nvim.settle()
         return request
+
+    def review(self) -> list[str]:
+        """Press the key that shows all as hunks, propose these, and return the names of files."""
+        self.nvim.press("<S-Tab>")
+        self.host.wait(lambda: len(self.host.messages("edit.propose")) > 0)
+        request = self.host.messages("edit.propose")[-1]
+        texts = {one["path"]: one for one in request["buffers"]}
+        files = []
+        for one in request["files"]:
+            path, changes = one["path"], sorted(one["changes"], key=lambda it: it["first_row"])
+            sent = texts.get(path) or {
+                "text": Path(path).read_text().removesuffix("\n"),
+                "tick": -1,
+            }
+            old = sent["text"].split("\n")
+            files.append(edits.file(path, old, old, changes=changes, tick=sent["tick"]))
+        answer = edits.proposed(files, title=request["title"], id=request["id"])
+        self.host.send("edit.proposed", answer)
+        self.nvim.settle()
+        return [Path(file["path"]).name for file in files]
 
     def drawn(self) -> list[tuple[int, str]]:
         """Return what is drawn: rows, and their virtual text."""

@@ -115,21 +115,6 @@ def test_a_far_edit_is_a_hint_and_tab_jumps(start: Open) -> None:
     assert desk.texts() == ["⇥ line 62 timeout→deadline"]
 
 
-def test_all_of_a_group_are_listed_and_then_applied(start: Open) -> None:
-    desk = start()
-    desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
-    desk.answer()
-    desk.nvim.press("<S-Tab>")
-    assert len(desk.nvim.lua("return vim.fn.getqflist()")) == 2
-    assert desk.texts() == ["deadline", "deadline"]
-    desk.nvim.press("<S-Tab>")
-    changed = [line for line in desk.nvim.lines() if "deadline" in line]
-    assert len(changed) == 3
-    assert desk.nvim.lua("return #vim.api.nvim_list_wins()") == 1
-    desk.nvim.press("u")
-    assert len([line for line in desk.nvim.lines() if "deadline" in line]) == 1
-
-
 def test_dismissing_silences_the_group(start: Open) -> None:
     desk = start()
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
@@ -430,7 +415,8 @@ def test_whole_lines_are_drawn_below_the_old_ones_and_applied(
     path = request["files"][0]["path"]
     proposal = {"kind": "rename", "path": path, "row": 2, "old": old, "new": new}
     proposal |= {"cause": "", "group": "a"}
-    host.send("next_edit.predicted", {"id": request["id"], "proposals": [proposal]})
+    answer = {"id": request["id"], "has_renames": False, "proposals": [proposal]}
+    host.send("next_edit.predicted", answer)
     desk.nvim.wait_lua("return vim.fn.maparg('<Tab>', 'n') ~= ''")
     desk.nvim.settle()
     assert desk.nvim.screen.has("DiffDelete") == bool(old)
@@ -492,7 +478,8 @@ def test_lines_below_the_last_one(start: Open, host: FakeHost) -> None:
     [request] = desk.requests()
     proposal = {"kind": "repetition", "path": request["files"][0]["path"], "row": 61, "old": []}
     proposal |= {"new": ["    return Y"], "cause": "", "group": "a"}
-    host.send("next_edit.predicted", {"id": request["id"], "proposals": [proposal]})
+    answer = {"id": request["id"], "has_renames": False, "proposals": [proposal]}
+    host.send("next_edit.predicted", answer)
     assert desk.wait_drawn() == ["⇥ line 62 +return Y"]
     desk.nvim.press("<Tab>")
     assert desk.texts() == ["return Y"]

@@ -1,4 +1,4 @@
-"""Next edits in other open files."""
+"""Next edits in other files, open ones and others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rename(desk: Typist) -> None:
     """Rename the function of a.py, and answer both requests."""
     desk.nvim.press("ggwcwload<Esc>")
     assert names(desk.answer()) == ["a.py"]
-    assert names(desk.answer()) == ["a.py", "b.py"]
+    assert names(desk.answer(is_wide=True)) == ["a.py", "b.py"]
 
 
 def names(request: dict[str, list[dict[str, str]]]) -> list[str]:
@@ -110,3 +110,47 @@ def test_insert_mode_shows_the_hint_for_another_file_after_a_pause(desk: Typist)
     desk.nvim.press("jA  ")
     assert desk.drawn() == []
     assert desk.wait_drawn() == ["⇥ b.py line 1 fetch→load (1 of 2)"]
+
+
+@pytest.fixture
+def unopened(editor: Start, host: FakeHost) -> Typist:
+    """A Neovim in which only a.py is open."""
+    nvim = editor(FILES, config=CONFIG, columns=80)
+    nvim.lua("vim.fn.system({ 'git', 'init' })")
+    nvim.press(":silent edit a.py<CR>i<Esc>")
+    nvim.lua("vim.wait(300)")  # for git
+    desk = Typist(nvim, host)
+    nvim.press("ggwcwload<Esc>")
+    desk.answer()
+    assert names(desk.answer(is_wide=True)) == ["a.py"]
+    assert desk.texts() == ["⇥ b.py line 1 fetch→load (1 of 2)"]
+    return desk
+
+
+def test_a_file_that_is_not_open_is_not_loaded_before_tab(unopened: Typist) -> None:
+    code = "return vim.tbl_map(vim.fs.basename, vim.tbl_map(vim.api.nvim_buf_get_name, %s))"
+    loaded = "vim.tbl_filter(vim.api.nvim_buf_is_loaded, vim.api.nvim_list_bufs())"
+    assert "b.py" not in unopened.nvim.lua(code % loaded)
+    unopened.nvim.command("LCursor next")
+    assert len(unopened.nvim.lua("return vim.fn.getqflist()")) == 2
+    unopened.nvim.command("cclose")
+    assert unopened.wait_drawn() == ["⇥ b.py line 1 fetch→load (1 of 2)"]
+    unopened.nvim.press("<Tab>")
+    assert unopened.nvim.lua("return vim.fn.expand('%')") == "b.py"
+    assert unopened.texts() == ["load"]
+
+
+@pytest.mark.parametrize("text", [None, "from a import fetch as f\n", "# fetch\n"])
+def test_a_file_that_is_not_open_and_changes_on_disk(unopened: Typist, text: str | None) -> None:
+    path = Path(unopened.nvim.lua("return vim.fn.fnamemodify('b.py', ':p')"))
+    path.unlink() if text is None else path.write_text(text)
+    unopened.nvim.press("<Tab>")
+    assert unopened.drawn() == []
+    unopened.nvim.press("<Tab>")
+    lines = [""] if text is None else text.splitlines()
+    assert unopened.nvim.lines() == lines
+
+
+def test_a_name_that_is_typed_back_drops_those_in_others(unopened: Typist) -> None:
+    unopened.nvim.press("gg0wcwfetch<Esc>")
+    assert unopened.drawn() == []

@@ -240,7 +240,11 @@ end
 ---@type table<string, fun(run: lcursor.EditRun, params: table)>
 local HANDLERS = {
   ["edit.proposed"] = function(run, params)
-    run.instead = M.receive(params, run.instead).key
+    local proposal = M.receive(params, run.instead)
+    run.instead = proposal.key
+    if run.answered then
+      run.answered(proposal)
+    end
   end,
   ["edit.planned"] = function(run, params)
     open_window(run, "the plan", function()

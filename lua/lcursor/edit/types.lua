@@ -66,7 +66,7 @@
 ---@field instruction string what distinguishes it from another one at the same lines; may be ""
 ---@field model string
 ---@field instead? string key of the proposal that the next one is an alternative to
----@field answered? fun(params: table) receives `edit.message`
+---@field answered? fun(params: table) receives `edit.message`, or the proposal
 ---@field is_stopping boolean
 ---@field is_apart? boolean what it is doing is shown in a row of its own
 ---@field sent lcursor.EditSnapshot[] texts that were sent
@@ -85,6 +85,7 @@
 
 -- Structures of the protocol; lcursor/protocol/edit.py describes their fields.
 ---@alias lcursor.EditChange table<string, any> `EditChange`
+---@alias lcursor.EditChanges table<string, any> `EditChanges`
 ---@alias lcursor.EditFile table<string, any> `EditFile`
 ---@alias lcursor.EditProposed table<string, any> `edit.proposed`
 ---@alias lcursor.EditHunk table<string, any> `EditHunk`

@@ -58,6 +58,12 @@ local reached
 ---@type table<integer, string> by buffer: why its proposals are not shown
 local silent = {}
 
+--- Proposes changes as an edit, and returns whether it could; joined.lua sets it.
+---@type fun(title: string, files: lcursor.EditChanges[]): boolean
+M.propose = function()
+  return false
+end
+
 ---@return number ms
 local function now_ms()
   return vim.uv.hrtime() / 1e6
@@ -125,14 +131,6 @@ end
 --- Draw a proposal of the current buffer in its lines, if it is near enough.
 ---@return boolean drawn
 local function draw_inline(buf, proposal, row)
-  if queue.is_listed(proposal.group) then
-    local rows = {}
-    for _, other in ipairs(queue.group(buf, proposal)) do
-      rows[other] = queue.row(buf, other)
-    end
-    view.draw(buf, rows, "")
-    return true
-  end
   local is_wanted = config.for_buffer(buf).next_edit.mode == "draw" or reached == proposal
   if api.nvim_get_mode().mode == "i" then
     is_wanted = reached == proposal and line_of(buf, row) == api.nvim_win_get_cursor(0)[1]
@@ -141,7 +139,7 @@ local function draw_inline(buf, proposal, row)
     return false
   end
   local key = keymaps.shown("next_edit", "accept", buf)
-  view.draw(buf, { [proposal] = row }, queue.count(buf, proposal), key)
+  view.draw(buf, proposal, row, queue.count(buf, proposal), key)
   return true
 end
 
@@ -257,15 +255,15 @@ local function begin_undo_step()
   vim.cmd("noautocmd let &g:undolevels = &g:undolevels")
 end
 
---- Apply proposals of the current buffer as one undo step.
----@param chosen lcursor.NextProposal[]
-local function apply(chosen)
+--- Apply a proposal of the current buffer as one undo step.
+---@param proposal lcursor.NextProposal
+local function apply(proposal)
   local buf = api.nvim_get_current_buf()
   hide()
   recorder.finish(buf)
   local is_insert = api.nvim_get_mode().mode == "i"
   begin_undo_step()
-  local position = queue.apply(buf, chosen)
+  local position = queue.apply(buf, proposal)
   begin_undo_step()
   if position then
     local column = is_insert and position[2] or math.max(position[2] - 1, 0)
@@ -277,7 +275,7 @@ local function apply(chosen)
   refresh()
   requests.send()
   diagnostics.edited(buf)
-  status.emit("LCursorNextEditAccept", { buf = buf, count = #chosen })
+  status.emit("LCursorNextEditAccept", { buf = buf })
 end
 
 --- Go to a proposal.
@@ -286,6 +284,7 @@ end
 local function jump(proposal, buf)
   local row = assert(queue.row(buf, proposal))
   vim.cmd("normal! m'")
+  vim.bo[buf].buflisted = true
   if buf ~= api.nvim_get_current_buf() and not pcall(vim.cmd.buffer, buf) then
     return notify.warn("the file of the next edit cannot be shown here")
   end
@@ -311,7 +310,7 @@ function M.accept()
   if not it or not row then
     return hide()
   elseif it.target == it.buf and view.is_complete(it.proposal, row) then
-    apply({ it.proposal })
+    apply(it.proposal)
   else
     jump(it.proposal, it.target)
   end
@@ -321,23 +320,20 @@ end
 function M.dismiss()
   if current then
     local buf = current.buf
-    queue.mute(current.proposal)
+    queue.reject(current.proposal)
     refresh()
     status.emit("LCursorNextEditDismiss", { buf = buf })
   end
 end
 
---- List the proposals with the same cause; when they are listed, apply those of this buffer.
+--- Show all proposals with the same cause, of all files, as the hunks of an edit.
 function M.accept_all()
   local it = current
-  if not it or it.target ~= it.buf then
+  local files = it and queue.changes(it.proposal.group) or {}
+  if not it or (#files == 1 and #files[1].changes == 1) then
     return M.accept()
-  end
-  local group = queue.group(it.buf, it.proposal)
-  if #group == 1 or queue.is_listed(it.proposal.group) then
-    apply(group)
-  else
-    queue.list(it.proposal.group)
+  elseif M.propose(it.proposal.cause, files) then
+    queue.mute(it.proposal)
     refresh()
   end
 end
@@ -417,6 +413,9 @@ function M.start()
   requests.start(refresh)
   diagnostics.start(refresh)
   local on = notify.autocmds("next_edit")
+  on("BufReadPost", function(event)
+    queue.opened(event.buf)
+  end)
   on({ "BufEnter", "BufReadPost", "InsertEnter" }, function(event)
     attach(event.buf)
     if event.event == "InsertEnter" then

@@ -1,5 +1,6 @@
 -- The proposals of each buffer: where they are now, in which order they come, which groups of them
--- the user rejected. Extmarks move them with the text; one whose lines changed is not shown.
+-- the user rejected. Extmarks move them with the text; one whose lines changed is not shown. A file
+-- that is not open has a buffer that is not loaded.
 
 local diff = require("lcursor.diff")
 local many = require("lcursor.text").many
@@ -21,7 +22,7 @@ local MAX_REJECTED, REJECTED_MS = 5, 30 * 60 * 1000 -- then a kind is hidden, th
 ---@field new string[]
 ---@field cause string
 ---@field group string
----@field mark integer extmark at the first line, or at the line above an insertion
+---@field mark? integer extmark at the first line, or at the line above an insertion
 ---@field above? string that line
 
 ---@class (exact) lcursor.NextQueue of a buffer
@@ -35,14 +36,15 @@ local states = {}
 local muted = {}
 ---@type table<string, { count: integer, at_ms: integer }> by kind and filetype: rejected in a row
 local rejected = {}
----@type { id: integer, group: string }? the quickfix list of a group
-local listed
 
 --- Return where a proposal is now; nil if its lines changed.
 ---@param buf integer
 ---@param proposal lcursor.NextProposal
 ---@return integer? row
 function M.row(buf, proposal)
+  if not proposal.mark then
+    return not api.nvim_buf_is_loaded(buf) and proposal.row or nil
+  end
   local row = api.nvim_buf_get_extmark_by_id(buf, namespace, proposal.mark, {})[1]
   if not row then
     return nil
@@ -67,17 +69,20 @@ function M.first(buf)
   end
 end
 
---- Return a proposal of another buffer.
+--- Return a proposal of another buffer, of the first one by name.
 ---@param buf integer
 ---@return integer? other
 ---@return lcursor.NextProposal?
 ---@return integer? row
 function M.elsewhere(buf)
-  for other in pairs(states) do
-    local proposal, row = M.first(other)
-    if other ~= buf and proposal then
-      return other, proposal, row
-    end
+  local others = vim.tbl_filter(function(other)
+    return other ~= buf and api.nvim_buf_is_valid(other) and M.first(other) ~= nil
+  end, vim.tbl_keys(states))
+  table.sort(others, function(one, other)
+    return api.nvim_buf_get_name(one) < api.nvim_buf_get_name(other)
+  end)
+  if others[1] then
+    return others[1], M.first(others[1])
   end
 end
 
@@ -215,7 +220,7 @@ function M.set(buf, proposals, from, is_fix)
   end)
   M.clear(buf)
   states[buf] = { proposals = found, done = done, has_hidden = has_hidden }
-  for _, proposal in ipairs(found) do
+  for _, proposal in ipairs(api.nvim_buf_is_loaded(buf) and found or {}) do
     local row = rows[proposal]
     if #proposal.old == 0 and row > 0 then
       row = row - 1
@@ -225,21 +230,83 @@ function M.set(buf, proposals, from, is_fix)
   end
 end
 
---- Silence the proposals with the cause of one.
+--- Set the proposals of files that are not open; those of others are forgotten.
+---@param proposals lcursor.NextProposal[] as on the wire
+function M.set_unopened(proposals)
+  for buf in pairs(states) do
+    if not api.nvim_buf_is_loaded(buf) then
+      M.clear(buf)
+    end
+  end
+  local by_path = {} ---@type table<string, lcursor.NextProposal[]>
+  for _, proposal in ipairs(proposals) do
+    by_path[proposal.path] = by_path[proposal.path] or {}
+    table.insert(by_path[proposal.path], proposal)
+  end
+  for path, some in pairs(by_path) do
+    local buf = vim.fn.bufadd(path)
+    if not api.nvim_buf_is_loaded(buf) then
+      M.set(buf, some, 0)
+    end
+  end
+end
+
+--- Place the proposals of a file that was not open when they came.
+---@param buf integer loaded
+function M.opened(buf)
+  local state = states[buf]
+  if state then
+    states[buf] = nil
+    M.set(buf, state.proposals, 0)
+  end
+end
+
+--- Return the changes of the proposals with a cause, as `edit.propose` takes them.
+---@param group string
+---@return lcursor.EditChanges[] by file
+function M.changes(group)
+  local files = {}
+  for buf, state in pairs(states) do
+    local changes = {}
+    for _, proposal in ipairs(state.proposals) do
+      local row = proposal.group == group and M.row(buf, proposal)
+      if row then
+        local last = row + #proposal.old
+        local change = { first_row = row, last_row = last, old = proposal.old, new = proposal.new }
+        table.insert(changes, change)
+      end
+    end
+    if #changes > 0 then
+      table.insert(files, { path = api.nvim_buf_get_name(buf), changes = changes })
+    end
+  end
+  table.sort(files, function(one, other)
+    return one.path < other.path
+  end)
+  return files
+end
+
+--- Forget the proposals with the cause of one, and silence it for a while.
 ---@param proposal lcursor.NextProposal
 function M.mute(proposal)
   local words = {}
   for _, word in ipairs(view.words(proposal) or {}) do
     vim.list_extend(words, { proposal.old[1]:sub(word.first + 1, word.last), word.new })
   end
-  local now, it = vim.uv.now(), rejected[kind_of(proposal)]
-  muted[proposal.group] = { at_ms = now, words = words }
-  rejected[kind_of(proposal)] = { count = (it and it.count or 0) + 1, at_ms = now }
+  muted[proposal.group] = { at_ms = vim.uv.now(), words = words }
   for _, state in pairs(states) do
     state.proposals = vim.tbl_filter(function(other)
       return other.group ~= proposal.group
     end, state.proposals)
   end
+end
+
+--- Note that the user rejected a proposal.
+---@param proposal lcursor.NextProposal
+function M.reject(proposal)
+  local it = rejected[kind_of(proposal)]
+  rejected[kind_of(proposal)] = { count = (it and it.count or 0) + 1, at_ms = vim.uv.now() }
+  M.mute(proposal)
 end
 
 --- Note an edit: a rejected group whose words it changes may come back after a while.
@@ -275,49 +342,30 @@ local function write(buf, row, proposal)
   return { row, column }
 end
 
---- Write proposals, those whose lines changed excepted.
+--- Write a proposal, unless its lines changed.
 ---@param buf integer
----@param chosen lcursor.NextProposal[]
----@return integer[]? position behind the change, if it is one
-function M.apply(buf, chosen)
-  local state, position = states[buf], nil
-  local rows = {}
-  for _, proposal in ipairs(chosen) do
-    rows[proposal] = M.row(buf, proposal)
+---@param proposal lcursor.NextProposal
+---@return integer[]? position behind the change
+function M.apply(buf, proposal)
+  local state, row = states[buf], M.row(buf, proposal)
+  if not row then
+    return nil
   end
-  chosen = vim.tbl_keys(rows)
-  table.sort(chosen, function(one, other)
-    return rows[one] > rows[other]
-  end)
-  for _, proposal in ipairs(chosen) do
-    position = write(buf, rows[proposal], proposal)
-    rejected[kind_of(proposal)] = nil
-    state.done[proposal.group] = (state.done[proposal.group] or 0) + 1
-    state.proposals = vim.tbl_filter(function(other)
-      return other ~= proposal
-    end, state.proposals)
-  end
-  if listed and #chosen > 1 and M.is_listed(chosen[1].group) then
-    vim.cmd.cclose()
-  end
-  return #chosen == 1 and position or nil
+  local position = write(buf, row, proposal)
+  rejected[kind_of(proposal)] = nil
+  state.done[proposal.group] = (state.done[proposal.group] or 0) + 1
+  state.proposals = vim.tbl_filter(function(other)
+    return other ~= proposal
+  end, state.proposals)
+  return position
 end
 
---- Whether the quickfix window shows the proposals of a group.
----@param group string
----@return boolean
-function M.is_listed(group)
-  local now = vim.fn.getqflist({ id = 0, winid = 0 })
-  return listed ~= nil and listed.group == group and now.id == listed.id and now.winid ~= 0
-end
-
---- List proposals in the quickfix window.
----@param group? string only those with one cause; nil: all, of all buffers
-function M.list(group)
+--- List all proposals, of all buffers, in the quickfix window.
+function M.list()
   local items = {}
   for buf, state in pairs(states) do
     for _, proposal in ipairs(state.proposals) do
-      local row = (not group or proposal.group == group) and M.row(buf, proposal)
+      local row = M.row(buf, proposal)
       if row then
         local text = vim.trim(proposal.new[1] or ("delete " .. vim.trim(proposal.old[1])))
         table.insert(items, { bufnr = buf, lnum = row + 1, text = text, type = "I" })
@@ -332,12 +380,7 @@ function M.list(group)
   end)
   local title = "lcursor: " .. many(#items, "next edit")
   vim.fn.setqflist({}, " ", { title = title, items = items })
-  listed = group and { id = vim.fn.getqflist({ id = 0 }).id, group = group } or nil
-  local win = api.nvim_get_current_win()
   vim.cmd(("botright copen %d"):format(math.min(#items, 8)))
-  if group then
-    api.nvim_set_current_win(win)
-  end
 end
 
 return M

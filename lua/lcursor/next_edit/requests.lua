@@ -1,5 +1,6 @@
 -- Asks the host for the edits that follow from the last ones: first in the current file and in
--- those with edits, then, in a pause, in the other open files of the same type.
+-- those with edits, then, in a pause, in the other open files of the same type, and in those of the
+-- project that are not open.
 
 local config = require("lcursor.config")
 local gate = require("lcursor.next_edit.gate")
@@ -30,8 +31,8 @@ local PAUSE_MS = 300
 local pending
 ---@type uv.uv_timer_t?
 local timer
----@type fun() called after each answer
-local on_answer
+---@type fun() called when the proposals changed
+local on_change
 
 --- Return the buffers whose text a request contains.
 ---@param is_wide boolean
@@ -68,11 +69,8 @@ function M.send(is_wide)
   if gate.buffer_block_reason(current, function() end) then
     return
   end
-  local files, texts, bufs = {}, {}, buffers(is_wide or false)
-  if is_wide and #bufs == 1 then
-    return
-  end
-  for _, buf in ipairs(bufs) do
+  local files, texts = {}, {}
+  for _, buf in ipairs(buffers(is_wide or false)) do
     local text = text_of(buf)
     if not privacy.has_private_key(text) then
       table.insert(files, { path = api.nvim_buf_get_name(buf), text = text })
@@ -80,7 +78,8 @@ function M.send(is_wide)
     end
   end
   if #edits == 0 then
-    queue.clear(current)
+    queue.clear_all()
+    on_change()
   elseif status.get().state == "stopped" then
     host.start()
   end
@@ -89,7 +88,8 @@ function M.send(is_wide)
   end
   local id, last = next_id(), recorder.last(current)
   local line, column = unpack(api.nvim_win_get_cursor(0))
-  local params = { id = id, files = files, edits = edits, row = line - 1, column = column }
+  local params = { id = id, files = files, is_wide = is_wide or false, edits = edits }
+  params.row, params.column = line - 1, column
   if rpc.notify("next_edit.predict", params) and #edits > 0 then
     pending = {
       id = id,
@@ -129,10 +129,10 @@ function M.stop()
   end
 end
 
---- Call a function after each answer.
+--- Call a function when the proposals changed.
 ---@param callback fun()
 function M.start(callback)
-  on_answer = callback
+  on_change = callback
 end
 
 rpc.on("next_edit.predicted", function(params)
@@ -142,18 +142,26 @@ rpc.on("next_edit.predicted", function(params)
   end
   local is_first = not it.is_answered
   it.is_answered = true
+  ---@param buf integer whose settings count
+  local function wanted(buf, path)
+    local kinds = config.for_buffer(buf).next_edit
+    return vim.tbl_filter(function(proposal)
+      return (not path or proposal.path == path) and kinds[proposal.kind]
+    end, params.proposals)
+  end
   for buf, text in pairs(it.texts) do
     local is_same = api.nvim_buf_is_loaded(buf) and text_of(buf) == text
     if is_same and not gate.buffer_block_reason(buf, function() end) then
-      local path, kinds = api.nvim_buf_get_name(buf), config.for_buffer(buf).next_edit
-      local wanted = vim.tbl_filter(function(proposal)
-        return proposal.path == path and kinds[proposal.kind]
-      end, params.proposals)
-      queue.set(buf, wanted, buf == it.buf and it.row or 0)
+      local found = wanted(buf, api.nvim_buf_get_name(buf))
+      queue.set(buf, found, buf == it.buf and it.row or 0)
     end
   end
-  on_answer()
-  if is_first and not it.is_wide and api.nvim_buf_is_valid(it.buf) then
+  if it.is_wide or (is_first and not params.has_renames) then
+    queue.set_unopened(it.is_wide and wanted(it.buf) or {})
+  end
+  on_change()
+  local is_current = is_first and it.buf == api.nvim_get_current_buf()
+  if not it.is_wide and is_current and (params.has_renames or #buffers(true) > 1) then
     M.send_later(it.buf, PAUSE_MS, true)
   end
 end)

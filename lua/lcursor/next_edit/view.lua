@@ -81,7 +81,7 @@ local function is_drawn(buf, key, is_hint)
   return false
 end
 
----@return boolean whether proposals are drawn in their lines
+---@return boolean whether a proposal is drawn in its lines
 function M.is_inline()
   return drawn ~= nil and not drawn.is_hint
 end
@@ -122,56 +122,57 @@ local function note(key, ...)
   return table.concat(words, " ")
 end
 
---- Draw proposals in their lines.
+--- Draw a proposal in its lines.
 ---@param buf integer
----@param rows table<lcursor.NextProposal, integer> where they are
+---@param proposal lcursor.NextProposal
+---@param row integer where it is
 ---@param count string for example "2 of 5"; "" for a single one
 ---@param key? string that applies it
-function M.draw(buf, rows, count, key)
-  local keys = { count }
-  for proposal, row in pairs(rows) do
-    table.insert(keys, ("%d %s"):format(row, table.concat(proposal.new, "\n")))
-  end
-  table.sort(keys)
+function M.draw(buf, proposal, row, count, key)
   local tick = api.nvim_buf_get_changedtick(buf)
-  if is_drawn(buf, ("%d\n%s"):format(tick, table.concat(keys, "\n")), false) then
+  if
+    is_drawn(
+      buf,
+      ("%d %s %d\n%s"):format(tick, count, row, table.concat(proposal.new, "\n")),
+      false
+    )
+  then
     return
   end
   local options = virt_lines.options(buf)
-  for proposal, row in pairs(rows) do
-    local words, added = M.words(proposal), 0
-    for _, word in ipairs(words or {}) do
-      added = added + api.nvim_strwidth(word.new)
-      if word.last > word.first then
-        mark(buf, row, word.first, { end_col = word.last, hl_group = OLD })
-      end
-      if word.new ~= "" then
-        local column = word.last > 0 and vim.fn.virtcol({ row + 1, word.last }) or 0
-        local new = text.expand(word.new, column, options.tabstop, options.stops)
-        mark(buf, row, word.last, { virt_text = { { new, NEW } }, virt_text_pos = "inline" })
-      end
+  local words, added = M.words(proposal), 0
+  for _, word in ipairs(words or {}) do
+    added = added + api.nvim_strwidth(word.new)
+    if word.last > word.first then
+      mark(buf, row, word.first, { end_col = word.last, hl_group = OLD })
     end
-    local own = note(key, count)
-    if vim.tbl_count(rows) == 1 and room_behind(row) - added > api.nvim_strwidth(own) then
-      mark(buf, row, 0, { virt_text = { { own, HINT } }, virt_text_pos = "eol" })
-    end
-    if not words then
-      local lines, below = #proposal.old, {}
-      if lines > 0 then
-        mark(buf, row, 0, { end_row = row + lines, hl_group = "LCursorEditRemoved", hl_eol = true })
-      end
-      for removed = row, options.has_signs and row + lines - 1 or -1 do
-        local sign = { "- ", "LCursorEditRemoved" }
-        mark(buf, removed, 0, { virt_text = { sign }, virt_text_pos = "inline" })
-      end
-      for _, line in ipairs(proposal.new) do
-        vim.list_extend(below, virt_lines.rows(line, options))
-      end
-      local is_above = lines == 0 and row == 0
-      local at = is_above and 0 or row + lines - 1
-      mark(buf, at, 0, { virt_lines = below, virt_lines_above = is_above })
+    if word.new ~= "" then
+      local column = word.last > 0 and vim.fn.virtcol({ row + 1, word.last }) or 0
+      local new = text.expand(word.new, column, options.tabstop, options.stops)
+      mark(buf, row, word.last, { virt_text = { { new, NEW } }, virt_text_pos = "inline" })
     end
   end
+  local own = note(key, count)
+  if room_behind(row) - added > api.nvim_strwidth(own) then
+    mark(buf, row, 0, { virt_text = { { own, HINT } }, virt_text_pos = "eol" })
+  end
+  if words then
+    return
+  end
+  local lines, below = #proposal.old, {}
+  if lines > 0 then
+    mark(buf, row, 0, { end_row = row + lines, hl_group = "LCursorEditRemoved", hl_eol = true })
+  end
+  for removed = row, options.has_signs and row + lines - 1 or -1 do
+    local sign = { "- ", "LCursorEditRemoved" }
+    mark(buf, removed, 0, { virt_text = { sign }, virt_text_pos = "inline" })
+  end
+  for _, line in ipairs(proposal.new) do
+    vim.list_extend(below, virt_lines.rows(line, options))
+  end
+  local is_above = lines == 0 and row == 0
+  local at = is_above and 0 or row + lines - 1
+  mark(buf, at, 0, { virt_lines = below, virt_lines_above = is_above })
 end
 
 ---@return string the first word that changes, for a hint

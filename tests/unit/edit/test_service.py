@@ -248,3 +248,32 @@ def test_a_server_of_ours_that_went_before_it_was_asked_is_reached_once_more(
         number = desk.ask("a.py", TEXT, "Spell the names out", (4, 6))
         assert made(TEXT, desk.proposed(number)["files"][0]) == TEXT.replace(AREA, NEW)
     assert names == ["fake", "fake"]
+
+
+def test_known_changes_are_proposed_where_their_lines_are_still_there(tmp_path: Path) -> None:
+    with scripted(tmp_path) as (_, desk):
+        other = desk.put("b.py", "from a import area\n\nprint(area(1, 2))\n")
+
+        def change(row: int, old: str, new: str) -> dict[str, Any]:
+            return {"first_row": row, "last_row": row + 1, "old": [old], "new": [new]}
+
+        changes = [
+            change(2, "print(area(1, 2))", "print(size(1, 2))"),
+            change(0, "from a import area", "from a import size"),
+            change(1, "gone", "size"),
+        ]
+        number = desk.do(
+            "edit.propose",
+            path=str(desk.root / "a.py"),
+            title="`area` became `size`",
+            files=[
+                {"path": str(other), "changes": changes},
+                {"path": str(desk.root / "a.py"), "changes": [change(5, "old", "new")]},
+            ],
+            buffers=[buffer(desk.root / "a.py", TEXT)],
+        )
+        (file,) = desk.proposed(number)["files"]
+        assert file["path"] == str(other)
+        text = other.read_text().removesuffix("\n")
+        assert made(text, file) == text.replace("area", "size")
+        assert desk.done(number)["reason"] == "proposed"

@@ -82,7 +82,14 @@ def request(tmp_path: Path, number: int, text: str = OLD, row: int = 0) -> NextE
         "is_accepted": False,
     }
     files: list[NextEditFile] = [{"path": path, "text": text}]
-    return {"id": number, "files": files, "edits": [edit], "row": row, "column": 14}
+    return {
+        "id": number,
+        "files": files,
+        "is_wide": False,
+        "edits": [edit],
+        "row": row,
+        "column": 14,
+    }
 
 
 def bodies(server: ModelServer) -> list[dict[str, Any]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +26,7 @@ EDIT: NextEdit = {
 
 def request(number: int, edits: list[NextEdit]) -> NextEditPredict:
     files: list[NextEditFile] = [{"path": "/p/a.py", "text": TEXT}]
-    return {"id": number, "files": files, "edits": edits, "row": 0, "column": 6}
+    return {"id": number, "files": files, "is_wide": False, "edits": edits, "row": 0, "column": 6}
 
 
 class Receiver:
@@ -88,3 +90,27 @@ def test_an_error_is_reported_with_the_request(monkeypatch: pytest.MonkeyPatch) 
     service.close()
     (found,) = [params for method, params in receive.messages if method == "error"]
     assert found["id"] == 7
+
+
+def test_files_with_a_name(tmp_path: Path) -> None:
+    texts = {
+        "a.py": "timeout\n",
+        "b.py": "x = 1\r\nprint(timeout)\r\n",
+        "deep/c.py": "timeouts\n",
+        "deep/d.py": "\ntimeout = 1\n",
+        "e.lua": "timeout = 1\n",
+        "ignored.py": "timeout\n",
+        "mine.py": "timeout\n",
+        "key.py": "timeout\n# -----BEGIN RSA PRIVATE KEY-----\n",
+        ".gitignore": "ignored.py\n",
+        "long.py": "timeout\n" * (next_edits.MAX_LINES + 1),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, newline="")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    found = next_edits.files_with(["timeout"], [str(tmp_path / "a.py")], ["mine.*"])
+    assert found == {
+        str(tmp_path / "b.py"): ("x = 1", "print(timeout)"),
+        str(tmp_path / "deep/d.py"): ("", "timeout = 1"),
+    }

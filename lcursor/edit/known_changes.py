@@ -1,0 +1,37 @@
+"""Propose changes that are known already, as an edit with a checkpoint; no model is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lcursor.edit.records import Change, FileChange, Lines, digest
+from lcursor.edit.run import Outcome, Run
+from lcursor.edit.workspace import EditServices, Workspace
+from lcursor.protocol import edit as wire
+
+
+def propose(run: Run, services: EditServices, params: wire.EditPropose) -> Outcome:
+    """Propose the changes whose old lines are still there."""
+    path = params["path"]
+    work = Workspace(run, services, path, params["buffers"], path)
+    files = []
+    for each in params["files"]:
+        base = work.sources.read(each["path"])
+        changes = tuple(_valid(each["changes"], base or ()))
+        if base is not None and changes:
+            file = FileChange(each["path"], base=digest(base), changes=changes)
+            files.append(work.checked(file))
+    if not files:
+        return Outcome("rejected", "the lines have changed")
+    work.propose(files, title=params["title"])
+    return Outcome("proposed")
+
+
+def _valid(changes: Sequence[wire.EditChange], lines: Lines) -> Iterator[Change]:
+    """Yield the changes of the present lines in the order of their rows, without overlaps."""
+    end = 0
+    for each in sorted(changes, key=lambda one: one["first_row"]):
+        first, last, old = each["first_row"], each["last_row"], tuple(each["old"])
+        if first >= end and lines[first:last] == old:
+            yield Change(first, last, old, tuple(each["new"]))
+            end = last
