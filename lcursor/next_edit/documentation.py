@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from lcursor.code.grammars import Node
 
 COMMENT: Final = re.compile(r"\s*(?:#|//|--|\*|/\*)")
+COMPOUND: Final = re.compile(r"[^_]_[^_]|[a-z][A-Z]")
+"""A name of several words."""
 MAX_ROWS: Final = 40
 """Rows of a comment above a definition, or of a docstring, that are searched."""
 
@@ -20,7 +22,8 @@ def mentions(names: Names, declaration: Occurrence, name: str) -> Iterator[tuple
     """Yield the rows and columns, in characters, of a name in the documentation above or below.
 
     A parameter is found where it is documented as one: `@param name`, `:param name:`, or `name:`
-    at the start of a line of a docstring.
+    at the start of a line of a docstring. A definition whose name may be an ordinary word is found
+    at the start of a line, or behind a backtick.
     """
     node = declaration.node.parent
     is_parameter = False
@@ -40,8 +43,10 @@ def mentions(names: Names, declaration: Occurrence, name: str) -> Iterator[tuple
             yield from _found(names, row, name, documented)
             yield from _found(names, row, name, plain)
     elif own is not None and own.start_byte <= declaration.node.start_byte < own.end_byte:
+        is_word = not COMPOUND.search(name)
+        pattern = re.compile(rf"^\W*{word}|`{word}" if is_word else word)
         for row in _comment_rows(names, node):
-            yield from _found(names, row, name, re.compile(word))
+            yield from _found(names, row, name, pattern)
 
 
 def _is_definition(node: Node) -> bool:

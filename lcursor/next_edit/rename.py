@@ -22,6 +22,7 @@ MAX_RENAMES: Final = 8
 """Last changed names that are followed."""
 COMPOUND: Final = re.compile(r"[^_]_[^_]|[a-z][A-Z]|.{9}")
 """A name of several words, which members of two classes rarely share; or a long one."""
+WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 LOCAL, TOP, MEMBER, ELSEWHERE, BY_USES, ANY_OBJECT = 0.95, 0.9, 0.9, 0.85, 0.85, 0.84
 """Confidence: a variable of a function, a name of the file, a member, a name of another file; where
 two uses were changed instead of the declaration; a member of an object of unknown type."""
@@ -124,9 +125,11 @@ def _renames_of(
         before = every[other].lines
         return _Rename(other, old, new, text, group, confidence, tuple(uses), before, since[other])
 
-    is_new = not any(one.has_word(new) for one in every.values())
+    is_new = not any(one.occurrences(new) for one in every.values())
+    is_alone = all(one.names == (old, new) for index in causes for one in changes(edits[index]))
     for key in dict.fromkeys(one.key for one in touched if one.key is not None):
-        found = _rename(names, old, new, [one for one in touched if one.key == key], is_new)
+        own = [one for one in touched if one.key == key]
+        found = _rename(names, old, new, own, is_new, is_alone)
         if found is None:
             continue
         yield made(path, *found)
@@ -135,7 +138,8 @@ def _renames_of(
                 if other != path:
                     their = _uses_elsewhere(other_names, other, path, (old, new), key)
                     yield made(other, ELSEWHERE, their)
-    if is_new and COMPOUND.search(old) and any(one.is_member for one in touched):
+    is_sure = _is_variant(old, new) or len({one.row for one in touched}) > 1
+    if is_new and is_sure and COMPOUND.search(old) and any(one.is_member for one in touched):
         for other, uses in _members(every, old).items():
             yield made(other, ANY_OBJECT, uses)
 
@@ -224,12 +228,18 @@ def _is_definition(declaration: Occurrence) -> bool:
 
 
 def _rename(
-    names: Names, old: str, new: str, touched: Sequence[Occurrence], is_new: bool
+    names: Names,
+    old: str,
+    new: str,
+    touched: Sequence[Occurrence],
+    is_new: bool,
+    is_alone: bool,
 ) -> tuple[float, list[Occurrence]] | None:
     """Return the confidence and the uses left of a renamed variable; None if it is no rename.
 
     Args:
         is_new: whether the new name was nowhere in the files before.
+        is_alone: whether nothing else was changed with it.
     """
     key = touched[0].key
     own = [one for one in names.occurrences(old) if one.key == key]
@@ -246,20 +256,25 @@ def _rename(
     is_repeated = len({one.row for one in touched}) > 1
     if not is_declared and (
         not is_repeated
+        or _extends(new, old)
         or any(one.role == "declaration" for one in touched)
         or (is_member and names.rules.has_open_members)
         or imports.is_imported(declarations[0].node)
     ):
         return None
-    if is_declared and not is_repeated and _is_doubtful(names, declarations, is_new):
-        return None
+    if is_declared and not is_repeated:
+        if _is_doubtful(names, declarations, is_new):
+            return None
+        if not _is_variant(old, new) and not _is_same(names, declarations[0], old, new, is_alone):
+            return None
     uses = [one for one in own if one not in touched]
     if is_member and names.rules.has_open_members and not COMPOUND.search(old):
         uses = [one for one in uses if names.is_of_self(one)]
     if not is_declared:
         elsewhere = {one.row for one in names.occurrences(old) if one.key != key}
         is_redeclared = not elsewhere.isdisjoint(one.row for one in declarations)
-        if not is_new or is_redeclared:
+        is_parameter = _is_bound_by(declarations[0], "parameter")
+        if not is_new or is_redeclared or is_parameter:
             uses = [one for one in uses if one.role != "declaration"]
     for one in declarations if is_declared else ():
         uses += [use for use in _keywords(names, old, one) if use not in uses]
@@ -284,6 +299,52 @@ def _is_doubtful(names: Names, declarations: Sequence[Occurrence], is_new: bool)
     if _is_bound_by(first, "match_pattern", "let_condition"):
         return True
     return not is_new and _is_bound_by(first, "parameter", "for")
+
+
+def _is_variant(old: str, new: str) -> bool:
+    """Return whether two names share a word, and the new one is not the old one extended.
+
+    Other names are often those of something new that was put in the place of the old one: a second
+    function that the old one calls from then on, or a value that replaces it.
+    """
+    return not _extends(new, old) and not _words(old).isdisjoint(_words(new))
+
+
+def _extends(new: str, old: str) -> bool:
+    """Return whether a name is another one with more at its end or at its start."""
+    old, new = old.lower(), new.lower()
+    return len(new) > len(old) and (new.startswith(old) or new.endswith(old))
+
+
+def _words(name: str) -> set[str]:
+    """Return the words of a name in lower case, without the `s` of a plural."""
+    return {word.lower().rstrip("s") for word in WORD.findall(name)}
+
+
+def _is_same(names: Names, declaration: Occurrence, old: str, new: str, is_alone: bool) -> bool:
+    """Return whether the rest of a declaration shows that it declares the same under a new name.
+
+    Args:
+        is_alone: whether only the name was changed.
+    """
+    node = declaration.node.parent
+    if _extends(new, old) or node is None:
+        return False
+    if _is_definition(declaration):
+        parameters = node.child_by_field_name("parameters")
+        return is_alone and parameters is not None and bool(parameters.named_children)
+    if _is_bound_by(declaration, "parameter"):
+        return not _is_fixture(names, declaration)
+    return is_alone and not _is_bound_by(declaration, "for", "as_pattern", "field")
+
+
+def _is_fixture(names: Names, declaration: Occurrence) -> bool:
+    """Return whether a parameter is one of a test, which gets another value with another name."""
+    node = declaration.node.parent
+    while node is not None and node.type != "function_definition":
+        node = node.parent
+    own = node.child_by_field_name("name") if node is not None else None
+    return own is not None and names.text(own).startswith("test_")
 
 
 def _is_bound_by(declaration: Occurrence, *words: str) -> bool:

@@ -1,0 +1,120 @@
+"""Changed names that are renames, and those that may be something new."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.next_edit.test_predict import proposed
+
+CASES = {
+    "a variable that two uses have left, and its declaration": (
+        "a.py",
+        """
+def f():
+    left = g()
+    a(left)
+    b(left)
+""",
+        [(2, "    a(first)"), (3, "    b(first)")],
+        [(1, "    first = g()")],
+    ),
+    "a function that took the head of another one": (
+        "a.py",
+        """
+def link(to):
+    set(to)
+link(1)
+link(2)
+""",
+        [(0, "def link0(to):")],
+        [],
+    ),
+    "the same, and a call": (
+        "a.py",
+        """
+def link(to):
+    set(to)
+link(1)
+link(2)
+""",
+        [(0, "def link0(to):"), (2, "link0(1)")],
+        [(3, "link0(2)")],
+    ),
+    "another function without parameters": (
+        "a.py",
+        """
+def main():
+    pass
+main()
+""",
+        [(0, "def traverse():")],
+        [],
+    ),
+    "a function without parameters, with a word of its name": (
+        "a.py",
+        """
+def load_all():
+    pass
+load_all()
+""",
+        [(0, "def load_every():")],
+        [(2, "load_every()")],
+    ),
+    "another value of a loop": (
+        "a.py",
+        """
+for hunk in found:
+    use(hunk)
+""",
+        [(0, "for result in found:")],
+        [],
+    ),
+    "another fixture of a test": (
+        "test_a.py",
+        """
+def test_a(tmpdir):
+    use(tmpdir)
+""",
+        [(0, "def test_a(folder):")],
+        [],
+    ),
+    "a variable with a longer name that two uses have": (
+        "a.js",
+        """
+function f(width) {
+  a(width)
+  b(width)
+  c(width)
+}
+""",
+        [(2, "  b(columnWidth)"), (3, "  c(columnWidth)")],
+        [],
+    ),
+    "an ordinary word in a comment is no name": (
+        "a.rs",
+        """
+/// Add a file to `file_list`.
+/// `file` may be missing.
+fn file(path: u32) {}
+fn g() { file(1) }
+""",
+        [(2, "fn document(path: u32) {}")],
+        [(1, "/// `document` may be missing."), (3, "fn g() { document(1) }")],
+    ),
+    "a new name that a comment has": (
+        "a.py",
+        """
+# The limit of all.
+def f(timeout):
+    return timeout
+""",
+        [(1, "def f(limit):")],
+        [(2, "    return limit")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_follows_from_a_changed_name(name: str) -> None:
+    path, text, edits, wanted = CASES[name]
+    assert proposed(path, text, *edits) == wanted
