@@ -42,7 +42,7 @@ def test_a_request_that_is_stopped_leaves_what_it_has_read(
 
 
 LONG = "import os\n\n\nclass Shop:\n" + "".join(
-    f"    def price_{n}(self):\n        return {n} * self.rate\n\n" for n in range(44)
+    f"    def price_{n}(self):\n        return {n} * self.rate\n\n" for n in range(26)
 )
 
 
@@ -55,19 +55,19 @@ def test_a_word_is_not_repeated_when_the_vocabulary_comes_after_the_request(
     monkeypatch.setattr(engine, "ring", ContextRing())
     vocabulary = engine.reader.vocabulary
     monkeypatch.setattr(engine.reader, "vocabulary", None)
-    before = LONG.replace("price", "weight") + "    def weight_44(self):\n        "
+    before = LONG.replace("price", "weight") + "    def weight_26(self):\n        "
     first = engine.complete(Source(before + "return", "\n", 0, "late.py"), lambda text: None)
     assert first.window == "short"
     engine.reader.vocabulary = vocabulary
     while engine.idle():
         pass
-    assert improved[-1].text.startswith(" 44 * self.rate")
+    assert improved[-1].text.startswith(" 26 * self.rate")
 
 
 def test_typing_while_the_full_window_is_read_uses_the_short_one(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = LONG.replace("price", "cost") + "    def cost_44(self):\n        "
+    before = LONG.replace("price", "cost") + "    def cost_26(self):\n        "
     engine.complete(Source(before, "\n", 0, "cost.py"), lambda text: None)
     decode, left = engine._context.decode, [2]
 
