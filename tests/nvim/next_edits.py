@@ -27,6 +27,20 @@ CONFIG: dict[str, Any] = {
     "next_edit": {"mode": "draw"},
     "index": {"enabled": False},
 }
+SET_DELAYS = """
+local delays = require("lcursor.next_edit.delays")
+for name, ms in pairs(...) do
+  assert(delays[name])
+  delays[name] = ms
+end
+"""
+# For an init.lua. Where nothing may come before a pause, a test sets the delay to `LONG_MS`.
+SHORT = """
+local delays = require("lcursor.next_edit.delays")
+delays.rest, delays.pause, delays.move, delays.glance = 40, 40, 40, 0
+delays.again, delays.wide, delays.stand = 20, 20, 30
+"""
+LONG_MS = 30_000
 HOST = """
 local is_ready = require("lcursor.status").get().state == "ready"
 return is_ready or require("lcursor.host").info().job == nil
@@ -105,6 +119,10 @@ class Typist:
         self.host.send("edit.proposed", answer)
         self.nvim.settle()
         return [Path(file["path"]).name for file in files]
+
+    def delay(self, **ms: int) -> None:
+        """Set delays of next edits. Those that have begun stay as they are."""
+        self.nvim.lua(SET_DELAYS, ms)
 
     def drawn(self) -> list[tuple[int, str]]:
         """Return what is drawn: rows, and their virtual text."""

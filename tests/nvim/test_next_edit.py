@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim.next_edits import CONFIG, RENAME, Typist
+from tests.nvim.next_edits import CONFIG, LONG_MS, RENAME, SHORT, Typist
 from tests.nvim.pilot import Pilot
 from tests.nvim.reach import NOTES, notes
 from tests.waiting import wait_for
@@ -23,7 +23,8 @@ def start(editor: Start, host: FakeHost) -> Open:
 
     def begin(content: str = RENAME, name: str = "a.py", **more: Any) -> Typist:
         more.setdefault("config", CONFIG)
-        return Typist(editor({name: content}, **more), host)
+        init = SHORT + more.pop("init", "")
+        return Typist(editor({name: content}, init=init, **more), host)
 
     return begin
 
@@ -94,7 +95,7 @@ def test_insert_mode_shows_a_hint_after_a_pause_and_tab_goes_there_first(start: 
 def test_no_request_inside_a_name(start: Open) -> None:
     desk = start()
     desk.nvim.press("gg/timeout<CR>cwdead")
-    desk.nvim.lua("vim.wait(400)")
+    desk.nvim.lua("vim.wait(120)")
     assert desk.requests() == []
     desk.nvim.press("line<Esc>")
     assert desk.requests()[0]["edits"][0]["new"] == ["def fetch(url, deadline):"]
@@ -117,11 +118,12 @@ def test_a_far_edit_is_a_hint_and_tab_jumps(start: Open) -> None:
 
 def test_dismissing_silences_the_group(start: Open) -> None:
     desk = start()
+    desk.delay(glance=LONG_MS)
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
     desk.answer()
     desk.nvim.press("<Esc>")
     assert desk.texts() == ["deadline"]  # it was not seen yet
-    desk.nvim.lua("vim.wait(250)")
+    desk.delay(glance=0)
     desk.nvim.press("<Esc>")
     assert desk.texts() == []
     assert not desk.has_key()
@@ -136,7 +138,6 @@ def test_a_kind_is_hidden_after_five_rejections_in_a_row(start: Open) -> None:
         desk.nvim.press(f"gg0f,wcwname{number}<Esc>")
         desk.answer()
         assert desk.texts() == ([f"name{number}"] if number < 5 else [])
-        desk.nvim.lua("vim.wait(260)")
         if number < 5:
             desk.nvim.press("<Esc>u")
     said = desk.nvim.lua("return require('lcursor.next_edit').why()")
@@ -201,7 +202,7 @@ def test_a_macro_that_is_recorded_is_no_cause(start: Open) -> None:
 def test_a_visual_block_insert_is_one_edit(start: Open) -> None:
     desk = start("aa = 1\nbb = 2\ncc = 3\n")
     desk.nvim.press("gg<C-v>jjIx_")
-    desk.nvim.lua("vim.wait(400)")
+    desk.nvim.lua("vim.wait(120)")
     assert desk.requests() == []
     desk.nvim.press("<Esc>")
     requests = desk.requests()
@@ -213,8 +214,8 @@ def test_the_preview_of_a_substitution_is_no_edit(start: Open) -> None:
     desk = start(init="vim.o.inccommand = 'nosplit'\n")
     desk.nvim.press("ia<BS><Esc>")
     desk.nvim.keys(":%s/timeout/deadline/g")
-    desk.nvim.lua("vim.wait(400)")
-    assert desk.nvim.screen.rows()[2] == "    session.wait(deadline)"
+    wait_for(lambda: desk.nvim.screen.rows()[2] == "    session.wait(deadline)")
+    desk.nvim.lua("vim.wait(120)")
     desk.nvim.press("<Esc>")
     assert desk.requests() == []
 
@@ -327,7 +328,7 @@ def test_the_menu_and_snippets_come_first(start: Open) -> None:
     assert desk.texts() == ["deadline"]
     desk.nvim.press("Go")
     desk.nvim.lua("vim.snippet.expand('for $1 in $2:')")
-    desk.nvim.lua("vim.wait(450)")
+    desk.nvim.lua("vim.wait(120)")
     assert desk.drawn() == []
 
 
@@ -338,7 +339,6 @@ def test_a_mapping_of_the_user_comes_back(start: Open) -> None:
     desk.answer()
     assert desk.has_key("<Tab>")
     assert desk.has_key("<S-Tab>")
-    desk.nvim.lua("vim.wait(250)")
     desk.nvim.press("<Esc>")
     assert desk.nvim.lua("return vim.fn.maparg('<Tab>', 'n')") == "G"
     assert desk.nvim.lua("return vim.fn.maparg('<S-Tab>', 'n')") == "G"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim.next_edits import CONFIG, Typist
+from tests.nvim.next_edits import CONFIG, LONG_MS, SHORT, Typist
 from tests.nvim.pilot import Pilot
 from tests.nvim.reach import NOTES, notes
 
@@ -68,7 +68,7 @@ end
 function _G.serve()
   vim.lsp.start({ name = "fake", cmd = cmd })
   report({})
-  vim.wait(350)
+  vim.wait(120)
 end
 """
 DELETE = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
@@ -106,7 +106,7 @@ class Desk(Typist):
 
     def rest(self) -> None:
         """Wait until diagnostics count, and their fixes have arrived."""
-        self.nvim.lua("vim.wait(350)")
+        self.nvim.lua("vim.wait(120)")
         self.nvim.settle()
 
     def last_use(self) -> None:
@@ -132,7 +132,7 @@ def start(editor: Start, host: FakeHost) -> Callable[..., Desk]:
 
     def begin(content: str = TEXT, **more: Any) -> Desk:
         more.setdefault("config", CONFIG)
-        init = SERVER + NOTES + more.pop("init", "")
+        init = SHORT + SERVER + NOTES + more.pop("init", "")
         desk = Desk(editor({"a.py": content, "b.py": ""}, init=init, **more), host)
         desk.nvim.press("i<Esc>")
         return desk
@@ -284,7 +284,7 @@ def test_what_was_there_before_the_edit_does_not_count(desk: Desk) -> None:
 
 
 def test_the_first_edit_counts_if_the_server_was_there(editor: Start, host: FakeHost) -> None:
-    desk = Desk(editor({"a.py": TEXT}, init=SERVER, config=CONFIG), host)
+    desk = Desk(editor({"a.py": TEXT}, init=SHORT + SERVER, config=CONFIG), host)
     desk.serve(fix(isPreferred=True))
     desk.nvim.press("7Gccreturn 1<Esc>")
     desk.report((0, "os"))
@@ -335,8 +335,11 @@ def test_warnings_that_were_gone_while_there_was_an_error(desk: Desk) -> None:
 
 def test_an_error_that_goes_at_once_does_not_count(desk: Desk) -> None:
     desk.serve(fix(isPreferred=True))
+    desk.delay(stand=LONG_MS)
     desk.nvim.press("7Gdd")
-    desk.nvim.lua("report({ { 0, 'os' } }) vim.wait(100) report({})")
+    desk.report((0, "os"))
+    desk.delay(stand=30)
+    desk.report()
     desk.rest()
     assert desk.sent() == []
 
@@ -377,7 +380,6 @@ def test_insert_mode(desk: Desk) -> None:
     assert desk.sent() == []  # in the middle of a word
     desk.nvim.press(" ")
     desk.rest()
-    desk.nvim.lua("vim.wait(300)")
     assert desk.wait_drawn() == ["⇥ line 1 -import os"]
     desk.nvim.press("<Tab><Tab>")
     assert desk.nvim.lines()[0] == "import sys"
@@ -425,7 +427,6 @@ def test_dismissing_and_the_option(start: Callable[..., Desk]) -> None:
     desk = start()
     desk.serve(fix(isPreferred=True))
     desk.last_use()
-    desk.nvim.lua("vim.wait(250)")
     desk.nvim.press("<Esc>")
     desk.report((0, "os"), (1, "sys"))
     desk.rest()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim.next_edits import CONFIG, Typist
+from tests.nvim.next_edits import CONFIG, LONG_MS, SHORT, Typist
 from tests.nvim.pilot import Pilot
 
 Start = Callable[..., Pilot]
@@ -23,7 +23,7 @@ FILES: dict[str, str | bytes] = {
 
 @pytest.fixture
 def desk(editor: Start, host: FakeHost) -> Typist:
-    nvim = editor(FILES, config=CONFIG, columns=80)
+    nvim = editor(FILES, config=CONFIG, init=SHORT, columns=80)
     nvim.lua("vim.fn.system({ 'git', 'init' })")
     for name in ("secret.py", "ignored.py", "b.py", "a.py"):
         nvim.press(f":silent edit {name}<CR>i<Esc>")
@@ -63,7 +63,6 @@ def test_tab_opens_the_other_file_and_then_applies(desk: Typist) -> None:
 
 def test_dismissing_silences_all_files(desk: Typist) -> None:
     rename(desk)
-    desk.nvim.lua("vim.wait(250)")
     desk.nvim.press("<Esc>")
     assert desk.drawn() == []
     desk.nvim.command("buffer b.py")
@@ -107,8 +106,11 @@ def test_the_list_has_all_files(desk: Typist) -> None:
 
 def test_insert_mode_shows_the_hint_for_another_file_after_a_pause(desk: Typist) -> None:
     rename(desk)
+    desk.delay(pause=LONG_MS)
     desk.nvim.press("jA  ")
     assert desk.drawn() == []
+    desk.delay(pause=40)
+    desk.nvim.press(" ")
     assert desk.wait_drawn() == ["⇥ b.py line 1 fetch→load (1 of 2)"]
 
 

@@ -2,6 +2,7 @@
 -- that a language server can fix. Servers answer late, wrongly or never: nothing here waits.
 
 local config = require("lcursor.config")
+local delays = require("lcursor.next_edit.delays")
 local diff = require("lcursor.diff")
 local notify = require("lcursor.notify")
 local queue = require("lcursor.next_edit.queue")
@@ -12,7 +13,6 @@ local M = {}
 
 local api = vim.api
 local ERROR, WARN = vim.diagnostic.severity.ERROR, vim.diagnostic.severity.WARN
-local STAND_MS = 250 -- without a change of the diagnostics; some come and go
 local WAIT_MS = 10 * 1000 -- after the edit; one that comes later would surprise
 local MAX_FIXES, MAX_LINES = 8, 12 -- of an edit; of a fix
 local MAX_CAUSE = 80
@@ -316,7 +316,7 @@ end
 
 local function settle_later()
   timer = timer or assert(vim.uv.new_timer())
-  timer:start(STAND_MS, 0, vim.schedule_wrap(notify.guarded(settle)))
+  timer:start(delays.stand, 0, vim.schedule_wrap(notify.guarded(settle)))
 end
 
 --- Wait for the diagnostics that an edit causes.

@@ -2,6 +2,7 @@
 -- applies it. Nothing here waits, and nothing moves text in Insert mode without a key.
 
 local config = require("lcursor.config")
+local delays = require("lcursor.next_edit.delays")
 local diagnostics = require("lcursor.next_edit.diagnostics")
 local gate = require("lcursor.next_edit.gate")
 local highlights = require("lcursor.ui.highlights")
@@ -19,13 +20,8 @@ local M = {}
 
 local api = vim.api
 local NEAR_ROWS = 20
-local PAUSE_MS = 400 -- in Insert mode without a key, before a hint
-local MOVE_MS = 300 -- in Normal mode, after the cursor moved, before anything is drawn
-local EDIT_MS = 50 -- after an edit or another mode: until then that moves the cursor
 local FADE_MS = 10 * 1000 -- after the last edit, a hint goes
-local GLANCE_MS = 250 -- visible for less, it was not seen
 local PARSE_MS = 50 -- after the beginning of the first insert
-local AGAIN_MS = 300 -- between two changes in Normal mode; the second is asked about later
 
 local started = false
 ---@type table<integer, true> buffers whose recording waits for git
@@ -112,7 +108,7 @@ end
 ---@return boolean drawn
 local function draw_hint(buf, target, proposal, row)
   local now, is_insert = now_ms(), api.nvim_get_mode().mode == "i"
-  local wait_ms = is_insert and key_ms + PAUSE_MS - now or 0
+  local wait_ms = is_insert and key_ms + delays.pause - now or 0
   local line, col = unpack(api.nvim_win_get_cursor(0))
   if now - edit_ms >= FADE_MS then
     return false
@@ -156,7 +152,7 @@ refresh = function()
   if not proposal or code then
     return hide()
   end
-  local wait_ms = move_ms + MOVE_MS - now_ms()
+  local wait_ms = move_ms + delays.move - now_ms()
   if wait_ms > 0 and api.nvim_get_mode().mode == "n" then
     if not current or current.proposal ~= proposal or current.buf ~= buf then
       hide()
@@ -195,13 +191,13 @@ local function on_boundary(buf, kind)
     queue.edited(edit)
   end
   refresh()
-  local is_quick = api.nvim_get_mode().mode == "n" and edit_ms - before_ms < AGAIN_MS
+  local is_quick = api.nvim_get_mode().mode == "n" and edit_ms - before_ms < delays.again
   if vim.fn.reg_recording() ~= "" or buf ~= api.nvim_get_current_buf() then
     return
   end
   diagnostics.edited(buf)
   if is_quick then
-    return requests.send_later(buf, AGAIN_MS)
+    return requests.send_later(buf, delays.again)
   end
   requests.send()
 end
@@ -247,7 +243,7 @@ local function on_key()
     hide()
   end
   if queue.first(buf) or queue.elsewhere(buf) then
-    refresh_later(PAUSE_MS)
+    refresh_later(delays.pause)
   end
 end
 
@@ -356,7 +352,7 @@ end
 function M.press_key(action, lhs)
   local is_ours = current and current.buf == api.nvim_get_current_buf() and not menu.is_visible()
   -- Many press <Esc> twice to leave Insert mode.
-  local is_seen = action ~= "dismiss" or now_ms() - shown_ms >= GLANCE_MS
+  local is_seen = action ~= "dismiss" or now_ms() - shown_ms >= delays.glance
   if is_ours and is_seen then
     return M.press(action)
   elseif is_ours then
@@ -425,7 +421,7 @@ function M.start()
   on({ "TextChangedI", "CursorMovedI" }, on_key)
   local refresh_soon = vim.schedule_wrap(notify.guarded(refresh))
   on({ "CursorMoved", "WinScrolled" }, function()
-    if now_ms() - math.max(edit_ms, left_ms) > EDIT_MS then
+    if now_ms() - math.max(edit_ms, left_ms) > delays.edit then
       move_ms = now_ms()
     end
     refresh_soon()

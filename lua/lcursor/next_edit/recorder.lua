@@ -3,13 +3,13 @@
 -- each change, in Insert mode at its end, when the cursor leaves the line, or when it rests outside
 -- of the changed name.
 
+local delays = require("lcursor.next_edit.delays")
 local diff = require("lcursor.diff")
 local notify = require("lcursor.notify")
 
 local M = {}
 
 local api = vim.api
-local REST_MS = 300
 local MAX_LINES = 20 -- of an edit; a larger one is no cause of another
 local MAX_EDITS, MAX_MS = 60, 5 * 60 * 1000
 
@@ -281,7 +281,7 @@ local function on_key(event)
     it.due = M.finish(event.buf) or it.due
   end
   timer = timer or assert(vim.uv.new_timer())
-  timer:start(REST_MS, 0, rest)
+  timer:start(delays.rest, 0, rest)
 end
 
 --- Report boundaries until Neovim ends.

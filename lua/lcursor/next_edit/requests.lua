@@ -3,6 +3,7 @@
 -- project that are not open.
 
 local config = require("lcursor.config")
+local delays = require("lcursor.next_edit.delays")
 local gate = require("lcursor.next_edit.gate")
 local host = require("lcursor.host")
 local next_id = require("lcursor.requests").next_id
@@ -17,7 +18,6 @@ local M = {}
 
 local api = vim.api
 local MAX_FILES, MAX_LINES = 8, 10000 -- of a request: sending more takes too long
-local PAUSE_MS = 300
 
 ---@class (exact) lcursor.NextRequest
 ---@field id integer
@@ -162,7 +162,7 @@ rpc.on("next_edit.predicted", function(params)
   on_change()
   local is_current = is_first and it.buf == api.nvim_get_current_buf()
   if not it.is_wide and is_current and (params.has_renames or #buffers(true) > 1) then
-    M.send_later(it.buf, PAUSE_MS, true)
+    M.send_later(it.buf, delays.wide, true)
   end
 end)
 
