@@ -73,7 +73,8 @@ def test_switching_off_takes_next_edits_along(editor: Start, host: FakeHost, whe
     nvim.command(f"LCursor disable{where}")
     proposal = {"kind": "repetition", "path": asked["files"][0]["path"], "row": 0, "cause": "x"}
     proposal |= {"old": ["def f(x):"], "new": ["def f(y):"], "group": "a"}
-    host.send("next_edit.predicted", {"id": asked["id"], "proposals": [proposal]})
+    answer = {"id": asked["id"], "has_renames": False, "proposals": [proposal]}
+    host.send("next_edit.predicted", answer)
     nvim.press("oy<Esc>")
     assert nvim.lua("return require('lcursor.next_edit').why()") == ""
     nvim.command(f"LCursor enable{where}")

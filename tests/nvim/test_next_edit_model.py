@@ -29,7 +29,8 @@ def late_answer(desk: Typist, number: int) -> None:
         "cause": "suggested by desk",
         "group": "model a",
     }
-    desk.host.send("next_edit.predicted", {"id": number, "proposals": [proposal]})
+    answer = {"id": number, "has_renames": False, "proposals": [proposal]}
+    desk.host.send("next_edit.predicted", answer)
     desk.nvim.settle()
 
 
