@@ -1,4 +1,4 @@
-"""Store the outcomes of shown suggestions, and adapt the confidence threshold to them.
+"""Store the outcomes of shown suggestions and next edits, and adapt to them what is shown.
 
 `OutcomeStore` owns a small SQLite file that never leaves the machine, and the only thread
 (`lcursor-outcomes`) that accesses it. The file contains numbers, filetypes and outcomes, but no
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lcursor.errors import JournalFailed, LcursorError
 from lcursor.executor import SerialExecutor
-from lcursor.protocol.fim import Stats, StatsRow
+from lcursor.protocol.fim import NextEditStats, Stats, StatsRow
 
 if TYPE_CHECKING:
     import sqlite3
@@ -61,6 +61,12 @@ STEPS = 5
 """Number of steps from the base to each bound."""
 TARGET = 0.25
 """Share of accepts at which showing and not showing a suggestion have the same value."""
+NEXT_EDIT = "next_edit."
+"""Prefix of the source of a next edit, before its kind."""
+MIN_REJECTED = 5
+"""Rejections in a row after which a kind of next edit is hidden in a filetype."""
+HIDDEN_S, MAX_HIDDEN_S = 30 * 60.0, 7 * 24 * 3600.0
+"""Time for which it is hidden, twice as long after each further rejection, and the maximum."""
 DOUBT = 12
 """Assumed earlier outcomes of each step, as protection against chance. Half of them count as
 accepts when raising the threshold, none when lowering it."""
@@ -73,7 +79,7 @@ class Row:
     Attributes:
         at_s: when it disappeared, in seconds since 1970.
         outcome: a `protocol.fim.Outcome`.
-        source: a `protocol.fim.TextSource`.
+        source: a `protocol.fim.TextSource`, or that of a next edit, which has no other numbers.
         through_keys: typed keys that matched it, so that no request was sent for them.
         latency_ms: from the key to the ghost text; -1 if something other than the model delayed it.
         confidence: -1 if the suggestion disappeared before the model had finished.
@@ -244,6 +250,30 @@ def history(rows: Iterable[Row]) -> list[tuple[str, float, bool]]:
     ]
 
 
+def next_edit_row(at_s: float, filetype: str, kind: str, *, is_accepted: bool) -> Row:
+    """Return the row of a next edit."""
+    outcome = "accepted" if is_accepted else "rejected"
+    return Row(at_s, filetype, outcome, NEXT_EDIT + kind, 0, 0, 0, 0.0, -1.0, -1.0)
+
+
+def hidden(rows: Iterable[Row]) -> dict[tuple[str, str], float]:
+    """Return until when a kind of next edit is hidden in a filetype, in seconds since 1970.
+
+    The rows are the oldest first. The keys are kind and filetype.
+    """
+    rejected: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        if row.source.startswith(NEXT_EDIT):
+            key = row.source.removeprefix(NEXT_EDIT), row.filetype
+            times = rejected.setdefault(key, [])
+            times.clear() if row.outcome in ACCEPTS else times.append(row.at_s)
+    return {
+        key: times[-1] + min(HIDDEN_S * 2.0 ** (len(times) - MIN_REJECTED), MAX_HIDDEN_S)
+        for key, times in rejected.items()
+        if len(times) >= MIN_REJECTED
+    }
+
+
 def stats(
     rows: Sequence[Row], thresholds: Mapping[str, float], path: str, problem: str = ""
 ) -> Stats:
@@ -252,17 +282,32 @@ def stats(
     The rows are the oldest first; path and problem are the store's.
     """
     by_filetype: dict[str, list[Row]] = {}
-    for row in rows:
+    next_edits: dict[str, list[Row]] = {}
+    suggestions = [row for row in rows if not row.source.startswith(NEXT_EDIT)]
+    for row in suggestions:
         by_filetype.setdefault(row.filetype, []).append(row)
+    for row in rows:
+        if row.source.startswith(NEXT_EDIT):
+            next_edits.setdefault(row.source.removeprefix(NEXT_EDIT), []).append(row)
     counted = sorted(by_filetype.items(), key=lambda item: (-len(item[1]), item[0]))
     common = thresholds.get("", 0.0)
     return Stats(
         rows=[_row(name, some, thresholds.get(name, common)) for name, some in counted],
-        total=_row("", rows, common),
+        total=_row("", suggestions, common),
+        next_edits=_next_edits(next_edits),
         since_s=rows[0].at_s if rows else 0.0,
         path=path,
         problem=problem,
     )
+
+
+def _next_edits(by_kind: Mapping[str, Sequence[Row]]) -> list[NextEditStats]:
+    found = []
+    for kind, rows in sorted(by_kind.items()):
+        accepted = sum(row.outcome in ACCEPTS for row in rows)
+        one = NextEditStats(kind=kind, accepted=accepted, rejected=len(rows) - accepted)
+        found.append(one)
+    return sorted(found, key=lambda one: -one["accepted"])
 
 
 def _row(filetype: str, rows: Sequence[Row], threshold: float) -> StatsRow:

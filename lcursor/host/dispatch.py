@@ -25,6 +25,7 @@ from lcursor.host.retriever import IndexRetriever
 from lcursor.host.services import Services
 from lcursor.http import endpoint
 from lcursor.protocol.fim import FimOutcome
+from lcursor.protocol.next_edit import NextEditOutcome
 from lcursor.protocol.session import Hello
 from lcursor.reporting import Notify, error_message, report_error
 
@@ -42,7 +43,7 @@ class Dispatch:
     def __init__(self, send: Notify, stop: Callable[[], None]) -> None:
         self._send, self._stop = send, stop
         self._completer: Completer | None = None
-        self._outcomes = OutcomeStore(self._report, self._update_thresholds)
+        self._outcomes = OutcomeStore(self._report, self._update_gates)
         self._index = index = Indexing(send)
         self._services = Services(send, index)
         self._next_edits = NextEdits(send)
@@ -71,10 +72,12 @@ class Dispatch:
             "index.buffer": index.buffer,
             "index.typing": lambda _: index.typing(),
             "next_edit.predict": self._next_edits.predict,
+            "next_edit.outcome": self._next_edit_outcome,
             **self._services.handlers(),
         }
         self._settings = config.Config()
         self._key_warning = ""
+        self._has_hidden = False
 
     def __call__(self, method: str, params: object) -> None:
         """Handle one message."""
@@ -145,8 +148,19 @@ class Dispatch:
         values: dict[str, Any] = {name: value for name, value in params.items() if name in names}
         self._outcomes.add(Row(**{**values, "at_s": time.time()}))
 
-    def _update_thresholds(self, rows: Rows) -> None:
+    def _next_edit_outcome(self, params: NextEditOutcome) -> None:
+        accepted, at_s = params["is_accepted"], time.time()
+        self._outcomes.add(
+            outcomes.next_edit_row(at_s, params["filetype"], params["kind"], is_accepted=accepted)
+        )
+
+    def _update_gates(self, rows: Rows) -> None:
         """Thread: the outcome store's."""
+        found = outcomes.hidden(rows).items()
+        hidden = [{"kind": kind, "filetype": name, "until_s": at_s} for (kind, name), at_s in found]
+        if hidden or self._has_hidden:
+            self._has_hidden = bool(hidden)
+            self._send("next_edit.gate", {"hidden": hidden})
         if self._completer:
             self._completer.learn(outcomes.history(rows))
 

@@ -161,11 +161,20 @@ class StatsRow(TypedDict):
     threshold: float
 
 
+class NextEditStats(TypedDict):
+    """The outcomes of next edits of a kind."""
+
+    kind: str
+    accepted: int
+    rejected: int
+
+
 class Stats(TypedDict):
     """The outcomes of all suggestions, and the thresholds learned from them."""
 
     rows: list[StatsRow]  # most shown first
     total: StatsRow
+    next_edits: list[NextEditStats]  # most accepted first
     since_s: float  # time of the oldest, in seconds since 1970; 0 if there is none
     path: str  # of the file with the outcomes
     problem: str  # why the file cannot be used; empty for none

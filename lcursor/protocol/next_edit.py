@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-NextEditKind = Literal["rename", "signature", "repetition", "model"]
+NextEditKind = Literal["rename", "signature", "repetition", "model", "diagnostics"]
 
 
 class NextEdit(TypedDict):
@@ -55,5 +55,33 @@ class NextEditPredicted(TypedDict):
     proposals: list[NextEditProposal]  # best first
 
 
-TO_PYTHON: dict[str, type] = {"next_edit.predict": NextEditPredict}
-TO_LUA: dict[str, type] = {"next_edit.predicted": NextEditPredicted}
+class NextEditOutcome(TypedDict):
+    """The user accepted or rejected a proposal; stored on this machine only."""
+
+    kind: NextEditKind
+    filetype: str
+    is_accepted: bool
+
+
+class NextEditHidden(TypedDict):
+    """A kind that is not shown in a filetype for a while, because it was rejected repeatedly."""
+
+    kind: NextEditKind
+    filetype: str
+    until_s: float  # in seconds since 1970
+
+
+class NextEditGate(TypedDict):
+    """All kinds that are hidden."""
+
+    hidden: list[NextEditHidden]
+
+
+TO_PYTHON: dict[str, type] = {
+    "next_edit.predict": NextEditPredict,
+    "next_edit.outcome": NextEditOutcome,
+}
+TO_LUA: dict[str, type] = {
+    "next_edit.predicted": NextEditPredicted,
+    "next_edit.gate": NextEditGate,
+}

@@ -15,7 +15,7 @@ M.to_lua = {
   ["fim.done"] = { "id", "buf", "tick", "text", "replaces", "reason", "stats" },
   ["fim.improved"] = { "id", "buf", "tick", "text", "replaces", "stats" },
   ["fim.alternatives"] = { "id", "texts" },
-  ["stats"] = { "rows", "total", "since_s", "path", "problem" },
+  ["stats"] = { "rows", "total", "next_edits", "since_s", "path", "problem" },
   ["prompt"] = { "pieces" },
   ["index.state"] = { "root", "phase", "detail", "done", "total", "seconds_left", "files",
     "chunks", "symbols", "embedded", "embedder", "embedder_note", "watching", "remarks",
@@ -52,6 +52,7 @@ M.to_lua = {
   ["edit.turned"] = { "id", "turns", "undo", "redo" },
   ["edit.message"] = { "id", "text", "note" },
   ["next_edit.predicted"] = { "id", "has_renames", "proposals" },
+  ["next_edit.gate"] = { "hidden" },
 }
 
 M.levels = {

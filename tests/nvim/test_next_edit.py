@@ -132,18 +132,6 @@ def test_dismissing_silences_the_group(start: Open) -> None:
     assert desk.texts() == []
 
 
-def test_a_kind_is_hidden_after_five_rejections_in_a_row(start: Open) -> None:
-    desk = start()
-    for number in range(6):
-        desk.nvim.press(f"gg0f,wcwname{number}<Esc>")
-        desk.answer()
-        assert desk.texts() == ([f"name{number}"] if number < 5 else [])
-        if number < 5:
-            desk.nvim.press("<Esc>u")
-    said = desk.nvim.lua("return require('lcursor.next_edit').why()")
-    assert said == "Next edits are hidden: you rejected the last five."
-
-
 def test_typing_the_proposed_text_consumes_it(start: Open) -> None:
     desk = start()
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")

@@ -71,6 +71,7 @@ def test_stats(editor: Start, host: FakeHost) -> None:
     nvim.command("LCursor stats")
     host.wait(lambda: host.messages("stats.request"))
     rows = [row(filetype="lua", outcome="rejected"), *[row()] * 3]
+    rows += [outcomes.next_edit_row(9.0, "lua", "rename", is_accepted=it) for it in (True, False)]
     host.send("stats", dict(outcomes.stats(rows, {"": 0.4, "lua": 0.52}, "/home/x/o.sqlite3")))
     nvim.settle()
     lines = nvim.lines()
@@ -78,6 +79,7 @@ def test_stats(editor: Start, host: FakeHost) -> None:
     assert python[:4] == ["python", "3", "100", "%"]
     assert lua_row[:4] == ["lua", "1", "0", "%"]
     assert total[:4] == ["all", "4", "75", "%"]
+    assert ["rename", "1", "1"] in [line.split() for line in lines]
     at = head.index("threshold") + 1  # the share of accepted ones is two words
     assert (python[at], lua_row[at]) == ("0.40", "0.52")
     assert len({len(line) for line in lines[:4]}) == 1

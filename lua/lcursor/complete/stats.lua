@@ -107,6 +107,14 @@ function M.lines(stats)
     vim.list_extend(lines, LEGEND)
     vim.list_extend(lines, { "" })
   end
+  if #stats.next_edits > 0 then
+    local rows = { { "next edits", "accepted", "rejected" } }
+    for _, row in ipairs(stats.next_edits) do
+      table.insert(rows, { row.kind, tostring(row.accepted), tostring(row.rejected) })
+    end
+    vim.list_extend(lines, text.columns(rows))
+    vim.list_extend(lines, { "" })
+  end
   return vim.list_extend(lines, {
     "Kept in " .. stats.path,
     "It contains no text and no file names, and is never sent. Entries expire after 180 days.",

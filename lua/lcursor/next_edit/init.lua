@@ -329,7 +329,7 @@ function M.accept_all()
   if not it or (#files == 1 and #files[1].changes == 1) then
     return M.accept()
   elseif M.propose(it.proposal.cause, files) then
-    queue.mute(it.proposal)
+    queue.accept_all(it.proposal)
     refresh()
   end
 end
@@ -375,7 +375,9 @@ function M.why()
   if not proposal and gate.buffer_block_reason(buf, function() end) == "big_file" then
     return "This file has no next edits: it has more than 10,000 lines or 1 MiB."
   elseif not proposal then
-    return queue.has_hidden(buf) and "Next edits are hidden: you rejected the last five." or ""
+    return queue.has_hidden(buf)
+        and "Next edits are hidden here for a while: you rejected the last ones."
+      or ""
   end
   local count, witness = #queue.group(target, proposal), diagnostics.witness(target, proposal)
   local cause = proposal.cause .. (witness and (", and %s reports it"):format(witness) or "")

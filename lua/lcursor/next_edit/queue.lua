@@ -5,6 +5,7 @@
 local diff = require("lcursor.diff")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
+local rpc = require("lcursor.rpc")
 local view = require("lcursor.next_edit.view")
 
 local M = {}
@@ -12,7 +13,6 @@ local M = {}
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.next_edit.queue")
 local MUTE_MS = 30 * 1000
-local MAX_REJECTED, REJECTED_MS = 5, 30 * 60 * 1000 -- then a kind is hidden, that long
 
 ---@class (exact) lcursor.NextProposal as on the wire, and its place
 ---@field kind "rename"|"signature"|"repetition"|"model"|"diagnostics" the last: by a server
@@ -34,8 +34,8 @@ local MAX_REJECTED, REJECTED_MS = 5, 30 * 60 * 1000 -- then a kind is hidden, th
 local states = {}
 ---@type table<string, { at_ms: integer, words: string[] }> by group that was rejected
 local muted = {}
----@type table<string, { count: integer, at_ms: integer }> by kind and filetype: rejected in a row
-local rejected = {}
+---@type table<string, number> by kind and filetype: until when it is hidden, as the host says
+local hidden = {}
 
 --- Return where a proposal is now; nil if its lines changed.
 ---@param buf integer
@@ -134,10 +134,9 @@ local function kind_of(proposal)
   return proposal.kind .. " " .. vim.bo.filetype
 end
 
---- Whether the user rejected all of the last proposals of a kind.
+--- Whether a kind is hidden, because the user rejected it repeatedly.
 local function is_unwanted(proposal)
-  local it = rejected[kind_of(proposal)]
-  return it and it.count >= MAX_REJECTED and vim.uv.now() - it.at_ms < REJECTED_MS or false
+  return (hidden[kind_of(proposal)] or 0) > os.time()
 end
 
 --- Whether a buffer has proposals that are hidden because their kind was rejected.
@@ -244,7 +243,7 @@ function M.set_unopened(proposals)
     table.insert(by_path[proposal.path], proposal)
   end
   for path, some in pairs(by_path) do
-    local buf = vim.fn.bufadd(path)
+    local buf = vim.fn.bufadd(vim.fn.fnamemodify(path, ":."))
     if not api.nvim_buf_is_loaded(buf) then
       M.set(buf, some, 0)
     end
@@ -288,7 +287,7 @@ end
 
 --- Forget the proposals with the cause of one, and silence it for a while.
 ---@param proposal lcursor.NextProposal
-function M.mute(proposal)
+local function mute(proposal)
   local words = {}
   for _, word in ipairs(view.words(proposal) or {}) do
     vim.list_extend(words, { proposal.old[1]:sub(word.first + 1, word.last), word.new })
@@ -301,12 +300,25 @@ function M.mute(proposal)
   end
 end
 
+--- Report to the host what the user decided.
+---@param is_accepted boolean
+local function report(proposal, is_accepted)
+  local outcome = { kind = proposal.kind, filetype = vim.bo.filetype, is_accepted = is_accepted }
+  rpc.notify("next_edit.outcome", outcome)
+end
+
+--- Note that the user accepts a proposal with all others of its cause.
+---@param proposal lcursor.NextProposal
+function M.accept_all(proposal)
+  report(proposal, true)
+  mute(proposal)
+end
+
 --- Note that the user rejected a proposal.
 ---@param proposal lcursor.NextProposal
 function M.reject(proposal)
-  local it = rejected[kind_of(proposal)]
-  rejected[kind_of(proposal)] = { count = (it and it.count or 0) + 1, at_ms = vim.uv.now() }
-  M.mute(proposal)
+  report(proposal, false)
+  mute(proposal)
 end
 
 --- Note an edit: a rejected group whose words it changes may come back after a while.
@@ -352,7 +364,7 @@ function M.apply(buf, proposal)
     return nil
   end
   local position = write(buf, row, proposal)
-  rejected[kind_of(proposal)] = nil
+  report(proposal, true)
   state.done[proposal.group] = (state.done[proposal.group] or 0) + 1
   state.proposals = vim.tbl_filter(function(other)
     return other ~= proposal
@@ -382,5 +394,12 @@ function M.list()
   vim.fn.setqflist({}, " ", { title = title, items = items })
   vim.cmd(("botright copen %d"):format(math.min(#items, 8)))
 end
+
+rpc.on("next_edit.gate", function(params)
+  hidden = {}
+  for _, it in ipairs(params.hidden) do
+    hidden[it.kind .. " " .. it.filetype] = it.until_s
+  end
+end)
 
 return M

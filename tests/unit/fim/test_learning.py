@@ -166,3 +166,39 @@ def test_there_is_always_one_for_all(history: list[tuple[str, float, bool]]) -> 
     assume(history)
     found = outcomes.thresholds(BASE, history)
     assert found[""] == outcomes.threshold(BASE, [(one, took) for _, one, took in history])
+
+
+@pytest.mark.parametrize(
+    ("decisions", "until_s"),
+    [
+        ("rrrr", None),
+        ("rrrrr", 5 + 1800),
+        ("rrrrrrr", 7 + 4 * 1800),
+        ("rrrrrar", None),
+        ("arrrrr", 6 + 1800),
+        ("r" * 40, 40 + outcomes.MAX_HIDDEN_S),
+    ],
+)
+def test_a_kind_of_next_edit_is_hidden_after_rejections_in_a_row(
+    decisions: str, until_s: float | None
+) -> None:
+    rows = [
+        outcomes.next_edit_row(number, "python", "rename", is_accepted=decision == "a")
+        for number, decision in enumerate(decisions, 1)
+    ]
+    others = [
+        outcomes.next_edit_row(50, "lua", "rename", is_accepted=True),
+        outcomes.next_edit_row(51, "python", "signature", is_accepted=False),
+        row(filetype="python", outcome="accepted"),
+    ]
+    expected = {} if until_s is None else {("rename", "python"): until_s}
+    assert outcomes.hidden([*rows, *others]) == expected
+
+
+def test_next_edits_are_no_suggestions() -> None:
+    rows = [outcomes.next_edit_row(1, "python", "rename", is_accepted=it) for it in (True, False)]
+    said = outcomes.stats(rows, {}, "/x")
+    protocol.check("stats", dict(said), protocol.TO_LUA)
+    assert said["total"]["shown"] == 0
+    assert said["next_edits"] == [{"kind": "rename", "accepted": 1, "rejected": 1}]
+    assert outcomes.history(rows) == []

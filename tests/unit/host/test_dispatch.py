@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lcursor import protocol
-from lcursor.fim.outcomes import MIN_OUTCOMES
+from lcursor.fim.outcomes import HIDDEN_S, MIN_OUTCOMES, MIN_REJECTED
 from lcursor.fim.scheduler import IDLE_S
 from lcursor.host.dispatch import Dispatch
 from tests.fakes.engine import request
@@ -138,6 +138,18 @@ def test_outcomes_are_kept_reported_and_learned_from(desk: Desk, tmp_path: Path)
     assert desk.stats()["total"]["threshold"] == 0.5
     desk.wait("state", count=2)
     assert desk.errors() == ["model_missing"]
+
+
+def test_a_kind_of_next_edit_that_is_rejected_is_hidden(desk: Desk) -> None:
+    desk.ready()
+    outcome = {"kind": "rename", "filetype": "lua", "is_accepted": False}
+    for _ in range(MIN_REJECTED):
+        desk.dispatch("next_edit.outcome", outcome)
+    (hidden,) = desk.wait("next_edit.gate")["hidden"]
+    assert (hidden["kind"], hidden["filetype"]) == ("rename", "lua")
+    assert time.time() < hidden["until_s"] <= time.time() + HIDDEN_S
+    desk.dispatch("next_edit.outcome", {**outcome, "is_accepted": True})
+    assert desk.wait("next_edit.gate", count=2) == {"hidden": []}
 
 
 def test_what_was_learned_outlives_a_change_of_the_model(desk: Desk) -> None:
