@@ -41,6 +41,12 @@ delays.rest, delays.pause, delays.move, delays.glance = 40, 40, 40, 0
 delays.again, delays.wide, delays.stand = 20, 20, 30
 """
 LONG_MS = 30_000
+CHECKED = """
+local gate = require("lcursor.next_edit.gate")
+return not vim.iter(vim.api.nvim_list_bufs()):any(function(buf)
+  return gate.buffer_block_reason(buf, function() end) == "checking"
+end)
+"""
 HOST = """
 local is_ready = require("lcursor.status").get().state == "ready"
 return is_ready or require("lcursor.host").info().job == nil
@@ -59,6 +65,12 @@ for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details =
 end
 return found
 """
+
+
+def wait_for_git(nvim: Pilot) -> None:
+    """Wait until git has answered about all open files, and this has been noticed."""
+    nvim.wait_lua(CHECKED)
+    nvim.settle()
 
 
 class Typist:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim.next_edits import CONFIG, LONG_MS, RENAME, SHORT, Typist
+from tests.nvim.next_edits import CONFIG, LONG_MS, RENAME, SHORT, Typist, wait_for_git
 from tests.nvim.pilot import Pilot
 from tests.nvim.reach import NOTES, notes
 from tests.waiting import wait_for
@@ -261,7 +261,7 @@ def test_a_file_that_git_ignores_is_not_sent(start: Open) -> None:
     desk = start("timeout = 1\nx = timeout\n")
     desk.nvim.lua("vim.fn.system({ 'git', 'init' }) vim.fn.writefile({ 'a.py' }, '.gitignore')")
     desk.nvim.press("cwdeadline<Esc>")
-    desk.nvim.lua("vim.wait(300)")
+    wait_for_git(desk.nvim)
     desk.nvim.press("ggcwlimit<Esc>")
     assert desk.requests() == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim.next_edits import CONFIG, LONG_MS, SHORT, Typist
+from tests.nvim.next_edits import CONFIG, LONG_MS, SHORT, Typist, wait_for_git
 from tests.nvim.pilot import Pilot
 
 Start = Callable[..., Pilot]
@@ -27,7 +27,7 @@ def desk(editor: Start, host: FakeHost) -> Typist:
     nvim.lua("vim.fn.system({ 'git', 'init' })")
     for name in ("secret.py", "ignored.py", "b.py", "a.py"):
         nvim.press(f":silent edit {name}<CR>i<Esc>")
-    nvim.lua("vim.wait(300)")  # for git
+    wait_for_git(nvim)
     return Typist(nvim, host)
 
 
@@ -117,10 +117,10 @@ def test_insert_mode_shows_the_hint_for_another_file_after_a_pause(desk: Typist)
 @pytest.fixture
 def unopened(editor: Start, host: FakeHost) -> Typist:
     """A Neovim in which only a.py is open."""
-    nvim = editor(FILES, config=CONFIG, columns=80)
+    nvim = editor(FILES, config=CONFIG, init=SHORT, columns=80)
     nvim.lua("vim.fn.system({ 'git', 'init' })")
     nvim.press(":silent edit a.py<CR>i<Esc>")
-    nvim.lua("vim.wait(300)")  # for git
+    wait_for_git(nvim)
     desk = Typist(nvim, host)
     nvim.press("ggwcwload<Esc>")
     desk.answer()

@@ -54,6 +54,7 @@ def test_an_accepted_ghost_ends_an_edit(desk: Typist, host: FakeHost) -> None:
     desk.nvim.wait_ghost()
     before = len(desk.requests())
     desk.nvim.press("<Tab>")
+    wait_for(lambda: len(desk.requests()) > before)
     assert len(desk.requests()) == before + 1
 
 
