@@ -38,7 +38,7 @@ end
 SHORT = """
 local delays = require("lcursor.next_edit.delays")
 delays.rest, delays.pause, delays.move, delays.glance = 40, 40, 40, 0
-delays.again, delays.wide, delays.stand = 20, 20, 30
+delays.again, delays.wide, delays.stand = 20, 30000, 30
 """
 LONG_MS = 30_000
 CHECKED = """

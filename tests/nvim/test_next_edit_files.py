@@ -21,9 +21,12 @@ FILES: dict[str, str | bytes] = {
 }
 
 
+WIDE = SHORT + "delays.wide = 20\n"
+
+
 @pytest.fixture
 def desk(editor: Start, host: FakeHost) -> Typist:
-    nvim = editor(FILES, config=CONFIG, init=SHORT, columns=80)
+    nvim = editor(FILES, config=CONFIG, init=WIDE, columns=80)
     nvim.lua("vim.fn.system({ 'git', 'init' })")
     for name in ("secret.py", "ignored.py", "b.py", "a.py"):
         nvim.press(f":silent edit {name}<CR>i<Esc>")
@@ -117,7 +120,7 @@ def test_insert_mode_shows_the_hint_for_another_file_after_a_pause(desk: Typist)
 @pytest.fixture
 def unopened(editor: Start, host: FakeHost) -> Typist:
     """A Neovim in which only a.py is open."""
-    nvim = editor(FILES, config=CONFIG, init=SHORT, columns=80)
+    nvim = editor(FILES, config=CONFIG, init=WIDE, columns=80)
     nvim.lua("vim.fn.system({ 'git', 'init' })")
     nvim.press(":silent edit a.py<CR>i<Esc>")
     wait_for_git(nvim)
@@ -156,3 +159,12 @@ def test_a_file_that_is_not_open_and_changes_on_disk(unopened: Typist, text: str
 def test_a_name_that_is_typed_back_drops_those_in_others(unopened: Typist) -> None:
     unopened.nvim.press("gg0wcwfetch<Esc>")
     assert unopened.drawn() == []
+
+
+def test_after_an_undo_no_other_files_are_sent(desk: Typist) -> None:
+    desk.delay(wide=150)
+    desk.nvim.press("ggwcwload<Esc>")
+    desk.answer()
+    desk.nvim.press("u<C-r>")
+    desk.nvim.lua("vim.wait(300)")
+    assert [sent["is_wide"] for sent in desk.requests()] == [False]

@@ -117,16 +117,17 @@ function M.send_later(buf, ms, is_wide)
   timer:start(ms, 0, send)
 end
 
---- Ignore later answers.
-function M.forget()
-  pending = nil
-end
-
 --- Do not send what was to be sent later.
 function M.stop()
   if timer then
     timer:stop()
   end
+end
+
+--- Ignore later answers, and do not send what was to be sent later.
+function M.forget()
+  pending = nil
+  M.stop()
 end
 
 --- Call a function when the proposals changed.
