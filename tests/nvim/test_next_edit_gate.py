@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim.next_edits import CONFIG, RENAME, Typist
+from tests.nvim.next_edits import CONFIG, RENAME, SHORT, Typist
 from tests.nvim.pilot import Pilot
 
 Start = Callable[..., Pilot]
 
 
 def test_what_the_user_decides_is_reported(editor: Start, host: FakeHost) -> None:
-    desk = Typist(editor({"a.py": RENAME}, config=CONFIG), host)
+    desk = Typist(editor({"a.py": RENAME}, config=CONFIG, init=SHORT), host)
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
     desk.answer()
     desk.nvim.press("<Tab>")
@@ -39,7 +39,7 @@ def test_what_the_user_decides_is_reported(editor: Start, host: FakeHost) -> Non
 def test_a_kind_that_is_hidden(
     editor: Start, host: FakeHost, kind: str, filetype: str, seconds: float, shown: list[str]
 ) -> None:
-    desk = Typist(editor({"a.py": RENAME}, config=CONFIG), host)
+    desk = Typist(editor({"a.py": RENAME}, config=CONFIG, init=SHORT), host)
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
     desk.requests()
     hidden = {"kind": kind, "filetype": filetype, "until_s": time.time() + seconds}
