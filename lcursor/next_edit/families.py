@@ -30,14 +30,15 @@ from lcursor.next_edit.window import Prompt, Step, steps, without_returns
 MAX_EDITS: Final = 6
 SWEEP_ROWS: Final = 10
 """Rows above and below the cursor's."""
-SWEEP_MARKER: Final = re.compile(r"<\|\w+\|>")
+# A surrogate is a byte that is not UTF-8, which a request cannot contain either.
+SWEEP_MARKER: Final = re.compile(r"<\|\w+\|>|[\ud800-\udfff]")
 ZETA_BYTES, ZETA_CONTEXT_BYTES = 350 * 3, 150 * 3
 """Of the window, and of the lines around it."""
 ZETA_CONTEXT_ROWS: Final = 3
 """Unchanged lines around an edit."""
 MIN_BLOCK, MAX_BLOCK, MAX_SHIFT = 6, 16, 5
 """Lines between two markers, and by how many lines one moves to a better place."""
-ZETA_MARKER: Final = re.compile(r"<\|\w+\|>|<\[[^\s<>]+\]>|<filename>")
+ZETA_MARKER: Final = re.compile(r"<\|\w+\|>|<\[[^\s<>]+\]>|<filename>|[\ud800-\udfff]")
 ZETA_NUMBER: Final = re.compile(r"<\|marker_(\d+)\|>")
 ZETA_END: Final = "<[end▁of▁sentence]>"
 CURSOR: Final = "<|user_cursor|>"

@@ -336,6 +336,8 @@ def test_zeta_has_lines_around_a_window_and_divides_at_sixteen_lines() -> None:
         ("zeta2.1", "<|marker_2|>"),
         ("zeta2.1", "x <[fim-middle]> y"),
         ("zeta2.1", "usage: a <filename>"),
+        ("sweep", "not UTF-8: \udce9"),
+        ("zeta2.1", "not UTF-8: \udce9"),
     ],
 )
 def test_a_text_with_markers_is_not_sent(family: str, line: str) -> None:
