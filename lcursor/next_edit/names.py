@@ -187,6 +187,8 @@ class Names:
         access = rules.members.get(parent.type) if parent is not None else None
         if parent is not None and access and self.field_of(node) == access[1]:
             return self._member(node, parent)
+        if _is_macro_keyword(node):
+            return _Found(node, "other", None, [], 0)
         while parent is not None:
             name = self.field_of(child)
             if _has(rules.member_names.get(parent.type), name):
@@ -343,6 +345,14 @@ def _words(data: bytes, name: str) -> Iterator[tuple[int, int]]:
         ):
             yield start, end
         start = data.find(word, end)
+
+
+def _is_macro_keyword(node: Node) -> bool:
+    """Return whether a name is a keyword in a call of a Rust macro: `format!("{a}", a = b)`."""
+    before, after = node.prev_sibling, node.next_sibling
+    is_in_macro = node.parent is not None and node.parent.type == "token_tree"
+    is_assigned = after is not None and after.type == "="
+    return is_in_macro and is_assigned and before is not None and before.type == ","
 
 
 def _has(fields: frozenset[str] | None, name: str) -> bool:

@@ -101,6 +101,27 @@ fn g() { file(1) }
         [(2, "fn document(path: u32) {}")],
         [(1, "/// `document` may be missing."), (3, "fn g() { document(1) }")],
     ),
+    "a keyword of a macro": (
+        "a.rs",
+        """
+fn f() {
+    let sep = g();
+    h!("{sep}", sep = sep);
+}
+""",
+        [(1, "    let line_sep = g();"), (2, '    h!("{sep}", sep = line_sep);')],
+        [],
+    ),
+    "a variable in a macro": (
+        "a.rs",
+        """
+fn f(sep: u32) {
+    h!("{sep}", sep = sep);
+}
+""",
+        [(0, "fn f(line: u32) {")],
+        [(1, '    h!("{sep}", sep = line);')],
+    ),
     "a new name that a comment has": (
         "a.py",
         """
