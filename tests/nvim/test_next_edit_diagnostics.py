@@ -462,12 +462,12 @@ def test_a_fix_of_the_edited_row_too_is_dropped(desk: Desk) -> None:
 
 def test_with_ruff(start: Callable[..., Desk]) -> None:
     desk = start(TEXT + "    pass\n")
-    code = "vim.lsp.start({ name = 'ruff', cmd = { ..., 'server', '--isolated' } })"
-    desk.nvim.lua("_G.changes = 0 " + code, str(RUFF))
     desk.nvim.lua(
-        "vim.api.nvim_create_autocmd('DiagnosticChanged', {"
+        "_G.changes = 0 vim.api.nvim_create_autocmd('DiagnosticChanged', {"
         " callback = function() _G.changes = _G.changes + 1 end })"
     )
+    code = "vim.lsp.start({ name = 'ruff', cmd = { ..., 'server', '--isolated' } })"
+    desk.nvim.lua(code, str(RUFF))
     desk.nvim.wait_lua("return _G.changes > 0")
     desk.rest()
     desk.nvim.press("7Gdd")
