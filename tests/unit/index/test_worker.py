@@ -325,7 +325,9 @@ def test_nothing_secret_is_read_in_the_first_place(root: Path) -> None:
 
 
 def test_it_exits_without_clients(root: Path) -> None:
-    process = subprocess.Popen([*launch.COMMAND, str(root), "--idle-s", "0.3"])
+    # In its own session, whose priority it lowers.
+    command = [*launch.COMMAND, str(root), "--idle-s", "0.3"]
+    process = subprocess.Popen(command, start_new_session=True)
     assert process.wait(60) == 0
     assert launch.worker_process(root).lock_path.exists(), "it was the worker"
     assert not launch.socket_path(root).exists()
