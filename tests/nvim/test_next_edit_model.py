@@ -40,7 +40,7 @@ def test_the_proposal_of_a_model_comes_in_a_second_answer(desk: Typist) -> None:
     assert (request["row"], request["column"]) == (0, 9)
     assert desk.texts() == []
     late_answer(desk, request["id"])
-    assert desk.texts() == ["word"]
+    assert desk.wait_drawn() == ["word"]
     why = desk.nvim.lua("return require('lcursor.next_edit').why()")
     assert why == "Next edit: suggested by desk; 1 change left."
     desk.nvim.press("<Tab>")

@@ -197,14 +197,16 @@ def test_nothing_is_asked_where_edits_follow_anyway(
     server: ModelServer, start: Start, receive: Receiver, tmp_path: Path
 ) -> None:
     server.llama(NEW)
-    params = request(tmp_path, 1)
+    params = request(tmp_path, 1, "def area(deadline):\n    return timeout")
     path = str(tmp_path / "a.py")
     params["files"][0]["path"] = params["edits"][0]["path"] = path
+    params["edits"][0]["old"] = ["def area(timeout):"]
+    params["edits"][0]["new"] = ["def area(deadline):"]
     service = start(family="sweep")
     service.predict(params)
     wait_for(lambda: receive.answers())
     service.close()
-    assert receive.answers() == [(1, CHANGED)]
+    assert receive.answers() == [(1, [["    return deadline"]])]
     assert not server.asked
 
 
