@@ -328,13 +328,15 @@ def _is_same(names: Names, declaration: Occurrence, old: str, new: str, is_alone
         is_alone: whether only the name was changed.
     """
     node = declaration.node.parent
-    if _extends(new, old) or node is None:
+    if node is None:
+        return False
+    if _is_bound_by(declaration, "parameter"):
+        return not _is_fixture(names, declaration)
+    if _extends(new, old):
         return False
     if _is_definition(declaration):
         parameters = node.child_by_field_name("parameters")
         return is_alone and parameters is not None and bool(parameters.named_children)
-    if _is_bound_by(declaration, "parameter"):
-        return not _is_fixture(names, declaration)
     return is_alone and not _is_bound_by(declaration, "for", "as_pattern", "field")
 
 
