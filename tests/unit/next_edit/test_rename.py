@@ -90,6 +90,15 @@ function f(width) {
         [(2, "  b(columnWidth)"), (3, "  c(columnWidth)")],
         [],
     ),
+    "a parameter that is extended": (
+        "a.py",
+        """
+def f(url):
+    return get(url, key=url)
+""",
+        [(0, "def f(base_url):")],
+        [(1, "    return get(base_url, key=base_url)")],
+    ),
     "an ordinary word in a comment is no name": (
         "a.rs",
         """
