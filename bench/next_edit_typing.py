@@ -72,7 +72,7 @@ local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\\n")
 return { vim.fn.sha256(text), vim.api.nvim_win_get_cursor(0), vim.api.nvim_get_mode().mode }
 """
 PROMISES = {
-    "draws": Promise("proposals drawn", at_least=20),
+    "draws": Promise("proposals drawn", at_least=10),
     "insert": Promise("drawn in Insert mode within 300 ms of a key", at_most=0),
     "normal": Promise("drawn in Normal mode within 300 ms of a key that ended no edit", at_most=0),
     "moved": Promise("keys in Insert mode with lines that moved without a key", at_most=0),
