@@ -44,7 +44,7 @@ def test_the_solutions_of_the_benchmark_pass_and_an_empty_one_fails() -> None:
 def test_a_program_that_does_not_end_is_ended(program: str) -> None:
     began = time.monotonic()
     assert sandbox.run(program, timeout_s=0.5) == "timeout"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 REFUSED = """
