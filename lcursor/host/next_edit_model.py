@@ -35,6 +35,9 @@ CONTEXT_TOKENS = 4096
 MAX_PROMPT_TOKENS = 3000
 EXTRA_TOKENS = 128
 """An answer may be that much longer than the window."""
+QUICK_S = 0.5
+"""Time of an answer up to which windows elsewhere are asked about, too: that of a GPU."""
+MAX_ELSEWHERE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +143,34 @@ class NextEditModel:
             answer(found)
 
     def _find(self, question: Question, texts: Texts, cancel: threading.Event) -> list[Proposal]:
+        """Ask about the window at the cursor; if nothing changes there, about others."""
         connection, family = self._connect(cancel)
+        started_s = time.monotonic()
+        first = family.prompt(texts, question.edits, question.path, question.row, question.column)
+        found = self._rewritten(connection, family, question, texts, first)
+        is_quick = time.monotonic() - started_s <= QUICK_S
+        if found or first is None or not is_quick or question.edits[-1].path != question.path:
+            return found
+        rows = window.other_rows(question.lines, question.edits[-1], first.first_row, first.end_row)
+        for row in rows[:MAX_ELSEWHERE]:
+            if cancel.is_set():
+                raise Cancelled("a newer question came")
+            prompt = family.prompt(texts, question.edits, question.path, row, 0)
+            found = self._rewritten(connection, family, question, texts, prompt)
+            if found:
+                return found
+        return []
+
+    def _rewritten(
+        self,
+        connection: Connection,
+        family: Family,
+        question: Question,
+        texts: Texts,
+        prompt: window.Prompt | None,
+    ) -> list[Proposal]:
+        """Return the proposals in the answer to a prompt."""
         path, edits = question.path, question.edits
-        prompt = family.prompt(texts, edits, path, question.row, question.column)
         if prompt is None or tokens(prompt.text) > MAX_PROMPT_TOKENS:
             return []
         old = window.without_returns(question.lines[prompt.first_row : prompt.end_row])

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
-from lcursor.next_edit.tokens import MAX_EDIT_LINES, Token, changes, classify
+from lcursor.next_edit.tokens import MAX_EDIT_LINES, Token, changes, classify, tokenize
 
 MAX_CHANGED_LINES: Final = 12
 """Of a whole answer; a larger one is no next edit."""
@@ -63,6 +63,20 @@ def steps(texts: Texts, edits: Sequence[Edit], limit: int) -> list[Step]:
         if max(len(edit.old), len(edit.new)) <= MAX_EDIT_LINES and len(found) < limit:
             found.insert(0, Step(edit, now[edit.path], lines))
     return found
+
+
+def other_rows(lines: Lines, edit: Edit, first_row: int, end_row: int) -> list[int]:
+    """Return the rows outside of a window that have a word that an edit removed, nearest first.
+
+    Of rows that one window would contain, only the first is returned.
+    """
+    names = {token.text for change in changes(edit) for token in change.old if token.kind == "name"}
+    found: list[int] = []
+    for row, line in enumerate(lines):
+        is_seen = first_row <= row < end_row or (found and row - found[-1] < end_row - first_row)
+        if not is_seen and names & {token.text for token in tokenize(line)}:
+            found.append(row)
+    return sorted(found, key=lambda row: min(abs(row - first_row), abs(row - end_row)))
 
 
 def without_returns(lines: Lines) -> Lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 from lcursor import config
 from lcursor.host.next_edits import NextEdits
+from lcursor.next_edit import window
+from lcursor.next_edit.records import Edit
 from lcursor.protocol import TO_LUA, check
 from lcursor.protocol.next_edit import NextEdit, NextEditFile, NextEditPredict
 from tests.fakes.loopback import sse
@@ -193,6 +196,38 @@ def test_a_truncated_answer_is_none(
     assert receive.answers() == [(1, [])]
 
 
+FAR = "\n".join([OLD, *["    pass"] * 40, "area(w)", *["    pass"] * 40, "# w"])
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "expected"), [(0.0, [(1, []), (1, [["area(width)"]])]), (0.6, [(1, [])])]
+)
+def test_windows_elsewhere_are_asked_about_where_answers_are_quick(
+    server: ModelServer,
+    start: Start,
+    receive: Receiver,
+    tmp_path: Path,
+    delay_s: float,
+    expected: list[Any],
+) -> None:
+    server.llama()
+
+    def body() -> Iterator[bytes]:
+        time.sleep(delay_s)
+        now = bodies(server)[-1]["prompt"].rpartition("<|file_sep|>current/a.txt\n")[2]
+        text = now.partition("<|file_sep|>")[0].replace("area(w)", "area(width)")
+        yield sse({"content": text, "stop": False})
+        yield sse({"content": "", "stop": True, "stop_type": "eos"})
+
+    server.routes["/completion"] = (200, "text/event-stream", body)
+    start(family="sweep").predict(request(tmp_path, 1, FAR))
+    wait_for(lambda: len(receive.answers()) == len(expected))
+    if delay_s:
+        time.sleep(2 * delay_s)
+    assert receive.answers() == expected
+    assert len(bodies(server)) == len(expected)
+
+
 def test_nothing_is_asked_where_edits_follow_anyway(
     server: ModelServer, start: Start, receive: Receiver, tmp_path: Path
 ) -> None:
@@ -248,3 +283,12 @@ def test_a_model_that_was_not_downloaded(
     (error,) = [params for method, params in receive.messages if method == "error"]
     assert error["code"] == "model_missing"
     assert "models pull sweep-next-edit-0.5b" in error["hint"]
+
+
+def test_windows_elsewhere_have_a_removed_word() -> None:
+    lines = ["x"] * 100
+    for row in (5, 41, 49, 60, 62, 90):
+        lines[row] = "call(w)"
+    lines[95] = "width"  # the new word
+    edit = Edit("a.py", 45, ("def area(w):",), ("def area(width):",))
+    assert window.other_rows(tuple(lines), edit, 40, 50) == [60, 5, 90]
