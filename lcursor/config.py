@@ -198,6 +198,28 @@ class NextEditConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """Settings of agents."""
+
+    model: str = ""
+    """A name like `chat.model`; "" for the chat's."""
+    policy: str = "auto"
+    """What needs approval: "plan", "ask" or "auto", see `agent.approvals`."""
+    max_steps: int = 40
+    """Steps after which a run ends."""
+    max_minutes: int = 30
+    """Time after which a run ends, without the time in which it waits for the user."""
+    allow: tuple[str, ...] = ()
+    """Beginnings of commands that run without approval: "make test"."""
+    forbid: tuple[str, ...] = ()
+    """Beginnings of commands that never run."""
+    env: tuple[str, ...] = ()
+    """Names of environment variables that commands in the sandbox get."""
+    readable: tuple[str, ...] = ()
+    """Paths outside the project that commands in the sandbox may read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings that cross the wire."""
 
@@ -207,6 +229,7 @@ class Config:
     chat: ChatConfig = field(default_factory=ChatConfig)
     edit: EditConfig = field(default_factory=EditConfig)
     next_edit: NextEditConfig = field(default_factory=NextEditConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
 
 
 EXAMPLE = 'Write it as models = { big = { url = "http://127.0.0.1:8012" } }'
@@ -218,6 +241,7 @@ Section = TypeVar(
     ChatConfig,
     EditConfig,
     NextEditConfig,
+    AgentConfig,
 )
 
 
@@ -240,6 +264,7 @@ def from_table(table: Mapping[str, Any]) -> Config:
         chat=replace(_section(table, "chat", ChatConfig), models=models),
         edit=_section(table, "edit", EditConfig),
         next_edit=replace(next_edit, endpoint=named.get(next_edit.model)),
+        agent=_section(table, "agent", AgentConfig),
     )
 
 

@@ -134,6 +134,23 @@ local settings = {
     "Check with language servers: |lcursor-edit-diagnostics|." },
   { "edit.keymap", keys.defaults("edit.keymap"), each = "key",
     "Keys in a buffer with hunks or a running edit." },
+
+  { "agent.model", "", host = true,
+    "A name like chat.model; empty: the model of the chat." },
+  { "agent.policy", "auto", one_of = { "plan", "ask", "auto" }, host = true,
+    "What needs your approval." },
+  { "agent.max_steps", 40, min = 1, host = true,
+    "Steps after which an agent stops." },
+  { "agent.max_minutes", 30, min = 1, host = true,
+    "Minutes of work after which an agent stops." },
+  { "agent.allow", {}, host = true,
+    "Beginnings of commands that run without approval." },
+  { "agent.forbid", {}, host = true,
+    "Beginnings of commands that never run." },
+  { "agent.env", {}, host = true,
+    "Environment variables for the sandbox." },
+  { "agent.readable", {}, host = true,
+    "Paths outside the project to read in the sandbox." },
 }
 
 return settings

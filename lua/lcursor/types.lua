@@ -23,6 +23,7 @@
 ---@field index table<string, any>
 ---@field chat table<string, any>
 ---@field edit table<string, any>
+---@field agent table<string, any>
 
 ---@class lcursor.Opts the user's settings: any part of lcursor.Config
 

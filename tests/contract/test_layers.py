@@ -37,10 +37,11 @@ LAYERS = {
     "chat": 4,
     "edit": 4,
     "next_edit": 4,
-    "host": 5,
-    "drive": 5,
-    "cli": 6,
-    "__main__": 7,
+    "agent": 5,
+    "host": 6,
+    "drive": 6,
+    "cli": 7,
+    "__main__": 8,
 }
 SEALED = ({"code", "project"}, {"fim", "llm", "index"}, {"chat", "edit", "next_edit"})
 """Packages of one layer that never import each other."""
@@ -91,6 +92,7 @@ LUA_LAYERS = {
     "chat": 6,
     "edit": 6,
     "next_edit": 6,
+    "agent": 6,
     "joined": 7,
     "init": 7,
     "commands": 8,
@@ -99,7 +101,7 @@ LUA_LAYERS = {
     "tutor": 8,
     "integrations": 8,
 }
-LUA_FEATURES = {"complete", "index", "chat", "edit", "next_edit"}
+LUA_FEATURES = {"complete", "index", "chat", "edit", "next_edit", "agent"}
 
 
 def python_files() -> list[Path]:

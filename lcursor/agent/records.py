@@ -1,0 +1,213 @@
+"""The records that the modules of an agent share. Imports no other module of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from lcursor.process.run import Cancel
+
+Policy = Literal["plan", "ask", "auto", "full"]
+State = Literal["preparing", "running", "waiting", "done", "stuck", "failed", "stopped"]
+DialectName = Literal["native", "fenced", "choice"]
+Verdict = Literal["allow", "ask", "forbid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool, as a model is shown it."""
+
+    name: str
+    what: str
+    """One line for the prompt."""
+    required: Mapping[str, str]
+    """Names of the arguments, in order, with their descriptions. All are strings, except for those
+    in `integers` and `lists`."""
+    optional: Mapping[str, str] = field(default_factory=dict)
+    integers: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()
+    """Arguments that are lists of integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a tool, with valid names and types of its arguments."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Identifies equal calls."""
+        return f"{self.tool} {sorted(self.arguments.items())!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Lines of a file that the model has read."""
+
+    path: str
+    """Relative to the root."""
+    first_row: int
+    last_row: int
+    """0-based, exclusive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The result of a call."""
+
+    text: str
+    """What the model reads: within the token limit, with a note on what is left out."""
+    is_error: bool = False
+    target: str = ""
+    """The object of the call, for the user: `src/a.py:1-40`, `pytest -x`."""
+    result: str = ""
+    """A few words for the user: `exit 1`, `3 lines changed`, `12 hits`."""
+    output: str = ""
+    """Name of the stored full output, `out:17`; "" if `text` is complete."""
+    shown: tuple[Shown, ...] = ()
+    status: int | None = None
+    """Exit status of a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model wrote in a step."""
+
+    text: str
+    """All of it, as generated, without the token that ends a message."""
+    finish: Literal["stop", "length", "stopped"] = "stop"
+    """It ended by itself; at the token limit; or the listener returned false."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Tokens of the prompt that the server found in its KV cache."""
+    answer_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer, parsed by a dialect."""
+
+    thought: str = ""
+    """The text before the calls."""
+    calls: tuple[Call, ...] = ()
+    problem: str = ""
+    """Why it is malformed, in words for the model; "" if it is valid. Without a problem and
+    without calls, the text is a final answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a call may run."""
+
+    verdict: Verdict
+    why: str = ""
+    """For the user if it asks: `opens the network`; for the model if it forbids."""
+
+
+OnText = Callable[[str], bool]
+"""Called with new text while a model writes; returns false to stop it."""
+
+
+class Model(Protocol):
+    """A conversation with a model, append-only. On the run's thread, except for `close`.
+
+    The conversation survives the process: `state` returns what `restore` needs.
+    """
+
+    context_tokens: int
+
+    def begin(self, system: str, task: str) -> None:
+        """Start, or start again after a summary, with a system text and the first message."""
+
+    def append(self, text: str) -> None:
+        """Add a message of the user or a tool's result, to be read with the next answer."""
+
+    def ask(
+        self,
+        on_text: OnText,
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        grammar: str = "",
+        is_forced: bool = False,
+    ) -> Answer:
+        """Let the model answer; the answer becomes a part of the conversation.
+
+        Args:
+            grammar: GBNF; unless `is_forced`, it applies only from the start of a call on.
+
+        Raises:
+            Cancelled: `close` was called.
+            LcursorError: the server failed; the conversation is as before.
+        """
+
+    def drop_answer(self) -> None:
+        """Remove the last answer, whose prefix stays cached."""
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens of a text."""
+
+    @property
+    def used_tokens(self) -> int:
+        """The length of the conversation."""
+
+    def state(self) -> Mapping[str, Any]:
+        """Return the conversation as JSON."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue a conversation of `state`."""
+
+    def close(self) -> None:
+        """Stop the current answer. Thread: any."""
+
+
+class Dialect(Protocol):
+    """A form of tool calls. Pure."""
+
+    name: DialectName
+    temperature: float
+
+    def system(self, tools: Sequence[Tool], facts: str) -> str:
+        """Return the system text: the task's rules, the tools, and facts on the project."""
+
+    def grammar(self, tools: Sequence[Tool], known: Known) -> str:
+        """Return the GBNF grammar of an answer, or of a call; "" for none."""
+
+    def parse(self, answer: Answer, tools: Sequence[Tool], known: Known) -> Reply:
+        """Parse an answer."""
+
+    def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
+        """Return the message with the results of calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the model may name in the dialect `choice`."""
+
+    paths: tuple[str, ...] = ()
+    """Files it has seen named, relative to the root."""
+    symbols: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Definitions of files it has seen named."""
+    regions: Mapping[str, Shown] = field(default_factory=dict)
+    """Regions it has read, by id: r1, r2."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """The user's commands by name: test, lint."""
+
+
+class Toolbox(Protocol):
+    """The tools of a run. On the run's thread."""
+
+    tools: Sequence[Tool]
+
+    def run(self, call: Call, cancel: Cancel) -> Observation:
+        """Run a call; an error is an observation, not an exception.
+
+        Raises:
+            Cancelled: `cancel` returned true.
+        """
+
+    def known(self) -> Known:
+        """Return what the model may name."""
