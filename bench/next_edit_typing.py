@@ -26,7 +26,7 @@ from lcursor.drive.editor import ROOT, Editor
 from lcursor.drive.screen import Screen
 
 REVISION = "98ea8f84b1"
-COMMITS, MAX_KEYS, MAX_STEP_KEYS = 20, 60, 32
+COMMITS, MAX_KEYS, MAX_STEP_KEYS = 30, 60, 32
 PACE_S, PAUSE_S = 0.12, 0.7
 MODES = ("hint", "draw", "off")
 INIT = """
@@ -72,7 +72,7 @@ local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\\n")
 return { vim.fn.sha256(text), vim.api.nvim_win_get_cursor(0), vim.api.nvim_get_mode().mode }
 """
 PROMISES = {
-    "draws": Promise("proposals drawn", at_least=10),
+    "draws": Promise("proposals drawn", at_least=20),
     "insert": Promise("drawn in Insert mode within 300 ms of a key", at_most=0),
     "normal": Promise("drawn in Normal mode within 300 ms of a key that ended no edit", at_most=0),
     "moved": Promise("keys in Insert mode with lines that moved without a key", at_most=0),

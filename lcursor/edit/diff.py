@@ -57,8 +57,9 @@ def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
 def spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
     """Yield the differing spans in order, which never touch.
 
-    Lines that are unique in both texts are matched first (a patience diff), so that hundreds of
-    changes in a long text take little time; difflib compares the lines between them.
+    Lines that are unique in both texts are matched first (a patience diff), or else unique pairs of
+    lines, so that hundreds of changes in a long text take little time; difflib compares the lines
+    between them.
     """
     work: list[Span] = [(0, len(old), 0, len(new))]
     while work:
@@ -71,9 +72,10 @@ def spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
             if first < last or start < end:
                 yield first, last, start, end
             continue
-        anchors = _anchors(old, new, (first, last, start, end))
+        span = (first, last, start, end)
+        anchors = _anchors(old, new, span) or _anchors(old, new, span, 2)
         if not anchors:
-            yield from _without_anchors(old, new, (first, last, start, end))
+            yield from _without_anchors(old, new, span)
             continue
         parts = []
         for row, at in anchors:
@@ -83,16 +85,19 @@ def spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
         work += reversed(parts)
 
 
-def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[int, int]]:
-    """Return pairs of rows with lines that are unique in both texts, in the same order."""
+def _anchors(
+    old: Sequence[str], new: Sequence[str], span: Span, length: int = 1
+) -> list[tuple[int, int]]:
+    """Return pairs of rows that begin lines which are unique in both texts, in the same order."""
     first, last, start, end = span
-    counts = Counter(old[first:last])
-    others = Counter(new[start:end])
-    at = {new[row]: row for row in range(start, end)}
+    lines = [tuple(old[row : row + length]) for row in range(first, last - length + 1)]
+    others = [tuple(new[row : row + length]) for row in range(start, end - length + 1)]
+    counts, other_counts = Counter(lines), Counter(others)
+    at = {each: start + number for number, each in enumerate(others)}
     pairs = [
-        (row, at[old[row]])
-        for row in range(first, last)
-        if counts[old[row]] == 1 and others[old[row]] == 1
+        (first + number, at[each])
+        for number, each in enumerate(lines)
+        if counts[each] == 1 and other_counts[each] == 1
     ]
     ends: list[int] = []  # last rows of the longest increasing sequences
     heads: list[int] = []

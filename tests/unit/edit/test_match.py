@@ -291,5 +291,5 @@ def test_long_texts_are_searched_soon() -> None:
     old, text = "\n".join(quoted), "\n".join(lines) + "\n"
     began_s = time.thread_time()
     found = applied(text, pair(old, old.replace("finish(x)", "finish(x, 1)")))
-    assert time.thread_time() - began_s < 6
+    assert time.thread_time() - began_s < 1.5
     assert found == swapped(text, "finish(x)", "finish(x, 1)")
