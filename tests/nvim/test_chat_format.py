@@ -29,12 +29,12 @@ TURN = {"started_ms": 0, "bytes": 0, "is_stopping": False, "is_followed": False}
 
 @pytest.fixture(scope="module")
 def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
-    """Call a function of the chat, as `format.short`, in one Neovim for all of this file."""
+    """Call a function, as `chat.format.short`, in one Neovim for all of this file."""
     with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as nvim:
 
         def call(name: str, *args: object) -> Any:
-            module, _, function = name.partition(".")
-            code = f"return {{ require('lcursor.chat.{module}').{function}(...) }}"
+            module, _, function = name.rpartition(".")
+            code = f"return {{ require('lcursor.{module}').{function}(...) }}"
             return nvim.lua(code, *args)
 
         yield call
@@ -54,7 +54,7 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
     ],
 )
 def test_what_may_be_written(lua: Call, text: str, ready: str, held: str) -> None:
-    assert lua("format.hold", text) == [ready, held]
+    assert lua("chat.format.hold", text) == [ready, held]
 
 
 @example(text="\r\r\n`", cuts=[])
@@ -70,7 +70,7 @@ def test_a_text_in_pieces_is_written_whole(lua: Call, text: str, cuts: list[int]
     edges = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
     written, held = "", ""
     for first, last in itertools.pairwise(edges):
-        ready, held = lua("format.hold", held + text[first:last])
+        ready, held = lua("chat.format.hold", held + text[first:last])
         assert not ready.endswith(("\n", "\r"))
         written += ready
     assert written + held.replace("\r\n", "\n") == text.replace("\r\n", "\n")
@@ -90,7 +90,7 @@ def test_a_text_in_pieces_is_written_whole(lua: Call, text: str, cuts: list[int]
     ],
 )
 def test_fences(lua: Call, lines: list[str], fences: list[tuple[int, int, str]]) -> None:
-    (found,) = lua("markdown.fences", lines)
+    (found,) = lua("chat.markdown.fences", lines)
     assert [(each["first"], each["last"], each["info"]) for each in found] == fences
 
 
@@ -100,18 +100,24 @@ def test_fences(lua: Call, lines: list[str], fences: list[tuple[int, int, str]])
     + [(27000, "27k"), (999499, "999k"), (999500, "1M"), (1_500_000, "1.5M")],
 )
 def test_counts_are_short(lua: Call, count: int, text: str) -> None:
-    assert lua("format.short", count) == [text]
+    assert lua("chat.format.short", count) == [text]
 
 
 def test_sizes_of_a_context(lua: Call) -> None:
-    assert [lua("format.size", each)[0] for each in (32768, 40000, 512)] == ["32k", "40k", "512"]
+    assert [lua("chat.format.size", each)[0] for each in (32768, 40000, 512)] == [
+        "32k",
+        "40k",
+        "512",
+    ]
 
 
 def test_what_went_in(lua: Call) -> None:
     system = {**ITEM, "kind": "system"}
-    (lines,) = lua("format.context", [system, {**ITEM, "is_exact": False, "first_row": 3}])
+    (lines,) = lua("chat.format.context", [system, {**ITEM, "is_exact": False, "first_row": 3}])
     assert lines == ["> context: 1 item, 120 tokens", "> - file a.py:4: about 120 tokens"]
-    assert lua("format.context", [system]) == [[]] or lua("format.context", [system]) == [{}]
+    assert lua("chat.format.context", [system]) == [[]] or lua("chat.format.context", [system]) == [
+        {}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -142,13 +148,13 @@ def test_what_went_in(lua: Call) -> None:
     ],
 )
 def test_what_a_turn_waits_for(lua: Call, turn: dict[str, Any], text: str) -> None:
-    assert lua("winbar.phase", {**TURN, **turn}, 3000) == [text]
+    assert lua("chat.winbar.phase", {**TURN, **turn}, 3000) == [text]
 
 
 def test_badges(lua: Call) -> None:
-    assert lua("format.heading_note", message(1, "x")) == [""]
+    assert lua("chat.format.heading_note", message(1, "x")) == [""]
     whole = message(1, "x", branch=2, branches=3, is_partial=True)
-    assert lua("format.heading_note", whole) == ["2 of 3, incomplete"]
+    assert lua("chat.format.heading_note", whole) == ["2 of 3, incomplete"]
 
 
 @pytest.mark.parametrize(
@@ -171,14 +177,14 @@ def test_a_winbar_in_little_room(lua: Call, width: int, title: str, shown: list[
         {"text": "1k of 32k", "rank": 4},
         {"text": "reading 25% of 2k, 4 s left", "rank": 9, "is_busy": True},
     ]
-    said, left = lua("winbar.fit", "a title of some length", parts, width)
+    said, left = lua("ui.winbar.fit", "a title of some length", parts, width)
     assert [part["text"] for part in left] == shown
     assert said == title
 
 
 def test_one_is_one(lua: Call) -> None:
     one = {**ITEM, "tokens": 1, "is_exact": True}
-    ((head, line),) = lua("format.context", [one])
+    ((head, line),) = lua("chat.format.context", [one])
     assert "1 item, " in head
     assert line.endswith(": 1 token")
-    assert lua("format.fold", "> context", 2, 40) == ["▸ context (1 line)"]
+    assert lua("chat.format.fold", "> context", 2, 40) == ["▸ context (1 line)"]

@@ -5,6 +5,7 @@
 local format = require("lcursor.chat.format")
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
+local transcript = require("lcursor.ui.transcript")
 local ui_notes = require("lcursor.ui.notes")
 local wrap = require("lcursor.wrap")
 
@@ -14,7 +15,6 @@ local api = vim.api
 
 M.namespace = api.nvim_create_namespace("lcursor.chat")
 local notes = api.nvim_create_namespace("lcursor.chat.notes")
-local folds = api.nvim_create_namespace("lcursor.chat.folds")
 
 local HEADINGS = format.HEADINGS
 local GROUPS = {
@@ -23,28 +23,16 @@ local GROUPS = {
   summary = "LCursorChatSummary",
 }
 
---- Set the filetype. It is not `markdown`, so that nothing that is meant for files applies; the
---- treesitter parser and the options are the same.
 ---@param buf integer
 function M.set_filetype(buf)
-  local bo = vim.bo[buf]
-  bo.comments, bo.commentstring = "fb:*,fb:-,fb:+,n:>", "<!-- %s -->"
-  bo.formatoptions, bo.formatlistpat = "tcqjln", [[^\s*\d\+\.\s\+\|^\s*[-*+]\s\+]]
-  vim.treesitter.language.register("markdown", "lcursor_chat")
-  local is_highlighted = pcall(vim.treesitter.start, buf, "markdown")
-  bo.filetype = "lcursor_chat"
-  if not is_highlighted then
-    bo.syntax = "markdown"
-  end
+  transcript.set_filetype(buf, "lcursor_chat")
 end
 
 ---@param number integer of the session
 ---@return integer buf
 function M.create(number)
   highlights.apply()
-  local buf = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_name(buf, "lcursor://chat/" .. number)
-  vim.bo[buf].bufhidden, vim.bo[buf].swapfile = "hide", false
+  local buf = transcript.create("lcursor://chat/" .. number)
   M.set_filetype(buf)
   return buf
 end
@@ -53,48 +41,10 @@ end
 ---@param session lcursor.ChatSession
 ---@param change fun(buf: integer)
 function M.without_undo(session, change)
-  local buf = session.buf
-  local bo = vim.bo[buf]
-  local levels, modifiable = bo.undolevels, bo.modifiable
-  bo.undolevels, bo.modifiable = -1, true
-  local ok, err = pcall(change, buf)
-  bo.undolevels, bo.modifiable, bo.modified = levels, modifiable, false
-  session.tick = api.nvim_buf_get_changedtick(buf)
+  local ok, err = pcall(transcript.without_undo, session.buf, change)
+  session.tick = api.nvim_buf_get_changedtick(session.buf)
   if not ok then
     error(err, 0)
-  end
-end
-
-local function fold_in(win, first, last)
-  api.nvim_win_call(win, function()
-    if vim.wo.foldmethod == "manual" and last > first then
-      local view = vim.fn.winsaveview()
-      vim.cmd(("silent! %d,%dfold"):format(first + 1, last + 1))
-      vim.fn.winrestview(view)
-    end
-  end)
-end
-
---- Fold some rows. Folds are manual: an expression would be evaluated for each line of a stream.
----@param session lcursor.ChatSession
----@param first integer
----@param last integer
-function M.fold(session, first, last)
-  api.nvim_buf_set_extmark(session.buf, folds, first, 0, { end_row = last, strict = false })
-  for _, win in ipairs(vim.fn.win_findbuf(session.buf)) do
-    fold_in(win, first, last)
-  end
-end
-
---- Make the folds of a chat in a window that begins to show it.
----@param session lcursor.ChatSession
----@param win integer
-function M.fold_window(session, win)
-  api.nvim_win_call(win, function()
-    vim.cmd("silent! normal! zE")
-  end)
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(session.buf, folds, 0, -1, { details = true })) do
-    fold_in(win, mark[2], mark[4].end_row)
   end
 end
 
@@ -274,13 +224,9 @@ function M.render(session, draft)
   table.insert(starts, #lines)
   vim.list_extend(lines, { HEADINGS.user, "" })
   vim.list_extend(lines, vim.split(draft, "\n", { plain = true }))
-  for _, win in ipairs(vim.fn.win_findbuf(session.buf)) do
-    api.nvim_win_call(win, function()
-      vim.cmd("silent! normal! zE")
-    end)
-  end
+  transcript.unfold(session.buf)
   M.without_undo(session, function(buf)
-    for _, namespace in ipairs({ M.namespace, notes, folds }) do
+    for _, namespace in ipairs({ M.namespace, notes }) do
       api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
     end
     api.nvim_buf_set_lines(buf, 0, -1, false, lines)
@@ -290,7 +236,7 @@ function M.render(session, draft)
     session.spans[i] = new_span(session, row, session.messages[i])
   end
   for _, fold in ipairs(folded) do
-    M.fold(session, fold[1], fold[2])
+    transcript.fold(session.buf, fold[1], fold[2])
   end
   M.annotate(session)
 end
@@ -348,7 +294,7 @@ function M.insert(session, index, message)
   end)
   table.insert(session.spans, index, new_span(session, row, message))
   for _, fold in ipairs(body_folds) do
-    M.fold(session, row + 2 + fold[1], row + 2 + fold[2])
+    transcript.fold(session.buf, row + 2 + fold[1], row + 2 + fold[2])
   end
 end
 

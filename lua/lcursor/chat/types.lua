@@ -38,14 +38,11 @@
 
 ---@class (exact) lcursor.ChatStream writes one answer into the buffer
 ---@field session lcursor.ChatSession
----@field tail integer extmark where it continues
----@field pending string text to be written
+---@field out lcursor.TextStream
 ---@field held string line ends that are written before what comes next
----@field section? "items"|"reasoning"|"text" that the last of `pending` belongs to
+---@field section? "items"|"reasoning"|"text" that the last text belongs to
 ---@field first_row? integer of the section
 ---@field is_open boolean more may come
----@field is_scheduled boolean a write is scheduled
----@field last_ms integer vim.uv.now() of the last write
 
 ---@class (exact) lcursor.ChatSession one chat in this Neovim
 ---@field number integer in this Neovim

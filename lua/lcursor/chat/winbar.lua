@@ -1,18 +1,15 @@
--- The winbar of a chat: its title, the model, how full the context is, and what it is doing. Set as
--- plain text when it changes, so that Neovim evaluates nothing while it draws.
+-- The winbar of a chat: its title, the model, how full the context is, and what it is doing.
 
+local bar = require("lcursor.ui.winbar")
 local format = require("lcursor.chat.format")
 local lsp_progress = require("lcursor.lsp_progress")
 local notify = require("lcursor.notify")
-local text = require("lcursor.text")
 
 local M = {}
 
-local api, uv = vim.api, vim.uv
+local uv = vim.uv
 local INTERVAL_MS = 250
-local MODEL_RANK, BUSY_RANK = 5, 9 -- of parts
-local MIN_TITLE = 6 -- cells of one that is cut
-local DETAILS = { " of [%d.]+[kM]?", ", [^,]*$", ", [^,]*$" } -- of what it does, first to go
+local BUSY_RANK = 9 -- of parts
 local TOKEN_BYTES = 3.6 -- on average; the exact count comes with the end of the answer
 
 ---@return string
@@ -56,8 +53,6 @@ function M.phase(turn, now_ms)
   return words
 end
 
----@alias lcursor.WinbarPart { text: string, rank: integer, is_busy?: boolean }
-
 ---@return lcursor.WinbarPart[] in order; the lowest ranks are left out first
 local function parts_of(session)
   local parts = {}
@@ -65,7 +60,7 @@ local function parts_of(session)
     table.insert(parts, { text = words, rank = rank, is_busy = is_busy })
   end
   if session.model ~= "" then
-    add(MODEL_RANK, session.model)
+    add(bar.NEEDED_RANK, session.model)
   end
   local used = format.short(session.used_tokens)
   if session.context_tokens > 0 then
@@ -91,91 +86,11 @@ local function parts_of(session)
   return parts
 end
 
----@param str string
----@param cells integer
----@return string
-local function cut(str, cells)
-  if api.nvim_strwidth(str) <= cells then
-    return str
-  end
-  local head = cells > 1 and vim.trim((text.fit(str, cells - 1))) or ""
-  return head ~= "" and head .. "…" or ""
-end
-
---- Fit a title and parts into a width. First parts of a low rank are left out, then the title is
---- shortened, then details of what the chat is doing, and last the model is left out.
----@param title string
----@param parts lcursor.WinbarPart[]
----@param width integer
----@return string title
----@return lcursor.WinbarPart[]
-function M.fit(title, parts, width)
-  parts = vim.deepcopy(parts)
-  local function remaining()
-    local cells = 0
-    for i, part in ipairs(parts) do
-      local separator = part.is_busy and 2 or i > 1 and 3 or 1
-      cells = cells + separator + api.nvim_strwidth(part.text)
-    end
-    return width - cells
-  end
-  --- Leave out parts, up to a rank, until so many cells are free.
-  local function leave_out(max_rank, cells)
-    while #parts > 1 and remaining() < cells do
-      local lowest = 1
-      for i, part in ipairs(parts) do
-        lowest = part.rank < parts[lowest].rank and i or lowest
-      end
-      if parts[lowest].rank > max_rank then
-        return
-      end
-      table.remove(parts, lowest)
-    end
-  end
-  leave_out(MODEL_RANK - 1, math.min(api.nvim_strwidth(title), 12) + 2)
-  local last = parts[#parts]
-  for _, detail in ipairs(last and DETAILS or {}) do
-    if remaining() < 0 then
-      last.text = last.text:gsub(detail, "")
-    end
-  end
-  leave_out(MODEL_RANK, 0)
-  if last and remaining() < 0 then
-    last.text = cut(last.text, math.max(width - 2, 1))
-  end
-  local cells = remaining() - 2
-  return (cells >= MIN_TITLE or cells >= api.nvim_strwidth(title)) and cut(title, cells) or "",
-    parts
-end
-
----@return string as 'winbar' expects it
-local function winbar(session, width)
-  local function escape(words)
-    return (words:gsub("%c", " "):gsub("%%", "%%%%"))
-  end
-  local title = session.title ~= "" and session.title or "new chat"
-  local parts
-  title, parts = M.fit(title, parts_of(session), width)
-  local bar = title ~= "" and "%#LCursorChatTitle# " .. escape(title) .. " %*" or ""
-  for i, part in ipairs(parts) do
-    local separator = part.is_busy and "%=%#LCursorChatBusy#" or i > 1 and " · " or " "
-    bar = bar .. separator .. escape(part.text) .. (part.is_busy and " " or "")
-  end
-  return bar
-end
-
 --- Draw it in all windows of a chat.
 ---@param session lcursor.ChatSession
 function M.draw(session)
-  if not api.nvim_buf_is_valid(session.buf) then
-    return
-  end
-  for _, win in ipairs(vim.fn.win_findbuf(session.buf)) do
-    local bar = winbar(session, api.nvim_win_get_width(win))
-    if vim.wo[win].winbar ~= bar then
-      vim.wo[win][0].winbar = bar
-    end
-  end
+  local title = session.title ~= "" and session.title or "new chat"
+  bar.draw(session.buf, title, parts_of(session))
 end
 
 --- Draw it repeatedly while the current turn runs. Where no window shows the chat, what handles

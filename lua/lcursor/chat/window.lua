@@ -1,14 +1,13 @@
 -- The window of a chat: a split or a float. Owns the window options.
 
-local config = require("lcursor.config")
-local buffer = require("lcursor.chat.buffer")
 local sessions = require("lcursor.chat.sessions")
+local transcript = require("lcursor.ui.transcript")
+local ui = require("lcursor.ui.window")
 local winbar = require("lcursor.chat.winbar")
 
 local M = {}
 
 local api = vim.api
-local MIN_COLUMNS, MIN_LINES = 30, 5
 
 --- Return a window of this tab page that shows a chat.
 ---@param session lcursor.ChatSession
@@ -28,50 +27,14 @@ end
 ---@param session lcursor.ChatSession
 ---@param win integer
 function M.set_options(session, win)
-  local wo = vim.wo[win][0]
-  wo.wrap, wo.linebreak, wo.breakindent = true, true, true
-  wo.number, wo.relativenumber, wo.signcolumn, wo.foldcolumn = false, false, "no", "0"
-  wo.foldmethod, wo.foldenable, wo.foldlevel = "manual", true, 0
-  wo.foldtext = "v:lua.require'lcursor.chat.buffer'.foldtext()"
-  wo.fillchars = (vim.go.fillchars ~= "" and vim.go.fillchars .. "," or "") .. "fold: "
-  wo.conceallevel = 0 -- with 2, long answers are slow to draw
-  wo.colorcolumn, wo.scrollbind, wo.cursorbind = "", false, false
-  buffer.fold_window(session, win)
+  transcript.set_window_options(win, "v:lua.require'lcursor.chat.buffer'.foldtext()")
+  transcript.fold_window(session.buf, win)
   winbar.draw(session)
-end
-
----@return integer
-local function part(share, total, minimum)
-  local size = math.min(math.floor(total * share + 0.5), total - minimum)
-  return math.max(size, math.min(minimum, total), 1)
 end
 
 ---@return string
 local function float_title(session)
   return (" chat %d "):format(session.number)
-end
-
----@return vim.api.keyset.win_config
-local function layout(session, opts)
-  local wanted = vim.tbl_extend("force", config.get().chat.window, opts.window or {})
-  local position, size = wanted.position, wanted.size
-  if position == "float" then
-    local lines = vim.o.lines - vim.o.cmdheight
-    local width = part(math.max(size, 0.6), vim.o.columns - 4, MIN_COLUMNS)
-    local height = part(0.8, lines - 2, MIN_LINES)
-    return {
-      relative = "editor",
-      row = math.max(math.floor((lines - height) / 2) - 1, 0),
-      col = math.max(math.floor((vim.o.columns - width) / 2), 0),
-      width = width,
-      height = height,
-      border = "rounded",
-      title = float_title(session),
-    }
-  elseif position == "left" or position == "right" then
-    return { split = position, win = -1, width = part(size, vim.o.columns, MIN_COLUMNS) }
-  end
-  return { split = position, win = -1, height = part(size, vim.o.lines, MIN_LINES) }
 end
 
 --- Move the cursor of a window to the end of the draft: from there the view follows an answer.
@@ -105,7 +68,7 @@ function M.open(session, opts)
         api.nvim_win_set_config(win, { title = float_title(session) })
       end
     else
-      win = api.nvim_open_win(session.buf, false, layout(session, opts))
+      win = api.nvim_open_win(session.buf, false, ui.dock(opts.window, float_title(session)))
     end
     M.set_options(session, win)
     M.to_end(session, win)

@@ -1,5 +1,6 @@
 -- Windows for reading: a float for a page, a split for a longer report. `q` closes either.
 
+local settings = require("lcursor.config")
 local notes = require("lcursor.ui.notes")
 local text = require("lcursor.text")
 local wrap = require("lcursor.wrap")
@@ -7,6 +8,7 @@ local wrap = require("lcursor.wrap")
 local M = {}
 
 local api = vim.api
+local MIN_COLUMNS, MIN_LINES = 30, 5 -- of a docked window
 local namespace = api.nvim_create_namespace("lcursor.window")
 local head_namespace = api.nvim_create_namespace("lcursor.window.head")
 
@@ -94,6 +96,38 @@ function M.scratch(config, enter)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = "wipe"
   return buf, M.open(buf, enter, config)
+end
+
+---@return integer
+local function part(share, total, minimum)
+  local size = math.min(math.floor(total * share + 0.5), total - minimum)
+  return math.max(size, math.min(minimum, total), 1)
+end
+
+--- Return the layout of a window that stays open next to the code, as the option chat.window says.
+---@param wanted? { position?: string, size?: number } instead of the option
+---@param title string of a float
+---@return vim.api.keyset.win_config
+function M.dock(wanted, title)
+  wanted = vim.tbl_extend("force", settings.get().chat.window, wanted or {})
+  local position, size = wanted.position, wanted.size
+  if position == "float" then
+    local lines = vim.o.lines - vim.o.cmdheight
+    local width = part(math.max(size, 0.6), vim.o.columns - 4, MIN_COLUMNS)
+    local height = part(0.8, lines - 2, MIN_LINES)
+    return {
+      relative = "editor",
+      row = math.max(math.floor((lines - height) / 2) - 1, 0),
+      col = math.max(math.floor((vim.o.columns - width) / 2), 0),
+      width = width,
+      height = height,
+      border = "rounded",
+      title = title,
+    }
+  elseif position == "left" or position == "right" then
+    return { split = position, win = -1, width = part(size, vim.o.columns, MIN_COLUMNS) }
+  end
+  return { split = position, win = -1, height = part(size, vim.o.lines, MIN_LINES) }
 end
 
 --- Show in a winbar what a window is and which keys it has. What does not fit there continues above
