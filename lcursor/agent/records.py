@@ -202,12 +202,18 @@ class Toolbox(Protocol):
 
     tools: Sequence[Tool]
 
-    def run(self, call: Call, cancel: Cancel) -> Observation:
+    def run(self, call: Call, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
         """Run a call; an error is an observation, not an exception.
+
+        Args:
+            is_unconfined: run a command without the sandbox, which the user approved.
 
         Raises:
             Cancelled: `cancel` returned true.
         """
+
+    def remember(self, shown: Sequence[Shown]) -> None:
+        """Restore what an earlier observation showed, in the order of the run's log."""
 
     def known(self) -> Known:
         """Return what the model may name."""
