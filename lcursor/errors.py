@@ -73,6 +73,14 @@ class MessageInvalid(LcursorError):
     """A message lacks a field or has a wrong type."""
 
 
+class SandboxMissing(LcursorError):
+    """No sandbox works here, so code of a model is not run."""
+
+
+class SandboxFailed(LcursorError):
+    """A command could not be started in the sandbox."""
+
+
 class JournalFailed(LcursorError, level="warn"):
     """The statistics cannot be read or written."""
 

@@ -55,6 +55,7 @@ def run(
     drops_excess: bool = False,
     max_s: float | None = 10.0,
     ok: Iterable[int] = (0,),
+    pass_fds: Sequence[int] = (),
     cancel: Cancel | None = None,
 ) -> Output:
     """Run a command, and return its output within the limits.
@@ -67,6 +68,7 @@ def run(
         drops_excess: drop output after `max_bytes` instead of killing the command.
         max_s: timeout after which it is killed.
         ok: exit statuses that mean success.
+        pass_fds: file descriptors that it inherits, besides the standard ones.
         cancel: called every 50 ms; the command is killed when it returns true.
 
     Raises:
@@ -88,6 +90,7 @@ def run(
                 stderr=subprocess.PIPE,
                 env=env,
                 start_new_session=True,
+                pass_fds=pass_fds,
             )
         except (OSError, ValueError, IndexError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -1,0 +1,223 @@
+"""List the files that a sandboxed command can see: the system, toolchains, and its tree.
+
+Everything else is missing: the home is empty, and so are the folders of sockets and of temporary
+files. What is listed applies at each level of the sandbox.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix")
+CONFIGURATION: Final = (
+    "ld.so.cache alternatives passwd group nsswitch.conf hosts localtime ssl/certs ssl/openssl.cnf"
+    " pki/ca-trust pki/tls/certs crypto-policies mime.types services os-release terminfo fonts"
+    " java-* static"
+)
+"""What is readable in /etc: no passwords, no keys."""
+CPUS: Final = "/sys/devices/system/cpu"
+EMPTY: Final = ("/tmp", "/run", "/var/tmp")  # noqa: S108 - folders inside the sandbox
+TOOLCHAINS: Final = (
+    ".pyenv .cargo/bin .cargo/registry .cargo/git .rustup/toolchains .rustup/settings.toml"
+    " .nvm/versions .volta .asdf .rbenv .gem/ruby .bun/bin .deno/bin .sdkman/candidates .ghcup"
+    " .juliaup .m2/repository .local/bin .local/lib .local/pipx .local/share/pipx"
+    " .local/share/uv/python .local/share/uv/tools .local/share/mise .local/share/fnm"
+    " .local/share/pnpm .nix-profile go/bin go/pkg/mod"
+)
+"""Readable in the home: programs and downloaded packages, no credentials."""
+PROGRAMS: Final = ("/usr/local/bin", "/usr/bin", "/bin")
+
+Kind = Literal["read", "write", "empty", "link", "mask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """Something a command sees; a later one covers an earlier one."""
+
+    kind: Kind
+    target: str
+    """Its path for the command."""
+    source: str = ""
+    """Its path on disk, for "read" and "write"; the text of a "link"."""
+
+
+def home() -> Path:
+    """Return the path of the home, which is empty in the sandbox."""
+    found = Path(os.path.expanduser("~"))
+    return found if found.is_absolute() and found != Path("/") else Path("/home/agent")
+
+
+def system() -> Iterator[Mount]:
+    """Yield the system's programs, libraries and public configuration, and empty folders."""
+    for name in SYSTEM:
+        if os.path.islink(name):
+            yield Mount("link", name, os.readlink(name))
+        elif os.path.isdir(name):
+            yield Mount("read", name, name)
+    etc = Path("/etc")
+    for pattern in CONFIGURATION.split():
+        for path in etc.glob(pattern) if "*" in pattern else [etc / pattern]:
+            if path.exists():
+                yield Mount("read", str(path), os.path.realpath(path))
+    if os.path.isdir(CPUS):
+        yield Mount("read", CPUS, CPUS)
+    for name in (*EMPTY, str(home())):
+        yield Mount("empty", name)
+
+
+def toolchains(search_path: str) -> Iterator[Mount]:
+    """Yield programs outside of the system's folders: known toolchains, and folders on PATH."""
+    here = home()
+    known = [here / name for name in TOOLCHAINS.split() if (here / name).exists()]
+    for path in known:
+        yield from _readable(path)
+    for name in search_path.split(":"):
+        folder = Path(name)
+        if not folder.is_absolute() or not folder.is_dir() or here.is_relative_to(folder):
+            continue
+        environment = folder.parent
+        if (environment / "pyvenv.cfg").is_file() or (environment / "conda-meta").is_dir():
+            yield from _readable(environment)
+            yield from interpreter(environment)
+        elif not any(folder.is_relative_to(each) for each in (*map(Path, SYSTEM), *known)):
+            yield from _readable(folder)
+
+
+def interpreter(environment: Path) -> Iterator[Mount]:
+    """Yield the Python installation that a virtual environment refers to."""
+    try:
+        lines = (environment / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return
+    for line in lines:
+        name, _, value = line.partition("=")
+        if name.strip() == "home":
+            prefix = Path(os.path.realpath(value.strip())).parent
+            # Only an installation: the file could name any folder.
+            if [*prefix.glob("lib/python3*/os.py")] and not home().is_relative_to(prefix):
+                yield from _readable(prefix)
+
+
+def _readable(path: Path) -> Iterator[Mount]:
+    """Yield a path, and what it is a link to, since scripts may name that."""
+    real = os.path.realpath(path)
+    yield Mount("read", str(path), real)
+    if real != str(path):
+        yield Mount("read", real, real)
+
+
+def all_mounts(
+    tree: Path,
+    root: Path,
+    read_only: Iterable[tuple[Path, Path]],
+    hidden: Iterable[str],
+    search_path: str,
+) -> list[Mount]:
+    """List everything that a command sees; see `Confinement`.
+
+    Creates the folders in the tree where others are mounted. A target in the tree that leads
+    through a link is left out, because the link could lead anywhere.
+
+    Raises:
+        OSError: a folder cannot be created.
+    """
+    found = list(system())
+    shared = [
+        each for each in toolchains(search_path) if not Path(each.target).is_relative_to(root)
+    ]
+    found += dict.fromkeys(shared)
+    found.append(Mount("write", str(root), os.path.realpath(tree)))
+    for source, target in read_only:
+        real = Path(os.path.realpath(source))
+        if not real.exists():
+            continue
+        if target.is_relative_to(root):
+            name = os.path.relpath(target, root)
+            if not make_mount_point(tree, name, is_folder=real.is_dir()):
+                continue
+        found.append(Mount("read", str(target), str(real)))
+        if source.is_symlink():
+            found.append(Mount("read", str(real), str(real)))
+        found += interpreter(real)
+    for name in hidden:
+        if _kind(tree, name) == stat.S_IFREG:
+            found.append(Mount("mask", str(root / name)))
+        elif _kind(tree, name) == stat.S_IFDIR:
+            found.append(Mount("empty", str(root / name)))
+    return found
+
+
+def make_mount_point(tree: Path, name: str, *, is_folder: bool) -> bool:
+    """Create a folder or an empty file below a folder, without following links.
+
+    Returns:
+        Whether it exists now and is of that type.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    *folders, last = Path(name).parts
+    if ".." in folders or last == "..":
+        return False
+    with contextlib.ExitStack() as stack:
+        here = os.open(tree, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, here)
+        for part in [*folders, last] if is_folder else folders:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, dir_fd=here)
+            try:
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                here = os.open(part, flags, dir_fd=here)
+            except OSError:
+                return False
+            stack.callback(os.close, here)
+        if is_folder:
+            return True
+        with contextlib.suppress(FileExistsError):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            os.close(os.open(last, flags, 0o600, dir_fd=here))
+        return stat.S_ISREG(os.stat(last, dir_fd=here, follow_symlinks=False).st_mode)
+
+
+def _kind(tree: Path, name: str) -> int:
+    """Return the type of a file below a folder; 0 if it is missing or behind a link."""
+    found, here = 0, tree
+    for part in Path(name).parts:
+        here = here / part
+        try:
+            found = stat.S_IFMT(os.lstat(here).st_mode)
+        except OSError:
+            return 0
+        if part == ".." or found == stat.S_IFLNK:
+            return 0
+    return found
+
+
+def variables(mounts: Sequence[Mount], env: Mapping[str, str], search_path: str) -> dict[str, str]:
+    """Return the environment of a command: a few fixed variables, and those of `env`."""
+    seen = [Path(each.target) for each in mounts if each.kind in ("read", "write", "link")]
+    entries = [
+        name
+        for name in search_path.split(":")
+        if any(Path(name).is_relative_to(each) for each in seen)
+    ]
+    user = os.environ.get("USER", "agent")
+    return {
+        "PATH": ":".join(dict.fromkeys([*entries, *PROGRAMS])),
+        "HOME": str(home()),
+        "USER": user,
+        "LOGNAME": user,
+        "SHELL": "/bin/sh",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "TMPDIR": "/tmp",  # noqa: S108 - of the sandbox
+        "CI": "1",
+        "NO_COLOR": "1",
+        **env,
+    }

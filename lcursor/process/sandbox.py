@@ -1,0 +1,247 @@
+"""Run commands that a model wrote, or that run code of a model, confined by the operating system.
+
+    sandbox = open_sandbox()
+    sandbox.run(["make", "test"], Confinement(tree, root), max_s=60, max_bytes=1 << 20)
+
+The command sees the system's programs and a writable copy of the project, at the project's own
+path. It sees no other file of the user, has no network, and none of its processes outlives it. The
+levels differ in the mechanism, strongest first:
+
+- `bubblewrap`: a program of the distribution makes namespaces, in which only these files exist;
+- `unshare`: our own launcher (`confine.py`) makes them;
+- `landlock`: without namespaces. Landlock and a stricter filter of system calls deny what the
+  others hide: the copy stays at its own path, no socket can be opened, `chmod` fails;
+- `none`: nothing runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import select
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+from lcursor.errors import SandboxFailed, SandboxMissing
+from lcursor.process import bubblewrap, mounts, run, seccomp
+from lcursor.process.run import Cancel, Output
+
+Level = Literal["bubblewrap", "unshare", "landlock", "none"]
+
+LEVELS: Final[tuple[Level, ...]] = ("bubblewrap", "unshare", "landlock")
+PROBE_S: Final = 10.0
+END_S: Final = 2.0
+"""How long `run` waits for processes that were killed."""
+NICE: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The resources of a command. Those of memory, processor and files are for each process."""
+
+    memory_bytes: int = 4 << 30
+    file_bytes: int = 1 << 30
+    open_files: int = 4096
+    processes: int = 1024
+    """Of all; not for root where no control group limits it."""
+    cpu_s: int = 3600
+    growth_bytes: int = 2 << 30
+    """What all files written may take on disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What a command may touch."""
+
+    tree: Path
+    """The writable folder on disk."""
+    root: Path
+    """The path at which the command sees it: that of the user's project."""
+    read_only: tuple[tuple[Path, Path], ...] = ()
+    """Folders and files to show, as pairs of their path on disk and for the command. At the level
+    `landlock` they are readable at their path on disk."""
+    hidden: tuple[str, ...] = ()
+    """Files below the root that cannot be read."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables in addition to the fixed ones."""
+    network: bool = False
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Whether a level of the sandbox works here."""
+
+    level: Level
+    works: bool
+    output: str = ""
+    """What the attempt printed if it failed."""
+    fix: str = ""
+    """The command or step that helps."""
+
+
+class Sandbox:
+    """A way to run commands confined. Thread: any."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def run(
+        self,
+        command: Sequence[str],
+        confinement: Confinement,
+        *,
+        cwd: Path | None = None,
+        stdin: bytes = b"",
+        max_s: float | None,
+        max_bytes: int | None,
+        drops_excess: bool = True,
+        cancel: Cancel | None = None,
+    ) -> Output:
+        """Run a command to its end, and end all its processes.
+
+        Args:
+            command: the program and its arguments; no shell.
+            cwd: working directory, as the command sees it; `visible_path` by default.
+            max_bytes: limit of standard output, and of standard error.
+
+        Raises:
+            Cancelled: `cancel` returned true.
+            SandboxMissing: the level is "none".
+            SandboxFailed: the sandbox could not be set up.
+        """
+        if self.level == "none":
+            raise SandboxMissing(
+                "No sandbox works on this machine, so this was not run",
+                "Run python -m lcursor sandbox check, which names the command that helps",
+            )
+        if not confinement.tree.is_dir():
+            raise SandboxFailed(f"The folder {confinement.tree} is missing")
+        with contextlib.ExitStack() as stack:
+            try:
+                words, variables, fds, ended = self._prepare(command, confinement, cwd, stack)
+            except OSError as error:
+                raise SandboxFailed(f"The sandbox cannot be set up: {error}") from error
+            try:
+                output = run.run(
+                    words,
+                    Path("/"),
+                    stdin=stdin,
+                    env=variables,
+                    max_bytes=max_bytes,
+                    max_error_bytes=run.MAX_ERROR_BYTES if max_bytes is None else max_bytes,
+                    drops_excess=drops_excess,
+                    max_s=max_s,
+                    pass_fds=fds,
+                    cancel=cancel,
+                )
+            finally:
+                os.close(fds[-1])
+                select.select([ended], [], [], END_S)  # readable at the end of the last process
+        if output.status is None or (output.status and output.errors.startswith(b"bwrap: ")):
+            raise SandboxFailed(f"The sandbox cannot be set up: {output.failure}")
+        return output
+
+    def visible_path(self, confinement: Confinement) -> Path:
+        """Return the path at which commands see the tree."""
+        return confinement.tree if self.level == "landlock" else confinement.root
+
+    def _prepare(
+        self,
+        command: Sequence[str],
+        confinement: Confinement,
+        cwd: Path | None,
+        stack: contextlib.ExitStack,
+    ) -> tuple[list[str], dict[str, str], tuple[int, int], int]:
+        """Return command line, environment, descriptors to pass, and one that reports the end."""
+        search_path = os.environ.get("PATH", "")
+        seen = mounts.all_mounts(
+            confinement.tree,
+            confinement.root,
+            confinement.read_only,
+            confinement.hidden,
+            search_path,
+        )
+        ended, open_until_then = os.pipe()
+        stack.callback(os.close, ended)
+        code = seccomp.make_filter(
+            platform.machine(),
+            is_mapped=self.level != "landlock",
+            network=confinement.network,
+        )
+        filter_fd = os.memfd_create("filter")
+        stack.callback(os.close, filter_fd)
+        os.write(filter_fd, code)
+        os.lseek(filter_fd, 0, os.SEEK_SET)
+        words = bubblewrap.command_line(
+            bubblewrap.find(),
+            seen,
+            [*_limited(confinement.limits), *command],
+            cwd=str(cwd or self.visible_path(confinement)),
+            network=confinement.network,
+            filter_fd=filter_fd,
+            sync_fd=open_until_then,
+            size_bytes=confinement.limits.file_bytes,
+        )
+        variables = mounts.variables(seen, confinement.env, search_path)
+        return words, variables, (filter_fd, open_until_then), ended
+
+
+def _limited(limits: Limits) -> list[str]:
+    """Return a prefix for a command that sets its limits, in terms of any POSIX shell.
+
+    A high `oom_score_adj` lets the kernel end it first when memory runs out. Where sessions are
+    weighed against each other (autogroup), `nice` alone would have no effect.
+    """
+    script = (
+        f"{{ ulimit -c 0; ulimit -d {limits.memory_bytes >> 10}; ulimit -f {limits.file_bytes >> 9}"
+        f"; ulimit -n {limits.open_files}; ulimit -t {limits.cpu_s}"
+        f"; ulimit -u {limits.processes} || ulimit -p {limits.processes}"
+        "; echo 1000 >/proc/self/oom_score_adj"
+        f"; echo {NICE} >/proc/self/autogroup; }} 2>/dev/null"
+        f'; exec nice -n {NICE} "$@"'
+    )
+    return ["/bin/sh", "-c", script, "sh"]
+
+
+@cache
+def open_sandbox(level: Level | None = None) -> Sandbox:
+    """Return the strongest sandbox that works here, or the one of a level.
+
+    The first call tries the levels, which takes up to 0.1 s; the result holds for this process.
+    """
+    if level is not None:
+        return Sandbox(level)
+    return Sandbox(next((each for each in LEVELS if probe(each).works), "none"))
+
+
+def probe_all() -> list[Probe]:
+    """Try each level."""
+    return [probe(each) for each in LEVELS]
+
+
+def probe(level: Level) -> Probe:
+    """Try a level with the command line of every command, running `true`."""
+    if not sys.platform.startswith("linux"):
+        return Probe(level, False, f"{platform.system()} has no such mechanism", "Use Linux")
+    if platform.machine() not in seccomp.ARCHITECTURES:
+        return Probe(level, False, f"no filter of system calls for {platform.machine()}")
+    if level == "bubblewrap" and not bubblewrap.find():
+        return Probe(level, False, "there is no program bwrap", "apt install bubblewrap")
+    if level != "bubblewrap":
+        return Probe(level, False, "not implemented")
+    with tempfile.TemporaryDirectory(prefix="lcursor-probe-") as folder:
+        tree = Path(folder)
+        try:
+            output = Sandbox(level).run(
+                ["true"], Confinement(tree, tree), max_s=PROBE_S, max_bytes=1 << 12
+            )
+        except SandboxFailed as error:
+            return Probe(level, False, error.message)
+    return Probe(level, not output.failure, output.failure)

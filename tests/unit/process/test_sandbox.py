@@ -1,0 +1,221 @@
+"""What a sandboxed command can do, and what not, at each level that works here."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from lcursor.errors import Cancelled, SandboxFailed, SandboxMissing
+from lcursor.process.run import Output
+from lcursor.process.sandbox import LEVELS, Confinement, Level, Limits, Sandbox, open_sandbox, probe
+
+
+@pytest.fixture(params=LEVELS)
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    """Return a sandbox of a level."""
+    level: Level = request.param
+    found = probe(level)
+    if not found.works:
+        pytest.skip(f"no sandbox of the level {level}")
+    return open_sandbox(level)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Confinement:
+    """Return a copy of a project, and the place of the project."""
+    for name in ("tree", "project"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text(f"from the {name}\n")
+    return Confinement(tmp_path / "tree", tmp_path / "project")
+
+
+def shell(sandbox: Sandbox, script: str, confinement: Confinement, max_s: float = 60) -> Output:
+    """Run a shell script."""
+    return sandbox.run(["sh", "-c", script], confinement, max_s=max_s, max_bytes=1 << 20)
+
+
+def test_tree_at_its_place(sandbox: Sandbox, folders: Confinement) -> None:
+    """A command sees and changes the copy, at the project's path."""
+    output = shell(sandbox, "pwd; cat a.txt; echo new > b.txt; exit 3", folders)
+    path = sandbox.visible_path(folders)
+    assert output.data.decode() == f"{path}\nfrom the tree\n"
+    assert output.status == 3
+    assert (folders.tree / "b.txt").read_text() == "new\n"
+    assert sorted(os.listdir(folders.root)) == ["a.txt"]
+
+
+def test_streams_and_folder(sandbox: Sandbox, folders: Confinement) -> None:
+    """Standard input, output and error are connected, and the working directory can be chosen."""
+    (folders.tree / "sub").mkdir()
+    output = sandbox.run(
+        ["sh", "-c", "pwd; cat; echo bad >&2; ls /proc/self/fd | wc -l"],
+        folders,
+        cwd=sandbox.visible_path(folders) / "sub",
+        stdin=b"given\n",
+        max_s=60,
+        max_bytes=1000,
+    )
+    path, given, count = output.data.decode().splitlines()
+    assert (path, given) == (f"{sandbox.visible_path(folders)}/sub", "given")
+    assert int(count) == 4  # three, and the listed folder
+    assert output.errors == b"bad\n"
+
+
+def test_files_outside(sandbox: Sandbox, folders: Confinement, tmp_path: Path) -> None:
+    """A command reads and writes no other file."""
+    secret = tmp_path / "secret"
+    secret.write_text("hidden")
+    for script in (
+        f"cat {secret}",
+        "cat ../secret",
+        f"ln {secret} here",
+        "echo x > /usr/lcursor-test",
+        "cat /etc/shadow",
+        f"chmod 777 {secret}",
+        f"test -e {Path(__file__)}",
+    ):
+        assert shell(sandbox, script, folders).status, script
+    for script in (f"echo changed > {secret}", f"rm {secret}", f"mv a.txt {tmp_path}/b.txt"):
+        shell(sandbox, script, folders)  # may change an empty folder of the sandbox
+    assert secret.read_text() == "hidden"
+    assert not (tmp_path / "b.txt").exists()
+
+
+def test_hidden_and_read_only(sandbox: Sandbox, folders: Confinement, tmp_path: Path) -> None:
+    """Masked files cannot be read, and folders of the user are shown read-only."""
+    (folders.tree / ".env").write_text("TOKEN=1")
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    (packages / "index.js").write_text("code")
+    target = folders.root / "node_modules"
+    confined = Confinement(
+        folders.tree, folders.root, read_only=((packages, target),), hidden=(".env", "none")
+    )
+    assert shell(sandbox, "cat .env", confined).status
+    assert (folders.tree / ".env").read_text() == "TOKEN=1"
+    seen = packages if sandbox.level == "landlock" else target
+    output = shell(sandbox, f"cat {seen}/index.js", confined)
+    assert output.data == b"code"
+    assert shell(sandbox, f"echo x > {seen}/index.js", confined).status
+    assert shell(sandbox, f"rm {seen}/index.js", confined).status
+    assert (packages / "index.js").read_text() == "code"
+
+
+def test_links_in_place_of_mount_points(
+    sandbox: Sandbox, folders: Confinement, tmp_path: Path
+) -> None:
+    """A link in the tree never makes the sandbox create or mount something outside of it."""
+    away, packages = tmp_path / "away", tmp_path / "packages"
+    away.mkdir()
+    packages.mkdir()
+    (folders.tree / "sub").symlink_to(away)
+    confined = Confinement(
+        folders.tree,
+        folders.root,
+        read_only=((packages, folders.root / "sub/node_modules"),),
+        hidden=("sub/.env",),
+    )
+    assert shell(sandbox, "true", confined).status == 0
+    assert not [*away.iterdir()]
+
+
+def test_environment(
+    sandbox: Sandbox, folders: Confinement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the environment only a few variables are passed."""
+    monkeypatch.setenv("LCURSOR_SECRET", "1")
+    confined = Confinement(folders.tree, folders.root, env={"MODE": "fast"})
+    lines = shell(sandbox, "env", confined).data.decode().splitlines()
+    names = {line.partition("=")[0] for line in lines}
+    assert {"PATH", "HOME", "TMPDIR", "MODE"} <= names
+    assert "LCURSOR_SECRET" not in names
+
+
+def test_sockets(sandbox: Sandbox, folders: Confinement, tmp_path: Path) -> None:
+    """A command reaches neither a port of this machine nor a socket in a file."""
+    script = (
+        "import socket, sys\n"
+        "kind = socket.AF_UNIX if len(sys.argv) == 2 else socket.AF_INET\n"
+        "to = sys.argv[1] if len(sys.argv) == 2 else (sys.argv[1], int(sys.argv[2]))\n"
+        "socket.socket(kind).connect(to)\n"
+    )
+    with socket.socket(socket.AF_UNIX) as one, socket.socket() as other:
+        address = str(tmp_path / "editor.sock")
+        one.bind(address)
+        one.listen()
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        for words in ([address], ["127.0.0.1", str(other.getsockname()[1])]):
+            output = sandbox.run(
+                ["/usr/bin/env", "python3", "-c", script, *words],
+                folders,
+                max_s=60,
+                max_bytes=1000,
+            )
+            assert output.status == 1, output
+            assert b"Error" in output.errors
+        for each in (one, other):
+            each.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                each.accept()
+
+
+def test_all_processes_end(sandbox: Sandbox, folders: Confinement) -> None:
+    """Processes in the background end with the command, also if they left its session."""
+    script = (
+        "setsid sh -c 'while :; do echo x >> log; sleep 0.02; done' >/dev/null 2>&1 &"
+        "until [ -s log ]; do sleep 0.01; done"
+    )
+    started_s = time.monotonic()
+    assert shell(sandbox, script, folders).status == 0
+    assert time.monotonic() - started_s < 30
+    size = (folders.tree / "log").stat().st_size
+    time.sleep(0.2)  # ten times its interval
+    assert (folders.tree / "log").stat().st_size == size
+
+
+def test_time_limit(sandbox: Sandbox, folders: Confinement) -> None:
+    """A command that takes too long is killed, with all its processes."""
+    script = "setsid sh -c 'while :; do echo x >> log; sleep 0.02; done' & sleep 600"
+    output = shell(sandbox, script, folders, max_s=1)
+    assert output.failure == "it took too long"
+    size = (folders.tree / "log").stat().st_size
+    time.sleep(0.2)
+    assert (folders.tree / "log").stat().st_size == size
+
+
+def test_cancel(sandbox: Sandbox, folders: Confinement) -> None:
+    """A command is killed when the caller stops it."""
+    begun = folders.tree / "begun"
+    with pytest.raises(Cancelled):
+        sandbox.run(
+            ["sh", "-c", "touch begun; sleep 600"],
+            folders,
+            max_s=None,
+            max_bytes=1000,
+            cancel=begun.exists,
+        )
+
+
+def test_limits(sandbox: Sandbox, folders: Confinement) -> None:
+    """The limits hold in the command."""
+    limits = Limits(memory_bytes=256 << 20, file_bytes=1 << 20, open_files=64)
+    confined = Confinement(folders.tree, folders.root, limits=limits)
+    assert shell(sandbox, "head -c 2000000 /dev/zero > big", confined).status
+    assert (folders.tree / "big").stat().st_size == 1 << 20
+    memory = "python3 -c 'bytearray(300 << 20)'"
+    assert b"MemoryError" in shell(sandbox, memory, confined).errors
+    assert shell(sandbox, "ulimit -n", confined).data == b"64\n"
+
+
+def test_missing(folders: Confinement, tmp_path: Path) -> None:
+    """Without a sandbox nothing runs, and neither without a tree."""
+    with pytest.raises(SandboxMissing):
+        Sandbox("none").run(["true"], folders, max_s=1, max_bytes=1)
+    gone = Confinement(tmp_path / "gone", tmp_path)
+    with pytest.raises(SandboxFailed):
+        Sandbox("bubblewrap").run(["true"], gone, max_s=1, max_bytes=1)
