@@ -174,6 +174,18 @@ class NothingStaged(EditFailed, level="info"):
     """There are no staged changes."""
 
 
+class AgentFailed(LcursorError):
+    """A run of an agent cannot be started, stored or read."""
+
+
+class AgentMissing(AgentFailed, level="warn"):
+    """There is no such run."""
+
+
+class AgentBusy(AgentFailed, level="warn"):
+    """Another process executes this run."""
+
+
 class KeyMissing(LcursorError):
     """The configured API key cannot be found."""
 

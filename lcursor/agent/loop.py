@@ -1,0 +1,415 @@
+"""The loop of a run: the model answers, its calls are carried out, it reads the results.
+
+Each operation is logged before its effects, and every decision depends on the log alone, so that a
+run continues after a crash as if nothing had happened. Only a command that was interrupted is
+reported to the model, and not repeated. Blocks; on the run's thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import asdict, replace
+
+from lcursor.agent import stuck
+from lcursor.agent.approvals import ESCALATE, approved_plan
+from lcursor.agent.parts import End, Parts, User
+from lcursor.agent.records import (
+    Answer,
+    Call,
+    Observation,
+)
+from lcursor.agent.run_log import NOT_RUN, Reading, RunLog, Step, difference, has_effect
+from lcursor.errors import (
+    Cancelled,
+    ContextFull,
+    ServerBusy,
+    ServerEnded,
+    ServerError,
+    ServerFailed,
+    ServerGarbled,
+    ServerSlow,
+    ServerUnreachable,
+)
+
+MAX_ANSWER_TOKENS = 4096
+MIN_ANSWER_TOKENS = 256
+"""Tokens that must be free for an answer; otherwise the conversation is summarized."""
+FULL_SHARE = 0.75
+"""Share of the context above which the conversation is summarized."""
+MAX_MALFORMED = 3
+MAX_GATES = 3
+RETRY_S = (0.5, 2.0, 8.0)
+"""Delays before a failed request to the model is repeated."""
+TEMPORARY = (ServerUnreachable, ServerSlow, ServerBusy, ServerEnded, ServerGarbled, ServerFailed)
+REPEATED = "You wrote the same text over and over. Write it once, then call one tool."
+NO_CALL = "You called no tool. Call one, or call finish with a summary of your work."
+SKIPPED = "Not run, because a call before it failed."
+
+
+class Loop:
+    """A run that is being executed.
+
+    Args:
+        log: of a run that was started; the loop continues with its state.
+        stopped: set by another thread to stop the run, which then also closes the model.
+    """
+
+    def __init__(self, log: RunLog, parts: Parts, user: User, stopped: threading.Event) -> None:
+        self._log, self._parts, self._user, self._stopped = log, parts, user, stopped
+        self._state = log.state
+        self._model, self._dialect = parts.model, parts.dialect
+        self._tree_id = ""
+
+    def run(self) -> End:
+        """Work until the end.
+
+        Raises:
+            Cancelled: it was stopped.
+            LcursorError: it failed; it can be continued.
+        """
+        self._begin()
+        while True:
+            self._check()
+            if self._state.answer is None:
+                if reason := self._exceeded():
+                    return End("stuck", reason)
+                self._read_messages()
+                self._ask()
+            if (end := self._carry_out()) is not None:
+                return end
+
+    def _begin(self) -> None:
+        """Start or restore the conversation and the tree."""
+        state, tree = self._state, self._parts.tree
+        self._tree_id = next(
+            (each.after for each in reversed(state.steps) if each.after), tree.base
+        )
+        approvals = self._parts.approvals
+        approvals.policy = state.policy
+        for call, choice, reason in state.answers_of_user:
+            approvals.remember(call, choice, reason)
+        for step in state.steps:
+            if step.observation and step.observation.shown:
+                self._parts.toolbox.remember(step.observation.shown)
+        if state.talk:
+            self._model.restore(state.talk)
+            return
+        task = f"{state.task}\n\n{state.context}" if state.context else state.task
+        system = self._dialect.system(self._parts.toolbox.tools, self._parts.facts)
+        self._model.begin(system, task)
+        self._log.write_talk(self._model.state())
+
+    def _exceeded(self) -> str:
+        """Return the budget that is used up (R7); "" for none."""
+        state, limits = self._state, self._parts.limits
+        answers, seconds, tokens = state.resumed
+        if state.answers - answers >= limits.steps:
+            return f"it has reached the limit of {limits.steps} steps"
+        if state.seconds - seconds >= limits.seconds:
+            return f"it has reached the limit of {limits.seconds / 60:.0f} minutes"
+        if state.tokens - tokens >= limits.tokens:
+            return f"it has reached the limit of {limits.tokens:,} tokens"
+        return ""
+
+    def _read_messages(self) -> None:
+        """Append new messages of the user."""
+        unread = self._state.said[self._state.read :]
+        if unread:
+            self._append("\n\n".join(f"The user says: {text}" for text in unread), said=len(unread))
+
+    # The model.
+
+    def _ask(self) -> None:
+        """Let the model answer, and log the answer with its calls."""
+        state, model, dialect, toolbox = (
+            self._state,
+            self._model,
+            self._dialect,
+            self._parts.toolbox,
+        )
+        if (
+            model.used_tokens > FULL_SHARE * model.context_tokens
+            or self._free() < MIN_ANSWER_TOKENS
+        ):
+            self._summarize()
+        known, began_s = toolbox.known(), time.monotonic()
+        is_retry = state.malformed > 0
+        self._user.status("running")
+        grammar = dialect.grammar(toolbox.tools, known)
+        answer = self._answer(grammar, is_forced=is_retry or dialect.name == "choice")
+        reply = dialect.parse(answer, toolbox.tools, known)
+        calls = () if reply.problem else reply.calls
+        problem = reply.problem
+        if answer.finish == "stopped":
+            problem = REPEATED
+        elif answer.finish == "length" and not calls:
+            problem = (
+                f"Your answer was cut off after {answer.answer_tokens} tokens, and nothing of it "
+                "was used. Write less at once."
+            )
+        self._log.write(
+            "answer",
+            text=answer.text,
+            calls=[asdict(each) for each in (() if problem else calls)],
+            problem=problem,
+            finish=answer.finish,
+            seconds=round(time.monotonic() - began_s, 3),
+            prompt_tokens=answer.prompt_tokens,
+            cached_tokens=answer.cached_tokens,
+            answer_tokens=answer.answer_tokens,
+            talk=difference(state.talk, model.state()),
+        )
+
+    def _answer(self, grammar: str, *, is_forced: bool) -> Answer:
+        """Return an answer; repeat the request after a temporary failure."""
+        temperature = 0.0 if self._state.malformed else self._dialect.temperature
+        delays = list(RETRY_S)
+        has_summarized = False
+        while True:
+            repetition, is_new = stuck.Repetition(), True
+
+            def listen(text: str) -> bool:
+                nonlocal is_new
+                self._user.delta(text, is_new=is_new)
+                is_new = False
+                return not (self._stopped.is_set() or repetition.add(text))  # noqa: B023
+
+            try:
+                answer = self._model.ask(
+                    listen,
+                    max_tokens=max(1, min(MAX_ANSWER_TOKENS, self._free())),
+                    temperature=temperature,
+                    grammar=grammar,
+                    is_forced=is_forced,
+                )
+            except ContextFull:
+                if has_summarized:
+                    raise
+                has_summarized = True
+                self._summarize(is_needed=True)
+            except ServerError as error:
+                self._check()
+                if not isinstance(error, TEMPORARY) or not delays:
+                    raise
+                self._stopped.wait(delays.pop(0))
+                self._check()
+            else:
+                self._check()
+                return answer
+
+    def _free(self) -> int:
+        return self._model.context_tokens - self._model.used_tokens - 16
+
+    def _summarize(self, *, is_needed: bool = False) -> None:
+        """Replace the conversation by a summary, unless that was the last thing that happened."""
+        state = self._state
+        if not is_needed and state.summarized == len(state.steps):
+            return
+        self._parts.summarize(state)
+        self._log.write_talk(self._model.state(), is_summary=True)
+
+    def _append(
+        self, text: str, *, is_read: bool = False, said: int = 0, is_warning: bool = False
+    ) -> None:
+        self._model.append(text)
+        self._log.write_talk(self._model.state(), is_read=is_read, said=said, is_warning=is_warning)
+
+    # Answers.
+
+    def _carry_out(self) -> End | None:
+        """Carry out the last answer, and append the results; return the run's end if it ended."""
+        state, answer = self._state, self._state.answer
+        assert answer is not None
+        if answer.problem:
+            return self._handle_malformed(answer)
+        if not answer.steps:
+            if state.silent < 2:
+                self._append(NO_CALL, is_read=True)
+                return None
+            # The second message in a row without a call is the final answer.
+            self._log.write("call", tool="finish", arguments={"summary": answer.text.strip()})
+        has_failed = False
+        for number in answer.steps:
+            step = state.steps[number - 1]
+            if step.observation is None:
+                if has_failed:
+                    self._end(step, Observation(SKIPPED, is_error=True, result="not run"))
+                elif (end := self._run(step)) is not None:
+                    return end
+            found = step.observation
+            assert found is not None
+            if (end := self._end_of(step, found)) is not None:
+                return end
+            has_failed = has_failed or (found.is_error and has_effect(step.call))
+        return self._append_results([state.steps[number - 1] for number in answer.steps])
+
+    def _handle_malformed(self, answer: Reading) -> End | None:
+        """Drop the first malformed answer, comment on the second, end the run at the third."""
+        count = self._state.malformed
+        if count >= MAX_MALFORMED:
+            return End("failed", f"the model wrote {count} malformed calls: {answer.problem}")
+        if count == 1 and answer.finish != "length":
+            self._model.drop_answer()
+            self._log.write_talk(self._model.state(), is_read=True)
+        else:
+            self._append(answer.problem, is_read=True)
+        return None
+
+    def _append_results(self, steps: list[Step]) -> End | None:
+        """Append the observations, with a warning if the run goes in circles (R2 to R4)."""
+        state = self._state
+        calls = [each.call for each in steps]
+        found = [each.observation for each in steps if each.observation]
+        text = self._dialect.observations(calls, found)
+        since = max(state.warned, state.summarized)
+        reason = stuck.find_circle([each.done for each in state.steps[since:] if each.done])
+        if reason and state.warnings:
+            return End("stuck", f"it made no progress: {reason}")
+        if reason:
+            text += f"\n\nNote: {reason}. Say what you know, then do something else or finish."
+        if self._free() - self._model.count(text) < MIN_ANSWER_TOKENS:
+            self._summarize()
+        self._append(text, is_read=True, is_warning=bool(reason))
+        return None
+
+    # Calls.
+
+    def _run(self, step: Step) -> End | None:
+        """Decide on a call, run it, and log its end."""
+        if step.before:
+            if self._settle(step):
+                return None
+        else:
+            repeat, first = self._repeat(step)
+            if repeat == "end":
+                reason = f"it repeated the call of step {first} without any change"
+                return End("stuck", reason)
+            if repeat == "skip":
+                text = f"Not run: its result was the same each time since step {first}. "
+                text += "Do something else, or finish."
+                earlier = self._state.steps[first - 1]
+                self._end(step, Observation(text, is_error=True, result="skipped"), like=earlier)
+                return None
+        if (objection := self._approve(step)) is not None:
+            self._end(step, Observation(objection, is_error=True, result="rejected"))
+            return None
+        if step.call.tool == "finish" and self._state.policy == "plan":
+            return self._show_plan(step)
+        if has_effect(step.call) and not step.before:
+            self._log.write("begin", fsync=True, step=step.number, tree=self._tree_id)
+        self._user.step(step, "running")
+        began_s = time.monotonic()
+        found = self._parts.toolbox.run(
+            step.call, self._stopped.is_set, is_unconfined=self._is_unconfined(step.call)
+        )
+        self._check()
+        self._end(step, found, time.monotonic() - began_s)
+        return None
+
+    def _settle(self, step: Step) -> bool:
+        """Prepare a call that was interrupted; return whether it is done.
+
+        An edit is repeated on the tree before it. A command may have had effects elsewhere, so the
+        model decides.
+        """
+        tree = self._parts.tree
+        if step.kind != "command":
+            tree.restore(step.before)
+            self._tree_id = step.before
+            return False
+        changed = ", ".join(each.path for each in tree.changed(step.before)) or "none"
+        text = (
+            "This command was interrupted, so its outcome is unknown, and it was not repeated. "
+            f"Files that it changed: {changed}. Check what it did before you run it again."
+        )
+        self._end(step, Observation(text, is_error=True, result="interrupted"))
+        return True
+
+    def _repeat(self, step: Step) -> tuple[stuck.Repeat, int]:
+        """Apply rule R1; return the action and the number of the first equal step."""
+        if step.call.tool == "finish":  # it has a limit of its own
+            return "run", 0
+        since = max(self._state.warned, self._state.summarized)
+        steps = [each for each in self._state.steps[since : step.number - 1] if each.done]
+        calls = [each.done for each in steps if each.done]
+        repeat, index = stuck.repeat_of(calls, step.call.key, self._tree_id)
+        return repeat, steps[index].number if index >= 0 else 0
+
+    def _approve(self, step: Step) -> str | None:
+        """Return why a call must not run, for the model; None if it may."""
+        if step.decision == "allow":
+            return None
+        if step.decision not in ("", "asked"):
+            return step.decision
+        decision = self._parts.approvals.decide(step.call)
+        if decision.verdict != "ask":
+            return decision.why if decision.verdict == "forbid" else None
+        self._log.write("asked", step=step.number, why=decision.why)
+        self._user.step(step, "waiting")
+        self._user.status("waiting")
+        choice, text = self._user.ask(step, decision.why)
+        self._check()
+        is_changed = choice != "reject" and text and text != step.call.arguments.get("command")
+        reason = f"The user rejected this call: {text or 'no reason was given'}"
+        self._log.write(
+            "decided",
+            fsync=True,
+            step=step.number,
+            choice=choice,
+            decision=reason if choice == "reject" else "allow",
+            reason=text if choice == "reject" else "",
+            arguments={**step.call.arguments, "command": text} if is_changed else None,
+        )
+        if choice != "once":
+            self._parts.approvals.remember(step.call, choice, text)
+        self._user.status("running")
+        return reason if choice == "reject" else None
+
+    def _is_unconfined(self, call: Call) -> bool:
+        """Return whether an approved command runs without the sandbox."""
+        is_free = self._state.policy == "full" or self._state.sandbox == "none"
+        return call.tool == "bash" and (is_free or bool(call.arguments.get(ESCALATE)))
+
+    def _show_plan(self, step: Step) -> End | None:
+        """Let the user decide on the plan."""
+        self._user.step(step, "waiting")
+        self._user.status("waiting")
+        text = self._user.plan(str(step.call.arguments.get("summary", "")))
+        self._check()
+        if not text.strip():
+            self._end(step, Observation("The user rejected the plan.", result="rejected"))
+            return End("stopped", "the plan was rejected")
+        self._log.write("plan", fsync=True, text=text, policy=self._parts.policy)
+        self._parts.approvals.policy = self._parts.policy
+        self._end(step, Observation(approved_plan(text), result="approved"))
+        return None
+
+    def _end(
+        self, step: Step, found: Observation, seconds: float = 0.0, like: Step | None = None
+    ) -> None:
+        """Log and show the end of a call; `like` has an equal result."""
+        if has_effect(step.call) and found.result not in NOT_RUN:
+            self._tree_id = self._parts.tree.checkpoint()
+        digest = like.done.digest if like and like.done else stuck.digest_of(found)
+        repeat, first = self._repeat(step)
+        earlier = self._state.steps[first - 1].done if first else None
+        if repeat == "shorten" and earlier and earlier.digest == digest:
+            found = replace(found, text=f"The same result as in step {first}.")
+        self._log.write_end(step, found, self._tree_id, seconds, digest)
+        self._user.step(step, step.shown_state)
+
+    def _end_of(self, step: Step, found: Observation) -> End | None:
+        """Return the end of the run if a step finished it."""
+        if step.call.tool != "finish" or found.result in ("rejected", "approved", "skipped"):
+            return None
+        summary = str(step.call.arguments.get("summary", ""))
+        if found.result == "done":
+            return End("done", summary, is_checked=found.status == 0)
+        if self._state.failed_gates >= MAX_GATES:
+            return End("done", summary, is_checked=False)
+        return None
+
+    def _check(self) -> None:
+        if self._stopped.is_set():
+            raise Cancelled("the run was stopped")

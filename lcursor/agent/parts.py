@@ -1,0 +1,114 @@
+"""What a run consists of: its parts, its budgets, and how it shows itself to the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lcursor.agent.records import Call, Decision, Dialect, Model, Policy, State, Toolbox
+from lcursor.agent.run_log import RunState, Step
+from lcursor.protocol.agent import AgentChoice, StepState
+
+
+class ChangedFile(Protocol):
+    """A changed file; see `tree.Changed`."""
+
+    @property
+    def path(self) -> str:
+        """Relative to the root."""
+
+    @property
+    def added(self) -> int:
+        """Number of lines."""
+
+    @property
+    def removed(self) -> int:
+        """Number of lines."""
+
+
+class Checkpoints(Protocol):
+    """The copy of the project that a run works on."""
+
+    base: str
+    """Id of its files at the start."""
+
+    def checkpoint(self) -> str:
+        """Store all files and return the id; equal files have equal ids."""
+
+    def restore(self, tree_id: str) -> None:
+        """Make the files as they were at a checkpoint."""
+
+    def changed(self, since: str = "") -> Sequence[ChangedFile]:
+        """Return the files that differ from a checkpoint, by default from the start."""
+
+
+class Approver(Protocol):
+    """Decides which calls may run; see `approvals.Approvals`."""
+
+    policy: Policy
+
+    def decide(self, call: Call) -> Decision:
+        """Decide about a call."""
+
+    def remember(self, call: Call, choice: AgentChoice, reason: str = "") -> None:
+        """Remember the user's answer for equal calls."""
+
+
+class User(Protocol):
+    """Shows a run to the user and asks for decisions. The run's thread waits for the answers."""
+
+    def step(self, step: Step, state: StepState) -> None:
+        """Show a step or its change."""
+
+    def delta(self, text: str, *, is_new: bool) -> None:
+        """Show the next text of the model; `is_new` for another answer."""
+
+    def status(self, state: State) -> None:
+        """Show the state, and what is left of the budgets."""
+
+    def ask(self, step: Step, why: str) -> tuple[AgentChoice, str]:
+        """Ask whether a call may run; return the choice and a reason or a changed command."""
+
+    def plan(self, text: str) -> str:
+        """Show a plan, and return it as approved and edited; "" if it is rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The budgets of a run, since it was started or continued."""
+
+    steps: int = 40
+    seconds: float = 1800.0
+    """Time of work, without waiting for the user."""
+    tokens: int = 2_000_000
+    """Tokens that the model evaluates and writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a run consists of."""
+
+    model: Model
+    dialect: Dialect
+    toolbox: Toolbox
+    tree: Checkpoints
+    approvals: Approver
+    summarize: Callable[[RunState], None]
+    """Replaces the conversation by a summary and the last observations."""
+    facts: str = ""
+    """Facts on the project for the system text."""
+    limits: Limits = Limits()
+    policy: Policy = "auto"
+    """Policy after the approval of a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a run ended."""
+
+    state: State
+    message: str = ""
+    """The model's summary, or the reason."""
+    is_checked: bool = False
+    """Whether the user's tests passed."""

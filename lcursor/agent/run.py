@@ -1,0 +1,269 @@
+"""A run that is being executed: its thread, its messages, its questions, and its end.
+
+It ends exactly once, and sends nothing after that. A stop takes effect at once, even while the
+thread waits for the model, a command or the user.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from lcursor.agent.parts import End, Limits
+from lcursor.agent.records import State
+from lcursor.agent.run_log import RunLog, RunState, Step
+from lcursor.errors import Cancelled, LcursorError
+from lcursor.protocol.agent import AgentChoice, StepState
+from lcursor.reporting import Notify, as_lcursor_error, error_message
+
+DELTA_S = 0.05
+"""Minimum time between two messages with text of the model."""
+WAIT_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a run, for the editor."""
+
+    run: str
+    end: End
+    turn: str = ""
+    """Key of the turn with its changes."""
+    paths: tuple[str, ...] = ()
+    root: str = ""
+
+
+class AgentRun:
+    """A run of the editor or the command line.
+
+    Args:
+        number: id of the request.
+        send: sends a message, from any thread.
+        work: executes the run, on its thread.
+        turn: held while the run uses the model: the runs of one model take turns.
+        on_busy: called when it starts or stops to use the model.
+        on_finish: called once, on any thread, before `agent.done`.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        send: Notify,
+        work: Callable[[AgentRun], Outcome],
+        turn: threading.Lock,
+        on_busy: Callable[[bool], None] = lambda _: None,
+        on_finish: Callable[[AgentRun], None] = lambda _: None,
+    ) -> None:
+        self.number = number
+        self.stopped = threading.Event()
+        self.on_stop: list[Callable[[], None]] = []
+        """Called by `stop`, on any thread."""
+        self.log: RunLog | None = None
+        self.limits = Limits()
+        self.measure: Callable[[], tuple[int, int, int, int]] = lambda: (0, 0, 0, 0)
+        """Returns used and all tokens of the context, and added and removed lines."""
+        self._send, self._work, self._turn = send, work, turn
+        self._on_busy, self._on_finish = on_busy, on_finish
+        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._question = 0
+        """Number of the last question; negative while no question is open."""
+        self._unsent, self._is_new, self._sent_s = "", False, 0.0
+        self._has_turn = False
+        self._lock = threading.RLock()
+        self._is_finishing = False
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lcursor-agent", daemon=True)
+
+    # Thread: any.
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop it."""
+        self.stopped.set()
+        self._answers.put(None)
+        for call in list(self.on_stop):
+            call()
+
+    def leave(self, wait_s: float) -> None:
+        """Wait for the end; after a timeout send it without the thread."""
+        if not self._is_over.wait(wait_s):
+            name = self.log.folder.name if self.log else ""
+            self._finish(Outcome(name, End("stopped")))
+
+    def say(self, text: str) -> None:
+        """Deliver a message of the user."""
+        if self.log is not None:
+            self.log.write("said", fsync=True, text=text)
+
+    def answer(self, question: int, answer: object) -> None:
+        """Deliver the user's answer; ignored unless it is for the open question."""
+        with self._lock:
+            if self._question == question > 0:
+                self._question = -question
+                self._answers.put(answer)
+
+    @property
+    def question(self) -> int:
+        """Number of the open question; not positive if there is none."""
+        return self._question
+
+    # Thread: the run's. The methods of `loop.User`.
+
+    def send(self, method: str, **fields: Any) -> None:
+        """Send a message of this run, unless it has ended."""
+        with self._lock:
+            if not self._is_finishing:
+                self._flush()
+                self._send(method, {"id": self.number, **fields})
+
+    def step(self, step: Step, state: StepState) -> None:
+        """Show a step or its change."""
+        self.send("agent.step", **step_row(step, state))
+
+    def delta(self, text: str, *, is_new: bool) -> None:
+        """Show the next text of the model, at a limited rate."""
+        with self._lock:
+            if is_new:
+                self._flush()
+            self._is_new = self._is_new or is_new
+            self._unsent += text
+            if time.monotonic() - self._sent_s >= DELTA_S:
+                self._flush()
+
+    def status(self, state: State) -> None:
+        """Show the state, and what is left of the budgets."""
+        found = self.log.state if self.log else RunState()
+        answers, seconds, _ = found.resumed
+        used, context, added, removed = self.measure()
+        self.send(
+            "agent.status",
+            state=state,
+            steps=found.answers - answers,
+            max_steps=self.limits.steps,
+            used_tokens=used,
+            context_tokens=context,
+            cached_share=found.cached_tokens / max(found.prompt_tokens, 1),
+            seconds=found.seconds - seconds,
+            max_seconds=self.limits.seconds,
+            added=added,
+            removed=removed,
+        )
+
+    def ask(self, step: Step, why: str) -> tuple[AgentChoice, str]:
+        """Ask whether a call may run."""
+        text = str(step.call.arguments.get("command") or step.target)
+        answer = self._wait("agent.asks", number=step.number, command=text, why=why)
+        choice, reason = answer
+        return choice, reason
+
+    def plan(self, text: str) -> str:
+        """Show a plan."""
+        return str(self._wait("agent.planned", text=text))
+
+    @contextmanager
+    def using_model(self) -> Iterator[None]:
+        """Take this run's turn at the model."""
+        self._take_turn()
+        try:
+            yield
+        finally:
+            self._end_turn()
+
+    def _take_turn(self) -> None:
+        if not self._turn.acquire(blocking=False):
+            self.status("waiting")
+            while not self._turn.acquire(timeout=WAIT_S):
+                if self.stopped.is_set():
+                    raise Cancelled("the run was stopped")
+        self._has_turn = True
+        self._on_busy(True)
+
+    def _end_turn(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            self._turn.release()
+            self._on_busy(False)
+
+    def _wait(self, method: str, **fields: Any) -> Any:
+        """Send a question and wait for the answer; meanwhile others may use the model."""
+        self._end_turn()
+        with self._lock:
+            self._question = number = abs(self._question) + 1
+            if method == "agent.asks":
+                fields["ask"] = number
+            self.send(method, **fields)
+        answer = self._answers.get()
+        if self.stopped.is_set():
+            raise Cancelled("the run was stopped")
+        self._take_turn()
+        return answer
+
+    def _flush(self) -> None:
+        """Send the text that was held back."""
+        if (self._unsent or self._is_new) and not self._is_finishing:
+            row = {"id": self.number, "text": self._unsent, "is_new": self._is_new}
+            self._unsent, self._is_new, self._sent_s = "", False, time.monotonic()
+            self._send("agent.delta", row)
+
+    def _run(self) -> None:
+        outcome = Outcome("", End("failed"))
+        try:
+            outcome = self._work(self)
+        except Cancelled:
+            outcome = Outcome("", End("stopped"))
+        except Exception as error:  # noqa: BLE001 - the root of a thread
+            found = as_lcursor_error(self._send, error, "the run failed")
+            outcome = Outcome("", End("failed", str(found)))
+            self._report(found)
+        self._finish(outcome)
+
+    def _report(self, error: LcursorError) -> None:
+        with self._lock:
+            if not self._is_finishing and not self.stopped.is_set():
+                self._send("error", error_message(error, self.number))
+
+    def _finish(self, outcome: Outcome) -> None:
+        """Send the outcome; only the first call counts. Thread: any."""
+        with self._lock:
+            if self._is_finishing:
+                return
+            self._flush()
+            self._is_finishing = True
+        self.stopped.set()
+        self._on_finish(self)
+        self._send(
+            "agent.done",
+            {
+                "id": self.number,
+                "run": outcome.run,
+                "state": outcome.end.state,
+                "message": outcome.end.message,
+                "is_checked": outcome.end.is_checked,
+                "turn": outcome.turn,
+                "paths": list(outcome.paths),
+                "root": outcome.root,
+            },
+        )
+        self._is_over.set()
+
+
+def step_row(step: Step, state: StepState) -> dict[str, Any]:
+    """Return the fields of `agent.step`, without its id."""
+    found = step.observation
+    return {
+        "number": step.number,
+        "kind": step.kind,
+        "target": step.target,
+        "state": state,
+        "result": found.result if found else "",
+        "text": found.text if found else "",
+        "seconds": step.seconds,
+    }

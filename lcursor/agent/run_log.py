@@ -1,0 +1,434 @@
+"""The record of a run: each operation is a line of JSON, written before it has effects.
+
+The state of a run is a function of its lines. An answer without an end is continued after a crash;
+`loop` decides what to do with a call that had begun. The conversation with the model is stored as
+differences: it only grows, so that a line has just its new tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lcursor.agent.records import Call, Observation, Policy, Shown, State
+from lcursor.agent.stuck import Done
+from lcursor.errors import AgentFailed
+from lcursor.protocol.agent import AgentChoice, StepKind, StepState
+from lcursor.storage.log_file import LogFile
+
+VERSION = 1
+NAME = "run.jsonl"
+Op = dict[str, Any]
+KINDS: Mapping[str, StepKind] = {
+    "bash": "command",
+    "grep": "search",
+    "glob": "search",
+    "search": "search",
+    "finish": "finish",
+    "rewrite": "edit",
+}
+
+TARGETS: Mapping[StepKind, tuple[str, ...]] = {
+    "command": ("command",),
+    "read": ("path",),
+    "edit": ("path",),
+    "search": ("pattern", "query"),
+    "finish": (),
+    "note": (),
+}
+"""Arguments that name the object of a call."""
+NOT_RUN = frozenset({"rejected", "not run", "skipped"})
+"""Results of calls that did not run."""
+
+
+@dataclass(slots=True)
+class Step:
+    """A call of the model, and what became of it."""
+
+    number: int
+    """From 1."""
+    call: Call
+    decision: str = ""
+    """"" before, "asked" while it waits for the user, "allow", or the reason against it."""
+    before: str = ""
+    """Id of the tree when it began; "" if it has not."""
+    after: str = ""
+    observation: Observation | None = None
+    seconds: float = 0.0
+
+    done: Done | None = None
+    """The step as the rules of `stuck` see it, once it has ended."""
+
+    @property
+    def kind(self) -> StepKind:
+        """The kind, for the user."""
+        return kind_of(self.call)
+
+    @property
+    def target(self) -> str:
+        """The object of the call, for the user."""
+        if self.observation and self.observation.target:
+            return self.observation.target
+        found = (self.call.arguments.get(name) for name in TARGETS[self.kind])
+        return next((str(each) for each in found if each), "")
+
+    @property
+    def shown_state(self) -> StepState:
+        """The state, for the user."""
+        found = self.observation
+        if found is None:
+            return "waiting" if self.decision == "asked" else "running"
+        if found.result in NOT_RUN:
+            return "rejected"
+        return "failed" if found.is_error else "done"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it ended the run successfully."""
+        found = self.observation
+        return self.call.tool == "finish" and found is not None and found.result == "done"
+
+
+@dataclass(slots=True)
+class Reading:
+    """An answer of the model that is being carried out."""
+
+    steps: tuple[int, ...]
+    """Numbers of its calls."""
+    text: str
+    problem: str
+    finish: str
+
+
+@dataclass(slots=True)
+class RunState:
+    """The state of a run after the operations of its log."""
+
+    key: str = ""
+    root: str = ""
+    task: str = ""
+    context: str = ""
+    policy: Policy = "auto"
+    model: str = ""
+    dialect: str = ""
+    sandbox: str = ""
+    note: str = ""
+    at_s: float = 0.0
+    state: State = "preparing"
+    message: str = ""
+    is_checked: bool = False
+    turn: str = ""
+    paths: list[str] = field(default_factory=list)
+    plan: str = ""
+    """The approved plan."""
+    steps: list[Step] = field(default_factory=list)
+    answer: Reading | None = None
+    """The answer whose calls are not all done, or whose results the model has not read."""
+    talk: dict[str, Any] = field(default_factory=dict)
+    """`Model.state`."""
+    said: list[str] = field(default_factory=list)
+    """Messages of the user."""
+    read: int = 0
+    """Number of those that the model has read."""
+    answers: int = 0
+    malformed: int = 0
+    """Number of malformed answers in a row."""
+    silent: int = 0
+    """Number of answers without a call in a row."""
+    failed_gates: int = 0
+    warned: int = 0
+    """Number of steps at the last warning, or when the run was continued."""
+    warnings: int = 0
+    summarized: int = 0
+    """Number of steps at the last summary."""
+    seconds: float = 0.0
+    """Time of work."""
+    tokens: int = 0
+    """Tokens that the model evaluated or wrote."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    answers_of_user: list[tuple[Call, AgentChoice, str]] = field(default_factory=list)
+    """Calls that the user approved for the whole run, or rejected with a reason."""
+    resumed: tuple[int, float, int] = (0, 0.0, 0)
+    """Number of answers, seconds and tokens when it was started or continued."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended; it may still be continued."""
+        return self.state in ("done", "stuck", "failed", "stopped")
+
+    def apply(self, op: Op) -> None:
+        """Apply an operation.
+
+        Raises:
+            KeyError: it lacks a field or names a missing step.
+            ValueError: it is unknown.
+        """
+        apply = getattr(self, f"_on_{op['op']}", None)
+        if apply is None:
+            raise ValueError(op["op"])
+        apply(op)
+
+    def _on_start(self, op: Op) -> None:
+        for name in ("key", "root", "task", "context", "policy", "model", "dialect", "sandbox"):
+            setattr(self, name, op[name])
+        self.at_s, self.note, self.state = op["at_s"], op["note"], "running"
+
+    def _on_talk(self, op: Op) -> None:
+        self._set_talk(op)
+        self.answer = None if op["is_read"] else self.answer
+        self.read += op["said"]
+        if op["is_summary"]:
+            self.summarized = len(self.steps)
+        if op["is_warning"]:
+            self.warned, self.warnings = len(self.steps), self.warnings + 1
+
+    def _on_answer(self, op: Op) -> None:
+        first = len(self.steps) + 1
+        calls = [Call(each["tool"], each["arguments"]) for each in op["calls"]]
+        self.steps += [Step(first + at, call) for at, call in enumerate(calls)]
+        numbers = tuple(range(first, first + len(calls)))
+        self.answer = Reading(numbers, op["text"], op["problem"], op["finish"])
+        self._set_talk(op)
+        self.answers += 1
+        self.malformed = self.malformed + 1 if op["problem"] else 0
+        self.silent = 0 if calls or op["problem"] else self.silent + 1
+        self.seconds += op["seconds"]
+        self.prompt_tokens, self.cached_tokens = op["prompt_tokens"], op["cached_tokens"]
+        self.tokens += op["prompt_tokens"] - op["cached_tokens"] + op["answer_tokens"]
+
+    def _on_call(self, op: Op) -> None:
+        """Add a call that the program makes for an answer."""
+        assert self.answer is not None
+        number = len(self.steps) + 1
+        self.steps.append(Step(number, Call(op["tool"], op["arguments"])))
+        self.answer.steps += (number,)
+
+    def _on_asked(self, op: Op) -> None:
+        self._step(op).decision = "asked"
+
+    def _on_decided(self, op: Op) -> None:
+        step = self._step(op)
+        step.decision = op["decision"]
+        if op["arguments"] is not None:
+            step.call = Call(step.call.tool, op["arguments"])
+        if op["choice"] != "once":
+            self.answers_of_user.append((step.call, op["choice"], op["reason"]))
+
+    def _on_begin(self, op: Op) -> None:
+        self._step(op).before = op["tree"]
+
+    def _on_end(self, op: Op) -> None:
+        step = self._step(op)
+        step.observation, step.seconds = observation_of(op["observation"]), op["seconds"]
+        step.before, step.after = step.before or op["tree"], op["tree"]
+        shown = step.observation.shown
+        rows = frozenset((each.path, row) for each in shown for row in _rows(each))
+        step.done = Done(step.call.key, op["digest"], step.before, step.after, rows)
+        self.seconds += op["seconds"]
+        self.failed_gates += step.call.tool == "finish" and not step.is_finished
+
+    def _on_said(self, op: Op) -> None:
+        self.said.append(op["text"])
+
+    def _on_plan(self, op: Op) -> None:
+        self.policy, self.plan = op["policy"], op["text"]
+
+    def _on_done(self, op: Op) -> None:
+        self.state, self.message, self.turn = op["state"], op["message"], op["turn"]
+        self.is_checked, self.paths = op["is_checked"], op["paths"]
+
+    def _on_resume(self, op: Op) -> None:
+        self.state, self.message = "running", ""
+        self.resumed = (self.answers, self.seconds, self.tokens)
+        self.malformed = self.silent = self.failed_gates = self.warnings = 0
+        self.warned = len(self.steps)
+        answer = self.answer
+        if answer and answer.steps and self.steps[answer.steps[-1] - 1].is_finished:
+            self.answer = None  # the user continues a run that was done
+
+    def _set_talk(self, op: Op) -> None:
+        self.talk = patch(self.talk, op["talk"])
+
+    def _step(self, op: Op) -> Step:
+        number = int(op["step"])
+        if not 0 < number <= len(self.steps):
+            raise KeyError(number)
+        return self.steps[number - 1]
+
+
+class RunLog:
+    """The state of a run and its file. Any thread.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = RunState()
+        self.damaged = 0
+        """Number of lines that could not be read."""
+        self._file = LogFile(folder / NAME)
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, folder: Path) -> RunLog:
+        """Read a run.
+
+        Raises:
+            AgentFailed: it cannot be read.
+        """
+        log = cls(folder)
+        try:
+            with log._file.lock_for_reading() as fd:
+                lines, _ = log._file.read_new(fd)
+        except OSError as error:
+            raise _unreadable(folder, error.strerror or str(error)) from error
+        for line in lines:
+            try:
+                log.state.apply(json.loads(line))
+            except (ValueError, KeyError, TypeError, AssertionError):
+                log.damaged += 1
+        if not log.state.key:
+            raise _unreadable(folder, "it has no valid first line")
+        return log
+
+    def write(self, op: str, *, fsync: bool = False, **fields: Any) -> None:
+        """Append an operation, then apply it.
+
+        Args:
+            fsync: make it and all earlier ones survive a power failure.
+
+        Raises:
+            AgentFailed: it cannot be stored; the state is as before.
+        """
+        row = {"op": op, **fields}
+        line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
+        with self._lock:
+            with self._file.lock_for_writing() as fd:
+                error = fd if isinstance(fd, OSError) else None
+                if isinstance(fd, int):
+                    error = self._file.append(fd, [line], fsync=fsync)
+            if error is not None:
+                raise AgentFailed(
+                    f"the run cannot be stored: {error.strerror or error} ({self._file.path})",
+                    "Check disk space, then continue the run",
+                )
+            self.state.apply(row)
+
+    def write_talk(
+        self,
+        talk: Mapping[str, Any],
+        *,
+        is_read: bool = False,
+        said: int = 0,
+        is_summary: bool = False,
+        is_warning: bool = False,
+    ) -> None:
+        """Append what is new in the conversation.
+
+        Args:
+            is_read: the results of the last answer are in it.
+            said: number of messages of the user that are in it.
+        """
+        self.write(
+            "talk",
+            talk=difference(self.state.talk, talk),
+            is_read=is_read,
+            said=said,
+            is_summary=is_summary,
+            is_warning=is_warning,
+        )
+
+    def write_end(
+        self, step: Step, found: Observation, tree: str, seconds: float, digest: str
+    ) -> None:
+        """Append the end of a call."""
+        self.write(
+            "end",
+            fsync=has_effect(step.call),
+            step=step.number,
+            tree=tree,
+            digest=digest,
+            observation=asdict(found),
+            seconds=round(seconds, 3),
+        )
+
+    def start(self, **fields: Any) -> None:
+        """Append the first operation."""
+        self.write("start", fsync=True, version=VERSION, at_s=time.time(), **fields)
+
+
+def kind_of(call: Call) -> StepKind:
+    """Return the kind of a call, for the user."""
+    if call.tool == "str_replace_editor":
+        return "read" if call.arguments.get("command") == "view" else "edit"
+    return KINDS.get(call.tool, "read")
+
+
+def has_effect(call: Call) -> bool:
+    """Return whether a call may change files."""
+    return kind_of(call) in ("edit", "command")
+
+
+def observation_of(row: Mapping[str, Any]) -> Observation:
+    """Return a stored observation."""
+    shown = tuple(Shown(**each) for each in row["shown"])
+    return Observation(**{**row, "shown": shown})
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what turns one table into another with `patch`, short if lists and texts only grow.
+
+    A value is `[n, rest]`: the first n items or characters of the old one, then the rest; or a
+    table with the new value.
+    """
+    rows = dict[str, Any]()
+    for name, value in new.items():
+        before = old.get(name)
+        if before is not None and isinstance(value, (list, str)) and type(value) is type(before):
+            common = _common(before, value)
+            if common < len(before) or common < len(value):
+                rows[name] = [common, value[common:]]
+        elif name not in old or before != value:
+            rows[name] = {"value": value}
+    rows.update(dict.fromkeys(old.keys() - new.keys()))
+    return rows
+
+
+def patch(old: Mapping[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Apply a result of `difference`."""
+    new = dict(old)
+    for name, row in rows.items():
+        if row is None:
+            new.pop(name, None)
+        elif isinstance(row, list):
+            new[name] = new[name][: row[0]] + row[1]
+        else:
+            new[name] = row["value"]
+    return new
+
+
+def _common(old: Sequence[Any], new: Sequence[Any]) -> int:
+    """Return the length of the common prefix."""
+    if new[: len(old)] == old:
+        return len(old)
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))
+
+
+def _rows(shown: Shown) -> range:
+    return range(shown.first_row, shown.last_row)
+
+
+def _unreadable(folder: Path, why: str) -> AgentFailed:
+    return AgentFailed(
+        f"the run {folder.name} cannot be read: {why} ({folder / NAME})",
+        "Choose another one, see: python -m lcursor agent --list",
+    )

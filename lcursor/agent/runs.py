@@ -1,0 +1,133 @@
+"""The folders of all runs: `DATA/agents/PROJECT/KEY`. Any thread.
+
+A process that executes a run holds the lock in its folder. A run that has neither an end nor a
+process was interrupted, and can be continued.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from lcursor.agent import run_log
+from lcursor.agent.run_log import RunLog
+from lcursor.errors import AgentBusy, AgentFailed, AgentMissing
+from lcursor.protocol.agent import AgentRow
+from lcursor.storage import file_lock, folders
+
+KEY = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}", re.ASCII)
+LOCK = "lock"
+
+
+def home() -> Path:
+    """Return the folder of all runs; it need not exist."""
+    return folders.data_home() / "agents"
+
+
+def project_folder(root: Path, folder: Path | None = None) -> Path:
+    """Return the folder of a project's runs; it need not exist."""
+    real = os.path.realpath(root)
+    word = re.sub(r"[^\w.-]+", "-", Path(real).name, flags=re.ASCII)[:32].strip("-.") or "root"
+    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
+    return (folder or home()) / f"{word}-{digest}"
+
+
+def create(root: Path, folder: Path | None = None) -> Path:
+    """Create the folder of a new run; its name is the run's key.
+
+    Raises:
+        LcursorError: it cannot be created.
+    """
+    project = project_folder(root, folder)
+    for each in (project.parent, project):
+        folders.make_private(each)
+    return folders.make_private(
+        project / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
+    )
+
+
+def find(root: Path, key: str, folder: Path | None = None) -> Path:
+    """Return the folder of a run.
+
+    Args:
+        key: "last" for the newest run of the project.
+
+    Raises:
+        AgentMissing: there is none.
+    """
+    found = _folders(root, folder)
+    if key == "last" and found:
+        return found[0]
+    for each in found:
+        if each.name == key:
+            return each
+    name = f"run {key}" if key != "last" else "run of this project"
+    raise AgentMissing(f"there is no {name}", "See: python -m lcursor agent --list")
+
+
+def rows(root: Path, folder: Path | None = None) -> list[AgentRow]:
+    """Return the runs of a project, newest first."""
+    found = list[AgentRow]()
+    for each in _folders(root, folder):
+        with contextlib.suppress(AgentFailed):
+            found.append(_row(each))
+    return found
+
+
+def interrupted(folder: Path) -> bool:
+    """Return whether no process executes a run."""
+    with contextlib.suppress(OSError):
+        return not file_lock.is_held(folder / LOCK)
+    return True
+
+
+@contextlib.contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of a run.
+
+    Raises:
+        AgentBusy: another process or thread executes it.
+        AgentFailed: the lock cannot be created.
+    """
+    try:
+        fd = file_lock.try_lock(folder / LOCK)
+    except OSError as error:
+        raise AgentFailed(
+            f"{folder} cannot be written: {error.strerror or error}", "Check disk and permissions"
+        ) from error
+    if fd is None:
+        raise AgentBusy(f"the run {folder.name} is already running", "Stop it there first")
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _folders(root: Path, folder: Path | None) -> list[Path]:
+    """Return the folders of a project's runs, newest first."""
+    project = project_folder(root, folder)
+    with contextlib.suppress(OSError):
+        found = [each for each in project.iterdir() if KEY.fullmatch(each.name)]
+        return sorted((each for each in found if (each / run_log.NAME).is_file()), reverse=True)
+    return []
+
+
+def _row(folder: Path) -> AgentRow:
+    state = RunLog.open(folder).state
+    ended = state.state
+    if not state.is_over and interrupted(folder):
+        ended = "stopped"
+    return {
+        "run": folder.name,
+        "task": state.task,
+        "state": ended,
+        "at_s": state.at_s,
+        "steps": len(state.steps),
+        "turn": state.turn,
+    }
