@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from lcursor.agent.parts import End, Limits
+from lcursor.agent.parts import End, Limits, Parts
 from lcursor.agent.records import State
 from lcursor.agent.run_log import RunLog, RunState, Step
 from lcursor.errors import Cancelled, LcursorError
@@ -61,12 +61,10 @@ class AgentRun:
     ) -> None:
         self.number = number
         self.stopped = threading.Event()
-        self.on_stop: list[Callable[[], None]] = []
-        """Called by `stop`, on any thread."""
-        self.log: RunLog | None = None
-        self.limits = Limits()
-        self.measure: Callable[[], tuple[int, int, int, int]] = lambda: (0, 0, 0, 0)
-        """Returns used and all tokens of the context, and added and removed lines."""
+        self._log: RunLog | None = None
+        self._parts: Parts | None = None
+        self._changed = ("", 0, 0)
+        """A tree, and the lines that it adds and removes."""
         self._send, self._work, self._turn = send, work, turn
         self._on_busy, self._on_finish = on_busy, on_finish
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -89,33 +87,47 @@ class AgentRun:
         """Stop it."""
         self.stopped.set()
         self._answers.put(None)
-        for call in list(self.on_stop):
-            call()
+        with self._lock:
+            parts = self._parts
+        if parts is not None:
+            parts.model.close()
 
     def leave(self, wait_s: float) -> None:
         """Wait for the end; after a timeout send it without the thread."""
         if not self._is_over.wait(wait_s):
-            name = self.log.folder.name if self.log else ""
-            self._finish(Outcome(name, End("stopped")))
+            state = self._log.state if self._log else RunState()
+            self._finish(Outcome(state.key, End("stopped"), root=state.root))
 
-    def say(self, text: str) -> None:
-        """Deliver a message of the user."""
-        if self.log is not None:
-            self.log.write("said", fsync=True, text=text)
+    def say(self, text: str) -> bool:
+        """Deliver a message of the user; return whether the run has begun and not ended.
 
-    def answer(self, question: int, answer: object) -> None:
-        """Deliver the user's answer; ignored unless it is for the open question."""
+        Raises:
+            AgentFailed: it cannot be stored.
+        """
+        if self._log is None or self.stopped.is_set():
+            return False
+        self._log.write("said", fsync=True, text=text)
+        return True
+
+    def answer(self, answer: object, question: int = 0) -> None:
+        """Deliver the user's answer; ignored unless it is for the open question.
+
+        Args:
+            question: 0 for any.
+        """
         with self._lock:
-            if self._question == question > 0:
-                self._question = -question
+            if self._question > 0 and question in (0, self._question):
+                self._question *= -1
                 self._answers.put(answer)
 
-    @property
-    def question(self) -> int:
-        """Number of the open question; not positive if there is none."""
-        return self._question
+    # Thread: the run's. With the methods of `parts.User`.
 
-    # Thread: the run's. The methods of `loop.User`.
+    def attach(self, log: RunLog, parts: Parts) -> None:
+        """Set what `say`, `status` and `stop` concern."""
+        with self._lock:
+            self._log, self._parts = log, parts
+        if self.stopped.is_set():
+            parts.model.close()
 
     def send(self, method: str, **fields: Any) -> None:
         """Send a message of this run, unless it has ended."""
@@ -140,19 +152,21 @@ class AgentRun:
 
     def status(self, state: State) -> None:
         """Show the state, and what is left of the budgets."""
-        found = self.log.state if self.log else RunState()
+        found = self._log.state if self._log else RunState()
+        limits = self._parts.limits if self._parts else Limits()
+        model = self._parts.model if self._parts else None
         answers, seconds, _ = found.resumed
-        used, context, added, removed = self.measure()
+        _, added, removed = self._count_lines(found)
         self.send(
             "agent.status",
             state=state,
             steps=found.answers - answers,
-            max_steps=self.limits.steps,
-            used_tokens=used,
-            context_tokens=context,
+            max_steps=limits.steps,
+            used_tokens=model.used_tokens if model else 0,
+            context_tokens=model.context_tokens if model else 0,
             cached_share=found.cached_tokens / max(found.prompt_tokens, 1),
             seconds=found.seconds - seconds,
-            max_seconds=self.limits.seconds,
+            max_seconds=limits.seconds,
             added=added,
             removed=removed,
         )
@@ -167,6 +181,16 @@ class AgentRun:
     def plan(self, text: str) -> str:
         """Show a plan."""
         return str(self._wait("agent.planned", text=text))
+
+    def _count_lines(self, state: RunState) -> tuple[str, int, int]:
+        """Return the last tree, and its added and removed lines."""
+        tree = next((each.after for each in reversed(state.steps) if each.after), "")
+        if self._parts is not None and tree != self._changed[0]:
+            found = self._parts.tree.changed()
+            self._changed = (
+                tree, sum(each.added for each in found), sum(each.removed for each in found)
+            )  # fmt: skip
+        return self._changed
 
     @contextmanager
     def using_model(self) -> Iterator[None]:

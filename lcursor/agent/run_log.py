@@ -53,6 +53,8 @@ class Step:
     number: int
     """From 1."""
     call: Call
+    text: str = ""
+    """What the model wrote, for the first call of an answer."""
     decision: str = ""
     """"" before, "asked" while it waits for the user, "allow", or the reason against it."""
     before: str = ""
@@ -191,7 +193,9 @@ class RunState:
     def _on_answer(self, op: Op) -> None:
         first = len(self.steps) + 1
         calls = [Call(each["tool"], each["arguments"]) for each in op["calls"]]
-        self.steps += [Step(first + at, call) for at, call in enumerate(calls)]
+        for call in calls:
+            text = "" if len(self.steps) >= first else op["text"]
+            self.steps.append(Step(len(self.steps) + 1, call, text))
         numbers = tuple(range(first, first + len(calls)))
         self.answer = Reading(numbers, op["text"], op["problem"], op["finish"])
         self._set_talk(op)
@@ -244,7 +248,7 @@ class RunState:
         self.is_checked, self.paths = op["is_checked"], op["paths"]
 
     def _on_resume(self, op: Op) -> None:
-        self.state, self.message = "running", ""
+        self.state, self.message, self.sandbox = "running", "", op["sandbox"]
         self.resumed = (self.answers, self.seconds, self.tokens)
         self.malformed = self.silent = self.failed_gates = self.warnings = 0
         self.warned = len(self.steps)

@@ -80,7 +80,7 @@ def rows(root: Path, folder: Path | None = None) -> list[AgentRow]:
     return found
 
 
-def interrupted(folder: Path) -> bool:
+def is_interrupted(folder: Path) -> bool:
     """Return whether no process executes a run."""
     with contextlib.suppress(OSError):
         return not file_lock.is_held(folder / LOCK)
@@ -121,7 +121,7 @@ def _folders(root: Path, folder: Path | None) -> list[Path]:
 def _row(folder: Path) -> AgentRow:
     state = RunLog.open(folder).state
     ended = state.state
-    if not state.is_over and interrupted(folder):
+    if not state.is_over and is_interrupted(folder):
         ended = "stopped"
     return {
         "run": folder.name,

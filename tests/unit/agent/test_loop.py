@@ -251,7 +251,7 @@ def test_a_lasting_failure_ends_the_run(failures: list[Exception], tmp_path: Pat
         run(tmp_path, [view("a.py"), *failures, finish()])
     log = RunLog.open(tmp_path)
     made, model, _, _ = parts(tmp_path, [finish()])
-    log.write("resume", at_s=0.0)
+    log.write("resume", sandbox="none")
     assert Loop(log, made, Watcher(), threading.Event()).run().state == "done"
     assert model.prompts[0][-1] == ["user", "x = 1\n"]  # nothing was lost
 
@@ -308,7 +308,7 @@ def test_budgets(limits: Limits, reason: str, tmp_path: Path) -> None:
     assert done.end.state == "stuck"
     assert reason in done.end.message
     count = len(done.log.state.steps)
-    done.log.write("resume", at_s=0.0)
+    done.log.write("resume", sandbox="none")
     made, _, _, _ = parts(tmp_path, [bash(f"echo {n}") for n in range(20)], limits=limits)
     Loop(done.log, made, Watcher(), threading.Event()).run()
     assert len(done.log.state.steps) >= count  # a continued run has a new budget

@@ -1,0 +1,306 @@
+"""The service of agents, with a method for each message of `protocol.agent`.
+
+No method blocks. Each run works on its own thread; those that need the model wait for each other.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from lcursor.agent import runs
+from lcursor.agent.loop import Loop
+from lcursor.agent.parts import Checkpoints, End, Parts
+from lcursor.agent.records import Policy
+from lcursor.agent.run import AgentRun, Outcome, step_row
+from lcursor.agent.run_log import RunLog, RunState
+from lcursor.config import Config
+from lcursor.errors import AgentMissing, Cancelled, LcursorError
+from lcursor.executor import SerialExecutor
+from lcursor.project.root import root_of
+from lcursor.protocol import agent as wire
+from lcursor.reporting import Notify, report_error
+
+STOP_S = 5.0
+"""Time limit for a stopped run to end with its changes."""
+LEAVE_S = 0.3
+INTERRUPTED = "it was interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a run is assembled from."""
+
+    root: Path
+    folder: Path
+    """Of the run."""
+    policy: Policy
+    model: str
+    """Name of the model; "" for the settings'."""
+    unsaved: Mapping[str, str]
+    """Texts of the editor by absolute path, for a new run."""
+    is_new: bool
+    stopped: threading.Event
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """The parts of a run, with their descriptions for the user."""
+
+    parts: Parts
+    model: str
+    sandbox: str
+    note: str = ""
+
+
+class Assembly(Protocol):
+    """Makes the parts of runs, and records their results; see `assembly.Assembly`."""
+
+    def assemble(self, wanted: Wanted) -> Assembled:
+        """Return the parts of a run. Blocks.
+
+        Raises:
+            LcursorError: there is no model, the project cannot be copied, …
+        """
+
+    def record(self, state: RunState, tree: Checkpoints) -> tuple[str, list[str], str]:
+        """Store the changes of a run as a turn of edits.
+
+        Returns:
+            The key of the turn, "" without changes; the paths of its files; a note on changes that
+            cannot be shown as hunks.
+        """
+
+
+class AgentService:
+    """The agents of one editor or of the command line.
+
+    Args:
+        send: sends a message, from any thread.
+        folder: of all runs; None for the default.
+        busy: called on any thread when the first run starts to use the model, and when the last
+            one stops.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        send: Notify,
+        assembly: Assembly,
+        *,
+        folder: Path | None = None,
+        busy: Callable[[bool], None] = lambda _: None,
+    ) -> None:
+        self._config, self._send, self._assembly = config, send, assembly
+        self._folder, self._busy = folder, busy
+        self._model_turn = threading.Lock()
+        self._lock = threading.Lock()
+        self._runs: dict[int, AgentRun] = {}
+        self._working = 0
+        self._executor = SerialExecutor("lcursor-agents", self._on_error)
+
+    def handlers(self) -> dict[str, Callable[[Any], None]]:
+        """Return the method for each message."""
+        return {
+            "agent.start": lambda params: self._start(params, self._execute_new),
+            "agent.resume": lambda params: self._start(params, self._execute_again),
+            "agent.say": self.say,
+            "agent.stop": self.stop,
+            "agent.decide": self.decide,
+            "agent.approve_plan": self.approve_plan,
+            "agent.list": self.list,
+        }
+
+    def say(self, params: wire.AgentSay) -> None:
+        """Send a message to a running agent."""
+        number = params["id"]
+
+        def deliver() -> None:
+            run = self._find(number)
+            if run is None or not run.say(params["text"]):
+                raise AgentMissing("this agent is not running", "Resume it first")
+
+        self._executor.submit(deliver, number)
+
+    def stop(self, params: wire.AgentStop) -> None:
+        """Stop a run at once."""
+        if run := self._find(params["id"]):
+            run.stop()
+            threading.Thread(target=run.leave, args=(STOP_S,), daemon=True).start()
+
+    def decide(self, params: wire.AgentDecide) -> None:
+        """Answer the question whether a call may run."""
+        if run := self._find(params["id"]):
+            run.answer((params["choice"], params["text"]), params["ask"])
+
+    def approve_plan(self, params: wire.AgentApprovePlan) -> None:
+        """Answer the question whether to carry out a plan."""
+        if run := self._find(params["id"]):
+            run.answer(params["text"])
+
+    def list(self, params: wire.AgentList) -> None:
+        """List the runs of a project."""
+
+        def answer() -> None:
+            rows = runs.rows(root_of(Path(params["path"])), self._folder)
+            self._send("agent.listed", {"id": params["id"], "runs": rows})
+
+        self._executor.submit(answer, params["id"])
+
+    def close(self) -> None:
+        """Stop all runs; blocks only briefly."""
+        with self._lock:
+            found = list(self._runs.values())
+        for run in found:
+            run.stop()
+        for run in found:
+            run.leave(LEAVE_S)
+        self._executor.close(LEAVE_S)
+
+    # Runs. Thread: the run's.
+
+    def _execute_new(self, run: AgentRun, params: wire.AgentStart) -> Outcome:
+        root = root_of(Path(params["path"]))
+        run.status("preparing")
+        folder = runs.create(root, self._folder)
+        policy: Policy = params["policy"] or self._policy()
+        unsaved = {each["path"]: each["text"] for each in params["buffers"]}
+        wanted = Wanted(root, folder, policy, params["model"], unsaved, True, run.stopped)
+        log = RunLog(folder)
+        with runs.lock(folder), run.using_model():
+            try:
+                found = self._assembly.assemble(wanted)
+                log.start(
+                    key=folder.name,
+                    root=str(root),
+                    task=params["task"],
+                    context=params["context"],
+                    policy=policy,
+                    model=found.model,
+                    dialect=found.parts.dialect.name,
+                    sandbox=found.sandbox,
+                    note=found.note,
+                )
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            return self._work(run, log, found)
+
+    def _execute_again(self, run: AgentRun, params: wire.AgentResume) -> Outcome:
+        """Continue a run, or show it."""
+        root = root_of(Path(params["path"]))
+        folder = runs.find(root, params["run"], self._folder)
+        if not params["continues"]:
+            log = RunLog.open(folder)
+            self._show(run, log.state)
+            return _outcome_of(log.state, is_running=not runs.is_interrupted(folder))
+        with runs.lock(folder):
+            log = RunLog.open(folder)
+            state = log.state
+            wanted = Wanted(root, folder, state.policy, state.model, {}, False, run.stopped)
+            self._show(run, state)
+            with run.using_model():
+                found = self._assembly.assemble(wanted)
+                log.write("resume", fsync=True, sandbox=found.sandbox)
+                return self._work(run, log, found)
+
+    def _work(self, run: AgentRun, log: RunLog, found: Assembled) -> Outcome:
+        """Run the loop, and record its end."""
+        parts = found.parts
+        run.attach(log, parts)
+        run.send("agent.started", **_started(log.state))
+        try:
+            end = Loop(log, parts, run, run.stopped).run()
+        except Cancelled:
+            end = End("stopped")
+        except LcursorError as error:
+            end = End("failed", str(error))
+        turn, paths, note = "", list[str](), ""
+        try:
+            turn, paths, note = self._assembly.record(log.state, parts.tree)
+            message = "\n\n".join(filter(None, (end.message, note)))
+            end = End(end.state, message, end.is_checked)
+            log.write(
+                "done",
+                fsync=True,
+                state=end.state,
+                message=message,
+                is_checked=end.is_checked,
+                turn=turn,
+                paths=paths,
+            )
+        except LcursorError as error:  # the disk is full: the run can be continued
+            reason = ". ".join(filter(None, (end.message, str(error))))
+            end = End("failed", reason)
+        return Outcome(log.state.key, end, turn, tuple(paths), log.state.root)
+
+    def _show(self, run: AgentRun, state: RunState) -> None:
+        """Send what happened in a run so far."""
+        run.send("agent.started", **_started(state))
+        for step in state.steps:
+            if step.text:
+                run.delta(step.text, is_new=True)
+            run.send("agent.step", **step_row(step, step.shown_state))
+
+    # Parts of the above.
+
+    def _policy(self) -> Policy:
+        name = self._config.agent.policy
+        return name if name in ("plan", "ask", "auto") else "auto"  # type: ignore[return-value]
+
+    def _start(self, params: Any, execute: Callable[[AgentRun, Any], Outcome]) -> None:
+        run = AgentRun(
+            params["id"],
+            self._send,
+            lambda run: execute(run, params),
+            self._model_turn,
+            self._on_busy,
+            self._on_finish,
+        )
+        with self._lock:
+            self._runs[run.number] = run
+        run.start()
+
+    def _find(self, number: int) -> AgentRun | None:
+        with self._lock:
+            return self._runs.get(number)
+
+    def _on_busy(self, is_busy: bool) -> None:
+        """Thread: a run's."""
+        with self._lock:
+            before = self._working
+            self._working += 1 if is_busy else -1
+            is_changed = not before or not self._working
+        if is_changed:
+            self._busy(is_busy)
+
+    def _on_finish(self, run: AgentRun) -> None:
+        """Thread: any."""
+        with self._lock:
+            self._runs.pop(run.number, None)
+
+    def _on_error(self, error: Exception, number: int) -> None:
+        report_error(self._send, error, number, "the agent's request failed")
+
+
+def _started(state: RunState) -> dict[str, Any]:
+    return {
+        "run": state.key,
+        "task": state.task,
+        "policy": state.policy,
+        "model": state.model,
+        "dialect": state.dialect,
+        "sandbox": state.sandbox,
+        "note": state.note,
+    }
+
+
+def _outcome_of(state: RunState, *, is_running: bool) -> Outcome:
+    end = End(state.state, state.message, state.is_checked)
+    if not state.is_over:
+        end = End("running") if is_running else End("stopped", INTERRUPTED)
+    return Outcome(state.key, end, state.turn, tuple(state.paths), state.root)

@@ -1,0 +1,351 @@
+"""The service of agents: its messages, questions, stops, and runs that wait for each other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor import protocol
+from lcursor.agent import runs
+from lcursor.agent.parts import Checkpoints, Limits
+from lcursor.agent.run_log import RunLog, RunState
+from lcursor.agent.service import AgentService, Assembled, Wanted
+from lcursor.config import Config
+from lcursor.errors import ModelMissing
+from lcursor.protocol import agent as wire
+from lcursor.storage import file_lock
+from tests.fakes.agent import (
+    Scripted,
+    ScriptModel,
+    bash,
+    finish,
+    parts,
+    replace,
+    view,
+)
+from tests.waiting import wait_for
+
+
+@dataclass
+class FakeAssembly:
+    """Assembles runs of scripts, one for each run."""
+
+    scripts: list[Sequence[Scripted]]
+    asks: str = ""
+    limits: Limits = field(default_factory=Limits)
+    wanted: list[Wanted] = field(default_factory=list)
+
+    def assemble(self, wanted: Wanted) -> Assembled:
+        self.wanted.append(wanted)
+        script = self.scripts.pop(0)
+        if isinstance(script, Exception):
+            raise script
+        made, *_ = parts(wanted.folder, script, asks=self.asks, limits=self.limits)
+        return Assembled(made, "fake", "bubblewrap")
+
+    def record(self, state: RunState, tree: Checkpoints) -> tuple[str, list[str], str]:
+        changed = [f"{state.root}/{each.path}" for each in tree.changed()]
+        return ("turn-1" if changed else ""), changed, ""
+
+
+class Editor:
+    """Sends messages to the service, and checks and keeps what it sends."""
+
+    def __init__(self, folder: Path, *scripts: Sequence[Scripted], asks: str = "") -> None:
+        self.folder, self.root = folder / "agents", folder / "project"
+        self.root.mkdir()
+        (self.root / "Makefile").touch()
+        self.messages: list[tuple[str, dict[str, Any]]] = []
+        self.busy: list[bool] = []
+        self.assembly = FakeAssembly(list(scripts), asks)
+        self.service = AgentService(
+            Config(), self.receive, self.assembly, folder=self.folder, busy=self.busy.append
+        )
+
+    def receive(self, method: str, params: Any) -> None:
+        if method in wire.TO_LUA:
+            protocol.check(method, dict(params), wire.TO_LUA)
+        self.messages.append((method, dict(params)))
+
+    def send(self, method: str, **params: Any) -> None:
+        self.service.handlers()[method](protocol.check(method, params, wire.TO_PYTHON))
+
+    def start(self, number: int = 1, **changes: Any) -> None:
+        known: dict[str, Any] = {
+            "task": "Do it.",
+            "path": str(self.root),
+            "policy": "",
+            "model": "",
+        }
+        known |= {"context": "", "buffers": []}
+        self.send("agent.start", id=number, **{**known, **changes})
+
+    def all(self, method: str, number: int = 1) -> list[dict[str, Any]]:
+        return [
+            row for name, row in list(self.messages) if (name, row.get("id")) == (method, number)
+        ]
+
+    def wait(self, method: str, number: int = 1, count: int = 1) -> dict[str, Any]:
+        wait_for(lambda: len(self.all(method, number)) >= count, what=f"{method} {number}")
+        return self.all(method, number)[count - 1]
+
+
+@pytest.fixture
+def editor(tmp_path: Path) -> Iterator[Callable[..., Editor]]:
+    made: list[Editor] = []
+
+    def make(*scripts: Sequence[Scripted], **options: Any) -> Editor:
+        made.append(Editor(tmp_path, *scripts, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.service.close()
+
+
+EDIT = [view("a.py"), replace("a.py", "1", "2"), finish("x is 2")]
+
+
+def test_a_run_from_start_to_its_turn(editor: Callable[..., Editor]) -> None:
+    it = editor(EDIT)
+    it.start(context="line 3")
+    done = it.wait("agent.done")
+    assert (done["state"], done["message"], done["turn"]) == ("done", "x is 2", "turn-1")
+    assert done["paths"] == [f"{it.root}/a.py"]
+    started = it.all("agent.started")[0]
+    assert (started["run"], started["sandbox"]) == (done["run"], "bubblewrap")
+    steps = [(row["number"], row["kind"], row["state"]) for row in it.all("agent.step")]
+    assert steps == [
+        (1, "read", "running"), (1, "read", "done"), (2, "edit", "running"), (2, "edit", "done"),
+        (3, "finish", "running"), (3, "finish", "done"),
+    ]  # fmt: skip
+    assert [row["state"] for row in it.all("agent.status")][:2] == ["preparing", "running"]
+    assert it.all("agent.status")[-1]["added"] == 1
+    text = "".join(row["text"] for row in it.all("agent.delta"))
+    assert text == "".join(EDIT)
+    assert [row["is_new"] for row in it.all("agent.delta")].count(True) >= 1
+    wait_for(lambda: it.busy == [True, False], what="the end of work")
+    log = RunLog.open(runs.find(it.root, done["run"], it.folder))
+    assert (log.state.state, log.state.turn, log.state.context) == ("done", "turn-1", "line 3")
+
+
+def test_unsaved_buffers_reach_the_copy(editor: Callable[..., Editor]) -> None:
+    it = editor([finish()])
+    it.start(buffers=[{"path": f"{it.root}/a.py", "tick": 1, "text": "x = 9"}])
+    it.wait("agent.done")
+    assert it.assembly.wanted[0].unsaved == {f"{it.root}/a.py": "x = 9"}
+
+
+def test_a_run_without_changes_has_no_turn(editor: Callable[..., Editor]) -> None:
+    it = editor([finish("nothing")])
+    it.start()
+    assert it.wait("agent.done")["turn"] == ""
+
+
+def test_a_run_that_cannot_start_leaves_nothing(editor: Callable[..., Editor]) -> None:
+    it = editor(ModelMissing("no such model", "Pull it"))
+    it.start()
+    assert it.wait("agent.done")["state"] == "failed"
+    assert it.all("error")[0]["code"] == "model_missing"
+    assert runs.rows(it.root, it.folder) == []
+
+
+@pytest.mark.parametrize(
+    ("choice", "text", "files"),
+    [
+        ("once", "", {"a.py", "curl"}),
+        ("reject", "no", {"a.py"}),
+        ("once", "touch c", {"a.py", "c"}),
+    ],
+)
+def test_approvals(choice: str, text: str, files: set[str], editor: Callable[..., Editor]) -> None:
+    it = editor([bash("touch curl"), finish()], asks="curl")
+    it.start()
+    asked = it.wait("agent.asks")
+    assert (asked["command"], asked["why"], asked["number"]) == ("touch curl", "uses curl", 1)
+    wait_for(lambda: it.busy == [True, False], what="the pause")
+    it.send("agent.decide", id=1, ask=asked["ask"] + 1, choice="run", text="")  # not this one
+    it.send("agent.decide", id=1, ask=asked["ask"], choice=choice, text=text)
+    it.send("agent.decide", id=1, ask=asked["ask"], choice="reject", text="late")
+    done = it.wait("agent.done")
+    tree = runs.find(it.root, done["run"], it.folder) / "tree"
+    assert {each.name for each in tree.iterdir()} == files
+
+
+def test_a_plan(editor: Callable[..., Editor]) -> None:
+    it = editor([finish("the plan"), bash("touch b"), finish("done")])
+    it.start(policy="plan")
+    assert it.wait("agent.planned")["text"] == "the plan"
+    it.send("agent.approve_plan", id=1, text="another plan")
+    assert it.wait("agent.done")["message"] == "done"
+    texts = [row["text"] for row in it.all("agent.step")]
+    assert any("another plan" in text for text in texts)
+
+
+def test_a_message_to_a_running_agent(editor: Callable[..., Editor]) -> None:
+    def answer(model: ScriptModel) -> str:
+        it.send("agent.say", id=1, text="Use tabs.")
+        wait_for(lambda: "said" in _ops(it), what="the message in the log")
+        return view("a.py")
+
+    seen: list[str] = []
+
+    def end(model: ScriptModel) -> str:
+        seen.append(model.rows[-1][1])
+        return finish()
+
+    it = editor([answer, end])
+    it.start()
+    it.wait("agent.done")
+    assert seen == ["The user says: Use tabs."]
+    it.send("agent.say", id=1, text="too late")
+    assert it.wait("error")["code"] == "agent_missing"
+
+
+def _ops(it: Editor) -> str:
+    return next(it.folder.glob("*/*/run.jsonl")).read_text()
+
+
+# Stops.
+
+
+def test_a_stop_while_the_model_writes(editor: Callable[..., Editor]) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def answer(model: ScriptModel) -> str:
+        begun.set()
+        wait_for(lambda: model.is_closed, what="the closed model")
+        return view("a.py")
+
+    it = editor([replace("a.py", "1", "2"), answer])
+    it.start()
+    assert begun.wait(10)
+    it.send("agent.stop", id=1)
+    done = it.wait("agent.done")
+    assert (done["state"], done["turn"]) == ("stopped", "turn-1")
+    go_on.set()
+
+
+def test_a_stop_while_it_waits_for_the_user(editor: Callable[..., Editor]) -> None:
+    it = editor([bash("touch curl"), finish()], asks="curl")
+    it.start()
+    it.wait("agent.asks")
+    it.send("agent.stop", id=1)
+    assert it.wait("agent.done")["state"] == "stopped"
+    count = len(it.messages)
+    it.send("agent.decide", id=1, ask=1, choice="once", text="")
+    assert len(it.messages) == count
+
+
+def test_closing_stops_all_runs(editor: Callable[..., Editor]) -> None:
+    it = editor([bash("touch curl")], asks="curl")
+    it.start()
+    it.wait("agent.asks")
+    it.service.close()
+    assert it.all("agent.done")[0]["state"] == "stopped"
+
+
+# Several runs.
+
+
+def test_a_second_run_waits_for_the_model(editor: Callable[..., Editor]) -> None:
+    go_on, order = threading.Event(), list[str]()
+
+    def first(model: ScriptModel) -> str:
+        assert go_on.wait(10)
+        order.append("first")
+        return finish()
+
+    def second(model: ScriptModel) -> str:
+        order.append("second")
+        return finish()
+
+    it = editor([first], [second])
+    it.start(1)
+    it.wait("agent.started", 1)
+    it.start(2)
+    wait_for(
+        lambda: "waiting" in [row["state"] for row in it.all("agent.status", 2)],
+        what="the second run",
+    )
+    go_on.set()
+    it.wait("agent.done", 2)
+    assert order == ["first", "second"]
+
+
+def test_a_run_that_waits_for_the_user_lets_another_one_work(
+    editor: Callable[..., Editor],
+) -> None:
+    it = editor([bash("touch curl"), finish()], [finish("second")], asks="curl")
+    it.start(1)
+    asked = it.wait("agent.asks", 1)
+    it.start(2)
+    assert it.wait("agent.done", 2)["message"] == "second"
+    it.send("agent.decide", id=1, ask=asked["ask"], choice="once", text="")
+    assert it.wait("agent.done", 1)["state"] == "done"
+
+
+# Lists and continued runs.
+
+
+def test_a_list_and_a_run_that_is_shown_again(editor: Callable[..., Editor]) -> None:
+    it = editor(EDIT)
+    it.start()
+    key = it.wait("agent.done")["run"]
+    it.send("agent.list", id=5, path=str(it.root))
+    [row] = it.wait("agent.listed", 5)["runs"]
+    assert (row["run"], row["task"], row["state"], row["steps"]) == (key, "Do it.", "done", 3)
+    it.send("agent.resume", id=6, run="last", path=str(it.root), continues=False)
+    done = it.wait("agent.done", 6)
+    assert (done["message"], done["turn"]) == ("x is 2", "turn-1")
+    assert [step["number"] for step in it.all("agent.step", 6)] == [1, 2, 3]
+    assert "".join(each["text"] for each in it.all("agent.delta", 6)) == "".join(EDIT)
+
+
+def test_a_stopped_run_is_continued(editor: Callable[..., Editor]) -> None:
+    script = [replace("a.py", "1", "2"), bash("touch curl"), finish("all done")]
+    it = editor(script, script, asks="curl")
+    it.start()
+    it.wait("agent.asks")
+    it.send("agent.stop", id=1)
+    key = it.wait("agent.done")["run"]
+    it.send("agent.resume", id=2, run=key, path=str(it.root), continues=True)
+    asked = it.wait("agent.asks", 2)
+    it.send("agent.decide", id=2, ask=asked["ask"], choice="once", text="")
+    assert it.wait("agent.done", 2)["message"] == "all done"
+    wanted = it.assembly.wanted[1]
+    assert (wanted.is_new, wanted.model) == (False, "fake")
+
+
+def test_a_running_run_is_not_executed_twice(editor: Callable[..., Editor]) -> None:
+    it = editor(EDIT)
+    it.start()
+    key = it.wait("agent.done")["run"]
+    folder = runs.find(it.root, key, it.folder)
+    fd = file_lock.try_lock(folder / runs.LOCK)
+    assert fd is not None
+    it.send("agent.resume", id=2, run=key, path=str(it.root), continues=True)
+    assert it.wait("error", 2)["code"] == "agent_busy"
+
+
+def test_a_missing_run(editor: Callable[..., Editor]) -> None:
+    it = editor()
+    it.send("agent.resume", id=2, run="last", path=str(it.root), continues=True)
+    assert it.wait("error", 2)["code"] == "agent_missing"
+
+
+def test_files_of_a_killed_run_count_as_interrupted(editor: Callable[..., Editor]) -> None:
+    it = editor(EDIT)
+    it.start()
+    done = it.wait("agent.done")
+    path = runs.find(it.root, done["run"], it.folder) / "run.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]) + '{"op":"do')  # killed within a line
+    assert runs.rows(it.root, it.folder)[0]["state"] == "stopped"
+    it.send("agent.resume", id=2, run=done["run"], path=str(it.root), continues=False)
+    assert it.wait("agent.done", 2)["state"] == "stopped"
