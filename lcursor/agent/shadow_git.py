@@ -1,0 +1,241 @@
+"""Run git with a repository of our own, on files of the user or of an agent. Blocks; one thread.
+
+Objects are borrowed from the user's repository, which is only read. Neither its settings nor the
+user's apply, so git runs no hook, filter, file-system monitor or external diff.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lcursor.process.run import Cancel, run
+from lcursor.project import git
+from lcursor.project.git import GitFailed
+from lcursor.storage import folders
+
+CONFIG: Final = """\
+[core]
+	repositoryFormatVersion = {version}
+	bare = false
+	fileMode = true
+	autocrlf = false
+	safecrlf = false
+	fsmonitor = false
+	untrackedCache = false
+	hooksPath = /dev/null
+	logAllRefUpdates = false
+	protectNTFS = false
+	protectHFS = false
+[extensions]
+	{format}
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+[submodule]
+	recurse = false
+[protocol]
+	allow = never
+"""
+BORROWED: Final = "borrowed"
+"""Folder in our repository where the sandbox shows the user's objects."""
+REFS: Final = "refs/checkpoints"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """What our repository needs to know of the user's."""
+
+    index: Path
+    objects: Path
+    head: str
+    """Content of its file HEAD."""
+    refs: bytes
+    """Content of a file `packed-refs`."""
+    shallow: bytes
+    excludes: bytes
+    """The ignore rules that are not in the work tree."""
+    format: str
+    """`sha1` or `sha256`."""
+
+
+def read_checkout(root: Path, cancel: Cancel | None = None) -> Checkout | None:
+    """Return the repository whose work tree is `root`; None if there is none.
+
+    Raises:
+        GitFailed: git is missing, or cannot read it.
+    """
+    found = git.repository(root, cancel)
+    if found is None or found.top != Path(os.path.realpath(root)):
+        return None
+    names = ("index", "objects", "shallow", "info/exclude")
+    words = [word for name in names for word in ("--git-path", name)]
+    data = git.ask(root, "rev-parse", *words, "--show-object-format", cancel=cancel)
+    *paths, kind = os.fsdecode(data).splitlines()
+    if len(paths) != len(names):
+        raise GitFailed("the path of the repository contains a line end")
+    index, objects, shallow, exclude = (Path(os.path.abspath(root / path)) for path in paths)
+    branch = git.ask(root, "symbolic-ref", "-q", "HEAD", ok=(0, 1), cancel=cancel)
+    head = f"ref: {os.fsdecode(branch)}" if branch else ""
+    listed = ("for-each-ref", "--format=%(objectname) %(refname)")
+    refs = git.ask(root, *listed, "refs/heads", "refs/remotes", "refs/tags", cancel=cancel)
+    return Checkout(
+        index,
+        objects,
+        head or git.ask(root, "rev-parse", "HEAD", cancel=cancel).decode(),
+        refs,
+        _read(shallow),
+        b"".join(map(_read, (_users_excludes(root, cancel), exclude))),
+        kind,
+    )
+
+
+def _users_excludes(root: Path, cancel: Cancel | None) -> Path:
+    """Return the path of the user's ignore rules for all repositories."""
+    words = ("config", "--type=path", "--get", "core.excludesFile")
+    data = git.ask(root, *words, ok=(0, 1), cancel=cancel).removesuffix(b"\n")
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return root / (os.fsdecode(data) if data else Path(home).expanduser() / "git/ignore")
+
+
+def _read(path: Path) -> bytes:
+    with contextlib.suppress(OSError):
+        data = path.read_bytes()
+        return data if data.endswith(b"\n") or not data else data + b"\n"
+    return b""
+
+
+def pattern(path: str) -> str:
+    """Return the rule of an ignore file for one path, relative to the root."""
+    name = "".join(f"\\{letter}" if letter in "\\*?[ " else letter for letter in path)
+    return "/" + name.replace("\n", "?").replace("\r", "?")
+
+
+class ShadowGit:
+    """Our repository, in `folder/git`, and its index, `folder/index`.
+
+    Methods that run git raise GitFailed with its message.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.index = folder / "git", folder / "index"
+
+    def create(self, user: Checkout | None, excludes: Sequence[str]) -> None:
+        """Create the repository, for a project with or without one.
+
+        Args:
+            excludes: more ignore rules.
+        """
+        for name in ("objects/info", "refs", "info", BORROWED):
+            (self.folder / name).mkdir(mode=0o700, parents=True)
+        kind = user.format if user else "sha1"
+        written = {
+            "config": CONFIG.format(
+                version=int(kind != "sha1"), format="" if kind == "sha1" else f"objectFormat={kind}"
+            ).encode(),
+            "HEAD": os.fsencode(user.head if user else "ref: refs/heads/main\n"),
+            "packed-refs": user.refs if user else b"",
+            "shallow": user.shallow if user else b"",
+            "info/exclude": (user.excludes if user else b"")
+            + b"".join(os.fsencode(f"{rule}\n") for rule in excludes),
+            "objects/info/alternates": _alternates(user.objects) if user else b"",
+        }
+        for name, data in written.items():
+            if data:
+                (self.folder / name).write_bytes(data)
+
+    def ask(
+        self,
+        work_tree: Path,
+        *words: str,
+        stdin: bytes = b"",
+        index: Path | None = None,
+        ok: Iterable[int] = (0,),
+        cancel: Cancel | None = None,
+    ) -> bytes:
+        """Return the output of a git command for the files in `work_tree`."""
+        output = run(
+            git.command_line(work_tree, *words),
+            self.folder,
+            stdin=stdin,
+            env=self._environment(work_tree, index or self.index),
+            max_s=None,
+            ok=ok,
+            cancel=cancel,
+        )
+        if output.failure:
+            raise GitFailed(output.failure)
+        return output.data
+
+    def _environment(self, work_tree: Path, index: Path) -> Mapping[str, str]:
+        known = {k: v for k, v in git.environment().items() if not k.startswith("GIT_")}
+        return known | {
+            "GIT_DIR": os.fspath(self.folder),
+            "GIT_WORK_TREE": os.fspath(work_tree),
+            "GIT_INDEX_FILE": os.fspath(index),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            # Neither settings nor attributes of the user.
+            "HOME": os.fspath(self.folder),
+            "XDG_CONFIG_HOME": os.fspath(self.folder),
+        }
+
+    def copy_index(self, root: Path, user: Checkout, cancel: Cancel | None = None) -> None:
+        """Start with the user's index, so that unchanged files need not be read."""
+        with contextlib.suppress(FileNotFoundError):
+            # Git compares files with the time of the index to detect quick changes.
+            shutil.copy2(user.index, self.index)
+            try:
+                self.ask(root, "ls-files", "-z", cancel=cancel)
+            except GitFailed:  # an index in parts, or of a newer git
+                self.index.unlink()
+                data = git.ask(root, "ls-files", "-s", "-z", cancel=cancel)
+                self.ask(root, "update-index", "-z", "--index-info", stdin=data, cancel=cancel)
+
+    def get(self, name: str) -> str:
+        """Return the tree that a name was given; "" for none."""
+        with contextlib.suppress(OSError):
+            return (self.folder / REFS / name).read_text().strip()
+        return ""
+
+    def put(self, name: str, tree: str) -> None:
+        """Give a tree a name, which also protects it from garbage collection."""
+        path = self.folder / REFS / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folders.write_file(path, f"{tree}\n".encode())
+
+    def contents(self, work_tree: Path, keys: Sequence[str]) -> dict[str, bytes]:
+        """Return the contents of files by their object ids."""
+        if not keys:
+            return {}
+        wanted = "".join(f"{key}\n" for key in dict.fromkeys(keys)).encode()
+        data = self.ask(work_tree, "cat-file", "--batch", stdin=wanted)
+        found, at = dict[str, bytes](), 0
+        for key in dict.fromkeys(keys):
+            end = data.index(b"\n", at)
+            name, *kind = data[at:end].split()
+            if len(kind) != 2:
+                raise GitFailed(f"the object {os.fsdecode(name)} is no longer in the repository")
+            size = int(kind[1])
+            found[key] = data[end + 1 : end + 1 + size]
+            at = end + size + 2
+        return found
+
+
+def _alternates(objects: Path) -> bytes:
+    """Return the folders of borrowed objects, for use here and in the sandbox.
+
+    There the user's folder, if it is in the project, has the path of our own.
+    """
+    path = os.fsencode(objects)
+    if path.startswith(b'"') or b"\n" in path:
+        raise GitFailed("the path of the repository contains a quote or a line end")
+    return path + b"\n../" + BORROWED.encode() + b"\n"
