@@ -18,6 +18,8 @@ else:
     import tomli as tomllib
 
 Slot = Literal["completion", "chat", "embedding", "next_edit"]
+Dialect = Literal["native", "fenced", "choice"]
+"""The form in which an agent's model calls tools, see `agent.dialects`."""
 Digest = Literal["verified", "published", "hub", "made"]
 """The source of the digest, see `models/README.md`."""
 
@@ -66,6 +68,8 @@ class Model:
     """Bytes of an f16 KV cache for one token."""
     notes: str
     registry: Registry | None
+    dialect: Dialect | None = None
+    """Of chat models; None for others."""
     companions: tuple[Model, ...] = ()
     """Other files, such as a tokenizer, each as a model of one file."""
     made_from: str = ""

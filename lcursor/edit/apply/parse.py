@@ -184,7 +184,7 @@ def blocks(text: str, file: str = "") -> tuple[Block, ...]:
             prose.append(lines[row])
             row += 1
             continue
-        stop, body, is_closed = _body(lines, row, fence)
+        stop, body, is_closed = fence_body(lines, row, fence)
         others = _has_bare_fence(lines[stop:])
         made = _of_fence(fence, body, is_closed, is_odd=others)
         found += (_named(one, prose, path, file) for one in made)
@@ -206,7 +206,7 @@ def _visible_lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in reply.split("\n")]
 
 
-def _body(lines: Sequence[str], row: int, fence: fences.Fence) -> tuple[int, list[str], bool]:
+def fence_body(lines: Sequence[str], row: int, fence: fences.Fence) -> tuple[int, list[str], bool]:
     """Return the row after a fence, its content, and whether it ended."""
     body: list[str] = []
     at = row + 1

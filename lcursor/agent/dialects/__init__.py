@@ -1,0 +1,1 @@
+"""The forms in which models call tools: prompts, grammars and parsers. Pure."""

@@ -1,0 +1,124 @@
+"""The dialect of the smallest models: one action a step, under a grammar of what exists. Pure.
+
+The model never spells a path, a command or existing code: it chooses among files, symbols and
+regions that it has seen named. So every action can be carried out; it may still be the wrong one.
+
+    # the test expects a list
+    edit r2 : return a list instead of a tuple
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from lcursor.agent.dialects import gbnf, ladder, texts
+from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply, Tool
+
+MAX_SPOTS: Final = 400
+"""Paths and symbols in a grammar; the last ones count."""
+_THOUGHT: Final = '"# " [^\\n#] [^\\n]{0,119} "\\n"'
+_WORDS: Final = "[^\\n: ] [^\\n]{0,119}"
+_ACTION: Final = re.compile(
+    r"(?:(?P<verb>read|find|grep|run) (?P<target>.+)"
+    r"|edit (?P<region>\S+) : (?P<instruction>.+)|done : (?P<summary>.+))"
+)
+_SYSTEM: Final = """\
+You fix a small project, one action a step. Each step is two lines: a thought that begins with #, \
+then one action. The actions:
+
+find WORDS           search the project for code
+grep REGEX           search the project for a pattern
+read PATH            show a file, or PATH#NAME for one of its definitions
+edit ID : WORDS      rewrite region ID (r1, r2 …, from what you read); WORDS say what to change
+run NAME             run a command of the project
+done : WORDS         end; WORDS say what you changed"""
+
+
+class Choice:
+    """The dialect. Its grammar must be forced: it is about the whole answer."""
+
+    name: DialectName = "choice"
+    temperature = 0.0
+
+    def system(self, tools: Sequence[Tool], facts: str) -> str:
+        """Return the system text."""
+        return texts.with_facts(_SYSTEM, facts)
+
+    def grammar(self, tools: Sequence[Tool], known: Known) -> str:
+        """Return the grammar of a step with what may be named now."""
+        actions = ['"find " words', '"grep " words', '"done : " words']
+        named = {}
+        if spots := _spots(known)[-MAX_SPOTS:]:
+            actions.append('"read " spot')
+            named["spot"] = gbnf.one_of(spots)
+        if known.regions:
+            actions.append('"edit " id " : " words')
+            named["id"] = gbnf.one_of(known.regions)
+        if known.commands:
+            actions.append('"run " name')
+            named["name"] = gbnf.one_of(known.commands)
+        act = f"({' | '.join(actions)})"
+        return gbnf.rules(
+            {"root": 'think act "\\n"', "think": _THOUGHT, "act": act, "words": _WORDS, **named}
+        )
+
+    def parse(self, answer: Answer, tools: Sequence[Tool], known: Known) -> Reply:
+        """Parse a step."""
+        lines = [line.strip() for line in answer.text.strip().split("\n")]
+        thought = " ".join(line[1:].strip() for line in lines if line.startswith("#"))
+        actions = [line for line in lines if line and not line.startswith("#")]
+        if len(actions) != 1:
+            words = ladder.cut_off(answer) or f"Write one action, not {len(actions)}."
+            return Reply(thought, problem=words)
+        call = _call(actions[0], known)
+        if call is None:
+            words = ladder.cut_off(answer) or f"There is no action {actions[0]!r}."
+            return Reply(thought, problem=words)
+        return Reply(thought, (call,))
+
+    def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
+        """Return the result as plain text."""
+        return "\n\n".join(each.text for each in found)
+
+    def render(self, call: Call, known: Known) -> str:
+        """Return the action of a call that this dialect has."""
+        values = call.arguments
+        if call.tool == "bash":
+            names = (name for name, text in known.commands.items() if text == values["command"])
+            return f"run {next(names)}"
+        if call.tool == "rewrite":
+            return f"edit {values['region']} : {values['instruction']}"
+        form = {"search": "find {query}", "grep": "grep {pattern}", "finish": "done : {summary}"}
+        return form.get(call.tool, "read {path}").format(**values)
+
+
+def _spots(known: Known) -> list[str]:
+    """Return the paths, and the symbols as `path#name`."""
+    symbols = (f"{path}#{name}" for path, names in known.symbols.items() for name in names)
+    return [*symbols, *known.paths]
+
+
+def _call(action: str, known: Known) -> Call | None:
+    match = _ACTION.fullmatch(action)
+    if match is None:
+        return None
+    if match["summary"]:
+        return Call("finish", {"summary": match["summary"]})
+    if region := match["region"]:
+        if region not in known.regions:
+            return None
+        path, words = known.regions[region].path, match["instruction"]
+        return Call("rewrite", {"path": path, "region": region, "instruction": words})
+    target = match["target"].strip()
+    if match["verb"] == "find":
+        return Call("search", {"query": target})
+    if match["verb"] == "grep":
+        return Call("grep", {"pattern": target})
+    if match["verb"] == "run":
+        command = known.commands.get(target)
+        return Call("bash", {"command": command}) if command else None
+    if target in _spots(known):
+        return Call("str_replace_editor", {"command": "view", "path": target})
+    return None

@@ -1,0 +1,170 @@
+"""The dialect of models that write code in Markdown but fail at calls: one fenced block. Pure.
+
+The block's first word is the action: `bash`, `view`, `edit`, `search` or `finish`. Edits are
+search/replace blocks, which `edit.apply` parses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from lcursor.agent.dialects import ladder, texts
+from lcursor.agent.dialects.arguments import Malformed, call_of
+from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply, Tool
+from lcursor.edit.apply import fences, parse, patches
+from lcursor.edit.apply.blocks import Block
+
+FORMS: Final = {
+    "bash": "```bash\nCOMMANDS\n```\nruns shell commands.",
+    "view": "```view src/a.py:1-80\n```\nshows lines of a file, or lists a folder.",
+    "search": "```search\nWORDS\n```\nfinds code by its meaning.",
+    "edit": """\
+```edit src/a.py
+<<<<<<< SEARCH
+some whole lines of the file, exactly as they are
+=======
+the lines in their place
+>>>>>>> REPLACE
+```
+changes a file; the block may have several such pairs. An empty SEARCH creates the file.""",
+    "finish": "```finish\nSUMMARY\n```\nends the task.",
+}
+_TOOLS: Final = {"view": "str_replace_editor", "edit": "str_replace_editor"}
+"""Tools that are not named as the action."""
+_SHELL: Final = {"bash", "sh", "shell"}
+_TARGET: Final = re.compile(r"(?P<path>.+?)(?::L?(?P<first>\d+)(?:-L?(?P<last>\d+))?)?")
+_FORM: Final = """\
+Write one or two sentences about what you do next, and then exactly one block, which is carried \
+out. Wait for its result. These are the blocks:"""
+
+
+class Fenced:
+    """The dialect."""
+
+    name: DialectName = "fenced"
+    temperature = 0.2
+
+    def system(self, tools: Sequence[Tool], facts: str) -> str:
+        """Return the system text."""
+        shown = [text for action, text in FORMS.items() if _has(tools, action)]
+        return texts.with_facts("\n\n".join([texts.RULES, _FORM, *shown]), facts)
+
+    def grammar(self, tools: Sequence[Tool], known: Known) -> str:
+        """Return "": the text is free."""
+        return ""
+
+    def parse(self, answer: Answer, tools: Sequence[Tool], known: Known) -> Reply:
+        """Parse the only action of an answer; without one, calls in a native form."""
+        text = ladder.without_reasoning(answer.text)
+        try:
+            found = list(_actions(text.split("\n"), tools))
+            if not found:
+                return ladder.read_answer(answer, tools)
+            if len(found) > 1:
+                raise Malformed(f"Write one block, not {len(found)}.")
+        except Malformed as error:
+            words = ladder.cut_off(answer) or str(error)
+            return Reply(text.strip(), problem=words)
+        return Reply(found[0].thought, found[0].calls)
+
+    def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
+        """Return the results as plain text."""
+        return "\n\n".join(each.text for each in found)
+
+    def render(self, call: Call) -> str:
+        """Return the text of a call that this dialect has."""
+        values = call.arguments
+        if call.tool != "str_replace_editor":
+            return f"```{call.tool}\n{next(iter(values.values()))}\n```"
+        path, rows = values["path"], values.get("view_range")
+        if values["command"] == "view":
+            return f"```view {path}{f':{rows[0]}-{rows[1]}' if rows else ''}\n```"
+        old = values.get("old_str", "")
+        new = values.get("new_str", values.get("file_text", ""))
+        pair = f"<<<<<<< SEARCH\n{_as_lines(old)}=======\n{_as_lines(new)}>>>>>>> REPLACE"
+        return f"```edit {path}\n{pair}\n```"
+
+
+def _as_lines(text: str) -> str:
+    return f"{text}\n" if text else ""
+
+
+def _has(tools: Sequence[Tool], action: str) -> bool:
+    name = _TOOLS.get(action, action)
+    return any(tool.name == name for tool in tools)
+
+
+def _actions(lines: Sequence[str], tools: Sequence[Tool]) -> Iterator[Reply]:
+    """Yield each block that is an action."""
+    row = last = 0
+    while row < len(lines):
+        fence = fences.opening(lines[row])
+        if fence is None:
+            row += 1
+            continue
+        stop, body, is_closed = parse.fence_body(lines, row, fence)
+        before = "\n".join(lines[:row])
+        if not ladder.is_example(before):
+            calls = _calls(fence.info, body, lines[last:stop], tools)
+            if calls and not is_closed:
+                raise Malformed("The block does not end with ```.")
+            if calls:
+                yield Reply(before.strip(), tuple(calls))
+        row = last = stop
+
+
+def _calls(
+    info: str, body: Sequence[str], lines: Sequence[str], tools: Sequence[Tool]
+) -> list[Call]:
+    """Return the calls of a block; none if it is quoted code.
+
+    Args:
+        info: the text after its opening fence.
+        lines: the block with the prose above, which may name its file.
+    """
+    first, _, rest = info.partition(" ")
+    action, target = first.lower(), rest.strip()
+    action = "bash" if action in _SHELL else action
+    if action == "edit" or any(map(patches.begins_pair, body)):
+        return _edits(target if action == "edit" else "", lines, tools)
+    if action not in FORMS or not _has(tools, action):
+        return []
+    text = "\n".join(body).strip("\n")
+    target = target or text.strip()
+    if not target:
+        raise Malformed(f"The block is empty. Write {FORMS[action]}")
+    if action == "view":
+        return [_view(target, tools)]
+    tool = next(tool for tool in tools if tool.name == action)
+    return [call_of(action, {next(iter(tool.required)): text or target}, tools)]
+
+
+def _view(target: str, tools: Sequence[Tool]) -> Call:
+    match = _TARGET.fullmatch(target)
+    if match is None:
+        raise Malformed(f"{target!r} is no path. Write {FORMS['view']}")
+    values: dict[str, Any] = {"command": "view", "path": match["path"]}
+    if match["first"]:
+        values["view_range"] = [int(match["first"]), int(match["last"] or match["first"])]
+    return call_of("str_replace_editor", values, tools)
+
+
+def _edits(path: str, lines: Sequence[str], tools: Sequence[Tool]) -> list[Call]:
+    found = [one for one in parse.blocks("\n".join(lines), path) if one.pairs or one.problem]
+    if not found:
+        raise Malformed(f"The block has no complete pair. Write {FORMS['edit']}")
+    return [_edit(path or one.path, one, tools) for one in found]
+
+
+def _edit(path: str, block: Block, tools: Sequence[Tool]) -> Call:
+    if not path or block.problem or not block.is_closed or len(block.pairs) != 1:
+        why = block.problem or ("a pair is not complete" if path else "it names no file")
+        raise Malformed(f"The block cannot be used: {why}. Write {FORMS['edit']}")
+    old, new = ("\n".join(lines) for lines in (block.pairs[0].old, block.pairs[0].new))
+    if old:
+        values = {"command": "str_replace", "path": path, "old_str": old, "new_str": new}
+    else:
+        values = {"command": "create", "path": path, "file_text": f"{new}\n"}
+    return call_of("str_replace_editor", values, tools)
