@@ -166,6 +166,7 @@ class Session:
             "changes": self.changes,
             "checks": [],
             "is_outside": False,
+            "is_guarded": False,
         }
         about = {"id": 1, "turn": "t1", "title": "do it", "alternative": 1, "note": ""}
         return {**about, "files": [file], "attempts": 1, "chat": ""}

@@ -15,7 +15,7 @@ from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.write import recover, write
 from lcursor.edit.records import FileChange, Lines
 from lcursor.edit.sources import Sources, project_of
-from lcursor.errors import EditMissing, LcursorError
+from lcursor.errors import EditMissing, EditRejected, LcursorError
 from lcursor.protocol import edit as wire
 
 ChatEdited = Callable[[str, Sequence[Mapping[str, Any]]], None]
@@ -88,6 +88,13 @@ class Histories:
                 names = ", ".join(missing)
                 raise EditMissing(
                     f"this edit has no open hunks in {names}", "See :LCursor edit list"
+                )
+            guarded = [each.path for each in files if each.is_guarded]
+            if guarded and len(files) > 1:
+                raise EditRejected(
+                    f"{', '.join(guarded)}: it runs code by itself, so it is not written together "
+                    "with other files",
+                    "Open it, and accept its hunks",
                 )
             done = write(files, history, turn.key, outside=params["outside"])
         except LcursorError as error:

@@ -51,6 +51,8 @@ class FileChange:
     changes: tuple[Change, ...] = ()
     """Changes in the order of their rows, without overlaps."""
     checks: tuple[Check, ...] = ()
+    is_guarded: bool = False
+    """Whether it runs code by itself, so that it is only accepted after it was opened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ from lcursor.context.items import Seen
 from lcursor.edit import apply_reply, commit, known_changes, multi_edit, project_edit, region_edit
 from lcursor.edit.histories import ChatEdited, Histories
 from lcursor.edit.permission import Permissions
+from lcursor.edit.records import FileChange, Lines
 from lcursor.edit.region_edit import Alternatives
 from lcursor.edit.run import Outcome, Run
-from lcursor.edit.workspace import EditServices
+from lcursor.edit.workspace import EditServices, short_title
 from lcursor.errors import LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.llm.pool import ModelPool
@@ -122,6 +123,19 @@ class EditService:
         """Deliver diagnostics of language servers to an edit."""
         if run := self._find(params["id"]):
             run.receive_diagnostics(params)
+
+    def record(
+        self, root: Path, title: str, files: Sequence[FileChange], bases: Mapping[str, Lines]
+    ) -> str:
+        """Record changes as a turn, whose hunks `edit.resume` shows. Thread: any.
+
+        Args:
+            bases: the lines that the changes refer to, by path.
+
+        Returns:
+            The key of the turn.
+        """
+        return self._histories.begin(root, short_title(title), files, "", bases)
 
     def stop(self, params: wire.EditStop) -> None:
         """Stop an edit at once."""

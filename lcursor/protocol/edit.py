@@ -322,6 +322,7 @@ class EditFile(TypedDict):
     changes: list[EditChange]
     checks: list[EditCheck]
     is_outside: bool  # outside the project: confirmed before it is written
+    is_guarded: bool  # runs code by itself: not accepted together with other files
 
 
 class EditProposed(TypedDict):

@@ -43,6 +43,7 @@ def file(path: Path, changes: Sequence[Params], **other: Any) -> Params:
         "changes": list(changes),
         "checks": [],
         "is_outside": False,
+        "is_guarded": False,
     }
     return {**found, **other}
 

@@ -59,6 +59,7 @@ def file(path: Path | str, old: Lines, new: Lines, **other: Any) -> Params:
         "changes": other.get("changes") or changes(old, new),
         "checks": [],
         "is_outside": False,
+        "is_guarded": False,
         **other,
     }
 

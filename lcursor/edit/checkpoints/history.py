@@ -17,6 +17,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -209,7 +210,7 @@ class History:
         The rows refer to the base, before any hunk was accepted.
         """
         found = [(file.change, file.rest()) for file in self.turn(key).files if file.open]
-        return tuple(FileChange(it.path, it.kind, it.to, it.base, rest) for it, rest in found)
+        return tuple(replace(change, changes=rest, checks=()) for change, rest in found)
 
     def undo_key(self) -> str:
         """Return the key of the turn that undo reverts, the last applied one; "" for none."""

@@ -12,7 +12,7 @@ from lcursor.edit import diff
 from lcursor.edit.records import Change, Check, FileChange, Lines
 from lcursor.protocol.edit import EditHunk, TurnState
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Version of the stored form."""
 Action = Literal["write", "undo", "redo"]
 """A change of files on disk."""

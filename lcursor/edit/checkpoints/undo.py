@@ -151,11 +151,12 @@ def _whole(
         left = text.from_bytes(data, path)
     lines = loaded.get(os.path.realpath(path))
     now = text.read(path) if os.path.lexists(path) else None
+    is_same = now is None or now.encode() == left.encode()
     if not is_there:
-        if now is not None and now != left:
+        if not is_same:
             raise _Unchanged(f"{path} exists with a different text, and {STAYS}")
         return (FileOp("create", path, after=left, mode=file.mode) if now is None else None), None
-    if (now is not None and now != left) or (lines is not None and digest(lines) != left.digest):
+    if not is_same or (lines is not None and digest(lines) != left.digest):
         raise _Unchanged(f"{path} {CHANGED}")
     operation = FileOp("delete", path, before=now) if now is not None else None
     if lines is None:

@@ -1,0 +1,299 @@
+"""What an agent changed, as hunks for a project that the user has changed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lcursor.agent.result import Result, file_changes, is_guarded
+from lcursor.agent.tree import Tree
+from lcursor.edit.checkpoints.history import History
+from lcursor.edit.checkpoints.undo import Resumed, resume, revert
+from lcursor.edit.checkpoints.write import write as write_files
+from lcursor.edit.histories import Histories
+from lcursor.errors import AgentFailed, EditStale
+from tests.unit.agent.projects import Project, files_in, project, write
+from tests.unit.edit.desk import buffer, decision, hunk_at
+from tests.unit.project.trees import git
+
+__all__ = ["project"]
+TEXT = "".join(f"line {number}\n" for number in range(20))
+
+
+class Desk:
+    """A project, its copy, and the history of its edits."""
+
+    def __init__(self, project: Project) -> None:
+        self.project, self.root = project, project.root
+        self.tree: Tree
+        self.data = project.root.parent / "data"
+
+    def begin(self, files: dict[str, str | bytes], **unsaved: str) -> Tree:
+        """Start a run."""
+        self.project.repository(files)
+        self.tree = self.project.tree(**unsaved)
+        return self.tree
+
+    def change(self, name: str, old: str, new: str, *, by_user: bool = False) -> None:
+        """Replace text in a file of the agent or of the user."""
+        path = (self.root if by_user else self.tree.path) / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    def end(self) -> Result:
+        """Record the result as a turn."""
+        self.result = file_changes(self.tree)
+        history = History(self.root, self.data)
+        self.key = history.begin("task", self.result.files, bases=self.result.bases)
+        return self.result
+
+    @property
+    def history(self) -> History:
+        return History(self.root, self.data)  # as after a restart
+
+    def resume(self, **buffers: str) -> Resumed:
+        shown = [buffer(self.root / name, text) for name, text in buffers.items()]
+        return resume(self.history, self.key, shown)  # type: ignore[arg-type]
+
+    def accept_all(self) -> Resumed:
+        """Resume, and write all files."""
+        found = self.resume()
+        write_files(found.files, self.history, self.key)
+        return found
+
+    def get(self, name: str) -> str:
+        return (self.root / name).read_text()
+
+
+@pytest.fixture
+def desk(project: Project) -> Desk:
+    return Desk(project)
+
+
+def test_all_kinds_of_changes_are_accepted_and_undone(desk: Desk) -> None:
+    files: dict[str, str | bytes] = {
+        "a.py": TEXT, "gone.py": "x\n", "old.py": TEXT + "end\n", "crlf.txt": b"a\r\nb\r\n",
+        "noeol": "a\nb", "latin.txt": b"caf\xe9\nb\n", "empty.py": "",
+    }  # fmt: skip
+    tree = desk.begin(files)
+    desk.change("a.py", "line 3\n", "three\n")
+    (tree.path / "gone.py").unlink()
+    (tree.path / "old.py").rename(tree.path / "new name.py")
+    desk.change("new name.py", "end", "END")
+    (tree.path / "crlf.txt").write_bytes(b"a\r\nB\r\n")
+    write(tree.path, {
+        "noeol": "A\nb", "latin.txt": b"caf\xe9\nB\n", "empty.py": "x\n", "deep/er/b.py": "b\nc\n",
+        "blank": "", "dos.bat": b"a\r\nb\r\n",
+    })  # fmt: skip
+    expected = files_in(tree.path)
+    before = files_in(desk.root)
+    assert desk.end().notes == ()
+    assert desk.accept_all().problems == ()
+    assert files_in(desk.root) == expected
+    revert(desk.history, desk.key, "undo", [])
+    assert files_in(desk.root) == before
+    revert(desk.history, desk.key, "redo", [])
+    assert files_in(desk.root) == expected
+
+
+def test_hunks_are_accepted_in_part(desk: Desk) -> None:
+    desk.begin({"a.py": TEXT, "b.py": TEXT})
+    for name in ("a.py", "b.py"):
+        desk.change(name, "line 3\n", "three\n")
+        desk.change(name, "line 12\n", "twelve\n")
+    desk.end()
+    first, second = desk.resume().files[0].changes
+    lines = TEXT.replace("line 12", "twelve").splitlines()
+    accepted = decision(
+        desk.key,
+        str(desk.root / "a.py"),
+        hunk_at(lines, 12, second.old, second.new),
+        rejected=[first],
+    )
+    desk.history.decided(accepted)
+    (desk.root / "a.py").write_text("\n".join(lines) + "\n")
+    (left,) = desk.accept_all().files
+    assert left.path == str(desk.root / "b.py")
+    assert desk.get("a.py") == TEXT.replace("line 12", "twelve")
+    assert desk.get("b.py") == TEXT.replace("line 12", "twelve").replace("line 3\n", "three\n")
+    revert(desk.history, desk.key, "undo", [])
+    assert (desk.get("a.py"), desk.get("b.py")) == (TEXT, TEXT)
+
+
+def test_the_user_has_edited_other_lines(desk: Desk) -> None:
+    desk.begin({"a.py": TEXT})
+    desk.change("a.py", "line 3\n", "three\n")
+    desk.change("a.py", "line 0\n", "zero\nand more\n", by_user=True)
+    desk.change("a.py", "line 15\n", "", by_user=True)
+    desk.end()
+    assert desk.accept_all().problems == ()
+    wanted = TEXT.replace("line 0\n", "zero\nand more\n").replace("line 15\n", "")
+    assert desk.get("a.py") == wanted.replace("line 3\n", "three\n")
+    revert(desk.history, desk.key, "undo", [])
+    assert desk.get("a.py") == wanted
+
+
+def test_the_user_has_edited_the_same_lines(desk: Desk) -> None:
+    desk.begin({"a.py": TEXT})
+    desk.change("a.py", "line 3\n", "three\n")
+    desk.change("a.py", "line 12\n", "twelve\n")
+    desk.change("a.py", "line 3\n", "III\n", by_user=True)
+    desk.end()
+    found = desk.accept_all()
+    assert found.problems == (f"{desk.root}/a.py was changed since: 1 hunk no longer applies",)
+    assert desk.get("a.py") == TEXT.replace("line 3\n", "III\n").replace("line 12\n", "twelve\n")
+
+
+def test_the_text_was_unsaved_and_is_now_edited_in_a_buffer(desk: Desk) -> None:
+    desk.begin({"a.py": TEXT}, **{"a.py": TEXT.replace("line 3", "three").rstrip("\n")})
+    desk.change("a.py", "three\n", "3\n")
+    assert len(desk.end().files[0].changes) == 1
+    now = TEXT.replace("line 3", "three").replace("line 9", "nine").rstrip("\n")
+    (file,) = desk.resume(**{"a.py": now}).files
+    assert [(each.old, each.new) for each in file.changes] == [(("three",), ("3",))]
+    found = desk.resume()  # the buffer was closed without writing it
+    assert found.files == ()
+    assert "no hunk applies" in found.problems[0]
+
+
+@pytest.mark.parametrize("kind", ["edit", "create", "delete", "rename"])
+@pytest.mark.parametrize("did", ["rename", "delete", "create"])
+def test_the_user_has_renamed_or_deleted_the_file(desk: Desk, kind: str, did: str) -> None:
+    tree = desk.begin({"a.py": TEXT, "other.py": "x\n"})
+    if kind == "edit":
+        desk.change("a.py", "line 3\n", "three\n")
+    elif kind == "create":
+        (tree.path / "b.py").write_text("by the agent\n")
+    elif kind == "delete":
+        (tree.path / "a.py").unlink()
+    else:
+        (tree.path / "a.py").rename(tree.path / "b.py")
+    desk.change("other.py", "x", "y")
+    if did == "rename":
+        (desk.root / "a.py").rename(desk.root / "moved.py")
+    elif did == "delete":
+        (desk.root / "a.py").unlink()
+    else:
+        (desk.root / "b.py").write_text("by the user\n")
+    desk.end()
+    before = files_in(desk.root)
+    is_conflict = did != "create" and kind != "create"
+    if kind in ("create", "rename") and did == "create":
+        with pytest.raises(EditStale, match="already exists"):
+            desk.accept_all()
+        assert files_in(desk.root) == before
+        return
+    assert bool(desk.accept_all().problems) == is_conflict
+    assert desk.get("other.py") == "y\n"
+    after = files_in(desk.root)
+    if is_conflict:  # what the user has stays
+        assert {**before, "other.py": b"y\n"} == after
+
+
+def test_the_branch_was_switched_or_rebased(desk: Desk) -> None:
+    desk.begin({"a.py": TEXT, "b.py": "b\n"})
+    git(desk.root, "switch", "-qc", "other")
+    (desk.root / "a.py").write_text(TEXT.replace("line 0", "zero"))
+    git(desk.root, "rm", "-q", "b.py")
+    git(desk.root, "commit", "-qam", "elsewhere")
+    git(desk.root, "branch", "-qD", "main")
+    git(desk.root, "reflog", "expire", "--expire=now", "--all")
+    desk.change("a.py", "line 9\n", "nine\n")
+    desk.change("b.py", "b", "B")
+    desk.end()
+    found = desk.accept_all()
+    assert len(found.problems) == 1
+    assert "b.py" in found.problems[0]
+    assert desk.get("a.py") == TEXT.replace("line 0", "zero").replace("line 9", "nine")
+
+
+def test_what_cannot_be_a_hunk(desk: Desk) -> None:
+    tree = desk.begin({"a.py": "a\n", "run.py": "r\n", "x.bin": b"\0", "y.bin": b"\0" * 999,
+                       "crlf": b"a\r\n", "link": "l\n"})  # fmt: skip
+    (tree.path / "run.py").chmod(0o755)
+    write(tree.path, {"x.bin": b"\0\1", "new image.png": b"\x89PNG\0", "crlf": "a\n"})
+    (tree.path / "y.bin").rename(tree.path / "z.bin")
+    (tree.path / "link").unlink()
+    (tree.path / "link").symlink_to("a.py")
+    result = desk.end()
+    assert result.files == ()
+    root = desk.root
+    assert {note.split(": ")[0]: note.split(": ")[1] for note in result.notes} == {
+        "run.py is executable for the agent": "chmod +x run.py",
+        "x.bin is not text": f"cp -P {tree.path}/x.bin {root}/x.bin",
+        "new image.png is not text": f"cp -P '{tree.path}/new image.png' '{root}/new image.png'",
+        "z.bin is not text": f"mv {root}/y.bin {root}/z.bin",
+        "only line ends of crlf have changed": f"cp -P {tree.path}/crlf {root}/crlf",
+        "link is a link": f"cp -P {tree.path}/link {root}/link",
+    }
+    for note in result.notes:
+        assert os.system(f"cd {root} && {note.split(': ')[1]}") == 0
+    assert files_in(root) == files_in(tree.path)
+
+
+GUARDED = (
+    ".nvim.lua sub/.exrc .envrc Makefile sub/package.json conftest.py tests/conftest.py setup.py "
+    ".github/workflows/ci.yml .gitlab-ci.yml .husky/pre-commit .vscode/tasks.json AGENTS.md "
+    "Dockerfile a.code-workspace cmake/x.cmake build.rs .gitattributes .lcursor/rules/a.md"
+)
+
+
+@pytest.mark.parametrize("path", GUARDED.split())
+def test_files_that_run_code_by_themselves(path: str) -> None:
+    assert is_guarded(path)
+    assert not is_guarded(f"{path}.txt") or "/" in path
+
+
+@pytest.mark.parametrize("path", ["a.py", "makefile.py", "docs/github/ci.yml", "package.py"])
+def test_other_files(path: str) -> None:
+    assert not is_guarded(path)
+
+
+def test_guarded_files_come_first_and_are_written_alone(desk: Desk) -> None:
+    tree = desk.begin({"a.py": "a\n", "old.py": TEXT, "Makefile": "all:\n"})
+    desk.change("a.py", "a", "b")
+    desk.change("Makefile", "all:", "all: evil")
+    (tree.path / "old.py").rename(tree.path / "conftest.py")
+    write(tree.path, {"tool": "#!/bin/sh\n"})
+    (tree.path / "tool").chmod(0o755)
+    result = desk.end()
+    found = [(Path(each.path).name, each.kind, each.is_guarded) for each in result.files]
+    assert found == [
+        ("Makefile", "edit", True), ("conftest.py", "create", True), ("tool", "create", True),
+        ("a.py", "edit", False), ("old.py", "delete", False),
+    ]  # fmt: skip
+    histories = Histories(desk.data, lambda _: None)
+    paths = [each.path for each in result.files]
+    params = {"id": 1, "turn": desk.key, "paths": paths, "outside": False}
+    before = files_in(desk.root)
+    histories._find("", str(desk.root))
+    assert "runs code by itself" in histories.write(params)["problem"]  # type: ignore[arg-type]
+    assert files_in(desk.root) == before
+    for some in (paths[3:], paths[:1]):
+        params["paths"] = some
+        assert histories.write(params)["problem"] == ""  # type: ignore[arg-type]
+    assert desk.get("Makefile") == "all: evil\n"
+    resumed = desk.resume().files
+    assert [each.is_guarded for each in resumed] == [True, True]
+
+
+def test_secrets_that_the_agent_made_are_left_out(desk: Desk) -> None:
+    tree = desk.begin({"a.py": "a\n", "b.txt": "b\n"})
+    write(tree.path, {"prod.pem": "x\n"})
+    (tree.path / "b.txt").rename(tree.path / "id_rsa")
+    result = desk.end()
+    assert result.files == ()
+    why = "is left out: its name says that it holds secrets"
+    assert {*result.notes} == {f"id_rsa {why}", f"prod.pem {why}"}
+
+
+def test_objects_of_the_user_were_deleted(desk: Desk) -> None:
+    desk.begin({"a.py": TEXT})
+    desk.change("a.py", "line 3\n", "three\n")
+    shutil.rmtree(desk.root / ".git/objects")
+    with pytest.raises(AgentFailed):
+        desk.end()
