@@ -164,6 +164,10 @@ class IndexSearch:
         found = [SymbolLocation(*(one[field] for field in fields)) for one in answer["symbols"]]
         return filter_by_scope(found, name)[:limit]
 
+    def overlay(self, path: str, text: str | None) -> None:
+        """Search a text instead of a file of the project, until it is None."""
+        self._client.notify("buffer", path=path, text=text)
+
     def _call(self, cancel: Cancel | None, method: Any, **params: Any) -> Mapping[str, Any]:
         """Call the worker; stop waiting when the search is canceled."""
         call = partial(self._client.call, method, timeout_s=ANSWER_S, **params)

@@ -75,6 +75,25 @@ def check(
     return tuple(found)
 
 
+def parses(
+    old: Sequence[str], new: Sequence[str], region: Region, language: str
+) -> Check | None:
+    """Compare only the syntax of a file before and after a region of it was rewritten.
+
+    Returns None if the language has no grammar. Cost: one parse if the new text has no errors.
+    """
+    after = _Tree.parse(language, new)
+    if after is None:
+        return None
+    if not after.root.has_error and (language != "python" or not _python_error(new)):
+        return Check("parses", True)
+    before = _Tree.parse(language, old)
+    if before is None:
+        return None
+    end = region.last_row + len(new) - len(old)
+    return _parses(before, after, region.first_row, end)
+
+
 def failed(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return the checks that failed."""
     return tuple(each for each in checks if not each.is_ok)

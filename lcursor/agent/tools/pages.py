@@ -1,0 +1,99 @@
+"""Show rows of files to a model, with line numbers and, for small models, the ids of regions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lcursor.agent.observe import numbered
+from lcursor.agent.records import Shown
+from lcursor.agent.tools.seen import Seen
+from lcursor.code import languages, symbols
+
+MAX_REGION_ROWS = 60
+"""Text between functions is divided into regions of at most so many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a file."""
+
+    path: str
+    lines: Sequence[str]
+    """Of the whole file."""
+    first_row: int
+    last_row: int
+
+
+class Pages:
+    """Renders rows of files, and records what was shown.
+
+    Args:
+        has_regions: whether functions and the text between them get ids.
+    """
+
+    def __init__(self, seen: Seen, *, has_regions: bool) -> None:
+        self._seen, self._has_regions = seen, has_regions
+
+    def render(self, parts: Sequence[Rows]) -> list[list[str]]:
+        """Return the numbered lines of each part. Records nothing."""
+        spans = [self._spans(part) for part in parts]
+        if not self._has_regions:
+            return [numbered(part.lines, part.first_row, part.last_row) for part in parts]
+        ids = iter(self._seen.ids([span for each in spans for span in each]))
+        pages = []
+        for part, inside in zip(parts, spans, strict=True):
+            lines = list[str]()
+            for span in inside:
+                lines.append(f"{next(ids)}:")
+                lines += numbered(part.lines, span.first_row, span.last_row)
+            pages.append(lines)
+        return pages
+
+    def record(self, parts: Sequence[Rows]) -> tuple[Shown, ...]:
+        """Record that parts were shown as they were rendered last."""
+        found: list[Shown] = []
+        for part in parts:
+            for span in self._spans(part):
+                self._seen.show(part.path, part.lines, span.first_row, span.last_row)
+                if self._has_regions:
+                    self._seen.add_region(span)
+                found.append(span)
+        return tuple(found)
+
+    def _spans(self, part: Rows) -> list[Shown]:
+        """Return the regions in some rows; one without regions."""
+        path, first, last = part.path, part.first_row, min(part.last_row, len(part.lines))
+        if last <= first:
+            return []
+        if not self._has_regions:
+            return [Shown(path, first, last)]
+        cut = [(max(a, first), min(b, last)) for a, b in regions(part.lines, path)]
+        return [Shown(path, a, b) for a, b in cut if a < b]
+
+
+def regions(lines: Sequence[str], path: str) -> list[tuple[int, int]]:
+    """Divide a text into its functions and the rows between them."""
+    language = languages.detect(path, lines[0] if lines else "")
+    functions = [each for each in symbols.all_of(lines, language) if each.is_function]
+    found: list[tuple[int, int]] = []
+    row = 0
+    ends = [(each.first, each.last) for each in symbols.outermost(functions)]
+    for first, last in [*ends, (len(lines), len(lines))]:
+        found += ((at, min(at + MAX_REGION_ROWS, first))
+                  for at in range(row, first, MAX_REGION_ROWS))  # fmt: skip
+        if last > first:
+            found.append((first, last))
+        row = max(last, row)
+    return _without_blank(lines, found)
+
+
+def _without_blank(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join blank spans to the spans before them."""
+    found: list[tuple[int, int]] = []
+    for first, last in spans:
+        if found and not any(line.strip() for line in lines[first:last]):
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
+    return found

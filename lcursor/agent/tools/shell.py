@@ -1,0 +1,179 @@
+"""Run shell commands in the sandbox, each in a shell of its own at the project's root. Blocks."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from lcursor.agent.observe import Limit, Outputs, cut_line, ends_of, lines_of
+from lcursor.agent.records import Observation
+from lcursor.agent.tree import Tree
+from lcursor.config import AgentConfig
+from lcursor.edit.rewriting.commands import environment
+from lcursor.errors import Cancelled, LcursorError
+from lcursor.process import run
+from lcursor.process.run import Cancel
+from lcursor.process.sandbox import Confinement, Sandbox
+
+DEFAULT_S: Final = 120
+MAX_S: Final = 600
+MAX_BYTES: Final = 4 << 20
+"""Maximum of an output; the rest is dropped, with a note."""
+ENVIRONMENT: Final = {
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "TERM": "dumb",
+    "CI": "1",
+    # Python's bytecode cache cannot distinguish two versions of a file within a second.
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+PRELUDE: Final = "exec 9>&2 2>&1; trap 'jobs -pr >&9' EXIT; "
+"""Joins both outputs, and reports background jobs at the end. On the command's first line, so that
+line numbers in messages are right."""
+OFFLINE: Final = re.compile(
+    r"could not resolve host|name resolution|network is unreachable|getaddrinfo|ENOTFOUND",
+    re.IGNORECASE,
+)
+NO_SANDBOX: Final = "no sandbox works on this machine, so commands run only with approval"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a command."""
+
+    lines: list[str]
+    seconds: float
+    status: int | None
+    """None if it was stopped or did not run."""
+    why: str = ""
+    """Why it has no status."""
+    jobs: int = 0
+    """Number of background jobs that were running at its end."""
+    is_cut: bool = False
+    """Whether there was more output."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether it ended with status 0."""
+        return self.status == 0
+
+    @property
+    def head(self) -> str:
+        """Its end in a few words."""
+        return f"exit {self.status}" if self.status is not None else self.why
+
+
+class Shell:
+    """Runs commands on the files of a tree."""
+
+    def __init__(self, tree: Tree, sandbox: Sandbox, config: AgentConfig) -> None:
+        self._tree, self._sandbox, self._config = tree, sandbox, config
+
+    @cached_property
+    def _confinement(self) -> Confinement:
+        given = self._tree.confinement(self._config)
+        return replace(given, env={**ENVIRONMENT, **given.env})
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether there is a sandbox."""
+        return self._sandbox.level != "none"
+
+    def run(
+        self,
+        command: str,
+        cancel: Cancel,
+        *,
+        max_s: float = DEFAULT_S,
+        is_unconfined: bool = False,
+        folder: Path | None = None,
+    ) -> Result:
+        """Run a command to its end.
+
+        Args:
+            folder: files to show at the project's path, instead of the tree.
+
+        Raises:
+            Cancelled: `cancel` returned true.
+        """
+        words = ["bash", "-c", PRELUDE + command]
+        began_s = time.monotonic()
+        try:
+            if is_unconfined:
+                output = run.run(
+                    words,
+                    self._tree.path,
+                    env={**environment(), **ENVIRONMENT},
+                    max_bytes=MAX_BYTES,
+                    max_error_bytes=MAX_BYTES,
+                    drops_excess=True,
+                    max_s=max_s,
+                    cancel=cancel,
+                )
+            elif not self.is_confined:
+                return Result([], 0.0, None, NO_SANDBOX)
+            else:
+                output = self._sandbox.run(
+                    words,
+                    replace(self._confinement, tree=folder or self._tree.path),
+                    max_s=max_s,
+                    max_bytes=MAX_BYTES,
+                    cancel=cancel,
+                )
+        except Cancelled:
+            raise
+        except LcursorError as error:
+            return Result([], time.monotonic() - began_s, None, str(error))
+        seconds = time.monotonic() - began_s
+        errors = output.errors.decode("utf-8", "replace").splitlines()
+        jobs = [line for line in errors if line.isdigit()]
+        rest = "\n".join(line for line in errors if not line.isdigit())
+        lines = [*lines_of(output.data), *lines_of(rest.encode())]
+        is_cut = len(output.data) >= MAX_BYTES
+        if output.is_cut:
+            return Result(lines, seconds, None, f"stopped after {max_s:g} s", len(jobs), is_cut)
+        if output.status is None:
+            return Result(lines, seconds, None, output.failure, len(jobs), is_cut)
+        return Result(lines, seconds, output.status, "", len(jobs), is_cut)
+
+
+def observation(
+    result: Result, command: str, limit: Limit, outputs: Outputs, remarks: Sequence[str] = ()
+) -> Observation:
+    """Return what the model reads of a command: within the limit, and its full output stored."""
+    notes = [*remarks]
+    if result.jobs:
+        noun = "a background job was" if result.jobs == 1 else f"{result.jobs} background jobs were"
+        notes.append(f"{noun} killed at the end; run it together with what needs it")
+    if result.is_cut:
+        notes.append(f"output after the first {MAX_BYTES >> 20} MB was dropped")
+    if not result.is_ok and any(map(OFFLINE.search, result.lines[-50:])):
+        notes.append("commands have no network")
+    head = f"{result.head} · {result.seconds:.1f} s"
+    first = command.strip().partition("\n")[0]
+    lines, name = result.lines, ""
+
+    def make(number: int) -> str:
+        stored = [f"full output: {name}, {len(lines):,} lines"] if name else []
+        return "\n".join([head, *ends_of(lines, number), *notes, *stored])
+
+    text = limit.fit(make, len(lines))
+    if text != "\n".join([head, *lines, *notes]):
+        try:
+            name = outputs.store(lines)
+        except OSError as error:
+            notes.append(f"the full output could not be stored: {error.strerror}")
+        text = limit.fit(make, len(lines))
+    return Observation(
+        text,
+        is_error=not result.is_ok,
+        target=cut_line(first),
+        result=result.head,
+        output=name,
+        status=result.status,
+    )
