@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lcursor.process.run import Cancel, run
+from lcursor.process.run import Cancel, Output, run
 from lcursor.project import git
 from lcursor.project.git import GitFailed
 from lcursor.storage import folders
@@ -172,6 +172,26 @@ class ShadowGit:
         if output.failure:
             raise GitFailed(output.failure)
         return output.data
+
+    def output(
+        self,
+        work_tree: Path,
+        *words: str,
+        max_bytes: int,
+        max_s: float,
+        ok: Iterable[int] = (0,),
+        cancel: Cancel | None = None,
+    ) -> Output:
+        """Return the output of a git command within limits; see `process.run`."""
+        return run(
+            git.command_line(work_tree, *words),
+            self.folder,
+            env=self._environment(work_tree, self.index),
+            max_bytes=max_bytes,
+            max_s=max_s,
+            ok=ok,
+            cancel=cancel,
+        )
 
     def _environment(self, work_tree: Path, index: Path) -> Mapping[str, str]:
         known = {k: v for k, v in git.environment().items() if not k.startswith("GIT_")}

@@ -19,6 +19,8 @@ MAX_LISTED: Final = 20
 MAX_COMPARED: Final = 5_000
 """Maximum number of lines that a quote is compared with for similarity."""
 MIN_RATIO: Final = 0.6
+MIN_CHARS: Final = 8
+"""Shorter new texts may be in the file by chance."""
 AROUND_ROWS: Final = 3
 _NUMBER: Final = re.compile(r"^\s*\d+\t")
 
@@ -65,15 +67,16 @@ def find(lines: Sequence[str], old: str, new: str) -> Replacement | Problem:
         return _exact(body, old, new, note)
     if count > 1:
         return _several(f"old_str is in the file {count} times", _rows_of(body, old))
-    if new.strip() and new in body:
-        rows = _rows_of(body, new)
+    found = _tolerant(lines, old, new, note)
+    if isinstance(found, Problem) and len(new.strip()) >= MIN_CHARS and new in body:
+        row = _rows_of(body, new)[0]
         return Problem(
-            f"old_str is not in the file, but new_str is, at line {rows[0] + 1}: "
+            f"old_str is not in the file, but new_str is, at line {row + 1}: "
             "the change seems to be made already",
-            rows[0],
-            rows[0] + len(new.splitlines()),
+            row,
+            row + len(new.splitlines()),
         )
-    return _tolerant(lines, old, new, note)
+    return found
 
 
 def without_numbers(text: str) -> str | None:

@@ -75,9 +75,7 @@ def check(
     return tuple(found)
 
 
-def parses(
-    old: Sequence[str], new: Sequence[str], region: Region, language: str
-) -> Check | None:
+def parses(old: Sequence[str], new: Sequence[str], region: Region, language: str) -> Check | None:
     """Compare only the syntax of a file before and after a region of it was rewritten.
 
     Returns None if the language has no grammar. Cost: one parse if the new text has no errors.
