@@ -82,7 +82,8 @@ def toolchains(search_path: str) -> Iterator[Mount]:
         if not folder.is_absolute() or not folder.is_dir() or here.is_relative_to(folder):
             continue
         environment = folder.parent
-        if (environment / "pyvenv.cfg").is_file() or (environment / "conda-meta").is_dir():
+        parts = ("pyvenv.cfg", "conda-meta", "shims")  # of environments, and of version managers
+        if any((environment / each).exists() for each in parts):
             yield from _readable(environment)
             yield from interpreter(environment)
         elif not any(folder.is_relative_to(each) for each in (*map(Path, SYSTEM), *known)):
@@ -145,12 +146,35 @@ def all_mounts(
         if source.is_symlink():
             found.append(Mount("read", str(real), str(real)))
         found += interpreter(real)
-    for name in hidden:
-        if _kind(tree, name) == stat.S_IFREG:
-            found.append(Mount("mask", str(root / name)))
-        elif _kind(tree, name) == stat.S_IFDIR:
-            found.append(Mount("empty", str(root / name)))
+    masked = [name for name in hidden if _kind(tree, name) == stat.S_IFREG]
+    folders = {each for name in masked for each in Path(name).parents if each.parts}
+    for folder in sorted(folders):  # what is mounted cannot be renamed, and so uncovered
+        found.append(Mount("write", str(root / folder), os.path.realpath(tree / folder)))
+    found += [Mount("mask", str(root / name)) for name in masked]
     return found
+
+
+@contextlib.contextmanager
+def unreadable(tree: Path, hidden: Iterable[str]) -> Iterator[None]:
+    """Take all permissions from files, where they cannot be masked.
+
+    A file that is not found at its name afterwards, or has got a second one, stays so.
+    """
+    with contextlib.ExitStack() as stack:
+        files = []
+        for name in hidden:
+            if _kind(tree, name) == stat.S_IFREG:
+                fd = os.open(tree / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                stack.callback(os.close, fd)
+                files.append((name, fd, os.fstat(fd)))
+                os.fchmod(fd, 0)
+        try:
+            yield
+        finally:
+            for name, fd, before in files:
+                is_there = _kind(tree, name) and os.path.samestat(os.lstat(tree / name), before)
+                if is_there and os.fstat(fd).st_nlink == before.st_nlink:
+                    os.fchmod(fd, stat.S_IMODE(before.st_mode))
 
 
 def make_mount_point(tree: Path, name: str, *, is_folder: bool) -> bool:

@@ -17,6 +17,7 @@ levels differ in the mechanism, strongest first:
 from __future__ import annotations
 
 import contextlib
+import marshal
 import os
 import platform
 import select
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from lcursor.errors import SandboxFailed, SandboxMissing
-from lcursor.process import bubblewrap, mounts, run, seccomp
+from lcursor.process import bubblewrap, confine, mounts, run, seccomp
 from lcursor.process.run import Cancel, Output
 
 Level = Literal["bubblewrap", "unshare", "landlock", "none"]
@@ -39,6 +40,8 @@ PROBE_S: Final = 10.0
 END_S: Final = 2.0
 """How long `run` waits for processes that were killed."""
 NICE: Final = 10
+STARTERS: Final = (b"bwrap: ", confine.FAILED)
+"""How the messages of a sandbox begin that cannot be set up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Confinement:
     """Folders and files to show, as pairs of their path on disk and for the command. At the level
     `landlock` they are readable at their path on disk."""
     hidden: tuple[str, ...] = ()
-    """Files below the root that cannot be read."""
+    """Names of files below the root that cannot be read."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables in addition to the fixed ones."""
     network: bool = False
@@ -144,7 +147,7 @@ class Sandbox:
             finally:
                 os.close(fds[-1])
                 select.select([ended], [], [], END_S)  # readable at the end of the last process
-        if output.status is None or (output.status and output.errors.startswith(b"bwrap: ")):
+        if output.status is None or (output.status and output.errors.startswith(STARTERS)):
             raise SandboxFailed(f"The sandbox cannot be set up: {output.failure}")
         return output
 
@@ -168,41 +171,82 @@ class Sandbox:
             confinement.hidden,
             search_path,
         )
+        variables = mounts.variables(seen, confinement.env, search_path)
+        limits, network = confinement.limits, confinement.network
+        is_mapped = self.level != "landlock"
+        working = str(cwd or self.visible_path(confinement))
+        already = 0
+        if not is_mapped:
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="lcursor-run-"))
+            seen.append(mounts.Mount("write", scratch, scratch))
+            variables |= {"HOME": scratch, "TMPDIR": scratch}
+            already = _running()
+            stack.enter_context(mounts.unreadable(confinement.tree, confinement.hidden))
+        limited = [*_limited(limits, already), *command]
         ended, open_until_then = os.pipe()
         stack.callback(os.close, ended)
-        code = seccomp.make_filter(
-            platform.machine(),
-            is_mapped=self.level != "landlock",
-            network=confinement.network,
-        )
-        filter_fd = os.memfd_create("filter")
-        stack.callback(os.close, filter_fd)
-        os.write(filter_fd, code)
-        os.lseek(filter_fd, 0, os.SEEK_SET)
-        words = bubblewrap.command_line(
-            bubblewrap.find(),
-            seen,
-            [*_limited(confinement.limits), *command],
-            cwd=str(cwd or self.visible_path(confinement)),
-            network=confinement.network,
-            filter_fd=filter_fd,
-            sync_fd=open_until_then,
-            size_bytes=confinement.limits.file_bytes,
-        )
-        variables = mounts.variables(seen, confinement.env, search_path)
-        return words, variables, (filter_fd, open_until_then), ended
+        code = seccomp.make_filter(platform.machine(), is_mapped=is_mapped, network=network)
+        if self.level == "bubblewrap":
+            filter_fd = _file_of(code, stack)
+            words = bubblewrap.command_line(
+                bubblewrap.find(),
+                seen,
+                limited,
+                cwd=working,
+                network=network,
+                filter_fd=filter_fd,
+                sync_fd=open_until_then,
+                size_bytes=limits.file_bytes,
+            )
+            return words, variables, (filter_fd, open_until_then), ended
+        plan = {
+            "is_mapped": is_mapped,
+            "mounts": [(each.kind, each.target, each.source) for each in seen],
+            "command": limited,
+            "cwd": working,
+            "network": network,
+            "filter": code,
+            "sync_fd": open_until_then,
+            "size_bytes": limits.file_bytes,
+            "nice": str(NICE),
+        }
+        plan_fd = _file_of(marshal.dumps(plan), stack)
+        return confine.command_line(plan_fd), variables, (plan_fd, open_until_then), ended
 
 
-def _limited(limits: Limits) -> list[str]:
+def _file_of(data: bytes, stack: contextlib.ExitStack) -> int:
+    """Return the descriptor of a file in memory."""
+    fd = os.memfd_create("lcursor")
+    stack.callback(os.close, fd)
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _running() -> int:
+    """Return how many threads this user has."""
+    count, user = 0, os.getuid()
+    for entry in os.scandir("/proc"):
+        with contextlib.suppress(OSError):  # it has ended
+            if entry.name.isdigit() and entry.stat().st_uid == user:
+                count += os.stat(f"{entry.path}/task").st_nlink - 2
+    return count
+
+
+def _limited(limits: Limits, running: int) -> list[str]:
     """Return a prefix for a command that sets its limits, in terms of any POSIX shell.
+
+    Args:
+        running: threads that count already, as the user has no namespace of his own.
 
     A high `oom_score_adj` lets the kernel end it first when memory runs out. Where sessions are
     weighed against each other (autogroup), `nice` alone would have no effect.
     """
+    processes = limits.processes + running
     script = (
         f"{{ ulimit -c 0; ulimit -d {limits.memory_bytes >> 10}; ulimit -f {limits.file_bytes >> 9}"
         f"; ulimit -n {limits.open_files}; ulimit -t {limits.cpu_s}"
-        f"; ulimit -u {limits.processes} || ulimit -p {limits.processes}"
+        f"; ulimit -u {processes} || ulimit -p {processes}"
         "; echo 1000 >/proc/self/oom_score_adj"
         f"; echo {NICE} >/proc/self/autogroup; }} 2>/dev/null"
         f'; exec nice -n {NICE} "$@"'
@@ -234,8 +278,6 @@ def probe(level: Level) -> Probe:
         return Probe(level, False, f"no filter of system calls for {platform.machine()}")
     if level == "bubblewrap" and not bubblewrap.find():
         return Probe(level, False, "there is no program bwrap", "apt install bubblewrap")
-    if level != "bubblewrap":
-        return Probe(level, False, "not implemented")
     with tempfile.TemporaryDirectory(prefix="lcursor-probe-") as folder:
         tree = Path(folder)
         try:
