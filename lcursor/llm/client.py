@@ -1,7 +1,7 @@
 """Send messages to a chat model on a server, and read its streamed answer.
 
-Blocks the calling thread; any other thread can stop it. Independent of conversations: messages are
-sent unchanged, in one request, which is repeated only if the server rejects an unknown field.
+Blocks the calling thread; any other thread can stop it. Independent of conversations: messages or
+tokens are sent unchanged, in one request, repeated only if the server rejects an unknown field.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ from lcursor.llm.records import (
     Event,
     Finished,
     Message,
+    Prompt,
     Reasoning,
     SamplingParams,
     Served,
     Target,
     Text,
+    TokenPrompt,
     Usage,
 )
 from lcursor.llm.streaming import ResponseReader
@@ -64,10 +66,8 @@ class Stream:
     It ends with `Finished` or an exception, `Cancelled` after `close`. Thread: `close` on any.
     """
 
-    def __init__(
-        self, client: ChatClient, messages: Sequence[Message], wish: SamplingParams
-    ) -> None:
-        self._client, self._messages, self._wish = client, messages, wish
+    def __init__(self, client: ChatClient, prompt: Prompt, wish: SamplingParams) -> None:
+        self._client, self._prompt, self._wish = client, prompt, wish
         self._lock = threading.Lock()
         self._is_closed = False
         self._has_ended = False  # by the end mark of the stream
@@ -76,7 +76,11 @@ class Stream:
 
     def usage(self) -> Usage:
         """Return the current token counts; exact if the server sends them with each token."""
-        prompt_tokens = tokens.estimate(self._messages)
+        prompt = self._prompt
+        if isinstance(prompt, TokenPrompt):
+            prompt_tokens = len(prompt.ids)
+        else:
+            prompt_tokens = tokens.estimate(prompt)
         return self._reader.usage(prompt_tokens) if self._reader else Usage(prompt_tokens)
 
     def close(self) -> None:
@@ -118,7 +122,7 @@ class Stream:
         started, first = time.perf_counter(), 0.0
         while True:
             self._reader = reader = ResponseReader(client.name)
-            call = client.begin(self, self._messages, self._wish)
+            call = client.begin(self, self._prompt, self._wish)
             try:
                 for found in sse.objects(self._lines(call), client.name):
                     for event in reader.feed(found):
@@ -131,7 +135,8 @@ class Stream:
             except LcursorError as e:
                 if reader.reason is not None:
                     break  # only counts may follow
-                if reader.has_begun or self._is_closed or not client.adapt(e):
+                is_final = reader.has_begun or isinstance(self._prompt, TokenPrompt)
+                if is_final or self._is_closed or not client.adapt(e):
                     raise
         yield from reader.finish()
         if not reader.has_begun:
@@ -192,9 +197,9 @@ class ChatClient:
         """
         return self._probe(None)
 
-    def stream(self, messages: Sequence[Message], wish: SamplingParams = DEFAULTS) -> Stream:
+    def stream(self, prompt: Prompt, wish: SamplingParams = DEFAULTS) -> Stream:
         """Return an answer; iterating it raises `ServerError`, `ContextFull`, `ConfigInvalid`."""
-        return Stream(self, messages, wish)
+        return Stream(self, prompt, wish)
 
     def count(self, what: tokens.Countable, *, may_ask: bool = True) -> tuple[int, bool]:
         """Return the number of tokens, and whether the server's tokenizer counted them.
@@ -214,6 +219,28 @@ class ChatClient:
                 if len(self._counts) > MAX_COUNTS:
                     self._counts.pop(next(iter(self._counts)))  # the oldest
         return tokens.estimated(what) if count is None else (count, True)
+
+    def apply_template(self, messages: Sequence[Message]) -> str:
+        """Return a prompt in the format of the model, by a llama-server.
+
+        Raises:
+            ServerError: the server failed or cannot do this.
+        """
+        rows = providers.message_rows(messages, self._quirks)
+        return str(self._ask("/apply-template", {"messages": rows}).get("prompt") or "")
+
+    def tokenize(self, text: str, *, is_template: bool = False) -> list[int]:
+        """Return the tokens of a text, by a llama-server.
+
+        Args:
+            is_template: special tokens in the text count; otherwise they are plain text.
+
+        Raises:
+            ServerError: the server failed or cannot do this.
+        """
+        options = {"add_special": False, "parse_special": is_template}
+        found = self._ask("/tokenize", {"content": text, **options}).get("tokens")
+        return found if isinstance(found, list) else []
 
     def save_slot(self, slot: int, filename: str) -> bool:
         """Save the server's KV cache of a slot to a file in its own folder."""
@@ -239,12 +266,15 @@ class ChatClient:
 
     # For streams.
 
-    def begin(self, stream: Stream, messages: Sequence[Message], wish: SamplingParams) -> Call:
+    def begin(self, stream: Stream, prompt: Prompt, wish: SamplingParams) -> Call:
         """Send a request for an answer."""
         served = self.served or self._probe(stream)
+        if isinstance(prompt, TokenPrompt):
+            path, body = providers.completion_request(served, prompt, wish)
+            return stream.adopt(self._http.stream(path, body))
         if self.target.is_hosted and wish.max_tokens:
             wish = replace(wish, max_tokens=wish.max_tokens + REASONING_TOKENS)
-        path, body = providers.chat_request(served, self._api, messages, wish, self._quirks)
+        path, body = providers.chat_request(served, self._api, prompt, wish, self._quirks)
         return stream.adopt(self._http.stream(path, body))
 
     def adapt(self, error: LcursorError) -> bool:
@@ -265,6 +295,12 @@ class ChatClient:
         read = usage.prompt_tokens - usage.cached_tokens
         if read >= MIN_READ_TOKENS and usage.prompt_ms > 0:
             self.prompt_speed = read / usage.prompt_ms
+
+    def _ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._http.request(path, body).json()
+        except ServerError as e:
+            raise self.explain(e) from None
 
     def _probe(self, stream: Stream | None) -> Served:
         def ask(path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

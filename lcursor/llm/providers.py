@@ -24,7 +24,7 @@ from lcursor.errors import (
 )
 from lcursor.http import detect
 from lcursor.http.detect import Detected, Kind
-from lcursor.llm.records import Message, SamplingParams, Served, Target
+from lcursor.llm.records import Message, SamplingParams, Served, Target, TokenPrompt
 
 OLLAMA_TOKENS = 16384
 """Context to request from Ollama if none is configured; its default may be 4,096."""
@@ -253,6 +253,37 @@ def chat_request(
         if wish.has_counts:
             body["timings_per_token"] = True
     return f"{api}/chat/completions", body
+
+
+def completion_request(
+    served: Served, prompt: TokenPrompt, wish: SamplingParams
+) -> tuple[str, dict[str, Any]]:
+    """Return the path and the body of a llama-server's request to continue tokens."""
+    body: dict[str, Any] = {
+        "prompt": list(prompt.ids),
+        "stream": True,
+        "return_tokens": True,
+        "cache_prompt": True,
+        "timings_per_token": True,
+        "temperature": wish.temperature,
+        "n_predict": wish.max_tokens or -1,
+    }
+    if served.model:
+        body["model"] = served.model
+    if wish.slot >= 0:
+        body["id_slot"] = wish.slot
+    if wish.stop:
+        body["stop"] = list(wish.stop)
+    if wish.seed >= 0:
+        body["seed"] = wish.seed
+    if wish.grammar:
+        body["grammar"] = wish.grammar
+    if wish.preserved:
+        body["preserved_tokens"] = list(wish.preserved)
+    if wish.grammar and wish.trigger:
+        body["grammar_lazy"] = True
+        body["grammar_triggers"] = [{"type": 1, "value": wish.trigger}]  # 1 is a text
+    return "/completion", body
 
 
 def message_rows(messages: Sequence[Message], quirks: Set[Quirk]) -> list[dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,16 @@ class Message:
 
     role: Role
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrompt:
+    """A prompt as token ids, for llama.cpp: the model continues it without any template."""
+
+    ids: Sequence[int]
+
+
+Prompt = Sequence[Message] | TokenPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,10 @@ class Text:
     """Further text of the answer."""
 
     text: str
+    ids: tuple[int, ...] = ()
+    """Its tokens, if the prompt was a `TokenPrompt`."""
+    unsent: int = 0
+    """Number of tokens before `ids` that the server did not send: parts of a character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +144,10 @@ class SamplingParams:
     """JSON schema of the answer, if the server can enforce one."""
     grammar: str = ""
     """The same as a GBNF grammar, for llama.cpp."""
+    trigger: str = ""
+    """Text from which on the grammar applies, after a `TokenPrompt`; "" for the whole answer."""
+    preserved: tuple[str, ...] = ()
+    """Special tokens whose text is a part of the answer, after a `TokenPrompt`."""
     seed: int = -1
     """Seed of the sampler; -1 for a random one."""
     has_counts: bool = False

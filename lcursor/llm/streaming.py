@@ -1,7 +1,7 @@
 """Convert the stream of a chat server into events. Pure.
 
 The input is the objects of a stream (decoded by `http.sse`) of `/v1/chat/completions`, with the
-specific fields of each server, or of Ollama's `/api/chat`.
+specific fields of each server, of llama.cpp's `/completion`, or of Ollama's `/api/chat`.
 
 Source: llama.cpp's tools/server/README.md, Ollama's docs/api.md, the OpenAI API reference, and the
 streams of vLLM, DeepSeek, Kimi, GLM, Mistral and OpenRouter according to their references.
@@ -36,7 +36,7 @@ class ResponseReader:
         """Whether any object has arrived."""
         self._server = server
         self._splitter = ReasoningSplitter()
-        self._written_bytes = 0
+        self._written_bytes = self._written_tokens = 0
         self._usage: Mapping[str, Any] = _NOTHING
         self._timings: Mapping[str, Any] = _NOTHING
         self._ollama: Mapping[str, Any] = _NOTHING  # the last object
@@ -58,6 +58,8 @@ class ResponseReader:
             events += self._message(choice.get("delta") or choice.get("message"))
             self._end(choice.get("finish_reason"))
             self._count(choice.get("usage"))
+        elif "stop_type" in found or "tokens" in found:
+            events += self._completion(found)
         elif "done" in found:
             events += self._message(found.get("message"))
             if found["done"] is True:
@@ -126,6 +128,20 @@ class ResponseReader:
         for event in events:
             self._written_bytes += len(event.text.encode("utf-8", "replace"))
         return events
+
+    def _completion(self, found: Mapping[str, Any]) -> list[Event]:
+        """Parse an object of `/completion`."""
+        if found.get("stop") is True:
+            self._end("length" if found.get("stop_type") == "limit" else "stop")
+        text, sent = found.get("content"), found.get("tokens")
+        ids = tuple(each for each in sent if type(each) is int) if isinstance(sent, list) else ()
+        total = max(_count(found, "tokens_predicted"), self._written_tokens)
+        unsent = max(total - self._written_tokens - len(ids), 0) if ids else 0
+        if not isinstance(text, str) or not (text or ids):
+            return []
+        self._written_tokens += unsent + len(ids)
+        self._written_bytes += len(text.encode("utf-8", "replace"))
+        return [Text(text, ids, unsent)]
 
     def _parts(self, content: list[object]) -> list[Text | Reasoning]:
         """Parse an answer in parts, as Mistral sends it."""

@@ -6,7 +6,7 @@ import pytest
 
 from lcursor.http.detect import Kind
 from lcursor.llm import providers
-from lcursor.llm.records import Message, SamplingParams, Served
+from lcursor.llm.records import Message, SamplingParams, Served, TokenPrompt
 
 MESSAGES = [Message("system", "S"), Message("user", "U")]
 
@@ -44,6 +44,24 @@ def test_a_llama_server_is_asked_for_its_progress() -> None:
         "stream": True, "stream_options": {"include_usage": True}, "temperature": 0.5,
         "max_tokens": 7, "cache_prompt": True, "return_progress": True, "id_slot": 2,
     }  # fmt: skip
+
+
+def test_tokens_are_continued() -> None:
+    prompt = TokenPrompt((1, 2))
+    wish = SamplingParams(7, 0.5, 0, grammar="g", trigger="<x>", preserved=("<x>",))
+    path, body = providers.completion_request(served("llama.cpp"), prompt, wish)
+    assert path == "/completion"
+    assert body == {
+        "model": "m", "prompt": [1, 2], "stream": True, "return_tokens": True,
+        "cache_prompt": True, "timings_per_token": True, "temperature": 0.5, "n_predict": 7,
+        "id_slot": 0, "grammar": "g", "grammar_lazy": True, "preserved_tokens": ["<x>"],
+        "grammar_triggers": [{"type": 1, "value": "<x>"}],
+    }  # fmt: skip
+    _, body = providers.completion_request(
+        served("llama.cpp"), prompt, SamplingParams(grammar="g", stop=("y",), seed=3)
+    )
+    assert "grammar_lazy" not in body
+    assert (body["n_predict"], body["stop"], body["seed"]) == (-1, ["y"], 3)
 
 
 def test_others_get_only_what_all_know() -> None:

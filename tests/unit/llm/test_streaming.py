@@ -193,3 +193,22 @@ def test_no_object_breaks_it(found: list[dict[str, Any]]) -> None:
         return
     reader.finish()
     assert reader.usage(0).prompt_tokens >= 0
+
+
+def test_tokens_that_are_continued() -> None:
+    """The rows of a llama-server; it sends no tokens for the first parts of a character."""
+    timings = {"cache_n": 3, "prompt_n": 1, "predicted_n": 5}
+    rows: list[dict[str, Any]] = [
+        {"content": "Hi", "tokens": [10], "stop": False, "tokens_predicted": 1},
+        {"content": "🌟", "tokens": [14], "stop": False, "tokens_predicted": 4},
+        {"content": "", "tokens": [2], "stop": False, "tokens_predicted": 5, "timings": timings},
+        {"content": "", "tokens": [], "stop": True, "stop_type": "eos", "tokens_predicted": 5},
+    ]
+    reader = ResponseReader("it")
+    found = [event for row in rows for event in reader.feed(row)]
+    assert found == [Text("Hi", (10,)), Text("🌟", (14,), unsent=2), Text("", (2,))]
+    assert reader.reason == "stop"
+    assert reader.usage(0) == Usage(4, 3, 5, is_exact=True, passes=5)
+    other = ResponseReader("it")
+    assert other.feed({**rows[3], "stop_type": "limit"}) == []
+    assert other.reason == "length"
