@@ -33,13 +33,15 @@ end)
 -- generated: plugs (make docs)
 local plugs = {
   ["i expr"] = { "accept", "accept-line", "accept-word" },
-  ["i"] = { "dismiss", "next", "prev", "trigger", "next-edit-dismiss-insert", "chat-send-insert"
-    },
-  ["ni"] = { "next-edit-accept", "chat-stop" },
+  ["i"] = { "dismiss", "next", "prev", "trigger", "next-edit-dismiss-insert", "chat-send-insert",
+    "agent-send-insert" },
+  ["ni"] = { "next-edit-accept", "chat-stop", "agent-stop" },
   ["n"] = { "next-edit-accept-all", "next-edit-dismiss", "chat-send", "chat-regenerate",
     "chat-edit", "chat-next-branch", "chat-prev-branch", "chat-next", "chat-prev", "chat-context",
     "chat-sources", "chat-jump", "chat-yank-block", "chat-insert-block", "chat-open-block",
-    "chat-apply-block", "chat-model", "chat-list", "chat-close", "chat-help" },
+    "chat-apply-block", "chat-model", "chat-list", "chat-close", "chat-help", "agent-send",
+    "agent-approve", "agent-approve-run", "agent-reject", "agent-change", "agent-next-waiting",
+    "agent-list", "agent-close", "agent-help" },
   ["nx"] = { "edit" },
   ["nxo"] = { "edit-stop", "hunk-accept", "hunk-reject", "hunk-accept-next", "hunk-next",
     "hunk-prev", "hunk-last", "hunk-first", "hunk-object", "hunk-diff", "hunk-edit", "hunk-list",

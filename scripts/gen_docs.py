@@ -212,6 +212,7 @@ def help_blocks(tables: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
         "next edit keys": keys_of(tables["keys"], "next_edit"),
         "hunk keys": keys_of(tables["keys"], "request", "edit", "hunk"),
         "chat keys": keys_of(tables["keys"], "chat"),
+        "agent keys": keys_of(tables["keys"], "agent"),
         "events": table(events, (1,), "{}"),
         "highlights": table(highlights, (36, 16), "hl-{}"),
         "errors": table(codes, (26,)),

@@ -21,11 +21,12 @@ local M = {}
 ---@class (exact) lcursor.Noun
 ---@field text string for the help
 ---@field default? string verb that is run without one
+---@field is_free? boolean any other text is the argument of the default verb
 ---@field is_enabled? fun(): boolean whether its verbs may run now; reports why not
 ---@field verbs lcursor.Verb[]
 
 -- Each is a file in commands/; in the order of the help.
-local NOUNS = { "suggestion", "hunk", "edit", "chat", "index", "server" }
+local NOUNS = { "suggestion", "hunk", "edit", "chat", "agent", "index", "server" }
 
 ---@param name? string
 ---@return lcursor.Noun?
@@ -59,9 +60,13 @@ local function find(words)
   local at = noun and 2 or 1
   local name = words[at] or noun and noun.default
   for _, verb in ipairs(noun and noun.verbs or general()) do
-    if name_of(verb) == name then
+    local is_text = noun and noun.is_free and #words > at and not verb[1]:find("[", 1, true)
+    if name_of(verb) == name and not is_text then
       return verb, noun, math.min(at, #words)
     end
+  end
+  if noun and noun.is_free and #words > 1 then
+    return find({ words[1] })
   end
   return nil, noun, math.min(at, #words)
 end

@@ -62,6 +62,13 @@ function M.edit(opts)
   require("lcursor.joined").edit().run(opts or {})
 end
 
+--- Start an agent. In Visual mode it gets the selection; without a task, a small window asks for
+--- one.
+---@param opts? lcursor.AgentCall
+function M.agent(opts)
+  require("lcursor.joined").agent().call(opts or {})
+end
+
 ---@return boolean whether a suggestion is visible
 function M.is_visible()
   return require("lcursor.complete.ghost").is_visible()

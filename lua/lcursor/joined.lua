@@ -62,9 +62,29 @@ function M.press()
   M.edit().run({})
 end
 
---- The chat, whose code blocks become edits.
+--- The agent, whose changes become an edit.
+---@return table lcursor.agent
+function M.agent()
+  local agent, editor = require("lcursor.agent"), require("lcursor.agent").editor
+  M.edit()
+  local buffers = require("lcursor.edit.buffers")
+  editor.here, editor.unsaved = buffers.here, buffers.unsaved
+  editor.range = require("lcursor.chat.attachments").range
+  editor.problems = require("lcursor.edit.ask").problems
+  editor.prompt = require("lcursor.edit.prompt").open
+  function editor.open_hunks(done, shown)
+    local row = { turn = done.turn, paths = done.paths }
+    require("lcursor.edit.edits").resume(row, done.root, shown)
+  end
+  return agent
+end
+
+--- The chat, whose code blocks become edits, and which starts agents.
 ---@return table lcursor.chat
 function M.chat()
+  require("lcursor.chat.send").commands.agent = function(task)
+    require("lcursor").agent({ task = task })
+  end
   require("lcursor.chat.code_blocks").on_apply(function(session, block)
     M.edit()
     if require("lcursor.edit").is_on() then

@@ -105,7 +105,26 @@ M.groups = {
       { "help", "g?", "n", "Show keys" },
     },
   },
+  agent = {
+    option = "agent.keymap", plug = "agent-", module = "agent.keys",
+    keys = {
+      { "send", "<CR>", "n", "Send; approve plan" },
+      { "send_insert", "<C-s>", "i", "Send while typing" },
+      { "stop", "<C-c>", "ni", "Stop agent" },
+      { "approve", "ga", "n", "Approve once" },
+      { "approve_run", "gA", "n", "Approve for run" },
+      { "reject", "gx", "n", "Reject, with reason" },
+      { "change", "gE", "n", "Change command" },
+      { "next_waiting", "]w", "n", "Next waiting question" },
+      { "list", "gl", "n", "List runs" },
+      { "close", "q", "n", "Close window" },
+      { "help", "g?", "n", "Show keys" },
+    },
+  },
 }
+
+-- Of the tables in the help.
+local ORDER = { "suggestion", "next_edit", "request", "edit", "hunk", "chat", "agent" }
 
 --- Return the default keys of an option.
 ---@param option string
@@ -131,7 +150,7 @@ end
 ---@return table[]
 function M.describe()
   local rows = {}
-  for _, name in ipairs({ "suggestion", "next_edit", "request", "edit", "hunk", "chat" }) do
+  for _, name in ipairs(ORDER) do
     local group = M.groups[name]
     for _, key in ipairs(group.keys) do
       table.insert(rows, {

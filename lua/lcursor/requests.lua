@@ -104,7 +104,7 @@ function M.fail_all(message)
 end
 
 --- Whether the settings allow a feature; reports it if not.
----@param feature "chat"|"edit"|"index"
+---@param feature "agent"|"chat"|"edit"|"index"
 ---@param name string beginning of a sentence about it
 ---@return boolean
 function M.is_enabled(feature, name)

@@ -151,6 +151,8 @@ local settings = {
     "Environment variables for the sandbox." },
   { "agent.readable", {}, host = true,
     "Paths outside the project to read in the sandbox." },
+  { "agent.keymap", keys.defaults("agent.keymap"), each = "key",
+    "Keys in the buffer of an agent." },
 }
 
 return settings

@@ -11,8 +11,8 @@ local M = {}
 ---@field progress number 0 to 1, or -1 if unknown
 local current = { state = "stopped", detail = "", progress = -1 }
 
----@type { install: string, index: string, edit: string } what these are doing; "" for nothing
-local features = { install = "", index = "", edit = "" }
+---@type table<"install"|"index"|"edit"|"agent", string> what these are doing; "" for nothing
+local features = { install = "", index = "", edit = "", agent = "" }
 ---@type table<fun(), boolean> called after each change
 local listeners = {}
 
@@ -34,6 +34,8 @@ local EVENTS = {
   { name = "LCursorChatDone", text = "An answer ended: buf, chat, reason" },
   { name = "LCursorEditProposed", text = "Hunks were proposed: turn, files" },
   { name = "LCursorEditDone", text = "An edit ended: id, buf, reason" },
+  { name = "LCursorAgentAsks", text = "An agent waits for you: buf, run, command, why" },
+  { name = "LCursorAgentDone", text = "An agent ended: buf, run, state, turn" },
   { name = "LCursorCompletionShow", text = "A suggestion is shown: buf, text" },
   { name = "LCursorCompletionAccept", text = "A suggestion was accepted: buf, text, kind" },
   { name = "LCursorCompletionDismiss", text = "A suggestion was dismissed: buf" },
@@ -56,7 +58,7 @@ function M.text()
   if current.state == "loading_model" and current.progress >= 0 then
     text = ("%s %d%%"):format(text, math.floor(current.progress * 100))
   end
-  local all = { features.install, features.edit, features.index }
+  local all = { features.install, features.edit, features.agent, features.index }
   for _, more in ipairs(text ~= "" and all or {}) do
     text = more ~= "" and (text .. " " .. more) or text
   end
@@ -107,6 +109,12 @@ end
 ---@param text string "" for nothing
 function M.set_edit(text)
   features.edit = text
+  draw()
+end
+
+---@param text string "" for nothing
+function M.set_agent(text)
+  features.agent = text
   draw()
 end
 

@@ -105,6 +105,7 @@ def test_each_default_key_is_in_a_table_of_keys(lua: dict[str, Any]) -> None:
         "suggestion keys": set(defaults["completion"]["keymap"].values()),
         "hunk keys": {key for key in defaults["edit"]["keymap"].values() if key},
         "chat keys": set(defaults["chat"]["keymap"].values()),
+        "agent keys": set(defaults["agent"]["keymap"].values()),
     }
     for name, keys in tables.items():
         table = HELP.partition(f"generated: {name}")[2].partition(f"end: {name}")[0]

@@ -263,7 +263,7 @@ def test_no_lua_file_requires_a_higher_layer() -> None:
 def test_the_plugin_file_requires_nothing_at_load() -> None:
     text = (ROOT / "plugin/lcursor.lua").read_text()
     assert not re.search(r"^(local\s+\w+\s*=\s*)?require", text, re.M)
-    assert len(text.splitlines()) <= 85
+    assert len(text.splitlines()) <= 88
 
 
 def test_nothing_blocks_neovim() -> None:

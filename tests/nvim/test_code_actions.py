@@ -9,6 +9,7 @@ import pytest
 
 from tests.fakes.control import FakeHost
 from tests.nvim import reach
+from tests.nvim.agents import wire  # noqa: F401
 from tests.nvim.pilot import Pilot
 
 Start = Callable[..., Pilot]
@@ -50,6 +51,7 @@ function _G.lint(row)
 end
 """
 FIX, EXPLAIN, TESTS = (f"{name} with lcursor" for name in ("Fix", "Explain", "Add tests"))
+AGENT = "Fix with an agent of lcursor"
 
 
 @pytest.fixture
@@ -82,11 +84,11 @@ def test_they_are_offered_where_a_server_or_a_linter_is(start: Start, host: Fake
     assert nvim.lua("return attached") == 1  # the user's handler heard only of its server
     nvim.lua("lint(3)")
     assert actions(nvim) == [EXPLAIN, TESTS]
-    assert actions(nvim, keys="4G") == [FIX, EXPLAIN, TESTS]
+    assert actions(nvim, keys="4G") == [FIX, AGENT, EXPLAIN, TESTS]
     nvim.command("enew")
     nvim.lua("lint(0)")
     nvim.settle()
-    assert actions(nvim) == [FIX, EXPLAIN, TESTS]
+    assert actions(nvim) == [FIX, AGENT, EXPLAIN, TESTS]
     assert not nvim.has_started_host()
 
 
@@ -102,7 +104,7 @@ def test_they_follow_the_settings(start: Start, host: FakeHost, code: str) -> No
     nvim = start()
     nvim.lua("serve(); lint(0)")
     nvim.settle()
-    assert actions(nvim) == [FIX, EXPLAIN, TESTS]
+    assert actions(nvim) == [FIX, AGENT, EXPLAIN, TESTS]
     nvim.lua(code)
     assert actions(nvim) == []
 
@@ -128,6 +130,16 @@ def test_fix_asks_for_an_edit(start: Start, host: FakeHost) -> None:
     actions(nvim, FIX, "3GVj")
     asked = reach.asked(host, "edit.ask", 2)
     assert (asked["first_row"], asked["last_row"]) == (2, 4)
+
+
+def test_an_agent_gets_the_diagnostics(start: Start, host: FakeHost, wire: None) -> None:  # noqa: F811
+    nvim = start()
+    nvim.lua("serve(); lint(3)")
+    nvim.settle()
+    actions(nvim, AGENT, "4G")
+    asked = reach.asked(host, "agent.start")
+    assert asked["task"] == "Fix the problem at a.lua:4"
+    assert "y is odd" in asked["context"]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ VERBS = {
         "ask", "new", "last", "list", "context", "sources", "model", "compact", "expand", "rename",
         "export", "delete", "stop",
     ],
+    "agent": ["start", "plan", "fix", "say", "open", "list", "resume", "stop"],
     "index": ["status", "start", "rebuild", "why"],
     "server": ["status", "start", "stop", "restart", "log"],
 }  # fmt: skip
@@ -56,6 +57,8 @@ COMPLETIONS: dict[str, list[str]] = {
     "LCursor chat export a": ["a.py"],
     "LCursor index why a": ["a.py"],
     "LCursor chat model ": [],
+    "LCursor agent start po": ["policy=plan", "policy=ask", "policy=auto", "policy=full"],
+    "LCursor agent make it p": [],
 }
 OLD = {
     "accept": "hunk accept",

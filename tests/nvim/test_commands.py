@@ -272,6 +272,7 @@ def test_described_maps_exist(editor: Start) -> None:
         *defaults["next_edit"]["keymap"].values(),
         *defaults["edit"]["keymap"].values(),
         *defaults["chat"]["keymap"].values(),
+        *defaults["agent"]["keymap"].values(),
     ]
     assert {row["default"] for row in rows if row["default"]} == {
         value for value in wanted if isinstance(value, str) and value

@@ -332,3 +332,19 @@ def test_a_map_of_the_users_takes_the_place_of_a_key(editor: Start, host: FakeHo
     assert nvim.lua("return vim.fn.maparg('ghh', 'n') .. vim.fn.maparg('gHH', 'n')") == ""
     nvim.press("2G+")
     assert desk.lines()[1] == "    return x + 1"
+
+
+def test_a_file_that_runs_code_by_itself_is_accepted_alone(desk: Desk) -> None:
+    asked = desk.ask("1,2LCEdit do it")
+    here = file(desk.project / "a.py", [RETURN])
+    other = file(desk.project / ".envrc", [change(0, [], ["make"])], kind="create", is_guarded=True)
+    key = desk.propose(asked["id"], [here, other])
+    desk.done(asked["id"])
+    desk.nvim.command("LCursor hunk accept all")
+    assert desk.lines()[1] == "    return x + 1"
+    wanted = "lcursor: .envrc runs code by itself: accept it alone, in its buffer"
+    assert wanted in reach.told(desk.nvim)
+    assert desk.host.messages("edit.write") == []
+    desk.nvim.command("LCursor hunk accept all")
+    written = desk.heard("edit.write")
+    assert (written["turn"], written["paths"]) == (key, [str(desk.project / ".envrc")])

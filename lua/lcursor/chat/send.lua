@@ -14,6 +14,10 @@ local M = {}
 
 local api = vim.api
 
+--- What a question does that begins with `/` and a name here; joined.lua sets it.
+---@type table<string, fun(text: string)>
+M.commands = {}
+
 ---@class (exact) lcursor.ChatAsk what goes with a question
 ---@field attachments? lcursor.ChatAttachment[] in addition to mentions in the text
 ---@field dropped? string[] keys of items to leave out
@@ -169,6 +173,12 @@ end
 
 local function send_draft(session, opts)
   local text = buffer.text(session, buffer.draft(session))
+  local name, argument = text:match("^/(%w+)%s+(.*)$")
+  if M.commands[name or ""] then
+    leave_insert(session)
+    buffer.set_draft(session, "")
+    return M.commands[name](argument)
+  end
   if session.turn and text ~= "" then
     session.turn.is_followed = true
     leave_insert(session)

@@ -245,19 +245,30 @@ local function fix_instruction(buf, found)
   return table.concat(lines, "\n")
 end
 
+--- Describe the diagnostics of the cursor's line, or of a range.
+---@param range? integer[] first row and the one after the last
+---@return string? instruction to fix them; nil if there are none
+---@return integer? row of the first
+function M.problems(range)
+  local buf, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
+  local rows = range or { cursor[1] - 1, cursor[1] }
+  local found = M.diagnostics(buf, rows[1], rows[2], cursor[2])
+  if #found > 0 then
+    return fix_instruction(buf, found), found[1].lnum
+  end
+end
+
 --- Ask for a change that fixes the diagnostics of the cursor's line, or of a range.
 ---@param range? integer[] first row and the one after the last
 ---@return lcursor.EditRun?
 function M.fix(range)
-  local buf, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
-  local rows = range or { cursor[1] - 1, cursor[1] }
-  local found = M.diagnostics(buf, rows[1], rows[2], cursor[2])
-  if #found == 0 then
+  local instruction, row = M.problems(range)
+  if not instruction or not row then
     local where = range and "these lines have" or "this line has"
     return notify.info(where .. " no diagnostics; :lua vim.diagnostic.setqflist() lists all")
   end
-  rows = range or { found[1].lnum, found[1].lnum }
-  return M.region(buf, rows[1], rows[2], fix_instruction(buf, found), {})
+  local rows = range or { row, row }
+  return M.region(api.nvim_get_current_buf(), rows[1], rows[2], instruction, {})
 end
 
 return M

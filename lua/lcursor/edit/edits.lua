@@ -209,13 +209,16 @@ function M.revert(what)
 end
 
 --- Open again what is open of an edit.
----@param row lcursor.EditTurnRow
+---@param row { turn: string, paths: string[] }
 ---@param path string absolute: of the project
-function M.resume(row, path)
+---@param shown? fun(msg: lcursor.EditProposed) called instead of opening the list of hunks
+function M.resume(row, path, shown)
   local params = { turn = row.turn, path = path, buffers = buffers.loaded(row.paths) }
   requests.ask("edit.resume", params, function(msg)
     require("lcursor.edit").receive(msg)
-    if proposals.count() > 0 then
+    if shown then
+      shown(msg)
+    elseif proposals.count() > 0 then
       require("lcursor.edit.quickfix").open()
     end
   end)

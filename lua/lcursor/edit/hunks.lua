@@ -297,9 +297,12 @@ end
 ---@return string[] problems
 function M.accept_loaded(proposal)
   local paths, problems = {}, {}
-  for _, part in ipairs(vim.tbl_filter(proposals.is_pending, proposal.parts)) do
+  local pending = vim.tbl_filter(proposals.is_pending, proposal.parts)
+  for _, part in ipairs(pending) do
     local name, is_whole = part.file.name, proposals.is_whole(part)
-    if is_whole and part.buf and vim.bo[part.buf].modified then
+    if part.file.is_guarded and #pending > 1 then
+      table.insert(problems, name .. " runs code by itself: accept it alone, in its buffer")
+    elseif is_whole and part.buf and vim.bo[part.buf].modified then
       table.insert(problems, name .. " has unsaved changes; :write it first")
     elseif is_whole or not part.buf then
       table.insert(paths, part.file.path)

@@ -56,6 +56,16 @@ local ACTIONS = {
       end
     end,
   },
+  agent = {
+    title = "Fix with an agent of lcursor",
+    kind = "lcursor.agent",
+    run = function(rows, is_selection)
+      local agent = require("lcursor.joined").agent()
+      if agent.is_on() then
+        agent.fix("", is_selection and rows or nil)
+      end
+    end,
+  },
   explain = {
     title = "Explain with lcursor",
     kind = "lcursor.explain",
@@ -101,7 +111,7 @@ local function actions_for(buf, params)
   local names = { "explain", "tests" }
   local found = require("lcursor.edit.ask").diagnostics(buf, rows[1], rows[2], 0)
   if #found > 0 then
-    table.insert(names, 1, "fix")
+    names = { "fix", "agent", "explain", "tests" }
   end
   local actions = {}
   for _, name in ipairs(names) do

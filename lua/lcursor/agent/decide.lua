@@ -1,0 +1,151 @@
+-- What the user decides about a question or a plan: the keys act only with the cursor on its block.
+
+local buffer = require("lcursor.agent.buffer")
+local follow = require("lcursor.agent.follow")
+local format = require("lcursor.agent.format")
+local keymaps = require("lcursor.keymaps")
+local notify = require("lcursor.notify")
+local requests = require("lcursor.requests")
+local runs = require("lcursor.agent.runs")
+local window = require("lcursor.agent.window")
+
+local M = {}
+
+local api = vim.api
+
+--- Return what waits at the cursor.
+---@param run lcursor.AgentRun
+---@return lcursor.AgentEntry?
+function M.here(run)
+  if api.nvim_get_current_buf() ~= run.buf then
+    return nil
+  end
+  local entry = buffer.entry_at(run, api.nvim_win_get_cursor(0)[1] - 1)
+  return entry and vim.list_contains(runs.waiting(run), entry) and entry or nil
+end
+
+--- Return what waits at the cursor; reports it if there is nothing.
+---@return lcursor.AgentEntry?
+local function question(run)
+  local entry = M.here(run)
+  if not entry then
+    local key = keymaps.shown("agent", "next_waiting", run.buf or 0)
+    local hint = key and ("; %s goes to the next one"):format(key) or ""
+    notify.info("nothing at the cursor waits for a decision" .. hint)
+  end
+  return entry
+end
+
+--- Send a decision, and show the step again.
+---@param choice "once"|"run"|"reject"
+---@param text string
+local function decide(run, entry, choice, text)
+  local ask = entry.ask
+  if not ask then
+    return -- the host decided it meanwhile, or the run ended
+  end
+  requests.notify("agent.decide", { id = run.id, ask = ask.ask, choice = choice, text = text })
+  entry.ask = nil
+  entry.step.state = choice == "reject" and "rejected" or "running"
+  entry.step.target = choice ~= "reject" and text ~= "" and text or entry.step.target
+  run.state = "running"
+  buffer.show(run, entry)
+  window.draw(run)
+end
+
+--- Approve the command at the cursor, as it is in the buffer now.
+---@param run lcursor.AgentRun
+---@param choice "once"|"run"
+function M.approve(run, choice)
+  local entry = question(run)
+  if not entry then
+    return
+  elseif not entry.ask then
+    return M.approve_plan(run, entry)
+  end
+  local command = format.command(buffer.lines(run, entry))
+  if not command or not command:find("%S") then
+    return notify.warn("the block of the command is damaged; undo your change")
+  end
+  local is_changed = command ~= format.command(format.ask(entry.step, entry.ask))
+  decide(run, entry, choice, is_changed and command or "")
+end
+
+--- Approve a plan as it is in the buffer now.
+---@param run lcursor.AgentRun
+---@param entry lcursor.AgentEntry
+function M.approve_plan(run, entry)
+  local text = table.concat(buffer.lines(run, entry), "\n"):gsub("^%s*## Plan%s*", "")
+  text = vim.trim(text)
+  if text == "" then
+    return notify.warn("the plan is empty; reject it, or undo your change")
+  end
+  requests.notify("agent.approve_plan", { id = run.id, text = text })
+  entry.is_open, entry.text, run.state = false, text, "running"
+  buffer.show(run, entry)
+  window.draw(run)
+end
+
+--- Reject what waits at the cursor, with the draft as the reason, or one that is asked for.
+---@param run lcursor.AgentRun
+function M.reject(run)
+  local entry = question(run)
+  if not entry then
+    return
+  elseif not entry.ask then
+    requests.notify("agent.approve_plan", { id = run.id, text = "" })
+    entry.is_open = false
+    buffer.show(run, entry)
+    return window.draw(run)
+  end
+  local draft = buffer.draft(run)
+  if draft ~= "" then
+    buffer.set_draft(run, "")
+    return decide(run, entry, "reject", draft)
+  end
+  local opts = { title = "reason, for the model", path = run.path, may_be_empty = true }
+  follow.editor.prompt(opts, function(text)
+    if text then
+      decide(run, entry, "reject", text)
+    end
+  end)
+end
+
+--- Edit the command at the cursor in its block.
+---@param run lcursor.AgentRun
+function M.change(run)
+  local entry = question(run)
+  if not entry then
+    return
+  end
+  local first, last = buffer.rows(run, entry)
+  local row = entry.ask and first + (entry.lead or 0) + 2 or math.min(first + 3, last - 1)
+  local line = api.nvim_buf_get_lines(run.buf, row, row + 1, false)[1] or ""
+  api.nvim_win_set_cursor(0, { row + 1, #line })
+  vim.cmd("startinsert!")
+end
+
+--- Go to the next thing that waits, also in another run.
+---@param run lcursor.AgentRun
+function M.next_waiting(run)
+  local found = runs.waiting(run)
+  if #found == 0 then
+    run = vim.iter(runs.all()):find(function(other)
+      return #runs.waiting(other) > 0
+    end)
+    found = run and runs.waiting(run) or {}
+  end
+  if #found == 0 then
+    return notify.info("nothing waits for a decision")
+  end
+  window.open(run, {})
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  local target = vim.iter(found):find(function(entry)
+    return buffer.rows(run, entry) > row
+  end) or found[1]
+  vim.cmd("normal! m'")
+  local first = buffer.rows(run, target) + (target.ask and target.lead or 1) -- after a blank line
+  api.nvim_win_set_cursor(0, { first + 1, 0 })
+end
+
+return M

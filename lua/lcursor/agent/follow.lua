@@ -1,0 +1,306 @@
+-- Follows runs: starts, resumes and stops them, sends messages to them, shows what the host sends.
+
+local buffer = require("lcursor.agent.buffer")
+local format = require("lcursor.agent.format")
+local many = require("lcursor.text").many
+local notify = require("lcursor.notify")
+local requests = require("lcursor.requests")
+local runs = require("lcursor.agent.runs")
+local short = require("lcursor.text").short
+local status = require("lcursor.status")
+local window = require("lcursor.agent.window")
+
+local M = {}
+
+local uv = vim.uv
+local MAX_TITLE = 40
+
+--- What other features provide; joined.lua sets it.
+M.editor = {
+  --- Return the file that is worked on.
+  ---@type fun(): string
+  here = function()
+    return assert(vim.uv.cwd())
+  end,
+  --- Return the buffers that differ from what is on disk.
+  ---@type fun(): lcursor.EditText[]
+  unsaved = function()
+    return {}
+  end,
+  --- Show the changes of a run as hunks.
+  ---@type fun(done: table, shown: fun(msg: table))
+  open_hunks = function() end,
+  --- Read rows of a buffer; nil if they must not be sent, which is reported.
+  ---@type fun(buf: integer, first: integer, last: integer): { name: string, text: string }?
+  range = function() end,
+  --- Describe the diagnostics of rows; nil if there are none.
+  ---@type fun(range?: integer[]): string?
+  problems = function() end,
+  --- Ask for a text in a small window.
+  ---@type fun(opts: table, done: fun(text?: string))
+  prompt = function() end,
+}
+
+--- Tell the user about a run, unless its last lines are on the screen.
+---@param run lcursor.AgentRun
+---@param row integer
+---@param show fun(text: string, hint?: string)
+---@param text string
+---@param hint string
+local function report(run, row, show, text, hint)
+  if not run.buf or not window.is_visible(run, row) then
+    show(text, hint)
+  end
+end
+
+---@param number integer
+---@return lcursor.AgentEntry?
+local function step_of(run, number)
+  for i = #run.entries, 1, -1 do
+    local step = run.entries[i].step
+    if step and step.number == number then
+      return run.entries[i]
+    end
+  end
+end
+
+--- Close what waits for the user.
+local function close_questions(run)
+  for _, entry in ipairs(runs.waiting(run)) do
+    entry.ask, entry.is_open = nil, false
+    if entry.step then
+      entry.step.state = "rejected"
+    end
+    buffer.show(run, entry)
+  end
+end
+
+--- Show at the end which files only the user may accept, one by one.
+local function add_guarded(run, entry, msg)
+  local names = {}
+  for _, file in ipairs(msg.files) do
+    if file.is_guarded then
+      table.insert(names, "- `" .. file.name .. "`")
+    end
+  end
+  if #names > 0 then
+    local head = "Not accepted with all others, because these run code by themselves:"
+    vim.list_extend(entry.lines, { "", head, "" })
+    vim.list_extend(entry.lines, names)
+    buffer.show(run, entry)
+  end
+end
+
+---@param run lcursor.AgentRun
+---@param done table fields of `agent.done`
+local function finish(run, done)
+  requests.forget(run.id)
+  run.id, run.state, run.is_stopping = nil, done.state, false
+  close_questions(run)
+  local tests = done.is_checked and "tests passed" or run.is_failing and "tests failed"
+  local at, facts = run.status, {}
+  if at then
+    facts[1] = at.added + at.removed > 0 and ("+%d −%d lines"):format(at.added, at.removed) or nil
+    table.insert(facts, many(at.steps, "step"))
+    table.insert(facts, format.duration(at.seconds))
+  end
+  local lines = format.done(done, facts, tests or "tests not run")
+  local entry = buffer.add(run, { kind = "end", lines = lines })
+  window.draw(run)
+  local text = ("agent %s: %s"):format(done.state, short(run.task, MAX_TITLE))
+  local row = run.buf and select(2, buffer.rows(run, entry)) - 1 or 0
+  report(run, row, notify.info, text, ":LCursor agent open shows it")
+  status.emit("LCursorAgentDone", {
+    buf = run.buf,
+    run = run.key,
+    state = done.state,
+    turn = done.turn,
+  })
+  if done.turn ~= "" and not run.is_shown then
+    M.editor.open_hunks(done, function(msg)
+      add_guarded(run, entry, msg)
+    end)
+  end
+end
+
+--- End a run without `agent.done`.
+local function fail(run, message)
+  finish(run, {
+    state = "failed",
+    message = message,
+    turn = "",
+    paths = {},
+    is_checked = false,
+  })
+end
+
+--- Say that a run waits for the user.
+local function announce(run, entry, text)
+  run.state = "waiting"
+  window.draw(run)
+  local row = run.buf and buffer.rows(run, entry) or 0
+  local title = ("the agent asks: %s"):format(short(text, MAX_TITLE))
+  report(run, row, notify.info, title, ":LCursor agent open shows it")
+  local ask = entry.ask or { command = "", why = "plan" }
+  status.emit("LCursorAgentAsks", {
+    buf = run.buf,
+    run = run.key,
+    command = ask.command,
+    why = ask.why,
+  })
+end
+
+---@type table<string, fun(run: lcursor.AgentRun, params: table)>
+local HANDLERS = {}
+
+HANDLERS["agent.started"] = function(run, params)
+  run.key, run.task, run.policy = params.run, params.task, params.policy
+  run.sandbox, run.dialect = params.sandbox, params.dialect
+  local said = run.said
+  if run.is_replayed then -- all steps come again, and then another such message
+    run.is_replayed, said = false, nil
+    run.entries = { run.entries[1] }
+    run.entries[1].text = params.task
+    if buffer.is_loaded(run) then
+      buffer.render(run, buffer.draft(run))
+    end
+  end
+  local words = { params.model, params.dialect, params.sandbox }
+  words[3] = words[3] == "none" and "no sandbox" or words[3]
+  words[4] = params.policy ~= "auto" and params.policy or nil
+  table.insert(words, params.note ~= "" and params.note or nil)
+  run.entries[1].note = table.concat(words, " · ")
+  buffer.show(run, run.entries[1])
+  window.draw(run)
+  if said then
+    run.said = nil
+    M.say(run, said)
+  end
+end
+
+HANDLERS["agent.step"] = function(run, params)
+  local entry = step_of(run, params.number)
+  if params.kind == "finish" then
+    run.is_failing = params.state == "failed"
+  end
+  if not entry then
+    buffer.add(run, { kind = "step", step = params })
+    return
+  end
+  entry.step = params
+  if params.state ~= "waiting" then
+    entry.ask = nil
+  end
+  buffer.show(run, entry)
+end
+
+HANDLERS["agent.asks"] = function(run, params)
+  local entry = step_of(run, params.number)
+  if not entry then
+    local step = { number = params.number, kind = "command", target = params.command, text = "" }
+    step.state, step.result, step.seconds = "waiting", "", 0
+    entry = buffer.add(run, { kind = "step", step = step, ask = params })
+  else
+    entry.ask = params
+    buffer.show(run, entry)
+  end
+  announce(run, entry, params.command)
+end
+
+HANDLERS["agent.planned"] = function(run, params)
+  local entry = buffer.add(run, { kind = "plan", text = params.text, is_open = true })
+  announce(run, entry, "approve the plan?")
+end
+
+HANDLERS["agent.delta"] = function(run, params)
+  buffer.think(run, params.text, params.is_new)
+end
+
+HANDLERS["agent.status"] = function(run, params)
+  run.status, run.status_ms, run.state = params, uv.now(), params.state
+  window.draw(run)
+end
+
+HANDLERS["agent.done"] = finish
+
+HANDLERS["error"] = function(run, params)
+  if params.code == "host_died" or params.code == "command_unknown" then
+    fail(run, params.message) -- after others comes `agent.done`
+  end
+end
+
+---@param run lcursor.AgentRun
+---@param method string
+---@param params table its fields but the id
+---@return boolean whether it was sent
+local function follow(run, method, params)
+  run.state, run.is_stopping, run.is_failing = "preparing", false, false
+  run.id = requests.follow(method, params, function(name, answer)
+    local handler = HANDLERS[name]
+    if run.id and handler then
+      handler(run, answer)
+    end
+  end)
+  window.draw(run)
+  return run.id ~= nil
+end
+
+---@class (exact) lcursor.AgentStart
+---@field task string
+---@field path string absolute
+---@field context string "" for none
+---@field policy string "" for that of the settings
+---@field model string "" for that of the settings
+
+--- Start a run.
+---@param start lcursor.AgentStart
+---@return lcursor.AgentRun? nil if nothing could be sent
+function M.start(start)
+  local run = runs.new(start.task, start.path)
+  run.policy = start.policy
+  buffer.add(run, { kind = "task", text = start.task, context = start.context })
+  local params = vim.tbl_extend("error", start, { buffers = M.editor.unsaved() })
+  if not follow(run, "agent.start", params) then
+    runs.remove(run)
+    return nil
+  end
+  return run
+end
+
+--- Continue a run, or only show it.
+---@param run lcursor.AgentRun
+---@param continues boolean
+---@param said? string message for it
+---@return boolean whether that was sent
+function M.resume(run, continues, said)
+  run.is_replayed, run.is_shown, run.said = true, not continues, said
+  local key = run.key ~= "" and run.key or "last"
+  return follow(run, "agent.resume", { run = key, path = run.path, continues = continues })
+end
+
+--- Send a message to a run, which is continued if it has ended.
+---@param run lcursor.AgentRun
+---@param text string
+function M.say(run, text)
+  if not run.id then
+    M.resume(run, true, text)
+  elseif requests.notify("agent.say", { id = run.id, text = text }) then
+    buffer.add(run, { kind = "user", text = text })
+  end
+end
+
+--- Stop a run.
+---@param run lcursor.AgentRun
+---@return boolean whether it was running
+function M.stop(run)
+  if run.id and not run.is_stopping then
+    run.is_stopping = true
+    if not requests.notify("agent.stop", { id = run.id }) then
+      fail(run, "the Python host is not running")
+    end
+    window.draw(run)
+  end
+  return run.id ~= nil
+end
+
+return M

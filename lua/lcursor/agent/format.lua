@@ -1,0 +1,250 @@
+-- Formats what the buffer of a run shows: steps, questions, the end, the winbar. Pure.
+
+local many = require("lcursor.text").many
+local short = require("lcursor.text").short
+local tail = require("lcursor.text").tail
+
+local M = {}
+
+local SEPARATOR = " · "
+local MAX_TARGET = 200 -- characters of a line that is not a question
+local SIGNS = { running = "•", waiting = "?", done = "✓", failed = "✗", rejected = "✗" }
+local SIGN_GROUPS = {
+  ["•"] = "LCursorAgentBusy",
+  ["?"] = "LCursorAgentAsks",
+  ["✓"] = "LCursorAgentDone",
+  ["✗"] = "LCursorAgentFailed",
+}
+local ACTIONS = { "bash", "view", "search", "edit", "finish" } -- of the fenced dialect
+local ENDS = { done = "Done", stuck = "Stuck", failed = "Failed", stopped = "Stopped" }
+local ELSEWHERE = "Runs in another Neovim"
+
+---@param seconds number
+---@return string
+function M.duration(seconds)
+  if seconds >= 90 then
+    return ("%.0f min"):format(seconds / 60)
+  elseif seconds >= 10 then
+    return ("%.0f s"):format(seconds)
+  end
+  return ("%.1f s"):format(seconds)
+end
+
+--- Format a number of tokens in at most four characters.
+---@param count number
+---@return string
+function M.tokens(count)
+  if count < 1000 then
+    return ("%d"):format(count)
+  end
+  return ("%.0fk"):format(count / (count % 1024 == 0 and 1024 or 1000))
+end
+
+---@param step table fields of `agent.step`
+---@return string
+function M.step_line(step)
+  local head = ("%s %s %s"):format(SIGNS[step.state], step.kind, short(step.target, MAX_TARGET))
+  local words = { vim.trim(head) }
+  local result = step.state == "rejected" and step.result == "" and "rejected" or step.result
+  for _, more in ipairs({ result, step.seconds > 0 and M.duration(step.seconds) or "" }) do
+    if more ~= "" then
+      table.insert(words, (more:gsub("%s+", " ")))
+    end
+  end
+  return table.concat(words, SEPARATOR)
+end
+
+--- Return what a model wrote before its call, which is shown as a step.
+---@param text string
+---@param dialect string
+---@return string
+function M.thought(text, dialect)
+  text = vim.trim((text:gsub("\r\n", "\n")))
+  if dialect == "choice" then
+    return vim.trim((text:gsub("\n.*", ""):gsub("^# ?", "")))
+  end
+  local at = text:find("<tool_call>", 1, true) or text:find("<function=", 1, true)
+  text = at and text:sub(1, at - 1) or text
+  for _, action in ipairs(dialect == "fenced" and ACTIONS or {}) do
+    text = ("\n" .. text):gsub("\n```" .. action .. "[ \n].*$", "")
+  end
+  return vim.trim(text)
+end
+
+--- Put a text into a fenced block that it cannot end.
+---@param text string
+---@param language string
+---@return string[]
+function M.fence(text, language)
+  local longest = 2
+  for run in text:gmatch("`+") do
+    longest = math.max(longest, #run)
+  end
+  local fence = ("`"):rep(longest + 1)
+  local lines = vim.split(text:gsub("\r\n", "\n"):gsub("%s+$", ""), "\n", { plain = true })
+  table.insert(lines, 1, fence .. language)
+  table.insert(lines, fence)
+  return lines
+end
+
+--- Format a step: a line, and below it what the model read.
+---@param step table fields of `agent.step`
+---@return string[]
+function M.step(step)
+  local lines = { M.step_line(step) }
+  if step.text:find("%S") then
+    vim.list_extend(lines, M.fence(step.text, "text"))
+  end
+  return lines
+end
+
+--- Format a question about a step: its command, and why it is asked.
+---@param step table fields of `agent.step`
+---@param ask table fields of `agent.asks`
+---@return string[]
+function M.ask(step, ask)
+  local lines = { ("? %s%swaits for approval"):format(step.kind, SEPARATOR) }
+  vim.list_extend(lines, M.fence(ask.command, "bash"))
+  table.insert(lines, (ask.why:gsub("%s+", " ")))
+  return lines
+end
+
+--- Return the command in a question, as the user has changed it.
+---@param lines string[]
+---@return string? nil if the block is damaged
+function M.command(lines)
+  local fence = lines[2] and lines[2]:match("^(```+)bash$")
+  for i = 3, fence and #lines or 0 do
+    if lines[i] == fence then
+      return table.concat(lines, "\n", 3, i - 1)
+    end
+  end
+end
+
+--- Return the highlighted parts of a step's line.
+---@param line string
+---@return lcursor.Chunk[]
+local function chunks_of(line)
+  local sign, kind, rest = line:match("^(%S+) (%S+)(.*)$")
+  local group = SIGN_GROUPS[sign or ""]
+  if not group then
+    return { { line, "Folded" } }
+  end
+  local target, more = rest, ""
+  local at = rest:find(SEPARATOR, 1, true)
+  if at then
+    target, more = rest:sub(1, at - 1), rest:sub(at)
+  end
+  local is_failed = sign == "✗"
+  return {
+    { sign .. " ", group },
+    { kind, "LCursorAgentKind" },
+    { target, "Normal" },
+    { more, is_failed and group or "LCursorChatNote" },
+  }
+end
+
+--- Return where the highlights of a step's line are.
+---@param line string
+---@return { [1]: integer, [2]: integer, [3]: string }[] columns and groups
+function M.highlights(line)
+  local found, col = {}, 0
+  for _, chunk in ipairs(chunks_of(line)) do
+    table.insert(found, { col, col + #chunk[1], chunk[2] })
+    col = col + #chunk[1]
+  end
+  return #found > 1 and found or {}
+end
+
+--- Format a closed fold. Where it is too narrow, what comes last is left out, then the target is
+--- shortened.
+---@param line string the first of its lines
+---@param count integer of lines
+---@param width integer cells
+---@return lcursor.Chunk[]
+function M.fold(line, count, width)
+  local is_step = SIGN_GROUPS[line:match("^%S+") or ""] ~= nil
+  if not is_step then
+    line = "▸ " .. line:gsub("^> ?", "")
+    local more = (" (%s)"):format(many(count - 1, "line"))
+    line = vim.fn.strdisplaywidth(line .. more) <= width and line .. more or short(line, width)
+  end
+  while vim.fn.strdisplaywidth(line) > width and line:find(SEPARATOR, 1, true) do
+    line = line:gsub("^(.*)" .. SEPARATOR .. ".*$", "%1")
+  end
+  local head, path = line:match("^(%S+ %S+ )(.*)$")
+  if is_step and line:find("^%S+ [re]%a+ ") and vim.fn.strdisplaywidth(line) > width then
+    line = head .. tail(path, width - vim.fn.strdisplaywidth(head)) -- its end names the file
+  end
+  return chunks_of(vim.fn.strdisplaywidth(line) > width and short(line, width) or line)
+end
+
+--- Format the end of a run.
+---@param done table fields of `agent.done`
+---@param facts string[] of its status
+---@param tests string
+---@return string[]
+function M.done(done, facts, tests)
+  local is_over = ENDS[done.state] ~= nil
+  local lines = { "", "## " .. (ENDS[done.state] or ELSEWHERE), "" }
+  if done.message:find("%S") then
+    vim.list_extend(lines, vim.split(vim.trim(done.message), "\n", { plain = true }))
+    table.insert(lines, "")
+  end
+  if not is_over then
+    return lines
+  end
+  local words = { tests }
+  if #done.paths > 0 then
+    table.insert(words, many(#done.paths, "file"))
+  elseif done.turn == "" then
+    table.insert(words, "no changes")
+  end
+  table.insert(lines, table.concat(vim.list_extend(words, facts), SEPARATOR))
+  return lines
+end
+
+---@class (exact) lcursor.AgentBar what a winbar shows
+---@field state string
+---@field is_stopping boolean
+---@field waiting integer
+---@field policy string
+---@field sandbox string "" before the run has one
+---@field status? table fields of `agent.status`
+---@field seconds number of work
+
+---@param bar lcursor.AgentBar
+---@return lcursor.WinbarPart[]
+function M.parts(bar)
+  local parts, status = {}, bar.status
+  local function add(rank, text, group)
+    table.insert(parts, { text = text, rank = rank, group = group, is_busy = rank == 9 })
+  end
+  if bar.policy == "full" then
+    add(8, "full access", "LCursorAgentFull")
+  elseif bar.sandbox == "none" then
+    add(8, "no sandbox", "LCursorAgentUnsafe")
+  elseif bar.sandbox ~= "" then
+    add(2, bar.sandbox)
+  end
+  if status then
+    add(6, ("step %d/%d"):format(status.steps, status.max_steps))
+    if status.context_tokens > 0 then
+      local used, size = M.tokens(status.used_tokens), M.tokens(status.context_tokens)
+      add(3, ("%s of %s"):format(used, size))
+    end
+    if status.added + status.removed > 0 then
+      add(1, ("+%d −%d"):format(status.added, status.removed))
+    end
+    add(4, M.duration(bar.seconds))
+  end
+  local state = bar.is_stopping and "stopping" or bar.state
+  if bar.waiting > 0 then
+    add(9, ("%d waiting"):format(bar.waiting), "LCursorAgentAsks")
+  else
+    add(9, state, state == "failed" and "LCursorAgentFailed" or nil)
+  end
+  return parts
+end
+
+return M

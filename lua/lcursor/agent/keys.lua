@@ -1,0 +1,79 @@
+-- What the keys of a run's buffer do.
+
+local buffer = require("lcursor.agent.buffer")
+local decide = require("lcursor.agent.decide")
+local follow = require("lcursor.agent.follow")
+local keymaps = require("lcursor.keymaps")
+local keys = require("lcursor.keys")
+local list = require("lcursor.agent.list")
+local notify = require("lcursor.notify")
+local runs = require("lcursor.agent.runs")
+local ui = require("lcursor.ui.window")
+local window = require("lcursor.agent.window")
+
+local M = {}
+
+local api = vim.api
+
+--- Approve the plan at the cursor, or send the draft.
+---@param run lcursor.AgentRun
+local function send(run)
+  local entry = decide.here(run)
+  if entry and not entry.ask then
+    vim.cmd.stopinsert()
+    return decide.approve_plan(run, entry)
+  end
+  local text = buffer.is_loaded(run) and buffer.draft(run) or ""
+  if text == "" then
+    return notify.info("nothing to send: write below the last heading")
+  end
+  vim.cmd.stopinsert()
+  buffer.set_draft(run, "")
+  follow.say(run, text)
+end
+
+local function stop(run)
+  if not follow.stop(run) and api.nvim_get_mode().mode:find("^i") then
+    vim.cmd.stopinsert()
+  end
+end
+
+--- Show the keys and what they do.
+local function help(run)
+  local lines = {}
+  for _, key in ipairs(keys.groups.agent.keys) do
+    local lhs = keymaps.shown("agent", key[1], run.buf)
+    if lhs then
+      table.insert(lines, ("%-6s %s"):format(lhs, key[4]))
+    end
+  end
+  ui.float(lines, "agent")
+end
+
+-- stylua: ignore
+---@type table<string, fun(run: lcursor.AgentRun)>
+local ACTIONS = {
+  send = send,
+  send_insert = send,
+  stop = stop,
+  approve = function(run) decide.approve(run, "once") end,
+  approve_run = function(run) decide.approve(run, "run") end,
+  reject = decide.reject,
+  change = decide.change,
+  next_waiting = decide.next_waiting,
+  list = list.open,
+  close = window.close,
+  help = help,
+}
+
+--- Do what a key stands for, in the current run.
+---@param action string
+function M.press(action)
+  local run = runs.current()
+  if not run then
+    return notify.info("no agent runs; :LCursor agent {task} starts one")
+  end
+  ACTIONS[action](run)
+end
+
+return M
