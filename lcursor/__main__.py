@@ -18,7 +18,7 @@ except ImportError:  # a half-made environment, or the wrong Python
     )
 
 from lcursor import __version__
-from lcursor.cli import chat, doctor, editor, index, models, server, tools
+from lcursor.cli import chat, doctor, editor, index, models, sandbox, server, tools
 from lcursor.errors import LcursorError
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(models.app, name="models")
 app.add_typer(server.app, name="server")
+app.add_typer(sandbox.app, name="sandbox")
 doctor.add_to(app)
 app.command("index")(index.index)
 app.command("search")(index.search)

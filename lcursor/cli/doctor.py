@@ -35,9 +35,11 @@ from lcursor.errors import (
     EngineFailed,
     LcursorError,
     ModelMissing,
+    SandboxMissing,
     ServerEnded,
 )
 from lcursor.installer import selftest
+from lcursor.process.sandbox import open_sandbox, probe
 
 if TYPE_CHECKING:
     import typer
@@ -214,6 +216,20 @@ def _check(name: str, command: str) -> Fact:
     return fact
 
 
+def _sandbox() -> Fact:
+    """Describe what confines agents, and the commands of `edit.lint` and `edit.test`."""
+    level = open_sandbox().level
+    fact = Fact("sandbox", f"agents and checks run in a sandbox ({level})", {"level": level})
+    fact.level = "warn"
+    if level == "none":
+        fact.text = "agents ask before each command, and checks once in each project"
+    if level in ("landlock", "none"):
+        best = probe("bubblewrap")
+        words = "No sandbox works" if level == "none" else "Only the weakest sandbox works"
+        fact.problem = SandboxMissing(f"{words}; bubblewrap: {best.output}", best.fix)
+    return fact
+
+
 def _endpoint(config: CompletionConfig, model: ModelConfig) -> Fact:
     from lcursor.fim.endpoint import Endpoint
     from lcursor.http.endpoint import display_url, is_local
@@ -366,6 +382,7 @@ def examine(
     for name in ("formatter", "lint", "test"):
         if command := getattr(config.edit, name):
             yield _guarded("edit", partial(_check, name, command))
+    yield _guarded("sandbox", _sandbox)
     trying("grammars")
     yield _guarded("grammars", _grammars)
     lock = environment.LOCK

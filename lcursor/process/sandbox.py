@@ -21,6 +21,7 @@ import marshal
 import os
 import platform
 import select
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -36,6 +37,23 @@ from lcursor.process.run import Cancel, Output
 Level = Literal["bubblewrap", "unshare", "landlock", "none"]
 
 LEVELS: Final[tuple[Level, ...]] = ("bubblewrap", "unshare", "landlock")
+MIN_LANDLOCK: Final = 6
+"""The first version that keeps signals from other processes."""
+APPARMOR: Final = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+PROFILE: Final = (
+    "sudo apt install apparmor-profiles"
+    " && sudo cp /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/"
+    " && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict"
+)
+"""Allows bubblewrap what Ubuntu forbids, and no other program."""
+CONTAINERS: Final = ("/.dockerenv", "/run/.containerenv")
+INSTALLERS: Final = {
+    "apt": "sudo apt install",
+    "dnf": "sudo dnf install",
+    "pacman": "sudo pacman -S",
+    "zypper": "sudo zypper install",
+    "apk": "sudo apk add",
+}
 PROBE_S: Final = 10.0
 END_S: Final = 2.0
 """How long `run` waits for processes that were killed."""
@@ -272,18 +290,40 @@ def probe_all() -> list[Probe]:
 
 def probe(level: Level) -> Probe:
     """Try a level with the command line of every command, running `true`."""
-    if not sys.platform.startswith("linux"):
-        return Probe(level, False, f"{platform.system()} has no such mechanism", "Use Linux")
-    if platform.machine() not in seccomp.ARCHITECTURES:
-        return Probe(level, False, f"no filter of system calls for {platform.machine()}")
+    machine = platform.machine()
+    if not sys.platform.startswith("linux") or machine not in seccomp.ARCHITECTURES:
+        return Probe(level, False, f"it is not made for {platform.system()} on {machine}")
     if level == "bubblewrap" and not bubblewrap.find():
-        return Probe(level, False, "there is no program bwrap", "apt install bubblewrap")
+        return Probe(level, False, "bwrap is missing from the system's folders", _installation())
+    if level == "landlock" and confine.landlock_version() < MIN_LANDLOCK:
+        found = f"the kernel has version {confine.landlock_version()} of Landlock, not 6"
+        return Probe(level, False, found, "Use Linux 6.12 or newer, with Landlock enabled")
     with tempfile.TemporaryDirectory(prefix="lcursor-probe-") as folder:
-        tree = Path(folder)
+        confinement = Confinement(Path(folder), Path(folder))
         try:
-            output = Sandbox(level).run(
-                ["true"], Confinement(tree, tree), max_s=PROBE_S, max_bytes=1 << 12
-            )
+            output = Sandbox(level).run(["true"], confinement, max_s=PROBE_S, max_bytes=1 << 12)
         except SandboxFailed as error:
-            return Probe(level, False, error.message)
-    return Probe(level, not output.failure, output.failure)
+            return Probe(level, False, error.message, _fix(error.message))
+    return Probe(level, not output.failure, output.failure, _fix(output.failure))
+
+
+def _installation() -> str:
+    """Return the command that installs bubblewrap here."""
+    for program, words in INSTALLERS.items():
+        if shutil.which(program):
+            return f"{words} bubblewrap"
+    return "Install bubblewrap"
+
+
+def _fix(output: str) -> str:
+    """Return what helps against a failure of namespaces."""
+    if not output:
+        return ""
+    if "nknown option" in output:
+        return "Update bubblewrap to version 0.8 or newer"
+    with contextlib.suppress(OSError):
+        if APPARMOR.read_text(encoding="ascii").strip() == "1":
+            return PROFILE
+    if any(Path(each).exists() for each in CONTAINERS):
+        return "Let the container create namespaces: docker run --security-opt seccomp=unconfined"
+    return "Let users create namespaces: see user_namespaces(7)"

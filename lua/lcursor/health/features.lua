@@ -117,7 +117,7 @@ function M.edit(found)
   if settings.plan_model ~= "" then
     health.info("Edits of several files are planned by: " .. settings.plan_model)
   end
-  python.report(found, { "edit" })
+  python.report(found, { "edit", "sandbox" })
   if settings.formatter == "" and settings.lint == "" and settings.test == "" then
     health.info("No formatter, lint or test is run before an edit is shown")
   end
