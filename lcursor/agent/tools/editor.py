@@ -209,6 +209,7 @@ class Editor:
         first, last = needed or (found.first_row, found.last_row)
         if not self._seen.is_shown(file.path, lines, first, last):
             return self._unread(file, first, last)
+        lines = () if file.text.is_empty else lines
         new = [*lines[: found.first_row], *found.new, *lines[found.last_row :]]
         return self._write(file, new, found.note, cancel)
 

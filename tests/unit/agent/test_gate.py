@@ -1,0 +1,117 @@
+"""The linter after an edit; linter and tests at the end."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcursor.agent.tools import gate
+from lcursor.config import EditConfig
+from tests.unit.agent.projects import Project, project
+from tests.unit.agent.toolboxes import Bench
+
+__all__ = ["project"]
+LINT = "! grep -nH bad {path}"
+TEST = "echo ran >> runs; sh test.sh"
+
+
+@pytest.fixture
+def files(project: Project) -> Project:
+    project.repository(
+        {"a.txt": "bad one\ngood\n", "test.sh": "echo checking; grep -q better a.txt\n"}, "runs\n"
+    )
+    return project
+
+
+def make(files: Project, **given: str) -> Bench:
+    bench = Bench(files, edit=EditConfig(**given))  # type: ignore[arg-type]
+    bench.view("a.txt")
+    return bench
+
+
+def test_only_new_lint_is_reported_after_an_edit(files: Project) -> None:
+    bench = make(files, lint=LINT)
+    found = bench.replace("a.txt", "good", "fine")
+    assert "linter" not in found.text
+    found = bench.replace("a.txt", "fine", "fine\nbad two")
+    assert found.text.endswith("new problems of the linter:\na.txt:3:bad two")
+    assert "linter" not in bench.replace("a.txt", "bad one", "zero\nbad one").text  # it moved
+
+
+def test_without_changes_nothing_is_run(files: Project) -> None:
+    found = make(files, test="false").call("finish", summary="looked\naround")
+    assert (found.result, found.is_error, found.status) == ("done", False, None)
+    assert (found.text, found.target) == ("finished; no file was changed", "looked")
+
+
+def test_without_commands_the_run_is_done(files: Project) -> None:
+    bench = make(files)
+    bench.replace("a.txt", "good", "fine")
+    found = bench.call("finish", summary="x")
+    assert (found.result, found.status) == ("done", None)
+    assert "not set a test command" in found.text
+
+
+def test_passed_tests(files: Project) -> None:
+    bench = make(files, test=TEST, lint=LINT)
+    bench.replace("a.txt", "good", "better")
+    found = bench.call("finish", summary="x")
+    assert (found.result, found.status, found.text) == ("done", 0, "finished; the tests passed")
+    assert bench.call("finish", summary="x") == found
+    assert bench.text("runs") == "ran\n"  # once for the same files
+
+
+def test_failed_tests_with_the_verdict_before(files: Project) -> None:
+    bench = make(files, test=TEST)
+    bench.replace("a.txt", "good", "fine")
+    found = bench.call("finish", summary="x")
+    assert (found.result, found.is_error, found.status) == ("tests failed", True, 1)
+    assert "failed, as before your changes (exit 1)" in found.text
+    assert "checking" in found.text
+    assert bench.text("runs") == "ran\n"
+    assert bench.text("a.txt") == "bad one\nfine\n"
+    assert not (bench.tree.folder / gate.BASE).exists()
+
+
+def test_tests_that_failed_only_now(files: Project) -> None:
+    bench = make(files, test="! grep fine a.txt")
+    bench.replace("a.txt", "good", "fine")
+    assert "but not before your changes" in bench.call("finish", summary="x").text
+
+
+def test_new_lint_ends_nothing(files: Project) -> None:
+    bench = make(files, lint=LINT, test="false")
+    bench.bash("echo bad three >> a.txt; echo bad new > 'b c.txt'; rm test.sh")
+    found = bench.call("finish", summary="x")
+    assert (found.result, found.is_error) == ("linter failed", True)
+    assert "a.txt:3:bad three" in found.text
+    assert "bad one" not in found.text
+    bench.bash("sed -i 3d a.txt")
+    assert "b c.txt:1:bad new" in bench.call("finish", summary="x").text
+    bench.bash("rm 'b c.txt'")
+    assert bench.call("finish", summary="x").result == "tests failed"
+
+
+def test_without_a_sandbox_nothing_is_run(files: Project) -> None:
+    bench = Bench(files, edit=EditConfig(test=TEST, lint=LINT), level="none")
+    bench.view("a.txt")
+    bench.replace("a.txt", "good", "bad")
+    found = bench.call("finish", summary="x")
+    assert (found.result, found.status) == ("done", None)
+    assert "not run" in found.text
+    assert not (bench.tree.path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "new"),
+    [
+        ([], ["a:1: x"], ["a:1: x"]),
+        (["a:1: x"], ["a:9: x"], []),
+        (["a:1: x"], ["a:1: x", "a:9: x"], ["a:9: x"]),
+        (["a:1: x", "1 error"], ["a:1: x", "a:2: y", "2 errors"], ["a:2: y", "2 errors"]),
+        (["a:1: x"], [], []),
+    ],
+)
+def test_numbers_do_not_make_a_problem_new(
+    before: list[str], after: list[str], new: list[str]
+) -> None:
+    assert gate.new_lines(before, after) == new

@@ -1,0 +1,180 @@
+"""Searches by a toolbox: lines, paths and code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import pytest
+
+from lcursor.agent.tools.lookup import open_codebase
+from lcursor.context.items import SearchHit, SearchResult, SymbolLocation
+from lcursor.process.run import Cancel
+from tests.unit.agent.projects import Project, project
+from tests.unit.agent.toolboxes import Bench
+
+__all__ = ["project"]
+FILES: dict[str, str | bytes] = {
+    "src/a.py": "def alpha():\n    return 1\n",
+    "src/b.py": "def beta():\n    return alpha()\n",
+    "docs/a.md": "alpha\n" * 30,
+    "lib.js": "const alpha = 1\n",
+    "ignored.log": "alpha\n",
+    "data.bin": b"alpha\0",
+    ".env": "alpha=1\n",
+}
+
+
+@pytest.fixture
+def bench(project: Project) -> Bench:
+    project.repository(FILES)
+    return Bench(project)
+
+
+def test_grep_groups_and_counts(bench: Bench) -> None:
+    found = bench.call("grep", pattern=r"alph\w")
+    lines = found.text.splitlines()
+    assert lines[:2] == ["docs/a.md:1: alpha", "docs/a.md:2: alpha"]
+    assert "src/b.py:2: return alpha()" in lines
+    assert lines[-1] == "and 15 more in 1 file: docs/a.md 15"
+    assert found.result == "34 hits"
+    assert ".env" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("given", "paths"),
+    [
+        ({"glob": "*.py"}, {"src/a.py", "src/b.py"}),
+        ({"path": "src"}, {"src/a.py", "src/b.py"}),
+        ({"path": "src/a.py"}, {"src/a.py"}),
+        ({"path": "src", "glob": "b.*"}, {"src/b.py"}),
+        ({"glob": "docs/**"}, {"docs/a.md"}),
+        ({"glob": "*.js"}, {"lib.js"}),
+    ],
+)
+def test_grep_in_a_part(bench: Bench, given: dict[str, str], paths: set[str]) -> None:
+    found = bench.call("grep", pattern="alpha", **given)
+    hits = [line for line in found.text.splitlines() if not line.startswith("and ")]
+    assert {line.split(":")[0] for line in hits} == paths
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"pattern": "nothing at all"}, "no line matches"),
+        ({"pattern": "alpha("}, "literal text"),
+        ({"pattern": "alpha", "path": "../x"}, "outside"),
+        ({"pattern": "alpha", "path": "gone"}, "no file or folder"),
+    ],
+)
+def test_grep_says_what_is_wrong(bench: Bench, given: dict[str, str], words: str) -> None:
+    assert words in bench.call("grep", **given).text
+
+
+def test_an_invalid_pattern_is_literal(bench: Bench) -> None:
+    assert "src/b.py:2: return alpha()" in bench.call("grep", pattern="alpha(").text
+
+
+def test_many_hits_are_counted(project: Project) -> None:
+    project.repository({f"f{n:03}.py": f"value = {n}\n" * 3 for n in range(200)})
+    bench = Bench(project)
+    found = bench.call("grep", pattern="value")
+    *hits, last = found.text.splitlines()
+    assert len(hits) <= 60
+    rest = int(last.split()[1])
+    assert len(hits) + rest == 600
+    assert "other files" in last
+
+
+def test_new_files_are_found_and_ignored_ones_are_not(bench: Bench) -> None:
+    (bench.tree.path / ".gitignore").write_text("*.log\n")
+    bench.bash("echo alpha > new.txt; echo alpha > made.log; mkdir .venv; echo alpha > .venv/x")
+    found = bench.call("grep", pattern="^alpha$")
+    assert "new.txt:1: alpha" in found.text
+    assert "made.log" not in found.text
+    assert "made.log" not in bench.call("glob", pattern="*").text
+    assert ".venv" not in found.text
+
+
+def test_lines_of_hits_may_be_edited(bench: Bench) -> None:
+    bench.call("grep", pattern="const")
+    assert not bench.replace("lib.js", "const alpha", "let alpha").is_error
+
+
+def test_glob_lists_the_newest_first(bench: Bench) -> None:
+    os.utime(bench.tree.path / "src/a.py", (1, 1))
+    bench.bash("touch src/b.py")
+    assert bench.call("glob", pattern="*.py").text == "src/b.py\nsrc/a.py"
+    assert bench.call("glob", pattern="src/*").text == "src/b.py\nsrc/a.py"
+    assert bench.call("glob", pattern=f"{bench.tree.root}/**/*.md").text == "docs/a.md"
+    assert bench.call("glob", pattern="*.rs").text == "no file matches"
+
+
+def test_many_paths_are_counted(project: Project) -> None:
+    project.repository({f"f{n:03}.py": "" for n in range(300)})
+    *paths, last = Bench(project).call("glob", pattern="**/*").text.splitlines()
+    assert len(paths) <= 100
+    assert last == f"and {300 - len(paths)} more; use a narrower pattern"
+
+
+def test_a_pipe_as_an_ignore_file_stops_no_search(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcursor.agent.tools.lookup.MAX_S", 0.5)
+    os.mkfifo(bench.tree.path / "src/.gitignore")
+    assert "too long" in bench.call("grep", pattern="alpha").text
+
+
+def test_search_shows_hits_and_the_best_as_text(bench: Bench) -> None:
+    found = bench.call("search", query="where is beta defined")
+    assert found.text.splitlines()[0] == "src/b.py:1-2 — def beta():"
+    assert "     1\tdef beta():" in found.text
+    assert "why the first: contains beta" in found.text
+    inside = bench.call("search", query="alpha", path="docs")
+    assert "src/" not in inside.text
+
+
+def test_search_finds_what_was_changed(bench: Bench) -> None:
+    bench.bash("echo 'def gamma(): return 1' > src/g.py; rm src/b.py")
+    assert "src/g.py:1" in bench.call("search", query="gamma").text
+    assert "src/b.py" not in bench.call("search", query="beta").text
+
+
+class Stale:
+    """An index of the user's files."""
+
+    def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:
+        """Return hits as they were."""
+        body = "def beta():\n    return alpha()\n"
+        hits = [
+            SearchHit("src/b.py", 0, 2, body, "it matches"),
+            SearchHit("src/gone.py", 0, 2, body, "it matches"),
+            SearchHit("lib.js", 0, 1, "var omega = 1\n", "it matches"),
+        ]
+        return SearchResult(tuple(hits), note="an old index")
+
+    def symbols(
+        self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
+    ) -> Sequence[SymbolLocation]:
+        """Return nothing."""
+        return ()
+
+
+def test_hits_are_shown_as_they_are_in_the_tree(project: Project) -> None:
+    project.repository(FILES)
+    bench = Bench(project, codebase=lambda tree: Stale())
+    (bench.tree.path / "src/b.py").write_text("# new\n\ndef beta():\n    return 2\n")
+    found = bench.call("search", query="beta")
+    assert found.text.splitlines()[0] == "src/b.py:3-4 — def beta():"
+    assert "     4\t    return 2" in found.text
+    assert "gone.py" not in found.text
+    assert "lib.js" not in found.text
+    assert found.text.endswith("an old index")
+
+
+def test_a_project_without_an_index_is_searched_by_words(project: Project) -> None:
+    project.repository(FILES)
+    bench = Bench(project, codebase=open_codebase)
+    bench.bash("echo 'def gamma(): return 1' > src/g.py")
+    bench.tree.checkpoint()
+    assert "src/g.py:1" in bench.call("search", query="gamma").text

@@ -1,0 +1,258 @@
+"""Views and edits by a toolbox: what the model reads, and what it may change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from lcursor.agent.records import Call, Shown
+from lcursor.config import AgentConfig, EditConfig
+from lcursor.errors import Cancelled
+from lcursor.process.run import Cancel
+from tests.unit.agent.projects import Project, project
+from tests.unit.agent.toolboxes import Bench
+
+__all__ = ["project"]
+CODE = "import os\n\n\ndef add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n"
+
+
+@pytest.fixture
+def bench(project: Project) -> Bench:
+    project.repository({
+        "a.py": CODE, "long.txt": "".join(f"line {n}\n" for n in range(1, 813)),
+        "wide.txt": "y" * 2000 + "\n", "src/b.py": "b = 1\n", "src/deep/er/c.py": "c = 1\n",
+        "empty.py": "", "bin": b"\0\1",
+        "windows.txt": "a\r\nb\r\n",
+    })  # fmt: skip
+    return Bench(project)
+
+
+def test_a_view_has_line_numbers_and_says_how_much_there_is(bench: Bench) -> None:
+    found = bench.view("a.py")
+    assert found.text.splitlines()[0] == "a.py lines 1–9 of 9"
+    assert "     4\tdef add(a, b):\n     5\t    return a - b" in found.text
+    assert (found.target, found.result) == ("a.py:1-9", "9 lines")
+    assert found.shown == (Shown("a.py", 0, 9),)
+    assert bench.view(f"{bench.tree.root}/a.py") == found
+
+
+def test_a_long_file_is_cut_with_a_note(bench: Bench) -> None:
+    found = bench.view("long.txt")
+    (shown,) = found.shown
+    assert found.text.startswith(f"long.txt lines 1–{shown.last_row} of 812\n")
+    assert found.text.endswith(f"(view_range [{shown.last_row + 1}, 200] has the rest)")
+    assert f"\tline {shown.last_row}\n" in found.text
+    part = bench.view("long.txt", [800, -1])
+    assert part.shown == (Shown("long.txt", 799, 812),)
+    assert part.text.startswith("long.txt lines 800–812 of 812\n")
+    assert "1,500 more characters" in bench.view("wide.txt").text
+
+
+ERRORS = [
+    (("missing.py", ()), "no file"),
+    (("bin", ()), "binary"),
+    (("../elsewhere", ()), "outside of the project"),
+    (("a.py", (5, 3)), "is not in the 9 lines"),
+    (("a.py", (90, 99)), "is not in the 9 lines"),
+    (("a.py", (1,)), "two line numbers"),
+    (("a.py#nothing", ()), "defines no nothing"),
+    (("out:5", ()), "no stored output"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), ERRORS)
+def test_an_impossible_view_is_an_error(
+    bench: Bench, given: tuple[str, tuple[int, ...]], words: str
+) -> None:
+    found = bench.view(*given)
+    assert found.is_error
+    assert words in found.text
+
+
+def test_a_folder_is_shown_with_two_levels(bench: Bench) -> None:
+    lines = bench.view(".").text.splitlines()
+    assert {"a.py", "src/", "src/b.py", "src/deep/"} <= {*lines}
+    assert not any("er" in line.split("/") for line in lines)
+    assert bench.view("src").text == "src/\nb.py\ndeep/\ndeep/er/"
+
+
+def test_an_edit_shows_the_lines_around_it(bench: Bench) -> None:
+    bench.view("a.py")
+    found = bench.replace(
+        "a.py", "def add(a, b):\n    return a - b", "def add(a, b):\n    return a + b"
+    )
+    assert not found.is_error
+    assert found.text.splitlines()[0] == "edited a.py: 1 line at 5"
+    assert "     5\t    return a + b" in found.text
+    assert "new problem" not in found.text
+    assert found.result == "1 line changed"
+    assert bench.text("a.py") == CODE.replace("-", "+", 1)
+    again = bench.replace(
+        "a.py", "def add(a, b):\n    return a - b", "def add(a, b):\n    return a + b"
+    )
+    assert again.is_error
+    assert "made already" in again.text
+
+
+def test_lines_that_were_not_read_are_not_changed(bench: Bench) -> None:
+    found = bench.replace("a.py", "import os", "import re")
+    assert found.is_error
+    assert "not read these lines" in found.text
+    assert "     1\timport os" in found.text
+    assert bench.text("a.py") == CODE
+    assert not bench.replace("a.py", "import os", "import re").is_error  # they were shown now
+
+
+def test_lines_that_changed_since_are_shown_again(bench: Bench) -> None:
+    bench.view("a.py")
+    (bench.tree.path / "a.py").write_text(CODE.replace("a - b", "a * b"))
+    found = bench.replace(
+        "a.py", "def add(a, b):\n    return a * b", "def add(a, b):\n    return 1"
+    )
+    assert found.is_error
+    assert "have changed since" in found.text
+    assert "     5\t    return a * b" in found.text
+    # Unchanged lines are still known.
+    assert not bench.replace("a.py", "import os", "import re").is_error
+
+
+def test_only_new_syntax_errors_are_reported(bench: Bench) -> None:
+    bench.view("a.py")
+    found = bench.replace("a.py", "import os", "import os)")
+    assert "new problem: line 1: " in found.text
+    found = bench.replace("a.py", "def sub(a, b):", "def minus(a, b):")
+    assert "new problem" not in found.text
+
+
+def test_create_and_insert(bench: Bench) -> None:
+    made = bench.call(
+        "str_replace_editor", command="create", path="new/n.py", file_text="x = 1\ny = (\n"
+    )
+    assert made.text.startswith("edited new/n.py: 2 lines at 1\n")
+    assert "new problem: line " in made.text
+    exists = bench.call("str_replace_editor", command="create", path="a.py", file_text="")
+    assert "not read" in exists.text
+    insert = {"command": "insert", "path": "new/n.py", "new_str": "    2)\n"}
+    assert not bench.call("str_replace_editor", insert_line=2, **insert).is_error
+    assert bench.text("new/n.py") == "x = 1\ny = (\n    2)\n"
+    far = bench.call("str_replace_editor", insert_line=9, **insert)
+    assert "has 3 lines" in far.text
+    unread = {"command": "insert", "path": "long.txt", "insert_line": 5, "new_str": "x"}
+    assert "not read" in bench.call("str_replace_editor", **unread).text
+    empty = {"command": "insert", "path": "empty.py", "insert_line": 0, "new_str": "a = 1"}
+    assert not bench.call("str_replace_editor", **empty).is_error
+    assert bench.text("empty.py") == "a = 1\n"
+
+
+def test_line_ends_stay(bench: Bench) -> None:
+    bench.view("windows.txt")
+    assert not bench.replace("windows.txt", "a\nb", "a\nc").is_error
+    assert (bench.tree.path / "windows.txt").read_bytes() == b"a\r\nc\r\n"
+
+
+def test_a_large_edit_is_shown_in_part(bench: Bench) -> None:
+    text = "".join(f"value_{n} = {n}\n" for n in range(400))
+    made = bench.call("str_replace_editor", command="create", path="n.py", file_text=text)
+    assert "edited n.py: 400 lines at 1" in made.text
+    assert "… " in made.text
+    assert bench.text("n.py") == text
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (Call("nothing", {}), "there is no tool"),
+        (Call("str_replace_editor", {"command": "delete", "path": "a.py"}), "must be view"),
+        (Call("str_replace_editor", {"command": "create", "path": "x"}), "needs the argument"),
+    ],
+)
+def test_an_impossible_call_is_an_error(bench: Bench, call: Call, words: str) -> None:
+    found = bench.tools.run(call, lambda: False)
+    assert found.is_error
+    assert words in found.text
+
+
+def test_what_was_shown_is_restored(project: Project) -> None:
+    project.repository({"a.py": CODE})
+    first = Bench(project)
+    shown = first.view("a.py").shown
+    second = Bench(project, folder="again")
+    second.tools.remember([*shown, Shown("gone.py", 0, 3)])
+    assert not second.replace("a.py", "import os", "import re").is_error
+
+
+# The dialect "choice".
+
+
+def rewrite(
+    path: str, lines: Sequence[str], first: int, last: int, instruction: str, cancel: Cancel
+) -> Sequence[str] | str:
+    """Rewrite as a model would."""
+    if "fail" in instruction:
+        return "the answer was no code"
+    return [line.replace("-", "+") for line in lines[first:last]]
+
+
+def choice(project: Project, **given: object) -> Bench:
+    if not project.root.exists():
+        project.repository({"a.py": CODE, "src/b.py": "b = 1\n", "test_a.py": "import a\n"})
+
+    return Bench(project, dialect="choice", rewrite=rewrite, **given)  # type: ignore[arg-type]
+
+
+def test_regions_are_functions_with_ids(project: Project) -> None:
+    bench = choice(project)
+    found = bench.view("a.py")
+    assert "r2:\n     4\tdef add(a, b):" in found.text
+    assert bench.tools.known().regions == {
+        "r1": Shown("a.py", 0, 3), "r2": Shown("a.py", 3, 7), "r3": Shown("a.py", 7, 9),
+    }  # fmt: skip
+    assert bench.view("a.py").text == found.text  # the same ids
+    assert bench.view("a.py#sub").shown == (Shown("a.py", 7, 9),)
+
+
+def test_a_region_is_rewritten(project: Project) -> None:
+    bench = choice(project)
+    bench.view("a.py")
+    found = bench.call("rewrite", path="a.py", region="r2", instruction="add")
+    assert "edited a.py: 1 line at 5" in found.text
+    assert bench.text("a.py") == CODE.replace("-", "+", 1)
+    problem = bench.call("rewrite", path="a.py", region="r3", instruction="fail")
+    assert problem.text == "r3 was not changed: the answer was no code"
+    assert bench.call("rewrite", path="a.py", region="r9", instruction="x").is_error
+    bench.bash("sed -i 's/a - b/a * b/' a.py")
+    changed = bench.call("rewrite", path="a.py", region="r3", instruction="add")
+    assert "have changed since" in changed.text
+
+
+def test_what_the_model_may_name(project: Project) -> None:
+    edit = EditConfig(test="python3 test_a.py", lint="check {path}")
+    bench = choice(project, edit=edit, config=AgentConfig(allow=("make docs",)))
+    known = bench.tools.known()
+    assert {*known.paths} == {"a.py", "src", "test_a.py"}
+    assert known.symbols == {}
+    assert known.commands == {"test": "python3 test_a.py", "make docs": "make docs"}
+    bench.bash("echo 'File \"src/b.py\", line 1: gone.py, /etc/passwd, ../x.py'")
+    bench.view("a.py")
+    known = bench.tools.known()
+    assert known.paths[:2] == ("a.py", "src/b.py")
+    assert known.symbols == {"a.py": ("add", "sub")}
+    bench.call("rewrite", path="a.py", region="r2", instruction="add")
+    assert bench.tools.known().commands["lint"] == "check a.py"
+
+
+def test_ids_are_restored_in_the_order_of_the_log(project: Project) -> None:
+    bench = choice(project)
+    shown = [*bench.view("a.py#sub").shown, *bench.view("a.py").shown]
+    regions = bench.tools.known().regions
+    again = choice(project, folder="again")
+    again.tools.remember(shown)
+    assert again.tools.known().regions == regions
+
+
+def test_a_stopped_run_is_not_an_observation(project: Project) -> None:
+    project.repository({"a.py": CODE})
+    bench = Bench(project)
+    with pytest.raises(Cancelled):
+        bench.tools.run(Call("bash", {"command": "sleep 60"}), lambda: True)
