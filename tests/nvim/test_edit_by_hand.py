@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvim.edits import Room
+from tests.nvim.edits import Room, file, proposed
 
 MEAN = [
     "def mean(v):",
@@ -152,3 +152,58 @@ def test_what_is_left_out_is_counted_in_words(room: Room, touched: int, said: st
     assert room.notes() == [f"lcursor: {said} in conflict, left out"]
     _, problems = room.accept_all()
     assert problems == [f"a.txt: {said} in conflict, left out"]
+
+
+def test_files_that_run_code_are_accepted_one_by_one(room: Room) -> None:
+    away = room.write("away.txt", MEAN)
+    hook = room.write("conftest.py", MEAN)
+    new = room.home / "Makefile"
+    new.unlink(missing_ok=True)
+    here = room.open("here.txt", MEAN)
+    shown = room.open("setup.py", MEAN)
+    guarded = {"is_guarded": True, "is_outside": True}
+    room.propose(
+        proposed(
+            [
+                file(hook, MEAN, QUICK, **guarded),
+                file(shown, MEAN, QUICK, **guarded),
+                file(new, [], ["all:"], base="", kind="create", **guarded),
+                file(here, MEAN, QUICK),
+                file(away, MEAN, QUICK),
+            ]
+        )
+    )
+    paths, problems = room.accept_all()
+    assert room.lines() == MEAN
+    assert paths == [str(away)]
+    names = "conftest.py, setup.py, Makefile"
+    assert problems == [
+        f"left out, since it runs code by itself: {names}. Open it, :LCursor hunk accept file"
+    ]
+    room.hunks("accept_file")
+    assert room.lines() == QUICK
+    room.nvim.lua("require('lcursor.edit.proposals').written('t1', ...)", paths)
+    room.nvim.command(f"write! | edit! {new}")
+    room.hunks("accept_file")
+    assert room.lines() == ["all:"]
+    room.nvim.command("setlocal nomodified")
+    assert room.accept_all() == ([], [problems[0].replace(names, "conftest.py")])
+    room.nvim.command(f"edit! {hook}")
+    room.hunks("accept_file")
+    assert room.lines() == QUICK
+    assert room.accept_all() == ([], [])
+
+
+def test_it_is_said_that_a_file_runs_code(room: Room) -> None:
+    other = room.write("other.py", MEAN)
+    path = room.open("conftest.py", MEAN)
+    files = [file(other, MEAN, QUICK), file(path, MEAN, QUICK, is_guarded=True)]
+    room.propose(proposed(files))
+    room.nvim.lua("require('lcursor.edit.quickfix').open()")
+    said = "! runs code by itself"
+    assert room.nvim.screen.wait(lambda screen: any(said in row for row in screen.rows()), 20)
+    names = (
+        "vim.fs.basename(vim.fn.bufname(i.bufnr)) .. ' ' .. tostring(i.text:find('[runs', 1, 1))"
+    )
+    found = room.nvim.lua(f"return vim.tbl_map(function(i) return {names} end, vim.fn.getqflist())")
+    assert found == ["conftest.py 7", "other.py nil"]

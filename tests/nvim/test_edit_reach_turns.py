@@ -156,6 +156,17 @@ def test_outside_of_the_project_is_asked_for_first(
     assert [each["outside"] for each in wanted] == ([True] if is_written else [])
 
 
+def test_files_that_run_code_are_not_written_with_the_others(desk: Desk) -> None:
+    asked = desk.ask()
+    guarded = file(desk.project / "b.py", [change(0, ["b = 1"], ["b = 2"])], is_guarded=True)
+    guarded["is_outside"] = True  # is not asked for
+    desk.propose(asked["id"], [guarded, file(desk.project / "c.py", [change(0, ["c = 1"], ["c"])])])
+    desk.done(asked["id"])
+    desk.nvim.command("LCursor hunk accept all")
+    assert desk.heard("edit.write")["paths"] == [str(desk.project / "c.py")]
+    assert "b.py. Open it, :LCursor hunk accept file" in reach.told(desk.nvim)[-1]
+
+
 def test_a_file_that_is_renamed_or_deleted_takes_its_buffer_along(desk: Desk) -> None:
     asked = desk.ask()
     for name in ("b.py", "c.py"):
@@ -338,13 +349,13 @@ def test_a_file_that_runs_code_by_itself_is_accepted_alone(desk: Desk) -> None:
     asked = desk.ask("1,2LCEdit do it")
     here = file(desk.project / "a.py", [RETURN])
     other = file(desk.project / ".envrc", [change(0, [], ["make"])], kind="create", is_guarded=True)
-    key = desk.propose(asked["id"], [here, other])
+    desk.propose(asked["id"], [here, other])
     desk.done(asked["id"])
     desk.nvim.command("LCursor hunk accept all")
     assert desk.lines()[1] == "    return x + 1"
-    wanted = "lcursor: .envrc runs code by itself: accept it alone, in its buffer"
-    assert wanted in reach.told(desk.nvim)
+    wanted = "left out, since it runs code by itself: .envrc. Open it, :LCursor hunk accept file"
+    assert f"lcursor: {wanted}" in reach.told(desk.nvim)
+    desk.nvim.command("LCursor hunk accept all")  # also where it is the only one left
     assert desk.host.messages("edit.write") == []
-    desk.nvim.command("LCursor hunk accept all")
-    written = desk.heard("edit.write")
-    assert (written["turn"], written["paths"]) == (key, [str(desk.project / ".envrc")])
+    desk.nvim.command("edit .envrc | LCursor hunk accept file")
+    assert desk.lines() == ["make"]

@@ -26,6 +26,9 @@ local HIGH_KEYS = { { "diff", "read all" }, unpack(KEYS, 1, 3) }
 ---@return lcursor.EditChunk[]
 local function checks_of(file)
   local chunks, remarks = {}, {}
+  if file.is_guarded then
+    table.insert(chunks, { " ! runs code by itself", "LCursorEditFailed" })
+  end
   for _, check in ipairs(file.checks) do
     local text = check.text:match("^[^\n]*")
     if not check.is_ok then
@@ -35,7 +38,7 @@ local function checks_of(file)
       table.insert(remarks, { " " .. text, "LCursorEditBadge" })
     end
   end
-  if #file.checks > 0 and #chunks == 0 then
+  if #file.checks > 0 and #chunks == (file.is_guarded and 1 or 0) then
     local text = #remarks > 0 and " ✓" or " ✓ checks passed"
     table.insert(chunks, { text, "LCursorEditBadge" })
   end

@@ -292,16 +292,16 @@ function M.accept_next()
 end
 
 --- Accept all of a proposal in buffers, an undo step each, and return what is left for the disk.
+--- Files that run code by themselves are left out.
 ---@param proposal lcursor.EditProposal
 ---@return string[] paths files to be written: no buffer has open hunks of them
 ---@return string[] problems
 function M.accept_loaded(proposal)
-  local paths, problems = {}, {}
-  local pending = vim.tbl_filter(proposals.is_pending, proposal.parts)
-  for _, part in ipairs(pending) do
+  local paths, problems, guarded = {}, {}, {}
+  for _, part in ipairs(vim.tbl_filter(proposals.is_pending, proposal.parts)) do
     local name, is_whole = part.file.name, proposals.is_whole(part)
-    if part.file.is_guarded and #pending > 1 then
-      table.insert(problems, name .. " runs code by itself: accept it alone, in its buffer")
+    if part.file.is_guarded then
+      table.insert(guarded, name)
     elseif is_whole and part.buf and vim.bo[part.buf].modified then
       table.insert(problems, name .. " has unsaved changes; :write it first")
     elseif is_whole or not part.buf then
@@ -311,6 +311,10 @@ function M.accept_loaded(proposal)
       local problem = apply.accept(part.buf, in_state(part.hunks, "open"))
       table.insert(problems, left and ("%s: %s"):format(name, left) or problem)
     end
+  end
+  if #guarded > 0 then
+    local text = "left out, since it runs code by itself: %s. Open it, :LCursor hunk accept file"
+    table.insert(problems, 1, text:format(table.concat(guarded, ", ")))
   end
   return paths, problems
 end

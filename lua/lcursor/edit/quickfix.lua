@@ -21,6 +21,11 @@ local is_due = false
 local has_left = false -- a quickfix window was just left
 local is_following = false
 
+---@return string label of a file that runs code by itself
+local function label(file)
+  return file.is_guarded and " [runs code]" or ""
+end
+
 ---@return string
 local function text_of(hunk)
   local names = vim
@@ -32,9 +37,10 @@ local function text_of(hunk)
   local first = vim.iter(#hunk.new > 0 and hunk.new or hunk.old):find(function(line)
     return line:find("%S") ~= nil
   end)
-  return ("+%d -%d%s%s | %s %s | %s"):format(
+  return ("+%d -%d%s%s%s | %s %s | %s"):format(
     #hunk.new,
     #hunk.old,
+    label(hunk.part.file),
     hunk.state == "conflict" and " [conflict]" or "",
     names ~= "" and (" [✗ %s]"):format(names) or "",
     #hunk.new > 0 and "+" or "-",
@@ -50,14 +56,17 @@ end
 ---@field end_line? integer
 ---@field text string
 
----@return lcursor.HunkEntry[]
+---@return lcursor.HunkEntry[] those of files that run code by themselves first
 local function entries()
-  local found = {}
+  local found, guarded, others = {}, {}, {}
   for _, part in ipairs(proposals.parts()) do
+    table.insert(part.file.is_guarded and guarded or others, part)
+  end
+  for _, part in ipairs(vim.list_extend(guarded, others)) do
     local is_whole, kind = proposals.is_whole(part), part.file.kind
     if is_whole then
       local text = WHOLE[kind] .. (kind == "rename" and part.file.to or "")
-      text = ("%s | %s"):format(text, part.proposal.title)
+      text = ("%s%s | %s"):format(text, label(part.file), part.proposal.title)
       table.insert(found, { part = part, line = 1, text = text })
     end
     for _, hunk in ipairs(part.hunks) do
