@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from evals import apply, context, edit, fim, queries, search, splice, tool_calls
+from evals import apply, context, edit, fim, kills, queries, search, splice, tool_calls
 from evals.next_edit import command as next_edit
 from evals.next_edit import scan
 
@@ -24,3 +24,4 @@ app.command("apply")(apply.command)
 app.command("calls")(tool_calls.command)
 app.command("next")(next_edit.command)
 app.command("scan")(scan.command)
+app.command("kills")(kills.command)

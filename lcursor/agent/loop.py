@@ -90,6 +90,11 @@ class Loop:
         for call, choice, reason in state.answers_of_user:
             approvals.remember(call, choice, reason)
         for step in state.steps:
+            if step.before and step.observation is None and step.kind != "command":
+                # An edit was interrupted. It is repeated, as its effects are all in the tree.
+                tree.restore(step.before)
+                self._tree_id = step.before
+        for step in state.steps:
             if step.observation and step.observation.shown:
                 self._parts.toolbox.remember(step.observation.shown)
         if state.talk:
@@ -277,10 +282,10 @@ class Loop:
 
     def _run(self, step: Step) -> End | None:
         """Decide on a call, run it, and log its end."""
-        if step.before:
-            if self._settle(step):
-                return None
-        else:
+        if step.before and step.kind == "command":
+            self._report_interrupted(step)
+            return None
+        if not step.before:
             repeat, first = self._repeat(step)
             if repeat == "end":
                 reason = f"it repeated the call of step {first} without any change"
@@ -307,24 +312,14 @@ class Loop:
         self._end(step, found, time.monotonic() - began_s)
         return None
 
-    def _settle(self, step: Step) -> bool:
-        """Prepare a call that was interrupted; return whether it is done.
-
-        An edit is repeated on the tree before it. A command may have had effects elsewhere, so the
-        model decides.
-        """
-        tree = self._parts.tree
-        if step.kind != "command":
-            tree.restore(step.before)
-            self._tree_id = step.before
-            return False
-        changed = ", ".join(each.path for each in tree.changed(step.before)) or "none"
+    def _report_interrupted(self, step: Step) -> None:
+        """End a command that was interrupted: the model decides, as it had effects elsewhere."""
+        changed = ", ".join(each.path for each in self._parts.tree.changed(step.before)) or "none"
         text = (
             "This command was interrupted, so its outcome is unknown, and it was not repeated. "
             f"Files that it changed: {changed}. Check what it did before you run it again."
         )
         self._end(step, Observation(text, is_error=True, result="interrupted"))
-        return True
 
     def _repeat(self, step: Step) -> tuple[stuck.Repeat, int]:
         """Apply rule R1; return the action and the number of the first equal step."""

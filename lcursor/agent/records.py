@@ -117,7 +117,9 @@ class Model(Protocol):
     The conversation survives the process: `state` returns what `restore` needs.
     """
 
-    context_tokens: int
+    @property
+    def context_tokens(self) -> int:
+        """The context, for the conversation and the next answer."""
 
     def begin(self, system: str, task: str) -> None:
         """Start, or start again after a summary, with a system text and the first message."""

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from lcursor.agent import runs
 from lcursor.agent.loop import Loop
-from lcursor.agent.parts import Checkpoints, End, Parts
+from lcursor.agent.parts import End, Parts
 from lcursor.agent.records import Policy
 from lcursor.agent.run import AgentRun, Outcome, step_row
 from lcursor.agent.run_log import RunLog, RunState
@@ -41,6 +41,7 @@ class Wanted:
     policy: Policy
     model: str
     """Name of the model; "" for the settings'."""
+    task: str
     unsaved: Mapping[str, str]
     """Texts of the editor by absolute path, for a new run."""
     is_new: bool
@@ -57,6 +58,17 @@ class Assembled:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The stored changes of a run."""
+
+    turn: str = ""
+    """Key of the turn; "" without changes."""
+    paths: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Messages about changes that cannot be hunks."""
+
+
 class Assembly(Protocol):
     """Makes the parts of runs, and records their results; see `assembly.Assembly`."""
 
@@ -67,12 +79,11 @@ class Assembly(Protocol):
             LcursorError: there is no model, the project cannot be copied, …
         """
 
-    def record(self, state: RunState, tree: Checkpoints) -> tuple[str, list[str], str]:
+    def record(self, state: RunState, parts: Parts) -> Recorded:
         """Store the changes of a run as a turn of edits.
 
-        Returns:
-            The key of the turn, "" without changes; the paths of its files; a note on changes that
-            cannot be shown as hunks.
+        Raises:
+            LcursorError: the changes cannot be read or stored.
         """
 
 
@@ -169,7 +180,8 @@ class AgentService:
         folder = runs.create(root, self._folder)
         policy: Policy = params["policy"] or self._policy()
         unsaved = {each["path"]: each["text"] for each in params["buffers"]}
-        wanted = Wanted(root, folder, policy, params["model"], unsaved, True, run.stopped)
+        task, model = params["task"], params["model"]
+        wanted = Wanted(root, folder, policy, model, task, unsaved, True, run.stopped)
         log = RunLog(folder)
         with runs.lock(folder), run.using_model():
             try:
@@ -177,7 +189,7 @@ class AgentService:
                 log.start(
                     key=folder.name,
                     root=str(root),
-                    task=params["task"],
+                    task=task,
                     context=params["context"],
                     policy=policy,
                     model=found.model,
@@ -201,7 +213,8 @@ class AgentService:
         with runs.lock(folder):
             log = RunLog.open(folder)
             state = log.state
-            wanted = Wanted(root, folder, state.policy, state.model, {}, False, run.stopped)
+            policy, model, task = state.policy, state.model, state.task
+            wanted = Wanted(root, folder, policy, model, task, {}, False, run.stopped)
             self._show(run, state)
             with run.using_model():
                 found = self._assembly.assemble(wanted)
@@ -219,10 +232,10 @@ class AgentService:
             end = End("stopped")
         except LcursorError as error:
             end = End("failed", str(error))
-        turn, paths, note = "", list[str](), ""
+        recorded = Recorded()
         try:
-            turn, paths, note = self._assembly.record(log.state, parts.tree)
-            message = "\n\n".join(filter(None, (end.message, note)))
+            recorded = self._assembly.record(log.state, parts)
+            message = "\n\n".join(filter(None, (end.message, *recorded.notes)))
             end = End(end.state, message, end.is_checked)
             log.write(
                 "done",
@@ -230,13 +243,13 @@ class AgentService:
                 state=end.state,
                 message=message,
                 is_checked=end.is_checked,
-                turn=turn,
-                paths=paths,
+                turn=recorded.turn,
+                paths=list(recorded.paths),
             )
         except LcursorError as error:  # the disk is full: the run can be continued
-            reason = ". ".join(filter(None, (end.message, str(error))))
-            end = End("failed", reason)
-        return Outcome(log.state.key, end, turn, tuple(paths), log.state.root)
+            end = End("failed", ". ".join(filter(None, (end.message, str(error)))))
+        turn, paths = recorded.turn, recorded.paths
+        return Outcome(log.state.key, end, turn, paths, log.state.root)
 
     def _show(self, run: AgentRun, state: RunState) -> None:
         """Send what happened in a run so far."""

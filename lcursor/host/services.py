@@ -1,7 +1,7 @@
-"""The chat and edit services in the host, created on one thread with their first message.
+"""The services of chat, edits and agents in the host, created with their first message.
 
 Message handlers run on the event loop's thread and never block; the services' thread imports and
-creates the services, and dispatches their messages in order. Both share the models; while one of
+creates the services, and dispatches their messages in order. All share the models; while one of
 them is busy, the index pauses.
 """
 
@@ -17,10 +17,11 @@ from lcursor.config import Config
 from lcursor.errors import LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.host.indexing import Indexing
-from lcursor.protocol import chat, edit
+from lcursor.protocol import agent, chat, edit
 from lcursor.reporting import Notify, report_error
 
 if TYPE_CHECKING:
+    from lcursor.agent.service import AgentService
     from lcursor.chat.service import ChatService
     from lcursor.context.codebase import Codebase
     from lcursor.context.items import Seen
@@ -34,7 +35,7 @@ PAUSE_S = 1.0
 
 
 class Services:
-    """The chat and the edits of one Neovim.
+    """The chat, the edits and the agents of one Neovim.
 
     Args:
         notify: sends a message to Neovim, from any thread.
@@ -45,15 +46,17 @@ class Services:
         self._notify, self._index = notify, index
         self._settings = Config()
         self._chat_pause, self._edit_pause = IndexPause(index), IndexPause(index)
+        self._agent_pause = IndexPause(index)
         self._executor = SerialExecutor(
             THREAD,
             lambda error, number: report_error(
-                notify, error, number, "closing chat or edits failed"
+                notify, error, number, "closing chat, edits or agents failed"
             ),
         )
         self._lock = threading.RLock()
         self._chat: ChatService | None = None
         self._edit: EditService | None = None
+        self._agent: AgentService | None = None
         self._models: ModelPool | None = None
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
@@ -61,6 +64,7 @@ class Services:
         services = {
             **dict.fromkeys(chat.TO_PYTHON, self._get_chat),
             **dict.fromkeys(edit.TO_PYTHON, self._get_edit),
+            **dict.fromkeys(agent.TO_PYTHON, self._get_agent),
         }
         return {name: partial(self._handle, get, name) for name, get in services.items()}
 
@@ -68,8 +72,11 @@ class Services:
         """Apply settings; services with changed settings are closed."""
         old, self._settings = self._settings, settings
         is_same_chat = _chat_settings(old) == _chat_settings(settings)
-        if self._executor.is_started and not (is_same_chat and old.edit == settings.edit):
+        is_same_edit = old.edit == settings.edit
+        if self._executor.is_started and not (is_same_chat and is_same_edit):
             self._executor.submit(self._close_edit if is_same_chat else self._close_all)
+        elif self._executor.is_started and old.agent != settings.agent:
+            self._executor.submit(self._close_agent)
 
     def close(self) -> None:
         """Close the services; blocks only briefly."""
@@ -119,6 +126,22 @@ class Services:
             )
             return self._edit
 
+    def _get_agent(self) -> AgentService:
+        from lcursor.agent.assembly import Assembly
+        from lcursor.agent.service import AgentService
+
+        with self._lock:
+            if self._agent is None:
+                settings, secrets = self._settings, self._settings.privacy.exclude
+                record = self._get_edit().record
+                self._agent = AgentService(
+                    settings,
+                    self._notify,
+                    Assembly(settings, self._get_models(), record, secrets),
+                    busy=self._agent_pause.set_busy,
+                )
+            return self._agent
+
     def _get_models(self) -> ModelPool:
         from lcursor.llm.pool import ModelPool
 
@@ -138,7 +161,14 @@ class Services:
             if each is not None:
                 each.close()
 
+    def _close_agent(self) -> None:
+        with self._lock:
+            closing, self._agent = self._agent, None
+        if closing is not None:
+            closing.close()
+
     def _close_edit(self) -> None:
+        self._close_agent()  # it records its changes as edits
         with self._lock:
             closing, self._edit = self._edit, None
         if closing is not None:

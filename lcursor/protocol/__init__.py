@@ -13,12 +13,12 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 from lcursor.errors import MessageInvalid
-from lcursor.protocol import chat, edit, fim, index, next_edit, session
+from lcursor.protocol import agent, chat, edit, fim, index, next_edit, session
 
-PROTOCOL = 8
+PROTOCOL = 9
 """Version of the protocol; both sides must have the same one."""
 
-FEATURES = (session, fim, index, chat, edit, next_edit)
+FEATURES = (session, fim, index, chat, edit, next_edit, agent)
 TO_PYTHON = {name: kind for each in FEATURES for name, kind in each.TO_PYTHON.items()}
 TO_LUA = {name: kind for each in FEATURES for name, kind in each.TO_LUA.items()}
 

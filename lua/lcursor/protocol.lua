@@ -3,7 +3,7 @@
 
 local M = {}
 
-M.version = 8
+M.version = 9
 
 -- stylua: ignore
 M.to_lua = {
@@ -53,6 +53,15 @@ M.to_lua = {
   ["edit.message"] = { "id", "text", "note" },
   ["next_edit.predicted"] = { "id", "has_renames", "proposals" },
   ["next_edit.gate"] = { "hidden" },
+  ["agent.started"] = { "id", "run", "task", "policy", "model", "dialect", "sandbox", "note" },
+  ["agent.step"] = { "id", "number", "kind", "target", "state", "result", "text", "seconds" },
+  ["agent.delta"] = { "id", "text", "is_new" },
+  ["agent.status"] = { "id", "state", "steps", "max_steps", "used_tokens", "context_tokens",
+    "cached_share", "seconds", "max_seconds", "added", "removed" },
+  ["agent.asks"] = { "id", "ask", "number", "command", "why" },
+  ["agent.planned"] = { "id", "text" },
+  ["agent.done"] = { "id", "run", "state", "message", "is_checked", "turn", "paths", "root" },
+  ["agent.listed"] = { "id", "runs" },
 }
 
 M.levels = {

@@ -12,9 +12,9 @@ import pytest
 
 from lcursor import protocol
 from lcursor.agent import runs
-from lcursor.agent.parts import Checkpoints, Limits
+from lcursor.agent.parts import Limits, Parts
 from lcursor.agent.run_log import RunLog, RunState
-from lcursor.agent.service import AgentService, Assembled, Wanted
+from lcursor.agent.service import AgentService, Assembled, Recorded, Wanted
 from lcursor.config import Config
 from lcursor.errors import ModelMissing
 from lcursor.protocol import agent as wire
@@ -48,9 +48,9 @@ class FakeAssembly:
         made, *_ = parts(wanted.folder, script, asks=self.asks, limits=self.limits)
         return Assembled(made, "fake", "bubblewrap")
 
-    def record(self, state: RunState, tree: Checkpoints) -> tuple[str, list[str], str]:
-        changed = [f"{state.root}/{each.path}" for each in tree.changed()]
-        return ("turn-1" if changed else ""), changed, ""
+    def record(self, state: RunState, parts: Parts) -> Recorded:
+        changed = [f"{state.root}/{each.path}" for each in parts.tree.changed()]
+        return Recorded("turn-1" if changed else "", tuple(changed))
 
 
 class Editor:

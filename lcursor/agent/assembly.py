@@ -1,0 +1,161 @@
+"""Assemble the parts of a run: the copy of the project, the sandbox, the tools and the model.
+
+Blocks; on the run's thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from lcursor.agent import observe, result
+from lcursor.agent.approvals import Approvals
+from lcursor.agent.dialects.select import dialect_for
+from lcursor.agent.model import open_model
+from lcursor.agent.parts import Limits, Parts
+from lcursor.agent.records import DialectName, Policy
+from lcursor.agent.rewrite import RegionRewriter
+from lcursor.agent.run_log import RunState
+from lcursor.agent.service import Assembled, Recorded, Wanted
+from lcursor.agent.shell_rules import Rules
+from lcursor.agent.tools import lookup
+from lcursor.agent.tools.toolbox import make_toolbox
+from lcursor.agent.tree import Tree
+from lcursor.config import Config
+from lcursor.context import rules
+from lcursor.edit.records import FileChange, Lines
+from lcursor.errors import ContextFull
+from lcursor.llm.pool import ModelPool
+from lcursor.llm.tokens import BYTES_PER_TOKEN
+from lcursor.process.sandbox import open_sandbox
+from lcursor.project.reading import Reader
+
+MAX_TOP: Final = 40
+"""Number of names of the project's top level in the system text."""
+RULES_SHARE: Final = 0.15
+"""Share of the context for the project's rules files."""
+NO_SANDBOX: Final = (
+    "No sandbox works here, so each command needs your approval: python -m lcursor sandbox check"
+)
+GUIDED: Final = (
+    "This small model can look up, test and rewrite single functions, not plan larger work"
+)
+
+Record = Callable[[Path, str, Sequence[FileChange], Mapping[str, Lines]], str]
+"""Stores changes as a turn of edits, given root, title, changes and old lines; returns its key."""
+
+
+class Assembly:
+    """Makes the parts of runs, and stores their results.
+
+    Args:
+        secrets: globs of files that are never read, in addition to the built-in ones.
+    """
+
+    def __init__(
+        self, config: Config, models: ModelPool, record: Record, secrets: Sequence[str] = ()
+    ) -> None:
+        self._config, self._models, self._record = config, models, record
+        self._secrets = tuple(secrets)
+
+    def assemble(self, wanted: Wanted) -> Assembled:
+        """Return the parts of a run.
+
+        Raises:
+            Cancelled: it was stopped.
+            LcursorError: there is no model, the project cannot be copied, a setting is invalid.
+        """
+        config, agent = self._config, self._config.agent
+        approval_rules = Rules.of(agent, self._secrets)
+        tree = self._open_tree(wanted)
+        name = self._models.choose(wanted.model, agent.model)
+        model = open_model(self._models, name, wanted.stopped)
+        reached = self._models.connect(name, wanted.stopped)
+        served = reached.served.model or name
+        dialect = dialect_for(served, is_hosted=reached.client.target.is_hosted)
+        sandbox = open_sandbox()
+        rewriter = RegionRewriter(
+            self._models, name, config.edit, wanted.root, wanted.task, wanted.stopped
+        )
+        toolbox = make_toolbox(
+            tree,
+            sandbox,
+            lookup.open_codebase(tree, self._secrets),
+            agent,
+            config.edit,
+            dialect=dialect.name,
+            count=model.count,
+            budget_tokens=observe.limit_tokens(model.context_tokens),
+            rewrite=rewriter,
+        )
+        parts = Parts(
+            model=model,
+            dialect=dialect,
+            toolbox=toolbox,
+            tree=tree,
+            approvals=Approvals(wanted.policy, sandbox.level, approval_rules, tree.root),
+            summarize=_fail,
+            facts=self._facts(wanted, tree, dialect.name, model.context_tokens),
+            limits=Limits(agent.max_steps, agent.max_minutes * 60.0),
+            policy=self._policy_after_plan(),
+        )
+        notes = [NO_SANDBOX] if sandbox.level == "none" else []
+        notes += [GUIDED] if dialect.name == "choice" else []
+        return Assembled(parts, name, sandbox.level, "\n".join(notes))
+
+    def record(self, state: RunState, parts: Parts) -> Recorded:
+        """Store the changes of a run as a turn of edits.
+
+        Raises:
+            AgentFailed: the changes cannot be read.
+        """
+        tree = parts.tree
+        assert isinstance(tree, Tree)
+        found = result.file_changes(tree)
+        notes = [*found.notes, *tree.problems]
+        if not found.files:
+            return Recorded(notes=tuple(notes))
+        key = self._record(tree.root, state.task, found.files, found.bases)
+        paths = [each.to or each.path for each in found.files]
+        return Recorded(key, tuple(paths), tuple(notes))
+
+    def _open_tree(self, wanted: Wanted) -> Tree:
+        if not wanted.is_new:
+            return Tree.open(wanted.root, wanted.folder)
+        return Tree.create(
+            wanted.root,
+            wanted.folder,
+            unsaved=wanted.unsaved,
+            secrets=self._secrets,
+            cancel=wanted.stopped.is_set,
+        )
+
+    def _policy_after_plan(self) -> Policy:
+        return "ask" if self._config.agent.policy == "ask" else "auto"
+
+    def _facts(self, wanted: Wanted, tree: Tree, dialect: DialectName, context_tokens: int) -> str:
+        """Return what a model should know of the project at the start."""
+        names = sorted(each.name + "/" * each.is_dir() for each in tree.path.iterdir())
+        top = [name for name in names if name != ".git/"]
+        more = f" and {len(top) - MAX_TOP} more" if len(top) > MAX_TOP else ""
+        lines = [
+            f"The project is in {wanted.root}. Its top level: {', '.join(top[:MAX_TOP])}{more}."
+        ]
+        edit = self._config.edit
+        if edit.test:
+            lines.append(f"Its tests: {edit.test}")
+        if dialect == "choice":  # a small model is confused by more
+            return "\n".join(lines)
+        reader = Reader(wanted.root, self._secrets, wanted.unsaved)
+        left = int(context_tokens * RULES_SHARE * BYTES_PER_TOKEN)
+        for item in rules.applicable(reader):
+            if not item.is_left_out and len(item.text) <= left:
+                left -= len(item.text)
+                lines.append(f"Rules of the user ({os.path.basename(item.path)}):\n{item.text}")
+        return "\n\n".join(lines)
+
+
+def _fail(_: RunState) -> None:
+    raise ContextFull("the run no longer fits the model's context", "Give it a smaller task")

@@ -1,0 +1,73 @@
+"""Rewrite a region of a file for the dialect `choice`, whose model writes no code in its calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from lcursor.code import languages
+from lcursor.config import EditConfig
+from lcursor.edit.records import Region
+from lcursor.edit.rewriting.retry import RetryLoop
+from lcursor.edit.rewriting.rewriter import Rewriter
+from lcursor.edit.rewriting.task import RewriteListener, Task
+from lcursor.errors import ReplyUnusable
+from lcursor.llm.pool import ModelPool
+from lcursor.process.run import Cancel
+
+SAME = "the model wrote the same lines again"
+
+
+class RegionRewriter:
+    """Rewrites regions with the model of a run.
+
+    Args:
+        model: its name in the pool.
+        task: of the run.
+        stopped: stops a rewrite.
+    """
+
+    def __init__(
+        self,
+        models: ModelPool,
+        model: str,
+        config: EditConfig,
+        root: Path,
+        task: str,
+        stopped: threading.Event,
+    ) -> None:
+        self._models, self._model, self._config = models, model, config
+        self._root, self._task, self._stopped = root, task, stopped
+
+    def __call__(
+        self,
+        path: str,
+        lines: Sequence[str],
+        first_row: int,
+        last_row: int,
+        instruction: str,
+        _cancel: Cancel,
+    ) -> Sequence[str] | str:
+        """Return the new lines of some rows, or why there are none.
+
+        Raises:
+            LcursorError: the server failed.
+        """
+        self._models.claim_cache()
+        reached = self._models.connect(self._model, self._stopped)
+        found = tuple(lines)
+        task = Task(
+            path=str(self._root / path),
+            name=path,
+            language=languages.detect(path, found[0] if found else ""),
+            lines=found,
+            region=Region(first_row, last_row, f"lines {first_row + 1} to {last_row}"),
+            instruction=f"{instruction}\n\nThis is a part of the task: {self._task}",
+        )
+        rewrite = RetryLoop(Rewriter(reached, self._config), None, self._config)
+        try:
+            made = rewrite.run(task, RewriteListener(), self._stopped)
+        except ReplyUnusable as error:
+            return error.message
+        return SAME if made.is_same else made.lines

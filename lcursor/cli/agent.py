@@ -1,0 +1,349 @@
+"""`python -m lcursor agent`: an agent outside the editor, with the same runs and histories.
+
+Prints a line for each step to standard error and the agent's summary to standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from lcursor.errors import EditFailed, LcursorError
+from lcursor.reporting import error_message
+
+if TYPE_CHECKING:
+    from lcursor.agent.service import AgentService
+    from lcursor.config import Config
+    from lcursor.edit.histories import Histories
+    from lcursor.edit.records import FileChange, Lines
+    from lcursor.protocol.edit import EditWrite
+
+INTERRUPTED = 130
+INTERRUPT = "interrupt"
+STATUS = {"done": 0, "stopped": INTERRUPTED}
+NO_TERMINAL = "there is no terminal to approve it on"
+MARKS = {"done": "✓", "failed": "✗", "rejected": "–", "running": "…", "waiting": "?"}
+TARGET_COLUMNS = 48
+
+
+def agent(
+    task: Annotated[
+        list[str] | None, typer.Argument(help="The task; - reads standard input.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="A name of `models list`, or the path of a GGUF file.")
+    ] = "",
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="plan: read, then show a plan. ask: approve commands. auto: all that is sandboxed "
+            "runs. full: nothing is sandboxed or asked."
+        ),
+    ] = "auto",
+    path: Annotated[
+        Path | None,
+        typer.Option(help="A file or folder of the project; default: the current folder."),
+    ] = None,
+    test: Annotated[
+        str, typer.Option(metavar="COMMAND", help="Tests that must pass at the end.")
+    ] = "",
+    lint: Annotated[
+        str, typer.Option(metavar="COMMAND", help="Linter; {path} is the changed file.")
+    ] = "",
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COMMAND", help="Runs without approval. Repeatable."),
+    ] = None,
+    stop_after: Annotated[int, typer.Option(metavar="STEPS", help="Maximum number of steps.")] = 40,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Write the changes, except for files that run code.")
+    ] = False,
+    resume: Annotated[
+        str, typer.Option(metavar="RUN", help="Continue a run: its key, or `last`.")
+    ] = "",
+    listing: Annotated[bool, typer.Option("--list", help="List the runs of the project.")] = False,
+    url: Annotated[
+        str, typer.Option(help="A server to ask instead of the local one.", show_default=False)
+    ] = "",
+    key_env: Annotated[
+        str, typer.Option(help="Environment variable with the API key of that server.")
+    ] = "",
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Never read these files. Repeatable."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print messages, one line of JSON each.")
+    ] = False,
+) -> None:
+    """Let an agent work on a copy of a project. Ctrl-C stops it; its changes so far are kept."""
+    from lcursor.config import AgentConfig, ChatConfig, Config, EditConfig, ModelConfig
+
+    if policy not in ("plan", "ask", "auto", "full"):
+        raise typer.BadParameter("policy is plan, ask, auto or full")
+    where = str((path or Path.cwd()).absolute())
+    if listing:
+        _print_list(where, as_json)
+        return
+    text = " ".join(task or [])
+    if text == "-":
+        text = sys.stdin.read()
+    if not text.strip() and not resume:
+        raise typer.BadParameter("the task is missing")
+    chat = ChatConfig(model=model)
+    if url:
+        server = ModelConfig(name="server", url=url, model=model, key_env=key_env)
+        chat = ChatConfig(model="server", models=(server,), server="off")
+    config = Config(
+        chat=chat,
+        edit=EditConfig(test=test, lint=lint),
+        agent=AgentConfig(max_steps=stop_after, allow=tuple(allow or ())),
+    )
+    with _session(config, secret or []) as session:
+        if resume:
+            done = session.resume(resume, where, text, as_json)
+        else:
+            done = session.start(text, where, policy, as_json)
+        if done["turn"] and apply:
+            session.apply(done)
+    raise typer.Exit(STATUS.get(done["state"], 1))
+
+
+class _Session:
+    """A run, and the messages of its service."""
+
+    def __init__(self) -> None:
+        self.messages: SimpleQueue[tuple[str, Mapping[str, Any]]] = SimpleQueue()
+        self.service: AgentService
+        self.histories: Histories
+
+    def emit(self, method: str, params: Mapping[str, Any]) -> None:
+        """Queue a message. Thread: any."""
+        self.messages.put((method, params))
+
+    def start(self, task: str, path: str, policy: str, as_json: bool) -> Mapping[str, Any]:
+        """Start a run, and return its `agent.done`."""
+        self._send(
+            "agent.start",
+            id=1,
+            task=task,
+            path=path,
+            policy=policy,
+            model="",
+            context="",
+            buffers=[],
+        )
+        return self._follow(as_json)
+
+    def resume(self, run: str, path: str, text: str, as_json: bool) -> Mapping[str, Any]:
+        """Continue a run, with a message of the user if there is one."""
+        from lcursor.agent import runs
+        from lcursor.agent.run_log import RunLog
+        from lcursor.project.root import root_of
+
+        folder = runs.find(root_of(Path(path)), run)
+        if text:
+            with runs.lock(folder):
+                RunLog.open(folder).write("said", text=text)
+        self._send("agent.resume", id=1, run=folder.name, path=path, continues=True)
+        return self._follow(as_json)
+
+    def apply(self, done: Mapping[str, Any]) -> None:
+        """Write the changes of a run, except for files that run code by themselves.
+
+        Raises:
+            EditFailed: they cannot be written.
+        """
+        from lcursor.edit.checkpoints.history import History
+
+        turn = done["turn"]
+        files = History(done["root"]).open_files(turn)
+        guarded = [each.path for each in files if each.is_guarded]
+        paths = [each.path for each in files if not each.is_guarded]
+        if paths:
+            row = {"id": 1, "turn": turn, "paths": paths, "outside": False}
+            written = self.histories.write(cast("EditWrite", row))
+            if written["problem"]:
+                raise EditFailed(written["problem"])
+            _note(f"{len(written['paths'])} files are written; :LCursor edit undo reverts them")
+        for path in guarded:
+            _note(f"not written, because it runs code by itself: {path}")
+
+    def _send(self, method: str, **params: Any) -> None:
+        self.service.handlers()[method](params)
+
+    def _follow(self, as_json: bool) -> Mapping[str, Any]:
+        """Print messages until the end."""
+        with _interrupts(self.messages):
+            is_stopped = False
+            shown = _Json() if as_json else _Lines()
+            while True:
+                method, params = self.messages.get()
+                if method == INTERRUPT:
+                    if is_stopped:
+                        raise KeyboardInterrupt
+                    is_stopped = True
+                    self._send("agent.stop", id=1)
+                elif method == "agent.asks":
+                    choice, text = _approve(params)
+                    self._send("agent.decide", id=1, ask=params["ask"], choice=choice, text=text)
+                elif method == "agent.planned":
+                    self._send("agent.approve_plan", id=1, text=_approve_plan(params["text"]))
+                elif method != "log":
+                    shown.show(method, params)
+                if method == "agent.done":
+                    return params
+
+
+class _Json:
+    """Prints each message."""
+
+    def show(self, method: str, params: Mapping[str, Any]) -> None:
+        """Print one."""
+        typer.echo(json.dumps({"message": method, **params}))
+
+
+class _Lines:
+    """Prints a line for each step."""
+
+    def __init__(self) -> None:
+        self._status: Mapping[str, Any] = {}
+
+    def show(self, method: str, params: Mapping[str, Any]) -> None:
+        """Print a message."""
+        if method == "agent.started":
+            dialect, sandbox = params["dialect"], params["sandbox"]
+            _note(f"run {params['run']}: {params['model']}, {dialect} calls, sandbox {sandbox}")
+            if params["note"]:
+                _note(params["note"])
+        elif method == "agent.status":
+            self._status = params
+        elif method == "agent.step" and params["state"] not in ("running", "waiting"):
+            line = params["target"].partition("\n")[0]
+            if len(line) > TARGET_COLUMNS:
+                line = line[: TARGET_COLUMNS - 1] + "…"
+            mark, result = MARKS[params["state"]], params["result"]
+            _note(
+                f"{params['number']:3} {mark} {params['kind']:7} {line:{TARGET_COLUMNS}} "
+                f"{params['seconds']:5.1f} s  {result}"
+            )
+        elif method == "error":
+            _note(f"lcursor: {'. '.join(filter(None, (params['message'], params['hint'])))}")
+        elif method == "agent.done":
+            self._end(params)
+
+    def _end(self, done: Mapping[str, Any]) -> None:
+        if done["message"]:
+            typer.echo(_safe(done["message"]))
+        if done["state"] not in ("done", "failed"):
+            _note(f"lcursor: the run is {done['state']}; continue it with --resume {done['run']}")
+        if done["turn"]:
+            added, removed = self._status.get("added", 0), self._status.get("removed", 0)
+            tests = "; the tests pass" if done["is_checked"] else ""
+            _note(f"{len(done['paths'])} files changed, +{added} -{removed}{tests}")
+            for path in done["paths"]:
+                _note(f"  {path}")
+            _note("Review the changes in Neovim with :LCursor edit list, or apply them: --apply")
+
+
+@contextmanager
+def _session(config: Config, secrets: Sequence[str]) -> Iterator[_Session]:
+    """Open a service with its models and histories."""
+    from lcursor.agent.assembly import Assembly
+    from lcursor.agent.service import AgentService
+    from lcursor.edit.histories import Histories
+    from lcursor.edit.workspace import short_title
+    from lcursor.llm.pool import ModelPool
+
+    session = _Session()
+    models = ModelPool(config.chat)
+
+    def warn(error: LcursorError) -> None:
+        session.emit("error", error_message(error))
+
+    session.histories = Histories(None, warn, warn=_note)
+
+    def record(
+        root: Path, title: str, files: Sequence[FileChange], bases: Mapping[str, Lines]
+    ) -> str:
+        return session.histories.begin(root, short_title(title), files, "", bases)
+
+    assembly = Assembly(config, models, record, secrets)
+    session.service = AgentService(config, session.emit, assembly)
+    try:
+        yield session
+    finally:
+        session.service.close()
+        models.close()
+
+
+def _print_list(path: str, as_json: bool) -> None:
+    from datetime import datetime
+
+    from lcursor.agent import runs
+    from lcursor.project.root import root_of
+
+    rows = runs.rows(root_of(Path(path)))
+    for each in rows:
+        if as_json:
+            typer.echo(json.dumps(each))
+        else:
+            at = datetime.fromtimestamp(each["at_s"]).strftime("%Y-%m-%d %H:%M")
+            task = each["task"].partition("\n")[0]
+            line = f"{each['run']}  {at}  {each['state']:8} {each['steps']:>3}  {task}"
+            typer.echo(_safe(line))
+    if not rows and not as_json:
+        typer.echo("This project has no runs", err=True)
+
+
+def _approve(params: Mapping[str, Any]) -> tuple[str, str]:
+    """Ask on the terminal; without one, reject."""
+    _note(f"    {params['command']}\n    needs approval: {params['why']}")
+    if not sys.stdin.isatty():
+        return "reject", NO_TERMINAL
+    try:
+        answer = input("Run it? [y]es, yes for this [r]un, or the reason against it: ").strip()
+    except EOFError:
+        return "reject", NO_TERMINAL
+    if answer.lower() in ("y", "yes", "r", "run"):
+        return ("run" if answer.lower().startswith("r") else "once"), ""
+    return "reject", "" if answer.lower() in ("n", "no") else answer
+
+
+def _approve_plan(text: str) -> str:
+    """Show a plan and ask whether to carry it out; return it, or "" for no."""
+    typer.echo(_safe(text))
+    if not sys.stdin.isatty():
+        return ""
+    try:
+        return text if input("Carry it out? [y/N] ").strip().lower() in ("y", "yes") else ""
+    except EOFError:
+        return ""
+
+
+@contextmanager
+def _interrupts(messages: SimpleQueue[tuple[str, Mapping[str, Any]]]) -> Iterator[None]:
+    """Turn interrupts into messages."""
+    import signal
+
+    before = signal.signal(signal.SIGINT, lambda *_: messages.put((INTERRUPT, {})))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _note(text: str) -> None:
+    typer.echo(_safe(text), err=True)
+
+
+def _safe(text: str) -> str:
+    """Replace control characters: a terminal would execute those that a model writes."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
