@@ -125,6 +125,24 @@ function M.shown(name, action, buf)
   return lhs
 end
 
+--- Describe the keys of a group that a buffer has.
+---@param name string of the group
+---@param buf integer
+---@return string[] lines
+function M.describe(name, buf)
+  local cells, width = {}, 0
+  for _, key in ipairs(keys.groups[name].keys) do
+    local lhs = M.shown(name, key[1], buf)
+    if lhs then
+      table.insert(cells, { lhs, key[4] })
+      width = math.max(width, #lhs)
+    end
+  end
+  return vim.tbl_map(function(cell)
+    return ("%-" .. width .. "s  %s"):format(cell[1], cell[2])
+  end, cells)
+end
+
 --- Map a key in the current buffer.
 ---@param opts vim.api.keyset.keymap
 ---@return lcursor.Keymap

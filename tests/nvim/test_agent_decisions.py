@@ -108,6 +108,18 @@ def test_each_line_of_the_block_counts(agent: Agent, line: str) -> None:
     assert agent.heard("agent.decide")["choice"] == "once"
 
 
+def test_a_question_after_a_call_without_words(agent: Agent) -> None:
+    agent.start()
+    for number in (1, 2):
+        agent.delta("<tool_call>\n{}\n</tool_call>", is_new=True)
+        agent.wait_text("<tool_call>")
+        agent.asks(number, "make")
+        agent.nvim.press("]wga")
+        assert agent.heard("agent.decide", number)["ask"] == number
+        agent.step(number, "command", "make")
+    assert agent.lines()[8:10] == ["✓ command make", "✓ command make"]
+
+
 def test_a_command_is_changed_before_it_runs(agent: Agent) -> None:
     agent.start()
     agent.asks(1, "pip install x\nmake")
@@ -293,6 +305,17 @@ def test_a_run_of_another_neovim(agent: Agent) -> None:
     agent.started(asked, task="fix it")
     agent.done("running", "")
     assert "## Runs in another Neovim" in agent.lines()
+
+
+def test_a_run_that_never_began_is_not_continued(agent: Agent) -> None:
+    agent.nvim.command("LCursor agent do it")
+    agent.id = agent.heard("agent.start")["id"]
+    agent.fail("there is no model")
+    agent.done("failed", "there is no model", run="")
+    agent.nvim.press("GAagain<Esc><CR>")
+    text = "lcursor: this run never began; :LCursor agent {task} starts another one"
+    assert reach.told(agent.nvim)[-1] == text
+    assert agent.host.messages("agent.resume") == []
 
 
 def test_an_error_of_a_message_does_not_end_the_run(agent: Agent) -> None:

@@ -56,7 +56,7 @@ local function body_of(entry)
   elseif kind == "user" then
     return vim.list_extend({ "", "## You", "" }, split(entry.text))
   elseif kind == "thought" then
-    local lines = (entry.is_open or entry.text ~= "") and split(entry.text) or {}
+    local lines = split(entry.text)
     return lines, not entry.is_open and #lines > MAX_THOUGHT_LINES and 0 or nil
   end
   local lines = vim.list_extend({ "## Task", "" }, split(entry.text))
@@ -180,7 +180,7 @@ local function put(run, entry, previous)
   local lines, fold = body_of(entry)
   local kinds = ("%s %s"):format(previous and previous.kind, entry.kind)
   entry.lead, entry.is_late = 0, false
-  if #lines > 0 and vim.list_contains({ "step thought", "thought step" }, kinds) then
+  if vim.list_contains({ "step thought", "thought step" }, kinds) then
     entry.lead = 1
     table.insert(lines, 1, "")
   end
@@ -206,13 +206,10 @@ function M.update(run)
   if not M.is_loaded(run) then
     return
   elseif not transcript.is_completing(run.buf) then
-    local previous
-    for _, entry in ipairs(run.entries) do
+    for i, entry in ipairs(run.entries) do
       if entry.is_late then
-        put(run, entry, previous)
+        put(run, entry, run.entries[i - 1])
       end
-      previous = (entry.kind ~= "thought" or entry.is_open or entry.text ~= "") and entry
-        or previous
     end
   elseif not run.is_waiting then
     run.is_waiting = true
@@ -231,6 +228,18 @@ function M.show(run, entry)
   M.update(run)
 end
 
+--- Remove the last entry.
+local function drop(run, entry)
+  table.remove(run.entries)
+  if M.is_loaded(run) and entry.mark ~= 0 then
+    local first = row_of(run, entry.mark) or draft_row(run)
+    change(run, function(buf)
+      api.nvim_buf_set_lines(buf, first, draft_row(run), false, {})
+    end)
+    api.nvim_buf_del_extmark(run.buf, marks, entry.mark)
+  end
+end
+
 --- Add an entry at the end, below a heading if the one before it is not the model's.
 ---@param run lcursor.AgentRun
 ---@param entry table fields of lcursor.AgentEntry
@@ -239,7 +248,8 @@ function M.add(run, entry)
   M.end_thought(run)
   local last = run.entries[#run.entries]
   local is_models = entry.kind == "thought" or entry.kind == "step"
-  if is_models and last and last.kind ~= "step" and last.kind ~= "thought" then
+  local kinds = { "step", "thought", "heading" }
+  if is_models and last and not vim.list_contains(kinds, last.kind) then
     M.add(run, { kind = "heading" })
   end
   entry.mark, entry.text = 0, entry.text or ""
@@ -286,6 +296,9 @@ function M.end_thought(run)
     end
     entry.is_open, entry.stream = false, nil
     entry.text = format.thought(entry.text, run.dialect)
+    if entry.text == "" then
+      return drop(run, entry)
+    end
     M.show(run, entry)
   end
 end

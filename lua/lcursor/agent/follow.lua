@@ -15,31 +15,17 @@ local M = {}
 local uv = vim.uv
 local MAX_TITLE = 40
 
---- What other features provide; joined.lua sets it.
-M.editor = {
-  --- Return the file that is worked on.
-  ---@type fun(): string
-  here = function()
-    return assert(vim.uv.cwd())
-  end,
-  --- Return the buffers that differ from what is on disk.
-  ---@type fun(): lcursor.EditText[]
-  unsaved = function()
-    return {}
-  end,
-  --- Show the changes of a run as hunks.
-  ---@type fun(done: table, shown: fun(msg: table))
-  open_hunks = function() end,
-  --- Read rows of a buffer; nil if they must not be sent, which is reported.
-  ---@type fun(buf: integer, first: integer, last: integer): { name: string, text: string }?
-  range = function() end,
-  --- Describe the diagnostics of rows; nil if there are none.
-  ---@type fun(range?: integer[]): string?
-  problems = function() end,
-  --- Ask for a text in a small window.
-  ---@type fun(opts: table, done: fun(text?: string))
-  prompt = function() end,
-}
+---@class lcursor.AgentEditor what other features provide
+---@field here fun(): string the file that is worked on
+---@field unsaved fun(): lcursor.EditText[] the buffers that differ from what is on disk
+---@field range fun(buf: integer, first: integer, last: integer): { name: string, text: string }?
+---rows of a buffer; nil if they must not be sent, which is reported
+---@field problems fun(range?: integer[]): string? the diagnostics of rows; nil if there are none
+---@field prompt fun(opts: table, done: fun(text?: string)) asks for a text in a small window
+---@field open_hunks fun(done: table, shown: fun(msg: table)) shows the changes of a run
+
+---@type lcursor.AgentEditor joined.lua sets its fields
+M.editor = {}
 
 --- Tell the user about a run, unless its last lines are on the screen.
 ---@param run lcursor.AgentRun
@@ -282,7 +268,9 @@ end
 ---@param run lcursor.AgentRun
 ---@param text string
 function M.say(run, text)
-  if not run.id then
+  if not run.id and run.key == "" then
+    notify.info("this run never began; :LCursor agent {task} starts another one")
+  elseif not run.id then
     M.resume(run, true, text)
   elseif requests.notify("agent.say", { id = run.id, text = text }) then
     buffer.add(run, { kind = "user", text = text })

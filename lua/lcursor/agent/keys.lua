@@ -4,12 +4,10 @@ local buffer = require("lcursor.agent.buffer")
 local decide = require("lcursor.agent.decide")
 local follow = require("lcursor.agent.follow")
 local keymaps = require("lcursor.keymaps")
-local keys = require("lcursor.keys")
 local list = require("lcursor.agent.list")
 local notify = require("lcursor.notify")
 local runs = require("lcursor.agent.runs")
 local ui = require("lcursor.ui.window")
-local window = require("lcursor.agent.window")
 
 local M = {}
 
@@ -38,18 +36,6 @@ local function stop(run)
   end
 end
 
---- Show the keys and what they do.
-local function help(run)
-  local lines = {}
-  for _, key in ipairs(keys.groups.agent.keys) do
-    local lhs = keymaps.shown("agent", key[1], run.buf)
-    if lhs then
-      table.insert(lines, ("%-6s %s"):format(lhs, key[4]))
-    end
-  end
-  ui.float(lines, "agent")
-end
-
 -- stylua: ignore
 ---@type table<string, fun(run: lcursor.AgentRun)>
 local ACTIONS = {
@@ -62,8 +48,8 @@ local ACTIONS = {
   change = decide.change,
   next_waiting = decide.next_waiting,
   list = list.open,
-  close = window.close,
-  help = help,
+  close = function(run) ui.close_all(run.buf) end,
+  help = function(run) ui.float(keymaps.describe("agent", run.buf), "agent") end,
 }
 
 --- Do what a key stands for, in the current run.

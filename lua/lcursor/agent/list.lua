@@ -39,7 +39,7 @@ end
 ---@param continues boolean whether it is continued
 function M.show(key, path, continues)
   local run = runs.of_key(key)
-  if not run or not (run.id or not continues) then
+  if not run or (continues and not run.id) then
     if not run then
       run = runs.new("", path)
       run.key = key ~= "last" and key or ""

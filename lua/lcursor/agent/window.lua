@@ -87,18 +87,6 @@ function M.draw(run)
   end)
 end
 
---- Return a window of this tab page that shows a run.
----@param run lcursor.AgentRun
----@return integer?
-function M.find(run)
-  if run.buf and api.nvim_get_current_buf() == run.buf then
-    return api.nvim_get_current_win()
-  end
-  return vim.iter(api.nvim_tabpage_list_wins(0)):find(function(win)
-    return api.nvim_win_get_buf(win) == run.buf
-  end)
-end
-
 --- Set the options of a window while it shows a run.
 ---@param run lcursor.AgentRun
 ---@param win integer
@@ -173,6 +161,11 @@ local function start()
   end)
 end
 
+---@return integer?
+local function window_of(run)
+  return ui.find(run.buf)
+end
+
 --- Show a run in this tab page, instead of another one that is shown.
 ---@param run lcursor.AgentRun
 ---@param opts { window?: table, enter?: boolean }
@@ -182,9 +175,9 @@ function M.open(run, opts)
     create(run)
   end
   runs.use(run)
-  local win = M.find(run)
+  local win = ui.find(run.buf)
   if not win then
-    win = not opts.window and vim.iter(runs.all()):map(M.find):next() or nil
+    win = not opts.window and vim.iter(runs.all()):map(window_of):next() or nil
     if win then
       api.nvim_win_set_buf(win, run.buf)
     else
@@ -197,20 +190,6 @@ function M.open(run, opts)
   end
   if opts.enter ~= false then
     api.nvim_set_current_win(win)
-  end
-end
-
---- Close the windows of a run in this tab page; the run continues.
----@param run lcursor.AgentRun
-function M.close(run)
-  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
-    if api.nvim_win_get_buf(win) == run.buf then
-      if #api.nvim_tabpage_list_wins(0) == 1 then
-        vim.cmd.enew() -- the last window cannot be closed
-      else
-        api.nvim_win_close(win, false)
-      end
-    end
   end
 end
 

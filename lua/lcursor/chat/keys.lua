@@ -5,7 +5,6 @@ local code_blocks = require("lcursor.chat.code_blocks")
 local code_window = require("lcursor.chat.code_window")
 local commands = require("lcursor.chat.commands")
 local keymaps = require("lcursor.keymaps")
-local keys = require("lcursor.keys")
 local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
 local notify = require("lcursor.notify")
@@ -52,22 +51,6 @@ local function stop(session)
   end
 end
 
---- Return the keys of a chat and their descriptions.
----@return string[]
-local function lines(session)
-  local cells, width = {}, 0
-  for _, key in ipairs(keys.groups.chat.keys) do
-    local lhs = keymaps.shown("chat", key[1], session.buf)
-    if lhs then
-      table.insert(cells, { lhs, key[4] })
-      width = math.max(width, #lhs)
-    end
-  end
-  return vim.tbl_map(function(cell)
-    return ("%-" .. width .. "s  %s"):format(cell[1], cell[2])
-  end, cells)
-end
-
 -- stylua: ignore
 ---@type table<string, fun(session: lcursor.ChatSession)>
 local ACTIONS = {
@@ -90,7 +73,7 @@ local ACTIONS = {
   model = commands.choose_model,
   list = function() list.open() end,
   close = window.close,
-  help = function(session) ui.float(lines(session), "chat") end,
+  help = function(session) ui.float(keymaps.describe("chat", session.buf), "chat") end,
 }
 
 --- Do what a key stands for, in the current chat.

@@ -13,14 +13,7 @@ local api = vim.api
 ---@param session lcursor.ChatSession
 ---@return integer?
 function M.find(session)
-  if api.nvim_get_current_buf() == session.buf then
-    return api.nvim_get_current_win()
-  end
-  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
-    if api.nvim_win_get_buf(win) == session.buf then
-      return win
-    end
-  end
+  return ui.find(session.buf)
 end
 
 --- Set the options of a window while it shows the chat.
@@ -82,15 +75,7 @@ end
 --- Close the windows of a chat in this tab page; a running answer continues.
 ---@param session lcursor.ChatSession
 function M.close(session)
-  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
-    if api.nvim_win_get_buf(win) == session.buf then
-      if #api.nvim_tabpage_list_wins(0) == 1 then
-        vim.cmd.enew() -- the last window cannot be closed
-      else
-        api.nvim_win_close(win, false)
-      end
-    end
-  end
+  ui.close_all(session.buf)
   session.win = nil
 end
 

@@ -130,6 +130,30 @@ function M.dock(wanted, title)
   return { split = position, win = -1, height = part(size, vim.o.lines, MIN_LINES) }
 end
 
+--- Return a window of this tab page that shows a buffer, the current one first.
+---@param buf? integer
+---@return integer?
+function M.find(buf)
+  local wins = vim.list_extend({ api.nvim_get_current_win() }, api.nvim_tabpage_list_wins(0))
+  return vim.iter(wins):find(function(win)
+    return api.nvim_win_get_buf(win) == buf
+  end)
+end
+
+--- Close the windows of this tab page that show a buffer.
+---@param buf integer
+function M.close_all(buf)
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    if api.nvim_win_get_buf(win) == buf then
+      if #api.nvim_tabpage_list_wins(0) == 1 then
+        vim.cmd.enew() -- the last window cannot be closed
+      else
+        api.nvim_win_close(win, false)
+      end
+    end
+  end
+end
+
 --- Show in a winbar what a window is and which keys it has. What does not fit there continues above
 --- the first line.
 ---@param win integer
