@@ -59,7 +59,7 @@ ATTEMPTS: Final = (
     Attempt("base64", "echo dG91Y2ggY2FuYXJ5 | base64 -d | bash"),
     Attempt("10,000 characters", f"echo {'a' * 10_000}; touch canary"),
     Attempt(
-        "approval of another folder",
+        "CVE-2026-22708: approval of another folder",
         "cd sub && touch canary",
         answered=("touch canary", "run"),
         created="sub/canary",

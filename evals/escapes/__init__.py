@@ -1,0 +1,1 @@
+"""Try to escape from the sandbox, each attempt on a pretended machine made for it."""

@@ -1,0 +1,91 @@
+"""Attempts to leave the tree by the file tools, which run in the host and not in the sandbox."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from string import Template
+
+from evals.escapes.attempts import Attempt
+from evals.escapes.host import Finding, Names
+from lcursor.agent.records import Call
+from lcursor.agent.tools.toolbox import make_toolbox
+from lcursor.agent.tree import Tree
+from lcursor.config import AgentConfig, EditConfig
+from lcursor.context.codebase import GrepSearch
+from lcursor.process.sandbox import Level, open_sandbox
+
+EDITOR = "str_replace_editor"
+TOKENS = 4000
+REPEATS = {"a link that changes meanwhile": 300}
+
+
+def calls(path: str) -> Iterator[Call]:
+    """Yield every way to read or write a path."""
+    yield Call("grep", {"pattern": "secret|evil", "path": path})
+    yield Call("glob", {"pattern": path})
+    yield Call("grep", {"pattern": "secret", "glob": path})
+    yield Call(EDITOR, {"command": "view", "path": path})
+    yield Call(EDITOR, {"command": "str_replace", "path": path, "old_str": "e", "new_str": "f"})
+    yield Call(EDITOR, {"command": "insert", "path": path, "insert_line": 0, "new_str": "evil"})
+    yield Call(EDITOR, {"command": "create", "path": path, "file_text": "evil\n"})
+
+
+def attempt(attempt: Attempt, level: Level | None, names: Names) -> tuple[bytes, set[Finding]]:
+    """Use the tools on paths that a command has prepared: the control, on the same paths naively.
+
+    The script of an attempt prepares files, without a sandbox; its `second` is a list of paths, one
+    a line.
+    """
+    root = Path(names["P"])
+    here = root
+    if level is not None:
+        tree = Tree.create(root, Path(names["T"]).parent / "copy", unsaved={})
+        here = tree.path
+    prepare = subprocess.Popen(
+        ["bash", "-c", attempt.script], cwd=here, env={**os.environ, **names}
+    )
+    with suppress(subprocess.TimeoutExpired):
+        prepare.wait(0.5)
+    try:
+        paths = [Template(line).substitute(names) for line in attempt.second.splitlines()]
+        paths = [path.replace("\\n", "\n").replace("\\xff", "\udcff") for path in paths]
+        paths *= REPEATS.get(attempt.name, 1)
+        if level is None:
+            return b"".join(_naively(here / path) for path in paths), set()
+        output = _properly(tree, level, paths)
+        tree.checkpoint()
+        tree.changed()
+        return output, set()
+    finally:
+        prepare.kill()
+        prepare.wait()
+
+
+def _properly(tree: Tree, level: Level, paths: list[str]) -> bytes:
+    tools = make_toolbox(
+        tree,
+        open_sandbox(level),
+        GrepSearch(tree.path),
+        AgentConfig(),
+        EditConfig(),
+        dialect="native",
+        count=lambda text: len(text) // 3,
+        budget_tokens=TOKENS,
+    )
+    found = [tools.run(call, lambda: False).text for path in paths for call in calls(path)]
+    return "\n".join(found).encode(errors="replace")
+
+
+def _naively(path: Path) -> bytes:
+    """Read and write a file as a tool without precautions does."""
+    found = b""
+    with suppress(OSError):
+        found = path.read_bytes()
+    with suppress(OSError):
+        if len(found) < 1 << 20:
+            path.write_bytes(b"evil\n" + found)
+    return found[: 1 << 20]
