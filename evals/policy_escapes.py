@@ -153,7 +153,7 @@ def unapproved(seed: int, folder: Path) -> Iterator[str]:
     policy: Policy = chance.choice(("plan", "ask", "auto"))
     level: Literal["bubblewrap", "none"] = chance.choice(("bubblewrap", "none"))
     answers = Approvals(policy, level, RULES, folder)
-    approved, once = set[tuple[str, bool]](), None
+    approved = set[tuple[str, bool]]()
     made = [_make(chance) for _ in range(6)]
     for _ in range(chance.randint(5, 20)):
         if chance.random() < 0.2:
@@ -162,7 +162,6 @@ def unapproved(seed: int, folder: Path) -> Iterator[str]:
             may = verb == "view" or (verb != "delete" and policy != "plan")
             if found == "allow" and not may:
                 yield f"{policy}: {verb}"
-            once = None
             continue
         one, is_escalated = chance.choice(made), chance.random() < 0.2
         call = Call(COMMAND, {"command": one.command, ESCALATE: "why" if is_escalated else ""})
@@ -171,16 +170,14 @@ def unapproved(seed: int, folder: Path) -> Iterator[str]:
         may = (
             (policy == "auto" and has_confined)
             or (one.is_plain and not is_escalated and (policy != "plan" or _reads(one)))
-            or (policy != "plan" and (key in approved or key == once))
+            or (policy != "plan" and key in approved)
         )
-        once = None
         found = answers.decide(call).verdict
         if found == "allow" and (one.has_forbidden or not may):
             yield f"{policy}, {level}, {key}"
         if found == "ask":
             choice: AgentChoice = chance.choice(("once", "run", "reject"))
             answers.remember(call, choice)
-            once = key if choice == "once" else None
             if choice == "run":
                 approved.add(key)
 

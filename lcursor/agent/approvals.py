@@ -7,16 +7,14 @@ decision, only the user's settings and answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final
 
 from lcursor.agent import shell_rules
 from lcursor.agent.records import Call, Decision, Policy
 from lcursor.agent.shell_rules import Rules
+from lcursor.process.sandbox import Level
 from lcursor.protocol.agent import AgentChoice
-
-Level = Literal["bubblewrap", "unshare", "landlock", "none"]
 
 READS: Final = frozenset({"grep", "glob", "search", "finish"})
 EDITOR: Final = "str_replace_editor"
@@ -67,38 +65,22 @@ class Approvals:
         self._level: Level = level
         self._rules, self._root = rules, root
         self._answers: dict[str, Decision] = {}
-        self._once = ""
 
     def decide(self, call: Call) -> Decision:
-        """Decide about a call. An approval for once ends with this."""
+        """Decide about a call."""
         found = decide(call, self.policy, self._level, self._rules, self._root)
-        once, self._once = self._once, ""
-        key = self._key(call)
-        answer = Decision("allow") if once == key else self._answers.get(key)
-        return answer if answer and found.verdict == "ask" else found
+        return self._answers.get(self._key(call), found) if found.verdict == "ask" else found
 
     def remember(self, call: Call, choice: AgentChoice, reason: str = "") -> None:
-        """Remember the user's answer.
+        """Remember the user's answer for equal calls, unless it was an approval for once.
 
         Args:
-            choice: "once" lets the next `decide` allow the call, "run" all of this run.
             reason: for a rejection, for the model.
         """
-        key = self._key(call)
-        if choice == "once":
-            self._once = key
-            return
         rejected = f"The user rejected this{': ' + reason.strip() if reason.strip() else ''}."
-        answer = Decision("allow") if choice == "run" else Decision("forbid", rejected)
-        self._answers[key] = answer
-
-    def state(self) -> Mapping[str, Any]:
-        """Return the answers as JSON."""
-        return {key: [each.verdict, each.why] for key, each in self._answers.items()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue with answers of `state`."""
-        self._answers = {key: Decision(verdict, why) for key, (verdict, why) in state.items()}
+        if choice != "once":
+            answer = Decision("allow") if choice == "run" else Decision("forbid", rejected)
+            self._answers[self._key(call)] = answer
 
     def _key(self, call: Call) -> str:
         """Identify equal calls; time limits and words of a reason do not matter."""

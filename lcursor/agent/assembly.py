@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,13 +21,13 @@ from lcursor.agent.rewrite import RegionRewriter
 from lcursor.agent.run_log import RunState
 from lcursor.agent.service import Assembled, Recorded, Wanted
 from lcursor.agent.shell_rules import Rules
+from lcursor.agent.summary import summarize
 from lcursor.agent.tools import lookup
 from lcursor.agent.tools.toolbox import make_toolbox
 from lcursor.agent.tree import Tree
 from lcursor.config import Config
 from lcursor.context import rules
 from lcursor.edit.records import FileChange, Lines
-from lcursor.errors import ContextFull
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.process.sandbox import open_sandbox
@@ -90,14 +91,16 @@ class Assembly:
             budget_tokens=observe.limit_tokens(model.context_tokens),
             rewrite=rewriter,
         )
+        facts = self._facts(wanted, tree, dialect.name, model.context_tokens)
+        system = dialect.system(toolbox.tools, facts)
         parts = Parts(
             model=model,
             dialect=dialect,
             toolbox=toolbox,
             tree=tree,
             approvals=Approvals(wanted.policy, sandbox.level, approval_rules, tree.root),
-            summarize=_fail,
-            facts=self._facts(wanted, tree, dialect.name, model.context_tokens),
+            summarize=partial(summarize, model, system, tree),
+            facts=facts,
             limits=Limits(agent.max_steps, agent.max_minutes * 60.0),
             policy=self._policy_after_plan(),
         )
@@ -155,7 +158,3 @@ class Assembly:
                 left -= len(item.text)
                 lines.append(f"Rules of the user ({os.path.basename(item.path)}):\n{item.text}")
         return "\n\n".join(lines)
-
-
-def _fail(_: RunState) -> None:
-    raise ContextFull("the run no longer fits the model's context", "Give it a smaller task")
