@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from evals import apply, context, edit, fim, kills, queries, search, splice, tool_calls
+from evals import apply, choose, context, edit, fim, kills, queries, search, splice, tool_calls
 from evals.escapes import command as escapes
 from evals.next_edit import command as next_edit
 from evals.next_edit import scan
@@ -24,6 +24,7 @@ app.command("edit")(edit.command)
 app.command("apply")(apply.command)
 app.command("calls")(tool_calls.command)
 app.command("sandbox")(escapes.command)
+app.command("choose")(choose.command)
 app.command("next")(next_edit.command)
 app.command("scan")(scan.command)
 app.command("kills")(kills.command)

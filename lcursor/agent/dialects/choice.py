@@ -25,15 +25,30 @@ _ACTION: Final = re.compile(
     r"|edit (?P<region>\S+) : (?P<instruction>.+)|done : (?P<summary>.+))"
 )
 _SYSTEM: Final = """\
-You fix a small project, one action a step. Each step is two lines: a thought that begins with #, \
-then one action. The actions:
+You change a small project, one action a step. Each step is two lines: # with a short thought, \
+then one action:
 
-find WORDS           search the project for code
-grep REGEX           search the project for a pattern
-read PATH            show a file, or PATH#NAME for one of its definitions
-edit ID : WORDS      rewrite region ID (r1, r2 …, from what you read); WORDS say what to change
-run NAME             run a command of the project
-done : WORDS         end; WORDS say what you changed"""
+run test                      run a command of the project
+read src/dates.py             show a file, divided into regions r1, r2 …
+read src/dates.py#parse_date  show a definition
+grep parse_date               find lines by a pattern
+find where dates are parsed   find code by its meaning
+edit r2 : WHAT TO CHANGE      rewrite a region that was shown
+done : WHAT WAS CHANGED       end
+
+Read the code, edit the region that has to change, run the tests, and end when they pass.
+
+Example. Task: test_empty fails.
+# see why
+run test
+# parse_date fails for an empty text
+read src/dates.py#parse_date
+# it is in r2
+edit r2 : return None if the text is empty
+# check it
+run test
+# the tests pass
+done : parse_date accepts an empty text"""
 
 
 class Choice:
@@ -79,8 +94,13 @@ class Choice:
         return Reply(thought, (call,))
 
     def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
-        """Return the result as plain text."""
-        return "\n\n".join(each.text for each in found)
+        """Return the result, and which actions usually follow."""
+        parts = (
+            part
+            for call, one in zip(calls, found, strict=True)
+            for part in (one.text, _hint(call, one))
+        )
+        return "\n\n".join(filter(None, parts))
 
     def render(self, call: Call, known: Known) -> str:
         """Return the action of a call that this dialect has."""
@@ -92,6 +112,20 @@ class Choice:
             return f"edit {values['region']} : {values['instruction']}"
         form = {"search": "find {query}", "grep": "grep {pattern}", "finish": "done : {summary}"}
         return form.get(call.tool, "read {path}").format(**values)
+
+
+def _hint(call: Call, found: Observation) -> str:
+    if call.tool == "bash":
+        if found.status == 0:
+            return "It passed. End with done if nothing is left to change."
+        return "It failed. Read the code that is the cause, or edit it if you have read it."
+    if found.is_error:
+        return ""
+    if call.tool == "rewrite":
+        return "Run the tests now, or edit another region."
+    if call.tool == "str_replace_editor":
+        return "Edit a region of it if the change belongs here; else read on."
+    return "Read one of these." if call.tool in {"search", "grep"} else ""
 
 
 def _spots(known: Known) -> list[str]:

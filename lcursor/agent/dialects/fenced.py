@@ -17,19 +17,22 @@ from lcursor.edit.apply import fences, parse, patches
 from lcursor.edit.apply.blocks import Block
 
 FORMS: Final = {
-    "bash": "```bash\nCOMMANDS\n```\nruns shell commands.",
-    "view": "```view src/a.py:1-80\n```\nshows lines of a file, or lists a folder.",
-    "search": "```search\nWORDS\n```\nfinds code by its meaning.",
+    "bash": "Run shell commands. They start in the root, without network or input:\n\n"
+    "```bash\npytest -q tests/test_dates.py\n```",
+    "view": "Show lines of a file, or list a folder:\n\n```view src/dates.py:1-80\n```",
+    "search": "Find code by its meaning:\n\n```search\nwhere dates are parsed\n```",
     "edit": """\
-```edit src/a.py
+Replace lines of a file by others. SEARCH has whole lines exactly as they are in the file; there \
+may be several pairs. An empty SEARCH creates the file:
+
+```edit src/dates.py
 <<<<<<< SEARCH
-some whole lines of the file, exactly as they are
+    return text.split("-")
 =======
-the lines in their place
+    return [int(part) for part in text.split("-")]
 >>>>>>> REPLACE
-```
-changes a file; the block may have several such pairs. An empty SEARCH creates the file.""",
-    "finish": "```finish\nSUMMARY\n```\nends the task.",
+```""",
+    "finish": "End the task with a summary:\n\n```finish\nparse_date returns numbers now.\n```",
 }
 _TOOLS: Final = {"view": "str_replace_editor", "edit": "str_replace_editor"}
 """Tools that are not named as the action."""
@@ -134,7 +137,7 @@ def _calls(
     text = "\n".join(body).strip("\n")
     target = target or text.strip()
     if not target:
-        raise Malformed(f"The block is empty. Write {FORMS[action]}")
+        raise Malformed(f"The block is empty. {FORMS[action]}")
     if action == "view":
         return [_view(target, tools)]
     tool = next(tool for tool in tools if tool.name == action)
@@ -144,7 +147,7 @@ def _calls(
 def _view(target: str, tools: Sequence[Tool]) -> Call:
     match = _TARGET.fullmatch(target)
     if match is None:
-        raise Malformed(f"{target!r} is no path. Write {FORMS['view']}")
+        raise Malformed(f"{target!r} is no path. {FORMS['view']}")
     values: dict[str, Any] = {"command": "view", "path": match["path"]}
     if match["first"]:
         values["view_range"] = [int(match["first"]), int(match["last"] or match["first"])]
@@ -154,14 +157,14 @@ def _view(target: str, tools: Sequence[Tool]) -> Call:
 def _edits(path: str, lines: Sequence[str], tools: Sequence[Tool]) -> list[Call]:
     found = [one for one in parse.blocks("\n".join(lines), path) if one.pairs or one.problem]
     if not found:
-        raise Malformed(f"The block has no complete pair. Write {FORMS['edit']}")
+        raise Malformed(f"The block has no complete pair. {FORMS['edit']}")
     return [_edit(path or one.path, one, tools) for one in found]
 
 
 def _edit(path: str, block: Block, tools: Sequence[Tool]) -> Call:
     if not path or block.problem or not block.is_closed or len(block.pairs) != 1:
         why = block.problem or ("a pair is not complete" if path else "it names no file")
-        raise Malformed(f"The block cannot be used: {why}. Write {FORMS['edit']}")
+        raise Malformed(f"The block cannot be used: {why}. {FORMS['edit']}")
     old, new = ("\n".join(lines) for lines in (block.pairs[0].old, block.pairs[0].new))
     if old:
         values = {"command": "str_replace", "path": path, "old_str": old, "new_str": new}

@@ -40,7 +40,7 @@ _PARAMETER: Final = re.compile(r"\s*<parameter=([\w.-]+)>")
 _VALUE_END: Final = re.compile(r"\n?</parameter>(?=\s*(?:<parameter=|</function>|</tool_call>|\Z))")
 _CLOSE: Final = re.compile(r"\s*</(?:tool_call|tools|function|function-call|function_call)>")
 _QUOTES: Final = re.compile(
-    r"(?:\b(?:for example|for instance|e\.g\.)[^.!?\n]{0,60}"
+    r"(?:\b(?:for example|for instance|e\.g\.|example of)[^.!?\n]{0,60}"
     r"|\b(?:example(?: call)?|looks? like(?: this)?|like this|such as|as follows))[:,]?\s*$",
     re.IGNORECASE,
 )
@@ -197,7 +197,8 @@ class _Scan:
         """Return the calls in a tag and their end; None if it is no call."""
         if match[1]:
             is_known = any(tool.name == match[1] for tool in self.tools)
-            return self._function(match.start()) if is_known else None
+            is_call = is_known or _PARAMETER.match(self.text, match.end())
+            return self._function(match.start()) if is_call else None
         start = _skip(self.text, match.end())
         if _FUNCTION.match(self.text, start):
             return self._function(start)

@@ -2,9 +2,10 @@
 
 Two forms: the tags of Qwen3-Coder, which agents of other models were trained with as well, and the
 JSON of Hermes, which Qwen2.5, Qwen3 and many others use. Models that are trained for it stay in
-their form, so a grammar applies only inside a call.
+their form, so a grammar applies only inside a call. The tools are listed as JSON in both, as newer
+templates do: it has fewer tokens than the tags in which Qwen3-Coder's template lists them.
 
-Source: the chat templates of Qwen3-Coder and Qwen2.5-Coder, and llama.cpp's qwen3-coder parser.
+Source: the chat templates of Qwen2.5-Coder, Qwen3-Coder and Qwen3.6, and llama.cpp's parsers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ VALUE
 </tool_call>
 
 Values are plain text, without quotes or escapes, on one or more lines. You may call several \
-tools that only read, one block after the other, but only one that changes something."""
+tools that only read, block after block, but only one that changes something."""
 _JSON_FORM = """\
 To call a tool, write this at the end of your message, after a sentence or two:
 
@@ -53,8 +54,7 @@ class Native:
 
     def system(self, tools: Sequence[Tool], facts: str) -> str:
         """Return the system text."""
-        show = _in_tags if self.form == "tags" else _in_json
-        listed = "\n".join(show(tool) for tool in tools)
+        listed = "\n".join(_shown(tool) for tool in tools)
         form = _TAGS_FORM if self.form == "tags" else _JSON_FORM
         parts = [texts.RULES, f"# Tools\n\n<tools>\n{listed}\n</tools>", form]
         return texts.with_facts("\n\n".join(parts), facts)
@@ -94,22 +94,7 @@ def type_of(tool: Tool, argument: str) -> str:
     return "array" if argument in tool.lists else "string"
 
 
-def _in_tags(tool: Tool) -> str:
-    shown = "".join(
-        f"\n<parameter>\n<name>{name}</name>"
-        + ("" if type_of(tool, name) == "string" else f"\n<type>{type_of(tool, name)}</type>")
-        + (f"\n<description>{what}</description>" if what else "")
-        + "\n</parameter>"
-        for name, what in {**tool.required, **tool.optional}.items()
-    )
-    return (
-        f"<function>\n<name>{tool.name}</name>\n<description>{tool.what}</description>\n"
-        f"<parameters>{shown}\n<required>{json.dumps([*tool.required])}</required>\n</parameters>\n"
-        "</function>"
-    )
-
-
-def _in_json(tool: Tool) -> str:
+def _shown(tool: Tool) -> str:
     properties: dict[str, Mapping[str, Any]] = {}
     for name, what in {**tool.required, **tool.optional}.items():
         kind = type_of(tool, name)

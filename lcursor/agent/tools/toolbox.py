@@ -46,26 +46,26 @@ EDIT = Tool(
     "View, create and change text files. To change one, view its lines first.",
     {
         "command": "view, create, str_replace or insert",
-        "path": "relative to the project; a folder can be viewed; out:N is a stored output",
+        "path": "a file; to view, also a folder or a stored output out:N",
     },
     {
-        "view_range": "[first, last] line numbers; last -1 is the end",
+        "view_range": "[first, last]; last -1 is the end",
         "file_text": "for create: the whole text",
-        "old_str": "for str_replace: text that occurs exactly once in the file",
-        "new_str": "for str_replace and insert: the new text",
-        "insert_line": "for insert: the line after which new_str is inserted; 0 for the start",
+        "old_str": "for str_replace: text that occurs once",
+        "new_str": "the text instead, or to insert",
+        "insert_line": "for insert: the line before new_str; 0 for the start",
     },
     integers=frozenset({"insert_line"}),
     lists=frozenset({"view_range"}),
 )
 BASH = Tool(
     "bash",
-    "Run a shell command in the project's folder. No network, no input, no state or background "
-    "process is carried over. Git is read-only.",
+    "Run a shell command in the project's folder, without network, input and background "
+    "processes. Git is read-only.",
     {"command": "the command"},
     {
         "timeout_s": f"at most {MAX_S}; {DEFAULT_S} by default",
-        "escalate": "only to leave the sandbox, with the user's approval: the reason",
+        "escalate": "only to leave the sandbox: the reason, for the user",
     },
     integers=frozenset({"timeout_s"}),
 )

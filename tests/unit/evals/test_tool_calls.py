@@ -26,6 +26,7 @@ def test_no_wrong_call_is_read_and_nearly_all_are_read_as_meant() -> None:
 def test_the_corpus_has_all_readings_and_real_messages() -> None:
     assert len(MESSAGES) >= 400
     assert len({one.name for one in MESSAGES}) == len(MESSAGES)
+    assert sum(one.name.startswith("qwen") for one in MESSAGES) >= 80
     for right in ("none", "malformed"):
         assert sum(one.right == right for one in MESSAGES) >= 60
 
