@@ -72,7 +72,7 @@ class Assembly:
         approval_rules = Rules.of(agent, self._secrets)
         tree = self._open_tree(wanted)
         name = self._models.choose(wanted.model, agent.model)
-        model = open_model(self._models, name, wanted.stopped)
+        model = open_model(self._models, name, wanted.folder.name, wanted.stopped)
         reached = self._models.connect(name, wanted.stopped)
         served = reached.served.model or name
         dialect = dialect_for(served, is_hosted=reached.client.target.is_hosted)

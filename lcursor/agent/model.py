@@ -31,15 +31,13 @@ from lcursor.llm.records import (
     SamplingParams,
     Text,
     TokenPrompt,
-    Usage,
 )
+from lcursor.llm.slot_states import SLOT, file_name
 
 UNKNOWN_CONTEXT: Final = 16_384
 """Context of a server that does not report it."""
 CALL_START, CALL_END = "<tool_call>", "</tool_call>"
 """Around a call in the native form; a grammar that is not forced applies from its start on."""
-SLOT: Final = 0
-"""Only our own servers save states, and they have one slot."""
 _BREAK: Final = "\u200b"
 _MARKER: Final = re.compile(
     r"<(?=[|｜][^\s<>]{1,40}[|｜]>|/?s>|(?:start|end)_of_turn>|/?(?:bos|eos|pad|unk)>)"
@@ -95,16 +93,17 @@ class TextModel:
 
     Args:
         name: of the model in the pool.
+        key: of the run, for the saved KV cache.
     """
 
-    def __init__(self, pool: ModelPool, name: str) -> None:
-        self._pool, self._name = pool, name
+    def __init__(self, pool: ModelPool, name: str, key: str) -> None:
+        self._pool, self._name, self._key = pool, name, key
+        self._server = ""  # of the last answer
         self._messages: list[Message] = []
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._stream: Stream | None = None
         self._connection: Connection | None = None
-        self._last = Usage()
 
     @property
     def context_tokens(self) -> int:
@@ -130,7 +129,8 @@ class TextModel:
     ) -> Answer:
         """Let the model answer; see `records.Model`."""
         connection = self._reach()
-        self._pool.claim_cache()
+        state_name = file_name(self._key, 0, connection.served.model)
+        self._pool.slot_states.restore(connection, [state_name], self._server)
         prompt = self._prompt(connection)
         slot = SLOT if connection.served.can_save_slots else -1
         wish = SamplingParams(
@@ -161,7 +161,10 @@ class TextModel:
             stream.close()
         if self._closed.is_set():
             raise Cancelled("the run was stopped")
-        usage = self._last = stream.usage()
+        usage = stream.usage()
+        self._server = connection.server
+        read_tokens = usage.prompt_tokens + usage.answer_tokens
+        self._pool.slot_states.schedule_save(connection, state_name, read_tokens)
         text = "".join(each.text for each in parts)
         self._add_answer(connection, parts, text)
         return Answer(
@@ -193,11 +196,13 @@ class TextModel:
 
     def state(self) -> Mapping[str, Any]:
         """Return the conversation as JSON."""
-        return {"messages": [[each.role, each.text] for each in self._messages]}
+        messages = [[each.role, each.text] for each in self._messages]
+        return {"messages": messages, "server": self._server}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue a conversation, also one of another model."""
         self._messages = [Message(role, text) for role, text in state["messages"]]
+        self._server = state["server"]
 
     def close(self) -> None:
         """Stop the current answer, and all later ones. Thread: any."""
@@ -250,8 +255,8 @@ class TokenModel(TextModel):
     Messages are tokenized once, with the next request that needs their tokens.
     """
 
-    def __init__(self, pool: ModelPool, name: str, frame: Frame) -> None:
-        super().__init__(pool, name)
+    def __init__(self, pool: ModelPool, name: str, key: str, frame: Frame) -> None:
+        super().__init__(pool, name, key)
         self._frame = frame
         self._ids: list[int] = []
         self._ends: list[int] = []  # length of `_ids` after each message that is in it
@@ -327,11 +332,12 @@ class TokenModel(TextModel):
         super()._add_answer(connection, parts, text)
 
 
-def open_model(pool: ModelPool, name: str, closed: threading.Event) -> TextModel:
+def open_model(pool: ModelPool, name: str, key: str, closed: threading.Event) -> TextModel:
     """Connect to a model, and return a conversation in the best form for its server.
 
     Args:
         name: a name of `pool.names()`.
+        key: of the run.
         closed: set to stop waiting for the server.
 
     Raises:
@@ -344,5 +350,5 @@ def open_model(pool: ModelPool, name: str, closed: threading.Event) -> TextModel
         with contextlib.suppress(LcursorError):
             frame = read_frame(connection.client)
     if frame is None:
-        return TextModel(pool, name)
-    return TokenModel(pool, name, frame)
+        return TextModel(pool, name, key)
+    return TokenModel(pool, name, key, frame)

@@ -1,38 +1,20 @@
-"""Save the server's KV cache of a chat to disk, so that a chat continues without prompt processing.
-
-A state is saved after some idle time, because the server does not respond while it saves. It is
-restored if the server restarted or unloaded its model since the last answer. Does nothing with
-servers that cannot save. Any thread.
-"""
+"""The saved KV states of a chat: one for each of its branches. Pure."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import shutil
-import threading
-import time
-from collections.abc import Callable
-from pathlib import Path
-
 from lcursor.chat.conversation import Conversation
-from lcursor.errors import LcursorError
-from lcursor.llm import slots
-from lcursor.llm.pool import Connection
-
-IDLE_S = 20.0
-MIN_NEW_TOKENS = 512
-"""Minimum of new tokens before another save: a state can have gigabytes."""
-MIN_FREE_BYTES = 2 << 30
-"""Minimum free space on the disk after a save."""
-SLOT = 0
-"""Only our own servers save states, and they have one slot."""
+from lcursor.llm.slot_states import file_name
 
 
-def file_name(key: str, branch: int, model: str) -> str:
-    """Return the name of a saved state."""
-    digest = hashlib.sha256(f"{key}\n{branch}\n{model}".encode()).hexdigest()
-    return f"{_prefix(key)}-{digest[:16]}.kv"
+def names_of(chat: Conversation, last: int, model: str) -> list[str]:
+    """Return the names of states that fit the messages up to one, the best first."""
+    branches = dict.fromkeys((branch_of(chat, last), 0))
+    return [file_name(chat.key, branch, model) for branch in branches]
+
+
+def server_of(chat: Conversation, last: int) -> str:
+    """Return the local server of the last answer up to a message; "" if there is none."""
+    return next((each.server for each in reversed(chat.branch(last)) if each.server), "")
 
 
 def branch_of(chat: Conversation, last: int) -> int:
@@ -42,131 +24,3 @@ def branch_of(chat: Conversation, last: int) -> int:
         children[each.parent] = children.get(each.parent, 0) + 1
     forks = (each.number for each in reversed(chat.branch(last)) if children[each.parent] > 1)
     return next(forks, 0)
-
-
-class KVStates:
-    """Saves and restores the states of chats.
-
-    Args:
-        path: returns the path of a state by its name, and the folder for "".
-        idle_s: time without a turn before a state is saved.
-        is_asleep: queries whether a server has unloaded its model.
-        awake_s: time after a turn in which it cannot have done so.
-    """
-
-    def __init__(
-        self,
-        path: Callable[[str], Path],
-        idle_s: float = IDLE_S,
-        is_asleep: Callable[[Connection], bool] = lambda _: False,
-        awake_s: float = 0.0,
-        timer: Callable[..., threading.Timer] = threading.Timer,
-    ) -> None:
-        self._path, self._idle_s = path, idle_s
-        self._is_asleep, self._awake_s, self._new_timer = is_asleep, awake_s, timer
-        self._used_s: dict[str, float] = {}
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
-        self._erased: set[str] = set()
-        self._saved: dict[str, int] = {}
-
-    def restore(self, connection: Connection, chat: Conversation, last: int) -> bool:
-        """Restore the state of a chat if the server does not have it in memory."""
-        self.cancel_save()
-        writers = [each.server for each in chat.branch(last) if each.server]
-        if not connection.served.can_save_slots or not writers:
-            return False
-        if writers[-1] == connection.server and self._is_in_memory(connection):
-            return False
-        for branch in {branch_of(chat, last): None, 0: None}:
-            name = file_name(chat.key, branch, connection.served.model)
-            if not self._path(name).is_file():
-                continue
-            if connection.client.restore_slot(SLOT, name):
-                return True
-            slots.forget(self._path(name))  # the server may have crashed on it
-            self._saved.pop(name, None)
-            break
-        return False
-
-    def schedule_save(
-        self, connection: Connection, chat: Conversation, last: int, read_tokens: int
-    ) -> None:
-        """Save the state of a chat later, unless another turn comes first.
-
-        Args:
-            last: the last message that the server has read.
-        """
-        if not connection.served.can_save_slots:
-            return
-        self._used_s[connection.server] = time.monotonic()
-        name = file_name(chat.key, branch_of(chat, last), connection.served.model)
-        with self._lock:
-            if 0 <= read_tokens - self._saved.get(name, -MIN_NEW_TOKENS) < MIN_NEW_TOKENS:
-                return
-            self._cancel()
-
-            def save() -> None:
-                with self._lock:
-                    if self._timer is not timer:
-                        return  # canceled, or `close` saves
-                    self._timer = None
-                self._save(connection, name, chat.key, read_tokens)
-
-            timer = self._timer = self._new_timer(self._idle_s, save)
-            timer.daemon = True
-            timer.start()
-
-    def cancel_save(self) -> None:
-        """Cancel the scheduled save, because a turn starts."""
-        with self._lock:
-            self._cancel()
-
-    def erase(self, key: str) -> None:
-        """Delete all states of a chat."""
-        with self._lock:
-            self._erased.add(key)
-        for path in self._path("").glob(f"{_prefix(key)}-*"):
-            with contextlib.suppress(OSError):
-                path.unlink()
-
-    def close(self, wait_s: float) -> None:
-        """Do the scheduled save now; the server finishes it even after a timeout."""
-        with self._lock:
-            timer = self._timer
-            if timer is not None:
-                timer.cancel()
-        if timer is not None and wait_s > 0:
-            saving = threading.Thread(target=timer.function, daemon=True)
-            saving.start()
-            saving.join(wait_s)
-
-    def _is_in_memory(self, connection: Connection) -> bool:
-        used_s = self._used_s.get(connection.server)
-        is_recent = used_s is not None and time.monotonic() - used_s < self._awake_s
-        return is_recent or not self._is_asleep(connection)
-
-    def _save(self, connection: Connection, name: str, key: str, read_tokens: int) -> None:
-        """Save a state. Thread: the timer's, or one of `close`."""
-        with contextlib.suppress(LcursorError, OSError):
-            folder = self._path("")
-            has_space = shutil.disk_usage(folder).free >= MIN_FREE_BYTES
-            if has_space and not connection.client.save_slot(SLOT, slots.part(name)):
-                slots.forget(self._path(slots.part(name)))  # it may be incomplete
-            elif has_space:
-                slots.finish(self._path(name))
-                self._saved[name] = read_tokens
-                slots.forget_old(folder)
-        with self._lock:
-            is_erased = key in self._erased
-        if is_erased:
-            self.erase(key)
-
-    def _cancel(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-
-def _prefix(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -19,7 +19,6 @@ from lcursor.chat.archive import Archive
 from lcursor.chat.attachments import Gatherer, OpenCodebase
 from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Conversation, Op, amend_ops
-from lcursor.chat.kv_states import IDLE_S, KVStates
 from lcursor.chat.queries import ChatQueries
 from lcursor.chat.turn import ChatDeps, Turn
 from lcursor.chat.views import INTERRUPTED, opened_message
@@ -29,6 +28,7 @@ from lcursor.context.items import Seen
 from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.llm.pool import ModelPool
+from lcursor.llm.slot_states import IDLE_S
 from lcursor.project.root import root_of
 from lcursor.protocol import chat as wire
 from lcursor.reporting import Notify, error_message, report_error
@@ -36,8 +36,6 @@ from lcursor.reporting import Notify, error_message, report_error
 STOP_S = 0.1
 """Time limit for a stopped turn to end."""
 CLOSE_S = 0.3
-AWAKE_SHARE = 0.9
-"""Share of the idle time in which a local server has certainly not unloaded its model."""
 
 
 P = TypeVar("P", bound=Mapping[str, Any])
@@ -85,13 +83,10 @@ class ChatService:
         self._notify, self._on_busy = notify, on_busy
         self._codebase, self._secrets = codebase, tuple(secrets)
         self._archive = Archive(folder)
-        self._models = models or ModelPool(config, server, self._log)
+        self._models = models or ModelPool(config, server, self._log, idle_s=idle_s)
         self._owns_models = models is None
-        awake_s = config.idle_minutes * 60 * AWAKE_SHARE
-        pool = self._models
-        self._kv_states = KVStates(pool.slot_path, idle_s, pool.is_asleep, awake_s)
         gatherer = Gatherer(self._open_codebase, self._secrets, config.rule_files)
-        self._deps = ChatDeps(config, self._models, gatherer, self._kv_states, notify)
+        self._deps = ChatDeps(config, self._models, gatherer, notify)
         self._lock = threading.Lock()
         self._files: dict[str, ChatFile] = {}
         self._turns: dict[int, Turn] = {}
@@ -99,7 +94,6 @@ class ChatService:
         self._queries = ChatQueries(
             self._deps, self._open_file, self._open_codebase, self._on_error
         )
-        self._models.before_use.append(self._kv_states.cancel_save)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
         """Return the method for each message."""
@@ -193,7 +187,7 @@ class ChatService:
             file.unlock_turn()
         with self._lock:
             self._files.pop(key, None)
-        self._kv_states.erase(key)
+        self._models.slot_states.erase(key)
         self._send_list(params["id"], file.chat.root)
 
     @_queued
@@ -275,10 +269,9 @@ class ChatService:
             turn.stop(INTERRUPTED)
         for turn in turns:
             turn.wait_or_abandon(CLOSE_S)
-        self._kv_states.close(CLOSE_S if is_leaving else 0.0)
+        self._models.slot_states.close(CLOSE_S if is_leaving else 0.0)
         for file in files:
             file.close()
-        self._models.before_use.remove(self._kv_states.cancel_save)
         if self._owns_models:
             self._models.close()
 

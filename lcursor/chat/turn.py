@@ -14,11 +14,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from lcursor.chat import prompt
+from lcursor.chat import kv_states, prompt
 from lcursor.chat.attachments import Gatherer, Question
 from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Cost, Op
-from lcursor.chat.kv_states import SLOT, KVStates
 from lcursor.chat.summary import PromptFitter
 from lcursor.chat.views import item_row
 from lcursor.config import ChatConfig
@@ -36,6 +35,7 @@ from lcursor.llm.records import (
     Text,
     Usage,
 )
+from lcursor.llm.slot_states import SLOT
 from lcursor.protocol.chat import ChatEnd, ChatPhase
 from lcursor.reporting import Notify, as_lcursor_error, error_message, log_exception
 
@@ -52,7 +52,6 @@ class ChatDeps:
     config: ChatConfig
     models: ModelPool
     gatherer: Gatherer
-    kv_states: KVStates
     notify: Notify
 
 
@@ -145,15 +144,18 @@ class Turn:
         return self._deps.models.with_retry(connect(), self._answer_with, connect)
 
     def _answer_with(self, connection: Connection) -> ChatEnd:
-        file, kv_states = self._file, self._deps.kv_states
-        kv_states.restore(connection, file.snapshot(), self.question_number)
+        states, model = self._deps.models.slot_states, connection.served.model
+        chat = self._file.snapshot()
+        names = kv_states.names_of(chat, self.question_number, model)
+        states.restore(connection, names, kv_states.server_of(chat, self.question_number))
         messages = self._fitter(connection).fit(self.question_number)
         self._check_running()
         try:
             return self._stream_answer(connection, messages)
         finally:
             read = self._cost.prompt_tokens + self._cost.answer_tokens
-            kv_states.schedule_save(connection, file.snapshot(), self._answer, read)
+            name, *_ = kv_states.names_of(self._file.snapshot(), self._answer, model)
+            states.schedule_save(connection, name, read)
 
     def _begin_answer(self, model: str) -> None:
         """Add the empty answer to the chat, and report it."""
@@ -237,7 +239,7 @@ class Turn:
 
     def _fitter(self, connection: Connection) -> PromptFitter:
         def ask(messages: Sequence[Message], max_tokens: int) -> Iterable[Event]:
-            self._deps.kv_states.cancel_save()
+            self._deps.models.claim_cache()
             return self._open_stream(connection, messages, max_tokens)
 
         return PromptFitter(

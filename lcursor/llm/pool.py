@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,33 +16,19 @@ from lcursor.config import ChatConfig
 from lcursor.errors import Cancelled, LcursorError, ServerSlow, ServerUnreachable
 from lcursor.llm import models
 from lcursor.llm.client import ChatClient
+from lcursor.llm.connection import Connection as Connection
 from lcursor.llm.records import Served
 from lcursor.llm.server import LocalServer, default_folder
 from lcursor.llm.server_state import ServerFolder
+from lcursor.llm.slot_states import IDLE_S, SlotStates
 
 PROBE_S = 60.0
 """Time limit of a probe: the local server may first load its model from disk."""
+AWAKE_SHARE = 0.9
+"""Share of the idle time in which a local server has certainly not unloaded its model."""
 T = TypeVar("T")
 Report = Callable[[str], None]
 """Called with progress messages of the local server."""
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A connected model."""
-
-    name: str
-    client: ChatClient
-    served: Served
-    server: str = ""
-    """Identifies the process of the local server, and so its KV cache."""
-
-    @property
-    def context_tokens(self) -> int:
-        """Context: the smaller of the user's and the server's value; 0 if both are unknown."""
-        served = self.client.served or self.served  # the client may have updated it
-        limits = (self.client.target.context_tokens, served.context_tokens)
-        return min((each for each in limits if each > 0), default=0)
 
 
 class ModelPool:
@@ -52,6 +38,7 @@ class ModelPool:
         folder: of the local server; None for the default.
         notify: called with messages of the local server outside of `connect`.
         completion: name or path of the completion model, for which memory is reserved.
+        idle_s: time without a request before the local server's KV cache is saved.
     """
 
     def __init__(
@@ -60,10 +47,12 @@ class ModelPool:
         folder: Path | None = None,
         notify: Report = lambda _: None,
         completion: str = "",
+        idle_s: float = IDLE_S,
     ) -> None:
         self.config = config
-        self.before_use: list[Callable[[], None]] = []
-        """Called before a model is used, which may replace a server's KV cache."""
+        awake_s = config.idle_minutes * 60 * AWAKE_SHARE
+        self.slot_states = SlotStates(self.slot_path, idle_s, self.is_asleep, awake_s)
+        """The saved KV caches of chats and agents."""
         self._folder, self._notify, self._completion = folder, notify, completion
         self._known: dict[str, Connection] = {}
         self._servers: dict[str, LocalServer] = {}
@@ -71,9 +60,8 @@ class ModelPool:
         self._is_closed = False
 
     def claim_cache(self) -> None:
-        """Call all functions of `before_use`."""
-        for call in list(self.before_use):
-            call()
+        """Prepare for a request that replaces the local server's KV cache."""
+        self.slot_states.cancel_save()
 
     def names(self) -> list[str]:
         """Return the names of all models; the first is the default of new chats."""

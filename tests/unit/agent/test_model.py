@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from lcursor.llm.records import (
     TokenPrompt,
     Usage,
 )
+from lcursor.llm.slot_states import file_name
 
 START, END = 1, 2
 SPECIAL = {"<|im_start|>": START, "<|im_end|>": END}
@@ -95,13 +97,19 @@ class FakePool:
         self.client = FakeClient()
         served = Served(kind, "m", 4096, can_count=True)  # type: ignore[arg-type]
         self.connection = Connection("m", self.client, served)  # type: ignore[arg-type]
-        self.claims, self.invalid = 0, 0
+        self.invalid = 0
+        self.slot_states = self
+        self.states: list[tuple[object, ...]] = []
 
     def connect(self, name: str, cancel: threading.Event) -> Connection:
         return self.connection
 
-    def claim_cache(self) -> None:
-        self.claims += 1
+    def restore(self, connection: Connection, names: Sequence[str], server: str) -> bool:
+        self.states.append(("restore", *names, server))
+        return False
+
+    def schedule_save(self, connection: Connection, name: str, read_tokens: int) -> None:
+        self.states.append(("save", name, read_tokens))
 
     def invalidate(self, connection: Connection) -> None:
         self.invalid += 1
@@ -116,7 +124,7 @@ def answer(*texts: str, end: str = "stop") -> list[Event | Exception]:
 
 
 def make(pool: FakePool, kind: type = TokenModel) -> Any:
-    found = open_model(pool, "m", threading.Event())  # type: ignore[arg-type]
+    found = open_model(pool, "m", "key", threading.Event())  # type: ignore[arg-type]
     assert type(found) is kind
     return found
 
@@ -147,7 +155,6 @@ def test_the_prompt_of_a_conversation() -> None:
     ]
     assert shown(model.ids).endswith("<assistant\ntwo")
     assert model.used_tokens == len(model.ids)
-    assert pool.claims == 2
 
 
 def model_size(pool: FakePool, at: int) -> int:
@@ -195,6 +202,24 @@ def test_a_dropped_answer_leaves_the_same_prompt() -> None:
     assert shown(model.ids).endswith("<assistant\ngood")
 
 
+def test_the_cache_is_saved_and_restored() -> None:
+    pool = FakePool()
+    pool.connection = replace(pool.connection, server="run 1")
+    model = make(pool)
+    pool.client.answers = [answer("one"), answer("two")]
+    model.begin("S", "T")
+    model.ask(listen, max_tokens=9)
+    state = model.state()
+    pool.connection = replace(pool.connection, server="run 2")
+    model = make(pool)
+    model.restore(state)
+    model.append("O")
+    model.ask(listen, max_tokens=9)
+    name = file_name("key", 0, "m")
+    assert [each[:2] for each in pool.states] == [("restore", name), ("save", name)] * 2
+    assert [each[2] for each in pool.states if each[0] == "restore"] == ["", "run 1"]
+
+
 def test_a_conversation_of_another_model_is_tokenized_again() -> None:
     pool = FakePool()
     model = make(pool)
@@ -202,7 +227,10 @@ def test_a_conversation_of_another_model_is_tokenized_again() -> None:
     model.begin("S", "T")
     model.ask(listen, max_tokens=9)
     expected = model.ids
-    for other in ({**model.state(), "model": "n", "ids": [5]}, {"messages": state_of(model)}):
+    for other in (
+        {**model.state(), "model": "n", "ids": [5]},
+        {"messages": state_of(model), "server": ""},
+    ):
         fresh = make(pool)
         fresh.restore(other)
         assert fresh.used_tokens == len(expected)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from lcursor.chat.conversation import Conversation
-from lcursor.chat.kv_states import IDLE_S, KVStates, branch_of, file_name
+from lcursor.chat.kv_states import branch_of, names_of, server_of
 from lcursor.llm import slots
-from lcursor.llm.pool import Connection
+from lcursor.llm.connection import Connection
 from lcursor.llm.records import Served
+from lcursor.llm.slot_states import IDLE_S, SlotStates, file_name
 from tests.unit.chat.test_summary import chat_of
 
 CLOSE_S = 30.0
@@ -55,13 +56,13 @@ class Desk:
         self.timers: list[Later] = []
         self.warmth = self.made()
 
-    def made(self, is_asleep: bool = False, awake_s: float = 0.0) -> KVStates:
+    def made(self, is_asleep: bool = False, awake_s: float = 0.0) -> SlotStates:
         def later(wait_s: float, work: Callable[[], None]) -> Later:
             assert wait_s == IDLE_S
             self.timers.append(Later(wait_s, work))
             return self.timers[-1]
 
-        return KVStates(
+        return SlotStates(
             lambda name: self.folder / name, IDLE_S, lambda _: is_asleep, awake_s, later
         )
 
@@ -85,6 +86,16 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
+def schedule(
+    states: SlotStates, reached: Connection, chat: Conversation, last: int, read: int
+) -> None:
+    states.schedule_save(reached, names_of(chat, last, "m")[0], read)
+
+
+def restore(states: SlotStates, reached: Connection, chat: Conversation, last: int) -> bool:
+    return states.restore(reached, names_of(chat, last, "m"), server_of(chat, last))
+
+
 def written_by(server: str, key: str = "k") -> Conversation:
     """Return a chat of two turns that a server answered."""
     chat = chat_of(9, 9)
@@ -96,18 +107,18 @@ def written_by(server: str, key: str = "k") -> Conversation:
 
 def test_a_state_is_saved_when_nothing_happens_and_brought_to_another_run(desk: Desk) -> None:
     chat = written_by("run 1")
-    desk.warmth.schedule_save(desk.reached("run 1"), chat, 4, 600)
+    schedule(desk.warmth, desk.reached("run 1"), chat, 4, 600)
     assert desk.files() == []
     assert desk.idle() == [file_name("k", 0, "m")]
-    assert not desk.warmth.restore(desk.reached("run 1"), chat, 4)  # it still has it
-    assert desk.warmth.restore(desk.reached("run 2"), chat, 4)
+    assert not restore(desk.warmth, desk.reached("run 1"), chat, 4)  # it still has it
+    assert restore(desk.warmth, desk.reached("run 2"), chat, 4)
     assert [do for do, _ in desk.client.said] == ["save", "restore"]
 
 
 def test_a_turn_in_between_puts_the_saving_off(desk: Desk) -> None:
-    desk.warmth.schedule_save(desk.reached("run 1"), written_by("run 1"), 4, 600)
+    schedule(desk.warmth, desk.reached("run 1"), written_by("run 1"), 4, 600)
     desk.warmth.cancel_save()
-    desk.warmth.schedule_save(desk.reached("run 1"), written_by("run 1", "other"), 4, 600)
+    schedule(desk.warmth, desk.reached("run 1"), written_by("run 1", "other"), 4, 600)
     assert desk.idle() == [file_name("other", 0, "m")]
 
 
@@ -119,21 +130,21 @@ def test_a_state_is_brought_to_a_server_that_slept(
 ) -> None:
     desk.warmth = desk.made(is_asleep, awake_s)
     chat, reached = written_by("run 1"), desk.reached("run 1")
-    desk.warmth.schedule_save(reached, chat, 4, 600)
+    schedule(desk.warmth, reached, chat, 4, 600)
     desk.idle()
-    assert desk.warmth.restore(reached, chat, 4) is is_brought
+    assert restore(desk.warmth, reached, chat, 4) is is_brought
 
 
 def test_little_that_is_new_is_not_worth_a_file(desk: Desk) -> None:
     chat, reached = written_by("run 1"), desk.reached("run 1")
     for read in (600, 900, 1200):
-        desk.warmth.schedule_save(reached, chat, 4, read)
+        schedule(desk.warmth, reached, chat, 4, read)
         desk.idle()
     assert len(desk.client.said) == 2
 
 
 def test_a_state_that_was_saved_is_not_saved_again_at_the_end(desk: Desk) -> None:
-    desk.warmth.schedule_save(desk.reached("run 1"), written_by("run 1"), 4, 600)
+    schedule(desk.warmth, desk.reached("run 1"), written_by("run 1"), 4, 600)
     desk.idle()
     desk.warmth.close(CLOSE_S)
     desk.idle()
@@ -141,7 +152,7 @@ def test_a_state_that_was_saved_is_not_saved_again_at_the_end(desk: Desk) -> Non
 
 
 def test_leaving_saves_what_would_be_saved_later(desk: Desk) -> None:
-    desk.warmth.schedule_save(desk.reached("run 1"), written_by("run 1"), 4, 600)
+    schedule(desk.warmth, desk.reached("run 1"), written_by("run 1"), 4, 600)
     desk.warmth.close(CLOSE_S)
     assert desk.files() == [file_name("k", 0, "m")]
 
@@ -149,20 +160,20 @@ def test_leaving_saves_what_would_be_saved_later(desk: Desk) -> None:
 def test_a_server_that_keeps_nothing_is_asked_for_nothing(desk: Desk) -> None:
     chat = written_by("run 1")
     reached = desk.reached("run 2", can_save_slots=False)
-    desk.warmth.schedule_save(reached, chat, 4, 600)
-    assert not desk.warmth.restore(reached, chat, 4)
+    schedule(desk.warmth, reached, chat, 4, 600)
+    assert not restore(desk.warmth, reached, chat, 4)
     assert not desk.client.said
 
 
 def test_without_a_file_or_without_an_answer_nothing_is_brought(desk: Desk) -> None:
-    assert not desk.warmth.restore(desk.reached("run 2"), written_by("run 1"), 4)
-    assert not desk.warmth.restore(desk.reached("run 2"), chat_of(9), 2)
+    assert not restore(desk.warmth, desk.reached("run 2"), written_by("run 1"), 4)
+    assert not restore(desk.warmth, desk.reached("run 2"), chat_of(9), 2)
     assert not desk.client.said
 
 
 def test_states_go_with_their_chat(desk: Desk) -> None:
     for key in ("k", "other"):
-        desk.warmth.schedule_save(desk.reached("run 1"), written_by("run 1", key), 4, 600)
+        schedule(desk.warmth, desk.reached("run 1"), written_by("run 1", key), 4, 600)
         desk.idle()
     assert len(desk.files()) == 2
     desk.warmth.erase("k")
@@ -188,9 +199,9 @@ def test_a_branch_is_named_by_where_it_begins() -> None:
 def test_a_state_has_its_name_when_it_is_whole(desk: Desk) -> None:
     name = file_name("k", 0, "m")
     (desk.folder / slots.part(name)).write_text("half of a sta")  # its server was ended
-    assert not desk.warmth.restore(desk.reached("run 2"), written_by("run 1"), 4)
+    assert not restore(desk.warmth, desk.reached("run 2"), written_by("run 1"), 4)
     assert desk.client.said == []
-    desk.warmth.schedule_save(desk.reached("run 2"), written_by("run 2"), 4, 600)
+    schedule(desk.warmth, desk.reached("run 2"), written_by("run 2"), 4, 600)
     assert desk.idle() == [name]
     assert desk.client.said == [("save", slots.part(name))]
     assert [path.read_text() for path in desk.folder.iterdir()] == ["state"]
@@ -198,11 +209,11 @@ def test_a_state_has_its_name_when_it_is_whole(desk: Desk) -> None:
 
 def test_a_state_that_could_not_be_written_leaves_the_one_before(desk: Desk) -> None:
     chat, reached = written_by("run 1"), desk.reached("run 1")
-    desk.warmth.schedule_save(reached, chat, 4, 600)
+    schedule(desk.warmth, reached, chat, 4, 600)
     desk.warmth.close(CLOSE_S)
     (name,) = desk.files()
     desk.client.works = False
-    desk.warmth.schedule_save(reached, chat, 4, 1800)
+    schedule(desk.warmth, reached, chat, 4, 1800)
     desk.warmth.close(CLOSE_S)
     assert [path.name for path in desk.folder.iterdir()] == [name]
     assert (desk.folder / name).read_text() == "state"
@@ -210,20 +221,20 @@ def test_a_state_that_could_not_be_written_leaves_the_one_before(desk: Desk) -> 
 
 def test_a_state_that_a_server_cannot_read_is_tried_once(desk: Desk) -> None:
     chat = written_by("run 1")
-    desk.warmth.schedule_save(desk.reached("run 1"), chat, 4, 600)
+    schedule(desk.warmth, desk.reached("run 1"), chat, 4, 600)
     desk.warmth.close(CLOSE_S)
     assert len(desk.files()) == 1
     desk.client.works = False
-    assert not desk.warmth.restore(desk.reached("run 2"), chat, 4)
+    assert not restore(desk.warmth, desk.reached("run 2"), chat, 4)
     assert desk.files() == []
     desk.client.works = True
-    desk.warmth.schedule_save(desk.reached("run 2"), chat, 4, 600)
+    schedule(desk.warmth, desk.reached("run 2"), chat, 4, 600)
     desk.warmth.close(CLOSE_S)
     assert len(desk.files()) == 1
 
 
 def test_on_a_full_disk_nothing_is_saved(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lcursor.chat.kv_states.MIN_FREE_BYTES", 1 << 62)
-    desk.warmth.schedule_save(desk.reached("run 1"), written_by("run 1"), 4, 600)
+    monkeypatch.setattr("lcursor.llm.slot_states.MIN_FREE_BYTES", 1 << 62)
+    schedule(desk.warmth, desk.reached("run 1"), written_by("run 1"), 4, 600)
     desk.warmth.close(CLOSE_S)
     assert not desk.client.said
