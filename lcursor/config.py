@@ -175,9 +175,10 @@ class EditConfig:
     formatter: str = ""
     """Command that formats standard input, `{path}` for the file's name; "" for none."""
     lint: str = ""
-    """Command that is run in a copy of the project, `{path}` for the file; "" for none."""
+    """Command that is run on a copy of the project, in the sandbox, `{path}` for the file; "" for
+    none."""
     test: str = ""
-    """Command that is run in a copy of the project; "" for none."""
+    """Command that is run on a copy of the project, in the sandbox; "" for none."""
     check_seconds: float = 20.0
     """Time limit of each of these commands."""
     max_tokens: int = field(default=4096, metadata=FIXED)

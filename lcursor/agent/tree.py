@@ -28,19 +28,13 @@ from lcursor.config import AgentConfig
 from lcursor.errors import AgentFailed, LcursorError
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Confinement
+from lcursor.project import dependencies
 from lcursor.project.git import GitFailed, split
 from lcursor.project.secrets import SecretGlobs
 from lcursor.storage import folders
 
 RECORD: Final = "tree.json"
 ASIDE: Final = "aside"
-DEPENDENCIES: Final = (
-    ".bundle", ".eggs", ".nox", ".pixi", ".tox", ".venv", "Pods", "__pypackages__",
-    "bower_components", "deps", "elm-stuff", "jspm_packages", "node_modules", "vendor", "venv",
-)  # fmt: skip
-"""Folders with installed packages, which commands need and never change."""
-PACKAGE_DATA: Final = ".egg-info"
-"""Ending of folders that describe a Python package installed from the project."""
 NAMES: Final[Mapping[str, ChangeKind]] = {"A": "create", "D": "delete", "R": "rename"}
 EXECUTABLE: Final = 0o100755
 LINK: Final = 0o120000
@@ -252,16 +246,7 @@ class Tree:
         with _reported(self.folder):
             words = ("ls-tree", "-r", "-t", "-d", "-z", "--name-only")
             listed = split(self._ask(*words, self.base))
-        known, found = set(listed), list[str]()
-        for folder in ("", *listed):
-            here = self.root / folder
-            names = [name for name in DEPENDENCIES if (here / name).is_dir()]
-            if not folder or folder == "src":
-                with contextlib.suppress(OSError):
-                    names += [each.name for each in here.glob(f"*{PACKAGE_DATA}") if each.is_dir()]
-            paths = (f"{folder}/{name}" if folder else name for name in names)
-            found += [path for path in paths if path not in known]
-        return found
+        return dependencies.installed(self.root, listed)
 
     # Parts of the above.
 

@@ -1,7 +1,8 @@
-"""Ask the user whether the commands of `edit.lint` and `edit.test` may run in a project.
+"""Ask whether the commands of `edit.lint` and `edit.test` may run in a project without a sandbox.
 
-These commands run code that a model wrote, before anyone has read it, with the user's rights. So
-the user must allow each command once per project, and again if it changes.
+These commands run code that a model wrote, before anyone has read it. Where no sandbox works, they
+have the user's rights, so the user must allow each command once per project, and again if it
+changes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lcursor.config import EditConfig
 from lcursor.edit.checkpoints import history
 from lcursor.edit.run import Run
 from lcursor.errors import LcursorError
+from lcursor.process.sandbox import open_sandbox
 from lcursor.protocol.edit import EditChoice
 from lcursor.storage import folders
 
@@ -28,9 +30,9 @@ QUESTION: Final = "Run the edit's checks? They run code that the model wrote"
 NOT_NOW, ALWAYS, NEVER = "Not this time", "Yes, in this project from now on", "Never here"
 RISK: Final = (
     "Each proposed change would be checked with these commands before you see it.",
-    "They run in a copy of the project, but with all your rights and with network",
-    "access: code that the model wrote could read or delete any file of yours.",
-    "The copy does not protect you. A changed command is asked about again.",
+    "No sandbox works here, so they have all your rights and network access: code",
+    "that the model wrote could read or delete any file of yours. To get a sandbox:",
+    "python -m lcursor sandbox check. A changed command is asked about again.",
 )
 
 
@@ -44,11 +46,11 @@ class Permissions:
     def allowed(self, run: Run, root: Path, config: EditConfig) -> tuple[EditConfig, str]:
         """Return settings without commands that must not run, and a note about these.
 
-        Asks the user about new commands, one question at a time.
+        Asks the user about new commands, one question at a time, unless a sandbox works.
         """
         commands = {"edit.lint": config.lint, "edit.test": config.test}
         commands = {name: text for name, text in commands.items() if text}
-        if not commands:
+        if not commands or open_sandbox().level != "none":
             return config, ""
         while not self._asking.acquire(timeout=POLL_S):
             run.check()

@@ -1,7 +1,9 @@
 """Run the user's formatter on a new text, and linter and tests on a copy of the project.
 
-The copy contains the files that git lists, with the editor's texts. It protects the user's files
-from tests that write next to themselves; it is not a sandbox. Blocks.
+The copy contains the files that git lists, with the editor's texts. Linter and tests run in the
+sandbox, which shows them the copy at the project's path, with the packages installed there. Where
+no sandbox works, the copy only protects the user's files from tests that write next to themselves.
+Blocks.
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.completion import raise_if_cancelled
 from lcursor.edit.lines import stripped
 from lcursor.edit.records import Check, Lines
-from lcursor.errors import CheckFailed, EditFailed
+from lcursor.errors import CheckFailed, EditFailed, SandboxFailed
 from lcursor.process.run import Output, run
-from lcursor.project import git, listing
+from lcursor.process.sandbox import Confinement, open_sandbox
+from lcursor.project import dependencies, git, listing
 
 MAX_FILES: Final = 20_000
 MAX_BYTES: Final = 256 << 20
@@ -60,7 +63,7 @@ class CheckCommands:
     def __init__(
         self, root: Path, config: EditConfig, unsaved: Mapping[str, Lines] | None = None
     ) -> None:
-        self._root = Path(os.path.realpath(root))
+        self._root, self._packages = Path(os.path.realpath(root)), list[str]()
         self._config, self._unsaved = config, dict(unsaved or {})
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._why_not = ""
@@ -128,7 +131,7 @@ class CheckCommands:
             return self._run(folder, {name: files[path] for name, path in names.items()}, cancel)
         except OSError as error:
             return _not_run(f"the copy of the project cannot be written: {error.strerror or error}")
-        except EditFailed as error:
+        except (EditFailed, SandboxFailed) as error:
             return _not_run(error.message)
 
     def _run(
@@ -168,9 +171,25 @@ class CheckCommands:
 
     def _shell(self, command: str, folder: Path, name: str, cancel: threading.Event) -> Output:
         command = command.replace("{path}", shlex.quote(name))
+        words = ["/bin/sh", "-c", command]
         # Python's bytecode cache cannot distinguish two versions of a file within a second.
-        given = {**environment(), "PWD": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        return self._execute(["/bin/sh", "-c", command], folder, b"", given, cancel)
+        env = {"PYTHONDONTWRITEBYTECODE": "1"}
+        sandbox = open_sandbox()
+        if sandbox.level == "none":
+            return self._execute(
+                words, folder, b"", environment() | env | {"PWD": str(folder)}, cancel
+            )
+        shown = [self._root / name for name in self._packages] + programs(command)
+        confinement = Confinement(
+            folder, self._root, tuple((path, path) for path in shown), env=env
+        )
+        return sandbox.run(
+            words,
+            confinement,
+            max_s=self._config.check_seconds,
+            max_bytes=MAX_OUTPUT_BYTES,
+            cancel=cancel.is_set,
+        )
 
     def _execute(
         self,
@@ -204,7 +223,8 @@ class CheckCommands:
             return ""
         words = _text(output).strip()
         if self._copy is not None:
-            words = words.replace(f"{os.path.realpath(self._copy.name)}/", "")
+            for folder in (os.path.realpath(self._copy.name), self._root):
+                words = words.replace(f"{folder}/", "")
         if len(words) > MAX_SHOWN_CHARS:
             words = "…" + words[-MAX_SHOWN_CHARS:]
         return words or f"it ended with status {output.status}"
@@ -243,6 +263,8 @@ class CheckCommands:
             left -= self._copied(folder, name)
             if left < 0:
                 return f"the project has over {MAX_BYTES >> 20} MB"
+        parents = {str(parent) for name in names for parent in Path(name).parents if parent.parts}
+        self._packages = dependencies.installed(self._root, parents)
         for path, lines in self._unsaved.items():
             name = os.path.relpath(os.path.realpath(path), self._root)
             if not name.startswith(".."):
@@ -293,6 +315,20 @@ class CheckCommands:
             path = folder / name
             self._originals[name] = path.read_bytes() if path.is_file() else None
             _write(folder, name, None if lines is None else _data(lines, path))
+
+
+def programs(command: str) -> list[Path]:
+    """Return the programs that a command names by an absolute path, or their environments."""
+    try:
+        words = [Path(word).expanduser() for word in shlex.split(command)]
+    except ValueError:
+        return []  # the shell reports it
+    found = [word for word in words if word.is_absolute() and os.access(word, os.X_OK)]
+    return [
+        path.parent.parent if (path.parent.parent / "pyvenv.cfg").is_file() else path
+        for path in found
+        if path.is_file()
+    ]
 
 
 def environment() -> dict[str, str]:

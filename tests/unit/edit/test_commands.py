@@ -71,6 +71,7 @@ def test_the_tests_see_the_change_and_the_users_files_do_not(
     assert shown(root) == before
 
 
+@pytest.mark.usefixtures("without_sandbox")
 def test_only_what_git_lists_is_copied_and_the_copy_goes(root: Path) -> None:
     made = CheckCommands(root, EditConfig(test="ls; pwd; false"))
     (check,) = made.run({}, never()).checks
@@ -92,6 +93,7 @@ def test_only_what_git_lists_is_copied_and_the_copy_goes(root: Path) -> None:
         "DB_PASSWORD", "aws_secret_access_key",
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("without_sandbox")
 def test_the_triedget_no_keys_and_no_way_to_the_editor(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -158,6 +160,7 @@ def test_a_linter_that_complained_before_fails_only_for_more(root: Path) -> None
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("without_sandbox")
 def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +187,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("without_sandbox")
 def test_what_a_command_leaves_behind_is_ended_too(root: Path) -> None:
     with CheckCommands(root, EditConfig(test="sleep 600 > /dev/null 2>&1 & echo $! > pid")) as made:
         assert made.run({}, never()).checks[0].is_ok
@@ -201,6 +205,7 @@ def has_ended(pid: int) -> bool:
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("without_sandbox")
 def test_stopping_ends_it_at_once(root: Path, tmp_path: Path) -> None:
     cancel, began = never(), tmp_path / "began"
 

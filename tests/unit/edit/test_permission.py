@@ -1,4 +1,4 @@
-"""The user's commands run only where he said so: asked once in a project, for each command."""
+"""Without a sandbox, commands run only if the user allowed them: once in a project, for each."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from lcursor.config import EditConfig
 from lcursor.edit.permission import ALWAYS, NEVER, NOT_NOW
 from tests.fakes.chat_server import ChatServer
 from tests.fakes.heard import Told
 from tests.unit.edit.desk import Desk, fenced, reply
+
+pytestmark = pytest.mark.usefixtures("without_sandbox")
 
 TEXT = "def one(x):\n    return x"
 NEW = reply(fenced("def one(x):\n    return x + 1"))

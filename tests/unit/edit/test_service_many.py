@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lcursor.config import EditConfig
 from tests.fakes.chat_server import Answer, ChatServer
 from tests.unit.edit.desk import Desk, buffer, fenced, made, part_of, reply
@@ -283,6 +285,7 @@ def test_a_sketch_is_rejected_if_no_model_can_be_asked(tmp_path: Path) -> None:
         assert "code is incomplete" in end["message"]
 
 
+@pytest.mark.usefixtures("without_sandbox")
 def test_many_places_are_tested_once_as_a_whole(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     test = f"echo >> {ran}; test $(cat one.py two.py | grep -c value) -gt 3"

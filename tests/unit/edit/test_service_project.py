@@ -242,6 +242,7 @@ def test_a_server_of_ours_that_went_before_it_was_asked_is_reached_once_more(
     assert names == ["fake", "fake"]
 
 
+@pytest.mark.usefixtures("without_sandbox")
 def test_a_rename_across_files_is_tested_once_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
