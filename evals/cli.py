@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from evals import apply, choose, context, edit, fim, kills, queries, search, splice, tool_calls
+from evals import (
+    apply,
+    choose,
+    context,
+    edit,
+    fim,
+    kills,
+    merges,
+    queries,
+    search,
+    splice,
+    tool_calls,
+)
 from evals.escapes import command as escapes
 from evals.next_edit import command as next_edit
 from evals.next_edit import scan
@@ -22,6 +34,7 @@ app.command("search")(search.command)
 app.command("queries")(queries.command)
 app.command("edit")(edit.command)
 app.command("apply")(apply.command)
+app.command("merges")(merges.command)
 app.command("calls")(tool_calls.command)
 app.command("sandbox")(escapes.command)
 app.command("choose")(choose.command)
