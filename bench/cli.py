@@ -7,7 +7,18 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from bench import agent_tree, chat, edit, edit_screen, editor, gpu, index, next_edit, typing
+from bench import (
+    agent_screen,
+    agent_tree,
+    chat,
+    edit,
+    edit_screen,
+    editor,
+    gpu,
+    index,
+    next_edit,
+    typing,
+)
 
 
 class _Group(TyperGroup):
@@ -31,6 +42,7 @@ app.command("index")(index.command)
 app.command("chat")(chat.command)
 app.command("edit")(edit.command)
 app.command("edit-screen")(edit_screen.command)
+app.command("agent-screen")(agent_screen.command)
 app.command("next")(next_edit.command)
 app.command("tree")(agent_tree.command)
 app.command("gpu")(gpu.command)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from lcursor.protocol import TO_LUA, TO_PYTHON, agent, check
+from lcursor.protocol import TO_LUA, check
 from tests.fakes.control import FakeHost
 from tests.nvim import reach
 from tests.nvim.pilot import Pilot
@@ -152,20 +150,3 @@ class Agent:
             """
         )
         return text
-
-
-def _names() -> str:
-    rows = (f'p.to_lua["{name}"] = {{ "id" }}' for name in agent.TO_LUA)
-    return "local p = require('lcursor.protocol')\n" + "\n".join(rows) + "\n"
-
-
-INIT = _names()
-"""Until the host handles these messages."""
-
-
-@pytest.fixture
-def wire(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Add the messages of agents to the protocol, until the host handles them."""
-    for table, more in ((TO_LUA, agent.TO_LUA), (TO_PYTHON, agent.TO_PYTHON)):
-        for name, kind in more.items():
-            monkeypatch.setitem(table, name, kind)

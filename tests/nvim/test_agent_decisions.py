@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim import agents, reach
-from tests.nvim.agents import Agent, wire  # noqa: F401
+from tests.nvim import reach
+from tests.nvim.agents import Agent
 from tests.nvim.pilot import Pilot
 
 Start = Callable[..., Pilot]
@@ -31,8 +31,8 @@ return vim.trim(table.concat(found))
 
 
 @pytest.fixture
-def agent(editor: Start, host: FakeHost, wire: None) -> Agent:  # noqa: F811
-    nvim = editor(FILES, init=reach.NOTES + agents.INIT, columns=120, lines=40)
+def agent(editor: Start, host: FakeHost) -> Agent:
+    nvim = editor(FILES, init=reach.NOTES, columns=120, lines=40)
     return Agent(nvim, host)
 
 
@@ -215,10 +215,10 @@ def test_a_plan_is_rejected(agent: Agent) -> None:
     assert len(agent.host.messages("agent.approve_plan")) == 1
 
 
-def test_other_keys_can_be_chosen(editor: Start, host: FakeHost, wire: None) -> None:  # noqa: F811
+def test_other_keys_can_be_chosen(editor: Start, host: FakeHost) -> None:
     keymap = {"approve": "<leader>y", "approve_run": False}
     config = {"agent": {"keymap": keymap}}
-    agent = Agent(editor(FILES, init=agents.INIT, config=config, columns=120, lines=40), host)
+    agent = Agent(editor(FILES, config=config, columns=120, lines=40), host)
     agent.start()
     agent.asks(1, "make")
     assert agent.nvim.lua(HINTS) == "<leader>y once  gx reject  gE change"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim import agents, edits, reach
-from tests.nvim.agents import Agent, wire  # noqa: F401
+from tests.nvim import edits, reach
+from tests.nvim.agents import Agent
 from tests.nvim.pilot import Pilot
 from tests.nvim.talk import Talk
 
@@ -35,8 +35,8 @@ return found
 
 
 @pytest.fixture
-def agent(editor: Start, host: FakeHost, wire: None) -> Agent:  # noqa: F811
-    nvim = editor(FILES, init=reach.NOTES + agents.INIT, columns=120, lines=40)
+def agent(editor: Start, host: FakeHost) -> Agent:
+    nvim = editor(FILES, init=reach.NOTES, columns=120, lines=40)
     return Agent(nvim, host)
 
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim import agents
-from tests.nvim.agents import Agent, wire  # noqa: F401
+from tests.nvim.agents import Agent
 from tests.nvim.pilot import Pilot
 from tests.nvim.test_window_screens import FILES, INIT, squeezed, windows
 
@@ -78,12 +77,11 @@ def test_screen(
     editor: Start,
     host: FakeHost,
     golden: Golden,
-    wire: None,  # noqa: F811
     name: str,
     columns: int,
 ) -> None:
     play, texts = SCENES[name]
-    nvim = editor(FILES, init=INIT + agents.INIT, columns=columns, lines=26)
+    nvim = editor(FILES, init=INIT, columns=columns, lines=26)
     play(Agent(nvim, host))
     nvim.settle()
     golden(f"agent-{name}.{columns}", re.sub("[⠀-⣿]", "*", nvim.grid()))

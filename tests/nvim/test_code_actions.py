@@ -9,7 +9,6 @@ import pytest
 
 from tests.fakes.control import FakeHost
 from tests.nvim import reach
-from tests.nvim.agents import wire  # noqa: F401
 from tests.nvim.pilot import Pilot
 
 Start = Callable[..., Pilot]
@@ -132,7 +131,7 @@ def test_fix_asks_for_an_edit(start: Start, host: FakeHost) -> None:
     assert (asked["first_row"], asked["last_row"]) == (2, 4)
 
 
-def test_an_agent_gets_the_diagnostics(start: Start, host: FakeHost, wire: None) -> None:  # noqa: F811
+def test_an_agent_gets_the_diagnostics(start: Start, host: FakeHost) -> None:
     nvim = start()
     nvim.lua("serve(); lint(3)")
     nvim.settle()
