@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from bench import (
     agent_screen,
+    agent_tools,
     agent_tree,
     chat,
     edit,
@@ -45,4 +46,5 @@ app.command("edit-screen")(edit_screen.command)
 app.command("agent-screen")(agent_screen.command)
 app.command("next")(next_edit.command)
 app.command("tree")(agent_tree.command)
+app.command("agent-tools")(agent_tools.command)
 app.command("gpu")(gpu.command)

@@ -193,7 +193,8 @@ class Lookup:
         """Send the texts of changed files to the index, if there is a new checkpoint."""
         if not isinstance(self._codebase, IndexSearch) or self._overlaid_at == self._tree.last:
             return
-        changed = {each.to or each.path for each in self._tree.changed()}
+        found = (each for each in self._tree.changed() if each.kind != "delete")
+        changed = {each.to or each.path for each in found}
         for path in sorted(changed | self._overlaid):
             lines = self._lines(path) if path in changed else None
             text = None if lines is None else "".join(f"{line}\n" for line in lines)

@@ -91,6 +91,12 @@ def test_new_lint_ends_nothing(files: Project) -> None:
     assert bench.call("finish", summary="x").result == "tests failed"
 
 
+def test_deleted_files_are_not_linted(files: Project) -> None:
+    bench = make(files, lint="test -e {path}")
+    bench.bash("rm test.sh; git mv a.txt b.txt || mv a.txt b.txt")
+    assert bench.call("finish", summary="x").result == "done"
+
+
 def test_without_a_sandbox_nothing_is_run(files: Project) -> None:
     bench = Bench(files, edit=EditConfig(test=TEST, lint=LINT), level="none")
     bench.view("a.txt")

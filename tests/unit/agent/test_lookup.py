@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import pytest
 
 from lcursor.agent.tools.lookup import open_codebase
+from lcursor.context.codebase import GrepSearch, IndexSearch
 from lcursor.context.items import SearchHit, SearchResult, SymbolLocation
+from lcursor.index.client import Client
 from lcursor.process.run import Cancel
 from tests.unit.agent.projects import Project, project
 from tests.unit.agent.toolboxes import Bench
@@ -96,6 +99,14 @@ def test_new_files_are_found_and_ignored_ones_are_not(bench: Bench) -> None:
     assert ".venv" not in found.text
 
 
+def test_new_secrets_are_not_found(bench: Bench) -> None:
+    bench.bash("echo alpha > new.env; printf -- '-----BEGIN PRIVATE KEY-----\\nalpha\\n' > k.txt")
+    found = bench.call("grep", pattern="alpha")
+    assert found.result == "34 hits"
+    assert "new.env" not in found.text
+    assert "k.txt" not in found.text
+
+
 def test_lines_of_hits_may_be_edited(bench: Bench) -> None:
     bench.call("grep", pattern="const")
     assert not bench.replace("lib.js", "const alpha", "let alpha").is_error
@@ -163,13 +174,51 @@ class Stale:
 def test_hits_are_shown_as_they_are_in_the_tree(project: Project) -> None:
     project.repository(FILES)
     bench = Bench(project, codebase=lambda tree: Stale())
-    (bench.tree.path / "src/b.py").write_text("# new\n\ndef beta():\n    return 2\n")
+    body = "# new\n\ndef beta():\n    return 2\n\nif True:\n    pass\ndef beta():\n    pass\n"
+    (bench.tree.path / "src/b.py").write_text(body)
     found = bench.call("search", query="beta")
     assert found.text.splitlines()[0] == "src/b.py:3-4 — def beta():"
     assert "     4\t    return 2" in found.text
     assert "gone.py" not in found.text
     assert "lib.js" not in found.text
     assert found.text.endswith("an old index")
+
+
+class FakeClient:
+    """A client of an index that finds nothing."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str | None]] = []
+
+    def notify(self, do: str, *, path: str, text: str | None) -> None:
+        """Record a text."""
+        assert do == "buffer"
+        self.sent.append((path, text))
+
+    def call(self, do: str, **params: Any) -> Mapping[str, Any]:
+        """Answer."""
+        answers = {"retrieve": {"used": [], "left_out": [], "tokens": 0}, "status": {}}
+        return answers[do]
+
+
+def test_the_index_gets_the_texts_of_changed_files_once(project: Project) -> None:
+    project.repository(FILES)
+    client = FakeClient()
+    bench = Bench(
+        project,
+        codebase=lambda tree: IndexSearch(cast("Client", client), GrepSearch(tree.path)),
+    )
+    bench.call("search", query="alpha")
+    assert client.sent == []
+    bench.bash("echo new > lib.js; rm src/a.py")
+    bench.tree.checkpoint()
+    bench.call("search", query="alpha")
+    bench.call("search", query="alpha")
+    assert client.sent == [("lib.js", "new\n")]
+    bench.bash("echo 'const alpha = 1' > lib.js")
+    bench.tree.checkpoint()
+    bench.call("search", query="alpha")
+    assert client.sent[1:] == [("lib.js", None)]
 
 
 def test_a_project_without_an_index_is_searched_by_words(project: Project) -> None:

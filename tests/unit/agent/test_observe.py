@@ -58,6 +58,17 @@ def test_a_text_that_cannot_be_shortened_by_lines_is_cut(
         assert int(note.split()[0].replace(",", "")) == len(text) - len(head)
 
 
+def test_short_texts_are_not_counted() -> None:
+    asked: list[str] = []
+
+    def count(text: str) -> int:
+        asked.append(text)
+        return 1
+
+    assert Limit(400, count).fit(lambda number: "x" * number, 399) == "x" * 399
+    assert asked == []
+
+
 def test_the_end_of_an_output_has_more_room_than_its_beginning() -> None:
     lines = [str(number) for number in range(100)]
     shown = observe.ends_of(lines, 10)
@@ -94,4 +105,5 @@ def test_outputs_are_private_and_numbered_once(tmp_path: Path) -> None:
 def test_only_outputs_are_read(tmp_path: Path, name: str) -> None:
     outputs = Outputs(tmp_path / "outputs")
     (tmp_path / "1").write_text("elsewhere")
+    (tmp_path / "outputs/9").symlink_to(tmp_path / "1")
     assert outputs.read(name) is None
