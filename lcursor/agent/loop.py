@@ -17,6 +17,7 @@ from lcursor.agent.parts import End, Parts, User
 from lcursor.agent.records import (
     Answer,
     Call,
+    Known,
     Observation,
 )
 from lcursor.agent.run_log import NOT_RUN, Reading, RunLog, Step, difference, has_effect
@@ -141,13 +142,15 @@ class Loop:
         known, began_s = toolbox.known(), time.monotonic()
         is_retry = state.malformed > 0
         self._user.status("running")
-        grammar = dialect.grammar(toolbox.tools, known)
+        grammar = dialect.grammar(toolbox.tools, self._unused(known))
         answer = self._answer(grammar, is_forced=is_retry or dialect.name == "choice")
         reply = dialect.parse(answer, toolbox.tools, known)
         calls = () if reply.problem else reply.calls
         problem = reply.problem
         if answer.finish == "stopped":
             problem = REPEATED
+        elif not answer.text.strip():
+            problem = NO_CALL
         elif answer.finish == "length" and not calls:
             problem = (
                 f"Your answer was cut off after {answer.answer_tokens} tokens, and nothing of it "
@@ -165,6 +168,22 @@ class Loop:
             answer_tokens=answer.answer_tokens,
             talk=difference(state.talk, model.state()),
         )
+
+    def _unused(self, known: Known) -> Known:
+        """Return what a call may name without repeating one, if the dialect can enforce that."""
+        if self._dialect.name != "choice":
+            return known
+        steps = self._state.steps[max(self._state.warned, self._state.summarized) :]
+        done = [each.call.arguments for each in steps if each.before == self._tree_id]
+        paths = {each.get("path") for each in done if each.get("command") == "view"}
+        commands = {each.get("command") for each in done}
+        named = {name: text for name, text in known.commands.items() if text not in commands}
+        symbols = {
+            path: tuple(name for name in names if f"{path}#{name}" not in paths)
+            for path, names in known.symbols.items()
+        }
+        left = tuple(path for path in known.paths if path not in paths)
+        return replace(known, paths=left, symbols=symbols, commands=named)
 
     def _answer(self, grammar: str, *, is_forced: bool) -> Answer:
         """Return an answer; repeat the request after a temporary failure."""

@@ -111,13 +111,12 @@ def lines_of(data: bytes) -> list[str]:
 
 def ends_of(lines: Sequence[str], number: int) -> list[str]:
     """Return some lines of the beginning and the end, and between them how many are left out."""
-    lines = [cut_line(line) for line in lines]
     if number >= len(lines):
-        return lines
+        return [cut_line(line) for line in lines]
     head = int(number * HEAD_SHARE)
     tail = lines[len(lines) - (number - head) :]
     rest = counted(len(lines) - number, "line")
-    return [*lines[:head], f"… {rest} left out …", *tail]
+    return [*map(cut_line, lines[:head]), f"… {rest} left out …", *map(cut_line, tail)]
 
 
 class Outputs:

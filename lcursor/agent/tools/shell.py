@@ -24,6 +24,8 @@ DEFAULT_S: Final = 120
 MAX_S: Final = 600
 MAX_BYTES: Final = 4 << 20
 """Maximum of an output; the rest is dropped, with a note."""
+MAX_TOKEN_LINES: Final = 16
+"""Empty lines that one token may stand for."""
 ENVIRONMENT: Final = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -162,13 +164,14 @@ def observation(
         stored = [f"full output: {name}, {len(lines):,} lines"] if name else []
         return "\n".join([head, *ends_of(lines, number), *notes, *stored])
 
-    text = limit.fit(make, len(lines))
+    most = min(len(lines), limit.tokens * MAX_TOKEN_LINES)
+    text = limit.fit(make, most)
     if text != "\n".join([head, *lines, *notes]):
         try:
             name = outputs.store(lines)
         except OSError as error:
             notes.append(f"the full output could not be stored: {error.strerror}")
-        text = limit.fit(make, len(lines))
+        text = limit.fit(make, most)
     return Observation(
         text,
         is_error=not result.is_ok,

@@ -1,0 +1,162 @@
+"""Runs with everything real but the model's answers, for the tests of the loop over HTTP."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from lcursor import protocol
+from lcursor.agent import runs
+from lcursor.agent.assembly import Assembly
+from lcursor.agent.dialects.native import Native
+from lcursor.agent.records import Call
+from lcursor.agent.run_log import RunLog
+from lcursor.agent.service import AgentService
+from lcursor.config import AgentConfig, ChatConfig, Config, EditConfig, ModelConfig
+from lcursor.edit.histories import Histories
+from lcursor.llm.pool import ModelPool
+from lcursor.protocol import agent as wire
+from tests.fakes.script_server import END, Entry, ScriptServer
+from tests.waiting import wait_for
+
+MODEL = "qwen3-coder-30b-a3b"
+FILES = {"a.py": "x = 1\n", "b.py": "def f():\n    return 2\n"}
+DIALECT = Native("tags")
+
+
+def call(tool: str, **arguments: Any) -> str:
+    """Return an answer that calls a tool."""
+    return DIALECT.render(Call(tool, arguments))
+
+
+def view(path: str = "a.py") -> str:
+    return call("str_replace_editor", command="view", path=path)
+
+
+def replace(old: str = "1", new: str = "2", path: str = "a.py") -> str:
+    arguments = {"command": "str_replace", "path": path, "old_str": old, "new_str": new}
+    return call("str_replace_editor", **arguments)
+
+
+def bash(command: str, **more: Any) -> str:
+    return call("bash", command=command, **more)
+
+
+def finish(summary: str = "done") -> str:
+    return call("finish", summary=summary)
+
+
+class Session:
+    """A service of agents with a scripted server, for one project."""
+
+    def __init__(
+        self,
+        place: Path,
+        script: Sequence[Entry] | Callable[[str], Entry],
+        *,
+        test: str = "",
+        agent: AgentConfig | None = None,
+        server: ScriptServer | None = None,
+        **options: Any,
+    ) -> None:
+        self.root, self.folder = place / "project", place / "agents"
+        self.root.mkdir(exist_ok=True)
+        for name, text in FILES.items():
+            (self.root / name).write_text(text)
+        self.server = server or ScriptServer(script, **options)
+        self.server.model = MODEL
+        url = ModelConfig(name="server", url=self.server.url)
+        self.config = Config(
+            chat=ChatConfig(model="server", models=(url,), server="off"),
+            edit=EditConfig(test=test, check_seconds=2.0),
+            agent=agent or AgentConfig(),
+        )
+        self.messages: list[tuple[str, dict[str, Any]]] = []
+        self.histories = Histories(place / "edits", self._raise)
+        self.open()
+
+    def open(self) -> None:
+        """Start a service, as a host does."""
+        self.pool = ModelPool(self.config.chat)
+        assembly = Assembly(
+            self.config,
+            self.pool,
+            lambda root, title, files, bases: self.histories.begin(root, title, files, "", bases),
+        )
+        self.service = AgentService(self.config, self.receive, assembly, folder=self.folder)
+
+    def close(self) -> None:
+        self.service.close()
+        self.pool.close()
+        self.server.close()
+
+    def receive(self, method: str, params: Any) -> None:
+        if method in wire.TO_LUA:
+            protocol.check(method, dict(params), wire.TO_LUA)
+        self.messages.append((method, dict(params)))
+
+    def send(self, method: str, **params: Any) -> None:
+        self.service.handlers()[method](protocol.check(method, params, wire.TO_PYTHON))
+
+    def start(self, number: int = 1, policy: str = "", task: str = "Set x to 2.") -> None:
+        known: dict[str, Any] = {"context": "", "buffers": [], "model": "", "policy": policy}
+        self.send("agent.start", id=number, task=task, path=str(self.root), **known)
+
+    def resume(self, number: int, run: str = "last") -> None:
+        self.send("agent.resume", id=number, run=run, path=str(self.root), continues=True)
+
+    def all(self, method: str, number: int = 1) -> list[dict[str, Any]]:
+        wanted = (method, number)
+        return [row for name, row in list(self.messages) if (name, row.get("id")) == wanted]
+
+    def wait(self, method: str, number: int = 1) -> dict[str, Any]:
+        wait_for(lambda: self.all(method, number), 60.0, f"{method} {number}")
+        return self.all(method, number)[0]
+
+    def finish(self, number: int = 1, policy: str = "") -> dict[str, Any]:
+        """Start a run, and return its end."""
+        self.start(number, policy)
+        return self.wait("agent.done", number)
+
+    @property
+    def run_folder(self) -> Path:
+        return runs.find(self.root, "last", self.folder)
+
+    @property
+    def log(self) -> RunLog:
+        return RunLog.open(self.run_folder)
+
+    def files(self) -> dict[str, str]:
+        """Return the files of the agent's copy."""
+        tree = self.run_folder / "tree"
+        return {each.name: each.read_text() for each in tree.iterdir() if each.is_file()}
+
+    def texts(self) -> list[str]:
+        """Return what the model read as results."""
+        return [step.observation.text for step in self.log.state.steps if step.observation]
+
+    def _raise(self, error: Exception) -> None:
+        raise error
+
+
+def check_prompts(server: ScriptServer, rewrites: int = 0) -> None:
+    """Check that each prompt continues the one before, but for some that begin again.
+
+    As integers: only tokens that the server has not seen are new.
+    """
+    breaks = 0
+    for before, after in pairwise(server.ids):
+        if after[: len(before)] != before:
+            breaks += 1
+    assert breaks == rewrites
+    for ids in server.ids:  # no file or output ends a message
+        assert ids.count(END) == sum(1 for token in ids if token == 1) - 1
+
+
+def in_background(work: Callable[[], Any]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
