@@ -21,7 +21,7 @@ import typer
 from bench.report import Json, emit, head, percent, run_facts, table
 from evals import run
 from evals.corpus import ROOT
-from lcursor.agent.dialects.choice import Choice
+from lcursor.agent.dialects.choice import Choice, facts
 from lcursor.agent.records import Answer, Known, Observation, Shown
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError
@@ -43,7 +43,6 @@ class Decision:
 
     name: str
     task: str
-    facts: str
     turns: Sequence[tuple[str, str]]
     """Actions and their results."""
     known: Known
@@ -102,7 +101,6 @@ def _decision(row: Mapping[str, Any]) -> Decision:
     return Decision(
         row["id"],
         row["task"],
-        row["facts"],
         [(action, result) for action, result in row["turns"]],
         Known(
             tuple(known["paths"]),
@@ -131,7 +129,7 @@ def choose(client: Client, decision: Decision) -> Chosen:
     """Let the model choose."""
     dialect = Choice()
     messages = [
-        {"role": "system", "content": dialect.system((), decision.facts)},
+        {"role": "system", "content": dialect.system((), facts(decision.known))},
         {"role": "user", "content": decision.task},
     ]
     for action, result in decision.turns:
@@ -186,12 +184,12 @@ def judge(decision: Decision, text: str) -> tuple[bool, bool, bool]:
     return True, bool(wanted), is_right
 
 
-def as_dict(found: Sequence[Chosen], facts: Mapping[str, Any]) -> dict[str, Any]:
+def as_dict(found: Sequence[Chosen], head_facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the report as JSON."""
     count = max(len(found), 1)
     wrong = [one for one in found if not one.is_right]
     return {
-        **facts,
+        **head_facts,
         "decisions": len(found),
         "valid": round(sum(one.is_valid for one in found) / count, 4),
         "right_verb": round(sum(one.has_right_verb for one in found) / count, 4),

@@ -13,10 +13,11 @@ from typing import Final
 
 from lcursor.agent import observe, result
 from lcursor.agent.approvals import Approvals
+from lcursor.agent.dialects import choice
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.model import open_model
 from lcursor.agent.parts import Limits, Parts
-from lcursor.agent.records import DialectName, Policy
+from lcursor.agent.records import Policy
 from lcursor.agent.rewrite import RegionRewriter
 from lcursor.agent.run_log import RunState
 from lcursor.agent.service import Assembled, Recorded, Wanted
@@ -91,7 +92,10 @@ class Assembly:
             budget_tokens=observe.limit_tokens(model.context_tokens),
             rewrite=rewriter,
         )
-        facts = self._facts(wanted, tree, dialect.name, model.context_tokens)
+        if dialect.name == "choice":  # more would confuse a small model
+            facts = choice.facts(toolbox.known())
+        else:
+            facts = self._facts(wanted, tree, model.context_tokens)
         system = dialect.system(toolbox.tools, facts)
         parts = Parts(
             model=model,
@@ -138,7 +142,7 @@ class Assembly:
     def _policy_after_plan(self) -> Policy:
         return "ask" if self._config.agent.policy == "ask" else "auto"
 
-    def _facts(self, wanted: Wanted, tree: Tree, dialect: DialectName, context_tokens: int) -> str:
+    def _facts(self, wanted: Wanted, tree: Tree, context_tokens: int) -> str:
         """Return what a model should know of the project at the start."""
         names = sorted(each.name + "/" * each.is_dir() for each in tree.path.iterdir())
         top = [name for name in names if name != ".git/"]
@@ -149,8 +153,6 @@ class Assembly:
         edit = self._config.edit
         if edit.test:
             lines.append(f"Its tests: {edit.test}")
-        if dialect == "choice":  # a small model is confused by more
-            return "\n".join(lines)
         reader = Reader(wanted.root, self._secrets, wanted.unsaved)
         left = int(context_tokens * RULES_SHARE * BYTES_PER_TOKEN)
         for item in rules.applicable(reader):

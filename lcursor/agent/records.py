@@ -194,7 +194,7 @@ class Known:
     symbols: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Definitions of files it has seen named."""
     regions: Mapping[str, Shown] = field(default_factory=dict)
-    """Regions it has read, by id: r1, r2."""
+    """Regions it has read, by id: `a.py#load`."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """The user's commands by name: test, lint."""
 

@@ -4,7 +4,7 @@ The model never spells a path, a command or existing code: it chooses among file
 regions that it has seen named. So every action can be carried out; it may still be the wrong one.
 
     # the test expects a list
-    edit r2 : return a list instead of a tuple
+    edit src/dates.py#parse_dates : return a list instead of a tuple
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from lcursor.agent.records import Answer, Call, DialectName, Known, Observation,
 
 MAX_SPOTS: Final = 400
 """Paths and symbols in a grammar; the last ones count."""
+MAX_LISTED: Final = 150
+"""Definitions that are listed at the start."""
+MAX_RECENT: Final = 30
+"""Regions that are not offered to be read again."""
 _THOUGHT: Final = '"# " [^\\n#] [^\\n]{0,119} "\\n"'
 _WORDS: Final = "[^\\n: ] [^\\n]{0,119}"
 _ACTION: Final = re.compile(
@@ -26,26 +30,25 @@ _ACTION: Final = re.compile(
 )
 _SYSTEM: Final = """\
 You change a small project, one action a step. Each step is two lines: # with a short thought, \
-then one action:
+then one action. The actions:
 
-run test                      run a command of the project
-read src/dates.py             show a file, divided into regions r1, r2 …
-read src/dates.py#parse_date  show a definition
-grep parse_date               find lines by a pattern
-find where dates are parsed   find code by its meaning
-edit r2 : WHAT TO CHANGE      rewrite a region that was shown
-done : WHAT WAS CHANGED       end
+read src/dates.py                 show a file
+read src/dates.py#parse_date      show a definition
+grep parse_date                   find lines by a pattern
+find where dates are parsed       find code by its meaning
+edit src/dates.py#parse_date : …  rewrite a part that was shown; say what to change
+run test                          run a command of the project
+done : …                          end; say what was changed
 
-Read the code, edit the region that has to change, run the tests, and end when they pass.
+If a command fails, run it first. If you know the function, read it; else grep for a word of the \
+task. Then edit the part that has to change, run the tests, and end when they pass.
 
-Example. Task: test_empty fails.
-# see why
-run test
-# parse_date fails for an empty text
+Example. Task: parse_date should accept an empty text.
+# the task is about this function
 read src/dates.py#parse_date
-# it is in r2
-edit r2 : return None if the text is empty
-# check it
+# it fails if the text is empty
+edit src/dates.py#parse_date : return None if the text is empty
+# check the change
 run test
 # the tests pass
 done : parse_date accepts an empty text"""
@@ -65,7 +68,8 @@ class Choice:
         """Return the grammar of a step with what may be named now."""
         actions = ['"find " words', '"grep " words', '"done : " words']
         named = {}
-        if spots := _spots(known)[-MAX_SPOTS:]:
+        read = _read(known)
+        if spots := [spot for spot in _spots(known) if spot not in read][-MAX_SPOTS:]:
             actions.append('"read " spot')
             named["spot"] = gbnf.one_of(spots)
         if known.regions:
@@ -114,6 +118,19 @@ class Choice:
         return form.get(call.tool, "read {path}").format(**values)
 
 
+def facts(known: Known) -> str:
+    """Return what a model should know of the project at the start: commands, files, definitions."""
+    lines, left = list[str](), MAX_LISTED
+    for path in known.paths:
+        names = known.symbols.get(path, ())[: max(left, 0)]
+        left -= len(names)
+        lines.append(f"{path}: {' '.join(names)}" if names else path)
+    commands = ", ".join(f"{name} ({text})" for name, text in known.commands.items())
+    return "\n".join(
+        ["Files and definitions:", *lines, *([f"Commands: {commands}"] * bool(commands))]
+    )
+
+
 def _hint(call: Call, found: Observation) -> str:
     if call.tool == "bash":
         if found.status == 0:
@@ -132,6 +149,12 @@ def _spots(known: Known) -> list[str]:
     """Return the paths, and the symbols as `path#name`."""
     symbols = (f"{path}#{name}" for path, names in known.symbols.items() for name in names)
     return [*symbols, *known.paths]
+
+
+def _read(known: Known) -> set[str]:
+    """Return what was read lately: a small model would read it again and again."""
+    recent = list(known.regions.items())[-MAX_RECENT:]
+    return {key for key, _ in recent} | {at.path for _, at in recent if at.first_row == 0}
 
 
 def _call(action: str, known: Known) -> Call | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from lcursor.agent.observe import numbered
 from lcursor.agent.records import Shown
@@ -40,7 +41,9 @@ class Pages:
         spans = [self._spans(part) for part in parts]
         if not self._has_regions:
             return [numbered(part.lines, part.first_row, part.last_row) for part in parts]
-        ids = iter(self._seen.ids([span for each in spans for span in each]))
+        names = [names_of(part.lines, part.path, inside)
+                 for part, inside in zip(parts, spans, strict=True)]  # fmt: skip
+        ids = iter(self._seen.ids([*chain(*spans)], [*chain(*names)]))
         pages = []
         for part, inside in zip(parts, spans, strict=True):
             lines = list[str]()
@@ -56,10 +59,15 @@ class Pages:
         for part in parts:
             for span in self._spans(part):
                 self._seen.show(part.path, part.lines, span.first_row, span.last_row)
-                if self._has_regions:
-                    self._seen.add_region(span)
+                self.add_region(part.lines, span)
                 found.append(span)
         return tuple(found)
+
+    def add_region(self, lines: Sequence[str], span: Shown) -> None:
+        """Give an id to rows that were shown."""
+        if self._has_regions:
+            (name,) = names_of(lines, span.path, [span])
+            self._seen.add_region(span, name)
 
     def _spans(self, part: Rows) -> list[Shown]:
         """Return the regions in some rows; one without regions."""
@@ -86,6 +94,20 @@ def regions(lines: Sequence[str], path: str) -> list[tuple[int, int]]:
             found.append((first, last))
         row = max(last, row)
     return _without_blank(lines, found)
+
+
+def names_of(lines: Sequence[str], path: str, spans: Sequence[Shown]) -> list[str]:
+    """Return a name for each region: `a.py#load` for its first definition, else its position.
+
+    A small model chooses the right one of several names more often than of several numbers.
+    """
+    known = symbols.all_of(lines, languages.detect(path, lines[0] if lines else ""))
+    found = []
+    for span in spans:
+        rows = range(span.first_row, span.last_row)
+        other = f"line{span.first_row + 1}" if span.first_row else "top"
+        found.append(f"{path}#{next((each.name for each in known if each.first in rows), other)}")
+    return found
 
 
 def _without_blank(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

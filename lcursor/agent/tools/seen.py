@@ -5,7 +5,8 @@ When a file changes, unchanged rows stay read, at their new positions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 
 from lcursor.agent.records import Shown
 from lcursor.edit import diff
@@ -53,19 +54,24 @@ class Seen:
         flags[first_row:last_row] = b"\1" * (last_row - first_row)
         return Shown(path, first_row, last_row)
 
-    def ids(self, regions: Sequence[Shown]) -> list[str]:
-        """Return the ids that regions will have once they are added in this order."""
+    def ids(self, regions: Sequence[Shown], names: Sequence[str]) -> list[str]:
+        """Return the ids that regions will have once they are added in this order.
+
+        Args:
+            names: wanted ids; a number is appended to one that another region has.
+        """
         known = {region: key for key, region in self._regions.items()}
-        number = len(self._regions)
-        for region in regions:
+        keys = {*self._regions}
+        for region, name in zip(regions, names, strict=True):
             if region not in known:
-                number += 1
-                known[region] = f"r{number}"
+                key = next(key for key in _numbered(name) if key not in keys)
+                keys.add(key)
+                known[region] = key
         return [known[region] for region in regions]
 
-    def add_region(self, shown: Shown) -> None:
+    def add_region(self, shown: Shown, name: str) -> None:
         """Give a region an id, unless the same rows have one."""
-        (key,) = self.ids([shown])
+        (key,) = self.ids([shown], [name])
         self._regions[key] = shown
 
     def is_shown(self, path: str, lines: Sequence[str], first_row: int, last_row: int) -> bool:
@@ -93,6 +99,11 @@ class Seen:
             if region.path == path:
                 self._regions[key] = Shown(path, *_moved(region, changed))
         return moved
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}-{number}" for number in count(2))
 
 
 def _moved(region: Shown, changed: Sequence[diff.Span]) -> tuple[int, int]:

@@ -195,14 +195,15 @@ class ToolboxOfTree:
             except Denied:
                 lines = ()
             at = self._seen.show(each.path, lines, each.first_row, each.last_row)
-            if self._is_choice:
-                self._seen.add_region(at)
+            self._pages.add_region(lines, at)
 
     def known(self) -> Known:
         """Return what the model may name."""
         commands = self._commands()
         if not self._is_choice:
             return Known(commands=commands)
+        if not self._seen.paths:  # all files of a small project, the newest of a large one
+            self._lookup.glob("**", lambda: False)
         for path in {region.path for region in self._seen.regions.values()}:
             self._seen.update(path, self._lines(path))
         try:

@@ -60,18 +60,18 @@ REGIONS = [
 def test_regions_move_with_changes(after: list[str], rows: tuple[int, int]) -> None:
     seen = Seen()
     shown = seen.show("a", LINES, 3, 6)
-    seen.add_region(shown)
+    seen.add_region(shown, "a#f")
     seen.update("a", after)
-    assert seen.regions == {"r1": Shown("a", *rows)}
+    assert seen.regions == {"a#f": Shown("a", *rows)}
 
 
 def test_equal_regions_have_one_id() -> None:
     seen = Seen()
     first, second = Shown("a", 0, 2), Shown("a", 2, 4)
-    assert seen.ids([first, second, first]) == ["r1", "r2", "r1"]
+    assert seen.ids([first, second, first], ["a#f", "a#f", "a#f"]) == ["a#f", "a#f-2", "a#f"]
     assert seen.regions == {}
-    seen.add_region(first)
-    assert seen.ids([second, first]) == ["r2", "r1"]
+    seen.add_region(first, "a#f")
+    assert seen.ids([second, first], ["a#f", "a#f"]) == ["a#f-2", "a#f"]
 
 
 @given(
@@ -86,7 +86,7 @@ def test_a_row_that_counts_as_shown_has_a_text_that_was_shown(
     last = data.draw(st.integers(first, len(before)))
     seen = Seen()
     region = seen.show("a", before, first, last)
-    seen.add_region(region)
+    seen.add_region(region, "a#f")
     flags = seen.update("a", after)
     texts = before[first:last]
     for row, line in enumerate(after):

@@ -210,10 +210,12 @@ def choice(project: Project, **given: object) -> Bench:
 def test_regions_are_functions_with_ids(project: Project) -> None:
     bench = choice(project)
     found = bench.view("a.py")
-    assert "r2:\n     4\tdef add(a, b):" in found.text
+    assert "a.py#add:\n     4\tdef add(a, b):" in found.text
     assert bench.tools.known().regions == {
-        "r1": Shown("a.py", 0, 3), "r2": Shown("a.py", 3, 7), "r3": Shown("a.py", 7, 9),
-    }  # fmt: skip
+        "a.py#top": Shown("a.py", 0, 3),
+        "a.py#add": Shown("a.py", 3, 7),
+        "a.py#sub": Shown("a.py", 7, 9),
+    }
     assert bench.view("a.py").text == found.text  # the same ids
     assert bench.view("a.py#sub").shown == (Shown("a.py", 7, 9),)
 
@@ -221,14 +223,14 @@ def test_regions_are_functions_with_ids(project: Project) -> None:
 def test_a_region_is_rewritten(project: Project) -> None:
     bench = choice(project)
     bench.view("a.py")
-    found = bench.call("rewrite", path="a.py", region="r2", instruction="add")
+    found = bench.call("rewrite", path="a.py", region="a.py#add", instruction="add")
     assert "edited a.py: 1 line at 5" in found.text
     assert bench.text("a.py") == CODE.replace("-", "+", 1)
-    problem = bench.call("rewrite", path="a.py", region="r3", instruction="fail")
-    assert problem.text == "r3 was not changed: the answer was no code"
+    problem = bench.call("rewrite", path="a.py", region="a.py#sub", instruction="fail")
+    assert problem.text == "a.py#sub was not changed: the answer was no code"
     assert bench.call("rewrite", path="a.py", region="r9", instruction="x").is_error
     bench.bash("sed -i 's/a - b/a * b/' a.py")
-    changed = bench.call("rewrite", path="a.py", region="r3", instruction="fail")
+    changed = bench.call("rewrite", path="a.py", region="a.py#sub", instruction="fail")
     assert "have changed since" in changed.text  # the model was not asked
 
 
@@ -236,15 +238,15 @@ def test_what_the_model_may_name(project: Project) -> None:
     edit = EditConfig(test="python3 test_a.py", lint="check {path}")
     bench = choice(project, edit=edit, config=AgentConfig(allow=("make docs",)))
     known = bench.tools.known()
-    assert {*known.paths} == {"a.py", "src", "test_a.py"}
-    assert known.symbols == {}
+    assert {*known.paths} == {"a.py", "src/b.py", "src", "test_a.py"}
+    assert known.symbols == {"a.py": ("add", "sub")}
     assert known.commands == {"test": "python3 test_a.py", "make docs": "make docs"}
     bench.bash("echo 'File \"src/b.py\", line 1: gone.py, /etc/passwd, ../x.py'")
     bench.view("a.py")
     known = bench.tools.known()
     assert known.paths[:2] == ("a.py", "src/b.py")
     assert known.symbols == {"a.py": ("add", "sub")}
-    bench.call("rewrite", path="a.py", region="r2", instruction="add")
+    bench.call("rewrite", path="a.py", region="a.py#add", instruction="add")
     assert bench.tools.known().commands["lint"] == "check a.py"
 
 

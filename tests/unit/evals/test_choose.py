@@ -11,8 +11,16 @@ from lcursor.agent.dialects.choice import Choice
 from lcursor.agent.records import Answer, Known, Shown
 from lcursor.errors import LcursorError
 
-KNOWN = Known(("a.py",), {"a.py": ("load",)}, {"r1": Shown("a.py", 0, 3)}, {"test": "pytest"})
-RIGHT = [("read", "a.py#load"), ("run", "test"), ("edit", "r1"), ("grep", "Load"), ("done", "")]
+KNOWN = Known(
+    ("a.py",), {"a.py": ("load",)}, {"a.py#load": Shown("a.py", 1, 3)}, {"test": "pytest"}
+)
+RIGHT = [
+    ("read", "a.py#load"),
+    ("run", "test"),
+    ("edit", "a.py#load"),
+    ("grep", "Load"),
+    ("done", ""),
+]
 DECISIONS = choose.load()
 
 
@@ -22,7 +30,7 @@ DECISIONS = choose.load()
         ("# why\nread a.py#load", (True, True, True)),
         ("# why\nread a.py", (True, True, False)),
         ("# why\nread b.py", (False, False, False)),
-        ("# why\nedit r1 : change : it", (True, True, True)),
+        ("# why\nedit a.py#load : change : it", (True, True, True)),
         ("# why\ngrep def load", (True, True, True)),
         ("# why\ngrep save", (True, True, False)),
         ("# why\nfind load", (True, False, False)),
@@ -31,7 +39,7 @@ DECISIONS = choose.load()
     ],
 )
 def test_a_choice_is_judged(text: str, wanted: tuple[bool, bool, bool]) -> None:
-    decision = choose.Decision("one", "", "", (), KNOWN, RIGHT)
+    decision = choose.Decision("one", "", (), KNOWN, RIGHT)
     assert choose.judge(decision, text) == wanted
 
 
