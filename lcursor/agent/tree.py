@@ -35,6 +35,7 @@ from lcursor.storage import folders
 
 RECORD: Final = "tree.json"
 ASIDE: Final = "aside"
+GIT_RULES: Final = frozenset({".gitignore", ".gitattributes"})
 NAMES: Final[Mapping[str, ChangeKind]] = {"A": "create", "D": "delete", "R": "rename"}
 EXECUTABLE: Final = 0o100755
 LINK: Final = 0o120000
@@ -294,7 +295,10 @@ class Tree:
             shutil.copyfile(self._git.folder / "index", mark / "index")
 
     def _move_repositories_aside(self) -> None:
-        """Move repositories that commands made out of the tree: git would look into them."""
+        """Move what commands made and git would look into out of the tree.
+
+        These are repositories, and pipes and devices named as git's rules, at which it would wait.
+        """
         for path in _repositories(self.path):
             is_mark = path == self.path / ".git" and self._is_in_git
             if is_mark and path.is_dir() and not path.is_symlink():
@@ -304,13 +308,13 @@ class Tree:
             number = len(os.listdir(aside)) + 1
             name = os.path.relpath(path, self.path)
             os.rename(path, aside / f"{number}-{name.replace(os.sep, '_')[-100:]}")
-            self.problems.append(f"{name} was moved to {aside}: repositories cannot be nested")
+            self.problems.append(f"{name} was moved to {aside}: it would disturb git")
         if self._is_in_git and self.path.is_dir():
             self._mark()
 
 
 def _repositories(tree: Path) -> list[Path]:
-    """Return every `.git` below a folder, without those in others."""
+    """Return every `.git` below a folder, without those in others, and special rules files."""
     found, waiting = list[Path](), [os.fspath(tree)]
     while waiting:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
@@ -319,6 +323,8 @@ def _repositories(tree: Path) -> list[Path]:
                     found.append(Path(entry.path))
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
+                elif entry.name in GIT_RULES and not (entry.is_file() or entry.is_symlink()):
+                    found.append(Path(entry.path))
     return found
 
 

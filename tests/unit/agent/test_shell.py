@@ -81,6 +81,12 @@ def test_background_jobs_are_killed_and_mentioned(bench: Bench) -> None:
     assert not (bench.tree.path / "late").exists()
 
 
+def test_pipes_named_as_rules_of_git_block_no_checkpoint(bench: Bench) -> None:
+    bench.bash("mkdir sub; mkfifo .gitignore sub/.gitattributes; ln -s p sub/.gitignore; touch b")
+    assert [each.path for each in bench.tree.changed()] == ["b", "sub/.gitignore"]
+    assert len(bench.tree.problems) == 2
+
+
 def test_line_numbers_of_messages_are_right(bench: Bench) -> None:
     assert "line 2" in bench.bash("echo one\nif then").text
     assert bench.bash("true &&").status == 2
