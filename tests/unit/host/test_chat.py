@@ -73,7 +73,8 @@ def server() -> Iterator[ChatServer]:
 
 def test_every_message_of_the_services_has_a_handler(server: ChatServer) -> None:
     names = set(Desk(config_of(server)).handlers)
-    assert names == {*protocol.chat.TO_PYTHON, *protocol.edit.TO_PYTHON}
+    services = protocol.chat, protocol.edit, protocol.agent
+    assert names == {name for each in services for name in each.TO_PYTHON}
 
 
 def test_a_question_goes_through_the_host(data: Path, server: ChatServer) -> None:
