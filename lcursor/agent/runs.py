@@ -17,12 +17,16 @@ from pathlib import Path
 
 from lcursor.agent import run_log
 from lcursor.agent.run_log import RunLog
+from lcursor.edit.checkpoints import history
 from lcursor.errors import AgentBusy, AgentFailed, AgentMissing
 from lcursor.protocol.agent import AgentRow
 from lcursor.storage import file_lock, folders
 
 KEY = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}", re.ASCII)
 LOCK = "lock"
+MAX_AGE_S = 7 * 86_400.0
+MAX_UNRECORDED_AGE_S = 90 * 86_400.0
+"""The same for runs that have not ended, or whose changes are not in the edit history."""
 
 
 def home() -> Path:
@@ -50,6 +54,27 @@ def create(root: Path, folder: Path | None = None) -> Path:
     return folders.make_private(
         project / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
     )
+
+
+def delete_old(root: Path, folder: Path | None = None, edits: Path | None = None) -> None:
+    """Delete the runs that ended over a week ago, if their changes are in the edit history.
+
+    All others are deleted after three months.
+
+    Args:
+        edits: folder of all edit histories; None for the default.
+    """
+    turns = history.project_folder(root, edits) / "turns"
+    for each in _folders(root, folder):
+        with contextlib.suppress(AgentFailed, OSError):
+            age_s = time.time() - (each / run_log.NAME).stat().st_mtime
+            if age_s < MAX_AGE_S:
+                continue
+            with lock(each):
+                state = RunLog.open(each).state
+                is_recorded = not state.turn or (turns / f"{state.turn}.json").is_file()
+                if (state.is_over and is_recorded) or age_s > MAX_UNRECORDED_AGE_S:
+                    folders.remove(each)
 
 
 def find(root: Path, key: str, folder: Path | None = None) -> Path:

@@ -177,6 +177,7 @@ class AgentService:
     def _execute_new(self, run: AgentRun, params: wire.AgentStart) -> Outcome:
         root = root_of(Path(params["path"]))
         run.status("preparing")
+        runs.delete_old(root, self._folder)
         folder = runs.create(root, self._folder)
         policy: Policy = params["policy"] or self._policy()
         unsaved = {each["path"]: each["text"] for each in params["buffers"]}

@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import shutil
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +126,7 @@ class Tree:
                 return tree
         except BaseException:
             for name in ("tree", "git", "index", "index.lock", RECORD):
-                _remove(folder / name)
+                folders.remove(folder / name)
             raise
 
     @classmethod
@@ -288,10 +287,10 @@ class Tree:
             with contextlib.suppress(OSError):
                 if not (mark / name).is_symlink() and (mark / name).read_bytes() == data:
                     continue
-            _remove(mark / name)
+            folders.remove(mark / name)
             (mark / name).write_bytes(data)
         if not (mark / "index").exists():
-            _remove(mark / "index")
+            folders.remove(mark / "index")
             shutil.copyfile(self._git.folder / "index", mark / "index")
 
     def _move_repositories_aside(self) -> None:
@@ -358,17 +357,6 @@ def _further_objects(objects: Path) -> list[Path]:
         lines = (objects / "info/alternates").read_bytes().splitlines()
         return [Path(os.fsdecode(line)) for line in lines if line.startswith(b"/")]
     return []
-
-
-def _remove(path: Path) -> None:
-    """Delete a file or folder, if there is one."""
-    if path.is_dir() and not path.is_symlink():
-        for folder, _, _ in os.walk(path):
-            with contextlib.suppress(OSError):
-                os.chmod(folder, stat.S_IRWXU)
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

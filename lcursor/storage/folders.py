@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -92,6 +93,19 @@ def open_replacement(path: Path, *, fsync: bool = False) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder, if there is one, also with folders that cannot be listed."""
+    if path.is_dir() and not path.is_symlink():
+        for folder, names, _ in os.walk(path):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    if not os.path.islink(inner := os.path.join(folder, name)):
+                        os.chmod(inner, stat.S_IRWXU)
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def fsync_folder(path: Path | str) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lcursor.edit import diff
+from lcursor.edit.records import FileChange, digest
 from tests.fakes.chat_server import ChatServer
 from tests.fakes.heard import Told
 from tests.unit.edit.desk import Desk, buffer, fenced, hunk_of, made, reply
@@ -192,3 +194,20 @@ def test_a_ledger_that_cannot_be_written_is_reported_and_edits_go_on(
         assert desk.told("error")[0]["code"] == "edit_unsaved"
         decided(desk, found)
         assert turns(desk)["undo"] == found["turn"]
+
+
+def test_changes_of_an_agent_are_shown_after_a_restart(tmp_path: Path, server: ChatServer) -> None:
+    with Desk(tmp_path, server) as desk:
+        path = desk.put("a.py", TEXT)
+        new = TEXT.replace("return 1", "return 7").splitlines()
+        lines = tuple(TEXT.splitlines())
+        change = FileChange(
+            str(path), base=digest(lines), changes=diff.changes(lines, new), is_guarded=True
+        )
+        key = desk.slot.record(desk.root, "Make it\nfast", [change], {str(path): lines})
+    with Desk(tmp_path, server) as desk:
+        number = desk.do("edit.resume", turn=key, path=str(desk.root), buffers=[])
+        found = desk.wait("edit.proposed", number)
+        assert (found["title"], found["turn"]) == ("Make it fast", key)
+        assert made(TEXT.removesuffix("\n"), found["files"][0]) == "\n".join(new)
+        assert found["files"][0]["is_guarded"]

@@ -10,6 +10,7 @@ import pytest
 
 from lcursor.storage import folders
 from tests.fakes.disk import full_disk
+from tests.unit.project.trees import anybody
 
 
 def test_a_file_is_written_whole_and_for_the_user_alone(tmp_path: Path) -> None:
@@ -45,3 +46,17 @@ def test_a_file_stays_where_it_cannot_be_exchanged(
         folders.write_file(path, b"new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_is_deleted_with_folders_that_cannot_be_listed() -> None:
+    with anybody() as place:
+        (place / "outside").mkdir(mode=0o500)
+        (place / "x/closed/deep").mkdir(parents=True)
+        (place / "x/closed/deep/file").touch()
+        (place / "x/link").symlink_to("../outside")
+        (place / "x/closed").chmod(0)
+        folders.remove(place / "x")
+        folders.remove(place / "missing")
+        assert [each.name for each in place.iterdir()] == ["outside"]
+        assert stat.S_IMODE((place / "outside").stat().st_mode) == 0o500
+        folders.remove(place / "outside")

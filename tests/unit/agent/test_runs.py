@@ -1,0 +1,57 @@
+"""How long the folders of runs are stored."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from lcursor.agent import run_log, runs
+from lcursor.agent.run_log import RunLog
+from lcursor.edit.checkpoints.history import History
+
+DAY_S = 86_400.0
+
+
+def run_of(root: Path, folder: Path, turn: str, *, days: float, is_over: bool = True) -> Path:
+    """Store a run of some days ago."""
+    path = runs.create(root, folder)
+    log = RunLog(path)
+    names = ("root", "task", "context", "policy", "model", "dialect", "sandbox", "note")
+    log.start(key=path.name, **dict.fromkeys(names, ""))
+    if is_over:
+        log.write("done", state="done", message="", is_checked=True, turn=turn, paths=[])
+    then = time.time() - days * DAY_S
+    os.utime(path / run_log.NAME, (then, then))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("days", "turn", "is_over", "is_deleted"),
+    [
+        (6, "known", True, False),
+        (8, "known", True, True),
+        (8, "", True, True),
+        (8, "missing", True, False),
+        (8, "", False, False),
+        (91, "missing", True, True),
+        (91, "", False, True),
+    ],
+)
+def test_old_runs_are_deleted(
+    tmp_path: Path, days: float, turn: str, is_over: bool, is_deleted: bool
+) -> None:
+    root, folder, edits = (tmp_path / name for name in ("project", "agents", "edits"))
+    root.mkdir()
+    key = History(root, edits).begin("task", [])
+    path = run_of(root, folder, key if turn == "known" else turn, days=days, is_over=is_over)
+    (path / "tree/closed").mkdir(parents=True)
+    (path / "tree/link").symlink_to(root)
+    with runs.lock(path):
+        runs.delete_old(root, folder, edits)
+    assert path.exists()  # it was executed
+    runs.delete_old(root, folder, edits)
+    assert path.exists() != is_deleted
+    assert root.exists()
