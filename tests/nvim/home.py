@@ -28,6 +28,16 @@ NOTES = """
 _G.notes = {}
 vim.notify = function(text) table.insert(_G.notes, text) end
 """
+UNCONFINED = f"""\
+#!{sys.executable} -I
+import runpy, sys
+sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r})
+from lcursor.process import sandbox
+sandbox.LEVELS = ()
+del sys.argv[: sys.argv.index("utf8") + 1]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""A Python whose sandbox finds nothing that works."""
 
 
 class Home:
@@ -41,6 +51,7 @@ class Home:
         self.replies: list[str | Answer] = []
         self.answer: Callable[[dict[str, Any]], Answer] | None = None
         """Answers in their place."""
+        self._python = sys.executable
         self.project = path / "project"
         self.project.mkdir(parents=True)
         (self.project / "pyproject.toml").touch()
@@ -81,7 +92,7 @@ class Home:
         """Return Lua for an init.lua with these settings of edits."""
         models = {name: {"url": self.server.url, "model": name} for name in ("fake", "big")}
         table: Mapping[str, Any] = {
-            "python": sys.executable,
+            "python": self._python,
             "completion": {"model": "/nowhere.gguf", "auto_trigger": False},
             "models": models,
             "chat": {"model": "fake"},
@@ -89,6 +100,13 @@ class Home:
         }
         init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
         return init + "vim.o.swapfile = false\n" + NOTES
+
+    def disable_sandbox(self) -> None:
+        """Start the next hosts as on a machine where no sandbox works."""
+        python = self.path / "python"
+        python.write_text(UNCONFINED)
+        python.chmod(0o755)
+        self._python = str(python)
 
     def kill(self, editor: Editor) -> None:
         """Kill a Neovim: it can say nothing any more, nor write anything down."""

@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from lcursor.drive.editor import Editor
 from tests.fakes.chat_server import Answer, say
 from tests.nvim.home import COUNT, A, Home, proposed, told
@@ -81,12 +83,19 @@ def test_files_come_go_and_move_as_one_turn_that_outlives_neovim(home: Home) -> 
     assert files(home) == after
 
 
-def test_the_users_test_is_run_in_a_copy_and_its_words_go_back(home: Home) -> None:
+@pytest.mark.parametrize("is_confined", [True, False])
+def test_the_users_test_is_run_in_a_copy_and_its_words_go_back(
+    home: Home, *, is_confined: bool
+) -> None:
+    """Without a question where a sandbox works."""
     check = "import a; assert a.alpha(1) == 2, 'alpha of one is wrong'"
+    if not is_confined:
+        home.disable_sandbox()
     editor = home.open(test=f'python3 -c "{check}"')
     home.replies += [NEW.format("x + 5"), NEW.format("x + 1")]
     editor.command("1,2LCEdit add one")
-    allow(editor)
+    if not is_confined:
+        allow(editor)
     proposed(editor)
     assert "alpha of one is wrong" in str(home.asked[1]["messages"])
     assert "after 2 attempts" in told(editor, "proposed")
@@ -99,7 +108,6 @@ def test_a_check_that_fails_to_the_end_is_said_at_the_hunk(home: Home) -> None:
     editor = home.open(test="python3 -c \"raise SystemExit('so it is')\"")
     home.replies += [NEW.format("x + 5")] * 2
     editor.command("1,2LCEdit add one")
-    allow(editor)
     proposed(editor)
     assert editor.screen.wait(lambda screen: "test" in "\n".join(screen.rows()), 20), drawn(editor)
 
