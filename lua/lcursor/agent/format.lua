@@ -46,7 +46,7 @@ function M.step_line(step)
   local head = ("%s %s %s"):format(SIGNS[step.state], step.kind, short(step.target, MAX_TARGET))
   local words = { vim.trim(head) }
   local result = step.state == "rejected" and step.result == "" and "rejected" or step.result
-  for _, more in ipairs({ result, step.seconds > 0 and M.duration(step.seconds) or "" }) do
+  for _, more in ipairs({ result, step.seconds >= 0.05 and M.duration(step.seconds) or "" }) do
     if more ~= "" then
       table.insert(words, (more:gsub("%s+", " ")))
     end
