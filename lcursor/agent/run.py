@@ -164,7 +164,7 @@ class AgentRun:
             max_steps=limits.steps,
             used_tokens=model.used_tokens if model else 0,
             context_tokens=model.context_tokens if model else 0,
-            cached_share=found.cached_tokens / max(found.prompt_tokens, 1),
+            cached_share=found.cached_share,
             seconds=found.seconds - seconds,
             max_seconds=limits.seconds,
             added=added,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lcursor.agent.records import Call, Observation, Policy, Shown, State
 from lcursor.agent.stuck import Done
@@ -150,14 +150,32 @@ class RunState:
     """Number of steps at the last summary."""
     seconds: float = 0.0
     """Time of work."""
-    tokens: int = 0
-    """Tokens that the model evaluated or wrote."""
-    prompt_tokens: int = 0
+    read_tokens: int = 0
+    """Tokens of prompts that the model evaluated."""
     cached_tokens: int = 0
+    """Tokens of prompts that the server found in its KV cache."""
+    answer_tokens: int = 0
+    cached_share: float = 0.0
+    """Share of the last prompt that was found in the KV cache."""
     answers_of_user: list[tuple[Call, AgentChoice, str]] = field(default_factory=list)
     """Calls that the user approved for the whole run, or rejected with a reason."""
     resumed: tuple[int, float, int] = (0, 0.0, 0)
     """Number of answers, seconds and tokens when it was started or continued."""
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens that the model evaluated or wrote."""
+        return self.read_tokens + self.answer_tokens
+
+    @property
+    def gate(self) -> Literal["passed", "failed", "none"]:
+        """The result of the user's tests and linter; "none" if nothing was checked."""
+        if self.is_checked:
+            return "passed"
+        last = next((each for each in reversed(self.steps) if each.call.tool == "finish"), None)
+        found = last.observation if last else None
+        is_failed = found is not None and found.is_error and found.result not in NOT_RUN
+        return "failed" if is_failed else "none"
 
     @property
     def is_over(self) -> bool:
@@ -203,8 +221,10 @@ class RunState:
         self.malformed = self.malformed + 1 if op["problem"] else 0
         self.silent = 0 if calls or op["problem"] else self.silent + 1
         self.seconds += op["seconds"]
-        self.prompt_tokens, self.cached_tokens = op["prompt_tokens"], op["cached_tokens"]
-        self.tokens += op["prompt_tokens"] - op["cached_tokens"] + op["answer_tokens"]
+        self.read_tokens += op["prompt_tokens"] - op["cached_tokens"]
+        self.cached_tokens += op["cached_tokens"]
+        self.answer_tokens += op["answer_tokens"]
+        self.cached_share = op["cached_tokens"] / max(op["prompt_tokens"], 1)
 
     def _on_call(self, op: Op) -> None:
         """Add a call that the program makes for an answer."""

@@ -61,7 +61,7 @@ def agent(
         list[str] | None,
         typer.Option(metavar="COMMAND", help="Runs without approval. Repeatable."),
     ] = None,
-    stop_after: Annotated[int, typer.Option(metavar="STEPS", help="Maximum number of steps.")] = 40,
+    max_steps: Annotated[int, typer.Option(metavar="N", help="Maximum number of steps.")] = 40,
     apply: Annotated[
         bool, typer.Option("--apply", help="Write the changes, except for files that run code.")
     ] = False,
@@ -80,7 +80,8 @@ def agent(
         typer.Option(metavar="GLOB", help="Never read these files. Repeatable."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print messages, one line of JSON each.")
+        bool,
+        typer.Option("--json", help="Print messages, one line of JSON each; the last has totals."),
     ] = False,
 ) -> None:
     """Let an agent work on a copy of a project. Ctrl-C stops it; its changes so far are kept."""
@@ -104,7 +105,7 @@ def agent(
     config = Config(
         chat=chat,
         edit=EditConfig(test=test, lint=lint),
-        agent=AgentConfig(max_steps=stop_after, allow=tuple(allow or ())),
+        agent=AgentConfig(max_steps=max_steps, allow=tuple(allow or ())),
     )
     with _session(config, secret or []) as session:
         if resume:
@@ -207,7 +208,26 @@ class _Json:
 
     def show(self, method: str, params: Mapping[str, Any]) -> None:
         """Print one."""
-        typer.echo(json.dumps({"message": method, **params}))
+        more = _totals(params) if method == "agent.done" else {}
+        typer.echo(json.dumps({"method": method, **params, **more}))
+
+
+def _totals(done: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run has cost since its start."""
+    from lcursor.agent import runs
+    from lcursor.agent.run_log import RunLog, RunState
+
+    state = RunState()
+    if done["run"]:
+        state = RunLog.open(runs.find(Path(done["root"]), done["run"])).state
+    return {
+        "steps": len(state.steps),
+        "read_tokens": state.read_tokens,
+        "cached_tokens": state.cached_tokens,
+        "answer_tokens": state.answer_tokens,
+        "seconds": round(state.seconds, 3),
+        "gate": state.gate,
+    }
 
 
 class _Lines:

@@ -1,0 +1,123 @@
+"""`python -m lcursor agent` as a process, with a scripted server on a real socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.script_server import Entry, Fault, ScriptServer
+from tests.unit.agent.runs_over_http import FILES, MODEL, call, finish, replace, view
+from tests.waiting import wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Shell:
+    """A shell in a project of the test."""
+
+    def __init__(self, folder: Path, server: ScriptServer) -> None:
+        self.root, self.server = folder / "project", server
+        (self.root / ".git").mkdir(parents=True)
+        for name, text in FILES.items():
+            (self.root / name).write_text(text)
+        self.env = {**os.environ, "LCURSOR_DATA": str(folder / "data"), "PYTHONPATH": str(ROOT)}
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "lcursor", "agent", "--url", self.server.url, *words],
+            cwd=self.root,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str) -> tuple[int, str, str]:
+        process = self.begin(*words)
+        out, err = process.communicate(timeout=90)
+        return process.returncode, out, err
+
+    def end(self, *words: str) -> dict[str, Any]:
+        """Return the last object of a run."""
+        _, out, err = self.run("--json", *words)
+        assert out, err
+        return dict(json.loads(out.splitlines()[-1]))
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Callable[[Sequence[Entry]], Shell]]:
+    servers: list[ScriptServer] = []
+
+    def make(script: Sequence[Entry]) -> Shell:
+        servers.append(ScriptServer(script))
+        servers[0].model = MODEL
+        return Shell(tmp_path, servers[0])
+
+    yield make
+    for each in servers:
+        each.close()
+
+
+def test_a_run_with_its_totals(shell: Callable[..., Shell]) -> None:
+    it = shell([view(), replace(), finish("1"), replace("2", "3"), finish("x is 3")])
+    words = ["Set", "x.", "--path", str(it.root), "--model", MODEL, "--max-steps", "9", "--apply"]
+    end = it.end(*words, "--test", "grep -q 3 a.py")
+    named = {name: end[name] for name in ("method", "state", "message", "gate", "steps", "paths")}
+    assert named == {
+        "method": "agent.done", "state": "done", "message": "x is 3", "gate": "passed", "steps": 5,
+        "paths": [f"{it.root}/a.py"],
+    }  # fmt: skip
+    assert (it.root / "a.py").read_text() == "x = 3\n"
+    assert end["read_tokens"] == sum(it.server.fresh)
+    assert end["cached_tokens"] == sum(map(len, it.server.ids)) - end["read_tokens"]
+    assert end["answer_tokens"] > 100
+    assert end["seconds"] > 0
+
+
+def test_a_gate_that_fails(shell: Callable[..., Shell]) -> None:
+    it = shell([view(), replace(), *map(finish, "123")])
+    end = it.end("Set", "x.", "--test", "false")
+    assert (end["state"], end["gate"], end["is_checked"]) == ("done", "failed", False)
+
+
+def test_a_run_that_is_killed_is_listed_and_resumed(shell: Callable[..., Shell]) -> None:
+    it = shell([view(), replace(), Fault.SILENCE])
+    process = it.begin("Set", "x.")
+    wait_for(lambda: len(it.server.prompts) == 3, 60, "the third request")
+    process.kill()
+    process.communicate()
+    row = json.loads(it.run("--list", "--json")[1])
+    assert (row["state"], row["task"], row["steps"]) == ("stopped", "Set x.", 2)
+    it.server.play = [finish("x is 2")] * 9
+    status, out, err = it.run("--resume", "last", "--apply", "Set", "y,", "too.")
+    assert (status, out) == (0, "x is 2\n")
+    assert "The user says: Set y, too." in it.server.prompts[-1]
+    assert "  2 ✓ edit    a.py" in err
+    assert (it.root / "a.py").read_text() == "x = 2\n"
+
+
+def test_an_interrupt_stops_the_run(shell: Callable[..., Shell]) -> None:
+    it = shell([Fault.SILENCE])
+    process = it.begin("Set", "x.")
+    wait_for(lambda: it.server.prompts, 60, "the request")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "continue it with --resume 2" in err
+
+
+def test_files_that_run_code_are_not_written(shell: Callable[..., Shell]) -> None:
+    create = {"command": "create", "path": ".vscode/tasks.json", "file_text": "{}\n"}
+    it = shell([call("str_replace_editor", **create), finish()])
+    _, _, err = it.run("Add a task.", "--apply")
+    assert "not written, because it runs code by itself" in err
+    assert not (it.root / ".vscode").exists()
