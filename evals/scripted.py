@@ -7,6 +7,7 @@ from typing import Any
 
 from lcursor.agent.records import Answer, OnText
 from lcursor.errors import Cancelled
+from lcursor.llm.records import Usage
 
 Rows = list[list[str]]
 """The conversation: pairs of role and text."""
@@ -25,6 +26,7 @@ class ScriptedModel:
         self._answer = answer
         self._rows: Rows = []
         self._is_closed = False
+        self.usage = Usage()
 
     def begin(self, system: str, task: str) -> None:
         """Start, or start again after a summary."""

@@ -79,7 +79,13 @@ class Assembly:
         dialect = dialect_for(served, is_hosted=reached.client.target.is_hosted)
         sandbox = open_sandbox()
         rewriter = RegionRewriter(
-            self._models, name, config.edit, wanted.root, wanted.task, wanted.stopped
+            self._models,
+            name,
+            config.edit,
+            wanted.root,
+            wanted.task,
+            wanted.stopped,
+            model.add_usage,
         )
         toolbox = make_toolbox(
             tree,

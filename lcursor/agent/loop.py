@@ -60,6 +60,7 @@ class Loop:
         self._log, self._parts, self._user, self._stopped = log, parts, user, stopped
         self._state = log.state
         self._model, self._dialect = parts.model, parts.dialect
+        self._usage = parts.model.usage
         self._tree_id = ""
 
     def run(self) -> End:
@@ -163,11 +164,20 @@ class Loop:
             problem=problem,
             finish=answer.finish,
             seconds=round(time.monotonic() - began_s, 3),
-            prompt_tokens=answer.prompt_tokens,
-            cached_tokens=answer.cached_tokens,
-            answer_tokens=answer.answer_tokens,
+            cached_share=round(answer.cached_tokens / max(answer.prompt_tokens, 1), 4),
+            usage=self._take_usage(),
             talk=difference(state.talk, model.state()),
         )
+
+    def _take_usage(self) -> dict[str, int]:
+        """Return the numbers of tokens since the last call, by fields of `RunState`."""
+        old, self._usage = self._usage, self._model.usage
+        new, cached = self._usage, self._usage.cached_tokens - old.cached_tokens
+        return {
+            "read_tokens": new.prompt_tokens - old.prompt_tokens - cached,
+            "cached_tokens": cached,
+            "answer_tokens": new.answer_tokens - old.answer_tokens,
+        }
 
     def _unused(self, known: Known) -> Known:
         """Return what a call may name without repeating one, if the dialect can enforce that."""

@@ -31,6 +31,8 @@ from lcursor.llm.records import (
     SamplingParams,
     Text,
     TokenPrompt,
+    Usage,
+    add_usage,
 )
 from lcursor.llm.slot_states import SLOT, file_name
 
@@ -104,6 +106,7 @@ class TextModel:
         self._lock = threading.Lock()
         self._stream: Stream | None = None
         self._connection: Connection | None = None
+        self.usage = Usage()
 
     @property
     def context_tokens(self) -> int:
@@ -162,6 +165,7 @@ class TextModel:
         if self._closed.is_set():
             raise Cancelled("the run was stopped")
         usage = stream.usage()
+        self.add_usage(usage)
         self._server = connection.server
         read_tokens = usage.prompt_tokens + usage.answer_tokens
         self._pool.slot_states.schedule_save(connection, state_name, read_tokens)
@@ -174,6 +178,10 @@ class TextModel:
             usage.cached_tokens,
             usage.answer_tokens,
         )
+
+    def add_usage(self, usage: Usage) -> None:
+        """Count tokens, also those of other requests of the run."""
+        self.usage = add_usage(self.usage, usage)
 
     def drop_answer(self) -> None:
         """Remove the last answer.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from lcursor.llm.records import Usage
 from lcursor.process.run import Cancel
 
 Policy = Literal["plan", "ask", "auto", "full"]
@@ -161,6 +162,10 @@ class Model(Protocol):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue a conversation of `state`."""
+
+    @property
+    def usage(self) -> Usage:
+        """All tokens read and written since it was opened, also by summaries and rewrites."""
 
     def close(self) -> None:
         """Stop the current answer. Thread: any."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lcursor.code import languages
 from lcursor.config import EditConfig
 from lcursor.edit.records import Region
-from lcursor.edit.rewriting.retry import RetryLoop
+from lcursor.edit.rewriting.retry import RetryLoop, cost_of
 from lcursor.edit.rewriting.rewriter import Rewriter
 from lcursor.edit.rewriting.task import RewriteListener, Task
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import ModelPool
+from lcursor.llm.records import Usage
 from lcursor.process.run import Cancel
 
 SAME = "the model wrote the same lines again"
@@ -26,6 +27,7 @@ class RegionRewriter:
         model: its name in the pool.
         task: of the run.
         stopped: stops a rewrite.
+        on_usage: called with the tokens of each rewrite.
     """
 
     def __init__(
@@ -36,9 +38,11 @@ class RegionRewriter:
         root: Path,
         task: str,
         stopped: threading.Event,
+        on_usage: Callable[[Usage], None],
     ) -> None:
         self._models, self._model, self._config = models, model, config
         self._root, self._task, self._stopped = root, task, stopped
+        self._on_usage = on_usage
 
     def __call__(
         self,
@@ -69,5 +73,7 @@ class RegionRewriter:
         try:
             made = rewrite.run(task, RewriteListener(), self._stopped)
         except ReplyUnusable as error:
+            self._on_usage(cost_of(error))
             return error.message
+        self._on_usage(made.usage)
         return SAME if made.is_same else made.lines

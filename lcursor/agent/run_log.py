@@ -221,10 +221,9 @@ class RunState:
         self.malformed = self.malformed + 1 if op["problem"] else 0
         self.silent = 0 if calls or op["problem"] else self.silent + 1
         self.seconds += op["seconds"]
-        self.read_tokens += op["prompt_tokens"] - op["cached_tokens"]
-        self.cached_tokens += op["cached_tokens"]
-        self.answer_tokens += op["answer_tokens"]
-        self.cached_share = op["cached_tokens"] / max(op["prompt_tokens"], 1)
+        for name, count in op["usage"].items():
+            setattr(self, name, getattr(self, name) + count)
+        self.cached_share = op["cached_share"]
 
     def _on_call(self, op: Op) -> None:
         """Add a call that the program makes for an answer."""

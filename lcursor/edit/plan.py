@@ -23,12 +23,11 @@ from lcursor.edit.checkpoints.steps import VCS_FOLDERS
 from lcursor.edit.completion import complete
 from lcursor.edit.records import FileKind
 from lcursor.edit.rewriting.region import MAX_REGION_TOKENS
-from lcursor.edit.rewriting.task import add_usage
 from lcursor.edit.sources import Sources
 from lcursor.edit.workspace import UNKNOWN_TOKENS
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import Connection
-from lcursor.llm.records import Message, SamplingParams, Usage
+from lcursor.llm.records import Message, SamplingParams, Usage, add_usage
 
 LIST_SHARE: Final = 3
 """Maximum part of the context for the list of candidates, as a divisor."""

@@ -15,9 +15,9 @@ from typing import Any
 
 from lcursor.edit.completion import raise_if_cancelled
 from lcursor.edit.records import Lines, Region
-from lcursor.edit.rewriting.task import RewriteListener, RewriteProgress, add_usage
+from lcursor.edit.rewriting.task import RewriteListener, RewriteProgress
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
-from lcursor.llm.records import Usage
+from lcursor.llm.records import Usage, add_usage
 from lcursor.protocol.edit import EditChoice, EditDiagnosed, EditEnd, EditPhase, EditStep
 from lcursor.reporting import Notify, as_lcursor_error, error_message
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from lcursor.http.detect import Kind
@@ -116,6 +116,16 @@ class Usage:
     """Accepted draft tokens, which needed no pass of the model."""
     passes: int = 0
     """Passes of the model for the answer; 0 if unknown."""
+
+
+def add_usage(one: Usage, other: Usage) -> Usage:
+    """Return the sum of two token counts."""
+    sums = {
+        each.name: getattr(one, each.name) + getattr(other, each.name)
+        for each in fields(Usage)
+        if each.name != "is_exact"
+    }
+    return Usage(**sums, is_exact=other.is_exact and (one.is_exact or one == Usage()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from lcursor.agent.records import (
 )
 from lcursor.agent.run_log import RunState, Step, has_effect
 from lcursor.errors import Cancelled
+from lcursor.llm.records import Usage, add_usage
 from lcursor.process.run import Cancel
 from lcursor.protocol.agent import AgentChoice, StepState
 
@@ -82,6 +83,7 @@ class ScriptModel:
         self.played = 0
         """Number of entries that were answered or raised."""
         self.is_closed = False
+        self.usage = Usage()
 
     def begin(self, system: str, task: str) -> None:
         self.rows = [["system", system], ["user", task]]
@@ -121,6 +123,7 @@ class ScriptModel:
                 break
         used = self.used_tokens
         self.rows.append(["assistant", answer.text])
+        self.usage = add_usage(self.usage, Usage(used, used - 2, answer.answer_tokens))
         return Answer(answer.text, answer.finish, used, used - 2, answer.answer_tokens)
 
     def drop_answer(self) -> None:

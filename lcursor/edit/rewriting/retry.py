@@ -21,10 +21,9 @@ from lcursor.edit.rewriting.task import (
     RewriteListener,
     RewriteProgress,
     Task,
-    add_usage,
 )
 from lcursor.errors import Cancelled, CheckFailed, LcursorError, ReplyUnusable
-from lcursor.llm.records import Usage
+from lcursor.llm.records import Usage, add_usage
 
 PENALTIES: Final = {
     "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "diagnostics": 3,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from lcursor.edit.records import Format, Lines, Region
-from lcursor.llm.records import Usage
 from lcursor.protocol.edit import EditPhase
 
 
@@ -74,13 +73,3 @@ class RewriteListener:
 
     def lines(self, attempt: int, lines: Lines) -> None:
         """Called with further complete lines of the region's new text."""
-
-
-def add_usage(one: Usage, other: Usage) -> Usage:
-    """Return the sum of two token counts."""
-    sums = {
-        each.name: getattr(one, each.name) + getattr(other, each.name)
-        for each in fields(Usage)
-        if each.name != "is_exact"
-    }
-    return Usage(**sums, is_exact=other.is_exact and (one.is_exact or one == Usage()))

@@ -174,7 +174,9 @@ def test_a_small_context_is_summarized_again_and_again(session: Make) -> None:
     assert done["state"] == "done", done
     ops = (it.run_folder / "run.jsonl").read_text()
     assert ops.count('"is_summary":true') >= 1
-    assert len(it.log.state.steps) == 8
+    state = it.log.state
+    assert len(state.steps) == 8
+    assert state.read_tokens == sum(it.server.fresh)  # summaries, too
 
 
 def test_slow_answers(session: Make) -> None:

@@ -15,12 +15,15 @@ from lcursor.agent.records import Answer, Call, Observation, Shown
 from lcursor.agent.run_log import Reading, RunState, Step
 from lcursor.agent.tree import LINK, Changed
 from lcursor.errors import ContextFull, ServerFailed
+from lcursor.llm.records import Usage
 
 WRITTEN = "Known:\n- a\nTried and failed:\n- b\nNext:\n- c\n"
 
 
 class FakeModel:
     """A model whose tokens are words and single signs."""
+
+    usage = Usage()
 
     def __init__(self, written: str | Exception = WRITTEN, used: int = 500) -> None:
         self.context_tokens, self.extra, self.written = 1000, used, written

@@ -21,10 +21,9 @@ from lcursor.edit.rewriting.task import (
     RewriteListener,
     RewriteProgress,
     Task,
-    add_usage,
 )
 from lcursor.errors import Cancelled, ContextFull, LcursorError, ReplyUnusable, ServerEnded
-from lcursor.llm.records import Usage
+from lcursor.llm.records import Usage, add_usage
 
 LINES = ("import os", "", "def f(a):", "    return a", "", "def g():", "    return 1")
 REGION = Region(2, 4, "function f")
