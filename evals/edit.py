@@ -8,7 +8,6 @@ in the sandbox only. Starts a local server of its own.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import tempfile
 import threading
@@ -25,7 +24,6 @@ import typer
 from bench.report import Json, emit, progress, run_facts
 from evals import bugs, examples, run, sandbox
 from evals.bugs import Bug
-from evals.corpus import ROOT
 from evals.edit_answers import OURS, PLAIN, Answer, AnswerCache, as_dict, as_markdown, complete
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.edit.records import Format, Lines
@@ -174,7 +172,7 @@ class Judge:
         if known := self._cache.find(OURS, bug.name, key):
             return known
         with _project(bug) as root:
-            test = examples.command(ROOT, bug.entry_point) if shown else ""
+            test = examples.command(bug.entry_point) if shown else ""
             config = replace(self._config, test=test)
             task = replace(task, path=str(root / NAME))
             with CheckCommands(root, config) as commands:
@@ -316,8 +314,7 @@ def _project(bug: Bug) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as folder:
         root = Path(folder).resolve()
         (root / NAME).write_text(bug.source, encoding="utf-8")
-        rows = [[each.call, each.value] for each in bug.examples()]
-        (root / examples.NAME).write_text(json.dumps(rows), encoding="utf-8")
+        examples.prepare(root, [(each.call, each.value) for each in bug.examples()])
         yield root
 
 

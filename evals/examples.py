@@ -1,20 +1,23 @@
 """Run a function on the examples of its docstring, in the sandbox: the test command of `eval edit`.
 
 `python -m evals.examples FILE FUNCTION` prints the examples that a file gets wrong, and exits with
-1 if there are any.
+1 if there are any. It runs in a folder that `prepare` has written, where nothing else of this
+project can be imported.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from evals import sandbox
-from evals.bugs import Example
 
+Pair = Sequence[str]
+"""A call and its value."""
 NAME = "examples.json"
 """The examples, in the folder of the file."""
 MAX_PRINTED = 3
@@ -39,17 +42,22 @@ assert not _lcursor_wrong
 """
 
 
-def command(root: Path, entry_point: str) -> str:
-    """Return the test command for the settings; `root` is the checkout of lcursor."""
-    words = [sys.executable, "-m", "evals.examples", "{path}", entry_point]
-    quoted = " ".join(word if word == "{path}" else shlex.quote(word) for word in words)
-    return f"PYTHONPATH={shlex.quote(str(root))} {quoted}"
+def prepare(folder: Path, found: Sequence[Pair]) -> None:
+    """Write the examples of a file into its folder, and the modules that run them."""
+    (folder / NAME).write_text(json.dumps(found), encoding="utf-8")
+    (folder / "evals").mkdir()
+    for path in (__file__, sandbox.__file__):
+        shutil.copy(path, folder / "evals")
 
 
-def wrong(source: str, found: Sequence[Example]) -> list[str]:
+def command(entry_point: str) -> str:
+    """Return the test command for the settings."""
+    return f"{shlex.quote(sys.executable)} -m evals.examples {{path}} {entry_point}"
+
+
+def wrong(source: str, found: Sequence[Pair]) -> list[str]:
     """Return a sentence for each example that a program gets wrong."""
-    pairs = [(each.call, each.value) for each in found]
-    program = f"{source}\n\nEXAMPLES = {pairs!r}\n{_TRY}"
+    program = f"{source}\n\nEXAMPLES = {found!r}\n{_TRY}"
     outcome, output = sandbox.run_with_output(program, TIMEOUT_S)
     if outcome == "passed":
         return []
@@ -62,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run a file on its examples and print what is wrong."""
     path = Path(arguments[0])
     rows = json.loads((path.parent / NAME).read_text(encoding="utf-8"))
-    found = wrong(path.read_text(encoding="utf-8"), [Example(*row) for row in rows])
+    found = wrong(path.read_text(encoding="utf-8"), rows)
     for words in found[:MAX_PRINTED]:
         sys.stdout.write(f"{words}\n")
     return 1 if found else 0

@@ -127,7 +127,8 @@ def _attempts(
                 is_privileged=attempt.needs_root and level is None,
             )
             if report.failure:
-                raise RuntimeError(f"{attempt.name}: {report.failure}")
+                report.findings = {"failed"}
+                report.details = report.failure.splitlines()[-1:]
             yield Tried(machine.account.name, level, attempt, report)
 
 

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from evals import bugs, edit, edit_answers, examples
 from evals.bugs import Bug, Example
-from evals.corpus import ROOT
 from lcursor.__main__ import app
 from lcursor.errors import LcursorError
 from lcursor.llm.client import ChatClient
@@ -126,7 +125,7 @@ def test_a_smaller_choice_is_part_of_a_larger_one() -> None:
     ],
 )
 def test_a_function_is_tried_on_its_examples(body: str, words: list[str]) -> None:
-    found = examples.wrong(f"def double(n):\n{body}\n", BUG.examples())
+    found = examples.wrong(f"def double(n):\n{body}\n", [(e.call, e.value) for e in BUG.examples()])
     assert bool(found) is bool(words)
     for word, said in zip(words, found, strict=False):
         assert word in said
@@ -134,8 +133,8 @@ def test_a_function_is_tried_on_its_examples(body: str, words: list[str]) -> Non
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "solution.py").write_text(BUG.before + WRONG)
-    (tmp_path / examples.NAME).write_text('[["double(2)", "4"]]')
-    command = examples.command(ROOT, "double").replace("{path}", "solution.py")
+    examples.prepare(tmp_path, [("double(2)", "4")])
+    command = examples.command("double").replace("{path}", "solution.py")
     ran = subprocess.run(
         ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
     )

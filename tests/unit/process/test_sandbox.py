@@ -20,9 +20,8 @@ from lcursor.process.sandbox import LEVELS, Confinement, Level, Limits, Sandbox,
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     """Return a sandbox of a level."""
     level: Level = request.param
-    found = probe(level)
-    if not found.works:
-        pytest.skip(f"no sandbox of the level {level}")
+    if not probe(level).works:
+        pytest.skip("no sandbox of this level works here")
     return open_sandbox(level)
 
 
