@@ -145,7 +145,6 @@ class Tree:
         tree.base, tree.last = git.get("base"), git.get("last")
         if not tree.last or not tree.base:
             raise _lost(folder)
-        (folder / "index.lock").unlink(missing_ok=True)  # of a killed git
         try:
             git.ask(folder, "ls-files", "--error-unmatch", "-z", ok=(0, 1))
         except GitFailed:
@@ -182,7 +181,6 @@ class Tree:
         """
         with _reported(self.folder):
             self.path.mkdir(mode=0o700, exist_ok=True)
-            (self.folder / "index.lock").unlink(missing_ok=True)
             self._add_all()
             self._ask("read-tree", "--reset", "-u", tree)
             self._mark()
@@ -256,6 +254,7 @@ class Tree:
     def _add_all(self) -> None:
         """Make the index that of the present files; one that cannot be read stays as it was."""
         self._move_repositories_aside()
+        (self.folder / "index.lock").unlink(missing_ok=True)  # of a killed git
         self._ask("add", "--all", "--ignore-errors", ok=(0, 1))
 
     def _name(self, tree: str, name: str) -> None:

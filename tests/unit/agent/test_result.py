@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,10 @@ from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.undo import Resumed, resume, revert
 from lcursor.edit.checkpoints.write import write as write_files
 from lcursor.edit.histories import Histories
-from lcursor.errors import AgentFailed, EditStale
-from tests.unit.agent.projects import Project, files_in, project, write
+from lcursor.errors import AgentFailed, EditRejected, EditStale, EditUnsaved
+from tests.unit.agent.projects import Project, files_in, kinds, project, write
 from tests.unit.edit.desk import buffer, decision, hunk_at
-from tests.unit.project.trees import git
+from tests.unit.project.trees import anybody, git
 
 __all__ = ["project"]
 TEXT = "".join(f"line {number}\n" for number in range(20))
@@ -209,6 +210,60 @@ def test_the_branch_was_switched_or_rebased(desk: Desk) -> None:
     assert len(found.problems) == 1
     assert "b.py" in found.problems[0]
     assert desk.get("a.py") == TEXT.replace("line 0", "zero").replace("line 9", "nine")
+
+
+def test_the_branch_was_rebased(desk: Desk) -> None:
+    desk.project.repository({"a.py": TEXT, "b.py": "b\n"})
+    desk.project.write({"a.py": TEXT.replace("line 19", "end")})
+    git(desk.root, "commit", "-qam", "two")
+    desk.begin({})
+    desk.change("a.py", "line 9\n", "nine\n")
+    git(desk.root, "reset", "-q", "--hard", "HEAD^")
+    desk.project.write({"a.py": TEXT.replace("line 0", "zero").replace("line 19", "end")})
+    git(desk.root, "commit", "-qam", "two, otherwise")
+    git(desk.root, "reflog", "expire", "--expire=now", "--all")
+    git(desk.root, "gc", "-q")
+    desk.change("a.py", "line 12\n", "twelve\n")
+    desk.end()
+    assert desk.accept_all().problems == ()
+    wanted = TEXT.replace("line 0", "zero").replace("line 19", "end").replace("line 9", "nine")
+    assert desk.get("a.py") == wanted.replace("line 12", "twelve")
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_file_is_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    with anybody() as place:
+        monkeypatch.setattr(os, "getuid", os.geteuid)
+        desk = Desk(Project(place, monkeypatch))
+        root = desk.project.repository({"a/b.py": TEXT, "c.py": TEXT})
+        target = root / ("a/b.py" if what == "file" else "a")
+        mode = stat.S_IMODE(target.stat().st_mode) & 0o555
+        target.chmod(mode)
+        tree = desk.tree = desk.project.tree()
+        for name in ("a/b.py", "c.py"):
+            desk.change(name, "line 3\n", "three\n")
+        tree.restore(tree.checkpoint())
+        assert kinds(tree.changed()) == {"a/b.py": "edit", "c.py": "edit"}
+        desk.end()
+        with pytest.raises((EditRejected, EditUnsaved), match=r"a/b\.py.*(read-only|permi)"):
+            desk.accept_all()
+        assert (desk.get("a/b.py"), desk.get("c.py")) == (TEXT, TEXT)
+        assert stat.S_IMODE(target.stat().st_mode) == mode
+        target.chmod(mode | 0o200)
+        desk.accept_all()
+        assert desk.get("a/b.py") == desk.get("c.py") == TEXT.replace("line 3\n", "three\n")
+
+
+def test_only_the_case_of_a_name_changes(desk: Desk) -> None:
+    tree = desk.begin({"a/read.me": TEXT, "b.py": TEXT})
+    (tree.path / "a/read.me").rename(tree.path / "a/READ.me")
+    (tree.path / "b.py").rename(tree.path / "B.py")
+    desk.change("B.py", "line 3", "three")
+    desk.end()
+    desk.accept_all()
+    assert files_in(desk.root) == files_in(tree.path)
+    revert(desk.history, desk.key, "undo", [])
+    assert {*files_in(desk.root)} == {"a/read.me", "b.py"}
 
 
 def test_what_cannot_be_a_hunk(desk: Desk) -> None:

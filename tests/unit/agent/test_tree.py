@@ -185,6 +185,10 @@ def test_git_was_killed(project: Project, damage: str) -> None:
     last = tree.checkpoint()
     if damage == "index.lock":
         (project.run / damage).touch()
+        assert kinds(tree.changed()) == {"b.py": "create"}
+        (project.run / damage).touch()
+        tree.restore(last)
+        (project.run / damage).touch()
     elif damage == "index":
         (project.run / "index").unlink()
     else:

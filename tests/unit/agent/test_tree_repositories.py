@@ -14,7 +14,7 @@ from lcursor.agent.result import file_changes
 from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
 from lcursor.edit.checkpoints.history import History
-from lcursor.edit.checkpoints.undo import resume
+from lcursor.edit.checkpoints.undo import resume, revert
 from lcursor.edit.checkpoints.write import write as write_files
 from lcursor.errors import AgentFailed
 from lcursor.process.sandbox import open_sandbox
@@ -45,16 +45,31 @@ def unchanged(project: Project) -> Iterator[None]:
 
 
 def round_trip(project: Project, tree: Tree, name: str = "a.py") -> dict[str, bytes]:
-    """Change, create, record and restore files; return the files of the start."""
-    before = files_in(tree.path)
+    """Change files, restore them, record the result, accept and undo all of it.
+
+    Returns:
+        The files of the start.
+    """
+    before, users = files_in(tree.path), files_in(project.root)
     (tree.path / name).write_text("by the agent\n")
     (tree.path / "made by the agent").write_text("new\n")
+    made = {name: b"by the agent\n", "made by the agent": b"new\n"}
     assert kinds(tree.changed()) == {name: "edit", "made by the agent": "create"}
-    assert len(file_changes(tree).files) == 2
+    step, result = tree.last, file_changes(tree)
+    assert result.notes == ()
     tree.restore(tree.base)
     assert files_in(tree.path) == before
+    tree.restore(step)
+    assert files_in(tree.path) == before | made
+    tree.restore(tree.base)
     shutil.rmtree(tree.path)
     assert files_in(Tree.open(project.root, tree.folder).path) == before
+    history = History(project.root, project.root.parent / "edits")
+    key = history.begin("task", result.files, bases=result.bases)
+    write_files(resume(history, key).files, history, key)
+    assert files_in(project.root) == users | made
+    assert revert(history, key, "undo", []).problems == ()
+    assert files_in(project.root) == users
     return before
 
 
@@ -161,6 +176,20 @@ def test_another_repository_in_the_project(project: Project) -> None:
 
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 9\n".format("0" * 64)
+
+
+def test_git_lfs_is_missing(project: Project) -> None:
+    project.repository({"a.py": "a\n", "x.psd": POINTER})
+    for word in ("clean", "smudge", "process"):
+        git(project.root, "config", f"filter.lfs.{word}", f"git-lfs-is-missing {word} %f")
+    git(project.root, "config", "filter.lfs.required", "true")
+    project.write({".gitattributes": "*.psd filter=lfs diff=lfs merge=lfs -text\n"})
+    tree = project.tree()
+    assert sandboxed(tree, "git status --short; head -c 7 x.psd") == [
+        "?? .gitattributes",
+        "version",
+    ]
+    assert round_trip(project, tree)["x.psd"] == POINTER.encode()
 
 
 @pytest.mark.parametrize("where", ["repository", "user"])
@@ -355,6 +384,18 @@ def test_other_settings_of_the_environment(
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.hooksPath")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "/nowhere")
     assert round_trip(project, project.tree()) == {"a.py": b"a\n"}
+
+
+def test_20_000_files(project: Project) -> None:
+    names = [f"part{number // 100}/{number}.py" for number in range(20_000)]
+    project.repository(dict.fromkeys(names, ""))
+    tree = Tree.create(project.root, project.run, unsaved={})
+    (tree.path / names[0]).write_text("by the agent\n")
+    (tree.path / names[1]).unlink()
+    assert kinds(tree.changed()) == {names[0]: "edit", names[1]: "delete"}
+    assert len(file_changes(tree).files) == 2
+    tree.restore(tree.base)
+    assert sum(len(files) for _, _, files in os.walk(tree.path)) >= 20_000
 
 
 def test_two_runs_at_once(project: Project) -> None:
