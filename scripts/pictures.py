@@ -36,7 +36,11 @@ MAX_S = 19.0
 PACE_MS = 70
 WAIT_SPEED = 4.0
 """How much faster the waiting for the chat's model is played."""
-SHOWS = ("tests/screens/*.txt", "lua/lcursor/ui/highlights.lua", "scripts/pictures.py")
+SHOWS = (
+    "tests/screens/[!a]*.txt",  # no picture shows agents
+    "lua/lcursor/ui/highlights.lua",
+    "scripts/pictures.py",
+)
 """What the pictures show, by files: when one changes, they have to be recorded again."""
 SEARCHED = ("project", "storage")
 """Packages of lcursor that are searched, besides the sample."""

@@ -72,6 +72,7 @@ function M.agent()
   editor.range = require("lcursor.chat.attachments").range
   editor.problems = require("lcursor.edit.ask").problems
   editor.prompt = require("lcursor.edit.prompt").open
+  editor.jump = require("lcursor.chat.code_window").follow_name
   function editor.open_hunks(done, shown)
     local row = { turn = done.turn, paths = done.paths }
     require("lcursor.edit.edits").resume(row, done.root, shown)

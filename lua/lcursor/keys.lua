@@ -116,6 +116,7 @@ M.groups = {
       { "reject", "gx", "n", "Reject, with reason" },
       { "change", "gE", "n", "Change command" },
       { "next_waiting", "]w", "n", "Next waiting question" },
+      { "jump", "gf", "n", "Go to file" },
       { "list", "gl", "n", "List runs" },
       { "close", "q", "n", "Close window" },
       { "help", "g?", "n", "Show keys" },

@@ -6,7 +6,7 @@ from typing import Any
 
 from lcursor.protocol import TO_LUA, check
 from tests.fakes.control import FakeHost
-from tests.nvim import reach
+from tests.nvim import edits, reach
 from tests.nvim.pilot import Pilot
 
 Params = dict[str, Any]
@@ -115,6 +115,13 @@ class Agent:
         }
         self.say("agent.done", {**said, **other})
         self.nvim.settle()
+
+    def changed(self, *files: Params) -> Params:
+        """Answer the question for the changes of a run that ended; return the question."""
+        asked = self.heard("edit.resume")
+        self.say("edit.proposed", edits.proposed(files, asked["turn"], id=asked["id"]))
+        self.nvim.settle()
+        return asked
 
     def fail(self, message: str, code: str = "server_unreachable", hint: str = "") -> None:
         """Say that something failed."""

@@ -51,7 +51,7 @@ def test_what_a_start_sends(agent: Agent) -> None:
     wanted = {"task": "make alpha faster", "path": path, "policy": "", "model": "", "context": ""}
     assert asked == {"id": agent.id, **wanted}
     assert agent.lines()[:5] == [
-        "## Task", "", "make alpha faster", "", "> qwen · native · bubblewrap",
+        "## Task", "", "make alpha faster", "", "> qwen · bubblewrap",
     ]  # fmt: skip
 
 
@@ -210,6 +210,17 @@ def test_a_call_is_shown_as_its_step_only(
     assert agent.lines()[8:-4] == [*shown, "✓ command pytest"]
 
 
+def test_a_thought_is_not_repeated(agent: Agent) -> None:
+    agent.start(dialect="choice")
+    for number, thought in enumerate(("I look", "I look", "I know", "I look")):
+        agent.delta(f"# {thought}\nread a.py\n", is_new=True)
+        agent.step(number, "read", f"{number}.py")
+    assert agent.lines()[8:-4] == [
+        "I look", "", "✓ read 0.py", "✓ read 1.py", "",
+        "I know", "", "✓ read 2.py", "", "I look", "", "✓ read 3.py",
+    ]  # fmt: skip
+
+
 def test_a_message_of_the_user_between_steps(agent: Agent) -> None:
     agent.start()
     agent.step(1, "read", "a.py")
@@ -278,6 +289,8 @@ def test_the_winbar(agent: Agent) -> None:
     wanted = "bubblewrap · step 7/40 · 12k of 32k · +10 −2 · 3 min"
     assert wanted in agent.winbar()
     assert agent.winbar().endswith(" running ")
+    agent.status("waiting")
+    assert agent.winbar().endswith(" waiting for the model ")
 
 
 @pytest.mark.parametrize(
@@ -298,12 +311,13 @@ def test_the_winbar_of_a_run_without_a_sandbox(
 def test_a_stop_and_the_end(agent: Agent) -> None:
     agent.start()
     agent.asks(1, "pip install x")
+    agent.step(2, "read", "a.py", state="running")
     agent.nvim.press("<C-c>")
     assert agent.heard("agent.stop") == {"id": agent.id}
     assert agent.nvim.lua("return require('lcursor').status()") == "lc agent waiting"
     agent.done("stopped", "")
     assert agent.lines()[8:] == [
-        "✗ command pip install x · rejected", "", "## Stopped", "",
+        "✗ command pip install x · rejected", "✗ read a.py · stopped", "", "## Stopped", "",
         "tests not run · no changes · 1 step · 12 s", "", "## You", "", "",
     ]  # fmt: skip
     assert agent.winbar().endswith(" stopped ")
@@ -330,16 +344,19 @@ def test_the_changes_become_hunks_and_the_focus_stays(agent: Agent) -> None:
     agent.start()
     nvim.press("<C-w>p")
     agent.done(turn="t1", paths=[str(path)])
-    asked = agent.heard("edit.resume")
+    old = FILES["a.py"].splitlines()
+    change = edits.file(path, old, [old[0], "    return x + 1"])
+    guarded = edits.file(path.with_name(".envrc"), [], ["x"], kind="create", is_guarded=True)
+    asked = agent.changed(change, guarded)
     assert (asked["turn"], asked["path"]) == ("t1", str(nvim.home / "project"))
     assert [each["path"] for each in asked["buffers"]] == [str(path)]
-    old = FILES["a.py"].splitlines()
-    found = [edits.file(path, old, [old[0], "    return x + 1"])]
-    found.append(edits.file(path.with_name(".envrc"), [], ["x"], kind="create", is_guarded=True))
-    agent.say("edit.proposed", edits.proposed(found, "t1", id=asked["id"]))
-    agent.wait_text("- `.envrc`")
+    line = "- .envrc (new; runs code by itself: accept it on its own)"
+    agent.wait_text(f"- a.py\n{line}")
     assert nvim.lua("return vim.fn.bufname()").endswith("a.py")
     assert nvim.lua("return #require('lcursor.edit.proposals').hunks(0)") == 1
+    nvim.command("bdelete! a.py | LCursor agent open")
+    nvim.press("gg/^- a.py<CR>gf")
+    assert nvim.lua("return vim.fn.bufname()").endswith("a.py")
     assert nvim.lua("return #vim.api.nvim_list_wins()") == 2
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.fakes.control import FakeHost
+from tests.nvim import edits
 from tests.nvim.agents import Agent
 from tests.nvim.pilot import Pilot
 from tests.nvim.test_window_screens import FILES, INIT, squeezed, windows
@@ -59,7 +60,11 @@ def done(agent: Agent) -> None:
     agent.step(1, "edit", "a.py", "ok", result="1 line changed", seconds=0.1)
     agent.step(2, "finish", "", "1 passed", seconds=2.5)
     agent.status(added=1, removed=1, seconds=47.0)
-    agent.done(is_checked=True, message="The sum was off by one.", paths=["/a.py"])
+    agent.done(is_checked=True, message="The sum was off by one.", paths=["/a.py"], turn="t")
+    path = agent.nvim.home / "project/a.py"
+    old = path.read_text().splitlines()
+    guarded = edits.file(path.with_name(".envrc"), [], ["x"], kind="create", is_guarded=True)
+    agent.changed(edits.file(path, old, [old[0], "    return x + 1", *old[2:]]), guarded)
     agent.nvim.command("mode")  # clears the message
 
 
@@ -67,7 +72,16 @@ SCENES: dict[str, tuple[Play, tuple[str, ...]]] = {
     "running": (running, ("exit 1", "a.py", "step 4/40", "running")),
     "asks": (asks, ("1 waiting", "pip install --upgrade pytest", "pypi.org", "gE change")),
     "planned": (planned, ("## Plan", "3. Test both", "<CR> approve, as edited", "gx reject")),
-    "done": (done, ("no sandbox", "tests passed", "+1 −1 lines", "The sum was off by one.")),
+    "done": (
+        done,
+        (
+            "no sandbox",
+            "tests passed",
+            "+1 −1 lines",
+            "gf go to the file",
+            "(new; runs code by itself",
+        ),
+    ),
 }
 
 

@@ -130,7 +130,8 @@ class Editor:
         self._seen.name(
             f"{above}{each}" for each in entries[:FOLDER_ENTRIES] if not each.endswith("/")
         )
-        return Observation(text, target=f"{name}/", result=f"{len(entries):,} entries")
+        result = f"{len(entries):,} entr{'y' if len(entries) == 1 else 'ies'}"
+        return Observation(text, target=f"{name}/", result=result)
 
     # Changes.
 

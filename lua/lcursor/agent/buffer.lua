@@ -28,6 +28,7 @@ local MAX_THOUGHT_LINES = 4 -- that are not folded
 ---@field ask? table fields of `agent.asks`, while that waits
 ---@field is_open? boolean of a plan: it waits for approval; of a thought: more may come
 ---@field lines? string[] of the end
+---@field has_files? boolean of the end: it lists changes
 ---@field lead? integer number of blank lines before it
 ---@field is_late? boolean it must be written
 ---@field stream? lcursor.TextStream
@@ -138,17 +139,17 @@ local function annotate(run, entry)
   local buf, first, last = run.buf, M.rows(run, entry)
   api.nvim_buf_clear_namespace(buf, colours, first, last)
   api.nvim_buf_clear_namespace(buf, notes, first, last)
-  local function key(action)
-    return keymaps.shown("agent", action, buf)
-  end
-  local function hint(row, words)
+  local function hint(row, words, more)
     local chunks = {}
     for _, word in ipairs(words) do
-      local lhs = key(word[1])
+      local lhs = keymaps.shown(word[3] or "agent", word[1], buf)
       if lhs then
         table.insert(chunks, { (#chunks > 0 and "  " or "") .. lhs, "LCursorEditKey" })
         table.insert(chunks, { " " .. word[2], "LCursorChatNote" })
       end
+    end
+    if more then
+      table.insert(chunks, { "  " .. more, "LCursorEditKey" })
     end
     if #chunks > 0 then
       ui_notes.set(buf, notes, row, chunks, { virt_lines_above = false }, true)
@@ -169,6 +170,12 @@ local function annotate(run, entry)
     })
   elseif entry.kind == "plan" and entry.is_open then
     hint(last - 1, { { "send", "approve, as edited" }, { "reject", "reject" } })
+  elseif entry.has_files then
+    hint(
+      last - 1,
+      { { "jump", "go to the file" }, { "next", "next change", "hunk" } },
+      ":LCursor hunk accept all"
+    )
   end
 end
 
@@ -198,6 +205,7 @@ local function put(run, entry, previous)
     transcript.fold(run.buf, first + entry.lead + fold, first + #lines - 1)
   end
   annotate(run, entry)
+  transcript.show_end(run.buf)
 end
 
 --- Write the entries that changed; later while a completion menu is open, which that would close.
@@ -296,9 +304,10 @@ function M.end_thought(run)
     end
     entry.is_open, entry.stream = false, nil
     entry.text = format.thought(entry.text, run.dialect)
-    if entry.text == "" then
+    if entry.text == "" or entry.text == run.thought then
       return drop(run, entry)
     end
+    run.thought = entry.text -- small models repeat theirs with each step
     M.show(run, entry)
   end
 end
@@ -349,7 +358,7 @@ end
 ---@param run lcursor.AgentRun
 function M.annotate(run)
   for _, entry in ipairs(run.entries) do
-    if entry.ask or entry.is_open then
+    if entry.ask or entry.is_open or entry.has_files then
       annotate(run, entry)
     end
   end

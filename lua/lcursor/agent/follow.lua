@@ -22,6 +22,7 @@ local MAX_TITLE = 40
 ---rows of a buffer; nil if they must not be sent, which is reported
 ---@field problems fun(range?: integer[]): string? the diagnostics of rows; nil if there are none
 ---@field prompt fun(opts: table, done: fun(text?: string)) asks for a text in a small window
+---@field jump fun(folders: string[]) goes to the file under or after the cursor
 ---@field open_hunks fun(done: table, shown: fun(msg: table)) shows the changes of a run
 
 ---@type lcursor.AgentEditor joined.lua sets its fields
@@ -50,30 +51,18 @@ local function step_of(run, number)
   end
 end
 
---- Close what waits for the user.
-local function close_questions(run)
-  for _, entry in ipairs(runs.waiting(run)) do
-    entry.ask, entry.is_open = nil, false
-    if entry.step then
-      entry.step.state = "rejected"
+--- End what is not finished: steps, questions, a plan.
+local function end_entries(run)
+  for _, entry in ipairs(run.entries) do
+    local step = entry.step
+    local is_waiting = entry.ask or (entry.kind == "plan" and entry.is_open)
+    if is_waiting or (step and step.state == "running") then
+      entry.ask, entry.is_open = nil, false
+      if step then
+        step.state, step.result = "rejected", is_waiting and "" or "stopped"
+      end
+      buffer.show(run, entry)
     end
-    buffer.show(run, entry)
-  end
-end
-
---- Show at the end which files only the user may accept, one by one.
-local function add_guarded(run, entry, msg)
-  local names = {}
-  for _, file in ipairs(msg.files) do
-    if file.is_guarded then
-      table.insert(names, "- `" .. file.name .. "`")
-    end
-  end
-  if #names > 0 then
-    local head = "Not accepted with all others, because these run code by themselves:"
-    vim.list_extend(entry.lines, { "", head, "" })
-    vim.list_extend(entry.lines, names)
-    buffer.show(run, entry)
   end
 end
 
@@ -82,7 +71,7 @@ end
 local function finish(run, done)
   requests.forget(run.id)
   run.id, run.state, run.is_stopping = nil, done.state, false
-  close_questions(run)
+  end_entries(run)
   local tests = done.is_checked and "tests passed" or run.is_failing and "tests failed"
   local at, facts = run.status, {}
   if at then
@@ -104,7 +93,9 @@ local function finish(run, done)
   })
   if done.turn ~= "" and not run.is_shown then
     M.editor.open_hunks(done, function(msg)
-      add_guarded(run, entry, msg)
+      vim.list_extend(entry.lines, format.files(msg.files))
+      entry.has_files = #msg.files > 0
+      buffer.show(run, entry)
     end)
   end
 end
@@ -145,15 +136,14 @@ HANDLERS["agent.started"] = function(run, params)
   local said = run.said
   if run.is_replayed then -- all steps come again, and then another such message
     run.is_replayed, said = false, nil
-    run.entries = { run.entries[1] }
+    run.entries, run.thought = { run.entries[1] }, nil
     run.entries[1].text = params.task
     if buffer.is_loaded(run) then
       buffer.render(run, buffer.draft(run))
     end
   end
-  local words = { params.model, params.dialect, params.sandbox }
-  words[3] = words[3] == "none" and "no sandbox" or words[3]
-  words[4] = params.policy ~= "auto" and params.policy or nil
+  local words = { params.model, params.sandbox == "none" and "no sandbox" or params.sandbox }
+  table.insert(words, params.policy ~= "auto" and params.policy or nil)
   table.insert(words, params.note ~= "" and params.note or nil)
   run.entries[1].note = table.concat(words, " · ")
   buffer.show(run, run.entries[1])

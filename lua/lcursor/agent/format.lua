@@ -17,6 +17,7 @@ local SIGN_GROUPS = {
 }
 local ACTIONS = { "bash", "view", "search", "edit", "finish" } -- of the fenced dialect
 local ENDS = { done = "Done", stuck = "Stuck", failed = "Failed", stopped = "Stopped" }
+local FILE_KINDS = { create = "new", delete = "deleted", rename = "renamed" }
 local ELSEWHERE = "Runs in another Neovim"
 
 ---@param seconds number
@@ -204,6 +205,20 @@ function M.done(done, facts, tests)
   return lines
 end
 
+--- Format the files with changes, and which of them only the user may accept.
+---@param files lcursor.EditFile[]
+---@return string[]
+function M.files(files)
+  local lines = { "" }
+  for _, file in ipairs(files) do
+    local words = { FILE_KINDS[file.kind] }
+    table.insert(words, file.is_guarded and "runs code by itself: accept it on its own" or nil)
+    local more = #words > 0 and (" (%s)"):format(table.concat(words, "; ")) or ""
+    table.insert(lines, ("- %s%s"):format(file.name, more))
+  end
+  return lines
+end
+
 ---@class (exact) lcursor.AgentBar what a winbar shows
 ---@field state string
 ---@field is_stopping boolean
@@ -227,7 +242,7 @@ function M.parts(bar)
   elseif bar.sandbox ~= "" then
     add(2, bar.sandbox)
   end
-  if status then
+  if status and bar.state ~= "preparing" then
     add(6, ("step %d/%d"):format(status.steps, status.max_steps))
     if status.context_tokens > 0 then
       local used, size = M.tokens(status.used_tokens), M.tokens(status.context_tokens)
@@ -236,9 +251,12 @@ function M.parts(bar)
     if status.added + status.removed > 0 then
       add(1, ("+%d −%d"):format(status.added, status.removed))
     end
+  end
+  if status then
     add(4, M.duration(bar.seconds))
   end
   local state = bar.is_stopping and "stopping" or bar.state
+  state = state == "waiting" and "waiting for the model" or state -- another run uses it
   if bar.waiting > 0 then
     add(9, ("%d waiting"):format(bar.waiting), "LCursorAgentAsks")
   else

@@ -47,6 +47,10 @@ local ACTIONS = {
   reject = decide.reject,
   change = decide.change,
   next_waiting = decide.next_waiting,
+  jump = function(run)
+    local root = vim.fs.root(run.path, { ".git", ".hg", ".svn" })
+    follow.editor.jump({ root or "", vim.fs.dirname(run.path) })
+  end,
   list = list.open,
   close = function(run) ui.close_all(run.buf) end,
   help = function(run) ui.float(keymaps.describe("agent", run.buf), "agent") end,

@@ -25,7 +25,7 @@ local is_ticking, is_started = false, false
 ---@return number
 local function seconds_of(run)
   local known = run.status and run.status.seconds or 0
-  local is_working = run.id ~= nil and run.state == "running"
+  local is_working = run.id ~= nil and run.state ~= "waiting"
   return known + (is_working and (uv.now() - run.status_ms) / 1000 or 0)
 end
 

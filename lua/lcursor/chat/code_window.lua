@@ -117,9 +117,10 @@ local function item_of(session, line)
   end
 end
 
+---@param bases string[] folders
 ---@return string? absolute
-local function find(session, name)
-  for _, base in ipairs({ session.root, vim.fs.dirname(session.path), vim.uv.cwd() }) do
+local function find(bases, name)
+  for _, base in ipairs(vim.list_extend(bases, { vim.uv.cwd() })) do
     local path = vim.startswith(name, "/") and name or vim.fs.joinpath(base, name)
     if base ~= "" and (vim.fn.filereadable(path) == 1 or buffer_of(path)) then
       return vim.fs.normalize(path)
@@ -127,22 +128,25 @@ local function find(session, name)
   end
 end
 
---- Return the file named at a column of a line: `src/a.py:12`, `src/a.py`, `src/a.py#L12`.
----@param col integer from 1
----@return string? name
----@return integer row
-local function name_at(line, col)
-  for first, word, last in line:gmatch("()([%w_%.%-/~+@\128-\255]+[%w_#:%-]*)()") do
-    if col >= first and col < last then
-      local name, row = word:match("^(.-):L?(%d+)")
-      if not name then
-        name, row = word:match("^(.-)#L(%d+)")
-      end
-      name = (name or word):gsub("[:%.%-]+$", ""):gsub("^@%l+:", "")
-      return name, math.max((tonumber(row) or 1) - 1, 0)
+--- Go to the file named under or after the cursor: `src/a.py:12`, `src/a.py`, `src/a.py#L12`.
+---@param bases string[] folders in which it may be
+---@param line? string
+---@param col? integer from 1
+function M.follow_name(bases, line, col)
+  line = line or api.nvim_get_current_line()
+  col = col or api.nvim_win_get_cursor(0)[2] + 1
+  for word, last in line:gmatch("([%w_%.%-/~+@\128-\255]+[%w_#:%-]*)()") do
+    local name, row = word:match("^(.-):L?(%d+)")
+    if not name then
+      name, row = word:match("^(.-)#L(%d+)")
+    end
+    name = (name or word):gsub("[:%.%-]+$", ""):gsub("^@%l+:", "")
+    local path = col < last and name ~= "" and find(vim.deepcopy(bases), name)
+    if path then
+      return M.jump(path, math.max((tonumber(row) or 1) - 1, 0))
     end
   end
-  return nil, 0
+  notify.info("no file name under the cursor")
 end
 
 --- Go to the file under the cursor: an item of a question's context, or a name in the text.
@@ -159,12 +163,7 @@ function M.follow(session)
       break
     end
   end
-  local name, row = name_at(line, col)
-  local path = name and name ~= "" and find(session, name)
-  if not path then
-    return notify.info("no file name under the cursor")
-  end
-  M.jump(path, row)
+  M.follow_name({ session.root, vim.fs.dirname(session.path) }, line, col)
 end
 
 return M

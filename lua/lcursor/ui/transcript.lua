@@ -127,6 +127,20 @@ function M.fold_window(buf, win)
   end
 end
 
+--- Move the end to the bottom of the windows that show it with the cursor there: a change that made
+--- folds may have left them half empty.
+---@param buf integer
+function M.show_end(buf)
+  local last = api.nvim_buf_line_count(buf)
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    if vim.fn.line("w0", win) > 1 and api.nvim_win_get_cursor(win)[1] == last then
+      api.nvim_win_call(win, function()
+        vim.cmd("normal! zb")
+      end)
+    end
+  end
+end
+
 --- Whether a change now would close a completion menu.
 ---@param buf integer
 ---@return boolean
