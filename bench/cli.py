@@ -18,6 +18,7 @@ from bench import (
     gpu,
     index,
     next_edit,
+    sandbox,
     typing,
 )
 
@@ -47,4 +48,5 @@ app.command("agent-screen")(agent_screen.command)
 app.command("next")(next_edit.command)
 app.command("tree")(agent_tree.command)
 app.command("agent-tools")(agent_tools.command)
+app.command("sandbox")(sandbox.command)
 app.command("gpu")(gpu.command)

@@ -43,6 +43,7 @@ LIMITS = Limits(
     open_files=256,
     processes=100,
     growth_bytes=64 << 20,
+    growth_files=5000,
 )
 """Of attempts, smaller than usual."""
 CONTROL_S = 4.0

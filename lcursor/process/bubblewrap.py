@@ -30,7 +30,7 @@ def command_line(
     cwd: str,
     network: bool,
     filter_fd: int,
-    sync_fd: int,
+    info_fd: int,
     size_bytes: int,
 ) -> list[str]:
     """Return the command line that runs a command with its own namespaces.
@@ -39,7 +39,7 @@ def command_line(
         cwd: working directory, as the command sees it.
         network: share the network of this machine.
         filter_fd: file descriptor of a seccomp filter.
-        sync_fd: file descriptor that stays open until the last process has ended.
+        info_fd: file descriptor to write to: `{"child-pid": …}`, whose end is that of all.
         size_bytes: limit of each folder in memory.
     """
     words = [program, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
@@ -58,5 +58,5 @@ def command_line(
             words += ["--ro-bind", "/dev/null", each.target]
         else:
             words += [*empty, each.target]
-    words += ["--remount-ro", "/", "--seccomp", str(filter_fd), "--sync-fd", str(sync_fd)]
+    words += ["--remount-ro", "/", "--seccomp", str(filter_fd), "--info-fd", str(info_fd)]
     return [*words, "--chdir", cwd, "--", *command]

@@ -257,7 +257,7 @@ def _execute(plan: dict[str, Any]) -> NoReturn:
     os.chdir(plan["cwd"])
     drop_capabilities()
     if not plan["is_mapped"] or landlock_version():
-        restrict_files(_rules(plan), network=plan["network"])
+        restrict_files(_rules(plan), network=plan["network"] or plan["is_mapped"])
     filter_calls(plan["filter"])
     command = plan["command"]
     os.execvpe(command[0], command, os.environ)  # noqa: S606 - that is its purpose
@@ -288,12 +288,13 @@ def _end_descendants() -> None:
                 pass
         except ChildProcessError:
             return
-        for pid in _descendants(os.getpid()):
+        for pid in descendants(os.getpid()):
             _libc.kill(pid, SIGKILL)  # unless it has ended
         time.sleep(0.001)
 
 
-def _descendants(ancestor: int) -> set[int]:
+def descendants(ancestor: int) -> set[int]:
+    """Return the ids of the processes that a process has started, and those that they have."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -329,17 +330,20 @@ def main(plan_fd: int) -> NoReturn:
     """Run the plan of a file descriptor."""
     with os.fdopen(plan_fd, "rb") as file:
         plan = marshal.loads(file.read())  # noqa: S302 - written by our own process
-    os.set_inheritable(plan["sync_fd"], False)
 
     def start() -> int:
+        _call("prctl", DEATH_SIGNAL, SIGKILL, 0, 0, 0)
+        if os.getppid() != plan["parent"]:
+            return 1  # it is dead already
         if plan["is_mapped"]:
             enter_namespaces(network=plan["network"])
         listening, speaking = os.pipe()
         supervisor = os.fork()
         if supervisor:
-            os.close(plan["sync_fd"])
+            os.write(plan["info_fd"], b'{"child-pid": %d}' % supervisor)
             return _status(os.waitpid(supervisor, 0)[1])
         os.close(listening)
+        os.close(plan["info_fd"])
         if plan["is_mapped"]:
             _call("prctl", DEATH_SIGNAL, SIGKILL, 0, 0, 0)
         else:

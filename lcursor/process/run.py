@@ -21,6 +21,8 @@ from lcursor.errors import Cancelled
 
 Cancel = Callable[[], bool]
 """Polled during long work; when it returns true, the work raises `Cancelled`."""
+Exceeded = Callable[[int], str]
+"""Polled with the id of a running command; returns the limit that it exceeds, "" for none."""
 
 POLL_S = 0.05
 FIRST_POLL_S = 0.0005
@@ -56,6 +58,7 @@ def run(
     max_s: float | None = 10.0,
     ok: Iterable[int] = (0,),
     pass_fds: Sequence[int] = (),
+    exceeded: Exceeded | None = None,
     cancel: Cancel | None = None,
 ) -> Output:
     """Run a command, and return its output within the limits.
@@ -69,6 +72,7 @@ def run(
         max_s: timeout after which it is killed.
         ok: exit statuses that mean success.
         pass_fds: file descriptors that it inherits, besides the standard ones.
+        exceeded: called every 50 ms; the command is killed when it returns a limit.
         cancel: called every 50 ms; the command is killed when it returns true.
 
     Raises:
@@ -97,9 +101,9 @@ def run(
             name = command[0] if command else "the command"
             return Output(b"", failure=f"{name} cannot be run: {reason}")
         stack.enter_context(process)
-        reader = _Reader(process, max_bytes, max_error_bytes, drops_excess)
+        reader = _Reader(process, max_bytes, max_error_bytes, drops_excess, exceeded)
         try:
-            limit = reader.read(None if max_s is None else time.monotonic() + max_s, cancel)
+            limit = reader.read(max_s, cancel)
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -129,13 +133,16 @@ class _Reader:
         max_bytes: int | None,
         max_error_bytes: int,
         drops_excess: bool,
+        exceeded: Exceeded | None,
     ) -> None:
         self.data, self.errors = bytearray(), bytearray()
         self._process, self._max_bytes = process, max_bytes
         self._max_error_bytes, self._drops_excess = max_error_bytes, drops_excess
+        self._exceeded = exceeded
 
-    def read(self, ends_s: float | None, cancel: Cancel | None) -> str:
+    def read(self, max_s: float | None, cancel: Cancel | None) -> str:
         """Return the limit that was reached; "" for none."""
+        began_s = time.monotonic()
         assert self._process.stdout
         assert self._process.stderr
         with selectors.DefaultSelector() as selector:
@@ -147,8 +154,10 @@ class _Reader:
                 has_ended = _has_ended(self._process)
                 if cancel and cancel():
                     raise Cancelled("a command was stopped")
-                if ends_s is not None and time.monotonic() > ends_s:
-                    return "it took too long"
+                if max_s is not None and time.monotonic() - began_s > max_s:
+                    return f"stopped after {max_s:g} s"
+                if self._exceeded and (limit := self._exceeded(self._process.pid)):
+                    return limit
                 if not selector.get_map():
                     if has_ended:
                         return ""

@@ -17,6 +17,7 @@ levels differ in the mechanism, strongest first:
 from __future__ import annotations
 
 import contextlib
+import json
 import marshal
 import os
 import platform
@@ -33,6 +34,7 @@ from typing import Final, Literal
 from lcursor.errors import SandboxFailed, SandboxMissing
 from lcursor.process import bubblewrap, confine, mounts, run, seccomp
 from lcursor.process.run import Cancel, Output
+from lcursor.process.watch import Watch
 
 Level = Literal["bubblewrap", "unshare", "landlock", "none"]
 
@@ -69,11 +71,12 @@ class Limits:
     memory_bytes: int = 4 << 30
     file_bytes: int = 1 << 30
     open_files: int = 4096
-    processes: int = 1024
-    """Of all; not for root where no control group limits it."""
     cpu_s: int = 3600
+    processes: int = 1024
+    """Of all, as the next two."""
     growth_bytes: int = 2 << 30
-    """What all files written may take on disk."""
+    """What the files written may take on disk."""
+    growth_files: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +147,25 @@ class Sandbox:
             )
         if not confinement.tree.is_dir():
             raise SandboxFailed(f"The folder {confinement.tree} is missing")
+        limits, folders = confinement.limits, [confinement.tree]
         with contextlib.ExitStack() as stack:
             try:
-                words, variables, fds, ended = self._prepare(command, confinement, cwd, stack)
+                if self.level == "landlock":
+                    temporary = tempfile.TemporaryDirectory(prefix="lcursor-run-")
+                    folders.append(Path(stack.enter_context(temporary)))
+                info, to_write = os.pipe()
+                stack.callback(os.close, info)
+                words, variables, given = self._prepare(
+                    command, confinement, cwd, folders, to_write, stack
+                )
             except OSError as error:
                 raise SandboxFailed(f"The sandbox cannot be set up: {error}") from error
+            watch = Watch(
+                folders,
+                max_bytes=limits.growth_bytes,
+                max_files=limits.growth_files,
+                max_processes=limits.processes,
+            )
             try:
                 output = run.run(
                     words,
@@ -159,12 +176,13 @@ class Sandbox:
                     max_error_bytes=run.MAX_ERROR_BYTES if max_bytes is None else max_bytes,
                     drops_excess=drops_excess,
                     max_s=max_s,
-                    pass_fds=fds,
+                    pass_fds=(given, to_write),
+                    exceeded=watch.exceeded,
                     cancel=cancel,
                 )
             finally:
-                os.close(fds[-1])
-                select.select([ended], [], [], END_S)  # readable at the end of the last process
+                os.close(to_write)
+                _wait_for_end(info)
         if output.status is None or (output.status and output.errors.startswith(STARTERS)):
             raise SandboxFailed(f"The sandbox cannot be set up: {output.failure}")
         return output
@@ -178,9 +196,11 @@ class Sandbox:
         command: Sequence[str],
         confinement: Confinement,
         cwd: Path | None,
+        folders: Sequence[Path],
+        info_fd: int,
         stack: contextlib.ExitStack,
-    ) -> tuple[list[str], dict[str, str], tuple[int, int], int]:
-        """Return command line, environment, descriptors to pass, and one that reports the end."""
+    ) -> tuple[list[str], dict[str, str], int]:
+        """Return command line, environment, and a descriptor to pass."""
         search_path = os.environ.get("PATH", "")
         seen = mounts.all_mounts(
             confinement.tree,
@@ -195,14 +215,12 @@ class Sandbox:
         working = str(cwd or self.visible_path(confinement))
         already = 0
         if not is_mapped:
-            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="lcursor-run-"))
-            seen.append(mounts.Mount("write", scratch, scratch))
-            variables |= {"HOME": scratch, "TMPDIR": scratch}
+            temporary = str(folders[-1])
+            seen.append(mounts.Mount("write", temporary, temporary))
+            variables |= {"HOME": temporary, "TMPDIR": temporary}
             already = _running()
             stack.enter_context(mounts.unreadable(confinement.tree, confinement.hidden))
         limited = [*_limited(limits, already), *command]
-        ended, open_until_then = os.pipe()
-        stack.callback(os.close, ended)
         code = seccomp.make_filter(platform.machine(), is_mapped=is_mapped, network=network)
         if self.level == "bubblewrap":
             filter_fd = _file_of(code, stack)
@@ -213,10 +231,10 @@ class Sandbox:
                 cwd=working,
                 network=network,
                 filter_fd=filter_fd,
-                sync_fd=open_until_then,
+                info_fd=info_fd,
                 size_bytes=limits.file_bytes,
             )
-            return words, variables, (filter_fd, open_until_then), ended
+            return words, variables, filter_fd
         plan = {
             "is_mapped": is_mapped,
             "mounts": [(each.kind, each.target, each.source) for each in seen],
@@ -224,12 +242,25 @@ class Sandbox:
             "cwd": working,
             "network": network,
             "filter": code,
-            "sync_fd": open_until_then,
+            "info_fd": info_fd,
+            "parent": os.getpid(),
             "size_bytes": limits.file_bytes,
             "nice": str(NICE),
         }
         plan_fd = _file_of(marshal.dumps(plan), stack)
-        return confine.command_line(plan_fd), variables, (plan_fd, open_until_then), ended
+        return confine.command_line(plan_fd), variables, plan_fd
+
+
+def _wait_for_end(info: int) -> None:
+    """Wait until the last process has ended.
+
+    Args:
+        info: a descriptor with the id of the process that all others end before.
+    """
+    with contextlib.suppress(ValueError, ProcessLookupError):  # never started, or gone
+        ended = os.pidfd_open(json.loads(os.read(info, 4096))["child-pid"])
+        select.select([ended], [], [], END_S)
+        os.close(ended)
 
 
 def _file_of(data: bytes, stack: contextlib.ExitStack) -> int:

@@ -137,9 +137,7 @@ class Shell:
         rest = "\n".join(line for line in errors if not line.isdigit())
         lines = [*lines_of(output.data), *lines_of(rest.encode())]
         is_cut = len(output.data) >= MAX_BYTES
-        if output.is_cut:
-            return Result(lines, seconds, None, f"stopped after {max_s:g} s", len(jobs), is_cut)
-        if output.status is None:
+        if output.is_cut or output.status is None:
             return Result(lines, seconds, None, output.failure, len(jobs), is_cut)
         return Result(lines, seconds, output.status, "", len(jobs), is_cut)
 

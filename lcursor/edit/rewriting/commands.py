@@ -218,7 +218,7 @@ class CheckCommands:
     def _problem(self, output: Output) -> str:
         """Return why a command failed; "" if it did not."""
         if output.is_cut:
-            return f"it took longer than {self._config.check_seconds:g} s"
+            return output.failure
         if not output.status:
             return ""
         words = _text(output).strip()

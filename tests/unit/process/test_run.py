@@ -17,7 +17,7 @@ def test_a_program_that_says_too_much_or_nothing_is_ended(tmp_path: Path) -> Non
     said = run(["yes"], tmp_path, max_bytes=1000)
     assert (len(said.data), said.is_cut) == (1000, True)
     said = run(["sleep", "600"], tmp_path, max_bytes=10, max_s=0.2)
-    assert said.failure == "it took too long"
+    assert said.failure == "stopped after 0.2 s"
     calls = iter([False, False, True])
     with pytest.raises(Cancelled):
         run(["sleep", "600"], tmp_path, max_bytes=10, max_s=600, cancel=lambda: next(calls))
@@ -25,7 +25,7 @@ def test_a_program_that_says_too_much_or_nothing_is_ended(tmp_path: Path) -> Non
 
 def test_a_program_that_closes_its_ends_and_stays_is_ended(tmp_path: Path) -> None:
     command = ["sh", "-c", "exec >&- 2>&-; sleep 600"]
-    assert run(command, tmp_path, max_bytes=10, max_s=0.3).failure == "it took too long"
+    assert run(command, tmp_path, max_bytes=10, max_s=0.3).failure == "stopped after 0.3 s"
 
 
 def test_a_program_that_fails_says_why(tmp_path: Path) -> None:
