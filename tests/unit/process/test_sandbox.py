@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -14,6 +16,7 @@ import pytest
 from lcursor.errors import Cancelled, SandboxFailed, SandboxMissing
 from lcursor.process.run import Output
 from lcursor.process.sandbox import LEVELS, Confinement, Level, Limits, Sandbox, open_sandbox, probe
+from tests.waiting import wait_for
 
 
 @pytest.fixture(params=LEVELS)
@@ -186,41 +189,94 @@ def test_sockets(sandbox: Sandbox, folders: Confinement, tmp_path: Path) -> None
                 each.accept()
 
 
-def test_all_processes_end(sandbox: Sandbox, folders: Confinement) -> None:
-    """Processes in the background end with the command, also if they left its session."""
-    script = (
-        "setsid sh -c 'while :; do echo x >> log; sleep 0.02; done' >/dev/null 2>&1 &"
-        "until [ -s log ]; do sleep 0.01; done"
-    )
-    started_s = time.monotonic()
-    assert shell(sandbox, script, folders).status == 0
-    assert time.monotonic() - started_s < 30
-    size = (folders.tree / "log").stat().st_size
-    time.sleep(0.2)  # ten times its interval
-    assert (folders.tree / "log").stat().st_size == size
+def processes(number: str) -> list[int]:
+    """Return the processes that have a number as an argument."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            if number.encode() in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
 
 
-def test_time_limit(sandbox: Sandbox, folders: Confinement) -> None:
-    """A command that takes too long is killed, with all its processes."""
-    script = "setsid sh -c 'while :; do echo x >> log; sleep 0.02; done' & sleep 600"
-    output = shell(sandbox, script, folders, max_s=1)
-    assert output.failure == "stopped after 1 s"
-    size = (folders.tree / "log").stat().st_size
-    time.sleep(0.2)
-    assert (folders.tree / "log").stat().st_size == size
+@pytest.fixture
+def number() -> str:
+    """Return a number of seconds, which no other test sleeps."""
+    return f"86400.{time.monotonic_ns()}"
 
 
-def test_cancel(sandbox: Sandbox, folders: Confinement) -> None:
-    """A command is killed when the caller stops it."""
-    begun = folders.tree / "begun"
+ENDLESS = {
+    "it hangs": "sleep {0}",
+    "it ignores signals": "trap '' TERM HUP INT; while :; do sleep {0}; done",
+    "its output has no end": "yes {0}",
+    "it starts many": "for i in $(seq 99); do sleep {0} & done; wait",
+    "it becomes a daemon": "setsid sh -c 'trap \"\" TERM; (sleep {0} &)' & sleep {0}",
+    "it fills the disk": "sleep {0} & while cat /proc/self/environ; do :; done >> full",
+}
+
+
+@pytest.mark.parametrize("script", ENDLESS.values(), ids=ENDLESS)
+def test_stop(sandbox: Sandbox, folders: Confinement, script: str, number: str) -> None:
+    """When a stopped command returns, none of its processes is left."""
     with pytest.raises(Cancelled):
         sandbox.run(
-            ["sh", "-c", "touch begun; sleep 600"],
+            ["sh", "-c", script.format(number)],
             folders,
             max_s=None,
             max_bytes=1000,
-            cancel=begun.exists,
+            cancel=lambda: bool(processes(number)),
         )
+    assert processes(number) == []
+
+
+def test_end(sandbox: Sandbox, folders: Confinement, number: str) -> None:
+    """What a command leaves in the background, in a session of its own, ends with it."""
+    script = f"setsid sleep {number} & until ps -ef | grep -q '[s]leep {number}'; do :; done"
+    assert shell(sandbox, f"({script}) >/dev/null", folders).status == 0
+    assert processes(number) == []
+
+
+CALLER = """
+import sys
+from pathlib import Path
+from lcursor.process.sandbox import Confinement, open_sandbox
+_, level, folder, script = sys.argv
+confinement = Confinement(Path(folder), Path(folder))
+open_sandbox(level).run(["sh", "-c", script], confinement, max_s=None, max_bytes=1000)
+"""
+
+
+def test_death_of_the_caller(sandbox: Sandbox, folders: Confinement, number: str) -> None:
+    """Everything ends with the process that runs the command, even if that is killed."""
+    script = f"setsid sleep {number} & sleep {number}"
+    words = [sys.executable, "-c", CALLER, sandbox.level, str(folders.tree), script]
+    with subprocess.Popen(words) as caller:
+        try:
+            wait_for(lambda: len(processes(number)) == 2, what="the command runs")
+        finally:
+            caller.kill()
+    wait_for(lambda: not processes(number), what="the command ends")
+
+
+EXCESSIVE = {
+    "time": ("sleep 60", "stopped after 1 s"),
+    "bytes": ("for i in $(seq 400); do head -c 1M /dev/zero > $i; done", "20 MiB"),
+    "files": ("for i in $(seq 5000); do : > f$i; done; sleep 60", "1,000 files"),
+    "processes": ("for i in $(seq 500); do sleep 60 & done; wait", ""),
+}
+
+
+@pytest.mark.parametrize(("script", "failure"), EXCESSIVE.values(), ids=EXCESSIVE)
+def test_excess(sandbox: Sandbox, folders: Confinement, script: str, failure: str) -> None:
+    """A command that exceeds a limit is killed."""
+    if failure == "1,000 files" and not os.statvfs(folders.tree).f_files:
+        return  # this file system can have any number
+    limits = Limits(growth_bytes=20 << 20, growth_files=1000, processes=100)
+    max_s = 1 if failure.endswith(" s") else 50
+    output = shell(sandbox, f"{script}; echo end", replace(folders, limits=limits), max_s)
+    assert failure in output.failure
+    assert output.failure
+    assert b"end" not in output.data
 
 
 def test_limits(sandbox: Sandbox, folders: Confinement) -> None:
