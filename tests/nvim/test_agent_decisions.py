@@ -189,6 +189,7 @@ def test_a_key_goes_to_the_next_question_of_any_run(editor: Start, agent: Agent)
 def test_a_plan_is_edited_and_approved(agent: Agent) -> None:
     nvim = agent.nvim
     agent.start("LCursor agent plan the work")
+    agent.step(1, "finish", "1. Read", state="waiting")
     agent.planned("1. Read `a.py`\n2. Change it")
     assert agent.lines()[6:10] == ["## Plan", "", "1. Read `a.py`", "2. Change it"]
     assert nvim.lua(HINTS) == "<CR> approve, as edited  gx reject"
@@ -196,10 +197,11 @@ def test_a_plan_is_edited_and_approved(agent: Agent) -> None:
     assert agent.host.messages("agent.approve_plan") == []  # the cursor is in the draft
     nvim.press("]wjj3x")
     nvim.press("o3. Test it<Esc><CR>")
+    agent.step(1, "finish", "1. Read", state="done", result="approved")
     wanted = "Read `a.py`\n3. Test it\n2. Change it"
     assert agent.heard("agent.approve_plan") == {"id": agent.id, "text": wanted}
     assert nvim.lua(HINTS) == ""
-    agent.step(1, "read", "a.py")
+    agent.step(2, "read", "a.py")
     assert agent.lines()[6:14] == [
         "## Plan", "", *wanted.split("\n"), "", "## Agent", "",
     ]  # fmt: skip
@@ -297,7 +299,8 @@ def test_a_run_of_another_neovim(agent: Agent) -> None:
     agent.id = asked["id"]
     agent.fail("the run r1 is already running", "agent_busy", "Stop it there first")
     agent.done("failed", "the run r1 is already running", run="")
-    assert "the run r1 is already running" in agent.lines()
+    assert "the run r1 is already running" in reach.told(agent.nvim)[-1]
+    assert agent.nvim.lua("return { #vim.api.nvim_list_wins(), vim.fn.bufname() }") == [1, "a.py"]
     agent.nvim.command("LCursor agent list")
     listed(agent, row("r1", "fix it", state="running"))
     agent.nvim.press("<CR>")

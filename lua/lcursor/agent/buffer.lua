@@ -142,7 +142,7 @@ local function annotate(run, entry)
   local function hint(row, words, more)
     local chunks = {}
     for _, word in ipairs(words) do
-      local lhs = keymaps.shown(word[3] or "agent", word[1], buf)
+      local lhs = keymaps.shown("agent", word[1], buf)
       if lhs then
         table.insert(chunks, { (#chunks > 0 and "  " or "") .. lhs, "LCursorEditKey" })
         table.insert(chunks, { " " .. word[2], "LCursorChatNote" })
@@ -171,11 +171,8 @@ local function annotate(run, entry)
   elseif entry.kind == "plan" and entry.is_open then
     hint(last - 1, { { "send", "approve, as edited" }, { "reject", "reject" } })
   elseif entry.has_files then
-    hint(
-      last - 1,
-      { { "jump", "go to the file" }, { "next", "next change", "hunk" } },
-      ":LCursor hunk accept all"
-    )
+    local commands = ":LCursor hunk list  :LCursor hunk accept all"
+    hint(last - 1, { { "jump", "go to the file" } }, commands)
   end
 end
 

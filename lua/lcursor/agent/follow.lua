@@ -71,6 +71,9 @@ end
 local function finish(run, done)
   requests.forget(run.id)
   run.id, run.state, run.is_stopping = nil, done.state, false
+  if run.is_replayed and run.task == "" then
+    return window.discard(run) -- there is no such run, or another Neovim executes it
+  end
   end_entries(run)
   local tests = done.is_checked and "tests passed" or run.is_failing and "tests failed"
   local at, facts = run.status, {}
@@ -158,6 +161,10 @@ HANDLERS["agent.step"] = function(run, params)
   local entry = step_of(run, params.number)
   if params.kind == "finish" then
     run.is_failing = params.state == "failed"
+    run.plan_number = params.state == "waiting" and params.number or run.plan_number
+    if run.plan_number == params.number then
+      return -- the plan is shown
+    end
   end
   if not entry then
     buffer.add(run, { kind = "step", step = params })

@@ -18,6 +18,7 @@ local api = vim.api
 ---@field is_failing boolean its tests failed when it last tried to finish
 ---@field status? table fields of `agent.status`
 ---@field status_ms integer vim.uv.now() when that came
+---@field plan_number? integer of the step that is a plan
 ---@field thought? string the last one of the model
 ---@field entries lcursor.AgentEntry[] oldest first
 ---@field buf? integer

@@ -193,6 +193,19 @@ function M.open(run, opts)
   end
 end
 
+--- Close a run of which nothing is known.
+---@param run lcursor.AgentRun
+function M.discard(run)
+  local buf = run.buf
+  runs.remove(run)
+  run.buf = nil
+  if buf then
+    ui.close_all(buf)
+    api.nvim_buf_delete(buf, { force = true })
+  end
+  M.draw(run)
+end
+
 --- Whether a row of a run is on the screen.
 ---@param run lcursor.AgentRun
 ---@param row integer
