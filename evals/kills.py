@@ -1,50 +1,53 @@
 """`python -m lcursor eval kills`: kill agents at random points, and continue their runs.
 
-A run follows a script over the real tools, sandbox, checkpoints and log, in a process that is
-killed with SIGKILL again and again. Nothing that was logged may be lost, no command may run twice,
-no process may stay, and the files at the end must be those of a run that nobody disturbed.
+A run is a process like `python -m lcursor agent`, over a scripted server, that is killed with
+SIGKILL and continued again and again. Nothing that was logged may be lost, no command may run
+twice, no process may stay, and the files at the end must be those of a run that nobody disturbed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import signal
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from evals.scripted import Rows, ScriptedModel
-from lcursor.agent import observe
-from lcursor.agent.approvals import Approvals
+from evals.scripted import Row, serving
+from lcursor.agent import assembly, runs, service
 from lcursor.agent.dialects.native import Native
-from lcursor.agent.loop import Loop
-from lcursor.agent.parts import Parts
 from lcursor.agent.records import Call
-from lcursor.agent.run_log import NAME, RunLog, RunState, Step
-from lcursor.agent.shell_rules import Rules
-from lcursor.agent.tools.toolbox import make_toolbox
+from lcursor.agent.run_log import NAME, RunLog
 from lcursor.agent.tree import Tree
-from lcursor.config import AgentConfig, EditConfig
-from lcursor.context.codebase import GrepSearch
+from lcursor.cli.agent import agent
+from lcursor.edit import histories
+from lcursor.errors import AgentMissing
+from lcursor.llm import pool
 from lcursor.process.sandbox import open_sandbox
-from lcursor.protocol.agent import AgentChoice, StepState
 
-DIALECT = Native("json")
+Execute = Callable[[int], None]
+IMPORTED = (assembly, histories, pool, service)
+"""What the command imports when it runs: before the forks, so that kills hit its work."""
+DIALECT = Native("tags")
+TASK = "Task "
 JOURNAL = "journal.txt"
 CHECKS = "Check it."
-BROKEN = '<tool_call>{"name": "bash", "arguments": {'
+BROKEN = "<tool_call>\n<function=bash>\n<parameter=comm"
 ORPHAN_S = 2.0
 ACTIONS = 12
 """Of each run."""
+SPREAD = 1.6
+"""Kills are spread over so many times the time that a run takes, as each start costs time."""
 
 
 @dataclass
@@ -63,6 +66,8 @@ class Outcome:
     orphans: int = 0
     """Processes that were there half a second after the kill."""
     wrong_trees: int = 0
+    extra_turns: int = 0
+    """Turns in the edit history beyond one for each run."""
     unfinished: int = 0
     interrupted: int = 0
     """Commands that were reported to the model as interrupted."""
@@ -104,158 +109,125 @@ def script(seed: int) -> list[Call | str]:
     return [*actions, Call("finish", {"summary": "done"})]
 
 
-def answers(actions: Sequence[Call | str]) -> Callable[[Rows, bool], str]:
-    """Return a model that carries out actions, and checks commands that were interrupted."""
-
-    def answer(rows: Rows, is_forced: bool) -> str:
-        said = [text for role, text in rows if role == "assistant"]
-        position = sum(not text.startswith(CHECKS) for text in said)
-        if "was interrupted" in rows[-1][1]:
-            done = actions[position - 1]
-            assert isinstance(done, Call)
-            number = done.arguments["command"].split()[3]
-            command = f"grep -qx {number} {JOURNAL} || {{ {_append(int(number))}\n}}"
-            return f"{CHECKS}\n{DIALECT.render(Call('bash', {'command': command}))}"
-        action = actions[position]
-        if isinstance(action, Call):
-            return DIALECT.render(action)
-        instead = Call("grep", {"pattern": f"x{position}"})
-        return DIALECT.render(instead) if is_forced else action
-
-    return answer
+def play(rows: list[Row], is_forced: bool) -> str:
+    """Carry out the actions of the task's seed, and check commands that were interrupted."""
+    actions = script(int(rows[1][1].partition("\n")[0].removeprefix(TASK)))
+    said = [text for role, text in rows if role == "assistant"]
+    position = sum(not text.startswith(CHECKS) for text in said)
+    if "was interrupted" in rows[-1][1]:
+        done = actions[position - 1]
+        assert isinstance(done, Call)
+        number = done.arguments["command"].split()[3]
+        command = f"grep -qx {number} {JOURNAL} || {{ {_append(int(number))}\n}}"
+        return f"{CHECKS}\n{DIALECT.render(Call('bash', {'command': command}))}"
+    action = actions[position]
+    if isinstance(action, Call):
+        return DIALECT.render(action)
+    instead = Call("grep", {"pattern": f"x{position}"})
+    return DIALECT.render(instead) if is_forced else action
 
 
 def _append(number: int) -> str:
-    return f"sleep 0.02; echo {number} >> {JOURNAL} # {_token()}"
+    return f"sleep 0.05; echo {number} >> {JOURNAL} # {_token()}"
 
 
 def _token() -> str:
     return f"kill-{os.environ['LCURSOR_KILLS']}"
 
 
-class _User:
-    """Nobody is asked."""
+def work(root: Path, data: Path, seed: int, url: str, report: int) -> None:
+    """Execute a run from where it is to its end, as `python -m lcursor agent` does.
 
-    def step(self, step: Step, state: StepState) -> None:
-        """Ignore it."""
+    Args:
+        data: folder of the user's data.
+        report: file descriptor that gets a byte for each operation that was stored.
+    """
+    os.environ["LCURSOR_DATA"] = str(data)
+    write = RunLog.write
 
-    def delta(self, text: str, *, is_new: bool) -> None:
-        """Ignore it."""
+    def count(self: RunLog, op: str, *, fsync: bool = False, **fields: Any) -> None:
+        write(self, op, fsync=fsync, **fields)
+        os.write(report, b".")
 
-    def status(self, state: str) -> None:
-        """Ignore it."""
-
-    def ask(self, step: Step, why: str) -> tuple[AgentChoice, str]:
-        """Reject it."""
-        return "reject", ""
-
-    def plan(self, text: str) -> str:
-        """Reject it."""
-        return ""
-
-
-class _CountedLog(RunLog):
-    """A log that reports each operation that was stored."""
-
-    report = -1
-
-    def write(self, op: str, *, fsync: bool = False, **fields: Any) -> None:
-        """Append an operation."""
-        super().write(op, fsync=fsync, **fields)
-        os.write(self.report, b".")
+    RunLog.write = count  # type: ignore[method-assign]
+    run = run_of(root, data)
+    if run and RunLog.open(run).state.state == "done":
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    with contextlib.suppress(typer.Exit):
+        agent([] if run else [f"{TASK}{seed}"], path=root, url=url, resume="last" if run else "")
 
 
-def work(root: Path, folder: Path, seed: int, report: int) -> None:
-    """Execute a run from where it is to its end."""
-    _CountedLog.report = report
-    is_new = not (folder / NAME).exists()
-    if is_new:
-        tree = Tree.create(root, folder, unsaved={})
-        log: RunLog = _CountedLog(folder)
-        fields = {"root": str(root), "task": "t", "context": "", "model": "m", "note": ""}
-        log.start(key="k", dialect="native", sandbox="", policy="auto", **fields)
-    else:
-        tree, log = Tree.open(root, folder), _CountedLog.open(folder)
-        if log.state.state == "done":
-            return
-        log.write("resume", sandbox="")
-    Loop(log, make_parts(tree, seed), _User(), threading.Event()).run()
-    done = {"message": "", "is_checked": False, "turn": "", "paths": []}
-    log.write("done", fsync=True, state="done", **done)
+def run_of(root: Path, data: Path) -> Path | None:
+    """Return the folder of the project's run, if it has begun."""
+    try:
+        return runs.find(root, "last", data / "agents")
+    except AgentMissing:
+        return None
 
 
-def make_parts(tree: Tree, seed: int) -> Parts:
-    """Return the parts of a run."""
-    model, sandbox = ScriptedModel(answers(script(seed))), open_sandbox()
-    config = AgentConfig()
-    toolbox = make_toolbox(
-        tree, sandbox, GrepSearch(tree.path), config, EditConfig(), dialect="native",
-        count=model.count, budget_tokens=observe.limit_tokens(model.context_tokens),
-    )  # fmt: skip
-    approvals = Approvals("auto", sandbox.level, Rules.of(config), tree.root)
-
-    def summarize(state: RunState) -> None:
-        raise AssertionError(state.key)
-
-    return Parts(model, DIALECT, toolbox, tree, approvals, summarize)
-
-
-def kill_runs(runs: int, kills: int, seed: int, folder: Path) -> Outcome:
+def kill_runs(count: int, kills: int, seed: int, folder: Path) -> Outcome:
     """Execute runs, each killed a number of times, and return what became of them."""
     found = Outcome()
     open_sandbox()  # its probe is no part of a run
-    for number in range(runs):
-        os.environ["LCURSOR_KILLS"] = f"{os.getpid()}-{seed}-{number}"
-        _kill_run(found, folder / str(number), seed * 1000 + number, kills)
+    os.environ["LCURSOR_KILLS"] = f"{os.getpid()}-{seed}"
+    with serving(play) as url:
+        for number in range(count):
+            _kill_run(found, folder / str(number), seed * 1000 + number, kills, url)
     return found
 
 
-def _kill_run(found: Outcome, folder: Path, seed: int, kills: int) -> None:
+def _kill_run(found: Outcome, folder: Path, seed: int, kills: int, url: str) -> None:
     chance = random.Random(seed)
-    root = folder / "project"
-    root.mkdir(parents=True)
+    root, data, calm = folder / "project", folder / "killed", folder / "undisturbed"
+    (root / ".git").mkdir(parents=True)
     for name in "ab":
         text = "".join(f"value_{number} = 0\n" for number in range(ACTIONS))
         (root / f"{name}.py").write_text(text)
     began_s = time.monotonic()
-    _execute(root, folder / "undisturbed", seed)
-    whole_s = time.monotonic() - began_s
-    run, stored = folder / "killed", 0
+    _execute(partial(work, root, calm, seed, url))
+    whole_s, stored = time.monotonic() - began_s, 0
+    execute = partial(work, root, data, seed, url)
     for _ in range(kills):
-        after_s = chance.uniform(0, whole_s * 2 / kills)
-        stored += _execute_and_kill(found, root, run, seed, after_s)
-        lines = _lines(run)
-        found.lost += max(stored - len(lines), 0)
-    _execute(root, run, seed)
+        after_s = chance.uniform(0, whole_s * SPREAD / kills)
+        stored += _execute_and_kill(found, execute, after_s)
+        found.lost += max(stored - len(_lines(root, data)), 0)
+    _execute(execute)
     found.runs += 1
+    run, undisturbed = run_of(root, data), run_of(root, calm)
+    assert run is not None
+    assert undisturbed is not None
     log = RunLog.open(run)
     found.unfinished += log.state.state != "done"
-    found.wrong_trees += Tree.open(root, run).last != Tree.open(root, folder / "undisturbed").last
+    found.wrong_trees += Tree.open(root, run).last != Tree.open(root, undisturbed).last
+    found.extra_turns += len([*data.glob("edits/*/turns/*.json")]) - 1
     journal = run / "tree" / JOURNAL
     numbers = journal.read_text().split() if journal.exists() else []
     wanted = [call for call in script(seed) if isinstance(call, Call) and call.tool == "bash"]
     found.doubled += len(numbers) - len(set(numbers))
     found.missing += len(wanted) - len(set(numbers))
-    begun = [row["step"] for row in _lines(run) if row["op"] == "begin"]
+    begun = [row["step"] for row in _lines(root, data) if row["op"] == "begin"]
     commands = [step for step in begun if log.state.steps[step - 1].call.tool == "bash"]
     found.doubled += len(commands) - len(set(commands))
     results = (step.observation.result for step in log.state.steps if step.observation)
     found.interrupted += sum(result == "interrupted" for result in results)
 
 
-def _execute(root: Path, folder: Path, seed: int) -> None:
-    child, report = _fork(root, folder, seed)
+def _execute(execute: Execute) -> None:
+    child, report = _fork(execute)
     while os.read(report, 1 << 16):
         pass
     os.close(report)
     _, status = os.waitpid(child, 0)
     if status:
-        raise RuntimeError(f"the run in {folder} has failed")
+        raise RuntimeError("a run has failed")
 
 
-def _execute_and_kill(found: Outcome, root: Path, folder: Path, seed: int, after_s: float) -> int:
+def _execute_and_kill(found: Outcome, execute: Execute, after_s: float) -> int:
     """Return the number of operations that the process reported as stored."""
-    child, report = _fork(root, folder, seed)
+    child, report = _fork(execute)
     time.sleep(after_s)
     os.kill(child, signal.SIGKILL)
     began_s = time.monotonic()
@@ -266,7 +238,7 @@ def _execute_and_kill(found: Outcome, root: Path, folder: Path, seed: int, after
     while data := _read(report):
         count += len(data)
     os.close(report)
-    while (left := _processes(folder)) and time.monotonic() - began_s < ORPHAN_S:
+    while (left := _processes()) and time.monotonic() - began_s < ORPHAN_S:
         time.sleep(0.005)
     spent_ms = (time.monotonic() - began_s) * 1000
     found.slowest_end_ms = max(found.slowest_end_ms, round(spent_ms, 1))
@@ -274,7 +246,7 @@ def _execute_and_kill(found: Outcome, root: Path, folder: Path, seed: int, after
     return count
 
 
-def _fork(root: Path, folder: Path, seed: int) -> tuple[int, int]:
+def _fork(execute: Execute) -> tuple[int, int]:
     """Start a process that executes a run; return its id, and a pipe with a byte for each op."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -284,7 +256,7 @@ def _fork(root: Path, folder: Path, seed: int) -> tuple[int, int]:
     status = 1
     try:
         os.close(reader)
-        work(root, folder, seed, writer)
+        execute(writer)
         status = 0
     except BaseException:  # noqa: BLE001 - the root of the process
         sys.excepthook(*sys.exc_info())
@@ -299,25 +271,23 @@ def _read(report: int) -> bytes:
         return b""
 
 
-def _lines(folder: Path) -> list[dict[str, Any]]:
-    """Return the complete lines of a log."""
-    try:
-        data = (folder / NAME).read_bytes()
-    except FileNotFoundError:
-        return []
-    return [json.loads(line) for line in data.split(b"\n")[:-1] if line.endswith(b"}")]
+def _lines(root: Path, data: Path) -> list[dict[str, Any]]:
+    """Return the complete lines of the log of a project's run."""
+    run = run_of(root, data)
+    lines = (run / NAME).read_bytes().split(b"\n")[:-1] if run else []
+    return [json.loads(line) for line in lines if line.endswith(b"}")]
 
 
-def _processes(folder: Path) -> int:
-    """Return the number of processes that work on a run."""
-    words, count = (os.fsencode(folder), _token().encode()), 0
+def _processes() -> int:
+    """Return the number of processes that a command of a run has left."""
+    word, count = _token().encode(), 0
     for each in Path("/proc").iterdir():
         if each.name.isdigit() and int(each.name) != os.getpid():
             try:
                 found = (each / "cmdline").read_bytes() + (each / "environ").read_bytes()
             except OSError:
                 continue
-            count += any(word in found for word in words)
+            count += word in found
     return count
 
 

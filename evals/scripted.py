@@ -1,80 +1,128 @@
-"""A model of a script in place of a server, for measurements of an agent's loop."""
+"""A llama-server that plays a script, to measure agents whose model costs nothing.
+
+It runs in a process of its own. A token is a character, or a marker of ChatML. An answer is a
+function of the conversation, so that it is the same after a crash.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
 
-from lcursor.agent.records import Answer, OnText
-from lcursor.errors import Cancelled
-from lcursor.llm.records import Usage
+Row = tuple[str, str]
+"""Role and text of a message."""
+Play = Callable[[list[Row], bool], str]
+"""Return the next answer, given the conversation and whether the grammar is forced."""
+MODEL: Final = "qwen3-coder-30b-a3b"
+CONTEXT_TOKENS: Final = 65_536
+_MARKERS: Final = {"<|im_start|>": "\1", "<|im_end|>": "\2"}
+_MESSAGE: Final = re.compile("\1(\\w+)\n(.*?)\2", re.DOTALL)
+_END: Final = 2
 
-Rows = list[list[str]]
-"""The conversation: pairs of role and text."""
+
+@contextmanager
+def serving(play: Play) -> Iterator[str]:
+    """Run a server, and yield its address. Forks, so call it before any thread starts."""
+    with _Server(("127.0.0.1", 0), _Handler) as server:
+        server.play = play
+        child = os.fork()
+        if not child:
+            try:
+                server.serve_forever()
+            finally:
+                os._exit(0)
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
 
-class ScriptedModel:
-    """A model whose answers are a function of the conversation; one token is four characters.
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    play: Play
 
-    Args:
-        answer: returns the next answer, given the conversation and whether it is forced.
-    """
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.spans: list[tuple[float, float]] = []
+        """Time of the arrival and of the end of each answer, of `time.monotonic`."""
 
-    context_tokens = 65_536
+    def handle_error(self, *_: object) -> None:
+        """Ignore clients that are killed; report other errors."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            sys.excepthook(*sys.exc_info())
 
-    def __init__(self, answer: Callable[[Rows, bool], str]) -> None:
-        self._answer = answer
-        self._rows: Rows = []
-        self._is_closed = False
-        self.usage = Usage()
 
-    def begin(self, system: str, task: str) -> None:
-        """Start, or start again after a summary."""
-        self._rows = [["system", system], ["user", task]]
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
-    def append(self, text: str) -> None:
-        """Add a message."""
-        self._rows.append(["user", text])
+    def do_GET(self) -> None:
+        """Describe the server."""
+        slots = {"n_ctx": CONTEXT_TOKENS}
+        props = {"default_generation_settings": slots, "total_slots": 1, "model_alias": MODEL}
+        found = {
+            "/v1/models": {"object": "list", "data": [{"id": MODEL, "object": "model"}]},
+            "/health": {"status": "ok"},
+            "/props": {**props, "model_path": f"/models/{MODEL}.gguf", "build_info": "b9999"},
+            "/spans": self.server.spans,
+        }
+        self._send(found.get(self.path.partition("?")[0]))
 
-    def ask(
-        self,
-        on_text: OnText,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        grammar: str = "",
-        is_forced: bool = False,
-    ) -> Answer:
-        """Answer at once."""
-        if self._is_closed:
-            raise Cancelled("the model is closed")
-        text = self._answer(self._rows, is_forced)
-        on_text(text)
-        used = self.used_tokens
-        self._rows.append(["assistant", text])
-        return Answer(text, "stop", used, used, len(text) // 4)
+    def do_POST(self) -> None:
+        """Answer, or count tokens."""
+        began_s = time.monotonic()
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/completion":
+            self._answer(body)
+            self.server.spans.append((began_s, time.monotonic()))
+        elif self.path == "/apply-template":
+            rows = [f"\1{each['role']}\n{each['content']}\2\n" for each in body["messages"]]
+            text = "".join([*rows, "\1assistant\n"])
+            for marker, token in _MARKERS.items():
+                text = text.replace(token, marker)
+            self._send({"prompt": text})
+        elif self.path == "/tokenize":
+            text = body["content"]
+            for marker, token in _MARKERS.items() if body.get("parse_special") else ():
+                text = text.replace(marker, token)
+            self._send({"tokens": [ord(each) for each in text]})
+        else:
+            self._send(None)
 
-    def drop_answer(self) -> None:
-        """Remove the last answer."""
-        self._rows.pop()
+    def _answer(self, body: dict[str, Any]) -> None:
+        prompt = body["prompt"]
+        rows = _MESSAGE.findall("".join(map(chr, prompt)))
+        text = self.server.play(rows, "grammar" in body and "grammar_lazy" not in body)
+        timings = {"cache_n": len(prompt), "prompt_n": 0, "predicted_n": len(text)}
+        parts = [
+            {"content": text, "tokens": [ord(each) for each in text], "stop": False},
+            {"content": "", "tokens": [_END], "stop": False},
+            {"content": "", "tokens": [], "stop": True, "stop_type": "eos", "timings": timings},
+        ]
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for each in parts:
+            self.wfile.write(b"data: " + json.dumps(each).encode() + b"\n\n")
 
-    def count(self, text: str) -> int:
-        """Return the number of tokens of a text."""
-        return len(text) // 4
+    def _send(self, value: object) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(404 if value is None else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
 
-    @property
-    def used_tokens(self) -> int:
-        """The length of the conversation."""
-        return sum(len(text) // 4 for _, text in self._rows)
-
-    def state(self) -> Mapping[str, Any]:
-        """Return the conversation as JSON."""
-        return {"rows": [list(row) for row in self._rows]}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue a conversation."""
-        self._rows = [list(row) for row in state["rows"]]
-
-    def close(self) -> None:
-        """Stop all later answers."""
-        self._is_closed = True
+    def log_message(self, *_: object) -> None:
+        """Ignore log messages."""

@@ -328,8 +328,12 @@ class Loop:
         if (objection := self._approve(step)) is not None:
             self._end(step, Observation(objection, is_error=True, result="rejected"))
             return None
-        if step.call.tool == "finish" and self._state.policy == "plan":
-            return self._show_plan(step)
+        is_plan = step.call.tool == "finish" and self._state.policy == "plan"
+        if is_plan and not self._ask_for_plan(step):
+            return End("stopped", "the plan was rejected")
+        if step.number == self._state.planned:
+            self._end(step, Observation(approved_plan(self._state.plan), result="approved"))
+            return None
         if has_effect(step.call) and not step.before:
             self._log.write("begin", fsync=True, step=step.number, tree=self._tree_id)
         self._user.step(step, "running")
@@ -395,19 +399,19 @@ class Loop:
         is_free = self._state.policy == "full" or self._state.sandbox == "none"
         return call.tool == "bash" and (is_free or bool(call.arguments.get(ESCALATE)))
 
-    def _show_plan(self, step: Step) -> End | None:
-        """Let the user decide on the plan."""
+    def _ask_for_plan(self, step: Step) -> bool:
+        """Let the user decide on the plan; return whether to carry it out."""
         self._user.step(step, "waiting")
         self._user.status("waiting")
         text = self._user.plan(str(step.call.arguments.get("summary", "")))
         self._check()
         if not text.strip():
             self._end(step, Observation("The user rejected the plan.", result="rejected"))
-            return End("stopped", "the plan was rejected")
-        self._log.write("plan", fsync=True, text=text, policy=self._parts.policy)
-        self._parts.approvals.policy = self._parts.policy
-        self._end(step, Observation(approved_plan(text), result="approved"))
-        return None
+            return False
+        policy = self._parts.policy
+        self._log.write("plan", fsync=True, step=step.number, text=text, policy=policy)
+        self._parts.approvals.policy = policy
+        return True
 
     def _end(
         self, step: Step, found: Observation, seconds: float = 0.0, like: Step | None = None

@@ -128,6 +128,8 @@ class RunState:
     paths: list[str] = field(default_factory=list)
     plan: str = ""
     """The approved plan."""
+    planned: int = 0
+    """Number of the step that proposed it."""
     steps: list[Step] = field(default_factory=list)
     answer: Reading | None = None
     """The answer whose calls are not all done, or whose results the model has not read."""
@@ -260,19 +262,19 @@ class RunState:
         self.said.append(op["text"])
 
     def _on_plan(self, op: Op) -> None:
-        self.policy, self.plan = op["policy"], op["text"]
+        self.policy, self.plan, self.planned = op["policy"], op["text"], op["step"]
 
     def _on_done(self, op: Op) -> None:
         self.state, self.message, self.turn = op["state"], op["message"], op["turn"]
         self.is_checked, self.paths = op["is_checked"], op["paths"]
 
     def _on_resume(self, op: Op) -> None:
-        self.state, self.message, self.sandbox = "running", "", op["sandbox"]
+        was_over, self.state = self.is_over, "running"
+        self.message, self.sandbox = "", op["sandbox"]
         self.resumed = (self.answers, self.seconds, self.tokens)
         self.malformed = self.silent = self.failed_gates = self.warnings = 0
         self.warned = len(self.steps)
-        answer = self.answer
-        if answer and answer.steps and self.steps[answer.steps[-1] - 1].is_finished:
+        if was_over and self.steps and self.steps[-1].is_finished:
             self.answer = None  # the user continues a run that was done
 
     def _set_talk(self, op: Op) -> None:
