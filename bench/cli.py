@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from bench import (
+    agent_loop,
     agent_screen,
     agent_tools,
     agent_tree,
@@ -47,6 +48,7 @@ app.command("edit-screen")(edit_screen.command)
 app.command("agent-screen")(agent_screen.command)
 app.command("next")(next_edit.command)
 app.command("tree")(agent_tree.command)
+app.command("agent-loop")(agent_loop.command)
 app.command("agent-tools")(agent_tools.command)
 app.command("sandbox")(sandbox.command)
 app.command("gpu")(gpu.command)

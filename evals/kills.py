@@ -238,7 +238,7 @@ def _execute_and_kill(found: Outcome, execute: Execute, after_s: float) -> int:
     while data := _read(report):
         count += len(data)
     os.close(report)
-    while (left := _processes()) and time.monotonic() - began_s < ORPHAN_S:
+    while (left := count_processes(_token())) and time.monotonic() - began_s < ORPHAN_S:
         time.sleep(0.005)
     spent_ms = (time.monotonic() - began_s) * 1000
     found.slowest_end_ms = max(found.slowest_end_ms, round(spent_ms, 1))
@@ -278,16 +278,15 @@ def _lines(root: Path, data: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith(b"}")]
 
 
-def _processes() -> int:
-    """Return the number of processes that a command of a run has left."""
-    word, count = _token().encode(), 0
+def count_processes(word: str) -> int:
+    """Return the number of processes with a word in their command line."""
+    count = 0
     for each in Path("/proc").iterdir():
         if each.name.isdigit() and int(each.name) != os.getpid():
             try:
-                found = (each / "cmdline").read_bytes() + (each / "environ").read_bytes()
+                count += word.encode() in (each / "cmdline").read_bytes()
             except OSError:
                 continue
-            count += word in found
     return count
 
 

@@ -6,6 +6,7 @@ function of the conversation, so that it is the same after a crash.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -23,6 +24,10 @@ Play = Callable[[list[Row], bool], str]
 """Return the next answer, given the conversation and whether the grammar is forced."""
 MODEL: Final = "qwen3-coder-30b-a3b"
 CONTEXT_TOKENS: Final = 65_536
+ENDLESS: Final = "ENDLESS"
+"""As an answer: text in small pieces, until the client leaves."""
+PAUSE_S: Final = 0.005
+"""Between two of them."""
 _MARKERS: Final = {"<|im_start|>": "\1", "<|im_end|>": "\2"}
 _MESSAGE: Final = re.compile("\1(\\w+)\n(.*?)\2", re.DOTALL)
 _END: Final = 2
@@ -83,8 +88,10 @@ class _Handler(BaseHTTPRequestHandler):
         began_s = time.monotonic()
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/completion":
-            self._answer(body)
-            self.server.spans.append((began_s, time.monotonic()))
+            try:
+                self._answer(body)
+            finally:
+                self.server.spans.append((began_s, time.monotonic()))
         elif self.path == "/apply-template":
             rows = [f"\1{each['role']}\n{each['content']}\2\n" for each in body["messages"]]
             text = "".join([*rows, "\1assistant\n"])
@@ -103,9 +110,9 @@ class _Handler(BaseHTTPRequestHandler):
         prompt = body["prompt"]
         rows = _MESSAGE.findall("".join(map(chr, prompt)))
         text = self.server.play(rows, "grammar" in body and "grammar_lazy" not in body)
+        pieces = [text] if text != ENDLESS else itertools.repeat("on and ", 10_000)
         timings = {"cache_n": len(prompt), "prompt_n": 0, "predicted_n": len(text)}
-        parts = [
-            {"content": text, "tokens": [ord(each) for each in text], "stop": False},
+        end = [
             {"content": "", "tokens": [_END], "stop": False},
             {"content": "", "tokens": [], "stop": True, "stop_type": "eos", "timings": timings},
         ]
@@ -113,8 +120,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
-        for each in parts:
-            self.wfile.write(b"data: " + json.dumps(each).encode() + b"\n\n")
+        for piece in pieces:
+            self._put({"content": piece, "tokens": [ord(each) for each in piece], "stop": False})
+            time.sleep(PAUSE_S if text == ENDLESS else 0)
+        for each in end:
+            self._put(each)
+
+    def _put(self, value: object) -> None:
+        self.wfile.write(b"data: " + json.dumps(value).encode() + b"\n\n")
 
     def _send(self, value: object) -> None:
         data = json.dumps(value).encode()
