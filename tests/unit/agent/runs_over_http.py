@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -13,7 +14,7 @@ from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.records import Call
-from lcursor.agent.run_log import RunLog
+from lcursor.agent.run_log import NOT_RUN, RunLog, RunState, has_effect
 from lcursor.agent.service import AgentService
 from lcursor.config import AgentConfig, ChatConfig, Config, EditConfig, ModelConfig
 from lcursor.edit.histories import Histories
@@ -49,6 +50,9 @@ def finish(summary: str = "done") -> str:
     return call("finish", summary=summary)
 
 
+Make = Callable[..., "Session"]
+
+
 class Session:
     """A service of agents with a scripted server, for one project."""
 
@@ -75,6 +79,8 @@ class Session:
             agent=agent or AgentConfig(),
         )
         self.messages: list[tuple[str, dict[str, Any]]] = []
+        self.choice = ""
+        """How questions are answered; "" for not at all."""
         self.histories = Histories(place / "edits", self._raise)
         self.open()
 
@@ -97,6 +103,9 @@ class Session:
         if method in wire.TO_LUA:
             protocol.check(method, dict(params), wire.TO_LUA)
         self.messages.append((method, dict(params)))
+        if method == "agent.asks" and self.choice:
+            ask = {"id": params["id"], "ask": params["ask"]}
+            self.send("agent.decide", **ask, choice=self.choice, text="")
 
     def send(self, method: str, **params: Any) -> None:
         self.service.handlers()[method](protocol.check(method, params, wire.TO_PYTHON))
@@ -140,6 +149,29 @@ class Session:
 
     def _raise(self, error: Exception) -> None:
         raise error
+
+
+def check_log(folder: Path) -> None:
+    """Check the order of the operations in the log of a run that has ended."""
+    ops = [json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()]
+    assert [ops[0]["op"], ops[-1]["op"]] == ["start", "done"]
+    begun, ended, state = set[int](), set[int](), RunState()
+    for op in ops:
+        assert not state.is_over or op["op"] == "resume"
+        state.apply(op)
+        step = state.steps[op["step"] - 1] if op["op"] in ("begin", "end") else None
+        if op["op"] == "begin":
+            assert step
+            assert step.number not in begun | ended
+            assert not step.decision or step.decision == "allow"
+            begun.add(step.number)
+        elif op["op"] == "end":
+            assert step
+            assert step.number not in ended
+            has_run = op["observation"]["result"] not in NOT_RUN
+            assert not (has_effect(step.call) and has_run) or step.number in begun
+            ended.add(step.number)
+    assert len(ended) == len(state.steps)
 
 
 def check_prompts(server: ScriptServer, rewrites: int = 0) -> None:

@@ -10,21 +10,23 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
+from lcursor.errors import AgentFailed
 from lcursor.process.sandbox import open_sandbox
 from lcursor.storage.log_file import LogFile
 from tests.fakes.script_server import Entry, Fault, Long, ScriptServer, Slow, Stream
 from tests.unit.agent.runs_over_http import (
     FILES,
-    Session,
+    Make,
     bash,
     call,
+    check_log,
     check_prompts,
     finish,
     replace,
@@ -34,25 +36,6 @@ from tests.waiting import wait_for
 
 EDITED = {**FILES, "a.py": "x = 2\n"}
 EDIT: list[Entry] = [view(), replace(), finish("x is 2")]
-Make = Callable[..., Session]
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lcursor.agent.loop.RETRY_S", (0.01, 0.05, 0.1))
-
-
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[Make]:
-    made: list[Session] = []
-
-    def make(script: Any, **options: Any) -> Session:
-        made.append(Session(tmp_path, script, **options))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
 
 
 @pytest.mark.parametrize("is_raw", [True, False])
@@ -150,6 +133,15 @@ def test_a_server_that_is_killed_and_started_again(
         assert it.files() == EDITED
     finally:
         again[0].close()
+
+
+def test_a_server_that_is_silent_for_long_is_asked_again(
+    session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcursor.llm.client.SILENCE_S", 0.5)
+    it = session([view(), Fault.SILENCE, replace(), finish("x is 2")])
+    assert it.finish()["message"] == "x is 2"
+    assert it.files() == EDITED
 
 
 @pytest.mark.parametrize("is_raw", [True, False], ids=["tokens", "messages"])
@@ -363,6 +355,26 @@ def test_a_full_disk_ends_the_run_which_can_be_continued(
     assert it.files() == EDITED
 
 
+def test_a_disk_that_is_full_at_a_checkpoint(
+    session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint, failures = Tree.checkpoint, ["No space left on device"]
+
+    def fail(self: Tree) -> str:
+        if failures and "x = 2" in (self.path / "a.py").read_text():
+            raise AgentFailed(failures.pop())
+        return checkpoint(self)
+
+    monkeypatch.setattr(Tree, "checkpoint", fail)
+    it = session([view(), replace(), finish("x is 2")])
+    done = it.finish()
+    assert (done["state"], done["message"]) == ("failed", "No space left on device")
+    it.resume(2)
+    assert it.wait("agent.done", 2)["message"] == "x is 2"
+    assert it.files() == EDITED
+    check_log(it.run_folder)
+
+
 def test_files_that_are_deleted_while_it_runs_are_restored(session: Make) -> None:
     script = [view(), replace(), bash("cat a.py"), finish("x is 2")]
     it = session(script)
@@ -400,3 +412,38 @@ def test_the_budget_of_steps(session: Make) -> None:
     it = session([bash(f"echo {n}") for n in range(9)], agent=AgentConfig(max_steps=3))
     done = it.finish()
     assert (done["state"], len(it.server.ids)) == ("stuck", 3)
+
+
+# Two editors.
+
+
+def test_two_hosts_work_on_one_project(session: Make) -> None:
+    one = session([view(), Fault.SILENCE, replace(), finish("x is 2")])
+    one.start()
+    wait_for(lambda: one.server.running and len(one.server.prompts) == 2, what="the request")
+    other = session([view("b.py"), replace("2", "3", "b.py"), finish("f is 3")])
+    done = other.finish()
+    assert done["message"] == "f is 3"
+    assert done["paths"] == [f"{other.root}/b.py"]
+    one.send("agent.list", id=9, path=str(one.root))
+    states = [row["state"] for row in one.wait("agent.listed", 9)["runs"]]
+    assert sorted(states) == ["done", "running"]
+    one.send("agent.stop", id=1)
+    key = one.wait("agent.done")["run"]
+    one.resume(2, key)
+    done = one.wait("agent.done", 2)
+    assert done["paths"] == [f"{one.root}/a.py"]  # each has a copy of its own
+
+
+def test_a_run_of_another_host_is_shown_but_not_continued(session: Make) -> None:
+    one = session([view(), Fault.SILENCE])
+    one.start()
+    wait_for(lambda: one.server.running and len(one.server.prompts) == 2, what="the request")
+    other = session([finish()])
+    other.resume(1)
+    assert other.wait("error")["code"] == "agent_busy"
+    row = {"id": 2, "run": "last", "path": str(other.root), "continues": False}
+    other.send("agent.resume", **row)
+    assert other.wait("agent.done", 2)["state"] == "running"
+    assert [row["kind"] for row in other.all("agent.step", 2)] == ["read"]
+    assert not other.server.prompts
