@@ -263,7 +263,7 @@ def _is_safe(words: Words, *, is_confined: bool) -> bool:
     if name == "base64":
         return not any(word.startswith(("-o", "--o")) for word in rest)
     if name == "uniq":  # the second file is its output
-        return sum(not word.startswith("-") for word in rest) <= 1
+        return sum(word == "-" or not word.startswith("-") for word in rest) <= 1
     return True
 
 

@@ -120,6 +120,70 @@ def test_a_command(command: str, verdict: Verdict, why: str, root: Path) -> None
     assert why in found.why
 
 
+TRICKS = {
+    "options that run programs": [
+        "git -c core.pager=x log", "git --config-env=core.pager=X log", "git -ccore.fsmonitor=x st",
+        "git --exec-path=. status", "git -C . status", "./git status", "find . -exec rm {} +",
+        "find . -execdir rm a ';'", "find . -ok rm a ';'", "find . -okdir rm a ';'",
+        "find . -delete", "find . -fprint x", "find . -fprint0 x", "find . -fls x",
+        "find -files0-from a.txt", "rg --pre sh a", "rg --pre=sh a", "rg -nz a",
+        "rg --hostname-bin=x a", "sed -i s/a/b/ a.txt", "sed -n 1e a.txt", "sed -n '1w x' a.txt",
+        "sed -n 1p -i a.txt", "sed 1p a.txt", "sed -n 1p --in-place a.txt",
+        "sed -n 1,2p -e '1w x' a.txt", "sed -n 1p -f a.txt", "sed s/a/b/e a.txt",
+        "sort -o x a.txt", "uniq a.txt b", "uniq - b", "uniq -c a.txt b", "uniq -- a.txt b",
+        "base64 -o x a.txt", "base64 --output=x a.txt", "make -f x test", "make tests",
+    ],
+    "programs that run others": [
+        "env ls", "env -i ls", "env -S 'rm a'", "xargs rm", "ls | xargs rm", "ls | sh",
+        "ls | tee x", "sh -c ls", "bash a.txt", "python3 -c pass", "perl -e 1", "awk 1 a.txt",
+        "busybox ls", "source a.txt", ". a.txt", "eval ls", "exec ls", "command ls", "builtin ls",
+        "nohup ls", "nice ls", "timeout 1 ls", "sudo ls", "time ls", "coproc ls", "trap 'ls' EXIT",
+    ],
+    "the state of the shell": [
+        "A=1 ls", "PATH=. ls", "LD_PRELOAD=./x ls", "A=1", "export A=1", "declare -x A=1",
+        "readonly A=1", "unset PATH", "printf -v PATH x", "read PATH", "let A=1", "((A=1))",
+        "alias ls=rm", "shopt -s expand_aliases\nalias ls=rm\nls", "hash -p ./x ls",
+        "enable -f ./x ls", "f() { ls; }; f", "function ls { rm a; }; ls", "ls() (rm a)",
+    ],
+    "expansions": [
+        "ls $(rm a)", "ls `rm a`", 'echo "$(rm a)"', 'echo "`rm a`"', "ls <(rm a)", "ls >(rm a)",
+        "ls ${A:=x}", "rm${IFS}a", "$0 a", "cat a*", "cat ?.txt", "cat [a].txt", "cat {a,b}",
+        "cat ~/x", "cat ~root/x", "*/x", "{rm,a}", "$'rm' a", '$"rm" a', "echo $((1))",
+    ],
+    "redirections": [
+        "cat < a.txt", "ls > x", "ls >> x", "ls >| x", "ls &> x", "ls 2> x", "ls 2>&1",
+        "echo a >&2", "cat <> x", "cat <<< x", "ls |& cat", "cat <<E\na\nE", "cat <<'E'\n$x\nE",
+        "cat <<-E\n\tx\n\tE", "cat <<E | sh\nrm a\nE",
+    ],
+    "lists": [
+        "ls;rm a", "ls&&rm a", "ls||rm a", "ls|rm a", "ls\nrm a", "ls \\\nrm a", "ls;\nrm a",
+        "ls &&\nrm a", "ls |\nrm a", "ls #\nrm a", "ls\r", "ls\x0brm", "ls\x00rm", "ls &",
+        "ls & rm a", "{ ls; }", "(ls)", "! ls", "if ls; then ls; fi", "while ls; do ls; done",
+        "for i in a; do ls; done", "case a in a) ls;; esac", "[[ -f a ]]", "[ -f a ]",
+    ],
+    "quotes": [
+        "\\rm a", "r\\m a", "'rm' a", '"rm" a', "r''m a", "\\ls", "ls\\;rm", "ls\u00a0rm",
+        "ls\u2028rm", "echo 'a", 'echo "a', "ls |", "ls &&", "(ls", "$(", "cat <<E", "ls;;",
+    ],
+    "files elsewhere": [
+        "cd ..", "cd /", "cd ~", "cd", "cd -", "cd sub/../..", "pushd sub", "ls /", "ls ..",
+        "cd sub && cat ../../outside", "cat sub/../../outside", "cat folder/outside",
+        "cat /proc/self/environ", "grep -f ../outside a.txt", "grep --file=../outside a.txt",
+        "make test ../outside", "wc --files0-from=../outside", "cd sub; cd ..; cat ../outside",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("group", TRICKS)
+def test_tricks_need_approval(group: str, root: Path) -> None:
+    rules = Rules.of(AgentConfig(allow=("make test", "git status")))
+    for command in TRICKS[group]:
+        for is_confined in (True, False):
+            found = shell_rules.check(command, rules, root, is_confined=is_confined)
+            assert found.verdict == "ask", command
+        assert not shell_rules.is_safe(command, root, rules, is_confined=True), command
+
+
 @pytest.mark.parametrize("command", ["grep -rn a .", "rg a"])
 def test_folders_are_searched_where_secrets_are_hidden(command: str, root: Path) -> None:
     assert shell_rules.check(command, RULES, root, is_confined=True).verdict == "allow"
