@@ -69,6 +69,9 @@ def agent(
         str, typer.Option(metavar="RUN", help="Continue a run: its key, or `last`.")
     ] = "",
     listing: Annotated[bool, typer.Option("--list", help="List the runs of the project.")] = False,
+    show: Annotated[
+        str, typer.Option(metavar="RUN", help="Print all that a run wrote and read.")
+    ] = "",
     url: Annotated[
         str, typer.Option(help="A server to ask instead of the local one.", show_default=False)
     ] = "",
@@ -92,6 +95,9 @@ def agent(
     where = str((path or Path.cwd()).absolute())
     if listing:
         _print_list(where, as_json)
+        return
+    if show:
+        _print_run(where, show)
         return
     text = " ".join(task or [])
     if text == "-":
@@ -321,6 +327,20 @@ def _print_list(path: str, as_json: bool) -> None:
             typer.echo(_safe(line))
     if not rows and not as_json:
         typer.echo("This project has no runs", err=True)
+
+
+def _print_run(path: str, run: str) -> None:
+    from lcursor.agent import runs
+    from lcursor.agent.run_log import RunLog
+    from lcursor.project.root import root_of
+
+    state = RunLog.open(runs.find(root_of(Path(path)), run)).state
+    parts = [state.task, state.context]
+    for step in state.steps:
+        parts.append(step.text.strip())
+        head = f"{step.number} {MARKS[step.shown_state]} {step.kind} {step.target}"
+        parts.append(f"{head}\n{step.observation.text if step.observation else ''}")
+    typer.echo(_safe("\n\n".join(filter(None, [*parts, state.message]))))
 
 
 def _approve(params: Mapping[str, Any]) -> tuple[str, str]:

@@ -105,6 +105,17 @@ def test_a_run_that_is_killed_is_listed_and_resumed(shell: Callable[..., Shell])
     assert (it.root / "a.py").read_text() == "x = 2\n"
 
 
+def test_what_a_summary_replaced_can_still_be_read(shell: Callable[..., Shell]) -> None:
+    it = shell([view(), Fault.FULL, "Known:\n- x", replace(), finish("x is 2")])
+    it.run("Set", "x.")
+    assert "<tool_response>" not in it.server.prompts[-2].partition("Summary of your work")[0]
+    status, out, _ = it.run("--show", "last")
+    assert status == 0
+    parts = ["Set x.", view(), "1 ✓ read a.py", "x = 1", replace(), "2 ✓ edit a.py", "x is 2"]
+    assert [each for each in parts if each not in out] == []
+    assert sorted(parts, key=out.index) == parts
+
+
 def test_an_interrupt_stops_the_run(shell: Callable[..., Shell]) -> None:
     it = shell([Fault.SILENCE])
     process = it.begin("Set", "x.")
