@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from bench import (
     agent_loop,
+    agent_model,
     agent_screen,
     agent_tools,
     agent_tree,
@@ -45,6 +46,7 @@ app.command("index")(index.command)
 app.command("chat")(chat.command)
 app.command("edit")(edit.command)
 app.command("edit-screen")(edit_screen.command)
+app.command("agent-model")(agent_model.command)
 app.command("agent-screen")(agent_screen.command)
 app.command("next")(next_edit.command)
 app.command("tree")(agent_tree.command)

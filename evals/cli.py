@@ -15,6 +15,7 @@ from evals import (
     queries,
     search,
     splice,
+    summaries,
     tool_calls,
 )
 from evals.escapes import command as escapes
@@ -36,6 +37,7 @@ app.command("edit")(edit.command)
 app.command("apply")(apply.command)
 app.command("merges")(merges.command)
 app.command("calls")(tool_calls.command)
+app.command("summaries")(summaries.command)
 app.command("sandbox")(escapes.command)
 app.command("choose")(choose.command)
 app.command("next")(next_edit.command)

@@ -61,6 +61,11 @@ TOOLS = (
     Tool("finish", "End the task.", {"summary": "What was changed, and what is left"}),
 )
 """The tools that the recorded messages are about, not those of the product."""
+FORMS = (
+    ("<function=", "tags"), ("<tool", "JSON in tags"), ("<function", "JSON in tags"),
+    ("{", "JSON"), ("(", "Python"), ("", "text"),
+)  # fmt: skip
+"""The first sign that a message contains, and its form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +160,13 @@ def as_dict(found: Sequence[Judged]) -> dict[str, Any]:
 
 
 def _group(message: Message) -> str:
+    """Return the source, form and right reading of a message."""
     right = message.right if isinstance(message.right, str) else "calls"
-    return f"{message.name.partition('-')[0]}, {message.dialect}, {right}"
+    if message.dialect == "fenced":
+        form = "fenced blocks"
+    else:
+        form = next(form for sign, form in FORMS if sign in message.answer.text)
+    return f"{message.name.partition('-')[0]}: {form}, {right}"
 
 
 def _counts(found: Sequence[Judged]) -> dict[str, Any]:

@@ -27,7 +27,9 @@ MAX_REREAD_TOKENS: Final = 1250
 MAX_ANSWER_TOKENS: Final = 350
 MIN_ANSWER_TOKENS: Final = 120
 """With less space for the model's part, there is none."""
-TASK_TOKENS, SAID_TOKENS, CHANGED_TOKENS, COMMAND_TOKENS, READ_TOKENS = 200, 80, 170, 110, 60
+TASK_TOKENS: Final = 200
+SAID_TOKENS, CHANGED_TOKENS, COMMAND_TOKENS, READ_TOKENS = 80, 170, 110, 60
+"""What each list may have at least; what one does not need is free for the next ones."""
 LAST_OBSERVATIONS: Final = 2
 MAX_HEADS: Final = 3
 MAX_FAILURES: Final = 3
@@ -112,14 +114,20 @@ def task_text(state: RunState, count: Count) -> str:
 def facts(state: RunState, files: Files, count: Count) -> str:
     """Return what the program knows for sure."""
     said = [f"- {_short(text)}" for text in state.said[: state.read]]
-    lists = (
-        ("The user said:", _last_rows(said, SAID_TOKENS, count)),
-        ("Changed files:", _changed(files, count)),
-        ("Commands:", _last_rows(_commands(state.steps), COMMAND_TOKENS, count)),
-        ("Read:", _last_rows(_ranges(state.steps), READ_TOKENS, count)),
+    commands, ranges = _commands(state.steps), _ranges(state.steps)
+    lists: tuple[tuple[str, int, Callable[[int], str]], ...] = (
+        ("The user said:", SAID_TOKENS, lambda limit: _last_rows(said, limit, count)),
+        ("Changed files:", CHANGED_TOKENS, lambda limit: _changed(files, limit, count)),
+        ("Commands:", COMMAND_TOKENS, lambda limit: _last_rows(commands, limit, count)),
+        ("Read:", READ_TOKENS, lambda limit: _last_rows(ranges, limit, count)),
     )
-    parts = [f"{title}\n{rows}" for title, rows in lists if rows]
-    return "\n".join([f"{TITLE}", *parts])
+    parts, left = [TITLE], 0
+    for title, least, write in lists:
+        left += least
+        if rows := write(left):
+            parts.append(f"{title}\n{rows}")
+            left -= count(rows)
+    return "\n".join(parts)
 
 
 def last_observations(state: RunState, limit: int, count: Count) -> str:
@@ -153,7 +161,7 @@ def heads(old: str, new: str) -> list[str]:
     return found
 
 
-def _changed(files: Files, count: Count) -> str:
+def _changed(files: Files, limit: int, count: Count) -> str:
     """Return the changed files: with their changes, or only by name if there are too many."""
     listed = files.changed()
     keys = [key for each in listed if not each.is_binary and not each.is_link for key in each.keys]
@@ -173,14 +181,14 @@ def _changed(files: Files, count: Count) -> str:
         shown = ", ".join([*where[:MAX_HEADS], *more])
         rows.append(f"- {name}{kind}{size}{': ' if shown else ''}{shown}")
     whole = "\n".join(rows)
-    if count(whole) <= CHANGED_TOKENS:
+    if count(whole) <= limit:
         return whole
-    return _first_rows([f"- {each.to or each.path}" for each in listed], CHANGED_TOKENS, count)
+    return _first_rows([f"- {each.to or each.path}" for each in listed], limit, count)
 
 
 def _commands(steps: Sequence[Step]) -> list[str]:
-    """Return each command with its last result, and the last lines of a failure."""
-    found: dict[str, str] = {}
+    """Return each command with its last result, those that failed at the end, with their reason."""
+    passed, failed = dict[str, str](), dict[str, str]()
     for step in steps:
         seen = step.observation
         if step.kind not in ("command", "finish") or seen is None:
@@ -190,9 +198,10 @@ def _commands(steps: Sequence[Step]) -> list[str]:
         is_failed = seen.is_error or bool(seen.status)
         shown = failures[-MAX_FAILURES:] if is_failed else []
         rows = [f"- {name}: {seen.result}", *(f"  {_short(row)}" for row in shown)]
-        found.pop(name, None)  # order by the last time
-        found[name] = "\n".join(rows)
-    return list(found.values())
+        for found in (passed, failed):
+            found.pop(name, None)  # order by the last time
+        (failed if is_failed else passed)[name] = "\n".join(rows)
+    return [*passed.values(), *failed.values()]
 
 
 def _ranges(steps: Sequence[Step]) -> list[str]:

@@ -199,6 +199,18 @@ def test_with_many_changed_files_all_names_remain() -> None:
     assert "def f" not in text
 
 
+def test_a_failure_is_named_although_many_commands_passed_later() -> None:
+    later = [ran(number, f"make part-{number}", "", 0) for number in range(2, 40)]
+    steps = [ran(1, "pytest", "FAILED test_a", 1), *later]
+    text = summary.facts(state_of(*steps), FakeFiles(), FakeModel().count)
+    assert "- pytest: exit 1\n  FAILED test_a" in text
+    assert "- make part-39: exit 0\n" in text
+    passing = summary.facts(
+        state_of(*steps, ran(40, "pytest", "ok", 0)), FakeFiles(), FakeModel().count
+    )
+    assert "FAILED" not in passing
+
+
 def test_changes_are_named_by_the_definition_around_them() -> None:
     assert summary.heads(OLD, NEW) == ["2", "6 def f(self):"]
     assert summary.heads("a\nb\nc", "a\nc") == ["2"]
