@@ -19,7 +19,6 @@ import typer
 
 from bench.report import Json, percent, percentile, table
 from evals.corpus import ROOT
-from evals.scripted import ScriptedModel
 from lcursor.agent import summary
 from lcursor.agent.records import Call, Observation, Shown
 from lcursor.agent.run_log import RunState, Step
@@ -38,18 +37,6 @@ SAID = (
     "The last function was fine as it was; leave it, and look at how its callers use the result.",
 )  # fmt: skip
 WRITTEN = "Known:\n" + "- the function reads each row of the file and returns the first one\n" * 99
-
-
-class Sized(ScriptedModel):
-    """A model that writes the longest summary, with the tokens of a real tokenizer."""
-
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(lambda rows, is_forced: WRITTEN)
-        self._engine = engine
-
-    def count(self, text: str) -> int:
-        """Return the number of tokens of a text."""
-        return len(self._engine.model.tokenize(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +75,7 @@ def command(
     name = CompletionConfig().model
     engine = Engine(store.resolve(name, "completion"), "", CompletionConfig(), lambda _: True)
     try:
-        runs = list(_runs(repo, count, seed))
-        rows = [_measure(Sized(engine), one) for one in runs]
+        rows = [_measure(each, engine) for each in _runs(repo, count, seed)]
     finally:
         engine.close()
     if not rows:
@@ -166,20 +152,22 @@ def _step(
     return call, Observation(rows, target=f"{path}:{first + 1}-{last}", shown=shown)
 
 
-def _measure(model: Sized, run: Made) -> dict[str, Any]:
+def _measure(run: Made, engine: Engine) -> dict[str, Any]:
     """Summarize a run, and compare the summary with the run."""
-    model.begin("", run.state.task)
-    summary.summarize(model, "", run.files, run.state)
-    whole = model.state()["rows"][1][1]
+
+    def count(text: str) -> int:
+        return len(engine.model.tokenize(text))
+
+    whole = summary.compose(run.state, run.files, WRITTEN, count)
     own = whole.partition("\n\nResult of ")[0]
     ran = [step for step in run.state.steps if step.kind == "command" and step.observation]
     tests = [step for step in ran if "pytest" in step.target]
     is_red = bool(tests and tests[-1].observation and tests[-1].observation.status)
     return {
         "steps": len(run.state.steps),
-        "tokens": model.count(own),
-        "facts": model.count(own.partition("\n\nKnown:")[0]),
-        "reread": model.count(whole),
+        "tokens": count(own),
+        "facts": count(own.partition("\n\nKnown:")[0]),
+        "reread": count(whole),
         "files": [f"- {each.path}" in own for each in run.files.changed()],
         "said": [text in own for text in run.state.said],
         "failures": [run.failure in own] if is_red else [],

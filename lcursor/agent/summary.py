@@ -74,11 +74,19 @@ def summarize(model: Model, system: str, files: Files, state: RunState) -> None:
         LcursorError: the server failed; the conversation is as before.
     """
     written = _ask(model)
-    summary = "\n\n".join(
-        filter(None, [task_text(state, model.count), facts(state, files, model.count), written])
-    )
-    left = MAX_REREAD_TOKENS - model.count(summary)
-    model.begin(system, summary + last_observations(state, left, model.count))
+    model.begin(system, compose(state, files, written, model.count))
+
+
+def compose(state: RunState, files: Files, written: str, count: Count) -> str:
+    """Return the first message after a summary.
+
+    Args:
+        written: the model's part.
+    """
+    rows = [row.rstrip()[:MAX_ROW_CHARS] for row in written.strip().split("\n")]
+    own = _first_rows([row for row in rows if row], MAX_ANSWER_TOKENS, count)
+    summary = "\n\n".join(filter(None, [task_text(state, count), facts(state, files, count), own]))
+    return summary + last_observations(state, MAX_REREAD_TOKENS - count(summary), count)
 
 
 def _ask(model: Model) -> str:
@@ -90,13 +98,11 @@ def _ask(model: Model) -> str:
         if space < MIN_ANSWER_TOKENS:
             return ""
         limit = min(MAX_ANSWER_TOKENS, space)
-        answer = model.ask(lambda _: True, max_tokens=limit, grammar=GRAMMAR, is_forced=True)
+        return model.ask(lambda _: True, max_tokens=limit, grammar=GRAMMAR, is_forced=True).text
     except ContextFull:
         return ""
     finally:
         model.restore(before)
-    rows = [row.rstrip()[:MAX_ROW_CHARS] for row in answer.text.strip().split("\n")]
-    return _first_rows([row for row in rows if row], MAX_ANSWER_TOKENS, model.count)
 
 
 def task_text(state: RunState, count: Count) -> str:
