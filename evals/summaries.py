@@ -67,7 +67,7 @@ class Made:
 
 def command(
     repo: Annotated[Path, typer.Option(help="A repository.", show_default=False)] = ROOT,
-    count: Annotated[int, typer.Option(help="Number of runs.")] = 60,
+    count: Annotated[int, typer.Option(help="Number of runs.")] = 180,
     seed: Annotated[int, typer.Option(help="Of the random choices.")] = 1,
     as_json: Json = False,
 ) -> None:
@@ -168,7 +168,7 @@ def _measure(run: Made, engine: Engine) -> dict[str, Any]:
         "tokens": count(own),
         "facts": count(own.partition("\n\nKnown:")[0]),
         "reread": count(whole),
-        "files": [f"- {each.path}" in own for each in run.files.changed()],
+        "files": [each.path.rpartition("/")[2] in own for each in run.files.changed()],
         "said": [text in own for text in run.state.said],
         "failures": [run.failure in own] if is_red else [],
     }

@@ -168,7 +168,7 @@ def heads(old: str, new: str) -> list[str]:
 
 
 def _changed(files: Files, limit: int, count: Count) -> str:
-    """Return the changed files: with their changes, or only by name if there are too many."""
+    """Return the changed files: with their changes, or their names by folder if there are many."""
     listed = files.changed()
     keys = [key for each in listed if not each.is_binary and not each.is_link for key in each.keys]
     texts = {
@@ -189,7 +189,12 @@ def _changed(files: Files, limit: int, count: Count) -> str:
     whole = "\n".join(rows)
     if count(whole) <= limit:
         return whole
-    return _first_rows([f"- {each.to or each.path}" for each in listed], limit, count)
+    folders: dict[str, list[str]] = {}
+    for each in listed:
+        folder, _, name = (each.to or each.path).rpartition("/")
+        folders.setdefault(folder or ".", []).append(name)
+    names = [f"- {folder}: {', '.join(names)}" for folder, names in folders.items()]
+    return _first_rows(names, limit, count)
 
 
 def _commands(steps: Sequence[Step]) -> list[str]:
