@@ -1,4 +1,4 @@
-"""`python -m lcursor bench agent`: what each step of an agent evaluates of its prompt.
+"""`python -m lcursor bench agent-model`: what each step of an agent evaluates of its prompt.
 
 A conversation of numbered lines as a tool returns them, with the real model, whose answers are what
 it writes. No tools run: the subject is the KV cache of the local server, also after a restart of
