@@ -20,6 +20,7 @@ from tests.nvim.pilot import Pilot
 ROOT = Path(__file__).resolve().parent.parent
 
 hypothesis.settings.register_profile("lcursor", deadline=None)  # no test measures time
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=10_000)
 hypothesis.settings.load_profile("lcursor")
 
 
