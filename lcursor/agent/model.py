@@ -77,11 +77,11 @@ def read_frame(client: ChatClient) -> Frame | None:
     if match is None:
         return None
     system, first, answer, user, last = match.groups()
-    if not all("<|im_start|>" in each for each in (system, first, user, last)):
+    starts, ends = (system, first, user, last), (first, answer, user, last)
+    has_marks = all("<|im_start|>" in each for each in starts)
+    if not has_marks or not all("<|im_end|>" in each for each in ends):
         return None
-    if not all("<|im_end|>" in each for each in (first, answer, user, last)):
-        return None
-    ids = [tuple(client.tokenize(each, is_template=True)) for each in (system, first, user, last)]
+    ids = [tuple(client.tokenize(each, is_template=True)) for each in starts]
     return Frame(*ids) if all(ids) else None
 
 
@@ -103,7 +103,6 @@ class TextModel:
         self._server = ""  # of the last answer
         self._messages: list[Message] = []
         self._closed = threading.Event()
-        self._lock = threading.Lock()
         self._stream: Stream | None = None
         self._connection: Connection | None = None
         self.usage = Usage()
@@ -145,7 +144,9 @@ class TextModel:
             preserved=(CALL_START, CALL_END),
             has_counts=True,
         )
-        stream = self._open(connection, prompt, wish)
+        stream = self._stream = connection.client.stream(prompt, wish)
+        if self._closed.is_set():
+            stream.close()
         parts, end = list[Text](), ""
         try:
             for event in stream:
@@ -159,8 +160,6 @@ class TextModel:
             self._pool.invalidate(connection)
             raise
         finally:
-            with self._lock:
-                self._stream = None
             stream.close()
         if self._closed.is_set():
             raise Cancelled("the run was stopped")
@@ -215,10 +214,8 @@ class TextModel:
     def close(self) -> None:
         """Stop the current answer, and all later ones. Thread: any."""
         self._closed.set()
-        with self._lock:
-            stream = self._stream
-        if stream is not None:
-            stream.close()
+        if self._stream is not None:
+            self._stream.close()
 
     def _reach(self) -> Connection:
         """Return the connection, which changes when the local server was started again."""
@@ -231,26 +228,16 @@ class TextModel:
         """Return the connection of the last request."""
         return self._connection or self._reach()
 
-    def _open(self, connection: Connection, prompt: Prompt, wish: SamplingParams) -> Stream:
-        stream = connection.client.stream(prompt, wish)
-        with self._lock:
-            self._stream = stream
-        if self._closed.is_set():
-            stream.close()
-        return stream
-
     def _prompt(self, connection: Connection) -> Prompt:
         """Return the prompt; consecutive messages of the user are one."""
         found: list[Message] = []
         for each in self._messages:
-            if each.role == "assistant":
-                if each.text:
-                    found.append(each)
-                continue
-            text = without_markers(each.text)
+            is_answer = each.role == "assistant"
+            text = each.text if is_answer else without_markers(each.text)
             if found and found[-1].role == "user" == each.role:
                 text = f"{found.pop().text}\n\n{text}"
-            found.append(Message(each.role, text))
+            if text or not is_answer:
+                found.append(Message(each.role, text))
         return found
 
     def _add_answer(self, connection: Connection, parts: Sequence[Text], text: str) -> None:

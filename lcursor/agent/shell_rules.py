@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 Words = tuple[str, ...]
 """A command: its name and arguments, without quotes."""
 
-MAX_CHARS: Final = 4000
-"""Length of a command that a user can still check at a glance, and a rule need not match."""
-MAX_PATH_CHARS: Final = 4096
+MAX_CHARS: Final = 2000
+"""Length of a command that a user can still check at a glance. Its paths are short enough for the
+system to resolve, so that a file that is not found does not exist."""
 OPERATORS: Final = frozenset({"&&", "||", ";", "|"})
 WORDS: Final = frozenset({"word", "number", "string", "raw_string", "concatenation"})
 PLAIN: Final = WORDS.union(
@@ -278,8 +278,6 @@ def _outside(word: str, folders: Sequence[Path], root: Path, rules: Rules) -> st
     value = word.partition("=")[2]
     attached = word[2:] if re.match(r"-[^-]", word) else ""
     for name in {word, value, attached} - {""}:
-        if len(name) > MAX_PATH_CHARS:
-            return "it has too long a word"
         for folder in folders:
             path = os.path.normpath(folder / name)
             real = os.path.realpath(folder / name)

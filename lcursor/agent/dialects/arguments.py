@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lcursor.agent.dialects.texts import signature
 from lcursor.agent.records import Call, Tool
 
 
@@ -28,10 +27,10 @@ def call_of(name: str, values: Mapping[str, Any], tools: Sequence[Tool]) -> Call
         raise Malformed(f"There is no tool {name!r}. Use {_or([one.name for one in tools])}.")
     for argument in values:
         if argument not in tool.required and argument not in tool.optional:
-            raise Malformed(f"{name} has no argument {argument!r}. Write {signature(tool)}.")
+            raise Malformed(f"{name} has no argument {argument!r}. Write {_signature(tool)}.")
     missing = [argument for argument in tool.required if values.get(argument) is None]
     if missing:
-        raise Malformed(f"{name} needs {' and '.join(missing)}. Write {signature(tool)}.")
+        raise Malformed(f"{name} needs {' and '.join(missing)}. Write {_signature(tool)}.")
     given = {key: value for key, value in values.items() if value is not None}
     return Call(name, {key: _typed(tool, key, value) for key, value in given.items()})
 
@@ -70,7 +69,12 @@ def _json(text: str) -> Any:
 
 
 def _wrong(tool: Tool, argument: str, what: str) -> Malformed:
-    return Malformed(f"{argument} must be {what}. Write {signature(tool)}.")
+    return Malformed(f"{argument} must be {what}. Write {_signature(tool)}.")
+
+
+def _signature(tool: Tool) -> str:
+    """Return a tool on one line: `bash(command, timeout_s?)`."""
+    return f"{tool.name}({', '.join([*tool.required, *(f'{one}?' for one in tool.optional)])})"
 
 
 def _or(names: Sequence[str]) -> str:

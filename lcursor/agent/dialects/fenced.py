@@ -76,23 +76,6 @@ class Fenced:
         """Return the results as plain text."""
         return "\n\n".join(each.text for each in found)
 
-    def render(self, call: Call) -> str:
-        """Return the text of a call that this dialect has."""
-        values = call.arguments
-        if call.tool != "str_replace_editor":
-            return f"```{call.tool}\n{next(iter(values.values()))}\n```"
-        path, rows = values["path"], values.get("view_range")
-        if values["command"] == "view":
-            return f"```view {path}{f':{rows[0]}-{rows[1]}' if rows else ''}\n```"
-        old = values.get("old_str", "")
-        new = values.get("new_str", values.get("file_text", ""))
-        pair = f"<<<<<<< SEARCH\n{_as_lines(old)}=======\n{_as_lines(new)}>>>>>>> REPLACE"
-        return f"```edit {path}\n{pair}\n```"
-
-
-def _as_lines(text: str) -> str:
-    return f"{text}\n" if text else ""
-
 
 def _has(tools: Sequence[Tool], action: str) -> bool:
     name = _TOOLS.get(action, action)

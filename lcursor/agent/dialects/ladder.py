@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -28,9 +28,6 @@ from lcursor.agent.records import Answer, Call, Reply, Tool
 from lcursor.edit.apply import fences
 from lcursor.llm.records import Text
 from lcursor.llm.streaming import ReasoningSplitter
-
-Found = tuple[int, list[Call]]
-"""Where calls start, and the calls."""
 
 _OPEN: Final = re.compile(
     r"<(?:tool_call|tools|function|function-call|function_call)>|<function=([\w.-]+)>"
@@ -67,22 +64,15 @@ def cut_off(answer: Answer) -> str:
 def read(text: str, tools: Sequence[Tool]) -> Reply:
     """Return the calls of a message; its problem, if it has a call that is malformed."""
     text = without_reasoning(text)
-    start = len(text)
+    scan = _Scan(text, tools)
     try:
-        for found in _forms(_Scan(text, tools)):
-            if found:
-                start = found[0][0]
-                calls = tuple(call for _, some in found for call in some)
-                return Reply(text[:start].strip(), calls)
+        for find in (scan.tagged, scan.objects, scan.python):
+            if found := list(scan.walk(find)):
+                calls = tuple(call for one in found for call in one.calls)
+                return Reply(text[: found[0].start].strip(), calls)
     except Malformed as error:
         return Reply(text.strip(), problem=str(error))
     return Reply(text.strip())
-
-
-def _forms(scan: _Scan) -> Iterator[list[Found]]:
-    yield scan.tagged()
-    yield scan.objects()
-    yield scan.lines()
 
 
 def without_reasoning(text: str) -> str:
@@ -100,91 +90,88 @@ def is_example(before: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class _Lines:
+    """A line of a message, or a block of code."""
+
+    start: int
+    end: int
+    """After the line break."""
+    block: str | None
+    """The content of a block of code; None for a line outside of blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Calls, or a quoted call, in which case there are none."""
+
+    start: int
+    end: int
+    calls: Sequence[Call] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class _Scan:
     """One message."""
 
     text: str
     tools: Sequence[Tool]
 
-    def tagged(self) -> list[Found]:
-        """Return the calls in tags."""
-        found: list[Found] = []
+    def walk(self, find: Callable[[_Lines], _Found | None]) -> Iterator[_Found]:
+        """Yield the calls that `find` returns for each line and block of code."""
         pos = 0
         while pos < len(self.text):
             end = _line_end(self.text, pos)
-            fence = fences.opening(self.text[pos:end])
-            if fence is not None:
-                pos = self._fence_end(fence, end + 1)[1]
+            lines = _Lines(pos, end + 1, None)
+            if fence := fences.opening(self.text[pos:end]):
+                lines = self._block(fence, lines)
+            found = find(lines)
+            if found and found.calls:
+                yield found
+            pos = found.end if found else lines.end
+
+    def tagged(self, lines: _Lines) -> _Found | None:
+        """Return the calls in the first tag of a line."""
+        if lines.block is not None:
+            return None
+        for match in _OPEN.finditer(self.text, lines.start, lines.end):
+            if self.text.count("`", lines.start, match.start()) % 2:  # inline code
                 continue
-            for match in _OPEN.finditer(self.text, pos, end):
-                if self.text.count("`", pos, match.start()) % 2:  # inline code
-                    continue
-                if is_example(self.text[: match.start()]):
-                    end = self._quoted_end(match.end())
-                    break
-                read_calls = self._tag(match)
-                if read_calls is not None:
-                    found.append((match.start(), read_calls[0]))
-                    end = read_calls[1]
-                    break
-            else:
-                end += 1
-            pos = end
-        return found
+            if is_example(self.text[: match.start()]):
+                return _Found(match.start(), self._quoted_end(match.end()))
+            if (found := self._tag(match)) is not None:
+                return _Found(match.start(), found[1], found[0])
+        return None
 
-    def objects(self) -> list[Found]:
-        """Return the calls in JSON objects that are a fenced block or lines of their own."""
-        found: list[Found] = []
-        pos = 0
+    def objects(self, lines: _Lines) -> _Found | None:
+        """Return the calls in JSON that is a block of code or starts a line."""
+        block, end = lines.block, lines.end
+        if block is None:
+            block = self.text[lines.start : end]
+            if block.lstrip().startswith(("{", "[")):
+                end = self._object_end(lines.start)
+                block = self.text[lines.start : end]
+        is_call = block.lstrip().startswith(("{", "[")) and not is_example(self.text[: lines.start])
+        return _Found(lines.start, end, self._object_calls(block) if is_call else ())
+
+    def python(self, lines: _Lines) -> _Found | None:
+        """Return the Python call that is alone on a line."""
+        line = self.text[lines.start : lines.end]
+        match = _PYTHON.fullmatch(line)
+        is_known = match and any(tool.name == match[1] for tool in self.tools)
+        if lines.block is not None or not is_known or is_example(self.text[: lines.start]):
+            return None
+        return _Found(lines.start, lines.end, self._python_calls(line.strip()))
+
+    def _block(self, fence: fences.Fence, first: _Lines) -> _Lines:
+        """Return the block of code that a line opens."""
+        body, pos = list[str](), first.end
         while pos < len(self.text):
             end = _line_end(self.text, pos)
-            line = self.text[pos:end]
-            fence = fences.opening(line)
-            block, after = line, end + 1
-            if fence is not None:
-                block, after = self._fence_end(fence, end + 1)
-            elif line.lstrip().startswith(("{", "[")):
-                after = self._object_end(pos)
-                block = self.text[pos:after]
-            is_block = block.lstrip().startswith(("{", "["))
-            if is_block and not is_example(self.text[:pos]):
-                calls = self._object_calls(block)
-                if calls:
-                    found.append((pos, calls))
-            pos = after
-        return found
-
-    def lines(self) -> list[Found]:
-        """Return the Python calls that are alone on a line."""
-        found: list[Found] = []
-        names = {tool.name for tool in self.tools}
-        pos = 0
-        while pos < len(self.text):
-            end = _line_end(self.text, pos)
-            line = self.text[pos:end]
-            fence = fences.opening(line)
-            if fence is not None:
-                pos = self._fence_end(fence, end + 1)[1]
-                continue
-            match = _PYTHON.fullmatch(line)
-            if match and match[1] in names and not is_example(self.text[:pos]):
-                call = self._python(line.strip())
-                if call is not None:
-                    found.append((pos, [call]))
-            pos = end + 1
-        return found
-
-    def _fence_end(self, fence: fences.Fence, pos: int) -> tuple[str, int]:
-        """Return the content of a fence and the position after it."""
-        body = []
-        while pos < len(self.text):
-            end = _line_end(self.text, pos)
-            line = self.text[pos:end]
-            pos = end + 1
+            line, pos = self.text[pos:end], end + 1
             if fence.is_end(line):
                 break
             body.append(fence.unindent(line))
-        return "\n".join(body), pos
+        return _Lines(first.start, pos, "\n".join(body))
 
     def _quoted_end(self, pos: int) -> int:
         """Return the end of a quoted call in tags."""
@@ -288,24 +275,24 @@ class _Scan:
             raise Malformed(f"The arguments of {made['name']} are not a JSON object.")
         return call_of(made["name"], values, self.tools)
 
-    def _python(self, line: str) -> Call | None:
+    def _python_calls(self, line: str) -> list[Call]:
         try:
             made = ast.parse(line, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+            return []
         if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
-            return None
+            return []
         name = made.func.id
         tool = next(tool for tool in self.tools if tool.name == name)
         try:
             given = [ast.literal_eval(each) for each in made.args]
             named = {each.arg or "**": ast.literal_eval(each.value) for each in made.keywords}
         except (ValueError, TypeError, RecursionError):
-            return None
+            return []
         first = dict(zip(tool.required, given, strict=False))
         if len(given) > len(first) or first.keys() & named.keys():
             raise Malformed(f"Name the arguments of {name}.")
-        return call_of(name, {**first, **named}, self.tools)
+        return [call_of(name, {**first, **named}, self.tools)]
 
 
 def _line_end(text: str, pos: int) -> int:

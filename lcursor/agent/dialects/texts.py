@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from lcursor.agent.records import Tool
-
 RULES = """\
 You are a programmer. Work on the task in a copy of the project, with the tools below; the user \
 reviews your changes.
@@ -12,11 +10,6 @@ reviews your changes.
 - Change only what the task needs, in the style of the code around it.
 - Run the tests that concern a change. If they fail, fix the cause.
 - At the end, finish with a summary of one to three sentences."""
-
-
-def signature(tool: Tool) -> str:
-    """Return a tool on one line: `bash(command, timeout_s?)`."""
-    return f"{tool.name}({', '.join([*tool.required, *(f'{one}?' for one in tool.optional)])})"
 
 
 def with_facts(text: str, facts: str) -> str:

@@ -91,6 +91,19 @@ def test_a_native_call_is_read_as_itself(form: str, old: str, new: str, rows: li
     assert (reply.calls, reply.thought) == (calls, "I will do it.")
 
 
+def fenced(call: Call) -> str:
+    """Return a call as a block."""
+    values = call.arguments
+    if call.tool != "str_replace_editor":
+        return f"```{call.tool}\n{next(iter(values.values()))}\n```"
+    path, rows = values["path"], values.get("view_range")
+    if values["command"] == "view":
+        return f"```view {path}{f':{rows[0]}-{rows[1]}' if rows else ''}\n```"
+    old, new = values.get("old_str", ""), values.get("new_str", values.get("file_text", ""))
+    sides = "=======\n".join(f"{text}\n" if text else "" for text in (old, new))
+    return f"```edit {path}\n<<<<<<< SEARCH\n{sides}>>>>>>> REPLACE\n```"
+
+
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1))
 
 
@@ -102,7 +115,7 @@ def test_a_fenced_edit_is_read_as_itself(old: list[str], new: list[str]) -> None
     call = Call(
         "str_replace_editor", {**edit, "old_str": "\n".join(old), "new_str": "\n".join(new)}
     )
-    reply = Fenced().parse(Answer(f"Now:\n\n{Fenced().render(call)}\n"), TOOLS, KNOWN)
+    reply = Fenced().parse(Answer(f"Now:\n\n{fenced(call)}\n"), TOOLS, KNOWN)
     assert (reply.calls, reply.problem) == ((call,), "")
 
 
@@ -119,7 +132,7 @@ def test_a_fenced_edit_is_read_as_itself(old: list[str], new: list[str]) -> None
     ids=lambda call: f"{call.tool} {call.arguments.get('command', '')}"[:24],
 )
 def test_a_fenced_call_is_read_as_itself(call: Call) -> None:
-    reply = Fenced().parse(Answer(Fenced().render(call)), TOOLS, KNOWN)
+    reply = Fenced().parse(Answer(fenced(call)), TOOLS, KNOWN)
     values = {key: v.rstrip("\n") if isinstance(v, str) else v for key, v in call.arguments.items()}
     read = {
         key: v.rstrip("\n") if isinstance(v, str) else v
