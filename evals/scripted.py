@@ -86,7 +86,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer, or count tokens."""
         began_s = time.monotonic()
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        data = self.rfile.read(length := int(self.headers["Content-Length"]))
+        if len(data) < length:
+            return  # the client was killed
+        body = json.loads(data)
         if self.path == "/completion":
             try:
                 self._answer(body)

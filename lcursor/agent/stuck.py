@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,14 +18,16 @@ from lcursor.agent.records import Observation
 Repeat = Literal["run", "shorten", "skip", "end"]
 MAX_PERIOD = 4
 CYCLES = 3
-RETURNS = 2
-"""Number of returns to an earlier tree that count as going in circles."""
+VISITS = 3
+"""Number of times that the same tree is left and made again, and counts as going in circles."""
 IDLE_CALLS = 12
+REPETITIONS = 10
+"""Number of equal pieces of text, one after the other, that end an answer."""
+MIN_PROSE, MIN_CODE = 500, 2000
+"""Their length in total, at least, in characters."""
+WINDOW = 6000
 CHUNK = 50
-"""Length of a repeated piece of text, in characters."""
-CHUNKS, CODE_CHUNKS = 10, 40
-"""Number of equal pieces, in prose and in code, that end an answer."""
-WINDOW = 4000
+"""Characters at the end that must have occurred before."""
 CODE_MARKS = ("```", "<parameter=", '{"')
 _DURATION = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b")
 
@@ -77,7 +80,7 @@ def find_circle(calls: Sequence[Done]) -> str:
     """
     if period := _cycle(calls):
         return f"you have repeated the same {period} calls {CYCLES} times without a change"
-    if _returns(calls) >= RETURNS:
+    if _is_undoing(calls):
         return "you have undone your own changes repeatedly"
     if _idle(calls) >= IDLE_CALLS:
         return f"the last {IDLE_CALLS} calls showed nothing new and changed nothing"
@@ -94,15 +97,11 @@ def _cycle(calls: Sequence[Done]) -> int:
     return 0
 
 
-def _returns(calls: Sequence[Done]) -> int:
-    """Return how often the tree became equal to an earlier one (R3)."""
-    trees, count = list[str](), 0
-    for tree in (tree for call in calls for tree in (call.before, call.after)):
-        if trees and tree == trees[-1]:
-            continue
-        count += tree in trees
-        trees.append(tree)
-    return count
+def _is_undoing(calls: Sequence[Done]) -> bool:
+    """Return whether a change was made again, or the same tree again and again (R3)."""
+    changes = [(call.before, call.after) for call in calls if call.before != call.after]
+    made = Counter([*(before for before, _ in changes[:1]), *(after for _, after in changes)])
+    return len(set(changes)) < len(changes) or max(made.values(), default=0) >= VISITS
 
 
 def _idle(calls: Sequence[Done]) -> int:
@@ -127,10 +126,10 @@ class Repetition:
 
     def add(self, text: str) -> bool:
         """Add the next text; return whether to stop the model."""
-        self._text += text
-        chunk = self._text[-CHUNK:]
-        if len(chunk) < CHUNK or not chunk.strip():
-            return False
+        self._text = (self._text + text)[-WINDOW:]
         self._is_code = self._is_code or any(mark in self._text[-200:] for mark in CODE_MARKS)
-        limit = CODE_CHUNKS if self._is_code else CHUNKS
-        return self._text[-WINDOW:].count(chunk) >= limit
+        chunk = self._text[-CHUNK:]
+        period = len(self._text) - CHUNK - self._text.rfind(chunk, 0, -1)
+        length = max(REPETITIONS * period, MIN_CODE if self._is_code else MIN_PROSE)
+        last = self._text[-length:]
+        return len(last) == length and bool(chunk.strip()) and last[period:] == last[:-period]

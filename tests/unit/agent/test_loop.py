@@ -291,11 +291,22 @@ def test_tests_after_a_change_are_no_repetition(tmp_path: Path) -> None:
     assert run(tmp_path, [*script, finish()]).end.state == "done"
 
 
-def test_a_circle_is_warned_of_once(tmp_path: Path) -> None:
-    pair = [replace("a.py", "1", "2"), replace("a.py", "2", "1")]
-    done = run(tmp_path, pair * 5)
+CIRCLES = {
+    "repeated the same 2 calls": [view("a.py"), bash("cat missing.py")] * 2,
+    "undone your own changes": [replace("a.py", "1", "2"), replace("a.py", "2", "1")],
+    "showed nothing new": [
+        call("str_replace_editor", command="view", path="a.py", view_range=[1, n])
+        for n in range(1, 14)
+    ],
+}
+
+
+@pytest.mark.parametrize("reason", CIRCLES)
+def test_a_circle_is_warned_of_once(reason: str, tmp_path: Path) -> None:
+    done = run(tmp_path, CIRCLES[reason] * 4)
     assert done.end.state == "stuck"
-    notes = [row for row in done.model.rows if "Note: you have undone" in row[1]]
+    assert reason in done.end.message
+    notes = [row for row in done.model.rows if "Note: you have" in row[1] or "Note: the" in row[1]]
     assert len(notes) == 1
 
 
