@@ -25,12 +25,11 @@ LEAKED_FILE, LEAKED_FOLDER, LEAKED_SOCKET = 37, 38, 39
 PROJECT = {
     "main.py": "print('main')\n",
     "test_main.py": "def test_main():\n    assert True\n",
+    ".gitignore": "node_modules/\n.env.development\n",
     ".env": "API_KEY=TOKEN\n",
     "conf/.env": "API_KEY=TOKEN\n",
     "conf/.env.local": "API_KEY=TOKEN\n",
 }
-HIDDEN = (".env", "conf/.env", "conf/.env.local")
-"""Files of the project that commands may not read."""
 FILES = {
     ".bashrc": "",
     ".ssh/id_ed25519": "TOKEN\n",
@@ -41,6 +40,7 @@ FILES = {
     "plain/main.py": "print('a project without git')\n",
     "project/.env.development": "API_KEY=TOKEN\n",
     "project/node_modules/a/index.js": "\n",
+    "project/conf/node_modules/a/index.js": "\n",
     ".local/share/lcursor/chats/project/1.jsonl": '{"text": "TOKEN"}\n',
     ".local/share/lcursor/edits/project/turns/1.json": "{}\n",
     ".local/share/lcursor/index/project/index.sqlite3": "index\n",
@@ -100,8 +100,8 @@ def all_attempts() -> Iterator[Attempt]:
         for name, script, *more in rows:
             options = more[0] if more else {}
             yield Attempt(group, name, script.strip("\n"), **{"expects": expects, **options})
-    for name, script, paths in _TOOLS:
-        yield Attempt("tools", name, script, _TOOL_FINDINGS.get(name, "read"), second=paths)
+    for name, script, paths, *more in _TOOLS:
+        yield Attempt("tools", name, script, more[0] if more else "read", second=paths)
     for tried in policy_escapes.ATTEMPTS:
         yield Attempt("policy", tried.name, tried.command, "changed", needs=tried.program)
 
@@ -160,14 +160,13 @@ _LINKS = [
      "mv .git old; rm -rf .git; ln -s $P/.git .git; git config core.pager x; echo > .git/HEAD"),
     ("the tree replaced by a link", "cd ..; mv tree old; ln -s $H/.ssh tree",
      {"second": "cat id_ed25519 $P/id_ed25519", "expects": "read"}),
-    ("hidden file under another name", "ln .env a; mv .env b; cat a b; mv conf c; cat c/.env",
-     {"second": "cat c/.env c/.env.local", "expects": "read"}),
+    ("hard link to an installed package", "ln $P/node_modules/a/index.js a && echo x > a"),
     ("mount point replaced by a link between two commands",
      "rm -rf node_modules .git .env; ln -s $H/evil node_modules; ln -s $H/e2 .git;"
      " ln -s $H/.netrc .env; mkdir -p $H/evil",
      {"second": "echo x > node_modules/a; echo x > .git; cat .env"}),
-    ("hidden folder mounted through a link", "mv conf c; ln -s $H/.aws conf; cp .env conf/.env",
-     {"second": "cat conf/credentials conf/.env", "expects": "read"}),
+    ("folder of a mount point replaced by a link", "rm -rf conf; ln -s $H conf",
+     {"second": "mkdir -p conf/node_modules; echo x > conf/node_modules/a"}),
     ("unnamed file, linked outside", """#py
 for folder in (".", N["H"]):
     try:
@@ -178,7 +177,7 @@ for folder in (".", N["H"]):
     except OSError as error:
         print(error)
 """),
-    ("/dev/fd", f"cat /dev/fd/{LEAKED_FILE} <&0; cat /dev/fd/*", {"expects": "read"}),
+    ("/dev/fd", f"cat /dev/fd/{LEAKED_FILE} <&0; timeout 1 cat /dev/fd/*", {"expects": "read"}),
     ("link that changes while it is opened", """#py
 child = os.fork()
 if not child:
@@ -425,7 +424,7 @@ try:
     os.setpriority(os.PRIO_PROCESS, 0, 0)
 except OSError:
     pass
-if os.getpriority(os.PRIO_PROCESS, 0) < 5:
+if os.getpriority(os.PRIO_PROCESS, 0) < 10:
     print("REACHED")
 """, {"expects": "syscall"}),
     ("file descriptors", """#py
@@ -439,7 +438,7 @@ for _ in range(5000):
 print("REACHED")
 """, {"expects": "syscall"}),
 ]  # fmt: skip
-_TOOLS = [
+_TOOLS: list[tuple[Any, ...]] = [
     ("an absolute path", "", "$H/.netrc\n/etc/canary"),
     ("..", "", "../.netrc\n../../../../../../../.netrc\nsub/../../.netrc\n$P/../.netrc"),
     ("a link to a file", "ln -s $H/.netrc a", "a"),
@@ -448,23 +447,18 @@ _TOOLS = [
      "for i in $(seq 2000); do ln -sfT main.py n; mv -T n a; ln -sfT $H/.netrc n; mv -T n a; done",
      "a"),
     ("a hard link to a secret", "ln $H/.netrc a", "a"),
-    ("a new file behind a link", "ln -s $H/.profile a; ln -s $H/.config d", "a\nd/a"),
+    ("a new file behind a link", "ln -s $H/.profile a; ln -s $H/.config d", "a\nd/a", "changed"),
     ("a secret file", "cp $H/.netrc .env; mkdir conf; cp $H/.netrc conf/.env.local",
      ".env\nconf/.env.local\nconf\n."),
-    ("a device", "ln -s /dev/sda a", "a\n/dev/sda\n/proc/self/environ"),
-    ("a pipe", "mkfifo a", "a"),
-    ("a file of 2 GiB", "truncate -s 2G a.py", "a.py\n."),
+    ("a device", "ln -s /dev/sda a", "a\n/dev/sda\n/proc/self/environ",
+     "changed"),
+    ("a pipe", "mkfifo a", "a", "hang"),
+    ("a file of 2 GiB", "truncate -s 2G a.py", "a.py\n.", "memory"),
     ("a name that is not UTF-8", "ln -s $H/.netrc $'a\\xff'", "a\\xff\na*"),
     ("a line end in a name", "ln -s $H/.netrc $'a\\nb'", "a\\nb\na*"),
     ("the log of another run", "ln -s $D/agents/project/other/run.jsonl log",
      "$D/agents/project/other/run.jsonl\nout:../../other/run.jsonl\nout:../run.jsonl\nlog"),
 ]  # fmt: skip
-_TOOL_FINDINGS: dict[str, Finding] = {
-    "a new file behind a link": "changed",
-    "a device": "changed",
-    "a pipe": "hang",
-    "a file of 2 GiB": "memory",
-}
 _TABLES: list[tuple[Group, Finding, Sequence[tuple[Any, ...]]]] = [
     ("writes", "changed", _WRITES),
     ("reads", "read", _READS),

@@ -16,7 +16,7 @@ from lcursor.agent.tools.toolbox import make_toolbox
 from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import GrepSearch
-from lcursor.process.sandbox import Level, open_sandbox
+from lcursor.process.sandbox import Level, Sandbox
 
 EDITOR = "str_replace_editor"
 TOKENS = 4000
@@ -70,7 +70,7 @@ def attempt(attempt: Attempt, level: Level | None, names: Names) -> tuple[bytes,
 def _properly(tree: Tree, level: Level, paths: list[str]) -> bytes:
     tools = make_toolbox(
         tree,
-        open_sandbox(level),
+        Sandbox(level),
         GrepSearch(tree.path),
         AgentConfig(),
         EditConfig(),

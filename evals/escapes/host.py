@@ -34,9 +34,9 @@ MARK = "REACHED"
 SETTLE_S = 0.6
 """How long processes may take to end after the command."""
 MAX_BYTES = 1 << 20
-MAX_PROCESSES, MAX_MEMORY_BYTES = 500, 640 << 20
-MAX_TREE_BYTES, MAX_TREE_FILES, MAX_FILE_BYTES = 100 << 20, 10_000, 1 << 30
-"""More than these is found; a little above the limits of `runners.LIMITS`."""
+MAX_PROCESSES, MAX_MEMORY_BYTES = 500, 900 << 20
+MAX_TREE_BYTES, MAX_TREE_FILES, MAX_FILE_BYTES = 200 << 20, 10_000, 1 << 30
+"""More than these is found; above the limits of `runners.LIMITS`, which are polled."""
 Names = Mapping[str, str]
 Action = Callable[[Names], tuple[bytes, set[Finding]]]
 """Gets the variables of the scripts; returns an output, and what it found itself."""
@@ -201,15 +201,14 @@ class Machine:
 
     def _be_init(self, writer: int, action: Action, max_s: float, is_privileged: bool) -> None:
         account = self.account
+        written = [f"/{path.relative_to(self._template)}" for path in self._template.rglob("*")]
         layers = namespaces.make_root(self._base, self._template, self.home, account)
         namespaces.make_network()
         Path("/run/user").mkdir()
         baits = Baits(account, self.runtime, self.home, self.token)
         names = self.names(baits)
         tree = str(self.run).lstrip("/")
-        # So that they are in the layer of the home already. Git sets the times of objects that it
-        # finds, against garbage collection.
-        for path in (self.run / "tree", *(self.project / ".git/objects").rglob("*")):
+        for path in written:  # so that a link to it, or a new time, adds nothing to the layers
             os.utime(path)
         before = dict(_snapshot(layers, tree))
         reader, answer = os.pipe()

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from evals import policy_escapes
 from evals.escapes.attempts import (
-    HIDDEN,
     LEAKED_FILE,
     LEAKED_FOLDER,
     LEAKED_SOCKET,
@@ -33,7 +32,7 @@ from lcursor.agent.result import file_changes
 from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
 from lcursor.errors import LcursorError
-from lcursor.process.sandbox import Confinement, Level, Limits, open_sandbox
+from lcursor.process.sandbox import Confinement, Level, Limits, Sandbox
 
 Runner = Callable[[Attempt, Level | None, Names], tuple[bytes, set[Finding]]]
 """Makes an attempt at a level; None is the control. Returns its output, and what it found."""
@@ -62,20 +61,10 @@ for d in */; do git -C $d status; done
 """What a host without precautions does with the files of an agent."""
 
 
-def confinement(names: Names, limits: Limits = LIMITS) -> Confinement:
-    """Return what a command of a run may touch on the pretended machine."""
-    run, project = Path(names["T"]).parent, Path(names["P"])
-    return Confinement(
-        run / "tree",
-        project,
-        read_only=(
-            (run / "git", project / ".git"),
-            (project / "node_modules", project / "node_modules"),
-        ),
-        hidden=HIDDEN,
-        env=names,
-        limits=limits,
-    )
+def copy(names: Names, root: str = "P") -> tuple[Tree, Confinement]:
+    """Copy a project for an agent; return the copy, and what commands may touch."""
+    tree = Tree.create(Path(names[root]), Path(names["T"]).parent / "copy", unsaved={})
+    return tree, replace(tree.confinement(AgentConfig()), env={**names, **_IDENTITY})
 
 
 def words(script: str) -> list[str]:
@@ -88,18 +77,17 @@ def words(script: str) -> list[str]:
 def attempt(attempt: Attempt, level: Level | None, names: Names) -> tuple[bytes, set[Finding]]:
     """Make an attempt; None as the level is the control."""
     started = time.monotonic()
-    with tempfile.TemporaryFile() as kept:
-        _leak(names)
-        # Its end sends SIGHUP to the processes in it, so other attempts run without.
-        terminal = _open_terminal() if attempt.expects == "typed" else -1
-        for script in filter(None, (attempt.script, attempt.second)):
-            if level is None:
-                done = _freely(attempt, script, names)
-            else:
-                done = _confined(attempt, script, level, confinement(names), names)
-            kept.write(done)
-        kept.seek(0)
-        output = kept.read()
+    _leak(names)
+    # Its end sends SIGHUP to the processes in it, so other attempts run without.
+    terminal = _open_terminal() if attempt.expects == "typed" else -1
+    scripts = list(filter(None, (attempt.script, attempt.second)))
+    if level is None:
+        output = b"".join(_freely(attempt, script, names) for script in scripts)
+    else:
+        _, confinement = copy(names)
+        output = b"".join(
+            _confined(attempt, script, level, confinement, names) for script in scripts
+        )
     findings: set[Finding] = set()
     if terminal >= 0 and select.select([terminal], [], [], 0)[0]:
         findings.add("typed")
@@ -112,19 +100,19 @@ def attempt(attempt: Attempt, level: Level | None, names: Names) -> tuple[bytes,
 
 def handoff(attempt: Attempt, level: Level | None, names: Names) -> tuple[bytes, set[Finding]]:
     """Make an attempt in a copy of a project; then do what a host does with the files."""
-    root = Path(names[attempt.cwd or "P"])
+    root = attempt.cwd or "P"
     if level is None:
         freely = {**names, "EDITOR": str(Path(sys.executable).with_name("nvim"))}
         scripts = (attempt.script, attempt.opens or _CARELESS)
-        done = [_freely(replace(attempt, cwd=attempt.cwd or "P"), s, freely) for s in scripts]
+        done = [_freely(replace(attempt, cwd=root), script, freely) for script in scripts]
         return b"".join(done), set()
-    tree = Tree.create(root, Path(names["T"]).parent / "copy", unsaved={})
-    confined = replace(tree.confinement(AgentConfig()), env={**names, **_IDENTITY}, limits=LIMITS)
-    output = _confined(replace(attempt, cwd=""), attempt.script, level, confined, names)
+    tree, confinement = copy(names, root)
+    output = _confined(replace(attempt, cwd=""), attempt.script, level, confinement, names)
     tree.checkpoint()
     offered = {file.path: file.is_guarded for file in file_changes(tree).files}
     tree.restore(tree.base)
-    is_careless = attempt.guards and not offered.get(str(root / attempt.guards), True)
+    path = f"{names[root]}/{attempt.guards}"
+    is_careless = attempt.guards and not offered.get(path, True)
     return output, {"unguarded"} if is_careless else set()
 
 
@@ -140,9 +128,9 @@ def _confined(
     attempt: Attempt, script: str, level: Level, confinement: Confinement, names: Names
 ) -> bytes:
     try:
-        done = open_sandbox(level).run(
+        done = Sandbox(level).run(
             words(script),
-            confinement,
+            replace(confinement, limits=LIMITS),
             cwd=Path(names[attempt.cwd]) if attempt.cwd else None,
             max_s=attempt.max_s,
             max_bytes=MAX_BYTES,
@@ -192,11 +180,11 @@ def _open_terminal() -> int:
 
 def work(workload: Workload, level: Level, names: Names) -> tuple[bytes, set[Finding]]:
     """Do ordinary work with the usual limits."""
-    usual = confinement(names, Limits())
-    shown = (*usual.read_only, (Path(sys.prefix), usual.root / ".venv"))
-    done = open_sandbox(level).run(
+    _, usual = copy(names)
+    environment = (Path(sys.prefix), usual.root / ".venv")
+    done = Sandbox(level).run(
         ["bash", "-e", "-c", workload.script],
-        replace(usual, read_only=shown, hidden=(), env={}),
+        replace(usual, read_only=(*usual.read_only, environment), env={}),
         max_s=WORK_S,
         max_bytes=MAX_BYTES,
     )

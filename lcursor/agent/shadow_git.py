@@ -46,6 +46,8 @@ CONFIG: Final = """\
 BORROWED: Final = "borrowed"
 """Folder in our repository where the sandbox shows the user's objects."""
 REFS: Final = "refs/checkpoints"
+MAX_ALLOCATED: Final = "256m"
+"""Limit of the memory for one file, which `git grep` reads as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +184,14 @@ class ShadowGit:
         ok: Iterable[int] = (0,),
         cancel: Cancel | None = None,
     ) -> Output:
-        """Return the output of a git command within limits; see `process.run`."""
+        """Return the output of a git command within limits; see `process.run`.
+
+        It fails with "over limit" if a file takes more than `MAX_ALLOCATED`.
+        """
         return run(
             git.command_line(work_tree, *words),
             self.folder,
-            env=self._environment(work_tree, self.index),
+            env={**self._environment(work_tree, self.index), "GIT_ALLOC_LIMIT": MAX_ALLOCATED},
             max_bytes=max_bytes,
             max_s=max_s,
             ok=ok,

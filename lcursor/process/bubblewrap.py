@@ -28,7 +28,6 @@ def command_line(
     command: Sequence[str],
     *,
     cwd: str,
-    network: bool,
     filter_fd: int,
     info_fd: int,
     size_bytes: int,
@@ -37,14 +36,12 @@ def command_line(
 
     Args:
         cwd: working directory, as the command sees it.
-        network: share the network of this machine.
         filter_fd: file descriptor of a seccomp filter.
         info_fd: file descriptor to write to: `{"child-pid": …}`, whose end is that of all.
         size_bytes: limit of each folder in memory.
     """
     words = [program, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"]
     words += ["--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
-    words += ["--share-net"] * network
     empty = ["--size", str(size_bytes), "--tmpfs"]
     words += ["--proc", "/proc", "--dev", "/dev", *empty, "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
     for each in mounts:
@@ -54,8 +51,6 @@ def command_line(
             words += ["--bind", each.source, each.target]
         elif each.kind == "link":
             words += ["--symlink", each.source, each.target]
-        elif each.kind == "mask":
-            words += ["--ro-bind", "/dev/null", each.target]
         else:
             words += [*empty, each.target]
     words += ["--remount-ro", "/", "--seccomp", str(filter_fd), "--info-fd", str(info_fd)]

@@ -74,11 +74,10 @@ def _syscall(number: int, *arguments: Any) -> int:
 # Namespaces.
 
 
-def enter_namespaces(*, network: bool) -> None:
+def enter_namespaces() -> None:
     """Give this process new namespaces, with the same user and group ids."""
     user, group = os.getuid(), os.getgid()
-    flags = NEW_USER | NEW_MOUNTS | NEW_PID | NEW_IPC | NEW_UTS | NEW_CGROUP
-    _call("unshare", flags if network else flags | NEW_NET)
+    _call("unshare", NEW_USER | NEW_MOUNTS | NEW_PID | NEW_IPC | NEW_UTS | NEW_CGROUP | NEW_NET)
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{user} {user} 1"),
@@ -86,10 +85,9 @@ def enter_namespaces(*, network: bool) -> None:
     ):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
-    if not network:
-        lo = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
-        fcntl.ioctl(lo, SET_INTERFACE_FLAGS, struct.pack("16sH14x", b"lo", UP | RUNNING))
-        lo.close()
+    lo = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    fcntl.ioctl(lo, SET_INTERFACE_FLAGS, struct.pack("16sH14x", b"lo", UP | RUNNING))
+    lo.close()
 
 
 def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
@@ -141,8 +139,6 @@ def make_root(mounts: Iterable[tuple[str, str, str]], size_bytes: int) -> None:
             _bind(f"/old{source}", target, ATTRIBUTE_READ_ONLY | ATTRIBUTE_SAFE)
         elif kind == "write":
             _bind(f"/old{source}", target, ATTRIBUTE_SAFE)
-        elif kind == "mask":
-            _bind("/old/dev/null", target, ATTRIBUTE_READ_ONLY | ATTRIBUTE_SAFE)
         elif kind == "link":
             os.symlink(source, target)
         else:
@@ -187,16 +183,15 @@ def landlock_version() -> int:
     return max(0, int(_libc.syscall(SYSCALL_LANDLOCK, None, ctypes.c_long(0), 1)))
 
 
-def restrict_files(rules: Iterable[tuple[str, int]], *, network: bool) -> None:
-    """Allow only these rights on files, no TCP, and no signals to other processes.
+def restrict_files(rules: Iterable[tuple[str, int]], *, allows_tcp: bool) -> None:
+    """Allow only these rights on files, and no signals to other processes.
 
     Args:
         rules: a path and the rights on what is below it.
-        network: allow TCP.
     """
     version = landlock_version()
     handled = RIGHTS[max(each for each in RIGHTS if each <= version)]
-    ports = 3 if version >= 4 and not network else 0
+    ports = 3 if version >= 4 and not allows_tcp else 0
     scopes = 3 if version >= 6 else 0
     attributes = struct.pack("=QQQ", handled, ports, scopes)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
@@ -257,7 +252,7 @@ def _execute(plan: dict[str, Any]) -> NoReturn:
     os.chdir(plan["cwd"])
     drop_capabilities()
     if not plan["is_mapped"] or landlock_version():
-        restrict_files(_rules(plan), network=plan["network"] or plan["is_mapped"])
+        restrict_files(_rules(plan), allows_tcp=plan["is_mapped"])
     filter_calls(plan["filter"])
     command = plan["command"]
     os.execvpe(command[0], command, os.environ)  # noqa: S606 - that is its purpose
@@ -336,7 +331,7 @@ def main(plan_fd: int) -> NoReturn:
         if os.getppid() != plan["parent"]:
             return 1  # it is dead already
         if plan["is_mapped"]:
-            enter_namespaces(network=plan["network"])
+            enter_namespaces()
         listening, speaking = os.pipe()
         supervisor = os.fork()
         if supervisor:

@@ -33,7 +33,7 @@ TOOLCHAINS: Final = (
 """Readable in the home: programs and downloaded packages, no credentials."""
 PROGRAMS: Final = ("/usr/local/bin", "/usr/bin", "/bin")
 
-Kind = Literal["read", "write", "empty", "link", "mask"]
+Kind = Literal["read", "write", "empty", "link"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,6 @@ def all_mounts(
     tree: Path,
     root: Path,
     read_only: Iterable[tuple[Path, Path]],
-    hidden: Iterable[str],
     search_path: str,
 ) -> list[Mount]:
     """List everything that a command sees; see `Confinement`.
@@ -146,35 +145,7 @@ def all_mounts(
         if source.is_symlink():
             found.append(Mount("read", str(real), str(real)))
         found += interpreter(real)
-    masked = [name for name in hidden if _kind(tree, name) == stat.S_IFREG]
-    folders = {each for name in masked for each in Path(name).parents if each.parts}
-    for folder in sorted(folders):  # what is mounted cannot be renamed, and so uncovered
-        found.append(Mount("write", str(root / folder), os.path.realpath(tree / folder)))
-    found += [Mount("mask", str(root / name)) for name in masked]
     return found
-
-
-@contextlib.contextmanager
-def unreadable(tree: Path, hidden: Iterable[str]) -> Iterator[None]:
-    """Take all permissions from files, where they cannot be masked.
-
-    A file that is not found at its name afterwards, or has got a second one, stays so.
-    """
-    with contextlib.ExitStack() as stack:
-        files = []
-        for name in hidden:
-            if _kind(tree, name) == stat.S_IFREG:
-                fd = os.open(tree / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-                stack.callback(os.close, fd)
-                files.append((name, fd, os.fstat(fd)))
-                os.fchmod(fd, 0)
-        try:
-            yield
-        finally:
-            for name, fd, before in files:
-                is_there = _kind(tree, name) and os.path.samestat(os.lstat(tree / name), before)
-                if is_there and os.fstat(fd).st_nlink == before.st_nlink:
-                    os.fchmod(fd, stat.S_IMODE(before.st_mode))
 
 
 def make_mount_point(tree: Path, name: str, *, is_folder: bool) -> bool:
@@ -207,20 +178,6 @@ def make_mount_point(tree: Path, name: str, *, is_folder: bool) -> bool:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             os.close(os.open(last, flags, 0o600, dir_fd=here))
         return stat.S_ISREG(os.stat(last, dir_fd=here, follow_symlinks=False).st_mode)
-
-
-def _kind(tree: Path, name: str) -> int:
-    """Return the type of a file below a folder; 0 if it is missing or behind a link."""
-    found, here = 0, tree
-    for part in Path(name).parts:
-        here = here / part
-        try:
-            found = stat.S_IFMT(os.lstat(here).st_mode)
-        except OSError:
-            return 0
-        if part == ".." or found == stat.S_IFLNK:
-            return 0
-    return found
 
 
 def variables(mounts: Sequence[Mount], env: Mapping[str, str], search_path: str) -> dict[str, str]:

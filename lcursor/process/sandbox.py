@@ -41,13 +41,23 @@ Level = Literal["bubblewrap", "unshare", "landlock", "none"]
 LEVELS: Final[tuple[Level, ...]] = ("bubblewrap", "unshare", "landlock")
 MIN_LANDLOCK: Final = 6
 """The first version that keeps signals from other processes."""
-APPARMOR: Final = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
-PROFILE: Final = (
-    "sudo apt install apparmor-profiles"
-    " && sudo cp /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/"
-    " && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict"
+SWITCHES: Final = (
+    (
+        Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+        "1",
+        # Allows bubblewrap what Ubuntu forbids, and no other program.
+        "sudo apt install apparmor-profiles"
+        " && sudo cp /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/"
+        " && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict",
+    ),
+    (Path("/proc/sys/user/max_user_namespaces"), "0", "sudo sysctl user.max_user_namespaces=9999"),
+    (
+        Path("/proc/sys/kernel/unprivileged_userns_clone"),
+        "0",
+        "sudo sysctl kernel.unprivileged_userns_clone=1",
+    ),
 )
-"""Allows bubblewrap what Ubuntu forbids, and no other program."""
+"""Settings of the kernel that forbid namespaces: file, value, and the command that helps."""
 CONTAINERS: Final = ("/.dockerenv", "/run/.containerenv")
 INSTALLERS: Final = {
     "apt": "sudo apt install",
@@ -62,6 +72,7 @@ END_S: Final = 2.0
 NICE: Final = 10
 STARTERS: Final = (b"bwrap: ", confine.FAILED)
 """How the messages of a sandbox begin that cannot be set up."""
+FAILED: Final = "The sandbox cannot be set up: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +101,8 @@ class Confinement:
     read_only: tuple[tuple[Path, Path], ...] = ()
     """Folders and files to show, as pairs of their path on disk and for the command. At the level
     `landlock` they are readable at their path on disk."""
-    hidden: tuple[str, ...] = ()
-    """Names of files below the root that cannot be read."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables in addition to the fixed ones."""
-    network: bool = False
     limits: Limits = Limits()
 
 
@@ -122,10 +130,8 @@ class Sandbox:
         confinement: Confinement,
         *,
         cwd: Path | None = None,
-        stdin: bytes = b"",
         max_s: float | None,
-        max_bytes: int | None,
-        drops_excess: bool = True,
+        max_bytes: int,
         cancel: Cancel | None = None,
     ) -> Output:
         """Run a command to its end, and end all its processes.
@@ -133,7 +139,7 @@ class Sandbox:
         Args:
             command: the program and its arguments; no shell.
             cwd: working directory, as the command sees it; `visible_path` by default.
-            max_bytes: limit of standard output, and of standard error.
+            max_bytes: limit of standard output, and of standard error; the rest is dropped.
 
         Raises:
             Cancelled: `cancel` returned true.
@@ -147,44 +153,42 @@ class Sandbox:
             )
         if not confinement.tree.is_dir():
             raise SandboxFailed(f"The folder {confinement.tree} is missing")
-        limits, folders = confinement.limits, [confinement.tree]
-        with contextlib.ExitStack() as stack:
+        limits, writable = confinement.limits, [confinement.tree]
+        with contextlib.ExitStack() as stack, contextlib.ExitStack() as passed:
             try:
                 if self.level == "landlock":
                     temporary = tempfile.TemporaryDirectory(prefix="lcursor-run-")
-                    folders.append(Path(stack.enter_context(temporary)))
-                info, to_write = os.pipe()
-                stack.callback(os.close, info)
-                words, variables, given = self._prepare(
-                    command, confinement, cwd, folders, to_write, stack
+                    writable.append(Path(stack.enter_context(temporary)))
+                words, variables, fds = self._prepare(
+                    [*_limited(limits, is_mapped=self.level != "landlock"), *command],
+                    confinement,
+                    str(cwd or self.visible_path(confinement)),
+                    writable,
+                    stack,
+                    passed,
                 )
             except OSError as error:
-                raise SandboxFailed(f"The sandbox cannot be set up: {error}") from error
+                raise SandboxFailed(f"{FAILED}{error}") from error
             watch = Watch(
-                folders,
+                writable,
                 max_bytes=limits.growth_bytes,
                 max_files=limits.growth_files,
                 max_processes=limits.processes,
             )
-            try:
-                output = run.run(
-                    words,
-                    Path("/"),
-                    stdin=stdin,
-                    env=variables,
-                    max_bytes=max_bytes,
-                    max_error_bytes=run.MAX_ERROR_BYTES if max_bytes is None else max_bytes,
-                    drops_excess=drops_excess,
-                    max_s=max_s,
-                    pass_fds=(given, to_write),
-                    exceeded=watch.exceeded,
-                    cancel=cancel,
-                )
-            finally:
-                os.close(to_write)
-                _wait_for_end(info)
+            output = run.run(
+                words,
+                Path("/"),
+                env=variables,
+                max_bytes=max_bytes,
+                max_error_bytes=max_bytes,
+                drops_excess=True,
+                max_s=max_s,
+                pass_fds=fds,
+                exceeded=watch.exceeded,
+                cancel=cancel,
+            )
         if output.status is None or (output.status and output.errors.startswith(STARTERS)):
-            raise SandboxFailed(f"The sandbox cannot be set up: {output.failure}")
+            raise SandboxFailed(f"{FAILED}{output.failure}")
         return output
 
     def visible_path(self, confinement: Confinement) -> Path:
@@ -195,60 +199,57 @@ class Sandbox:
         self,
         command: Sequence[str],
         confinement: Confinement,
-        cwd: Path | None,
-        folders: Sequence[Path],
-        info_fd: int,
+        cwd: str,
+        writable: Sequence[Path],
         stack: contextlib.ExitStack,
-    ) -> tuple[list[str], dict[str, str], int]:
-        """Return command line, environment, and a descriptor to pass."""
+        passed: contextlib.ExitStack,
+    ) -> tuple[list[str], dict[str, str], tuple[int, int]]:
+        """Return the command line, its environment, and the file descriptors to pass.
+
+        Args:
+            writable: the tree, and at the level `landlock` a folder for temporary files.
+            stack: left after the end of the last process.
+            passed: left after the end of the command.
+        """
         search_path = os.environ.get("PATH", "")
         seen = mounts.all_mounts(
-            confinement.tree,
-            confinement.root,
-            confinement.read_only,
-            confinement.hidden,
-            search_path,
+            confinement.tree, confinement.root, confinement.read_only, search_path
         )
         variables = mounts.variables(seen, confinement.env, search_path)
-        limits, network = confinement.limits, confinement.network
-        is_mapped = self.level != "landlock"
-        working = str(cwd or self.visible_path(confinement))
-        already = 0
-        if not is_mapped:
-            temporary = str(folders[-1])
-            seen.append(mounts.Mount("write", temporary, temporary))
-            variables |= {"HOME": temporary, "TMPDIR": temporary}
-            already = _running()
-            stack.enter_context(mounts.unreadable(confinement.tree, confinement.hidden))
-        limited = [*_limited(limits, already), *command]
-        code = seccomp.make_filter(platform.machine(), is_mapped=is_mapped, network=network)
+        for folder in map(str, writable[1:]):
+            seen.append(mounts.Mount("write", folder, folder))
+            variables |= {"HOME": folder, "TMPDIR": folder}
+        code = seccomp.make_filter(platform.machine(), is_mapped=self.level != "landlock")
+        info, info_fd = os.pipe()
+        stack.callback(os.close, info)
+        stack.callback(_wait_for_end, info)
+        passed.callback(os.close, info_fd)
+        size_bytes = confinement.limits.file_bytes
         if self.level == "bubblewrap":
-            filter_fd = _file_of(code, stack)
+            fd = _file_of(code, passed)
             words = bubblewrap.command_line(
                 bubblewrap.find(),
                 seen,
-                limited,
-                cwd=working,
-                network=network,
-                filter_fd=filter_fd,
+                command,
+                cwd=cwd,
+                filter_fd=fd,
                 info_fd=info_fd,
-                size_bytes=limits.file_bytes,
+                size_bytes=size_bytes,
             )
-            return words, variables, filter_fd
+            return words, variables, (fd, info_fd)
         plan = {
-            "is_mapped": is_mapped,
+            "is_mapped": self.level == "unshare",
             "mounts": [(each.kind, each.target, each.source) for each in seen],
-            "command": limited,
-            "cwd": working,
-            "network": network,
+            "command": command,
+            "cwd": cwd,
             "filter": code,
             "info_fd": info_fd,
             "parent": os.getpid(),
-            "size_bytes": limits.file_bytes,
+            "size_bytes": size_bytes,
             "nice": str(NICE),
         }
-        plan_fd = _file_of(marshal.dumps(plan), stack)
-        return confine.command_line(plan_fd), variables, plan_fd
+        fd = _file_of(marshal.dumps(plan), passed)
+        return confine.command_line(fd), variables, (fd, info_fd)
 
 
 def _wait_for_end(info: int) -> None:
@@ -272,26 +273,14 @@ def _file_of(data: bytes, stack: contextlib.ExitStack) -> int:
     return fd
 
 
-def _running() -> int:
-    """Return how many threads this user has."""
-    count, user = 0, os.getuid()
-    for entry in os.scandir("/proc"):
-        with contextlib.suppress(OSError):  # it has ended
-            if entry.name.isdigit() and entry.stat().st_uid == user:
-                count += os.stat(f"{entry.path}/task").st_nlink - 2
-    return count
-
-
-def _limited(limits: Limits, running: int) -> list[str]:
+def _limited(limits: Limits, *, is_mapped: bool) -> list[str]:
     """Return a prefix for a command that sets its limits, in terms of any POSIX shell.
-
-    Args:
-        running: threads that count already, as the user has no namespace of his own.
 
     A high `oom_score_adj` lets the kernel end it first when memory runs out. Where sessions are
     weighed against each other (autogroup), `nice` alone would have no effect.
     """
-    processes = limits.processes + running
+    # Without a namespace, all processes of the user count.
+    processes = limits.processes + (0 if is_mapped else _running())
     script = (
         f"{{ ulimit -c 0; ulimit -d {limits.memory_bytes >> 10}; ulimit -f {limits.file_bytes >> 9}"
         f"; ulimit -n {limits.open_files}; ulimit -t {limits.cpu_s}"
@@ -303,14 +292,22 @@ def _limited(limits: Limits, running: int) -> list[str]:
     return ["/bin/sh", "-c", script, "sh"]
 
 
+def _running() -> int:
+    """Return how many threads this user has."""
+    count, user = 0, os.getuid()
+    for entry in os.scandir("/proc"):
+        with contextlib.suppress(OSError):  # it has ended
+            if entry.name.isdigit() and entry.stat().st_uid == user:
+                count += os.stat(f"{entry.path}/task").st_nlink - 2
+    return count
+
+
 @cache
-def open_sandbox(level: Level | None = None) -> Sandbox:
-    """Return the strongest sandbox that works here, or the one of a level.
+def open_sandbox() -> Sandbox:
+    """Return the strongest sandbox that works here.
 
     The first call tries the levels, which takes up to 0.1 s; the result holds for this process.
     """
-    if level is not None:
-        return Sandbox(level)
     return Sandbox(next((each for each in LEVELS if probe(each).works), "none"))
 
 
@@ -326,16 +323,19 @@ def probe(level: Level) -> Probe:
         return Probe(level, False, f"it is not made for {platform.system()} on {machine}")
     if level == "bubblewrap" and not bubblewrap.find():
         return Probe(level, False, "bwrap is missing from the system's folders", _installation())
-    if level == "landlock" and confine.landlock_version() < MIN_LANDLOCK:
-        found = f"the kernel has version {confine.landlock_version()} of Landlock, not 6"
-        return Probe(level, False, found, "Use Linux 6.12 or newer, with Landlock enabled")
+    version = confine.landlock_version()
+    if level == "landlock" and version < MIN_LANDLOCK:
+        output = f"the kernel has version {version} of Landlock, not {MIN_LANDLOCK}"
+        return Probe(level, False, output, "Use Linux 6.12 or newer, with Landlock enabled")
     with tempfile.TemporaryDirectory(prefix="lcursor-probe-") as folder:
         confinement = Confinement(Path(folder), Path(folder))
         try:
-            output = Sandbox(level).run(["true"], confinement, max_s=PROBE_S, max_bytes=1 << 12)
+            output = (
+                Sandbox(level).run(["true"], confinement, max_s=PROBE_S, max_bytes=1 << 12).failure
+            )
         except SandboxFailed as error:
-            return Probe(level, False, error.message, _fix(error.message))
-    return Probe(level, not output.failure, output.failure, _fix(output.failure))
+            output = error.message.removeprefix(FAILED)
+    return Probe(level, not output, output, _fix(output) if output else "")
 
 
 def _installation() -> str:
@@ -348,13 +348,12 @@ def _installation() -> str:
 
 def _fix(output: str) -> str:
     """Return what helps against a failure of namespaces."""
-    if not output:
-        return ""
     if "nknown option" in output:
         return "Update bubblewrap to version 0.8 or newer"
-    with contextlib.suppress(OSError):
-        if APPARMOR.read_text(encoding="ascii").strip() == "1":
-            return PROFILE
+    for path, value, fix in SWITCHES:
+        with contextlib.suppress(OSError):
+            if path.read_text(encoding="ascii").strip() == value:
+                return fix
     if any(Path(each).exists() for each in CONTAINERS):
         return "Let the container create namespaces: docker run --security-opt seccomp=unconfined"
     return "Let users create namespaces: see user_namespaces(7)"

@@ -147,13 +147,12 @@ class _Program:
         self._code += [(_EQUAL, 0, len(code), self._numbers[name]), *code]
 
 
-def make_filter(machine: str, *, is_mapped: bool, network: bool) -> bytes:
+def make_filter(machine: str, *, is_mapped: bool) -> bytes:
     """Return a filter as an array of `struct sock_filter`; b"" for an unknown architecture.
 
     Args:
         machine: `platform.machine()`.
         is_mapped: the command has namespaces of its own, in which its files are mounted.
-        network: it may open network sockets, of interest without a network namespace.
     """
     architecture = ARCHITECTURES.get(machine)
     if architecture is None:
@@ -196,7 +195,7 @@ def make_filter(machine: str, *, is_mapped: bool, network: bool) -> bytes:
     checks.returns(ERRNO | EPERM)
     program.inspect("personality", checks)
     checks = inspect("socket", 0)
-    for family in FAMILIES if is_mapped else FAMILIES[1:] * network:
+    for family in FAMILIES if is_mapped else ():
         checks.when(_EQUAL, family, ALLOW)
     checks.unless(_EQUAL, AF_NETLINK, ERRNO | EPERM)
     checks.load(_FIRST_ARGUMENT + 16)

@@ -29,7 +29,8 @@ def no_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     monkeypatch.setattr(bubblewrap, "find", lambda: str(program))
     monkeypatch.setattr(confine, "command_line", lambda _: [str(program)])
     monkeypatch.setattr(confine, "landlock_version", lambda: 4)
-    monkeypatch.setattr(sandbox, "APPARMOR", restricted)
+    (_, value, fix), *_ = sandbox.SWITCHES
+    monkeypatch.setattr(sandbox, "SWITCHES", ((restricted, value, fix),))
     open_sandbox.cache_clear()
     yield
     open_sandbox.cache_clear()

@@ -226,6 +226,8 @@ class Lookup:
             if not output.failure:
                 is_literal = kind == "-F"
                 return output, [LITERAL] if is_literal else []
+        if "over limit" in output.failure:
+            raise Denied("a file is too large for the search; name a path without it")
         raise Denied(f"the search failed: {output.failure}")
 
     def _ask(self, words: Sequence[str], cancel: Cancel) -> Output:

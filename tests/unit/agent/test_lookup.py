@@ -99,6 +99,14 @@ def test_new_files_are_found_and_ignored_ones_are_not(bench: Bench) -> None:
     assert ".venv" not in found.text
 
 
+def test_huge_files_are_not_loaded(bench: Bench) -> None:
+    with open(bench.tree.path / "docs/huge", "wb") as file:
+        file.truncate(300 << 20)
+    found = bench.call("grep", pattern="alpha")
+    assert found.text == "a file is too large for the search; name a path without it"
+    assert "src/b.py:2" in bench.call("grep", pattern="alpha", path="src").text
+
+
 def test_new_secrets_are_not_found(bench: Bench) -> None:
     bench.bash("echo alpha > new.env; printf -- '-----BEGIN PRIVATE KEY-----\\nalpha\\n' > k.txt")
     found = bench.call("grep", pattern="alpha")
@@ -133,7 +141,7 @@ def test_a_pipe_as_an_ignore_file_stops_no_search(
 ) -> None:
     monkeypatch.setattr("lcursor.agent.tools.lookup.MAX_S", 0.5)
     os.mkfifo(bench.tree.path / "src/.gitignore")
-    assert "too long" in bench.call("grep", pattern="alpha").text
+    assert "stopped after" in bench.call("grep", pattern="alpha").text
 
 
 def test_search_shows_hits_and_the_best_as_text(bench: Bench) -> None:
