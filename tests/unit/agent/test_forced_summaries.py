@@ -71,12 +71,10 @@ def folder(tmp_path: Path) -> Iterator[list[Session]]:
         each.close()
 
 
-@pytest.mark.parametrize("is_raw", [True, False], ids=["tokens", "messages"])
 @pytest.mark.parametrize("full_at", range(ANSWERS + 1))
-def test_a_forced_summary(
-    full_at: int, is_raw: bool, tmp_path: Path, folder: list[Session]
-) -> None:
+def test_a_forced_summary(full_at: int, tmp_path: Path, folder: list[Session]) -> None:
     player = Player(full_at)
+    is_raw = full_at % 2 == 1  # tokens, else messages
     it = player.session = Session(tmp_path, player, is_raw=is_raw)
     folder.append(it)
     it.start(task=TASK)
@@ -87,3 +85,9 @@ def test_a_forced_summary(
     assert kinds == ["read", "edit", "command", "read", "edit", "command", "finish"]
     ops = (it.run_folder / "run.jsonl").read_text()
     assert ops.count('"is_summary":true') == (full_at > 0)
+
+    shown = {"id": 2, "run": "last", "path": str(it.root), "continues": False}
+    it.send("agent.resume", **shown)  # what was summarized can still be read
+    it.wait("agent.done", 2)
+    assert [row["text"] for row in it.all("agent.step", 2)] == it.texts()
+    assert "x = 1" in it.texts()[0]
