@@ -11,8 +11,8 @@ Source: the chat templates of Qwen2.5-Coder, Qwen3-Coder and Qwen3.6, and llama.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 from lcursor.agent.dialects import gbnf, ladder, texts
 from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply, Tool
@@ -105,58 +105,50 @@ def _shown(tool: Tool) -> str:
     return json.dumps({"type": "function", "function": function}, ensure_ascii=False)
 
 
-def _tags_grammar(tools: Sequence[Tool]) -> str:
-    named = {
-        "root": 'call ("\\n" call)*',
-        "call": '("<tool_call>\\n")? ('
-        + " | ".join(f"t{at}" for at in range(len(tools)))
-        + ') "</function>\\n</tool_call>"',
-    }
-    types = {
-        "string": "text",
-        "integer": 'int "\\n</parameter>"',
-        "array": 'ints "\\n</parameter>"',
-    }
-    for at, tool in enumerate(tools):
-        arguments = {}
-        for name in [*tool.required, *tool.optional]:
-            rule = f"t{at}-{name.replace('_', '-')}"
-            arguments[name] = rule
-            head = gbnf.literal(f"<parameter={name}>\n")
-            named[rule] = f'{head} {types[type_of(tool, name)]} "\\n"'
-        required = [arguments[name] for name in tool.required]
-        optional = " | ".join(arguments[name] for name in tool.optional)
-        named[f"t{at}"] = " ".join(
-            [gbnf.literal(f"<function={tool.name}>\n")]
-            + ([gbnf.in_any_order(required)] if required else [])
-            + ([f"({optional})*"] if optional else [])
-        )
-    return gbnf.rules({**named, **_NUMBERS, **gbnf.until("text", VALUE_END)})
-
-
-def _json_grammar(tools: Sequence[Tool]) -> str:
-    named = {
-        "root": 'call ("\\n" call)*',
-        "call": '"<tool_call>\\n{\\"name\\": \\"" ('
-        + " | ".join(f"t{at}" for at in range(len(tools)))
-        + ') "}}\\n</tool_call>"',
-        "string": gbnf.JSON_STRING,
-    }
-    types = {"string": "string", "integer": "int", "array": "ints"}
-    for at, tool in enumerate(tools):
-        pairs = {
-            name: f"{gbnf.literal(f'{json.dumps(name)}: ')} {types[type_of(tool, name)]}"
-            for name in [*tool.required, *tool.optional]
-        }
-        required = ' ", " '.join(pairs[name] for name in tool.required)
-        optional = " | ".join(pairs[name] for name in tool.optional)
-        head = gbnf.literal(tool.name + '", "arguments": {')
-        rest = f'(", " ({optional}))*' if optional else ""
-        named[f"t{at}"] = f"{head} {required} {rest}".rstrip()
-    return gbnf.rules({**named, **_NUMBERS})
-
-
-_NUMBERS = {
+_COMMON: Final = {
+    "root": 'call ("\\n" call)*',
     "int": gbnf.INTEGER,
     "ints": '"[" int ("," " "? int)* "]"',
 }
+_TAGS: Final = {
+    "string": "text",
+    "integer": 'int "\\n</parameter>"',
+    "array": 'ints "\\n</parameter>"',
+}
+_JSON: Final = {"string": "string", "integer": "int", "array": "ints"}
+
+
+def _tags_grammar(tools: Sequence[Tool]) -> str:
+    calls = []
+    for tool in tools:
+        values = {}
+        for name in [*tool.required, *tool.optional]:
+            head = gbnf.literal(f"<parameter={name}>\n")
+            values[name] = f'({head} {_TAGS[type_of(tool, name)]} "\\n")'
+        required = gbnf.in_any_order([values[name] for name in tool.required])
+        head = gbnf.literal(f"<function={tool.name}>\n")
+        calls.append(f"{head} {required} {_any(values[name] for name in tool.optional)}")
+    call = f'("<tool_call>\\n")? ({" | ".join(calls)}) "</function>\\n</tool_call>"'
+    return gbnf.rules({**_COMMON, "call": call, **gbnf.until("text", VALUE_END)})
+
+
+def _json_grammar(tools: Sequence[Tool]) -> str:
+    calls = []
+    for tool in tools:
+        pairs = {
+            name: f"{gbnf.literal(json.dumps(name) + ': ')} {_JSON[type_of(tool, name)]}"
+            for name in [*tool.required, *tool.optional]
+        }
+        required = ' ", " '.join(pairs[name] for name in tool.required)
+        head = gbnf.literal(tool.name + '", "arguments": {')
+        rest = _any(f'", " {pairs[name]}' for name in tool.optional)
+        calls.append(f"{head} {required} {rest}")
+    head, end = gbnf.literal('<tool_call>\n{"name": "'), gbnf.literal("}}\n</tool_call>")
+    call = f"{head} ({' | '.join(calls)}) {end}"
+    return gbnf.rules({**_COMMON, "call": call, "string": gbnf.JSON_STRING})
+
+
+def _any(texts: Iterable[str]) -> str:
+    """Return an expression for any number of some expressions."""
+    joined = " | ".join(texts)
+    return f"({joined})*" if joined else ""
