@@ -34,8 +34,6 @@ may be several pairs. An empty SEARCH creates the file:
 ```""",
     "finish": "End the task with a summary:\n\n```finish\nparse_date returns numbers now.\n```",
 }
-_TOOLS: Final = {"view": "str_replace_editor", "edit": "str_replace_editor"}
-"""Tools that are not named as the action."""
 _SHELL: Final = {"bash", "sh", "shell"}
 _TARGET: Final = re.compile(r"(?P<path>.+?)(?::L?(?P<first>\d+)(?:-L?(?P<last>\d+))?)?")
 _FORM: Final = """\
@@ -51,8 +49,7 @@ class Fenced:
 
     def system(self, tools: Sequence[Tool], facts: str) -> str:
         """Return the system text."""
-        shown = [text for action, text in FORMS.items() if _has(tools, action)]
-        return texts.with_facts("\n\n".join([texts.RULES, _FORM, *shown]), facts)
+        return texts.with_facts("\n\n".join([texts.RULES, _FORM, *FORMS.values()]), facts)
 
     def grammar(self, tools: Sequence[Tool], known: Known) -> str:
         """Return "": the text is free."""
@@ -64,7 +61,7 @@ class Fenced:
         try:
             found = list(_actions(text.split("\n"), tools))
             if not found:
-                return ladder.read_answer(answer, tools)
+                return ladder.read(answer, tools)
             if len(found) > 1:
                 raise Malformed(f"Write one block, not {len(found)}.")
         except Malformed as error:
@@ -75,11 +72,6 @@ class Fenced:
     def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
         """Return the results as plain text."""
         return "\n\n".join(each.text for each in found)
-
-
-def _has(tools: Sequence[Tool], action: str) -> bool:
-    name = _TOOLS.get(action, action)
-    return any(tool.name == name for tool in tools)
 
 
 def _actions(lines: Sequence[str], tools: Sequence[Tool]) -> Iterator[Reply]:
@@ -115,7 +107,7 @@ def _calls(
     action = "bash" if action in _SHELL else action
     if action == "edit" or any(map(patches.begins_pair, body)):
         return _edits(target if action == "edit" else "", lines, tools)
-    if action not in FORMS or not _has(tools, action):
+    if action not in FORMS:
         return []
     text = "\n".join(body).strip("\n")
     target = target or text.strip()

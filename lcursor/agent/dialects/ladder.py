@@ -20,7 +20,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from lcursor.agent.dialects.arguments import Malformed, call_of
@@ -47,13 +47,6 @@ _PYTHON: Final = re.compile(r"\s*(\w+)\(.*\)\s*")
 _KEYS: Final = {"name", "arguments", "parameters", "id", "type", "function"}
 
 
-def read_answer(answer: Answer, tools: Sequence[Tool]) -> Reply:
-    """Read an answer; one that was cut off inside of a call, or without a call, is malformed."""
-    reply = read(answer.text, tools)
-    words = "" if reply.calls else cut_off(answer)
-    return replace(reply, problem=words) if words else reply
-
-
 def cut_off(answer: Answer) -> str:
     """Return words for the model if its answer was cut off at the limit."""
     if answer.finish != "length":
@@ -61,9 +54,9 @@ def cut_off(answer: Answer) -> str:
     return f"The message was cut off after {answer.answer_tokens} tokens. Write less."
 
 
-def read(text: str, tools: Sequence[Tool]) -> Reply:
-    """Return the calls of a message; its problem, if it has a call that is malformed."""
-    text = without_reasoning(text)
+def read(answer: Answer, tools: Sequence[Tool]) -> Reply:
+    """Return the calls of an answer; its problem, if a call is malformed or the answer cut off."""
+    text = without_reasoning(answer.text)
     scan = _Scan(text, tools)
     try:
         for find in (scan.tagged, scan.objects, scan.python):
@@ -71,8 +64,8 @@ def read(text: str, tools: Sequence[Tool]) -> Reply:
                 calls = tuple(call for one in found for call in one.calls)
                 return Reply(text[: found[0].start].strip(), calls)
     except Malformed as error:
-        return Reply(text.strip(), problem=str(error))
-    return Reply(text.strip())
+        return Reply(text.strip(), problem=cut_off(answer) or str(error))
+    return Reply(text.strip(), problem=cut_off(answer))
 
 
 def without_reasoning(text: str) -> str:

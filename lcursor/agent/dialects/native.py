@@ -65,7 +65,7 @@ class Native:
 
     def parse(self, answer: Answer, tools: Sequence[Tool], known: Known) -> Reply:
         """Parse an answer in this form or a similar one."""
-        return ladder.read_answer(answer, tools)
+        return ladder.read(answer, tools)
 
     def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
         """Return the results, as the templates have them."""

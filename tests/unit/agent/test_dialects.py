@@ -202,7 +202,7 @@ def test_facts_and_tools_are_in_the_prompt(dialect: Dialect) -> None:
     text = dialect.system(TOOLS, "Tests: pytest -q\n")
     assert text.endswith("\n\nTests: pytest -q")
     few = dialect.system([tool for tool in TOOLS if tool.name != "bash"], "")
-    assert dialect.name == "choice" or len(few) < len(text) - len("Tests: pytest -q") - 10
+    assert dialect.name != "native" or len(few) < len(text) - len("Tests: pytest -q") - 10
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=["tags", "json", "fenced", "choice"])
@@ -240,8 +240,8 @@ def test_an_answer_that_was_cut_off_says_so() -> None:
 def test_reasoning_is_not_read() -> None:
     call = Native().render(Call("bash", {"command": "rm -r build"}))
     for text in (f"<think>\n{call}\n</think>\nDone.", f"Perhaps\n{call}\n</think>\nDone."):
-        assert ladder.read(text, TOOLS).calls == ()
-        assert ladder.read(text, TOOLS).thought == "Done."
+        assert ladder.read(Answer(text), TOOLS).calls == ()
+        assert ladder.read(Answer(text), TOOLS).thought == "Done."
 
 
 @pytest.mark.parametrize(
