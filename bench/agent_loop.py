@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import typer
 
 from bench.report import Json, Promise, Report, measuring, ms_since
-from evals.kills import count_processes
+from evals.kills import processes
 from evals.scripted import ENDLESS, Row, serving
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.dialects.native import Native
@@ -33,7 +33,7 @@ from lcursor.errors import LcursorError
 from lcursor.llm.pool import ModelPool
 from lcursor.process.sandbox import open_sandbox
 
-FILES, STEPS, STOPS = 5000, 200, 20
+FILES, STEPS, STOPS = 5000, 100, 20
 STEP_MS, STEP_P95_MS, TRUE_MS, IDLE_MS, GONE_MS = 10, 30, 90, 200, 500
 WAIT_S = 60.0
 MARK = f"bench-{os.getpid()}"
@@ -154,16 +154,16 @@ def _stops(report: Report, agents: _Agents, stops: int) -> None:
         idle.append((spans[-1][1] - stopped_s) * 1000)
         run = agents.begin("sleep 9")
         end_s = time.monotonic() + WAIT_S
-        while count_processes(MARK) < 2:
+        while len(processes(MARK)) < 2:
             if time.monotonic() > end_s:
                 raise LcursorError("the command did not start")
             time.sleep(0.01)
         stopped_s = time.perf_counter()
         agents.stop(run)
-        while (left := count_processes(MARK)) and ms_since(stopped_s) < GONE_MS:
+        while (left := processes(MARK)) and ms_since(stopped_s) < GONE_MS:
             time.sleep(0.002)
         gone.append(ms_since(stopped_s))
-        report.numbers["orphans"] += left
+        report.numbers["orphans"] += len(left)
         agents.wait("agent.done", id=run)
     report.add("stop to idle server", idle, limit=IDLE_MS, judged="worst")
     report.add("stop to the end of a command's processes", gone, limit=GONE_MS, judged="worst")

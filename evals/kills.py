@@ -43,7 +43,7 @@ TASK = "Task "
 JOURNAL = "journal.txt"
 CHECKS = "Check it."
 BROKEN = "<tool_call>\n<function=bash>\n<parameter=comm"
-ORPHAN_S = 2.0
+ORPHAN_S = 0.5
 ACTIONS = 12
 """Of each run."""
 SPREAD = 1.6
@@ -238,11 +238,13 @@ def _execute_and_kill(found: Outcome, execute: Execute, after_s: float) -> int:
     while data := _read(report):
         count += len(data)
     os.close(report)
-    while (left := count_processes(_token())) and time.monotonic() - began_s < ORPHAN_S:
+    while (left := processes(_token())) and time.monotonic() - began_s < ORPHAN_S:
         time.sleep(0.005)
     spent_ms = (time.monotonic() - began_s) * 1000
     found.slowest_end_ms = max(found.slowest_end_ms, round(spent_ms, 1))
-    found.orphans += left if left else spent_ms > 500
+    found.orphans += len(left)
+    for each in left:
+        os.kill(each, signal.SIGKILL)
     return count
 
 
@@ -278,16 +280,14 @@ def _lines(root: Path, data: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith(b"}")]
 
 
-def count_processes(word: str) -> int:
-    """Return the number of processes with a word in their command line."""
-    count = 0
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit() and int(each.name) != os.getpid():
-            try:
-                count += word.encode() in (each / "cmdline").read_bytes()
-            except OSError:
-                continue
-    return count
+def processes(word: str) -> list[int]:
+    """Return the processes with a word in their command line."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if word.encode() in (each / "cmdline").read_bytes():
+                found.append(int(each.name))
+    return found
 
 
 def command(
