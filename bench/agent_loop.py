@@ -97,8 +97,8 @@ class _Agents:
             found, params = self._messages.get(timeout=WAIT_S)
             if found == method and fields.items() <= params.items():
                 return
-            if found == "error" or params.get("state") == "failed":
-                raise LcursorError(str(params["message"]))
+            if found in ("error", "agent.done"):
+                raise LcursorError(f"{found}: {params['message']}")
 
     def spans(self) -> list[tuple[float, float]]:
         """Return when the server's answers began and ended."""
