@@ -313,10 +313,11 @@ if not os.fork():
 ]  # fmt: skip
 _SOCKETS = [
     ("Neovim", """#py
-for parent, _, names in os.walk("/"):
-    for name in names:
-        if name.startswith("nvim."):
-            unix(f"{parent}/{name}")
+for folder in ("/run", "/tmp"):
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            if name.startswith("nvim."):
+                unix(f"{parent}/{name}")
 unix(N["S_nvim"])
 """),
     *(

@@ -20,7 +20,7 @@ from lcursor.process.sandbox import Level, Sandbox
 
 EDITOR = "str_replace_editor"
 TOKENS = 4000
-REPEATS = {"a link that changes meanwhile": (100, 5000)}
+REPEATS = {"a link that changes meanwhile": (40, 5000)}
 """In the sandbox, and by the control, which takes less time than a change of the link."""
 
 

@@ -119,14 +119,7 @@ def all_mounts(
     read_only: Iterable[tuple[Path, Path]],
     search_path: str,
 ) -> list[Mount]:
-    """List everything that a command sees; see `Confinement`.
-
-    Creates the folders in the tree where others are mounted. A target in the tree that leads
-    through a link is left out, because the link could lead anywhere.
-
-    Raises:
-        OSError: a folder cannot be created.
-    """
+    """List everything that a command sees; see `Confinement`."""
     found = list(system())
     shared = [
         each for each in toolchains(search_path) if not Path(each.target).is_relative_to(root)
@@ -134,50 +127,103 @@ def all_mounts(
     found += dict.fromkeys(shared)
     found.append(Mount("write", str(root), os.path.realpath(tree)))
     for source, target in read_only:
-        real = Path(os.path.realpath(source))
-        if not real.exists():
-            continue
-        if target.is_relative_to(root):
-            name = os.path.relpath(target, root)
-            if not make_mount_point(tree, name, is_folder=real.is_dir()):
-                continue
-        found.append(Mount("read", str(target), str(real)))
-        if source.is_symlink():
-            found.append(Mount("read", str(real), str(real)))
-        found += interpreter(real)
+        real = os.path.realpath(source)
+        if os.path.exists(real):
+            found.append(Mount("read", str(target), real))
+            if source.is_symlink() and not target.is_relative_to(root):
+                found.append(Mount("read", real, real))
+            found += interpreter(Path(real))
     return found
 
 
-def make_mount_point(tree: Path, name: str, *, is_folder: bool) -> bool:
-    """Create a folder or an empty file below a folder, without following links.
+def with_mount_points(mounts: Iterable[Mount], tree: Path, root: Path) -> list[Mount]:
+    """Create the folders and files in the tree where others are mounted.
 
     Returns:
-        Whether it exists now and is of that type.
+        The mounts without those whose target leads through a link, which could lead anywhere.
 
     Raises:
-        OSError: it cannot be created.
+        OSError: one cannot be created.
     """
-    *folders, last = Path(name).parts
-    if ".." in folders or last == "..":
-        return False
+    found = []
+    for each in mounts:
+        if name := _name(each, root):
+            with _parent(tree, name) as parent:
+                if parent is None or not _make_mount_point(parent, each):
+                    continue
+        found.append(each)
+    return found
+
+
+@contextlib.contextmanager
+def linked(mounts: Iterable[Mount], tree: Path, root: Path) -> Iterator[None]:
+    """Let links in the tree lead to what is mounted there elsewhere; removed afterwards."""
     with contextlib.ExitStack() as stack:
-        here = os.open(tree, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for each in mounts:
+            if name := _name(each, root):
+                parent = stack.enter_context(_parent(tree, name))
+                if parent is not None:
+                    stack.enter_context(_link(each.source, os.path.basename(name), parent))
+        yield
+
+
+def _name(mount: Mount, root: Path) -> str:
+    """Return the target relative to the root; "" if it is not below."""
+    name = os.path.relpath(mount.target, root)
+    return "" if mount.kind != "read" or name.startswith("..") else name
+
+
+@contextlib.contextmanager
+def _parent(tree: Path, name: str) -> Iterator[int | None]:
+    """Open the parent folder of a path in the tree, and create it, without following links.
+
+    Yields:
+        Its file descriptor; None if there is a link or a file.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    with contextlib.ExitStack() as stack:
+        here = os.open(tree, flags & ~os.O_NOFOLLOW)
         stack.callback(os.close, here)
-        for part in [*folders, last] if is_folder else folders:
+        for part in Path(name).parts[:-1]:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(part, dir_fd=here)
             try:
-                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
                 here = os.open(part, flags, dir_fd=here)
             except OSError:
-                return False
+                yield None
+                return
             stack.callback(os.close, here)
+        yield here
+
+
+def _make_mount_point(parent: int, mount: Mount) -> bool:
+    """Create a folder or an empty file; return whether it exists and is of that type."""
+    name = os.path.basename(mount.target)
+    is_folder = os.path.isdir(mount.source)
+    with contextlib.suppress(FileExistsError):
         if is_folder:
-            return True
-        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, dir_fd=parent)
+        else:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            os.close(os.open(last, flags, 0o600, dir_fd=here))
-        return stat.S_ISREG(os.stat(last, dir_fd=here, follow_symlinks=False).st_mode)
+            os.close(os.open(name, flags, 0o600, dir_fd=parent))
+    mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+    return stat.S_ISDIR(mode) if is_folder else stat.S_ISREG(mode)
+
+
+@contextlib.contextmanager
+def _link(source: str, name: str, parent: int) -> Iterator[None]:
+    """Make a link, unless something has its name."""
+    try:
+        os.symlink(source, name, dir_fd=parent)
+    except FileExistsError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # the command has removed or replaced it
+            if os.readlink(name, dir_fd=parent) == source:
+                os.unlink(name, dir_fd=parent)
 
 
 def variables(mounts: Sequence[Mount], env: Mapping[str, str], search_path: str) -> dict[str, str]:
@@ -200,5 +246,6 @@ def variables(mounts: Sequence[Mount], env: Mapping[str, str], search_path: str)
         "TMPDIR": "/tmp",  # noqa: S108 - of the sandbox
         "CI": "1",
         "NO_COLOR": "1",
+        "GIT_CONFIG_NOSYSTEM": "1",
         **env,
     }

@@ -10,7 +10,8 @@ levels differ in the mechanism, strongest first:
 - `bubblewrap`: a program of the distribution makes namespaces, in which only these files exist;
 - `unshare`: our own launcher (`confine.py`) makes them;
 - `landlock`: without namespaces. Landlock and a stricter filter of system calls deny what the
-  others hide: the copy stays at its own path, no socket can be opened, `chmod` fails;
+  others hide: the copy stays at its own path, no socket can be opened, `chmod` fails, and only
+  `$TMPDIR` takes temporary files;
 - `none`: nothing runs.
 """
 
@@ -99,8 +100,7 @@ class Confinement:
     root: Path
     """The path at which the command sees it: that of the user's project."""
     read_only: tuple[tuple[Path, Path], ...] = ()
-    """Folders and files to show, as pairs of their path on disk and for the command. At the level
-    `landlock` they are readable at their path on disk."""
+    """Folders and files to show, as pairs of their path on disk and for the command."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables in addition to the fixed ones."""
     limits: Limits = Limits()
@@ -216,9 +216,13 @@ class Sandbox:
             confinement.tree, confinement.root, confinement.read_only, search_path
         )
         variables = mounts.variables(seen, confinement.env, search_path)
-        for folder in map(str, writable[1:]):
-            seen.append(mounts.Mount("write", folder, folder))
-            variables |= {"HOME": folder, "TMPDIR": folder}
+        if self.level == "landlock":
+            seen.append(mounts.Mount("write", str(writable[1]), str(writable[1])))
+            variables |= {"HOME": str(writable[1]), "TMPDIR": str(writable[1])}
+            for folder, root in ((writable[1], mounts.home()), (writable[0], confinement.root)):
+                stack.enter_context(mounts.linked(seen, folder, root))
+        else:
+            seen = mounts.with_mount_points(seen, confinement.tree, confinement.root)
         code = seccomp.make_filter(platform.machine(), is_mapped=self.level != "landlock")
         info, info_fd = os.pipe()
         stack.callback(os.close, info)

@@ -8,6 +8,7 @@ rarely used interfaces of the kernel, and sockets that no network namespace cont
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 EPERM: Final = 1
@@ -18,6 +19,10 @@ NEW_NAMESPACES: Final = 0x7E020000
 FAMILIES: Final = (1, 2, 10)
 """Address families of sockets: AF_UNIX, AF_INET and AF_INET6."""
 AF_NETLINK: Final = 16
+NETLINK_ROUTE: Final = 0
+"""The protocol that lists network interfaces."""
+PERSONALITIES: Final = (0, 0xFFFFFFFF)
+"""The default, and the question which one is set."""
 IOCTLS: Final = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX, which write into a terminal's input."""
 X32: Final = 0x40000000
@@ -25,6 +30,7 @@ X32: Final = 0x40000000
 ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000
 ERRNO: Final = 0x00050000
+DENY: Final = ERRNO | EPERM
 
 _LOAD, _EQUAL, _GREATER_EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
@@ -104,112 +110,82 @@ _FORBIDDEN: Final = (
 _UNMAPPED: Final = (
     "chmod fchmodat fchmodat2 chown lchown fchownat setxattr lsetxattr setxattrat removexattr"
     " lremovexattr removexattrat file_setattr utime utimes futimesat shmget shmat shmctl semget"
-    " semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink"
+    " semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink socket"
 )
 """What is forbidden without a mount namespace: Landlock does not cover these calls, so they
 would reach every file of the user, or other programs of the user."""
 
 
-class _Program:
-    """A filter in the making."""
+Code = list[tuple[int, int, int, int]]
+"""Instructions: the operation, how many to skip if a test passes or fails, and a number."""
 
-    def __init__(self, architecture: Architecture) -> None:
-        self._numbers = architecture.numbers
-        self._code: list[tuple[int, int, int, int]] = []
 
-    def bytes(self) -> bytes:
-        return b"".join(struct.pack("=HBBI", *each) for each in self._code)
+def _load(offset: int) -> Code:
+    return [(_LOAD, 0, 0, offset)]
 
-    def load(self, offset: int) -> None:
-        self._code.append((_LOAD, 0, 0, offset))
 
-    def returns(self, value: int) -> None:
-        self._code.append((_RETURN, 0, 0, value))
+def _return(value: int) -> Code:
+    return [(_RETURN, 0, 0, value)]
 
-    def when(self, test: int, value: int, then: int) -> None:
-        """Return `then` if the loaded value passes a test."""
-        self._code.append((test, 0, 1, value))
-        self.returns(then)
 
-    def unless(self, test: int, value: int, then: int) -> None:
-        """Return `then` if the loaded value fails a test."""
-        self._code.append((test, 1, 0, value))
-        self.returns(then)
+def _when(test: int, values: Iterable[int], then: int) -> Code:
+    """Return `then` if the loaded number passes a test with one of the values."""
+    return [each for value in values for each in ((test, 0, 1, value), *_return(then))]
 
-    def forbid(self, name: str, error: int = EPERM) -> None:
-        """Let a system call fail."""
-        if name in self._numbers:
-            self.when(_EQUAL, self._numbers[name], ERRNO | error)
 
-    def inspect(self, name: str, checks: _Program) -> None:
-        """Run `checks`, which must return, if the system call is this one."""
-        code = checks._code
-        self._code += [(_EQUAL, 0, len(code), self._numbers[name]), *code]
+def _unless(test: int, value: int, then: int) -> Code:
+    """Return `then` if the loaded number fails a test."""
+    return [(test, 1, 0, value), *_return(then)]
 
 
 def make_filter(machine: str, *, is_mapped: bool) -> bytes:
-    """Return a filter as an array of `struct sock_filter`; b"" for an unknown architecture.
+    """Return a filter as an array of `struct sock_filter`.
 
     Args:
-        machine: `platform.machine()`.
+        machine: a key of `ARCHITECTURES`.
         is_mapped: the command has namespaces of its own, in which its files are mounted.
     """
-    architecture = ARCHITECTURES.get(machine)
-    if architecture is None:
-        return b""
-    program = _Program(architecture)
-    program.load(_ARCHITECTURE)
-    program.unless(_EQUAL, architecture.audit, KILL)
-    program.load(_NUMBER)
-    if machine == "x86_64":
-        program.when(_GREATER_EQUAL, X32, ERRNO | ENOSYS)
-    for name in _FORBIDDEN.split():
-        program.forbid(name)
-    program.forbid("clone3", ENOSYS)  # its flags are in memory; the C library falls back to clone
-    if not is_mapped:
-        for name in _UNMAPPED.split():
-            program.forbid(name)
-        for name in ("fsetxattr", "fremovexattr"):
-            program.forbid(name, ENOTSUP)
-        for name in ("fchmod", "fchown"):
-            # Without effect, but without an error: `sed -i` and `cp` use them for new files.
-            program.forbid(name, 0)
-
-    def inspect(name: str, index: int) -> _Program:
-        checks = _Program(architecture)
-        checks.load(_FIRST_ARGUMENT + 8 * index)
-        return checks
-
-    checks = inspect("clone", 0)
-    checks.when(_ANY_BIT, NEW_NAMESPACES, ERRNO | EPERM)
-    checks.returns(ALLOW)
-    program.inspect("clone", checks)
-    checks = inspect("ioctl", 1)
-    for number in IOCTLS:
-        checks.when(_EQUAL, number, ERRNO | EPERM)
-    checks.returns(ALLOW)
-    program.inspect("ioctl", checks)
-    checks = inspect("personality", 0)
-    for number in (0, 0xFFFFFFFF):  # the default, and the question which one is set
-        checks.when(_EQUAL, number, ALLOW)
-    checks.returns(ERRNO | EPERM)
-    program.inspect("personality", checks)
-    checks = inspect("socket", 0)
-    for family in FAMILIES if is_mapped else ():
-        checks.when(_EQUAL, family, ALLOW)
-    checks.unless(_EQUAL, AF_NETLINK, ERRNO | EPERM)
-    checks.load(_FIRST_ARGUMENT + 16)
-    checks.when(_EQUAL, 0, ALLOW)  # NETLINK_ROUTE, to list network interfaces
-    checks.returns(ERRNO | EPERM)
-    program.inspect("socket", checks)
-    if not is_mapped:
+    audit, numbers = ARCHITECTURES[machine]
+    errors = dict.fromkeys(_FORBIDDEN.split(), EPERM)
+    errors["clone3"] = ENOSYS  # its flags are in memory; the C library falls back to clone
+    checks = {
+        "clone": [*_argument(0), *_when(_ANY_BIT, [NEW_NAMESPACES], DENY), *_return(ALLOW)],
+        "ioctl": [*_argument(1), *_when(_EQUAL, IOCTLS, DENY), *_return(ALLOW)],
+        "personality": [*_argument(0), *_when(_EQUAL, PERSONALITIES, ALLOW), *_return(DENY)],
+    }
+    if is_mapped:
+        checks["socket"] = [
+            *_argument(0),
+            *_when(_EQUAL, FAMILIES, ALLOW),
+            *_unless(_EQUAL, AF_NETLINK, DENY),
+            *_argument(2),
+            *_when(_EQUAL, [NETLINK_ROUTE], ALLOW),
+            *_return(DENY),
+        ]
+    else:
+        errors |= dict.fromkeys(_UNMAPPED.split(), EPERM)
+        errors |= dict.fromkeys(("fsetxattr", "fremovexattr"), ENOTSUP)
+        # Without effect, but without an error: `sed -i` and `cp` use them for new files.
+        errors |= dict.fromkeys(("fchmod", "fchown"), 0)
         for name, index in (("prlimit64", 0), ("utimensat", 1)):
             # Only of the process itself, and of open files.
-            checks = inspect(name, index)
-            checks.unless(_EQUAL, 0, ERRNO | EPERM)
-            checks.load(_FIRST_ARGUMENT + 8 * index + 4)
-            checks.unless(_EQUAL, 0, ERRNO | EPERM)
-            checks.returns(ALLOW)
-            program.inspect(name, checks)
-    program.returns(ALLOW)
-    return program.bytes()
+            checks[name] = [*_zero(index, 0), *_zero(index, 4), *_return(ALLOW)]
+    code = [*_load(_ARCHITECTURE), *_unless(_EQUAL, audit, KILL), *_load(_NUMBER)]
+    if machine == "x86_64":
+        code += _when(_GREATER_EQUAL, [X32], ERRNO | ENOSYS)
+    for name, error in errors.items():
+        if name in numbers:
+            code += _when(_EQUAL, [numbers[name]], ERRNO | error)
+    for name, check in checks.items():
+        code += [(_EQUAL, 0, len(check), numbers[name]), *check]
+    return b"".join(struct.pack("=HBBI", *each) for each in [*code, *_return(ALLOW)])
+
+
+def _argument(index: int) -> Code:
+    """Load the lower half of an argument."""
+    return _load(_FIRST_ARGUMENT + 8 * index)
+
+
+def _zero(index: int, byte: int) -> Code:
+    """Deny the call unless the half of an argument that starts at a byte is zero."""
+    return [*_load(_FIRST_ARGUMENT + 8 * index + byte), *_unless(_EQUAL, 0, DENY)]
