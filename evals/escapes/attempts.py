@@ -17,7 +17,7 @@ from evals.escapes.host import Finding
 
 Group = Literal[
     "writes", "reads", "links", "git", "processes", "sockets", "network", "kernel", "resources",
-    "tools", "policy",
+    "tools", "policy", "work",
 ]  # fmt: skip
 LEAKED_FILE, LEAKED_FOLDER, LEAKED_SOCKET = 37, 38, 39
 """Descriptors that the caller left open: a secret, the home, and a socket with a secret."""

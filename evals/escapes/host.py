@@ -24,6 +24,7 @@ from typing import Literal
 from evals.escapes import namespaces
 from evals.escapes.baits import TCP_PORT, UDP_PORT, Baits, unix_sockets
 from evals.escapes.namespaces import INTERNET, INTERNET6, Account
+from lcursor.process.confine import DEATH_SIGNAL, call
 
 Finding = Literal[
     "changed", "read", "reached", "killed", "outlives", "syscall", "typed", "unguarded", "failed",
@@ -194,7 +195,7 @@ class Machine:
             os.close(writer)
             os.waitpid(init, 0)
             return
-        namespaces.call("prctl", namespaces.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        call("prctl", DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)  # so that the kernel ignores it for process 1
         _leave(lambda: self._be_init(writer, action, max_s, is_privileged), writer)

@@ -7,7 +7,6 @@ ends in a tmpfs of this namespace that no path reaches. The home, /tmp and /run 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import socket
@@ -16,14 +15,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evals.corpus import ROOT
+from lcursor.process.confine import (
+    BIND,
+    DETACH,
+    DEVICES,
+    NEW_IPC,
+    NEW_MOUNTS,
+    NEW_NET,
+    NEW_PID,
+    NEW_USER,
+    NEW_UTS,
+    PRIVATE,
+    RECURSIVE,
+    call,
+    mount,
+)
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
-NEW_NS, NEW_UTS, NEW_IPC = 0x20000, 0x4000000, 0x8000000
-NEW_USER, NEW_PID, NEW_NET = 0x10000000, 0x20000000, 0x40000000
-BIND, PRIVATE, RECURSIVE, DETACH = 0x1000, 0x40000, 0x4000, 2
-PR_SET_PDEATHSIG, PR_CAP_AMBIENT = 1, 47
-
-DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 TOOLCHAINS = (".pyenv", ".cargo", ".rustup", ".nvm", "go", ".local/share/uv")
 """Folders of the real home that are visible."""
 FRESH = frozenset({"proc", "dev", "sys", "tmp", "run"})
@@ -48,29 +55,11 @@ def accounts() -> list[Account]:
     return [Account("root", 0, 0), Account("user", 65534, 65534)]
 
 
-def call(name: str, *arguments: object) -> int:
-    """Call a function of libc.
-
-    Raises:
-        OSError: it returned -1.
-    """
-    result = getattr(_LIBC, name)(*arguments)
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), name)
-    return int(result)
-
-
-def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
-    """Mount a file system."""
-    values = (source.encode(), target.encode(), kind.encode())
-    call("mount", *values, ctypes.c_ulong(flags), options.encode() or None)
-
-
 def enter() -> None:
     """Move this process to namespaces of its own; its next child is process 1 there."""
     uid, gid = os.getuid(), os.getgid()
-    call("unshare", NEW_NS | NEW_UTS | NEW_IPC | NEW_PID | NEW_NET | (NEW_USER if uid else 0))
+    spaces = NEW_MOUNTS | NEW_UTS | NEW_IPC | NEW_PID | NEW_NET
+    call("unshare", spaces | NEW_USER if uid else spaces)
     if uid:
         for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1")):
             Path(f"/proc/self/{file}").write_text(text)

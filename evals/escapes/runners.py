@@ -27,7 +27,6 @@ from evals.escapes.attempts import (
 )
 from evals.escapes.baits import PYTHON
 from evals.escapes.host import MAX_BYTES, Finding, Names
-from evals.escapes.workloads import Workload
 from lcursor.agent.result import file_changes
 from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
@@ -178,8 +177,9 @@ def _open_terminal() -> int:
     return terminal
 
 
-def work(workload: Workload, level: Level, names: Names) -> tuple[bytes, set[Finding]]:
+def work(workload: Attempt, level: Level | None, names: Names) -> tuple[bytes, set[Finding]]:
     """Do ordinary work with the usual limits."""
+    assert level
     _, usual = copy(names)
     environment = (Path(sys.prefix), usual.root / ".venv")
     done = Sandbox(level).run(

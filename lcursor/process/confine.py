@@ -54,7 +54,7 @@ RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _call(name: str, *arguments: Any) -> int:
+def call(name: str, *arguments: Any) -> int:
     """Call a function of the C library."""
     result: int = getattr(_libc, name)(*arguments)
     if result < 0:
@@ -65,7 +65,7 @@ def _call(name: str, *arguments: Any) -> int:
 
 
 def _syscall(number: int, *arguments: Any) -> int:
-    return _call(
+    return call(
         "syscall",
         *(ctypes.c_long(each) if isinstance(each, int) else each for each in (number, *arguments)),
     )
@@ -77,7 +77,7 @@ def _syscall(number: int, *arguments: Any) -> int:
 def enter_namespaces() -> None:
     """Give this process new namespaces, with the same user and group ids."""
     user, group = os.getuid(), os.getgid()
-    _call("unshare", NEW_USER | NEW_MOUNTS | NEW_PID | NEW_IPC | NEW_UTS | NEW_CGROUP | NEW_NET)
+    call("unshare", NEW_USER | NEW_MOUNTS | NEW_PID | NEW_IPC | NEW_UTS | NEW_CGROUP | NEW_NET)
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{user} {user} 1"),
@@ -90,8 +90,9 @@ def enter_namespaces() -> None:
     lo.close()
 
 
-def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    _call("mount", source.encode(), target.encode(), kind.encode(), flags, data.encode())
+def mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -> None:
+    """Mount a file system."""
+    call("mount", source.encode(), target.encode(), kind.encode(), flags, data.encode())
 
 
 def _set_attributes(path: str, attributes: int, flags: int = AT_RECURSIVE) -> None:
@@ -108,18 +109,18 @@ def _make(target: str, *, is_folder: bool) -> None:
 
 def _bind(source: str, target: str, attributes: int) -> None:
     _make(target, is_folder=os.path.isdir(source))
-    _mount(source, target, "", BIND | RECURSIVE)
+    mount(source, target, "", BIND | RECURSIVE)
     _set_attributes(target, attributes)
 
 
 def _mount_empty(target: str, size_bytes: int) -> None:
     _make(target, is_folder=True)
-    _mount("tmpfs", target, "tmpfs", NO_SUID | NO_DEVICES, f"mode=755,size={size_bytes}")
+    mount("tmpfs", target, "tmpfs", NO_SUID | NO_DEVICES, f"mode=755,size={size_bytes}")
 
 
 def make_root(mounts: Iterable[tuple[str, str, str]], size_bytes: int) -> None:
     """Replace the file system by one that has only these mounts; in the new pid namespace."""
-    _mount("none", "/", "", RECURSIVE | PRIVATE)
+    mount("none", "/", "", RECURSIVE | PRIVATE)
     _mount_empty(BASE, size_bytes)
     for name in ("old", "new"):
         os.mkdir(f"{BASE}/{name}")
@@ -128,7 +129,7 @@ def make_root(mounts: Iterable[tuple[str, str, str]], size_bytes: int) -> None:
     os.chdir("/")
     _mount_empty("/new", size_bytes)
     _make("/new/proc", is_folder=True)
-    _mount("proc", "/new/proc", "proc", NO_SUID | NO_DEVICES | NO_EXECUTION)
+    mount("proc", "/new/proc", "proc", NO_SUID | NO_DEVICES | NO_EXECUTION)
     for name in ("sys", "sysrq-trigger", "irq", "bus"):  # root could write there
         if os.path.exists(f"/new/proc/{name}"):
             _bind(f"/new/proc/{name}", f"/new/proc/{name}", ATTRIBUTE_READ_ONLY)
@@ -146,7 +147,7 @@ def make_root(mounts: Iterable[tuple[str, str, str]], size_bytes: int) -> None:
     _set_attributes("/new", ATTRIBUTE_READ_ONLY, 0)
     os.chdir("/new")
     _syscall(pivot_root, b".", b".")
-    _call("umount2", b".", DETACH)
+    call("umount2", b".", DETACH)
     os.chdir("/")
 
 
@@ -160,7 +161,7 @@ def _make_devices(size_bytes: int) -> None:
     _mount_empty("/new/dev/shm", size_bytes)
     _make("/new/dev/pts", is_folder=True)
     flags = NO_SUID | NO_EXECUTION
-    _mount("devpts", "/new/dev/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")
+    mount("devpts", "/new/dev/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")
     os.symlink("pts/ptmx", "/new/dev/ptmx")
     _set_attributes("/new/dev", ATTRIBUTE_READ_ONLY, 0)
 
@@ -175,7 +176,7 @@ def drop_capabilities() -> None:
         number += 1
     header, none = struct.pack("=II", 0x20080522, 0), bytes(24)
     _syscall(CAPSET[os.uname().machine], header, none)
-    _call("prctl", NO_NEW_RIGHTS, 1, 0, 0, 0)
+    call("prctl", NO_NEW_RIGHTS, 1, 0, 0, 0)
 
 
 def landlock_version() -> int:
@@ -233,7 +234,7 @@ def filter_calls(code: bytes) -> None:
     """Install a seccomp filter, an array of `struct sock_filter`."""
     buffer = ctypes.create_string_buffer(code)
     program = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))
-    _call("prctl", SECCOMP, 2, program, 0, 0)
+    call("prctl", SECCOMP, 2, program, 0, 0)
 
 
 # The processes.
@@ -242,7 +243,7 @@ def filter_calls(code: bytes) -> None:
 def _execute(plan: dict[str, Any]) -> NoReturn:
     """Become the command."""
     os.setsid()
-    _call("prctl", DEATH_SIGNAL, SIGKILL, 0, 0, 0)
+    call("prctl", DEATH_SIGNAL, SIGKILL, 0, 0, 0)
     for name, text in (("oom_score_adj", "1000"), ("autogroup", plan["nice"])):
         try:
             with open(f"/proc/self/{name}", "w") as file:
@@ -327,7 +328,7 @@ def main(plan_fd: int) -> NoReturn:
         plan = marshal.loads(file.read())  # noqa: S302 - written by our own process
 
     def start() -> int:
-        _call("prctl", DEATH_SIGNAL, SIGKILL, 0, 0, 0)
+        call("prctl", DEATH_SIGNAL, SIGKILL, 0, 0, 0)
         if os.getppid() != plan["parent"]:
             return 1  # it is dead already
         if plan["is_mapped"]:
@@ -340,12 +341,12 @@ def main(plan_fd: int) -> NoReturn:
         os.close(listening)
         os.close(plan["info_fd"])
         if plan["is_mapped"]:
-            _call("prctl", DEATH_SIGNAL, SIGKILL, 0, 0, 0)
+            call("prctl", DEATH_SIGNAL, SIGKILL, 0, 0, 0)
         else:
             os.setsid()
             signal(SIGTERM, _stop)
-            _call("prctl", SUBREAPER, 1, 0, 0, 0)
-            _call("prctl", DEATH_SIGNAL, SIGTERM, 0, 0, 0)
+            call("prctl", SUBREAPER, 1, 0, 0, 0)
+            call("prctl", DEATH_SIGNAL, SIGTERM, 0, 0, 0)
         os.write(speaking, b"1")  # fails if the launcher is dead already
         if plan["is_mapped"]:
             _run_and_exit(lambda: _supervise(plan))
