@@ -17,7 +17,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -52,11 +52,6 @@ class Report:
     output: str = ""
     failure: str = ""
     """Why the action did not run; "" if it ran."""
-    processes: int = 0
-    """The most at a time, without those of the machine."""
-    memory_bytes: int = 0
-    """The most resident memory of all of them."""
-    seconds: float = 0.0
 
 
 class Machine:
@@ -234,8 +229,7 @@ class Machine:
             report.findings.add("read")
         if MARK in report.output:
             report.findings.add("syscall")
-        values = {name: getattr(report, name) for name in Report.__slots__}
-        _write(writer, {**values, "findings": sorted(report.findings)})
+        _write(writer, {**asdict(report), "findings": sorted(report.findings)})
 
     def _act(self, answer: int, action: Action, names: Names, is_privileged: bool) -> None:
         sys.dont_write_bytecode = True
@@ -246,11 +240,9 @@ class Machine:
         if not is_privileged:
             namespaces.become(self.account)
         os.chdir(self.home)
-        started = time.monotonic()
         output, findings = action(names)
-        seconds = time.monotonic() - started
         text = output[:MAX_BYTES].decode(errors="replace")
-        _write(answer, {"output": text, "findings": sorted(findings), "seconds": seconds})
+        _write(answer, {"output": text, "findings": sorted(findings)})
 
     def _watch(self, runner: int, reader: int, baits: Baits, max_s: float) -> Report:
         """Wait until the action and all its processes have ended."""
@@ -281,8 +273,6 @@ class Machine:
         found = json.loads(data or "{}")
         report = Report(set(found.get("findings", ())), output=found.get("output", ""))
         report.failure = found.get("error", "")
-        report.seconds = found.get("seconds", max_s)
-        report.processes, report.memory_bytes = peak_processes, peak_bytes
         sizes = list(_sizes(self.run / "tree"))
         if sum(size for size, _ in sizes) > MAX_TREE_BYTES or len(sizes) > MAX_TREE_FILES:
             report.findings.add("disk")

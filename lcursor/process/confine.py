@@ -4,8 +4,8 @@
 only what starts quickly from the standard library. Three processes:
 
 - the launcher, whose death ends everything, waits for the supervisor;
-- the supervisor makes the namespaces' file system. Without namespaces it is in a session of its
-  own. It ends all processes when the command ends;
+- the supervisor, in a session of its own, makes the namespaces' file system. It ends all processes
+  when the command ends;
 - the command loses its capabilities, is restricted by Landlock and seccomp, and is executed.
 """
 
@@ -43,13 +43,15 @@ PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 CAPSET = {"x86_64": 126, "aarch64": 91}
 SET_INTERFACE_FLAGS, UP, RUNNING = 0x8914, 0x1, 0x40
 BASE = "/tmp"  # noqa: S108 - any folder; a file system is mounted there
+WRITABLE = ("write", "empty")
+"""Kinds of mounts."""
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8
 MAKE_CHARACTER_DEVICE, MAKE_BLOCK_DEVICE = 1 << 6, 1 << 11
-FILE_RIGHTS = EXECUTE | WRITE | READ | 1 << 14 | 1 << 15
-RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""Rights on files by the version of Landlock that brought them."""
+FILE_RIGHTS, ALL_RIGHTS = EXECUTE | WRITE | READ | 1 << 14 | 1 << 15, (1 << 16) - 1
+MIN_LANDLOCK = 6
+"""The first version that keeps signals from other processes."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -190,13 +192,8 @@ def restrict_files(rules: Iterable[tuple[str, int]], *, allows_tcp: bool) -> Non
     Args:
         rules: a path and the rights on what is below it.
     """
-    version = landlock_version()
-    handled = RIGHTS[max(each for each in RIGHTS if each <= version)]
-    ports = 3 if version >= 4 and not allows_tcp else 0
-    scopes = 3 if version >= 6 else 0
-    attributes = struct.pack("=QQQ", handled, ports, scopes)
-    size = 24 if version >= 6 else 16 if version >= 4 else 8
-    ruleset = _syscall(SYSCALL_LANDLOCK, attributes, size, 0)
+    attributes = struct.pack("=QQQ", ALL_RIGHTS, 0 if allows_tcp else 3, 3)
+    ruleset = _syscall(SYSCALL_LANDLOCK, attributes, len(attributes), 0)
     for path, rights in rules:
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -204,7 +201,7 @@ def restrict_files(rules: Iterable[tuple[str, int]], *, allows_tcp: bool) -> Non
             continue
         if not os.path.isdir(path):
             rights &= FILE_RIGHTS
-        _syscall(SYSCALL_LANDLOCK + 1, ruleset, 1, struct.pack("=Qi", rights & handled, fd), 0)
+        _syscall(SYSCALL_LANDLOCK + 1, ruleset, 1, struct.pack("=Qi", rights, fd), 0)
         os.close(fd)
     _syscall(SYSCALL_LANDLOCK + 2, ruleset, 0)
     os.close(ruleset)
@@ -213,21 +210,18 @@ def restrict_files(rules: Iterable[tuple[str, int]], *, allows_tcp: bool) -> Non
 def _rules(plan: dict[str, Any]) -> Iterator[tuple[str, int]]:
     """Yield the rights on files."""
     looking = EXECUTE | READ | LIST
-    all_rights = RIGHTS[5] & ~(MAKE_CHARACTER_DEVICE | MAKE_BLOCK_DEVICE)
+    writing = ALL_RIGHTS & ~(MAKE_CHARACTER_DEVICE | MAKE_BLOCK_DEVICE)
     if plan["is_mapped"]:
-        yield "/", looking
-        yield "/dev", all_rights
-        yield "/proc", all_rights
+        yield from (("/", looking), ("/dev", writing), ("/proc", writing))
+        yield from ((path, writing) for kind, path, _ in plan["mounts"] if kind in WRITABLE)
     else:
         yield "/proc", looking
-        for name in DEVICES:
-            yield f"/dev/{name}", all_rights
-    for kind, target, source in plan["mounts"]:
-        path = target if plan["is_mapped"] else source
-        if kind == "write" or (plan["is_mapped"] and kind == "empty"):
-            yield path, all_rights
-        elif kind == "read" and not plan["is_mapped"]:
-            yield path, looking
+        yield from ((f"/dev/{name}", writing) for name in DEVICES)
+        yield from (
+            (path, writing if kind in WRITABLE else looking)
+            for kind, _, path in plan["mounts"]
+            if path and kind != "link"
+        )
 
 
 def filter_calls(code: bytes) -> None:
@@ -252,7 +246,7 @@ def _execute(plan: dict[str, Any]) -> NoReturn:
             pass  # it helps other programs only
     os.chdir(plan["cwd"])
     drop_capabilities()
-    if not plan["is_mapped"] or landlock_version():
+    if landlock_version() >= MIN_LANDLOCK:
         restrict_files(_rules(plan), allows_tcp=plan["is_mapped"])
     filter_calls(plan["filter"])
     command = plan["command"]
@@ -260,16 +254,20 @@ def _execute(plan: dict[str, Any]) -> NoReturn:
 
 
 def _supervise(plan: dict[str, Any]) -> int:
-    """Run the command until it ends; return its exit status."""
-    if plan["is_mapped"]:
-        make_root(plan["mounts"], plan["size_bytes"])
-    command = os.fork()
-    if command == 0:
-        _run_and_exit(lambda: _execute(plan))
-    while True:
-        pid, status = os.wait()
-        if pid == command:
-            return _status(status)
+    """Run the command until it ends, end all other processes, and return its exit status."""
+    try:
+        if plan["is_mapped"]:
+            make_root(plan["mounts"], plan["size_bytes"])
+        command = os.fork()
+        if command == 0:
+            _run_and_exit(lambda: _execute(plan))
+        while True:
+            pid, status = os.wait()
+            if pid == command:
+                return _status(status)
+    finally:
+        signal(SIGTERM, 1)
+        _end_descendants()
 
 
 def _status(status: int) -> int:
@@ -340,27 +338,14 @@ def main(plan_fd: int) -> NoReturn:
             return _status(os.waitpid(supervisor, 0)[1])
         os.close(listening)
         os.close(plan["info_fd"])
-        if plan["is_mapped"]:
-            call("prctl", DEATH_SIGNAL, SIGKILL, 0, 0, 0)
-        else:
-            os.setsid()
-            signal(SIGTERM, _stop)
-            call("prctl", SUBREAPER, 1, 0, 0, 0)
-            call("prctl", DEATH_SIGNAL, SIGTERM, 0, 0, 0)
+        os.setsid()
+        signal(SIGTERM, _stop)
+        call("prctl", SUBREAPER, 1, 0, 0, 0)
+        call("prctl", DEATH_SIGNAL, SIGTERM, 0, 0, 0)
         os.write(speaking, b"1")  # fails if the launcher is dead already
-        if plan["is_mapped"]:
-            _run_and_exit(lambda: _supervise(plan))
-        _run_and_exit(lambda: _supervise_unmapped(plan))
+        _run_and_exit(lambda: _supervise(plan))
 
     _run_and_exit(start)
-
-
-def _supervise_unmapped(plan: dict[str, Any]) -> int:
-    try:
-        return _supervise(plan)
-    finally:
-        signal(SIGTERM, 1)
-        _end_descendants()
 
 
 def command_line(plan_fd: int) -> list[str]:

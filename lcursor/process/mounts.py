@@ -228,12 +228,8 @@ def _link(source: str, name: str, parent: int) -> Iterator[None]:
 
 def variables(mounts: Sequence[Mount], env: Mapping[str, str], search_path: str) -> dict[str, str]:
     """Return the environment of a command: a few fixed variables, and those of `env`."""
-    seen = [Path(each.target) for each in mounts if each.kind in ("read", "write", "link")]
-    entries = [
-        name
-        for name in search_path.split(":")
-        if any(Path(name).is_relative_to(each) for each in seen)
-    ]
+    seen = tuple(f"{each.target}/" for each in mounts if each.kind != "empty")
+    entries = [name for name in search_path.split(":") if f"{name}/".startswith(seen)]
     user = os.environ.get("USER", "agent")
     return {
         "PATH": ":".join(dict.fromkeys([*entries, *PROGRAMS])),

@@ -40,8 +40,6 @@ from lcursor.process.watch import Watch
 Level = Literal["bubblewrap", "unshare", "landlock", "none"]
 
 LEVELS: Final[tuple[Level, ...]] = ("bubblewrap", "unshare", "landlock")
-MIN_LANDLOCK: Final = 6
-"""The first version that keeps signals from other processes."""
 SWITCHES: Final = (
     (
         Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
@@ -328,8 +326,8 @@ def probe(level: Level) -> Probe:
     if level == "bubblewrap" and not bubblewrap.find():
         return Probe(level, False, "bwrap is missing from the system's folders", _installation())
     version = confine.landlock_version()
-    if level == "landlock" and version < MIN_LANDLOCK:
-        output = f"the kernel has version {version} of Landlock, not {MIN_LANDLOCK}"
+    if level == "landlock" and version < confine.MIN_LANDLOCK:
+        output = f"the kernel has version {version} of Landlock, not {confine.MIN_LANDLOCK}"
         return Probe(level, False, output, "Use Linux 6.12 or newer, with Landlock enabled")
     with tempfile.TemporaryDirectory(prefix="lcursor-probe-") as folder:
         confinement = Confinement(Path(folder), Path(folder))
