@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import asdict, replace
+from typing import Any
 
 from lcursor.agent import stuck
 from lcursor.agent.approvals import ESCALATE, approved_plan
@@ -129,30 +130,24 @@ class Loop:
 
     def _ask(self) -> None:
         """Let the model answer, and log the answer with its calls."""
-        state, model, dialect, toolbox = (
-            self._state,
-            self._model,
-            self._dialect,
-            self._parts.toolbox,
-        )
+        model, dialect, toolbox = self._model, self._dialect, self._parts.toolbox
         if (
             model.used_tokens > FULL_SHARE * model.context_tokens
             or self._free() < MIN_ANSWER_TOKENS
         ):
             self._summarize()
         known, began_s = toolbox.known(), time.monotonic()
-        is_retry = state.malformed > 0
+        is_forced = self._state.malformed > 0 or dialect.name == "choice"
         self._user.status("running")
         grammar = dialect.grammar(toolbox.tools, self._unused(known))
-        answer = self._answer(grammar, is_forced=is_retry or dialect.name == "choice")
+        answer = self._answer(grammar, is_forced=is_forced)
         reply = dialect.parse(answer, toolbox.tools, known)
-        calls = () if reply.problem else reply.calls
         problem = reply.problem
         if answer.finish == "stopped":
             problem = REPEATED
         elif not answer.text.strip():
             problem = NO_CALL
-        elif answer.finish == "length" and not calls:
+        elif answer.finish == "length" and (problem or not reply.calls):
             problem = (
                 f"Your answer was cut off after {answer.answer_tokens} tokens, and nothing of it "
                 "was used. Write less at once."
@@ -160,13 +155,13 @@ class Loop:
         self._log.write(
             "answer",
             text=answer.text,
-            calls=[asdict(each) for each in (() if problem else calls)],
+            calls=[] if problem else [asdict(each) for each in reply.calls],
             problem=problem,
             finish=answer.finish,
             seconds=round(time.monotonic() - began_s, 3),
             cached_share=round(answer.cached_tokens / max(answer.prompt_tokens, 1), 4),
             usage=self._take_usage(),
-            talk=difference(state.talk, model.state()),
+            talk=difference(self._state.talk, model.state()),
         )
 
     def _take_usage(self) -> dict[str, int]:
@@ -243,11 +238,10 @@ class Loop:
         self._parts.summarize(state)
         self._log.write_talk(self._model.state(), is_summary=True)
 
-    def _append(
-        self, text: str, *, is_read: bool = False, said: int = 0, is_warning: bool = False
-    ) -> None:
+    def _append(self, text: str, **new: Any) -> None:
+        """Append a message; `new` as in `RunLog.write_talk`."""
         self._model.append(text)
-        self._log.write_talk(self._model.state(), is_read=is_read, said=said, is_warning=is_warning)
+        self._log.write_talk(self._model.state(), **new)
 
     # Answers.
 
@@ -389,8 +383,7 @@ class Loop:
             reason=text if choice == "reject" else "",
             arguments={**step.call.arguments, "command": text} if is_changed else None,
         )
-        if choice != "once":
-            self._parts.approvals.remember(step.call, choice, text)
+        self._parts.approvals.remember(step.call, choice, text)
         self._user.status("running")
         return reason if choice == "reject" else None
 
@@ -424,7 +417,15 @@ class Loop:
         earlier = self._state.steps[first - 1].done if first else None
         if repeat == "shorten" and earlier and earlier.digest == digest:
             found = replace(found, text=f"The same result as in step {first}.")
-        self._log.write_end(step, found, self._tree_id, seconds, digest)
+        self._log.write(
+            "end",
+            fsync=has_effect(step.call),
+            step=step.number,
+            tree=self._tree_id,
+            digest=digest,
+            observation=asdict(found),
+            seconds=round(seconds, 3),
+        )
         self._user.step(step, step.shown_state)
 
     def _end_of(self, step: Step, found: Observation) -> End | None:

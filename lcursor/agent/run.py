@@ -11,13 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from lcursor.agent.parts import End, Limits, Parts
+from lcursor.agent.parts import Limits, Parts
 from lcursor.agent.records import State
 from lcursor.agent.run_log import RunLog, RunState, Step
-from lcursor.errors import Cancelled, LcursorError
+from lcursor.errors import Cancelled
 from lcursor.protocol.agent import AgentChoice, StepState
 from lcursor.reporting import Notify, as_lcursor_error, error_message
 
@@ -26,25 +25,13 @@ DELTA_S = 0.05
 WAIT_S = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The end of a run, for the editor."""
-
-    run: str
-    end: End
-    turn: str = ""
-    """Key of the turn with its changes."""
-    paths: tuple[str, ...] = ()
-    root: str = ""
-
-
 class AgentRun:
     """A run of the editor or the command line.
 
     Args:
         number: id of the request.
         send: sends a message, from any thread.
-        work: executes the run, on its thread.
+        work: executes the run, on its thread; returns its last state.
         turn: held while the run uses the model: the runs of one model take turns.
         on_busy: called when it starts or stops to use the model.
         on_finish: called once, on any thread, before `agent.done`.
@@ -54,7 +41,7 @@ class AgentRun:
         self,
         number: int,
         send: Notify,
-        work: Callable[[AgentRun], Outcome],
+        work: Callable[[AgentRun], RunState],
         turn: threading.Lock,
         on_busy: Callable[[bool], None] = lambda _: None,
         on_finish: Callable[[AgentRun], None] = lambda _: None,
@@ -95,8 +82,8 @@ class AgentRun:
     def leave(self, wait_s: float) -> None:
         """Wait for the end; after a timeout send it without the thread."""
         if not self._is_over.wait(wait_s):
-            state = self._log.state if self._log else RunState()
-            self._finish(Outcome(state.key, End("stopped"), root=state.root))
+            known = self._log.state if self._log else RunState()
+            self._finish(RunState(key=known.key, root=known.root, state="stopped"))
 
     def say(self, text: str) -> bool:
         """Deliver a message of the user; return whether the run has begun and not ended.
@@ -213,8 +200,8 @@ class AgentRun:
     def _end_turn(self) -> None:
         if self._has_turn:
             self._has_turn = False
-            self._turn.release()
             self._on_busy(False)
+            self._turn.release()
 
     def _wait(self, method: str, **fields: Any) -> Any:
         """Send a question and wait for the answer; meanwhile others may use the model."""
@@ -238,24 +225,20 @@ class AgentRun:
             self._send("agent.delta", row)
 
     def _run(self) -> None:
-        outcome = Outcome("", End("failed"))
         try:
-            outcome = self._work(self)
+            last = self._work(self)
         except Cancelled:
-            outcome = Outcome("", End("stopped"))
+            last = RunState(state="stopped")
         except Exception as error:  # noqa: BLE001 - the root of a thread
             found = as_lcursor_error(self._send, error, "the run failed")
-            outcome = Outcome("", End("failed", str(found)))
-            self._report(found)
-        self._finish(outcome)
+            last = RunState(state="failed", message=str(found))
+            with self._lock:
+                if not self._is_finishing and not self.stopped.is_set():
+                    self._send("error", error_message(found, self.number))
+        self._finish(last)
 
-    def _report(self, error: LcursorError) -> None:
-        with self._lock:
-            if not self._is_finishing and not self.stopped.is_set():
-                self._send("error", error_message(error, self.number))
-
-    def _finish(self, outcome: Outcome) -> None:
-        """Send the outcome; only the first call counts. Thread: any."""
+    def _finish(self, last: RunState) -> None:
+        """Send the end; only the first call counts. Thread: any."""
         with self._lock:
             if self._is_finishing:
                 return
@@ -267,13 +250,13 @@ class AgentRun:
             "agent.done",
             {
                 "id": self.number,
-                "run": outcome.run,
-                "state": outcome.end.state,
-                "message": outcome.end.message,
-                "is_checked": outcome.end.is_checked,
-                "turn": outcome.turn,
-                "paths": list(outcome.paths),
-                "root": outcome.root,
+                "run": last.key,
+                "state": last.state,
+                "message": last.message,
+                "is_checked": last.is_checked,
+                "turn": last.turn,
+                "paths": last.paths,
+                "root": last.root,
             },
         )
         self._is_over.set()

@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -160,7 +160,7 @@ class RunState:
     cached_share: float = 0.0
     """Share of the last prompt that was found in the KV cache."""
     answers_of_user: list[tuple[Call, AgentChoice, str]] = field(default_factory=list)
-    """Calls that the user approved for the whole run, or rejected with a reason."""
+    """The user's answers to questions, with reasons against calls."""
     resumed: tuple[int, float, int] = (0, 0.0, 0)
     """Number of answers, seconds and tokens when it was started or continued."""
 
@@ -203,11 +203,11 @@ class RunState:
 
     def _on_talk(self, op: Op) -> None:
         self._set_talk(op)
-        self.answer = None if op["is_read"] else self.answer
-        self.read += op["said"]
-        if op["is_summary"]:
+        self.answer = None if op.get("is_read") else self.answer
+        self.read += op.get("said", 0)
+        if op.get("is_summary"):
             self.summarized = len(self.steps)
-        if op["is_warning"]:
+        if op.get("is_warning"):
             self.warned, self.warnings = len(self.steps), self.warnings + 1
 
     def _on_answer(self, op: Op) -> None:
@@ -242,8 +242,7 @@ class RunState:
         step.decision = op["decision"]
         if op["arguments"] is not None:
             step.call = Call(step.call.tool, op["arguments"])
-        if op["choice"] != "once":
-            self.answers_of_user.append((step.call, op["choice"], op["reason"]))
+        self.answers_of_user.append((step.call, op["choice"], op["reason"]))
 
     def _on_begin(self, op: Op) -> None:
         self._step(op).before = op["tree"]
@@ -347,43 +346,14 @@ class RunLog:
                 )
             self.state.apply(row)
 
-    def write_talk(
-        self,
-        talk: Mapping[str, Any],
-        *,
-        is_read: bool = False,
-        said: int = 0,
-        is_summary: bool = False,
-        is_warning: bool = False,
-    ) -> None:
+    def write_talk(self, talk: Mapping[str, Any], **new: Any) -> None:
         """Append what is new in the conversation.
 
         Args:
-            is_read: the results of the last answer are in it.
-            said: number of messages of the user that are in it.
+            new: `is_read`: the results of the last answer; `said`: so many messages of the user;
+                `is_summary`; `is_warning`.
         """
-        self.write(
-            "talk",
-            talk=difference(self.state.talk, talk),
-            is_read=is_read,
-            said=said,
-            is_summary=is_summary,
-            is_warning=is_warning,
-        )
-
-    def write_end(
-        self, step: Step, found: Observation, tree: str, seconds: float, digest: str
-    ) -> None:
-        """Append the end of a call."""
-        self.write(
-            "end",
-            fsync=has_effect(step.call),
-            step=step.number,
-            tree=tree,
-            digest=digest,
-            observation=asdict(found),
-            seconds=round(seconds, 3),
-        )
+        self.write("talk", talk=difference(self.state.talk, talk), **new)
 
     def start(self, **fields: Any) -> None:
         """Append the first operation."""

@@ -16,7 +16,7 @@ from lcursor.agent import runs
 from lcursor.agent.loop import Loop
 from lcursor.agent.parts import End, Parts
 from lcursor.agent.records import Policy
-from lcursor.agent.run import AgentRun, Outcome, step_row
+from lcursor.agent.run import AgentRun, step_row
 from lcursor.agent.run_log import RunLog, RunState
 from lcursor.config import Config
 from lcursor.errors import AgentMissing, Cancelled, LcursorError
@@ -93,8 +93,8 @@ class AgentService:
     Args:
         send: sends a message, from any thread.
         folder: of all runs; None for the default.
-        busy: called on any thread when the first run starts to use the model, and when the last
-            one stops.
+        busy: called on any thread when a run starts to use the model, and when it stops; one
+            uses it at a time.
     """
 
     def __init__(
@@ -111,7 +111,6 @@ class AgentService:
         self._model_turn = threading.Lock()
         self._lock = threading.Lock()
         self._runs: dict[int, AgentRun] = {}
-        self._working = 0
         self._executor = SerialExecutor("lcursor-agents", self._on_error)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
@@ -174,7 +173,7 @@ class AgentService:
 
     # Runs. Thread: the run's.
 
-    def _execute_new(self, run: AgentRun, params: wire.AgentStart) -> Outcome:
+    def _execute_new(self, run: AgentRun, params: wire.AgentStart) -> RunState:
         root = root_of(Path(params["path"]))
         run.status("preparing")
         runs.delete_old(root, self._folder)
@@ -203,14 +202,17 @@ class AgentService:
                 raise
             return self._work(run, log, found)
 
-    def _execute_again(self, run: AgentRun, params: wire.AgentResume) -> Outcome:
+    def _execute_again(self, run: AgentRun, params: wire.AgentResume) -> RunState:
         """Continue a run, or show it."""
         root = root_of(Path(params["path"]))
         folder = runs.find(root, params["run"], self._folder)
         if not params["continues"]:
-            log = RunLog.open(folder)
-            self._show(run, log.state)
-            return _outcome_of(log.state, is_running=not runs.is_interrupted(folder))
+            state = RunLog.open(folder).state
+            self._show(run, state)
+            if not state.is_over:
+                state.state = "stopped" if runs.is_interrupted(folder) else "running"
+                state.message = INTERRUPTED if state.state == "stopped" else ""
+            return state
         with runs.lock(folder):
             log = RunLog.open(folder)
             state = log.state
@@ -222,7 +224,7 @@ class AgentService:
                 log.write("resume", fsync=True, sandbox=found.sandbox)
                 return self._work(run, log, found)
 
-    def _work(self, run: AgentRun, log: RunLog, found: Assembled) -> Outcome:
+    def _work(self, run: AgentRun, log: RunLog, found: Assembled) -> RunState:
         """Run the loop, and record its end."""
         parts = found.parts
         run.attach(log, parts)
@@ -237,20 +239,11 @@ class AgentService:
         try:
             recorded = self._assembly.record(log.state, parts)
             message = "\n\n".join(filter(None, (end.message, *recorded.notes)))
-            end = End(end.state, message, end.is_checked)
-            log.write(
-                "done",
-                fsync=True,
-                state=end.state,
-                message=message,
-                is_checked=end.is_checked,
-                turn=recorded.turn,
-                paths=list(recorded.paths),
-            )
+            log.write("done", fsync=True, **_done(end, message, recorded))
         except LcursorError as error:  # the disk is full: the run can be continued
-            end = End("failed", ". ".join(filter(None, (end.message, str(error)))))
-        turn, paths = recorded.turn, recorded.paths
-        return Outcome(log.state.key, end, turn, paths, log.state.root)
+            message = ". ".join(filter(None, (end.message, str(error))))
+            log.state.apply({"op": "done", **_done(End("failed"), message, recorded)})
+        return log.state
 
     def _show(self, run: AgentRun, state: RunState) -> None:
         """Send what happened in a run so far."""
@@ -266,13 +259,13 @@ class AgentService:
         name = self._config.agent.policy
         return name if name in ("plan", "ask", "auto") else "auto"  # type: ignore[return-value]
 
-    def _start(self, params: Any, execute: Callable[[AgentRun, Any], Outcome]) -> None:
+    def _start(self, params: Any, execute: Callable[[AgentRun, Any], RunState]) -> None:
         run = AgentRun(
             params["id"],
             self._send,
             lambda run: execute(run, params),
             self._model_turn,
-            self._on_busy,
+            self._busy,
             self._on_finish,
         )
         with self._lock:
@@ -282,15 +275,6 @@ class AgentService:
     def _find(self, number: int) -> AgentRun | None:
         with self._lock:
             return self._runs.get(number)
-
-    def _on_busy(self, is_busy: bool) -> None:
-        """Thread: a run's."""
-        with self._lock:
-            before = self._working
-            self._working += 1 if is_busy else -1
-            is_changed = not before or not self._working
-        if is_changed:
-            self._busy(is_busy)
 
     def _on_finish(self, run: AgentRun) -> None:
         """Thread: any."""
@@ -313,8 +297,12 @@ def _started(state: RunState) -> dict[str, Any]:
     }
 
 
-def _outcome_of(state: RunState, *, is_running: bool) -> Outcome:
-    end = End(state.state, state.message, state.is_checked)
-    if not state.is_over:
-        end = End("running") if is_running else End("stopped", INTERRUPTED)
-    return Outcome(state.key, end, state.turn, tuple(state.paths), state.root)
+def _done(end: End, message: str, recorded: Recorded) -> dict[str, Any]:
+    """Return the fields of the last operation."""
+    return {
+        "state": end.state,
+        "message": message,
+        "is_checked": end.is_checked,
+        "turn": recorded.turn,
+        "paths": list(recorded.paths),
+    }

@@ -307,8 +307,9 @@ class Approver:
         return Decision("allow")
 
     def remember(self, call: Call, choice: AgentChoice, reason: str = "") -> None:
-        allowed = Decision("forbid", f"rejected: {reason}")
-        self._allowed[call.key] = Decision("allow") if choice == "run" else allowed
+        found = Decision("forbid", f"rejected: {reason}")
+        if choice != "once":
+            self._allowed[call.key] = Decision("allow") if choice == "run" else found
 
 
 @dataclass
