@@ -34,6 +34,7 @@ from lcursor.llm.pool import ModelPool
 from lcursor.process.sandbox import open_sandbox
 
 FILES, STEPS, STOPS = 5000, 100, 20
+STOP_FILES = 100
 STEP_MS, STEP_P95_MS, TRUE_MS, IDLE_MS, GONE_MS = 10, 30, 90, 200, 500
 WAIT_S = 60.0
 MARK = f"bench-{os.getpid()}"
@@ -185,5 +186,6 @@ def command(
         measuring("steps with a command and a checkpoint")
         samples = agents.steps_ms("true", steps)
         report.add("the same: `true`, sandbox, checkpoint", samples, limit=TRUE_MS, judged="p50")
+    with _agents(STOP_FILES) as agents:
         _stops(report, agents, stops)
     report.finish(as_json, f"Project: {files:,} files; sandbox: {level}")

@@ -296,7 +296,8 @@ class Loop:
             return End("stuck", f"it made no progress: {reason}")
         if reason:
             text += f"\n\nNote: {reason}. Say what you know, then do something else or finish."
-        if self._free() - self._model.count(text) < MIN_ANSWER_TOKENS:
+        space = self._free() - MIN_ANSWER_TOKENS
+        if space < 4 * len(text) and space < self._model.count(text):
             self._summarize()
         self._append(text, is_read=True, is_warning=bool(reason))
         return None
