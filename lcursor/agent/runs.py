@@ -24,6 +24,7 @@ from lcursor.storage import file_lock, folders
 
 KEY = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}", re.ASCII)
 LOCK = "lock"
+MAX_UNBEGUN_AGE_S = 86_400.0
 MAX_AGE_S = 7 * 86_400.0
 MAX_UNRECORDED_AGE_S = 90 * 86_400.0
 """The same for runs that have not ended, or whose changes are not in the edit history."""
@@ -59,7 +60,7 @@ def create(root: Path, folder: Path | None = None) -> Path:
 def delete_old(root: Path, folder: Path | None = None, edits: Path | None = None) -> None:
     """Delete the runs that ended over a week ago, if their changes are in the edit history.
 
-    All others are deleted after three months.
+    Others are deleted after three months; folders of runs that never began after a day.
 
     Args:
         edits: folder of all edit histories; None for the default.
@@ -67,10 +68,14 @@ def delete_old(root: Path, folder: Path | None = None, edits: Path | None = None
     turns = history.project_folder(root, edits) / "turns"
     for each in _folders(root, folder):
         with contextlib.suppress(AgentFailed, OSError):
-            age_s = time.time() - (each / run_log.NAME).stat().st_mtime
-            if age_s < MAX_AGE_S:
+            has_begun = (each / run_log.NAME).exists()
+            age_s = time.time() - (each / run_log.NAME if has_begun else each).stat().st_mtime
+            if age_s < (MAX_AGE_S if has_begun else MAX_UNBEGUN_AGE_S):
                 continue
             with lock(each):
+                if not has_begun:  # its host was killed while it copied the project
+                    folders.remove(each)
+                    continue
                 state = RunLog.open(each).state
                 is_recorded = not state.turn or (turns / f"{state.turn}.json").is_file()
                 if (state.is_over and is_recorded) or age_s > MAX_UNRECORDED_AGE_S:
@@ -86,11 +91,8 @@ def find(root: Path, key: str, folder: Path | None = None) -> Path:
     Raises:
         AgentMissing: there is none.
     """
-    found = _folders(root, folder)
-    if key == "last" and found:
-        return found[0]
-    for each in found:
-        if each.name == key:
+    for each in _folders(root, folder):
+        if key in ("last", each.name) and (each / run_log.NAME).is_file():
             return each
     name = f"run {key}" if key != "last" else "run of this project"
     raise AgentMissing(f"there is no {name}", "See: python -m lcursor agent --list")
@@ -138,8 +140,9 @@ def _folders(root: Path, folder: Path | None) -> list[Path]:
     """Return the folders of a project's runs, newest first."""
     project = project_folder(root, folder)
     with contextlib.suppress(OSError):
-        found = [each for each in project.iterdir() if KEY.fullmatch(each.name)]
-        return sorted((each for each in found if (each / run_log.NAME).is_file()), reverse=True)
+        return sorted(
+            (each for each in project.iterdir() if KEY.fullmatch(each.name)), reverse=True
+        )
     return []
 
 

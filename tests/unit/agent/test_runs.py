@@ -55,3 +55,15 @@ def test_old_runs_are_deleted(
     runs.delete_old(root, folder, edits)
     assert path.exists() != is_deleted
     assert root.exists()
+
+
+def test_a_run_that_was_killed_before_it_began_is_not_listed_and_deleted(tmp_path: Path) -> None:
+    key = run_of(tmp_path, tmp_path / "agents", "", days=1, is_over=False).name
+    path = runs.create(tmp_path, tmp_path / "agents")
+    (path / "tree").mkdir()
+    assert [row["run"] for row in runs.rows(tmp_path, tmp_path / "agents")] == [key]
+    assert runs.find(tmp_path, "last", tmp_path / "agents").name == key
+    for days in (0, 2):
+        os.utime(path, (time.time() - days * DAY_S,) * 2)
+        runs.delete_old(tmp_path, tmp_path / "agents")
+        assert path.exists() == (days == 0)
