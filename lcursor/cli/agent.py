@@ -120,6 +120,8 @@ def agent(
             done = session.start(text, where, policy, as_json)
         if done["turn"] and apply:
             session.apply(done)
+        elif done["turn"]:
+            _note("Review the changes in Neovim with :LCursor edit list, or apply them: --apply")
     raise typer.Exit(STATUS.get(done["state"], 1))
 
 
@@ -276,7 +278,6 @@ class _Lines:
             _note(f"{len(done['paths'])} files changed, +{added} -{removed}{tests}")
             for path in done["paths"]:
                 _note(f"  {path}")
-            _note("Review the changes in Neovim with :LCursor edit list, or apply them: --apply")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Demonstrate ghost text, a chat and an edit in a real Neovim with a real file.
+"""Demonstrate ghost text, a chat and an edit in a real Neovim, and an agent.
 
 Prints what a user would see. Works without a terminal. A terminal dims the ghost text, other output
 puts it between marks.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lcursor.drive import demo_chat, demo_edit
+from lcursor.drive import demo_agent, demo_chat, demo_edit
 from lcursor.drive.editor import GHOST, Editor
 
 SAMPLE = Path(__file__).with_name("sample.py")
@@ -77,23 +77,24 @@ def run(neovim: Path, model: str = "") -> None:
         init = f"vim.g.lcursor = {{ {settings} }}\n"
         home = Path(folder) / "home"
         home.mkdir()
-        with Editor(
-            neovim,
-            home,
-            init=init + "vim.o.showmode = false\n",
-            files=(SOURCE,),
-            columns=COLUMNS,
-            lines=LINES,
-            cwd=project,
-        ) as editor:
-            _introduce(editor)
-            rows = [_play(editor, step) for step in STEPS]
-            _print_table(rows)
-            try:
+        try:
+            with Editor(
+                neovim,
+                home,
+                init=init + "vim.o.showmode = false\n",
+                files=(SOURCE,),
+                columns=COLUMNS,
+                lines=LINES,
+                cwd=project,
+            ) as editor:
+                _introduce(editor)
+                rows = [_play(editor, step) for step in STEPS]
+                _print_table(rows)
                 demo_chat.play(editor)
                 demo_edit.play(editor)
-            finally:
-                demo_chat.leave(home)
+            demo_agent.play(home)
+        finally:
+            demo_chat.leave(home)
 
 
 def _introduce(editor: Editor) -> None:

@@ -1,12 +1,15 @@
-"""The demo's sample still holds what the demo looks for."""
+"""The demo's files still hold what the demo looks for."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from lcursor.drive import demo, demo_chat, demo_edit
+from lcursor.drive import demo, demo_agent, demo_chat, demo_edit
 
 
 @pytest.mark.parametrize("line", [step.line for step in demo.STEPS])
@@ -19,3 +22,15 @@ def test_each_line_that_is_retyped_stands_once_in_the_sample(line: str) -> None:
 def test_the_function_that_is_asked_about_is_in_the_sample(lines: str) -> None:
     first, last = re.fullmatch("/(.*)/,/(.*)/", lines).groups()  # type: ignore[union-attr]
     assert re.search(f"{first}.*{last}", demo.SAMPLE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("divisor", "passes"), [("(len(values) + 1)", False), ("len(values)", True)]
+)
+def test_the_task_of_the_agent_is_solved_by_its_fix(
+    divisor: str, passes: bool, tmp_path: Path
+) -> None:
+    for name, text in demo_agent.FILES.items():
+        (tmp_path / name).write_text(text.replace("(len(values) + 1)", divisor))
+    done = subprocess.run(shlex.split(demo_agent.TEST), cwd=tmp_path, capture_output=True)
+    assert (done.returncode == 0) == passes
