@@ -17,7 +17,6 @@ from lcursor.agent.dialects import choice
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.model import open_model
 from lcursor.agent.parts import Limits, Parts
-from lcursor.agent.records import Policy
 from lcursor.agent.rewrite import RegionRewriter
 from lcursor.agent.run_log import RunState
 from lcursor.agent.service import Assembled, Recorded, Wanted
@@ -110,9 +109,9 @@ class Assembly:
             tree=tree,
             approvals=Approvals(wanted.policy, sandbox.level, approval_rules, tree.root),
             summarize=partial(summarize, model, system, tree),
-            facts=facts,
+            system=system,
             limits=Limits(agent.max_steps, agent.max_minutes * 60.0),
-            policy=self._policy_after_plan(),
+            policy="ask" if agent.policy == "ask" else "auto",
         )
         notes = [NO_SANDBOX] if sandbox.level == "none" else []
         notes += [GUIDED] if dialect.name == "choice" else []
@@ -144,9 +143,6 @@ class Assembly:
             secrets=self._secrets,
             cancel=wanted.stopped.is_set,
         )
-
-    def _policy_after_plan(self) -> Policy:
-        return "ask" if self._config.agent.policy == "ask" else "auto"
 
     def _facts(self, wanted: Wanted, tree: Tree, context_tokens: int) -> str:
         """Return what a model should know of the project at the start."""

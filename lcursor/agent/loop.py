@@ -104,8 +104,7 @@ class Loop:
             self._model.restore(state.talk)
             return
         task = f"{state.task}\n\n{state.context}" if state.context else state.task
-        system = self._dialect.system(self._parts.toolbox.tools, self._parts.facts)
-        self._model.begin(system, task)
+        self._model.begin(self._parts.system, task)
         self._log.write_talk(self._model.state())
 
     def _exceeded(self) -> str:

@@ -96,8 +96,8 @@ class Parts:
     approvals: Approver
     summarize: Callable[[RunState], None]
     """Replaces the conversation by a summary and the last observations."""
-    facts: str = ""
-    """Facts on the project for the system text."""
+    system: str = ""
+    """The system text."""
     limits: Limits = Limits()
     policy: Policy = "auto"
     """Policy after the approval of a plan."""
