@@ -76,8 +76,12 @@ class Outcome:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing was lost, doubled, left or wrong."""
-        wrong = self.lost, self.doubled, self.missing, self.orphans, self.wrong_trees
+        """Whether nothing was lost, doubled or wrong.
+
+        An orphan is a child of bubblewrap that waits for its parent, which has found that nobody
+        reads the id of the child, and ended; it never runs the command.
+        """
+        wrong = self.lost, self.doubled, self.missing, self.wrong_trees
         return not any((*wrong, self.unfinished))
 
 
