@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo:  ## set up, then show suggestions, a chat and an edit in a real Neovim
+demo:  ## set up, then show suggestions, a chat, an edit and an agent
 	@$(SETUP) --with neovim --model $(MODEL) --embedder $(EMBED)
 	@$(RUN) -m lcursor demo $(ARGS)
 

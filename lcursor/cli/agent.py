@@ -181,7 +181,7 @@ class _Session:
             written = self.histories.write(cast("EditWrite", row))
             if written["problem"]:
                 raise EditFailed(written["problem"])
-            _note(f"{len(written['paths'])} files are written; :LCursor edit undo reverts them")
+            _note("The changes are written; :LCursor edit undo reverts them")
         for path in guarded:
             _note(f"not written, because it runs code by itself: {path}")
 
@@ -275,7 +275,8 @@ class _Lines:
         if done["turn"]:
             added, removed = self._status.get("added", 0), self._status.get("removed", 0)
             tests = "; the tests pass" if done["is_checked"] else ""
-            _note(f"{len(done['paths'])} files changed, +{added} -{removed}{tests}")
+            files = "1 file" if len(done["paths"]) == 1 else f"{len(done['paths'])} files"
+            _note(f"{files} changed, +{added} -{removed}{tests}")
             for path in done["paths"]:
                 _note(f"  {path}")
 

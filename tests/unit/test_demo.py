@@ -24,13 +24,11 @@ def test_the_function_that_is_asked_about_is_in_the_sample(lines: str) -> None:
     assert re.search(f"{first}.*{last}", demo.SAMPLE.read_text(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    ("divisor", "passes"), [("(len(values) + 1)", False), ("len(values)", True)]
-)
+@pytest.mark.parametrize(("more", "passes"), [("", False), (" if values else None", True)])
 def test_the_task_of_the_agent_is_solved_by_its_fix(
-    divisor: str, passes: bool, tmp_path: Path
+    more: str, passes: bool, tmp_path: Path
 ) -> None:
-    for name, text in demo_agent.FILES.items():
-        (tmp_path / name).write_text(text.replace("(len(values) + 1)", divisor))
+    text = demo_agent.TEXT.replace("len(values)\n", f"len(values){more}\n")
+    (tmp_path / demo_agent.FILE).write_text(text)
     done = subprocess.run(shlex.split(demo_agent.TEST), cwd=tmp_path, capture_output=True)
     assert (done.returncode == 0) == passes
