@@ -16,10 +16,9 @@ from lcursor.agent.approvals import Approvals
 from lcursor.agent.dialects import choice
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.model import open_model
-from lcursor.agent.parts import Limits, Parts
+from lcursor.agent.parts import Assembled, Limits, Parts, Recorded, Wanted
 from lcursor.agent.rewrite import RegionRewriter
 from lcursor.agent.run_log import RunState
-from lcursor.agent.service import Assembled, Recorded, Wanted
 from lcursor.agent.shell_rules import Rules
 from lcursor.agent.summary import summarize
 from lcursor.agent.tools import lookup

@@ -1,9 +1,11 @@
-"""What a run consists of: its parts, its budgets, and how it shows itself to the user."""
+"""What a run consists of: its parts, its budgets, how it shows itself to the user, its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from lcursor.agent.records import Call, Decision, Dialect, Model, Policy, State, Toolbox
@@ -112,3 +114,41 @@ class End:
     """The model's summary, or the reason."""
     is_checked: bool = False
     """Whether the user's tests passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a run is assembled from."""
+
+    root: Path
+    folder: Path
+    """Of the run."""
+    policy: Policy
+    model: str
+    """Name of the model; "" for the settings'."""
+    task: str
+    unsaved: Mapping[str, str]
+    """Texts of the editor by absolute path, for a new run."""
+    is_new: bool
+    stopped: threading.Event
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """The parts of a run, with their descriptions for the user."""
+
+    parts: Parts
+    model: str
+    sandbox: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The stored changes of a run."""
+
+    turn: str = ""
+    """Key of the turn; "" without changes."""
+    paths: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Messages about changes that cannot be hunks."""

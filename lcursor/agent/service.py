@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lcursor.agent import runs
+from lcursor.agent.assembly import Assembly
 from lcursor.agent.loop import Loop
-from lcursor.agent.parts import End, Parts
+from lcursor.agent.parts import Assembled, End, Recorded, Wanted
 from lcursor.agent.records import Policy
 from lcursor.agent.run import AgentRun, step_row
 from lcursor.agent.run_log import RunLog, RunState
@@ -29,62 +29,6 @@ STOP_S = 5.0
 """Time limit for a stopped run to end with its changes."""
 LEAVE_S = 0.3
 INTERRUPTED = "it was interrupted"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a run is assembled from."""
-
-    root: Path
-    folder: Path
-    """Of the run."""
-    policy: Policy
-    model: str
-    """Name of the model; "" for the settings'."""
-    task: str
-    unsaved: Mapping[str, str]
-    """Texts of the editor by absolute path, for a new run."""
-    is_new: bool
-    stopped: threading.Event
-
-
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """The parts of a run, with their descriptions for the user."""
-
-    parts: Parts
-    model: str
-    sandbox: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """The stored changes of a run."""
-
-    turn: str = ""
-    """Key of the turn; "" without changes."""
-    paths: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    """Messages about changes that cannot be hunks."""
-
-
-class Assembly(Protocol):
-    """Makes the parts of runs, and records their results; see `assembly.Assembly`."""
-
-    def assemble(self, wanted: Wanted) -> Assembled:
-        """Return the parts of a run. Blocks.
-
-        Raises:
-            LcursorError: there is no model, the project cannot be copied, …
-        """
-
-    def record(self, state: RunState, parts: Parts) -> Recorded:
-        """Store the changes of a run as a turn of edits.
-
-        Raises:
-            LcursorError: the changes cannot be read or stored.
-        """
 
 
 class AgentService:

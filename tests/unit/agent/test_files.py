@@ -31,6 +31,7 @@ class Place:
         for each in (self.outside, self.folder / "sub/deep", self.scratch):
             each.mkdir(parents=True)
         (self.outside / "canary").write_text(CANARY)
+        (self.outside / CANARY).touch()  # for lists of names
         (self.folder / "a.py").write_text("a = 1\n")
         (self.folder / "sub/b.py").write_text("b = 1\r\nc = 2\r\n")
         (self.folder / ".env").write_text(CANARY)
@@ -211,13 +212,13 @@ def test_no_path_leads_outside(place: Place, path: str) -> None:
             continue
         assert CANARY not in (found or "")
         assert "root:" not in (found or "")
-        assert "canary" not in (found or "")
     assert place.state() == before
 
 
 def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(place: Place) -> None:
     """Swap a folder and a link to outside, while a file in it is read and written."""
     (place.folder / "sub/canary").write_text("inside")
+    before = place.state()
     stopped = threading.Event()
 
     exchange = ctypes.CDLL(None).renameat2
@@ -241,4 +242,4 @@ def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(place: Place) -> N
         stopped.set()
         thread.join()
     assert found <= {"inside"}
-    assert place.state() == {str(place.outside / "canary"): CANARY.encode()}
+    assert place.state() == before

@@ -12,9 +12,10 @@ import pytest
 
 from lcursor import protocol
 from lcursor.agent import runs
-from lcursor.agent.parts import Limits, Parts
+from lcursor.agent.assembly import Assembly
+from lcursor.agent.parts import Assembled, Limits, Parts, Recorded, Wanted
 from lcursor.agent.run_log import RunLog, RunState
-from lcursor.agent.service import AgentService, Assembled, Recorded, Wanted
+from lcursor.agent.service import AgentService
 from lcursor.config import Config
 from lcursor.errors import ModelMissing
 from lcursor.protocol import agent as wire
@@ -32,7 +33,7 @@ from tests.waiting import wait_for
 
 
 @dataclass
-class FakeAssembly:
+class FakeAssembly(Assembly):
     """Assembles runs of scripts, one for each run."""
 
     scripts: list[Sequence[Scripted]]
