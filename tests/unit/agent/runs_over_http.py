@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from lcursor import protocol
 from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.dialects.native import Native
@@ -19,9 +18,8 @@ from lcursor.agent.service import AgentService
 from lcursor.config import AgentConfig, ChatConfig, Config, EditConfig, ModelConfig
 from lcursor.edit.histories import Histories
 from lcursor.llm.pool import ModelPool
-from lcursor.protocol import agent as wire
 from tests.fakes.script_server import END, Entry, ScriptServer
-from tests.waiting import wait_for
+from tests.unit.agent.messages import Messages
 
 MODEL = "qwen3-coder-30b-a3b"
 FILES = {"a.py": "x = 1\n", "b.py": "def f():\n    return 2\n"}
@@ -53,7 +51,7 @@ def finish(summary: str = "done") -> str:
 Make = Callable[..., "Session"]
 
 
-class Session:
+class Session(Messages):
     """A service of agents with a scripted server, for one project."""
 
     def __init__(
@@ -66,7 +64,8 @@ class Session:
         server: ScriptServer | None = None,
         **options: Any,
     ) -> None:
-        self.root, self.folder = place / "project", place / "agents"
+        super().__init__(place / "project")
+        self.folder = place / "agents"
         self.root.mkdir(exist_ok=True)
         for name, text in FILES.items():
             (self.root / name).write_text(text)
@@ -78,9 +77,6 @@ class Session:
             edit=EditConfig(test=test, check_seconds=2.0),
             agent=agent or AgentConfig(),
         )
-        self.messages: list[tuple[str, dict[str, Any]]] = []
-        self.choice = ""
-        """How questions are answered; "" for not at all."""
         self.histories = Histories(place / "edits", self._raise)
         self.open()
 
@@ -99,35 +95,9 @@ class Session:
         self.pool.close()
         self.server.close()
 
-    def receive(self, method: str, params: Any) -> None:
-        if method in wire.TO_LUA:
-            protocol.check(method, dict(params), wire.TO_LUA)
-        self.messages.append((method, dict(params)))
-        if method == "agent.asks" and self.choice:
-            ask = {"id": params["id"], "ask": params["ask"]}
-            self.send("agent.decide", **ask, choice=self.choice, text="")
-
-    def send(self, method: str, **params: Any) -> None:
-        self.service.handlers()[method](protocol.check(method, params, wire.TO_PYTHON))
-
-    def start(self, number: int = 1, policy: str = "", task: str = "Set x to 2.") -> None:
-        known: dict[str, Any] = {"context": "", "buffers": [], "model": "", "policy": policy}
-        self.send("agent.start", id=number, task=task, path=str(self.root), **known)
-
-    def resume(self, number: int, run: str = "last") -> None:
-        self.send("agent.resume", id=number, run=run, path=str(self.root), continues=True)
-
-    def all(self, method: str, number: int = 1) -> list[dict[str, Any]]:
-        wanted = (method, number)
-        return [row for name, row in list(self.messages) if (name, row.get("id")) == wanted]
-
-    def wait(self, method: str, number: int = 1) -> dict[str, Any]:
-        wait_for(lambda: self.all(method, number), 60.0, f"{method} {number}")
-        return self.all(method, number)[0]
-
     def finish(self, number: int = 1, policy: str = "") -> dict[str, Any]:
         """Start a run, and return its end."""
-        self.start(number, policy)
+        self.start(number, policy=policy)
         return self.wait("agent.done", number)
 
     @property

@@ -442,8 +442,7 @@ def test_a_run_of_another_host_is_shown_but_not_continued(session: Make) -> None
     other = session([finish()])
     other.resume(1)
     assert other.wait("error")["code"] == "agent_busy"
-    row = {"id": 2, "run": "last", "path": str(other.root), "continues": False}
-    other.send("agent.resume", **row)
+    other.resume(2, continues=False)
     assert other.wait("agent.done", 2)["state"] == "running"
     assert [row["kind"] for row in other.all("agent.step", 2)] == ["read"]
     assert not other.server.prompts

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from lcursor import protocol
 from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.parts import Assembled, Limits, Parts, Recorded, Wanted
@@ -18,7 +17,6 @@ from lcursor.agent.run_log import RunLog, RunState
 from lcursor.agent.service import AgentService
 from lcursor.config import Config
 from lcursor.errors import ModelMissing
-from lcursor.protocol import agent as wire
 from lcursor.storage import file_lock
 from tests.fakes.agent import (
     Scripted,
@@ -29,6 +27,7 @@ from tests.fakes.agent import (
     replace,
     view,
 )
+from tests.unit.agent.messages import Messages
 from tests.waiting import wait_for
 
 
@@ -54,46 +53,19 @@ class FakeAssembly(Assembly):
         return Recorded("turn-1" if changed else "", tuple(changed))
 
 
-class Editor:
-    """Sends messages to the service, and checks and keeps what it sends."""
+class Editor(Messages):
+    """An editor with scripted runs."""
 
     def __init__(self, folder: Path, *scripts: Sequence[Scripted], asks: str = "") -> None:
-        self.folder, self.root = folder / "agents", folder / "project"
+        super().__init__(folder / "project")
+        self.folder = folder / "agents"
         self.root.mkdir()
         (self.root / "Makefile").touch()
-        self.messages: list[tuple[str, dict[str, Any]]] = []
         self.busy: list[bool] = []
         self.assembly = FakeAssembly(list(scripts), asks)
         self.service = AgentService(
             Config(), self.receive, self.assembly, folder=self.folder, busy=self.busy.append
         )
-
-    def receive(self, method: str, params: Any) -> None:
-        if method in wire.TO_LUA:
-            protocol.check(method, dict(params), wire.TO_LUA)
-        self.messages.append((method, dict(params)))
-
-    def send(self, method: str, **params: Any) -> None:
-        self.service.handlers()[method](protocol.check(method, params, wire.TO_PYTHON))
-
-    def start(self, number: int = 1, **changes: Any) -> None:
-        known: dict[str, Any] = {
-            "task": "Do it.",
-            "path": str(self.root),
-            "policy": "",
-            "model": "",
-        }
-        known |= {"context": "", "buffers": []}
-        self.send("agent.start", id=number, **{**known, **changes})
-
-    def all(self, method: str, number: int = 1) -> list[dict[str, Any]]:
-        return [
-            row for name, row in list(self.messages) if (name, row.get("id")) == (method, number)
-        ]
-
-    def wait(self, method: str, number: int = 1, count: int = 1) -> dict[str, Any]:
-        wait_for(lambda: len(self.all(method, number)) >= count, what=f"{method} {number}")
-        return self.all(method, number)[count - 1]
 
 
 @pytest.fixture
@@ -300,8 +272,8 @@ def test_a_list_and_a_run_that_is_shown_again(editor: Callable[..., Editor]) -> 
     key = it.wait("agent.done")["run"]
     it.send("agent.list", id=5, path=str(it.root))
     [row] = it.wait("agent.listed", 5)["runs"]
-    assert (row["run"], row["task"], row["state"], row["steps"]) == (key, "Do it.", "done", 3)
-    it.send("agent.resume", id=6, run="last", path=str(it.root), continues=False)
+    assert (row["run"], row["task"], row["state"], row["steps"]) == (key, "Set x to 2.", "done", 3)
+    it.resume(6, "last", continues=False)
     done = it.wait("agent.done", 6)
     assert (done["message"], done["turn"]) == ("x is 2", "turn-1")
     assert [step["number"] for step in it.all("agent.step", 6)] == [1, 2, 3]
@@ -315,7 +287,7 @@ def test_a_stopped_run_is_continued(editor: Callable[..., Editor]) -> None:
     it.wait("agent.asks")
     it.send("agent.stop", id=1)
     key = it.wait("agent.done")["run"]
-    it.send("agent.resume", id=2, run=key, path=str(it.root), continues=True)
+    it.resume(2, key)
     asked = it.wait("agent.asks", 2)
     it.send("agent.decide", id=2, ask=asked["ask"], choice="once", text="")
     assert it.wait("agent.done", 2)["message"] == "all done"
@@ -330,13 +302,13 @@ def test_a_running_run_is_not_executed_twice(editor: Callable[..., Editor]) -> N
     folder = runs.find(it.root, key, it.folder)
     fd = file_lock.try_lock(folder / runs.LOCK)
     assert fd is not None
-    it.send("agent.resume", id=2, run=key, path=str(it.root), continues=True)
+    it.resume(2, key)
     assert it.wait("error", 2)["code"] == "agent_busy"
 
 
 def test_a_missing_run(editor: Callable[..., Editor]) -> None:
     it = editor()
-    it.send("agent.resume", id=2, run="last", path=str(it.root), continues=True)
+    it.resume(2, "last")
     assert it.wait("error", 2)["code"] == "agent_missing"
 
 
@@ -348,5 +320,5 @@ def test_files_of_a_killed_run_count_as_interrupted(editor: Callable[..., Editor
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:-1]) + '{"op":"do')  # killed within a line
     assert runs.rows(it.root, it.folder)[0]["state"] == "stopped"
-    it.send("agent.resume", id=2, run=done["run"], path=str(it.root), continues=False)
+    it.resume(2, done["run"], continues=False)
     assert it.wait("agent.done", 2)["state"] == "stopped"
