@@ -32,16 +32,6 @@ KINDS: Mapping[str, StepKind] = {
     "finish": "finish",
     "rewrite": "edit",
 }
-
-TARGETS: Mapping[StepKind, tuple[str, ...]] = {
-    "command": ("command",),
-    "read": ("path",),
-    "edit": ("path",),
-    "search": ("pattern", "query"),
-    "finish": (),
-    "note": (),
-}
-"""Arguments that name the object of a call."""
 NOT_RUN = frozenset({"rejected", "not run", "skipped"})
 """Results of calls that did not run."""
 
@@ -76,7 +66,8 @@ class Step:
         """The object of the call, for the user."""
         if self.observation and self.observation.target:
             return self.observation.target
-        found = (self.call.arguments.get(name) for name in TARGETS[self.kind])
+        names = ("command",) if self.kind == "command" else ("path", "pattern", "query")
+        found = (self.call.arguments.get(name) for name in names)
         return next((str(each) for each in found if each), "")
 
     @property
@@ -146,7 +137,7 @@ class RunState:
     """Number of answers without a call in a row."""
     failed_gates: int = 0
     warned: int = 0
-    """Number of steps at the last warning, or when the run was continued."""
+    """Number of steps at the last warning or message, or when the run was continued."""
     warnings: int = 0
     summarized: int = 0
     """Number of steps at the last summary."""
@@ -204,7 +195,8 @@ class RunState:
     def _on_talk(self, op: Op) -> None:
         self._set_talk(op)
         self.answer = None if op.get("is_read") else self.answer
-        self.read += op.get("said", 0)
+        if op.get("said"):  # what the user says may be a reason to repeat a call
+            self.read, self.warned = self.read + op["said"], len(self.steps)
         if op.get("is_summary"):
             self.summarized = len(self.steps)
         if op.get("is_warning"):

@@ -285,6 +285,19 @@ def test_a_repeated_call_is_shortened_then_skipped_then_ends_the_run(tmp_path: P
     assert len(done.log.state.steps) == 4
 
 
+def test_a_call_that_the_user_wants_again_is_no_repetition(tmp_path: Path) -> None:
+    log = start(tmp_path)
+
+    def look(model: ScriptModel) -> str:
+        log.write("said", text="Look again.")
+        return view("a.py")
+
+    made, *_ = parts(tmp_path, [look] * 5 + [finish()])
+    assert Loop(log, made, Watcher(), threading.Event()).run().state == "done"
+    texts = [each.observation.text for each in log.state.steps if each.observation]
+    assert texts[:5] == ["x = 1\n"] * 5
+
+
 def test_tests_after_a_change_are_no_repetition(tmp_path: Path) -> None:
     edits = [replace("a.py", f"x = {n}", f"x = {n + 1}") for n in range(1, 6)]
     script = [each for edit in edits for each in (edit, bash("true"))]
