@@ -1,10 +1,11 @@
-"""How long the folders of runs are stored."""
+"""How runs are stored, and for how long."""
 
 from __future__ import annotations
 
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,24 @@ def run_of(root: Path, folder: Path, turn: str, *, days: float, is_over: bool = 
     then = time.time() - days * DAY_S
     os.utime(path / run_log.NAME, (then, then))
     return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stored"),
+    [
+        ({"ids": [1, 2]}, {"ids": [1, 2, 3]}, {"ids": [2, [3]]}),
+        ({"ids": [1, 2]}, {"ids": [1]}, {"ids": [1, []]}),
+        ({"ids": [1, 2]}, {"ids": [1, 3]}, {"ids": [1, [3]]}),
+        ({"text": "ab"}, {"text": "abc"}, {"text": [2, "c"]}),
+        ({"ids": [1], "n": 1}, {"ids": [1], "n": 1}, {}),
+        ({"n": 1}, {"n": 2, "more": None}, {"n": {"value": 2}, "more": {"value": None}}),
+        ({"n": [1]}, {"n": "1"}, {"n": {"value": "1"}}),
+        ({"n": 1}, {}, {"n": None}),
+    ],
+)
+def test_a_conversation_is_stored_as_what_is_new(old: Any, new: Any, stored: Any) -> None:
+    assert run_log.difference(old, new) == stored
+    assert run_log.patch(old, stored) == new
 
 
 @pytest.mark.parametrize(
