@@ -107,6 +107,16 @@ def test_a_run_from_start_to_its_turn(editor: Callable[..., Editor]) -> None:
     assert (log.state.state, log.state.turn, log.state.context) == ("done", "turn-1", "line 3")
 
 
+def test_text_is_sent_in_few_messages(editor: Callable[..., Editor]) -> None:
+    text = " ".join(map(str, range(2000)))  # 1,111 pieces
+    it = editor([f"{text}\n{finish()}"])
+    it.start()
+    it.wait("agent.done")
+    found = it.all("agent.delta")
+    assert "".join(row["text"] for row in found) == f"{text}\n{finish()}"
+    assert len(found) < 500
+
+
 def test_unsaved_buffers_reach_the_copy(editor: Callable[..., Editor]) -> None:
     it = editor([finish()])
     it.start(buffers=[{"path": f"{it.root}/a.py", "tick": 1, "text": "x = 9"}])
