@@ -265,6 +265,12 @@ def test_a_full_context_is_summarized(tmp_path: Path) -> None:
     assert "summary of 1 steps" in done.model.prompts[2][1][1]
 
 
+def test_what_was_read_before_a_summary_is_read_again_in_full(tmp_path: Path) -> None:
+    done = run(tmp_path, [view("a.py"), ContextFull("full"), view("a.py"), finish()])
+    texts = [each.observation.text for each in done.log.state.steps if each.observation]
+    assert texts[:2] == ["x = 1\n"] * 2
+
+
 def test_a_long_conversation_is_summarized_before_it_is_full(tmp_path: Path) -> None:
     files = {f"{n}.txt": f"{n}" * 2000 for n in range(6)}
     script = [*(view(f"{n}.txt") for n in range(6)), finish()]
