@@ -201,6 +201,12 @@ def test_calls_after_a_failed_one_do_not_run(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_calls_after_a_rejected_one_do_not_run(tmp_path: Path) -> None:
+    script = ["\n".join([bash("touch curl"), bash("touch b")]), finish()]
+    done = run(tmp_path, script, Watcher(choices=[("reject", "no")]), asks="curl")
+    assert [*done.tree.files()] == ["a.py"]
+
+
 def test_a_failed_read_stops_nothing(tmp_path: Path) -> None:
     done = run(tmp_path, ["\n".join([view("absent.py"), bash("touch b")]), finish()])
     assert set(done.tree.files()) == {"a.py", "b"}

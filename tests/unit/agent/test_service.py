@@ -225,6 +225,27 @@ def test_a_stop_while_it_waits_for_the_user(editor: Callable[..., Editor]) -> No
     assert len(it.messages) == count
 
 
+def test_a_run_that_does_not_end_in_time_ends_once(editor: Callable[..., Editor]) -> None:
+    go_on, has_ended = threading.Event(), threading.Event()
+
+    def hang(model: ScriptModel) -> str:
+        assert go_on.wait(20)
+        has_ended.set()
+        return finish()
+
+    it = editor([hang])
+    it.start()
+    it.wait("agent.started")
+    it.service.close()
+    assert it.all("agent.done")[0]["state"] == "stopped"
+    threads = [each for each in threading.enumerate() if each.name == "lcursor-agent"]
+    go_on.set()
+    assert has_ended.wait(20)
+    for thread in threads:
+        thread.join(20)
+    assert len(it.all("agent.done")) == 1
+
+
 def test_closing_stops_all_runs(editor: Callable[..., Editor]) -> None:
     it = editor([bash("touch curl")], asks="curl")
     it.start()

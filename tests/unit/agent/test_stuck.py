@@ -99,6 +99,7 @@ CIRCLES = {
     "R3, edits that are undone": (
         "edit B\nrun pytest: 1\nedit A\nrun pytest: 2\nedit B\nrun pytest: 1", 5, "undone",
     ),
+    "R3, attempts that are all taken back": ("edit B\nedit A\nedit C\nedit A", 4, "undone"),
     "R3, by the same two trees in turn": ("edit B\nedit C\nedit B\nedit C", 4, "undone"),
     "R4, parts of what was read": (
         "read a.py 0 90\n" + "\n".join(f"read a.py {n} {n + 9}" for n in range(12)),
