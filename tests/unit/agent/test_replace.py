@@ -72,7 +72,8 @@ def test_exact_quotes_anywhere_are_replaced_as_text(
         return
     found = applied(old, new, lines)
     assert isinstance(found, list)
-    if old.endswith("\n") and new:  # a line end at the end of the quote only ends its last line
+    # A line end at the end of the quote only ends its last line, unless whole lines are deleted.
+    if old.endswith("\n") and (new or f"\n{body}"[body.index(old)] != "\n"):
         new = new.removesuffix("\n") + "\n"
     made = body.replace(old, new)
     assert "".join(f"{line}\n" for line in found) == (
