@@ -1,10 +1,11 @@
-"""`python -m lcursor eval`: measure the quality of completions, search and edits."""
+"""`python -m lcursor eval`: measure the quality of completions, search, edits and agents."""
 
 from __future__ import annotations
 
 import typer
 
 from evals import (
+    agent,
     apply,
     choose,
     context,
@@ -23,7 +24,7 @@ from evals.next_edit import command as next_edit
 from evals.next_edit import scan
 
 app = typer.Typer(
-    help="Measure the quality of completions, search and edits.",
+    help="Measure the quality of completions, search, edits and agents.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -39,6 +40,7 @@ app.command("merges")(merges.command)
 app.command("calls")(tool_calls.command)
 app.command("summaries")(summaries.command)
 app.command("sandbox")(escapes.command)
+app.command("agent")(agent.command)
 app.command("choose")(choose.command)
 app.command("next")(next_edit.command)
 app.command("scan")(scan.command)

@@ -166,7 +166,8 @@ def test_alternatives_are_the_same_when_written_one_by_one(
         for method in (read_together, read_one_by_one):
             steps = {}
             monkeypatch.setattr(BranchDecoder, "read", method)
-            assert engine.alternatives()
+            engine.alternatives()  # after trimming, they may be equal to the first
+            assert steps
             written.append(steps)
         together, one_by_one = written
         assert together.keys() == one_by_one.keys()

@@ -1,0 +1,402 @@
+"""`python -m lcursor eval agent`: how many small tasks an agent solves, and how many a peer.
+
+A task is a small project with a bug, or that lacks something, and a check that no agent sees. The
+agents are `python -m lcursor agent` and, with --peer, mini-swe-agent, which has only a shell. Both
+use the same local server, the same number of answers, temperature 0, and a sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bench.report import Json, emit, head, run_facts, table
+from evals import run
+from evals.corpus import ROOT
+from lcursor.config import ChatConfig
+from lcursor.errors import LcursorError
+from lcursor.http import endpoint
+from lcursor.llm.server import LocalServer, default_folder
+from lcursor.process.sandbox import Confinement, open_sandbox
+from lcursor.storage import folders
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DATA = ROOT / "evals/data/agent"
+MODEL = "qwen2.5-coder-1.5b"
+TEST = "python3 -m unittest -q"
+MAX_STEPS = 10
+MAX_ANSWER_TOKENS = 1024
+"""Of the peer, whose answers would otherwise end with the context."""
+MAX_S = 900.0
+CHECK_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A text in a file, and the text that replaces it."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task for an agent."""
+
+    name: str
+    project: str
+    text: str
+    check: str
+    """Python code that raises unless the task is done."""
+    bug: Sequence[Change]
+    """What is changed in the project before the task."""
+    solution: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an agent did with a task. Tokens are those of its model."""
+
+    task: str
+    agent: str
+    is_solved: bool
+    end: str
+    """How the run ended."""
+    cause: str
+    """Why it is not solved: "no change", "wrong place" or "wrong change"."""
+    steps: int
+    """Answers of the model."""
+    malformed: int
+    read_tokens: int
+    """Evaluated, not cached; -1 if unknown."""
+    answer_tokens: int
+    seconds: float
+
+
+def command(
+    name: Annotated[str, typer.Option(help="Only tasks with this in their name.")] = "",
+    model: run.Model = MODEL,
+    max_steps: Annotated[int, typer.Option(min=1, help="Answers a task.")] = MAX_STEPS,
+    peer: Annotated[
+        Path | None,
+        typer.Option(help="The program `mini` of mini-swe-agent, to run as well.", exists=True),
+    ] = None,
+    only_peer: Annotated[bool, typer.Option("--only-peer", help="Run only the peer.")] = False,
+    cases: run.Cases = None,
+    as_json: Json = False,
+) -> None:
+    """Let an agent do 24 small tasks; compare it with one that has only a shell.
+
+    Exits with 1 if a check passes without the task being done, or fails with its solution.
+    """
+    tasks = [each for each in load() if name in each.name]
+    if wrong := [each.name for each in tasks if not _is_sound(each)]:
+        raise LcursorError(f"these checks are wrong: {', '.join(wrong)}")
+    with _own_data(), _serving(model) as url:
+        agents: list[Callable[[Task, Path], Result]] = []
+        if not only_peer:
+            agents.append(lambda task, folder: _run_lcursor(task, folder, model, max_steps))
+        if peer is not None:
+            agents.append(lambda task, folder: _run_peer(task, folder, model, max_steps, peer, url))
+        results = (_try(task, agent) for agent in agents for task in tasks)
+        found = run.collect(results, len(tasks) * len(agents), _describe, cases)
+    document = {**run_facts(model=model), **as_dict(found, len(tasks))}
+    emit(document, as_markdown(document), as_json)
+
+
+def load() -> list[Task]:
+    """Read the tasks.
+
+    Raises:
+        LcursorError: the file is missing or malformed.
+    """
+    path = DATA / "tasks.toml"
+    try:
+        rows = tomllib.loads(path.read_text(encoding="utf-8"))["task"]
+        return [_task(row) for row in rows]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LcursorError(
+            f"{path} is not a file of tasks ({error})", "Restore it: git checkout evals/data"
+        ) from error
+
+
+def _task(row: Mapping[str, Any]) -> Task:
+    bug = [Change(each["file"], each["right"], each["wrong"]) for each in row.get("bug", ())]
+    solution = [Change(**each) for each in row.get("solution", ())]
+    solution += [Change(each.file, each.new, each.old) for each in bug]
+    return Task(row["name"], row["project"], row["text"], row["check"], bug, solution)
+
+
+def make_project(task: Task, folder: Path) -> None:
+    """Create the project of a task as a repository with one commit.
+
+    Raises:
+        ValueError: a change does not fit its file.
+    """
+    shutil.copytree(DATA / "projects" / task.project, folder)
+    change(folder, task.bug)
+    who = ("-c", "user.name=eval", "-c", "user.email=eval@localhost")
+    for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-qm", "Start")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+
+
+def change(folder: Path, changes: Sequence[Change]) -> None:
+    """Change files.
+
+    Raises:
+        ValueError: an old text does not occur exactly once.
+    """
+    for each in changes:
+        path = folder / each.file
+        text = path.read_text(encoding="utf-8")
+        if text.count(each.old) != 1:
+            raise ValueError(f"{each.file} does not have this once: {each.old!r}")
+        path.write_text(text.replace(each.old, each.new), encoding="utf-8")
+
+
+def is_done(task: Task, folder: Path) -> bool:
+    """Return whether the check of a task passes in the sandbox."""
+    words = ["python3", "-B", "-c", task.check]
+    output = open_sandbox().run(
+        words, Confinement(folder, folder), max_s=CHECK_S, max_bytes=1 << 20
+    )
+    return output.status == 0 and not output.is_cut
+
+
+def _is_sound(task: Task) -> bool:
+    """Return whether the check fails before the solution and passes after it."""
+    with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as name:
+        folder = Path(os.path.realpath(name)) / task.project
+        make_project(task, folder)
+        before = is_done(task, folder)
+        change(folder, task.solution)
+        return not before and is_done(task, folder)
+
+
+def _try(task: Task, agent: Callable[[Task, Path], Result]) -> Result:
+    with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as name:
+        folder = Path(os.path.realpath(name)) / task.project
+        make_project(task, folder)
+        began_s = time.monotonic()
+        found = agent(task, folder)
+        seconds = round(time.monotonic() - began_s, 1)
+        is_solved = is_done(task, folder)
+        words = ["git", "diff", "--name-only", "HEAD"]
+        changed = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True)
+        cause = "" if is_solved else _cause(task, set(changed.stdout.splitlines()))
+        return replace(found, is_solved=is_solved, cause=cause, seconds=seconds)
+
+
+def _cause(task: Task, changed: set[str]) -> str:
+    if not changed:
+        return "no change"
+    return "wrong change" if changed & {each.file for each in task.solution} else "wrong place"
+
+
+def _run_lcursor(task: Task, folder: Path, model: str, max_steps: int) -> Result:
+    words = [sys.executable, "-m", "lcursor", "agent", task.text, "--test", TEST, "--apply"]
+    words += ["--json", "--model", model, "--max-steps", str(max_steps), "--path", str(folder)]
+    output = subprocess.run(
+        words, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=MAX_S, check=False
+    )
+    messages = [json.loads(line) for line in output.stdout.splitlines()]
+    done = next((each for each in messages if each["method"] == "agent.done"), None)
+    if done is None or not done["run"]:
+        error = output.stderr.decode(errors="replace")[-500:]
+        raise LcursorError(f"the agent did not start: {error}")
+    path = next((folders.data_home() / "agents").rglob(f"{done['run']}/run.jsonl"))
+    ops = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    answers = [each for each in ops if each.get("op") == "answer"]
+    return Result(
+        task.name,
+        "lcursor",
+        False,
+        done["state"],
+        "",
+        len(answers),
+        sum(bool(each["problem"]) for each in answers),
+        done["read_tokens"],
+        done["answer_tokens"],
+        0.0,
+    )
+
+
+def _run_peer(
+    task: Task, folder: Path, model: str, max_steps: int, program: Path, url: str
+) -> Result:
+    trace, settings = folder.parent / "trace.json", folder.parent / "settings.yaml"
+    environment = {"environment_class": "bubblewrap", "cwd": str(folder)}
+    arguments = {
+        "api_base": f"{url}/v1",
+        "api_key": "none",
+        "temperature": 0,
+        "max_tokens": MAX_ANSWER_TOKENS,
+    }
+    asked = {"model_class": "litellm_textbased", "model_kwargs": arguments}
+    limits = {"agent_class": "default", "step_limit": max_steps}
+    settings.write_text(json.dumps({"environment": environment, "model": asked, "agent": limits}))
+    words = [str(program), "-c", "mini_textbased.yaml", "-c", str(settings), "-l", "0", "-y"]
+    words += ["-m", f"openai/{model}", "-t", f"{task.text}\n\nThe tests: {TEST}", "-o", str(trace)]
+    env = {"HOME": str(folder.parent), "PATH": os.environ["PATH"], "LITELLM_LOCAL_MODEL_COST_MAP":
+           "True", "MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors"}  # fmt: skip
+    output = subprocess.run(
+        words, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=MAX_S,
+        check=False,
+    )  # fmt: skip
+    try:
+        made = json.loads(trace.read_text(encoding="utf-8"))
+    except OSError as error:
+        words = output.stderr.decode(errors="replace").splitlines()[-3:]
+        raise LcursorError(f"the peer did not start: {' '.join(words)}") from error
+    answers = [each for each in made["messages"] if each["role"] == "assistant"]
+    usages = [each["extra"]["response"]["usage"] for each in answers]
+    cached = [each["prompt_tokens_details"]["cached_tokens"] for each in usages]
+    return Result(
+        task.name,
+        "mini-swe-agent",
+        False,
+        made["info"]["exit_status"],
+        "",
+        made["info"]["model_stats"]["api_calls"],
+        made["info"]["model_stats"]["api_calls"] - len(answers),
+        sum(each["prompt_tokens"] for each in usages) - sum(cached),
+        sum(each["completion_tokens"] for each in usages),
+        0.0,
+    )
+
+
+@contextmanager
+def _own_data() -> Iterator[None]:
+    """Use a data folder with the models and nothing else."""
+    models = folders.data_home() / "models"
+    with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as name:
+        Path(name, "models").symlink_to(models)
+        before = os.environ.get("LCURSOR_DATA")
+        os.environ["LCURSOR_DATA"] = name
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["LCURSOR_DATA"]
+            else:
+                os.environ["LCURSOR_DATA"] = before
+
+
+@contextmanager
+def _serving(model: str) -> Iterator[str]:
+    """Run the local server, and yield its address for a program that needs TCP."""
+    server = LocalServer(ChatConfig(model=model), default_folder(), lambda _: None)
+    try:
+        path = endpoint.socket_path(server.ensure().url)
+        with _Bridge(("127.0.0.1", 0), _Pipe) as bridge:
+            bridge.path = path
+            threading.Thread(target=bridge.serve_forever, daemon=True).start()
+            try:
+                yield f"http://127.0.0.1:{bridge.server_address[1]}"
+            finally:
+                bridge.shutdown()
+    finally:
+        server.stop()
+        server.close()
+
+
+class _Bridge(socketserver.ThreadingTCPServer):
+    """Connects TCP with the Unix socket of the server."""
+
+    daemon_threads = True
+    path = ""
+
+
+class _Pipe(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        assert isinstance(self.server, _Bridge)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.connect(self.server.path)
+            back = threading.Thread(target=_copy, args=(other, self.request), daemon=True)
+            back.start()
+            _copy(self.request, other)
+            back.join()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # one of them has closed
+
+
+def as_dict(found: Sequence[Result], count: int) -> dict[str, Any]:
+    """Return the report as JSON: the numbers of tasks solved, and the share of valid answers."""
+    ours = [each for each in found if each.agent == "lcursor"]
+    peer = [each for each in found if each.agent != "lcursor"]
+    answers = sum(each.steps for each in ours)
+    return {
+        "tasks": count,
+        "solved": sum(each.is_solved for each in ours) if ours else None,
+        "baseline": sum(each.is_solved for each in peer) if peer else None,
+        "valid": round(1 - sum(each.malformed for each in ours) / answers, 4) if answers else None,
+        "agents": [_sums(each) for each in (ours, peer) if each],
+        "unsolved": [
+            {"agent": each.agent, "task": each.task, "cause": each.cause, "end": each.end}
+            for each in found
+            if not each.is_solved
+        ],
+    }
+
+
+def _sums(found: Sequence[Result]) -> dict[str, Any]:
+    count = len(found)
+    return {
+        "agent": found[0].agent,
+        "solved": sum(each.is_solved for each in found),
+        "steps": round(sum(each.steps for each in found) / count, 1),
+        "malformed": sum(each.malformed for each in found),
+        "read_tokens": round(sum(each.read_tokens for each in found) / count),
+        "answer_tokens": round(sum(each.answer_tokens for each in found) / count),
+        "seconds": round(sum(each.seconds for each in found) / count, 1),
+    }
+
+
+def as_markdown(document: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the report."""
+    names = {
+        "solved": f"solved, of {document['tasks']}",
+        "steps": "answers a task",
+        "malformed": "malformed answers, all tasks",
+        "read_tokens": "tokens evaluated a task",
+        "answer_tokens": "tokens written a task",
+        "seconds": "seconds a task",
+    }
+    agents = document["agents"]
+    rows = [(words, *(each[key] for each in agents)) for key, words in names.items()]
+    lines = [*head(document), *table(["", *(f"{each['agent']}:" for each in agents)], rows), ""]
+    return lines + [
+        f"- not solved: {each['task']}, {each['agent']}: {each['cause']}, {each['end']}"
+        for each in document["unsolved"]
+    ]
+
+
+def _describe(found: Sequence[Result]) -> str:
+    return f"{sum(each.is_solved for each in found)} solved"
