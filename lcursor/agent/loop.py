@@ -14,11 +14,11 @@ from typing import Any
 
 from lcursor.agent import stuck
 from lcursor.agent.approvals import ESCALATE, approved_plan
+from lcursor.agent.guidance import OPENING, offered
 from lcursor.agent.parts import End, Parts, User
 from lcursor.agent.records import (
     Answer,
     Call,
-    Known,
     Observation,
 )
 from lcursor.agent.run_log import NOT_RUN, Reading, RunLog, Step, difference, has_effect
@@ -136,10 +136,15 @@ class Loop:
         ):
             self._summarize()
         known, began_s = toolbox.known(), time.monotonic()
-        is_forced = self._state.malformed > 0 or dialect.name == "choice"
         self._user.status("running")
-        grammar = dialect.grammar(toolbox.tools, self._unused(known))
-        answer = self._answer(grammar, is_forced=is_forced)
+        is_guided = dialect.name == "choice"
+        if is_guided and not self._state.answers and "test" in known.commands:
+            model.add_answer(OPENING)
+            answer = Answer(OPENING)
+        else:
+            named = offered(known, self._state, self._tree_id) if is_guided else known
+            grammar = dialect.grammar(toolbox.tools, named)
+            answer = self._answer(grammar, is_forced=is_guided or self._state.malformed > 0)
         reply = dialect.parse(answer, toolbox.tools, known)
         problem = reply.problem
         if answer.finish == "stopped":
@@ -172,22 +177,6 @@ class Loop:
             "cached_tokens": cached,
             "answer_tokens": new.answer_tokens - old.answer_tokens,
         }
-
-    def _unused(self, known: Known) -> Known:
-        """Return what a call may name without repeating one, if the dialect can enforce that."""
-        if self._dialect.name != "choice":
-            return known
-        steps = self._state.steps[max(self._state.warned, self._state.summarized) :]
-        done = [each.call.arguments for each in steps if each.before == self._tree_id]
-        paths = {each.get("path") for each in done if each.get("command") == "view"}
-        commands = {each.get("command") for each in done}
-        named = {name: text for name, text in known.commands.items() if text not in commands}
-        symbols = {
-            path: tuple(name for name in names if f"{path}#{name}" not in paths)
-            for path, names in known.symbols.items()
-        }
-        left = tuple(path for path in known.paths if path not in paths)
-        return replace(known, paths=left, symbols=symbols, commands=named)
 
     def _answer(self, grammar: str, *, is_forced: bool) -> Answer:
         """Return an answer; repeat the request after a temporary failure."""

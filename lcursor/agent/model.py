@@ -120,6 +120,10 @@ class TextModel:
         """Add a message."""
         self._messages.append(Message("user", text))
 
+    def add_answer(self, text: str) -> None:
+        """Add an answer that the model did not write itself."""
+        self._messages.append(Message("assistant", text))
+
     def ask(
         self,
         on_text: OnText,

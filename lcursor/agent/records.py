@@ -128,6 +128,9 @@ class Model(Protocol):
     def append(self, text: str) -> None:
         """Add a message of the user or a tool's result, to be read with the next answer."""
 
+    def add_answer(self, text: str) -> None:
+        """Add an answer that the model did not write itself."""
+
     def ask(
         self,
         on_text: OnText,
@@ -202,6 +205,11 @@ class Known:
     """Regions it has read, by id: `a.py#load`."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """The user's commands by name: test, lint."""
+    may_look: bool = True
+    """Whether it may read and search, although it could edit."""
+    may_search: bool = True
+    """Whether it may search, although it could read."""
+    may_end: bool = True
 
 
 class Toolbox(Protocol):

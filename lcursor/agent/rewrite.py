@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from lcursor.agent.tools.editor import Test
 from lcursor.code import languages
 from lcursor.config import EditConfig
-from lcursor.edit.records import Region
-from lcursor.edit.rewriting.retry import RetryLoop, cost_of
+from lcursor.edit.records import Lines, Region
+from lcursor.edit.rewriting.commands import CheckResults
+from lcursor.edit.rewriting.retry import RetryLoop, cost_of, with_test_output
 from lcursor.edit.rewriting.rewriter import Rewriter
 from lcursor.edit.rewriting.task import RewriteListener, Task
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import Usage
-from lcursor.process.run import Cancel
 
 SAME = "the model wrote the same lines again"
+
+
+class _Tests:
+    """The user's tests, run on the agent's files, as the checks of a rewrite."""
+
+    has_any = has_tests = True
+
+    def __init__(self, test: Test) -> None:
+        self._test = test
+
+    def format(self, _path: str, lines: Lines, _cancel: threading.Event) -> Lines:
+        """Return the lines as they are: the linter may format them after the edit."""
+        return lines
+
+    def run(self, files: Mapping[str, Lines | None], _cancel: threading.Event) -> CheckResults:
+        """Run the tests."""
+        (lines,) = files.values()
+        found = self._test(lines or ())
+        return CheckResults((found,) if found else ())
 
 
 class RegionRewriter:
@@ -51,7 +71,7 @@ class RegionRewriter:
         first_row: int,
         last_row: int,
         instruction: str,
-        _cancel: Cancel,
+        test: Test,
     ) -> Sequence[str] | str:
         """Return the new lines of some rows, or why there are none.
 
@@ -60,18 +80,19 @@ class RegionRewriter:
         """
         self._models.claim_cache()
         reached = self._models.connect(self._model, self._stopped)
-        found = tuple(lines)
+        found, tests, listener = tuple(lines), _Tests(test), RewriteListener()
+        wanted = f"{instruction}\n\nThis is a part of the task: {self._task}"
         task = Task(
             path=str(self._root / path),
             name=path,
             language=languages.detect(path, found[0] if found else ""),
             lines=found,
             region=Region(first_row, last_row, f"lines {first_row + 1} to {last_row}"),
-            instruction=f"{instruction}\n\nThis is a part of the task: {self._task}",
+            instruction=with_test_output(wanted, tests, {path: found}, listener, self._stopped),
         )
-        rewrite = RetryLoop(Rewriter(reached, self._config), None, self._config)
+        rewrite = RetryLoop(Rewriter(reached, self._config), tests, self._config)
         try:
-            made = rewrite.run(task, RewriteListener(), self._stopped)
+            made = rewrite.run(task, listener, self._stopped)
         except ReplyUnusable as error:
             self._on_usage(cost_of(error))
             return error.message

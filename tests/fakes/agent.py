@@ -91,6 +91,9 @@ class ScriptModel:
     def append(self, text: str) -> None:
         self.rows.append(["user", text])
 
+    def add_answer(self, text: str) -> None:
+        self.rows.append(["assistant", text])
+
     def ask(
         self,
         on_text: OnText,

@@ -20,8 +20,6 @@ MAX_SPOTS: Final = 400
 """Paths and symbols in a grammar; the last ones count."""
 MAX_LISTED: Final = 150
 """Definitions that are listed at the start."""
-MAX_RECENT: Final = 30
-"""Regions that are not offered to be read again."""
 _THOUGHT: Final = '"# " [^\\n#] [^\\n]{0,119} "\\n"'
 _WORDS: Final = "[^\\n: ] [^\\n]{0,119}"
 _ACTION: Final = re.compile(
@@ -66,10 +64,13 @@ class Choice:
 
     def grammar(self, tools: Sequence[Tool], known: Known) -> str:
         """Return the grammar of a step with what may be named now."""
-        actions = ['"find " words', '"grep " words', '"done : " words']
+        actions = ['"done : " words'] if known.may_end else []
         named = {}
-        read = _read(known)
-        if spots := [spot for spot in _spots(known) if spot not in read][-MAX_SPOTS:]:
+        spots = _spots(known)[-MAX_SPOTS:]
+        may_look = known.may_look or not known.regions
+        if may_look and (known.may_search or not spots):
+            actions += ['"find " words', '"grep " words']
+        if may_look and spots:
             actions.append('"read " spot')
             named["spot"] = gbnf.one_of(spots)
         if known.regions:
@@ -134,7 +135,7 @@ def facts(known: Known) -> str:
 def _hint(call: Call, found: Observation) -> str:
     if call.tool == "bash":
         if found.status == 0:
-            return "It passed. End with done if nothing is left to change."
+            return "It passed. End with done if nothing is left to change; else read on, or edit."
         return "It failed. Read the code that is the cause, or edit it if you have read it."
     if found.is_error:
         return ""
@@ -149,12 +150,6 @@ def _spots(known: Known) -> list[str]:
     """Return the paths, and the symbols as `path#name`."""
     symbols = (f"{path}#{name}" for path, names in known.symbols.items() for name in names)
     return [*symbols, *known.paths]
-
-
-def _read(known: Known) -> set[str]:
-    """Return what was read lately: a small model would read it again and again."""
-    recent = list(known.regions.items())[-MAX_RECENT:]
-    return {key for key, _ in recent} | {at.path for _, at in recent if at.first_row == 0}
 
 
 def _call(action: str, known: Known) -> Call | None:

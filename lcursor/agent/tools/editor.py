@@ -7,6 +7,7 @@ by new problems only.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from lcursor.agent.observe import NAME, Limit, Outputs, counted, numbered, printable
@@ -20,6 +21,7 @@ from lcursor.agent.tools.seen import Seen
 from lcursor.code import languages, symbols
 from lcursor.edit import diff
 from lcursor.edit.checkpoints.text import Text
+from lcursor.edit.records import Check
 from lcursor.process.run import Cancel
 
 VIEW_ROWS: Final = 200
@@ -28,8 +30,11 @@ FOLDER_ENTRIES: Final = 200
 MAX_PROBLEMS: Final = 12
 """Maximum lines of new problems."""
 
-Rewrite = Callable[[str, Sequence[str], int, int, str, Cancel], Sequence[str] | str]
-"""Returns the new lines of some rows, given path, lines, rows and an instruction; or a problem."""
+Test = Callable[[Sequence[str]], Check | None]
+"""Returns what the user's tests say if a file has these lines; None without tests."""
+Rewrite = Callable[[str, Sequence[str], int, int, str, Test], Sequence[str] | str]
+"""Returns the new lines of some rows, given path, lines, rows, an instruction and the tests; or a
+problem."""
 
 
 class Editor:
@@ -190,11 +195,20 @@ class Editor:
         at = self._seen.regions[region]
         if not self._seen.is_shown(file.path, lines, at.first_row, at.last_row):
             return self._unread(file, at.first_row, at.last_row)
-        made = self._rewrite(file.path, lines, at.first_row, at.last_row, instruction, cancel)
+        test = partial(self._test, file, cancel)
+        made = self._rewrite(file.path, lines, at.first_row, at.last_row, instruction, test)
         if isinstance(made, str):
             raise Denied(f"{region} was not changed: {made}")
         found = Replacement(at.first_row, at.last_row, tuple(made))
         return self._change(file, found, cancel)
+
+    def _test(self, file: File, cancel: Cancel, lines: Sequence[str]) -> Check | None:
+        """Run the user's tests on other lines of a file, which is restored."""
+        self._files.write(file.path, file.text.with_lines(lines), file.mode)
+        try:
+            return self._gate.test(file.path, cancel)
+        finally:
+            self._files.write(file.path, file.text, file.mode)
 
     def _change(
         self,

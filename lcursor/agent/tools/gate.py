@@ -24,8 +24,9 @@ from lcursor.agent.tools.shell import DEFAULT_S, Result, Shell
 from lcursor.agent.tree import Tree
 from lcursor.code import languages
 from lcursor.config import EditConfig
-from lcursor.edit.records import Region, digest
+from lcursor.edit.records import Check, Region, digest
 from lcursor.edit.rewriting import checks
+from lcursor.edit.rewriting.commands import MAX_SHOWN_CHARS
 from lcursor.errors import AgentFailed
 from lcursor.process.run import Cancel
 from lcursor.project.git import GitFailed
@@ -62,6 +63,18 @@ class Gate:
             command = with_path(self._config.lint, path)
             self._lint[key] = _problems(self._shell.run(command, cancel, max_s=max_s))
         return self._lint[key]
+
+    def test(self, path: str, cancel: Cancel) -> Check | None:
+        """Return what the user's tests say of the tree; None without tests.
+
+        Args:
+            path: the file that was changed last.
+        """
+        if not self._config.test or not self._shell.is_confined:
+            return None
+        max_s = max(self._config.check_seconds, DEFAULT_S)
+        result = self._shell.run(with_path(self._config.test, path), cancel, max_s=max_s)
+        return Check("test", result.is_ok, "\n".join(result.lines)[-MAX_SHOWN_CHARS:])
 
     def finish(self, summary: str, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
         """Return "done", or the problems of the changes; status 0 if the tests passed.

@@ -6,14 +6,14 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from lcursor.config import EditConfig
 from lcursor.edit import diff
 from lcursor.edit.completion import raise_if_cancelled
 from lcursor.edit.records import Check, FileChange, Lines, digest
 from lcursor.edit.rewriting import checks
-from lcursor.edit.rewriting.commands import CheckCommands
+from lcursor.edit.rewriting.commands import CheckResults
 from lcursor.edit.rewriting.normalize import moved
 from lcursor.edit.rewriting.rewriter import ModelOutput, Rewriter
 from lcursor.edit.rewriting.task import (
@@ -55,6 +55,24 @@ DiagnosticsCheck = Callable[[str, Lines, Lines], "Check | None"]
 """Checks a file with language servers, given path, old and new lines; None if no server answers.
 
 Raises `Cancelled` if the edit is stopped."""
+
+
+class Checks(Protocol):
+    """Commands of the user that check a text; see `commands.CheckCommands`."""
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there is a linter or a test to run."""
+
+    @property
+    def has_tests(self) -> bool:
+        """Whether there are tests to run."""
+
+    def format(self, path: str, lines: Lines, cancel: threading.Event) -> Lines:
+        """Return the formatted text."""
+
+    def run(self, files: Mapping[str, Lines | None], cancel: threading.Event) -> CheckResults:
+        """Run linter and tests with some files changed, or deleted (None)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +120,7 @@ class RetryLoop:
     def __init__(
         self,
         rewriter: Rewriter,
-        commands: CheckCommands | None,
+        commands: Checks | None,
         config: EditConfig,
         diagnostics: DiagnosticsCheck | None = None,
     ) -> None:
@@ -228,7 +246,7 @@ class RetryLoop:
         return Candidate(lines, tuple(found), note, is_same)
 
     def _formatted(
-        self, task: Task, lines: Lines, commands: CheckCommands, cancel: threading.Event
+        self, task: Task, lines: Lines, commands: Checks, cancel: threading.Event
     ) -> tuple[Lines, Check]:
         """Run the user's formatter; keep only its changes within the region."""
         whole = task.with_new(lines)
@@ -242,7 +260,7 @@ class RetryLoop:
 
 def with_test_output(
     instruction: str,
-    commands: CheckCommands,
+    commands: Checks,
     files: Mapping[str, Lines | None],
     listener: RewriteListener,
     cancel: threading.Event,

@@ -36,6 +36,9 @@ class FakeModel:
     def append(self, text: str) -> None:
         self.messages.append(text)
 
+    def add_answer(self, text: str) -> None:
+        self.messages.append(text)
+
     def ask(
         self,
         on_text: Callable[[str], bool],
