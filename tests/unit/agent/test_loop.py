@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
 
 from lcursor.agent.loop import Loop
 from lcursor.agent.parts import End, Limits
-from lcursor.agent.records import Answer, DialectName, Known, Policy, Tool
+from lcursor.agent.records import Answer, Policy
 from lcursor.agent.run_log import NAME, RunLog
 from lcursor.errors import ContextFull, ServerDenied, ServerFailed, ServerUnreachable
 from tests.fakes.agent import (
     FolderTree,
-    LineDialect,
     Scripted,
     ScriptModel,
     Watcher,
@@ -327,30 +324,6 @@ CIRCLES = {
         for n in range(1, 14)
     ],
 }
-
-
-def test_a_small_model_is_not_offered_what_it_has_done_to_these_files(tmp_path: Path) -> None:
-    offered: list[Known] = []
-
-    class Choosing(LineDialect):
-        name: DialectName = "choice"
-
-        def grammar(self, tools: Sequence[Tool], known: Known) -> str:
-            offered.append(known)
-            return ""
-
-    known = Known(("a.py", "b.py"), {"a.py": ("f", "g")}, commands={"test": "true", "lint": "ls"})
-    script = [view("a.py#f"), view("b.py"), bash("true"), replace("a.py", "1", "2"), finish()]
-    made, _, _, tools = parts(tmp_path, script, {"a.py": "x = 1\n", "a.py#f": "", "b.py": ""})
-    tools.known = lambda: known  # type: ignore[method-assign]
-    Loop(start(tmp_path), dataclasses.replace(made, dialect=Choosing()), Watcher(), Event()).run()
-    assert [(one.paths, one.symbols["a.py"], [*one.commands]) for one in offered] == [
-        (("a.py", "b.py"), ("f", "g"), ["test", "lint"]),
-        (("a.py", "b.py"), ("g",), ["test", "lint"]),
-        (("a.py",), ("g",), ["test", "lint"]),
-        (("a.py",), ("g",), ["lint"]),
-        (("a.py", "b.py"), ("f", "g"), ["test", "lint"]),
-    ]
 
 
 @pytest.mark.parametrize("reason", CIRCLES)
