@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from lcursor.agent.tools.editor import Test
@@ -11,7 +14,7 @@ from lcursor.code import languages
 from lcursor.config import EditConfig
 from lcursor.edit.records import Lines, Region
 from lcursor.edit.rewriting.commands import CheckResults
-from lcursor.edit.rewriting.retry import RetryLoop, cost_of, with_test_output
+from lcursor.edit.rewriting.retry import RetryLoop, cost_of
 from lcursor.edit.rewriting.rewriter import Rewriter
 from lcursor.edit.rewriting.task import RewriteListener, Task
 from lcursor.errors import ReplyUnusable
@@ -19,6 +22,11 @@ from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import Usage
 
 SAME = "the model wrote the same lines again"
+PART = "This is a part of the task: "
+ATTEMPTS = 6
+"""Attempts until something changes and the tests pass."""
+MAX_TEST_S = 10.0
+"""Duration of tests above which there are only as many attempts as for other edits."""
 
 
 class _Tests:
@@ -27,14 +35,14 @@ class _Tests:
     has_any = has_tests = True
 
     def __init__(self, test: Test) -> None:
-        self._test = test
+        self._test = cache(test)
 
     def format(self, _path: str, lines: Lines, _cancel: threading.Event) -> Lines:
         """Return the lines as they are: the linter may format them after the edit."""
         return lines
 
     def run(self, files: Mapping[str, Lines | None], _cancel: threading.Event) -> CheckResults:
-        """Run the tests."""
+        """Run the tests, unless they ran on these lines."""
         (lines,) = files.values()
         found = self._test(lines or ())
         return CheckResults((found,) if found else ())
@@ -75,26 +83,37 @@ class RegionRewriter:
     ) -> Sequence[str] | str:
         """Return the new lines of some rows, or why there are none.
 
+        While the tests fail, the task says more than the instruction of a small model. Independent
+        attempts find a solution more often than attempts that are corrected.
+
         Raises:
             LcursorError: the server failed.
         """
         self._models.claim_cache()
         reached = self._models.connect(self._model, self._stopped)
-        found, tests, listener = tuple(lines), _Tests(test), RewriteListener()
-        wanted = f"{instruction}\n\nThis is a part of the task: {self._task}"
+        found, tests = tuple(lines), _Tests(test)
+        began_s = time.monotonic()
+        results = tests.run({path: found}, self._stopped)
+        is_slow = time.monotonic() - began_s > MAX_TEST_S
+        config = self._config if is_slow else replace(self._config, retries=ATTEMPTS - 1)
+        has_failed = any(not each.is_ok for each in results.checks)
+        end_row = last_row
+        while last_row > first_row + 1 and not found[last_row - 1].strip():
+            last_row -= 1
+        after = found[last_row:end_row]
         task = Task(
             path=str(self._root / path),
             name=path,
             language=languages.detect(path, found[0] if found else ""),
             lines=found,
             region=Region(first_row, last_row, f"lines {first_row + 1} to {last_row}"),
-            instruction=with_test_output(wanted, tests, {path: found}, listener, self._stopped),
+            instruction=self._task if has_failed else f"{instruction}\n\n{PART}{self._task}",
         )
-        rewrite = RetryLoop(Rewriter(reached, self._config), tests, self._config)
+        rewrite = RetryLoop(Rewriter(reached, config), tests, config)
         try:
-            made = rewrite.run(task, listener, self._stopped)
+            made = rewrite.run(task, RewriteListener(), self._stopped, has_feedback=False)
         except ReplyUnusable as error:
             self._on_usage(cost_of(error))
             return error.message
         self._on_usage(made.usage)
-        return SAME if made.is_same else made.lines
+        return SAME if made.is_same else (*made.lines, *after)

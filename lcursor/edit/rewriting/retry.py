@@ -137,6 +137,7 @@ class RetryLoop:
         answer_tokens: int = 0,
         before: Sequence[FailedAttempt] = (),
         temperature: float = 0.0,
+        has_feedback: bool = True,
     ) -> RewriteResult:
         """Rewrite a region.
 
@@ -147,6 +148,7 @@ class RetryLoop:
             answer_tokens: limit for all attempts together; 0 is none. No attempt starts that would
                 exceed it with as many tokens as the last one.
             before: the earlier alternative.
+            has_feedback: whether the model sees its failed attempts; otherwise each is independent.
 
         Raises:
             ReplyUnusable: no attempt wrote usable code.
@@ -169,7 +171,7 @@ class RetryLoop:
                     listener,
                     cancel,
                     attempt=attempt,
-                    feedback=tuple(feedback),
+                    feedback=tuple(feedback) if has_feedback else (),
                     remark=remark,
                     temperature=temperature,
                 )
@@ -187,7 +189,8 @@ class RetryLoop:
             else:
                 cost = output.usage
                 made = self._checked(task, output, listener, cancel, attempt)
-                if made.is_same or any(each.lines == made.lines for each in feedback):
+                is_repeated = any(each.lines == made.lines for each in feedback)
+                if made.is_same or is_repeated or not has_feedback:
                     temperature = min(temperature + WARMER, 1.0)
                 candidates.append(made)
                 # A model that sees the same code again is more likely to copy it.

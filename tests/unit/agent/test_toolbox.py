@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from lcursor.agent.records import Call, Shown
+from lcursor.agent.tools.editor import Test
 from lcursor.config import AgentConfig, EditConfig
+from lcursor.edit.records import Check
 from lcursor.errors import Cancelled
-from lcursor.process.run import Cancel
 from tests.unit.agent.projects import Project, project
 from tests.unit.agent.toolboxes import Bench
 
@@ -192,7 +193,7 @@ def test_what_was_shown_is_restored(project: Project) -> None:
 
 
 def rewrite(
-    path: str, lines: Sequence[str], first: int, last: int, instruction: str, cancel: Cancel
+    path: str, lines: Sequence[str], first: int, last: int, instruction: str, test: Test
 ) -> Sequence[str] | str:
     """Rewrite as a model would."""
     if "fail" in instruction:
@@ -204,7 +205,8 @@ def choice(project: Project, **given: object) -> Bench:
     if not project.root.exists():
         project.repository({"a.py": CODE, "src/b.py": "b = 1\n", "test_a.py": "import a\n"})
 
-    return Bench(project, dialect="choice", rewrite=rewrite, **given)  # type: ignore[arg-type]
+    given = {"dialect": "choice", "rewrite": rewrite, **given}
+    return Bench(project, **given)  # type: ignore[arg-type]
 
 
 def test_regions_are_functions_with_ids(project: Project) -> None:
@@ -232,6 +234,41 @@ def test_a_region_is_rewritten(project: Project) -> None:
     bench.bash("sed -i 's/a - b/a * b/' a.py")
     changed = bench.call("rewrite", path="a.py", region="a.py#sub", instruction="fail")
     assert "have changed since" in changed.text  # the model was not asked
+
+
+def test_a_rewrite_can_be_tested_before_it_is_made(project: Project) -> None:
+    tests: list[Check | None] = []
+
+    def tested(
+        path: str, lines: Sequence[str], first: int, last: int, instruction: str, test: Test
+    ) -> Sequence[str]:
+        good = [line.replace("-", "+", 1) if first <= row < last else line
+                for row, line in enumerate(lines)]  # fmt: skip
+        tests.extend([test(lines), test(good), test(["raise SystemExit(3)"])])
+        assert it.text("a.py") == CODE
+        return good[first:last]
+
+    test = 'python3 -c "import a; print(a.add(1, 2)); assert a.add(1, 2) == 3"'
+    it = choice(project, edit=EditConfig(test=test), rewrite=tested)
+    it.view("a.py")
+    it.call("rewrite", path="a.py", region="a.py#add", instruction="add")
+    assert [each and each.is_ok for each in tests] == [False, True, False]
+    assert tests[0]
+    assert "-1" in tests[0].text.splitlines()
+    assert it.text("a.py") == CODE.replace("-", "+", 1)
+
+
+def test_without_tests_a_rewrite_has_none(project: Project) -> None:
+    def untested(
+        path: str, lines: Sequence[str], first: int, last: int, instruction: str, test: Test
+    ) -> str:
+        return str(test(lines))
+
+    for given in ({}, {"edit": EditConfig(test="true"), "level": "none"}):
+        bench = choice(project, rewrite=untested, folder=str(len(given)), **given)
+        bench.view("a.py")
+        found = bench.call("rewrite", path="a.py", region="a.py#add", instruction="add")
+        assert found.text.endswith("None")
 
 
 def test_what_the_model_may_name(project: Project) -> None:

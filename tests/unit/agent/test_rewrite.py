@@ -1,0 +1,102 @@
+"""A region rewritten by a model, with the user's tests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from lcursor.agent import rewrite
+from lcursor.agent.rewrite import ATTEMPTS, SAME, RegionRewriter
+from lcursor.agent.tools.editor import Test
+from lcursor.config import ChatConfig, EditConfig, ModelConfig
+from lcursor.edit.records import Check
+from lcursor.llm.pool import ModelPool
+from lcursor.llm.records import Usage
+from tests.fakes.chat_server import ChatServer, say
+
+LINES = ["def one():", "    return 2", "", "two = 2"]
+RIGHT, WRONG, OLD = (f"```python\ndef one():\n    return {value}\n```" for value in (1, 3, 2))
+
+
+def passes(lines: Sequence[str]) -> Check:
+    """Test the function `one`."""
+    is_ok = "    return 1" in lines
+    return Check("test", is_ok, "" if is_ok else f"one() is wrong: {lines[1]}")
+
+
+class Desk:
+    """A rewriter, its server and the tokens that it reported."""
+
+    def __init__(self, place: Path, answers: Sequence[str], task: str, stack: ExitStack) -> None:
+        self.server = stack.enter_context(ChatServer([say(each) for each in answers]))
+        server = ModelConfig(name="server", url=self.server.url)
+        pool = ModelPool(ChatConfig(model="server", models=(server,), server="off"))
+        stack.callback(pool.close)
+        self.usages: list[Usage] = []
+        self._rewriter = RegionRewriter(
+            pool, "server", EditConfig(), place, task, threading.Event(), self.usages.append
+        )
+
+    def rewrite(self, test: Test = passes, last_row: int = 3) -> Sequence[str] | str:
+        """Rewrite the first rows."""
+        return self._rewriter("a.py", LINES, 0, last_row, "return three", test)
+
+    def prompts(self) -> list[str]:
+        """Return the user's message of each request."""
+        return [str(body["messages"][-1]["content"]) for body in self.server.bodies]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+    with ExitStack() as stack:
+        yield lambda *answers, task="Fix one().": Desk(tmp_path, answers, task, stack)
+
+
+def test_attempts_are_independent_until_the_tests_pass(desk: Callable[..., Desk]) -> None:
+    it = desk(OLD, WRONG, RIGHT)
+    assert it.rewrite() == ("def one():", "    return 1", "")
+    prompts = it.prompts()
+    assert len(prompts) == 3
+    assert prompts[0] == prompts[1] == prompts[2]
+    assert "one() is wrong:     return 2" in prompts[0]
+    assert "return three" not in prompts[0]  # the task itself while the tests fail
+    assert [body.get("temperature") for body in it.server.bodies] == [0.0, 0.5, 1.0]
+    assert len(it.usages) == 1
+
+
+def test_the_best_attempt_counts_if_the_tests_never_pass(desk: Callable[..., Desk]) -> None:
+    it = desk(*[WRONG] * ATTEMPTS, RIGHT)
+    assert it.rewrite() == ("def one():", "    return 3", "")
+    assert len(it.prompts()) == ATTEMPTS
+
+
+def test_the_instruction_counts_while_the_tests_pass(desk: Callable[..., Desk]) -> None:
+    it = desk(WRONG, task="Write a new one().")
+    assert it.rewrite(lambda _: Check("test", True)) == ("def one():", "    return 3", "")
+    assert "return three" in it.prompts()[0]
+    assert "Write a new one()." in it.prompts()[0]
+
+
+def test_the_same_lines_are_no_change(desk: Callable[..., Desk]) -> None:
+    it = desk(*[OLD] * ATTEMPTS)
+    assert it.rewrite(lambda _: None) == SAME
+    assert len(it.prompts()) == ATTEMPTS
+
+
+def test_slow_tests_are_not_run_often(
+    desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrite, "MAX_TEST_S", 0.0)
+    ran = list[Sequence[str]]()
+
+    def slow(lines: Sequence[str]) -> Check:
+        ran.append(lines)
+        return passes(lines)
+
+    it = desk(WRONG, OLD)
+    assert it.rewrite(slow) == ("def one():", "    return 3", "")
+    assert len(ran) == 2  # the old lines once, and the new ones
