@@ -110,7 +110,7 @@ def command(
     Exits with 1 if a check passes without the task being done, or fails with its solution.
     """
     tasks = [each for each in load() if name in each.name]
-    if wrong := [each.name for each in tasks if not _is_sound(each)]:
+    if wrong := [each.name for each in tasks if not is_sound(each)]:
         raise LcursorError(f"these checks are wrong: {', '.join(wrong)}")
     with _own_data(), _serving(model) as url:
         agents: list[Callable[[Task, Path], Result]] = []
@@ -118,7 +118,7 @@ def command(
             agents.append(lambda task, folder: _run_lcursor(task, folder, model, max_steps))
         if peer is not None:
             agents.append(lambda task, folder: _run_peer(task, folder, model, max_steps, peer, url))
-        results = (_try(task, agent) for agent in agents for task in tasks)
+        results = (measure(task, agent) for agent in agents for task in tasks)
         found = run.collect(results, len(tasks) * len(agents), _describe, cases)
     document = {**run_facts(model=model), **as_dict(found, len(tasks))}
     emit(document, as_markdown(document), as_json)
@@ -183,7 +183,7 @@ def is_done(task: Task, folder: Path) -> bool:
     return output.status == 0 and not output.is_cut
 
 
-def _is_sound(task: Task) -> bool:
+def is_sound(task: Task) -> bool:
     """Return whether the check fails before the solution and passes after it."""
     with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as name:
         folder = Path(os.path.realpath(name)) / task.project
@@ -193,7 +193,8 @@ def _is_sound(task: Task) -> bool:
         return not before and is_done(task, folder)
 
 
-def _try(task: Task, agent: Callable[[Task, Path], Result]) -> Result:
+def measure(task: Task, agent: Callable[[Task, Path], Result]) -> Result:
+    """Let an agent do a task in a new folder, and check what it did."""
     with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as name:
         folder = Path(os.path.realpath(name)) / task.project
         make_project(task, folder)
@@ -308,21 +309,26 @@ def _serving(model: str) -> Iterator[str]:
     server = LocalServer(ChatConfig(model=model), default_folder(), lambda _: None)
     try:
         path = endpoint.socket_path(server.ensure().url)
-        with _Bridge(("127.0.0.1", 0), _Pipe) as bridge:
-            bridge.path = path
-            threading.Thread(target=bridge.serve_forever, daemon=True).start()
-            try:
-                yield f"http://127.0.0.1:{bridge.server_address[1]}"
-            finally:
-                bridge.shutdown()
+        with bridge(path) as url:
+            yield url
     finally:
         server.stop()
         server.close()
 
 
-class _Bridge(socketserver.ThreadingTCPServer):
-    """Connects TCP with the Unix socket of the server."""
+@contextmanager
+def bridge(path: str) -> Iterator[str]:
+    """Connect a TCP port with a Unix socket, and yield its address."""
+    with _Bridge(("127.0.0.1", 0), _Pipe) as server:
+        server.path = path
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
 
+
+class _Bridge(socketserver.ThreadingTCPServer):
     daemon_threads = True
     path = ""
 
@@ -391,7 +397,11 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
     }
     agents = document["agents"]
     rows = [(words, *(each[key] for each in agents)) for key, words in names.items()]
-    lines = [*head(document), *table(["", *(f"{each['agent']}:" for each in agents)], rows), ""]
+    lines = [
+        *head(document, f"Model: {document['model']}"),
+        *table(["", *(f"{each['agent']}:" for each in agents)], rows),
+        "",
+    ]
     return lines + [
         f"- not solved: {each['task']}, {each['agent']}: {each['cause']}, {each['end']}"
         for each in document["unsolved"]
