@@ -217,7 +217,11 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
         ("seconds a decision", document["seconds"]),
     ]
     wrong = document["wrong"]
-    lines = [*head(document), *table([f"{document['decisions']} decisions", "result:"], rows), ""]
+    lines = [
+        *head(document, f"Model: {document['model']}"),
+        *table([f"{document['decisions']} decisions", "result:"], rows),
+        "",
+    ]
     shown = (f"- {one['name']}: {' / '.join(one['text'].split(chr(10)))}" for one in wrong)
     return [*lines, *shown]
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Final
 
+from lcursor.agent.observe import counted
 from lcursor.agent.tools.editor import Test
 from lcursor.code import languages
 from lcursor.config import EditConfig
-from lcursor.edit.records import Lines, Region
+from lcursor.edit.records import Check, Lines, Region
 from lcursor.edit.rewriting.commands import CheckResults
-from lcursor.edit.rewriting.retry import RetryLoop, cost_of
+from lcursor.edit.rewriting.retry import FIXES, RetryLoop, cost_of
 from lcursor.edit.rewriting.rewriter import Rewriter
 from lcursor.edit.rewriting.task import RewriteListener, Task
 from lcursor.errors import ReplyUnusable
@@ -27,6 +30,10 @@ ATTEMPTS = 6
 """Attempts until something changes and the tests pass."""
 MAX_TEST_S = 10.0
 """Duration of tests above which there are only as many attempts as for other edits."""
+_FAILED: Final = re.compile(
+    r"^\W*(?:FAIL|FAILED|ERROR):? (\w\S*)|^test (\S+) \.\.\. FAILED", re.MULTILINE
+)
+"""Matches the names of failed tests in the output of unittest, pytest, go test and cargo test."""
 
 
 class _Tests:
@@ -83,8 +90,9 @@ class RegionRewriter:
     ) -> Sequence[str] | str:
         """Return the new lines of some rows, or why there are none.
 
-        While the tests fail, the task says more than the instruction of a small model. Independent
-        attempts find a solution more often than attempts that are corrected.
+        If the task is to correct what fails, it says more than the instruction of a small model,
+        and a change counts only if a failing test passes. Independent attempts find such a change
+        more often than attempts that are corrected.
 
         Raises:
             LcursorError: the server failed.
@@ -96,7 +104,7 @@ class RegionRewriter:
         results = tests.run({path: found}, self._stopped)
         is_slow = time.monotonic() - began_s > MAX_TEST_S
         config = self._config if is_slow else replace(self._config, retries=ATTEMPTS - 1)
-        has_failed = any(not each.is_ok for each in results.checks)
+        failures = _failures(results.checks) if FIXES.search(self._task) else None
         end_row = last_row
         while last_row > first_row + 1 and not found[last_row - 1].strip():
             last_row -= 1
@@ -107,7 +115,9 @@ class RegionRewriter:
             language=languages.detect(path, found[0] if found else ""),
             lines=found,
             region=Region(first_row, last_row, f"lines {first_row + 1} to {last_row}"),
-            instruction=self._task if has_failed else f"{instruction}\n\n{PART}{self._task}",
+            instruction=self._task
+            if failures is not None
+            else f"{instruction}\n\n{PART}{self._task}",
         )
         rewrite = RetryLoop(Rewriter(reached, config), tests, config)
         try:
@@ -116,4 +126,26 @@ class RegionRewriter:
             self._on_usage(cost_of(error))
             return error.message
         self._on_usage(made.usage)
-        return SAME if made.is_same else (*made.lines, *after)
+        if made.is_same:
+            return SAME
+        if failures is None:
+            return (*made.lines, *after)
+        changed = (each for each in made.candidates if not each.is_same)
+        good = (each.lines for each in changed if _helps(each.checks, failures))
+        best = next(good, None)
+        if best is None:
+            return f"the same tests fail after {counted(made.attempts, 'attempt')}"
+        return (*best, *after)
+
+
+def _failures(results: Sequence[Check]) -> set[str] | None:
+    """Return the names of failed tests, none if the output has another form; None if all passed."""
+    texts = [each.text for each in results if each.name == "test" and not each.is_ok]
+    found = (match[1] or match[2] for text in texts for match in _FAILED.finditer(text))
+    return {*found} if texts else None
+
+
+def _helps(results: Sequence[Check], before: set[str]) -> bool:
+    """Return whether fewer tests fail than before, or it is unknown."""
+    failed = _failures(results)
+    return failed is None or failed < before or failed == before == set()

@@ -25,7 +25,7 @@ RIGHT, WRONG, OLD = (f"```python\ndef one():\n    return {value}\n```" for value
 def passes(lines: Sequence[str]) -> Check:
     """Test the function `one`."""
     is_ok = "    return 1" in lines
-    return Check("test", is_ok, "" if is_ok else f"one() is wrong: {lines[1]}")
+    return Check("test", is_ok, "" if is_ok else f"FAIL: one\n{lines[1]}")
 
 
 class Desk:
@@ -62,16 +62,58 @@ def test_attempts_are_independent_until_the_tests_pass(desk: Callable[..., Desk]
     prompts = it.prompts()
     assert len(prompts) == 3
     assert prompts[0] == prompts[1] == prompts[2]
-    assert "one() is wrong:     return 2" in prompts[0]
+    assert "FAIL: one\n    return 2" in prompts[0]
     assert "return three" not in prompts[0]  # the task itself while the tests fail
     assert [body.get("temperature") for body in it.server.bodies] == [0.0, 0.5, 1.0]
     assert len(it.usages) == 1
 
 
-def test_the_best_attempt_counts_if_the_tests_never_pass(desk: Callable[..., Desk]) -> None:
-    it = desk(*[WRONG] * ATTEMPTS, RIGHT)
-    assert it.rewrite() == ("def one():", "    return 3", "")
+FAILING = [
+    ("FAIL: a\nFAIL: b (tests.A.b)", "FAIL: b (tests.A.b)", True),
+    ("FAIL: a", "FAIL: a\n other output", False),
+    ("FAIL: a", "FAIL: b", False),
+    ("ERROR: a", "ERROR: a\nFAIL: b", False),
+    ("FAILED tests/a.py::a - AssertionError\nFAILED tests/a.py::b", "FAILED tests/a.py::b", True),
+    ("FAILED tests/a.py::a", "FAILED tests/a.py::a - OSError", False),
+    (
+        "--- FAIL: A (0.00s)\n--- FAIL: B (0.00s)\nFAIL\tgo/x",
+        "--- FAIL: B (0.00s)\nFAIL\tgo/x",
+        True,
+    ),
+    ("--- FAIL: A (0.00s)", "--- FAIL: A (0.01s)", False),
+    ("test a::b ... FAILED\ntest c ... ok", "test a::b ... FAILED\ntest c ... FAILED", False),
+    ("not ok 1 - a", "not ok 1 - a", True),  # unknown form
+]
+
+
+@pytest.mark.parametrize(("before", "after", "is_better"), FAILING)
+def test_a_fix_must_let_a_failing_test_pass(
+    before: str, after: str, is_better: bool, desk: Callable[..., Desk]
+) -> None:
+    it = desk(*[WRONG] * ATTEMPTS)
+    found = it.rewrite(lambda lines: Check("test", False, before if [*lines] == LINES else after))
+    if is_better:
+        assert found == ("def one():", "    return 3", "")
+    else:
+        assert found == f"the same tests fail after {ATTEMPTS} attempts"
     assert len(it.prompts()) == ATTEMPTS
+
+
+def test_the_first_attempt_that_helps_counts(desk: Callable[..., Desk]) -> None:
+    texts = {"    return 2": "FAIL: a\nFAIL: b", "    return 1": "FAIL: a"}
+    it = desk(WRONG, RIGHT, *[WRONG] * ATTEMPTS)
+    found = it.rewrite(lambda lines: Check("test", False, texts.get(lines[1], "FAIL: a\nFAIL: b")))
+    assert found == ("def one():", "    return 1", "")
+
+
+def test_a_failure_that_is_not_the_task_does_not_matter(desk: Callable[..., Desk]) -> None:
+    it = desk(*[WRONG] * ATTEMPTS, task="Write a new one().")
+    assert it.rewrite(lambda _: Check("test", False, "FAIL: a")) == (
+        "def one():",
+        "    return 3",
+        "",
+    )
+    assert "return three" in it.prompts()[0]
 
 
 def test_the_instruction_counts_while_the_tests_pass(desk: Callable[..., Desk]) -> None:
@@ -98,5 +140,5 @@ def test_slow_tests_are_not_run_often(
         return passes(lines)
 
     it = desk(WRONG, OLD)
-    assert it.rewrite(slow) == ("def one():", "    return 3", "")
+    assert it.rewrite(slow) == "the same tests fail after 2 attempts"
     assert len(ran) == 2  # the old lines once, and the new ones
