@@ -1,8 +1,9 @@
 """What a small model may do next, so that it gets on with its work. Pure.
 
-A small model reads the same places over and over, edits the first one that it sees, or ends without
-a change. So the names of the task come first, then those of the results; no call is repeated while
-the files stay the same; and after a few looks, something is to be changed.
+A small model reads the same places over and over, edits the first one that it sees, ends without a
+change, or does not end. So the names of the task come first, then those of the results; no call is
+repeated while the files stay the same; after a few looks, something is to be changed; and once the
+tests pass after a change, the run ends.
 """
 
 from __future__ import annotations
@@ -51,15 +52,19 @@ class _Rank(IntEnum):
 
 
 def offered(known: Known, state: RunState, tree_id: str) -> Known:
-    """Return what may be named in the next answer.
+    """Return what may be named in the next answer; nothing once the tests pass after a change.
 
     Args:
         known: all that may be named.
         tree_id: the present files.
     """
-    has_failed = _has_failed(known.commands.get("test"), state.steps)
+    since = state.steps[state.warned :]
+    test = _last_test(known.commands.get("test"), state.steps)
+    has_passed = test is not None and _passed(test)
+    if has_passed and test in since and test.before == tree_id and any(map(_has_changed, since)):
+        return Known(may_look=False)
     known = _unused(known, state, tree_id)
-    if has_failed:
+    if test and not has_passed:
         known = _without_tests(known, state.steps)
     rank = _ranking(state)
     places = [(path, name) for path, names in known.symbols.items() for name in names]
@@ -68,6 +73,7 @@ def offered(known: Known, state: RunState, tree_id: str) -> Known:
     changed = {each.call.arguments.get("region") for each in state.steps if _has_changed(each)}
     left = [key for key in known.regions if key not in changed]
     left, editing = _nearest(left, lambda key: rank(known.regions[key].path, _name(key)))
+    regions = {key: at for key, at in known.regions.items() if key in {*left, *changed}}
     looks = 0
     for step in reversed(state.steps):
         if step.kind not in ("read", "search"):
@@ -79,9 +85,9 @@ def offered(known: Known, state: RunState, tree_id: str) -> Known:
         symbols={at: tuple(name for path, name in places if name and path == at)
                  for at, name in places if name},
         paths=tuple(path for path, name in places if not name),
-        regions={key: at for key, at in known.regions.items() if key in {*left, *changed}},
-        may_look=may_read and looks < MAX_LOOKS,
-        may_search=reading >= _Rank.RESULT,
+        regions=regions,
+        may_look=(may_read and looks < MAX_LOOKS) or not regions,
+        may_search=reading >= _Rank.RESULT or not places,
         may_end=bool(changed) or len(state.steps) >= MIN_STEPS,
     )  # fmt: skip
 
@@ -109,10 +115,10 @@ def _unused(known: Known, state: RunState, tree_id: str) -> Known:
     )
 
 
-def _has_failed(test: str | None, steps: Sequence[Step]) -> bool:
-    """Return whether the tests failed when they ran last."""
-    runs = [each.observation for each in steps if each.call.arguments.get("command") == test]
-    return bool(test and runs and runs[-1] and runs[-1].status)
+def _last_test(test: str | None, steps: Sequence[Step]) -> Step | None:
+    """Return the last run of the tests."""
+    runs = (each for each in reversed(steps) if each.call.arguments.get("command") == test)
+    return next(runs, None) if test else None
 
 
 def _without_tests(known: Known, steps: Sequence[Step]) -> Known:
@@ -167,6 +173,10 @@ def _nearest(
     ranks = [rank(each) for each in places]
     first = min(ranks, default=_Rank.OTHER)
     return [each for each, one in zip(places, ranks, strict=True) if one == first], first
+
+
+def _passed(step: Step) -> bool:
+    return step.observation is not None and step.observation.status == 0
 
 
 def _has_changed(step: Step) -> bool:

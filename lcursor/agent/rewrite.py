@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from lcursor.agent.observe import counted
 from lcursor.agent.tools.editor import Test
 from lcursor.code import languages
 from lcursor.config import EditConfig
@@ -90,9 +89,9 @@ class RegionRewriter:
     ) -> Sequence[str] | str:
         """Return the new lines of some rows, or why there are none.
 
-        If the task is to correct what fails, it says more than the instruction of a small model,
-        and a change counts only if a failing test passes. Independent attempts find such a change
-        more often than attempts that are corrected.
+        A change counts only if no other tests fail than before, and fewer if the task is to correct
+        what fails; then the task says more than the instruction of a small model. Independent
+        attempts find such a change more often than attempts that are corrected.
 
         Raises:
             LcursorError: the server failed.
@@ -104,20 +103,15 @@ class RegionRewriter:
         results = tests.run({path: found}, self._stopped)
         is_slow = time.monotonic() - began_s > MAX_TEST_S
         config = self._config if is_slow else replace(self._config, retries=ATTEMPTS - 1)
-        failures = _failures(results.checks) if FIXES.search(self._task) else None
-        end_row = last_row
-        while last_row > first_row + 1 and not found[last_row - 1].strip():
-            last_row -= 1
-        after = found[last_row:end_row]
+        before = _failures(results.checks)
+        is_correction = before is not None and FIXES.search(self._task) is not None
         task = Task(
             path=str(self._root / path),
             name=path,
             language=languages.detect(path, found[0] if found else ""),
             lines=found,
             region=Region(first_row, last_row, f"lines {first_row + 1} to {last_row}"),
-            instruction=self._task
-            if failures is not None
-            else f"{instruction}\n\n{PART}{self._task}",
+            instruction=self._task if is_correction else f"{instruction}\n\n{PART}{self._task}",
         )
         rewrite = RetryLoop(Rewriter(reached, config), tests, config)
         try:
@@ -126,16 +120,11 @@ class RegionRewriter:
             self._on_usage(cost_of(error))
             return error.message
         self._on_usage(made.usage)
-        if made.is_same:
-            return SAME
-        if failures is None:
-            return (*made.lines, *after)
         changed = (each for each in made.candidates if not each.is_same)
-        good = (each.lines for each in changed if _helps(each.checks, failures))
-        best = next(good, None)
-        if best is None:
-            return f"the same tests fail after {counted(made.attempts, 'attempt')}"
-        return (*best, *after)
+        for each in sorted(changed, key=lambda each: each.penalty):
+            if _is_better(_failures(each.checks), before, is_correction=is_correction):
+                return each.lines
+        return SAME if made.is_same else f"tests fail with each of {made.attempts} attempts"
 
 
 def _failures(results: Sequence[Check]) -> set[str] | None:
@@ -145,7 +134,10 @@ def _failures(results: Sequence[Check]) -> set[str] | None:
     return {*found} if texts else None
 
 
-def _helps(results: Sequence[Check], before: set[str]) -> bool:
-    """Return whether fewer tests fail than before, or it is unknown."""
-    failed = _failures(results)
-    return failed is None or failed < before or failed == before == set()
+def _is_better(after: set[str] | None, before: set[str] | None, *, is_correction: bool) -> bool:
+    """Return whether a change may be kept, given the failures of tests with it and without it."""
+    if after is None:
+        return True
+    if before is None:
+        return False
+    return after < before or (after == before and (not is_correction or not after))

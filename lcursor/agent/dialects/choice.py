@@ -67,10 +67,9 @@ class Choice:
         actions = ['"done : " words'] if known.may_end else []
         named = {}
         spots = _spots(known)[-MAX_SPOTS:]
-        may_look = known.may_look or not known.regions
-        if may_look and (known.may_search or not spots):
+        if known.may_look and known.may_search:
             actions += ['"find " words', '"grep " words']
-        if may_look and spots:
+        if known.may_look and spots:
             actions.append('"read " spot')
             named["spot"] = gbnf.one_of(spots)
         if known.regions:

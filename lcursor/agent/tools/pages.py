@@ -93,7 +93,7 @@ def regions(lines: Sequence[str], path: str) -> list[tuple[int, int]]:
         if last > first:
             found.append((first, last))
         row = max(last, row)
-    return _without_blank(lines, found)
+    return _trimmed(lines, found)
 
 
 def names_of(lines: Sequence[str], path: str, spans: Sequence[Shown]) -> list[str]:
@@ -110,12 +110,11 @@ def names_of(lines: Sequence[str], path: str, spans: Sequence[Shown]) -> list[st
     return found
 
 
-def _without_blank(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join blank spans to the spans before them."""
-    found: list[tuple[int, int]] = []
+def _trimmed(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans without blank lines at their ends, and no blank ones."""
+    found = []
     for first, last in spans:
-        if found and not any(line.strip() for line in lines[first:last]):
-            found[-1] = (found[-1][0], last)
-        else:
-            found.append((first, last))
+        rows = [row for row in range(first, last) if lines[row].strip()]
+        if rows:
+            found.append((rows[0], rows[-1] + 1))
     return found

@@ -136,6 +136,17 @@ def test_a_run_does_not_end_early_without_a_change() -> None:
     assert not offer("", edit(f"{CART}#total", is_error=True)).may_end
 
 
+def test_a_run_ends_once_the_tests_pass_after_a_change() -> None:
+    passed = step(RUN_TEST, status=0)
+    done = [edit(f"{CART}#total"), passed]
+    assert offer("cart", *done) == Known(may_look=False)
+    assert offer("cart", *done, tree="later").paths
+    assert offer("cart", edit(f"{CART}#total", is_error=True), passed).paths
+    assert offer("cart", done[0], step(RUN_TEST, status=1)).paths
+    more = RunState(task="cart", steps=done, said=["now stock"], warned=2)
+    assert offered(KNOWN, more, "now").paths
+
+
 def test_a_run_with_tests_begins_with_them(tmp_path: Path) -> None:
     made, model, _, tools = parts(tmp_path, ["# it is\ndone : all"], {"a.py": ""})
     tools.known = lambda: Known(("a.py",), commands={"test": shutil.which("true") or ""})  # type: ignore[method-assign]

@@ -214,8 +214,8 @@ def test_regions_are_functions_with_ids(project: Project) -> None:
     found = bench.view("a.py")
     assert "a.py#add:\n     4\tdef add(a, b):" in found.text
     assert bench.tools.known().regions == {
-        "a.py#top": Shown("a.py", 0, 3),
-        "a.py#add": Shown("a.py", 3, 7),
+        "a.py#top": Shown("a.py", 0, 1),
+        "a.py#add": Shown("a.py", 3, 5),
         "a.py#sub": Shown("a.py", 7, 9),
     }
     assert bench.view("a.py").text == found.text  # the same ids
