@@ -1,6 +1,6 @@
 """What a small model may do next, so that it gets on with its work. Pure.
 
-A small model reads the same places over and over, edits the first one that it sees, ends without a
+A small model reads the same code over and over, edits the first one that it sees, ends without a
 change, or does not end. So the names of the task come first, then those of the results; no call is
 repeated while the files stay the same; after a few looks, something is to be changed; and once the
 tests pass after a change, the run ends.
@@ -34,11 +34,11 @@ _DEFINITION: Final = re.compile(r"^\S+#\S+:$|\b(?:def|class|func|fn|function)\s+
 _TEST: Final = re.compile(r"(?:^|/)(?:tests?|specs?)/|(?:^|/)test_|[._](?:test|spec)\.")
 """Matches the paths of test files."""
 
-_Place = TypeVar("_Place")
+_Spot = TypeVar("_Spot")
 
 
 class _Rank(IntEnum):
-    """How near a place is to the task; the first is the nearest."""
+    """How near a spot is to the task; the first is the nearest."""
 
     NAME = 1
     """The task has its name, and means a name by it."""
@@ -67,9 +67,9 @@ def offered(known: Known, state: RunState, tree_id: str) -> Known:
     if test and not has_passed:
         known = _without_tests(known, state.steps)
     rank = _ranking(state)
-    places = [(path, name) for path, names in known.symbols.items() for name in names]
-    places += [(path, "") for path in known.paths]
-    places, reading = _nearest(places, lambda place: rank(*place))
+    spots = [(path, name) for path, names in known.symbols.items() for name in names]
+    spots += [(path, "") for path in known.paths]
+    spots, reading = _nearest(spots, lambda spot: rank(*spot))
     changed = {each.call.arguments.get("region") for each in state.steps if _has_changed(each)}
     left = [key for key in known.regions if key not in changed]
     left, editing = _nearest(left, lambda key: rank(known.regions[key].path, _name(key)))
@@ -82,12 +82,12 @@ def offered(known: Known, state: RunState, tree_id: str) -> Known:
     may_read = bool(changed) or reading <= editing
     return replace(
         known,
-        symbols={at: tuple(name for path, name in places if name and path == at)
-                 for at, name in places if name},
-        paths=tuple(path for path, name in places if not name),
+        symbols={at: tuple(name for path, name in spots if name and path == at)
+                 for at, name in spots if name},
+        paths=tuple(path for path, name in spots if not name),
         regions=regions,
         may_look=(may_read and looks < MAX_LOOKS) or not regions,
-        may_search=reading >= _Rank.RESULT or not places,
+        may_search=reading >= _Rank.RESULT or not spots,
         may_end=bool(changed) or len(state.steps) >= MIN_STEPS,
     )  # fmt: skip
 
@@ -166,13 +166,11 @@ def _words(text: str) -> set[str]:
     return words | {word.removesuffix(end) for word in words for end in ("s", "d", "ed")}
 
 
-def _nearest(
-    places: Sequence[_Place], rank: Callable[[_Place], _Rank]
-) -> tuple[list[_Place], _Rank]:
-    """Return the places of the first rank that any has, and this rank."""
-    ranks = [rank(each) for each in places]
+def _nearest(spots: Sequence[_Spot], rank: Callable[[_Spot], _Rank]) -> tuple[list[_Spot], _Rank]:
+    """Return the spots of the first rank that any has, and this rank."""
+    ranks = [rank(each) for each in spots]
     first = min(ranks, default=_Rank.OTHER)
-    return [each for each, one in zip(places, ranks, strict=True) if one == first], first
+    return [each for each, one in zip(spots, ranks, strict=True) if one == first], first
 
 
 def _passed(step: Step) -> bool:

@@ -170,7 +170,7 @@ def test_the_paths_in_the_architecture_follow_the_imports() -> None:
     text = (ROOT / "doc/architecture.md").read_text()
     assert len(text.splitlines()) <= 250
     paths = [re.findall(r"`([\w.]+)`", line) for line in re.findall(r"^Modules: .*", text, re.M)]
-    assert len(paths) == 4, "a keystroke, a question, an edit and a next edit"
+    assert len(paths) == 5, "a keystroke, a question, an edit, an agent and a next edit"
     for path in paths:
         assert len(path) <= 7
         for module, following in pairwise(path):

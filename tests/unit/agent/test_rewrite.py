@@ -119,7 +119,7 @@ def test_the_instruction_counts_while_the_tests_pass(desk: Callable[..., Desk]) 
     assert "Write a new one()." in it.prompts()[0]
 
 
-def test_a_change_that_breaks_tests_is_refused(desk: Callable[..., Desk]) -> None:
+def test_a_change_that_breaks_tests_is_rejected(desk: Callable[..., Desk]) -> None:
     it = desk(*[WRONG] * ATTEMPTS, task="Write a new one().")
     found = it.rewrite(lambda lines: Check("test", [*lines] == LINES, "FAIL: a"))
     assert found == f"tests fail with each of {ATTEMPTS} attempts"
