@@ -25,6 +25,8 @@ Exceeded = Callable[[int], str]
 """Polled with the id of a running command; returns the limit that it exceeds, "" for none."""
 
 POLL_S = 0.05
+WATCH_S = 0.01
+"""Time between two looks at limits; a fork bomb makes hundreds of processes in 50 ms."""
 FIRST_POLL_S = 0.0005
 BLOCK_BYTES = 1 << 16
 MAX_ERROR_BYTES = 4096
@@ -72,7 +74,7 @@ def run(
         max_s: timeout after which it is killed.
         ok: exit statuses that mean success.
         pass_fds: file descriptors that it inherits, besides the standard ones.
-        exceeded: called every 50 ms; the command is killed when it returns a limit.
+        exceeded: called every 10 ms; the command is killed when it returns a limit.
         cancel: called every 50 ms; the command is killed when it returns true.
 
     Raises:
@@ -148,7 +150,7 @@ class _Reader:
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ, self.data)
             selector.register(self._process.stderr, selectors.EVENT_READ, self.errors)
-            pause_s = FIRST_POLL_S
+            pause_s, poll_s = FIRST_POLL_S, WATCH_S if self._exceeded else POLL_S
             while True:
                 # Checked before the pipes are read, so that its last output is in them.
                 has_ended = _has_ended(self._process)
@@ -162,9 +164,9 @@ class _Reader:
                     if has_ended:
                         return ""
                     time.sleep(pause_s)  # closed its output, but still runs
-                    pause_s = min(2 * pause_s, POLL_S)
+                    pause_s = min(2 * pause_s, poll_s)
                     continue
-                events = selector.select(0 if has_ended else POLL_S)
+                events = selector.select(0 if has_ended else poll_s)
                 if has_ended and not events:
                     return ""  # one of its children keeps the output open
                 for key, _ in events:
