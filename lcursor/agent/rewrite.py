@@ -120,11 +120,12 @@ class RegionRewriter:
             self._on_usage(cost_of(error))
             return error.message
         self._on_usage(made.usage)
-        changed = (each for each in made.candidates if not each.is_same)
-        for each in sorted(changed, key=lambda each: each.penalty):
-            if _is_better(_failures(each.checks), before, is_correction=is_correction):
+        for each in sorted(made.candidates, key=lambda each: each.penalty):
+            parses = all(one.is_ok for one in each.checks if one.name == "parses")
+            is_better = _is_better(_failures(each.checks), before, is_correction=is_correction)
+            if parses and is_better and not each.is_same:
                 return each.lines
-        return SAME if made.is_same else f"tests fail with each of {made.attempts} attempts"
+        return SAME if made.is_same else f"none of {made.attempts} attempts passes the checks"
 
 
 def _failures(results: Sequence[Check]) -> set[str] | None:

@@ -95,7 +95,7 @@ def test_a_fix_must_let_a_failing_test_pass(
     if is_better:
         assert found == ("def one():", "    return 3")
     else:
-        assert found == f"tests fail with each of {ATTEMPTS} attempts"
+        assert found == f"none of {ATTEMPTS} attempts passes the checks"
     assert len(it.prompts()) == ATTEMPTS
 
 
@@ -122,7 +122,18 @@ def test_the_instruction_counts_while_the_tests_pass(desk: Callable[..., Desk]) 
 def test_a_change_that_breaks_tests_is_rejected(desk: Callable[..., Desk]) -> None:
     it = desk(*[WRONG] * ATTEMPTS, task="Write a new one().")
     found = it.rewrite(lambda lines: Check("test", [*lines] == LINES, "FAIL: a"))
-    assert found == f"tests fail with each of {ATTEMPTS} attempts"
+    assert found == f"none of {ATTEMPTS} attempts passes the checks"
+
+
+@pytest.mark.parametrize("task", ["Write a new one().", "Fix one()."])
+def test_a_text_that_does_not_parse_is_rejected(task: str, desk: Callable[..., Desk]) -> None:
+    it = desk(WRONG, *["```python\ndef one(:\n    return 1\n```"] * (ATTEMPTS - 1), task=task)
+    test = Check("test", False, "FAIL: a\nFAIL: b")
+    found = it.rewrite(lambda lines: passes(lines) if task == "Fix one()." else test)
+    if task == "Fix one().":
+        assert found == f"none of {ATTEMPTS} attempts passes the checks"
+    else:
+        assert found == ("def one():", "    return 3")
 
 
 def test_the_same_lines_are_no_change(desk: Callable[..., Desk]) -> None:
@@ -142,5 +153,5 @@ def test_slow_tests_are_not_run_often(
         return passes(lines)
 
     it = desk(WRONG, OLD)
-    assert it.rewrite(slow) == "tests fail with each of 2 attempts"
+    assert it.rewrite(slow) == "none of 2 attempts passes the checks"
     assert len(ran) == 2  # the old lines once, and the new ones
