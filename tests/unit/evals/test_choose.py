@@ -61,10 +61,13 @@ def test_each_right_action_can_be_chosen() -> None:
 def test_a_report_counts() -> None:
     right = choose.Chosen("a", "# x\nrun test", True, True, True, 10, 5, 1.0)
     wrong = choose.Chosen("b", "# x\nrun lint", True, True, False, 30, 5, 2.0)
-    document = choose.as_dict([right, wrong], {"machine": {}, "command": "c"})
+    facts = {"machine": {}, "command": "c", "model": "small"}
+    document = choose.as_dict([right, wrong], facts)
     assert (document["valid"], document["right_verb"], document["right"]) == (1.0, 1.0, 0.5)
     assert (document["prompt_tokens"], document["seconds"]) == (20.0, 1.5)
-    assert "- b: # x / run lint" in choose.as_markdown(document)
+    lines = choose.as_markdown(document)
+    assert "Model: small  " in lines
+    assert "- b: # x / run lint" in lines
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def test_a_servers_life_on_the_command_line(machine: Machine) -> None:
     assert len(machine.commands()) == 1
 
     assert json.loads(run("status", "--json").stdout)["state"] == "running"
-    assert "toy on the CPU, 2,048 tokens" in run("log", "-n", "1").stdout
+    assert "toy on the CPU, 2,048 tokens" in run("log").stdout
+    assert len(run("log", "-n", "1").stdout.splitlines()) == 1
     assert "has ended" in run("stop").stdout
     assert "The local server does not run" in run("stop").stdout
     assert not ServerFolder(machine.folder).is_running()
