@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -110,17 +111,28 @@ def test_a_grammar_rejects_what_is_no_call(accepts: Accepts, form: str) -> None:
 def test_the_grammar_of_choices(accepts: Accepts) -> None:
     grammar = Choice().grammar(CHOICE_TOOLS, KNOWN)
     for action in (
-        *("read src/ab.py", "read src/a.py#load", 'read odd "name"\\.txt'),
+        *("read src/a.py", "read src/ab.py", "read src/a.py#load", 'read odd "name"\\.txt'),
         *("read größe.txt", "edit r1 : return a list", "edit r12 : x", "run lint"),
         *("find where dates are read", r"grep \bload\(", "done : it returns a list"),
     ):
         assert accepts(grammar, f"# why\n{action}\n"), action
     for wrong in (
         *("read src/b.py", "read src/a.py#save", "edit r2 : x", "run deploy", "read", "find "),
-        "read src/a.py",  # it has been read
         *("rm -r src", "done", "edit r1", "read src/a.py x"),
     ):
         assert not accepts(grammar, f"# why\n{wrong}\n"), wrong
     assert not accepts(grammar, "read src/a.py\n")
     assert not accepts(Choice().grammar(CHOICE_TOOLS, Known()), "# why\nread src/a.py\n")
     assert accepts(Choice().grammar(CHOICE_TOOLS, Known()), "# why\nfind dates\n")
+
+
+def test_the_grammar_of_choices_has_only_what_is_offered(accepts: Accepts) -> None:
+    def allowed(**fields: bool) -> list[str]:
+        grammar = Choice().grammar(CHOICE_TOOLS, dataclasses.replace(KNOWN, **fields))  # type: ignore[arg-type]
+        actions = ("read src/a.py", "find dates", "grep a", "edit r1 : x", "run lint", "done : x")
+        return [each for each in actions if accepts(grammar, f"# why\n{each}\n")]
+
+    assert allowed(may_look=False) == ["edit r1 : x", "run lint", "done : x"]
+    assert allowed(may_search=False) == ["read src/a.py", "edit r1 : x", "run lint", "done : x"]
+    assert allowed(may_end=False)[-1] == "run lint"
+    assert len(allowed()) == 6
