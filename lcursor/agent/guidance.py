@@ -25,7 +25,7 @@ MIN_STEPS: Final = 8
 MAX_RECENT: Final = 30
 """Regions that are not offered to be read again."""
 OPENING: Final = "# see whether the tests pass\nrun test\n"
-"""The first answer of a run with tests, in the dialect `choice`."""
+ENDING: Final = "# the tests pass\ndone : Changed {}\n"
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 _CODE: Final = re.compile(r"\b\w*(?:_|\w\.\w)[\w.]*|\b\w+(?=\()|(?<=`)\w+(?=`)|\b[A-Z]\w*")
 """Matches words that are meant as names: with an underscore, a dot, a call, a capital letter."""
@@ -51,20 +51,36 @@ class _Rank(IntEnum):
     OTHER = 5
 
 
-def offered(known: Known, state: RunState, tree_id: str) -> Known:
-    """Return what may be named in the next answer; nothing once the tests pass after a change.
+def own_answer(known: Known, state: RunState, tree_id: str) -> str:
+    """Return the answer that needs no model, in the dialect `choice`; "" if the model is to answer.
+
+    A run with tests begins with them, and ends when they pass after a change.
 
     Args:
         known: all that may be named.
         tree_id: the present files.
     """
+    if not state.answers:
+        return OPENING if "test" in known.commands else ""
     since = state.steps[state.warned :]
+    test = _last_test(known.commands.get("test"), since[-1:])
+    changed = [str(each.call.arguments["region"]) for each in since if _has_changed(each)]
+    if not changed or test is None or not _passed(test) or test.before != tree_id:
+        return ""
+    parts = (region.rpartition("#") for region in dict.fromkeys(changed))
+    return ENDING.format(", ".join(f"{name} in {path}" for path, _, name in parts))
+
+
+def offered(known: Known, state: RunState, tree_id: str) -> Known:
+    """Return what may be named in the next answer.
+
+    Args:
+        known: all that may be named.
+        tree_id: the present files.
+    """
     test = _last_test(known.commands.get("test"), state.steps)
-    has_passed = test is not None and _passed(test)
-    if has_passed and test in since and test.before == tree_id and any(map(_has_changed, since)):
-        return Known(may_look=False)
     known = _unused(known, state, tree_id)
-    if test and not has_passed:
+    if test and not _passed(test):
         known = _without_tests(known, state.steps)
     rank = _ranking(state)
     spots = [(path, name) for path, names in known.symbols.items() for name in names]

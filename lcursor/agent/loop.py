@@ -14,7 +14,7 @@ from typing import Any
 
 from lcursor.agent import stuck
 from lcursor.agent.approvals import ESCALATE, approved_plan
-from lcursor.agent.guidance import OPENING, offered
+from lcursor.agent.guidance import offered, own_answer
 from lcursor.agent.parts import End, Parts, User
 from lcursor.agent.records import (
     Answer,
@@ -138,9 +138,9 @@ class Loop:
         known, began_s = toolbox.known(), time.monotonic()
         self._user.status("running")
         is_guided = dialect.name == "choice"
-        if is_guided and not self._state.answers and "test" in known.commands:
-            model.add_answer(OPENING)
-            answer = Answer(OPENING)
+        if is_guided and (text := own_answer(known, self._state, self._tree_id)):
+            model.add_answer(text)
+            answer = Answer(text)
         else:
             named = offered(known, self._state, self._tree_id) if is_guided else known
             grammar = dialect.grammar(toolbox.tools, named)

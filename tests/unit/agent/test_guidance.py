@@ -10,9 +10,9 @@ from threading import Event
 import pytest
 
 from lcursor.agent.dialects.choice import Choice
-from lcursor.agent.guidance import MAX_LOOKS, MIN_STEPS, OPENING, offered
+from lcursor.agent.guidance import MAX_LOOKS, MIN_STEPS, OPENING, offered, own_answer
 from lcursor.agent.loop import Loop
-from lcursor.agent.records import Call, Known, Observation, Shown
+from lcursor.agent.records import Answer, Call, Known, Observation, Shown
 from lcursor.agent.run_log import RunLog, RunState, Step
 from tests.fakes.agent import Watcher, parts
 
@@ -136,15 +136,28 @@ def test_a_run_does_not_end_early_without_a_change() -> None:
     assert not offer("", edit(f"{CART}#total", is_error=True)).may_end
 
 
+def own(*steps: Step, tree: str = "now", **fields: object) -> str:
+    given = {"answers": len(steps), "steps": [*steps], **fields}
+    return own_answer(KNOWN, RunState(**given), tree)  # type: ignore[arg-type]
+
+
 def test_a_run_ends_once_the_tests_pass_after_a_change() -> None:
-    passed = step(RUN_TEST, status=0)
-    done = [edit(f"{CART}#total"), passed]
-    assert offer("cart", *done) == Known(may_look=False)
-    assert offer("cart", *done, tree="later").paths
-    assert offer("cart", edit(f"{CART}#total", is_error=True), passed).paths
-    assert offer("cart", done[0], step(RUN_TEST, status=1)).paths
-    more = RunState(task="cart", steps=done, said=["now stock"], warned=2)
-    assert offered(KNOWN, more, "now").paths
+    passed, total = step(RUN_TEST, status=0), edit(f"{CART}#total")
+    assert own(total, passed) == f"# the tests pass\ndone : Changed total in {CART}\n"
+    both = own(total, total, edit(f"{CART}#count-2"), passed)
+    assert both.endswith(f"done : Changed total in {CART}, count-2 in {CART}\n")
+    assert Choice().parse(Answer(both), (), KNOWN).calls[0].tool == "finish"
+    assert not own(total, passed, tree="later")
+    assert not own(total)
+    assert not own(edit(f"{CART}#total", is_error=True), passed)
+    assert not own(total, step(RUN_TEST, status=1))
+    assert not own(total, passed, said=["now stock"], warned=2)
+    assert not own(total, passed, step(Call("finish", {}), is_error=True))  # the linter objected
+
+
+def test_a_run_without_tests_begins_with_the_model() -> None:
+    assert own() == OPENING
+    assert not own_answer(Known(commands={"lint": "ruff"}), RunState(), "now")
 
 
 def test_a_run_with_tests_begins_with_them(tmp_path: Path) -> None:
