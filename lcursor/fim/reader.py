@@ -30,6 +30,8 @@ GROW_AFTER = 200
 """Requests without a memory error after which a halved window is doubled again."""
 MAX_CACHED_TEXTS = 256
 """Number of texts whose tokens are cached."""
+BELOW_CHARS = 256
+"""Characters that tell whether the text below the cursor is still the same."""
 NAMES_TOKENS = 64
 """Tokens reserved for the names of the project and the file, and for markers."""
 
@@ -48,6 +50,22 @@ class Windows(NamedTuple):
     suffix: int
     short: SmallWindow
     medium: SmallWindow | None
+
+
+class LastWindow(NamedTuple):
+    """A small window that typing continues.
+
+    Attributes:
+        path: the file.
+        first_row: row of the file with which the window starts.
+        below: the first `BELOW_CHARS` characters after the line of the cursor.
+        suffix: tokens after the cursor.
+    """
+
+    path: str
+    first_row: int
+    below: str
+    suffix: Sequence[int]
 
 
 ON_CPU = Windows(32, 24, SmallWindow(48, 96, 2, 8), SmallWindow(160, 144, 5, 10))
@@ -88,8 +106,7 @@ class PromptReader:
         self.files_tokens = config.files_tokens
         self.slots = Slots(context, context.batch_tokens if on_gpu else SLICE_TOKENS)
         self._windows = ON_GPU if on_gpu else ON_CPU
-        # For the last small windows: the file, the first row, the tokens after the cursor.
-        self._last: dict[SmallWindow, tuple[str, int, Sequence[int]]] = {}
+        self._last: dict[SmallWindow, LastWindow] = {}
         self._shrunk = 1
         self._since_shrunk = 0
         self._last_prompt: prompt.Prompt | None = None
@@ -199,7 +216,8 @@ class PromptReader:
         fuller: list[tuple[Window, prompt.Prompt]] = [("full", full)]
         if full.after:
             fuller.append(("short", slots.shorten(full, windows.suffix)))
-        if windows.medium and self._last.get(windows.medium, ("",))[0] == source.path:
+        last = windows.medium and self._last.get(windows.medium)
+        if windows.medium and last and last.path == source.path:
             fuller.append(("medium", self._small_prompt(source, windows.medium)))
         allowed = max(windows.immediate, slots.cost(short))
         cheap = (each for each in fuller if slots.cost(each[1]) <= allowed)
@@ -207,15 +225,20 @@ class PromptReader:
 
     def _small_prompt(self, source: prompt.Source, window: SmallWindow) -> prompt.Prompt:
         """Lay out a small window: a new one, or the last one continued if that is cheaper."""
-        path, old_row, old_suffix = self._last.get(window, ("", -1, ()))
+        last = self._last.get(window)
         suffix = prompt.small_suffix(source, self._tokenize, window)
+        below = source.suffix.partition("\n")[2][:BELOW_CHARS]
         cheapest, row = self._build_small(source, window, suffix, -1)
-        self._last[window] = (source.path, row, suffix)
-        for behind in (suffix, old_suffix) if path == source.path else ():
-            built, row = self._build_small(source, window, behind, old_row)
+        self._last[window] = LastWindow(source.path, row, below, suffix)
+        if last is None or last.path != source.path:
+            return cheapest
+        # Elsewhere in the file, the old suffix would be text of another position.
+        for behind in (suffix, last.suffix) if last.below == below else (suffix,):
+            built, row = self._build_small(source, window, behind, last.first_row)
             has_grown = len(built.before) >= prompt.GROWTH * window.prefix_tokens
             if not has_grown and self.slots.cost(built) < self.slots.cost(cheapest):
-                cheapest, self._last[window] = built, (path, row, behind)
+                cheapest = built
+                self._last[window] = LastWindow(source.path, row, below, behind)
         return cheapest
 
     def _build_small(

@@ -93,3 +93,26 @@ def test_typing_while_the_full_window_is_read_uses_the_short_one(
         pass
     source = Source(before + "retu", "\n", 0, "cost.py")
     assert engine.complete(source, lambda text: None, bypass_cache=True).window == "full"
+
+
+def test_a_jump_within_a_file_uses_the_text_after_the_new_position(engine: Engine) -> None:
+    definitions = [f"def area_{n}(w, h):\n    return w * h * {n}\n\n\n" for n in range(300)]
+
+    def source(n: int) -> Source:
+        return Source(
+            "".join(definitions[:n]) + f"def area_{n}(w, h):\n    return ",
+            "\n\n\n" + "".join(definitions[n + 1 :]),
+            path="areas.py",
+        )
+
+    def below() -> bytes:
+        text = b"".join(piece for _, piece, _ in engine.last_prompt())
+        return text.rpartition(b"<suf>")[2]
+
+    for number in (200, 100, 102):  # to text that the window before the cursor has or has not
+        result = engine.complete(source(number), lambda text: None)
+        assert result.window == "short"
+        assert b"area_%d(" % (number + 1) in below()
+    before = source(102)
+    typed = Source(before.prefix + "w * ", before.suffix, path="areas.py")
+    assert engine.complete(typed, lambda text: None, bypass_cache=True).read_tokens <= 6
