@@ -34,6 +34,17 @@ return found
 """
 
 
+GROUPS = """
+local found = {}
+for _, text in ipairs({ ... }) do
+  vim.fn.search(text, "cw")
+  local position = vim.api.nvim_win_get_cursor(0)
+  table.insert(found, vim.fn.synIDattr(vim.fn.synID(position[1], position[2] + 1, true), "name"))
+end
+return found
+"""
+
+
 @pytest.fixture
 def agent(editor: Start, host: FakeHost) -> Agent:
     nvim = editor(FILES, init=reach.NOTES, columns=120, lines=40)
@@ -174,6 +185,22 @@ def test_a_fold_that_was_opened_shows_what_the_model_read(agent: Agent) -> None:
     agent.nvim.press("q")
     agent.nvim.command("LCursor agent open")
     assert len(agent.nvim.lua(FOLDS)) == 2
+
+
+def test_what_was_read_is_not_highlighted_as_markdown(agent: Agent) -> None:
+    agent.start()
+    for number in range(3):
+        agent.delta(f"I read **file {number}** and `g{number}()`.", is_new=True)
+        text = "\n".join(f"{row} # `c{number}_{row}`" for row in range(200))
+        agent.step(number, "read", f"f{number}.py", text)
+    agent.nvim.press("zR")
+    assert agent.nvim.lua(GROUPS, "c2_190", "file 2", "g2", "c1_4\\D", "## Agent") == [
+        "lcursorAgentBlock",
+        "lcursorAgentStrong",
+        "lcursorAgentCode",
+        "lcursorAgentBlock",
+        "lcursorAgentHeading",
+    ]
 
 
 def test_text_is_streamed_between_steps(agent: Agent) -> None:

@@ -50,7 +50,7 @@ SETTLED = "local c = require('lcursor.complete') return c.current_id() and c.is_
 
 def clone(folder: Path) -> None:
     """Put the plugin into a folder, as a clone does: without the environment of this checkout."""
-    for name in ("lcursor", "lua", "plugin", "rplugin", "models", "requirements"):
+    for name in ("lcursor", "lua", "plugin", "rplugin", "syntax", "models", "requirements"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("requirements.in", "requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)

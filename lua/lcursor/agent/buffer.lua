@@ -379,7 +379,7 @@ end
 
 ---@param buf integer
 function M.set_filetype(buf)
-  transcript.set_filetype(buf, "lcursor-agent")
+  transcript.set_filetype(buf, "lcursor_agent")
 end
 
 return M

@@ -25,7 +25,12 @@ local GROUPS = {
 
 ---@param buf integer
 function M.set_filetype(buf)
+  vim.treesitter.language.register("markdown", "lcursor_chat")
+  local is_highlighted = pcall(vim.treesitter.start, buf, "markdown")
   transcript.set_filetype(buf, "lcursor_chat")
+  if not is_highlighted then
+    vim.bo[buf].syntax = "markdown"
+  end
 end
 
 ---@param number integer of the session

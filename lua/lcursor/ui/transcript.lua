@@ -1,8 +1,9 @@
 -- Markdown buffers into which a model writes above the user's draft: of chats and of agents. Their
 -- filetype and folds, changes without undo, and text that is written while it comes: what arrives
 -- within an interval is one write, so that a fast model costs no more than a slow one. After each
--- write, Neovim's highlighter works for 5 ms in a buffer of 100 lines and for 20 ms in one of 4000
--- (0.11.4), so the interval grows with the buffer. Moves no cursor and no view.
+-- write, tree-sitter works for 5 ms in a buffer of 100 lines and for 20 ms in one of 4000 (0.11.4),
+-- so the interval grows with the buffer; the agents' longer buffers are highlighted by
+-- `syntax/lcursor_agent.vim`. Moves no cursor and no view.
 
 local log = require("lcursor.log")
 local menu = require("lcursor.ui.menu")
@@ -27,19 +28,14 @@ function M.create(name)
 end
 
 --- Set the filetype. It is not `markdown`, so that nothing that is meant for files applies; the
---- treesitter parser and the options are the same.
+--- options are the same.
 ---@param buf integer
 ---@param filetype string
 function M.set_filetype(buf, filetype)
   local bo = vim.bo[buf]
   bo.comments, bo.commentstring = "fb:*,fb:-,fb:+,n:>", "<!-- %s -->"
   bo.formatoptions, bo.formatlistpat = "tcqjln", [[^\s*\d\+\.\s\+\|^\s*[-*+]\s\+]]
-  vim.treesitter.language.register("markdown", filetype)
-  local is_highlighted = pcall(vim.treesitter.start, buf, "markdown")
   bo.filetype = filetype
-  if not is_highlighted then
-    bo.syntax = "markdown"
-  end
 end
 
 --- Set the options of a window while it shows such a buffer.
@@ -223,8 +219,9 @@ end
 ---@param text string
 function M.add(stream, text)
   stream.pending = stream.pending .. text
-  local lines = api.nvim_buf_line_count(stream.buf)
-  local due_ms = stream.last_ms + INTERVAL_MS + INTERVAL_MS_PER_LINE * lines - uv.now()
+  local parsed = vim.treesitter.highlighter.active[stream.buf]
+    and api.nvim_buf_line_count(stream.buf)
+  local due_ms = stream.last_ms + INTERVAL_MS + INTERVAL_MS_PER_LINE * (parsed or 0) - uv.now()
   M.flush(stream, due_ms > 0 and math.ceil(due_ms) or nil)
 end
 
