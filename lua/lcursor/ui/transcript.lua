@@ -219,9 +219,9 @@ end
 ---@param text string
 function M.add(stream, text)
   stream.pending = stream.pending .. text
-  local parsed = vim.treesitter.highlighter.active[stream.buf]
-    and api.nvim_buf_line_count(stream.buf)
-  local due_ms = stream.last_ms + INTERVAL_MS + INTERVAL_MS_PER_LINE * (parsed or 0) - uv.now()
+  local is_parsed = vim.treesitter.highlighter.active[stream.buf] ~= nil
+  local lines = is_parsed and api.nvim_buf_line_count(stream.buf) or 0
+  local due_ms = stream.last_ms + INTERVAL_MS + INTERVAL_MS_PER_LINE * lines - uv.now()
   M.flush(stream, due_ms > 0 and math.ceil(due_ms) or nil)
 end
 
