@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from lcursor import config, errors, protocol  # noqa: E402
 from lcursor.install import find_neovim  # noqa: E402
+from lcursor.project import git  # noqa: E402
 
 WIDTH = 78
 GLUE = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
@@ -52,6 +53,43 @@ def lua_protocol() -> str:
     lines += ["}", "", "M.levels = {"]
     lines += [f'  {code} = "{level}",' for code, level in errors.levels().items()]
     return "\n".join([*lines, "}", "", "return M", ""])
+
+
+def lua_boundary() -> str:
+    """Return `lua/lcursor/boundary.lua`: how the Lua side protects the user from a project."""
+
+    def quoted(words: Iterable[str], indent: str) -> list[str]:
+        text = ", ".join(json.dumps(word) for word in words)
+        return textwrap.wrap(
+            f"{text},",
+            98,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    environment = [f"  {name} = {json.dumps(value)}," for name, value in git.ENVIRONMENT.items()]
+    lines = [
+        "-- Generated from lcursor/project/git.py by `make docs`: do not edit.",
+        "-- How to start git so that it runs no program that a repository names.",
+        "",
+        "local M = {}",
+        "",
+        "-- stylua: ignore",
+        "M.git = {",
+        *quoted(["git", *git.options(), "--no-pager"], "  "),
+        "}",
+        "",
+        "M.git_environment = {",
+        *environment,
+        "}",
+        "",
+        "-- Variables of git that are passed on; the others may be meant for another repository.",
+        "-- stylua: ignore",
+        f"M.git_inherited = {{ {', '.join(json.dumps(name) for name in git.INHERITED)} }}",
+    ]
+    return "\n".join([*lines, "", "return M", ""])
 
 
 def from_lua() -> dict[str, list[dict[str, Any]]]:
@@ -237,6 +275,7 @@ def outputs() -> dict[Path, str]:
         help_text = replace_block(help_text, name, body)
     return {
         ROOT / "lua/lcursor/protocol.lua": lua_protocol(),
+        ROOT / "lua/lcursor/boundary.lua": lua_boundary(),
         help_path: help_text,
         plugin: replace_block(plugin.read_text(), "plugs", plugs(tables["keys"])),
     }
@@ -246,6 +285,7 @@ def main() -> None:
     """Rewrite, or with `--check` compare."""
     if "--protocol" in sys.argv:
         (ROOT / "lua/lcursor/protocol.lua").write_text(lua_protocol())
+        (ROOT / "lua/lcursor/boundary.lua").write_text(lua_boundary())
         return
     stale = [path for path, text in outputs().items() if path.read_text() != text]
     if "--check" in sys.argv:

@@ -1,7 +1,6 @@
 """Diffs and commits as items, one per file, so that each can be dropped.
 
-Runs git, but no program that a repository's configuration names. Secrets are recognized by the old
-or new name of the file, and by the changed text.
+Secrets are recognized by the old or new name of the file, and by the changed text.
 """
 
 from __future__ import annotations
@@ -27,10 +26,13 @@ MAX_FILE_BYTES = 128 << 10
 MAX_FILES = 200
 MAX_NEW_FILES = 200
 
-SAFE: Final = (
-    "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/",
-    "--dst-prefix=b/", "--submodule=short", "--ignore-submodules=dirty", "--no-relative",
-)  # fmt: skip
+STYLE: Final = (
+    "--no-color",
+    "--find-renames",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+    "--no-relative",
+)
 FLAGS: Final = frozenset(
     {"--staged", "--cached", "-w", "-b", "--ignore-all-space", "--ignore-space-change"}
 )
@@ -79,7 +81,7 @@ def diff(argument: str, reader: Reader) -> list[Item]:
     base = list(wanted.revisions)
     if not base and wanted.is_worktree:
         base = [_head(top, reader)]
-    result = _git(top, reader, "diff", *SAFE, *wanted.flags, *base, "--", *wanted.paths)
+    result = _git(top, reader, "diff", *STYLE, *wanted.flags, *base, "--", *wanted.paths)
     if result.failure and not result.is_cut:
         return [missing("diff", shown, f"git says: {result.failure}")]
     text = result.data.decode("utf-8", "replace")
@@ -107,13 +109,13 @@ def commit(revision: str, reader: Reader) -> list[Item]:
     name = _resolved(top, revision, reader)
     if not name:
         return [missing("commit", shown, "there is no such commit")]
-    head_words = ("log", "-1", "--no-color", "--no-show-signature", "--format=%h %s%n%ad%n%B")
+    head_words = ("log", "-1", "--no-color", "--format=%h %s%n%ad%n%B")
     head = _git(top, reader, *head_words, name, "--")
     if head.failure:
         return [missing("commit", shown, f"git says: {head.failure}")]
     subject, _, rest = head.data.decode("utf-8", "replace").partition("\n")
     date, _, message = rest.partition("\n")
-    shows = ("show", "--format=", "-m", "--first-parent", *SAFE, name, "--")
+    shows = ("show", "--format=", "-m", "--first-parent", *STYLE, name, "--")
     result = _git(top, reader, *shows)
     if result.failure and not result.is_cut:
         return [missing("commit", shown, f"git says: {result.failure}")]
@@ -135,7 +137,7 @@ def commit(revision: str, reader: Reader) -> list[Item]:
 
 def recent(root: Path, reader: Reader, most: int = 50) -> list[tuple[str, str]]:
     """Return the last commits, short name and subject, newest first."""
-    words = ("log", f"-{most}", "--no-color", "--no-show-signature", "--format=%h%x00%s", "--")
+    words = ("log", f"-{most}", "--no-color", "--format=%h%x00%s", "--")
     result = _git(root, reader, *words)
     rows = (line.partition("\0") for line in result.data.decode("utf-8", "replace").splitlines())
     return [(name, subject) for name, sign, subject in rows if sign]
@@ -157,11 +159,11 @@ def _git(folder: Path, reader: Reader, *words: str, ok: Sequence[int] = (0,)) ->
 
 def _top(reader: Reader) -> Path | str:
     """Return the top folder of the working tree, or the reason why there is none."""
-    result = _git(reader.root, reader, "rev-parse", "--show-toplevel")
-    if result.failure:
-        is_none = "not a git repository" in result.failure or "work tree" in result.failure
-        return "the project is in no git repository" if is_none else f"git says: {result.failure}"
-    return Path(os.fsdecode(result.data.removesuffix(b"\n")))
+    try:
+        found = git.repository(reader.root, reader.cancel)
+    except git.GitFailed as failure:
+        return f"git says: {failure}"
+    return found.top if found else "the project is in no git repository"
 
 
 def _resolved(top: Path, revision: str, reader: Reader) -> str:

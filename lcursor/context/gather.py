@@ -339,17 +339,11 @@ class _Gathering:
         return found
 
     def _is_ignored(self, path: str) -> bool:
-        """Return whether git ignores a file, or takes too long to find out."""
-        if not path:
-            return False
-        output = git.output(
-            Path(path).parent,
-            *("check-ignore", "--", path),
-            max_bytes=1 << 16,
-            ok=(0, 1),
-            cancel=self.reader.cancel,
-        )
-        return bool(output.data) or output.is_cut
+        """Return whether git ignores a file, or cannot tell."""
+        try:
+            return bool(path) and git.is_ignored(Path(path), self.reader.cancel)
+        except git.GitFailed:
+            return True
 
 
 def _is_ambient(each: ChatAttachment) -> bool:

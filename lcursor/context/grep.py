@@ -1,7 +1,4 @@
-"""Find the lines of a project's files that contain some words, and rank them.
-
-Runs `git grep`, outside of repositories with `--no-index`.
-"""
+"""Find the lines of a project's files that contain some words, and rank them."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from pathlib import Path
 from lcursor.code import languages, line_definitions
 from lcursor.index import words as text_words
 from lcursor.index.rank import penalties
-from lcursor.process.run import Output, run
 from lcursor.project import git
 from lcursor.project.ignore import Rules
 from lcursor.project.reading import Reader
@@ -87,7 +83,14 @@ def search(
         Cancelled: the reader was canceled.
     """
     flags = [*(["-w"] if is_whole else []), *([] if keeps_case else ["-i"])]
-    output = _ask(root, words, flags, reader)
+    output = git.grep(
+        root,
+        ["-I", "-n", "-z", "-F", "--no-color", *flags, *(p for w in words for p in ("-e", w))],
+        EXCLUDED,
+        max_bytes=MAX_BYTES,
+        max_s=min(MAX_S, reader.left_s),
+        cancel=reader.cancel,
+    )
     rules = Rules(root, is_in_git=True)
     found: dict[str, list[tuple[int, str]]] = {}
     is_fine: dict[str, bool] = {}
@@ -99,32 +102,6 @@ def search(
             rows.append((row, line))
     note = f"not all of the project was searched: {output.failure}" if output.failure else ""
     return {path: rows for path, rows in found.items() if rows}, note
-
-
-def _ask(root: Path, words: Sequence[str], flags: Sequence[str], reader: Reader) -> Output:
-    """Ask git for the tracked and new files, else for all that no rule ignores."""
-    patterns = [*flags, *(part for word in words for part in ("-e", word))]
-    excluded = ["--", ".", *(f":(exclude){glob}" for glob in EXCLUDED)]
-    grep = git.command_line(root, "grep", "-I", "-n", "-z", "-F", "--no-color")
-    tracked = ["--untracked", "--no-recurse-submodules"]
-    commands = (
-        [*grep, *tracked, *patterns, *excluded],
-        [*grep, "--no-index", "--exclude-standard", *patterns, *excluded],
-    )
-    output = Output(b"")
-    for command in commands:
-        output = run(
-            command,
-            root,
-            env=git.environment(),
-            max_bytes=MAX_BYTES,
-            max_s=min(MAX_S, reader.left_s),
-            ok=(0, 1),
-            cancel=reader.cancel,
-        )
-        if output.is_cut or not output.failure:
-            break
-    return output
 
 
 def _rows(data: bytes) -> Iterator[tuple[str, int, str]]:

@@ -1,26 +1,84 @@
-"""List a project's files with git, and find out which it ignores and why.
+"""Ask git about a project. The only place where a git command line is built.
 
-Runs git as a child process, on the caller's thread. Read-only: takes no lock, and runs no program
-that a repository's configuration names. All functions except `output` raise GitFailed if git fails,
-and all raise Cancelled when `cancel` returns true.
+A repository is data of a stranger: its configuration may name programs for almost everything that
+git does, and repositories may lie among its files. So git starts only in a folder that has a
+`.git`, runs only the commands of `COMMANDS`, and gets settings and an environment with which it
+starts no other program and contacts no server. The Lua side gets the same from
+`lua/lcursor/boundary.lua`, which is generated.
+
+Runs git as a child process, on the caller's thread, and takes no lock. All functions except
+`output` and `grep` raise GitFailed if git fails, and all raise Cancelled when `cancel` returns
+true.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from lcursor.process.run import Cancel, Output, run
 
-INHERITED = frozenset({
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE",
-    "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_WORK_TREE",
-})  # fmt: skip
-"""Set in an editor that `git commit` starts, perhaps for a different repository."""
-NO_WORK_TREE = ("not a git repository", "must be run in a work tree")
-"""Error messages of git outside of repositories."""
+SETTINGS: Final[Mapping[str, str]] = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.alternateRefsCommand": ":",
+    "core.sshCommand": "false",
+    "core.askPass": "false",
+    "core.pager": "cat",
+    "core.editor": "false",
+    "credential.helper": "",
+    "gpg.program": "false",
+    "gpg.ssh.program": "false",
+    "gpg.x509.program": "false",
+    "gpg.ssh.defaultKeyCommand": "",
+    "log.showSignature": "false",
+    "protocol.allow": "never",
+    "safe.bareRepository": "explicit",
+    "submodule.recurse": "false",
+    "core.quotePath": "false",
+}
+"""Override those of a repository. Each names a program, or makes git start one, but the last."""
+
+_PLAIN: Final = (
+    "--no-ext-diff", "--no-textconv", "--submodule=short", "--ignore-submodules=dirty",
+)  # fmt: skip
+"""Against programs, and against a git in each submodule, which would not get these settings."""
+COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        (
+            "add", "cat-file", "check-ignore", "checkout-index", "config", "for-each-ref",
+            "hash-object", "ls-files", "ls-tree", "pack-objects", "read-tree", "rev-list",
+            "rev-parse", "symbolic-ref", "update-index", "write-tree",
+        ),
+        (),
+    ),
+    "grep": ("--no-textconv",),
+    "diff": _PLAIN,
+    "diff-tree": ("--no-ext-diff", "--no-textconv"),
+    "log": (*_PLAIN, "--no-show-signature"),
+    "show": (*_PLAIN, "--no-show-signature"),
+}  # fmt: skip
+"""The commands that may run, and options against the programs that they start."""
+
+FILTERED: Final = frozenset({"diff"})
+"""Commands that pass the files of a user through the filters of the repository's attributes."""
+
+ENVIRONMENT: Final[Mapping[str, str]] = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PAGER": "cat",
+    "LC_ALL": "C",
+}
+INHERITED: Final = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+"""Variables of git that are passed on: where the user's own settings are. The others may be meant
+for a different repository, as in an editor that `git commit` has started."""
+
+NO_REPOSITORY: Final = "the folder is in no git repository"
 
 
 class GitFailed(Exception):
@@ -44,24 +102,98 @@ class Files:
     """A nested repository ends with a slash."""
 
 
-def command_line(folder: Path, *words: str) -> list[str]:
-    """Return a git command line for a folder.
+def options(settings: Mapping[str, str] = SETTINGS) -> list[str]:
+    """Return options of git that override settings of a repository."""
+    pairs = [f"{name}={value}" for name, value in settings.items()]
+    return [word for pair in pairs for word in ("-c", pair)]
 
-    Every call of git is built here, without `core.fsmonitor`, which could run any program, and
-    without quoting of paths.
+
+def command_line(folder: Path, command: str, *words: str, filters: Iterable[str] = ()) -> list[str]:
+    """Return the command line that runs a command of git in a folder.
+
+    Args:
+        filters: names of the filters that must not run.
     """
-    safe = ["-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "--no-pager"]
-    return ["git", *safe, "-C", os.fspath(folder), *words]
+    off = {f"filter.{name}.{key}": "" for name in filters for key in ("clean", "smudge", "process")}
+    off |= {f"filter.{name}.required": "false" for name in filters}
+    safe = ["git", *options(), *options(off), "--no-pager", "-C", os.fspath(folder)]
+    return [*safe, command, *COMMANDS[command], *words]
 
 
-def environment() -> dict[str, str]:
-    """Return the environment for git: English messages, no prompts, no optional locks."""
-    known = {name: value for name, value in os.environ.items() if name not in INHERITED}
-    return known | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+def environment(top: Path | None = None) -> dict[str, str]:
+    """Return the environment for git.
+
+    Args:
+        top: the folder in which git starts; it looks for a repository only there, and its files
+            are the work tree.
+    """
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name in INHERITED
+    }
+    if top is None:
+        return {**inherited, **ENVIRONMENT}
+    where = {"GIT_CEILING_DIRECTORIES": os.fspath(top.parent), "GIT_WORK_TREE": os.fspath(top)}
+    return {**inherited, **ENVIRONMENT, **where}
+
+
+def top_of(folder: Path) -> Path | None:
+    """Return the nearest folder with a `.git`, from a folder upwards, without links; else None.
+
+    Git itself would also use the files of a bare repository, which a project may contain.
+
+    Raises:
+        GitFailed: its `.git` leads to the repository of another project.
+    """
+    real = Path(os.path.realpath(folder))
+    for top in (real, *real.parents):
+        mark = top / ".git"
+        if os.path.lexists(mark):
+            if _is_of_another_project(mark):
+                raise GitFailed(f"{mark} leads to the repository of another project")
+            return top
+    return None
+
+
+def _is_of_another_project(mark: Path) -> bool:
+    """Return whether a `.git` is a link or a file that leads to the `.git` folder of a project."""
+    if mark.is_dir() and not mark.is_symlink():
+        return False
+    try:
+        head = b"" if mark.is_dir() else mark.read_bytes()[:4096]
+    except OSError:
+        return False  # git reports it
+    target = os.fsdecode(head.removeprefix(b"gitdir:").strip()) if head else ""
+    real = os.path.realpath(mark.parent / target if target else mark)
+    return os.path.basename(real) == ".git" and os.path.dirname(real) != os.fspath(mark.parent)
+
+
+def _locate(folder: Path) -> tuple[Path, str]:
+    """Return the top of a folder's work tree, and its path below, which ends with a slash.
+
+    Raises:
+        GitFailed: there is none.
+    """
+    top = top_of(folder)
+    if top is None:
+        raise GitFailed(NO_REPOSITORY)
+    inside = os.path.relpath(os.path.realpath(folder), top)
+    return top, "" if inside == os.curdir else f"{inside}/"
+
+
+def _only(inside: str) -> list[str]:
+    """Return the arguments that limit a command to a folder of the work tree."""
+    return ["--", f":(literal){inside}"] if inside else []
+
+
+def _relative(paths: Iterable[str], inside: str) -> list[str]:
+    return [path.removeprefix(inside) for path in paths]
 
 
 def output(
     folder: Path,
+    command: str,
     *words: str,
     stdin: bytes = b"",
     max_bytes: int | None = None,
@@ -69,12 +201,21 @@ def output(
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
 ) -> Output:
-    """Return the output of a git command within limits; see `process.run`."""
+    """Return the output of a git command within limits; see `process.run`.
+
+    Args:
+        folder: any folder of a work tree; the command runs in its top folder.
+    """
+    try:
+        top, _ = _locate(folder)
+        filters = _filters(top, cancel) if command in FILTERED else ()
+    except GitFailed as failure:
+        return Output(b"", failure=str(failure))
     return run(
-        command_line(folder, *words),
-        folder,
+        command_line(top, command, *words, filters=filters),
+        top,
         stdin=stdin,
-        env=environment(),
+        env=environment(top),
         max_bytes=max_bytes,
         max_s=max_s,
         ok=ok,
@@ -82,18 +223,69 @@ def output(
     )
 
 
+def _filters(top: Path, cancel: Cancel | None) -> list[str]:
+    """Return the names of the filters that a repository or its user configures."""
+    words = ("-z", "--name-only", "--get-regexp", r"^filter\.")
+    keys = split(ask(top, "config", *words, ok=(0, 1), cancel=cancel))
+    names = {key.split(".", 1)[1].rpartition(".")[0] for key in keys}
+    if any("=" in name for name in names):
+        raise GitFailed("the configuration has a filter that cannot be switched off")
+    return sorted(names)
+
+
 def ask(
     folder: Path,
+    command: str,
     *words: str,
     stdin: bytes = b"",
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
 ) -> bytes:
     """Return the whole output of a git command, without a time limit."""
-    found = output(folder, *words, stdin=stdin, max_s=None, ok=ok, cancel=cancel)
-    if found.failure:
-        raise GitFailed(found.failure)
-    return found.data
+    done = output(folder, command, *words, stdin=stdin, max_s=None, ok=ok, cancel=cancel)
+    if done.failure:
+        raise GitFailed(done.failure)
+    return done.data
+
+
+def grep(
+    folder: Path,
+    words: Sequence[str],
+    patterns: Sequence[str],
+    *,
+    max_bytes: int,
+    max_s: float,
+    cancel: Cancel | None = None,
+) -> Output:
+    """Search the tracked and new files of a project; without git, those that no rule ignores.
+
+    Args:
+        words: options of `git grep`.
+        patterns: pathspecs of files to leave out.
+    """
+    try:
+        top = top_of(folder)
+    except GitFailed as failure:
+        return Output(b"", failure=str(failure))
+    how = ["--untracked", "--no-recurse-submodules"] if top else ["--no-index"]
+    if top is None:
+        how.append("--exclude-standard")
+    start = folder if top is None else top
+    inside = "" if top is None else _locate(folder)[1]
+    where = ["--", f":(literal){inside}" if inside else ".", *(f":(exclude){p}" for p in patterns)]
+    found = run(
+        command_line(start, "grep", *how, *words, *where),
+        start,
+        env=environment(start),
+        max_bytes=max_bytes,
+        max_s=max_s,
+        ok=(0, 1),
+        cancel=cancel,
+    )
+    if not inside:
+        return found
+    cut = len(os.fsencode(inside))
+    return replace(found, data=b"\n".join(line[cut:] for line in found.data.split(b"\n")))
 
 
 def split(data: bytes) -> list[str]:
@@ -106,19 +298,13 @@ def repository(folder: Path, cancel: Cancel | None = None) -> Repository | None:
 
     A home directory under git that ignores everything is not the repository of its folders.
     """
-    words = ("rev-parse", "--show-toplevel", "--absolute-git-dir")
-    try:
-        data = ask(folder, *words, cancel=cancel).removesuffix(b"\n")
-    except GitFailed as failure:
-        is_none = any(words in str(failure) for words in NO_WORK_TREE)
-        if is_none and not (folder / ".git").exists():
-            return None
-        raise
-    top, _, git_folder = data.rpartition(b"\n")
-    found = Repository(Path(os.fsdecode(top)), Path(os.fsdecode(git_folder)))
-    if found.top != folder.resolve() and ignored(folder, ["./"], cancel):
+    top = top_of(folder)
+    if top is None:
         return None
-    return found
+    data = ask(top, "rev-parse", "--absolute-git-dir", cancel=cancel).removesuffix(b"\n")
+    if top != Path(os.path.realpath(folder)) and ignored(folder, ["./"], cancel):
+        return None
+    return Repository(top, Path(os.fsdecode(data)))
 
 
 def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> Files:
@@ -127,12 +313,13 @@ def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = No
     Args:
         excludes: patterns as in `.gitignore`; directories that match are skipped.
     """
-    words = ("ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard")
-    data = ask(folder, *words, *_options(excludes), cancel=cancel)
+    top, inside = _locate(folder)
+    words = ("-z", "-t", "--cached", "--others", "--exclude-standard", *_excluded(excludes))
+    data = ask(top, "ls-files", *words, *_only(inside), cancel=cancel)
     tracked: dict[str, None] = {}  # a path in conflict is listed three times
     untracked: list[str] = []
     for line in split(data):
-        tag, path = line[0], line[2:]
+        tag, path = line[0], line[2:].removeprefix(inside)
         if tag == "?":
             untracked.append(path)
         elif tag != "S":  # not checked out
@@ -140,10 +327,33 @@ def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = No
     return Files(list(tracked), untracked)
 
 
+def list_names(
+    folder: Path,
+    excludes: Sequence[str],
+    *,
+    max_bytes: int,
+    max_s: float,
+    cancel: Cancel | None = None,
+) -> tuple[list[str], Output]:
+    """List the same files within limits; also return the output, with the limit or failure."""
+    try:
+        top, inside = _locate(folder)
+    except GitFailed as failure:
+        return [], Output(b"", failure=str(failure))
+    words = ("-z", "--cached", "--others", "--exclude-standard", *_excluded(excludes))
+    done = output(
+        top, "ls-files", *words, *_only(inside), max_bytes=max_bytes, max_s=max_s, cancel=cancel
+    )
+    whole = done.data.rpartition(b"\0")[0]  # the last name may be incomplete
+    return list(dict.fromkeys(_relative(split(whole), inside))), done
+
+
 def list_ignored(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> list[str]:
     """List the ignored files and directories below a directory; directories end with a slash."""
-    words = ("ls-files", "-z", "--others", "--ignored", "--directory", "--exclude-standard")
-    listed = split(ask(folder, *words, *_options(excludes), cancel=cancel))
+    top, inside = _locate(folder)
+    words = ("-z", "--others", "--ignored", "--directory", "--exclude-standard")
+    data = ask(top, "ls-files", *words, *_excluded(excludes), *_only(inside), cancel=cancel)
+    listed = _relative(split(data), inside)
     # Git also lists a directory if it ignores all its files but not the directory itself.
     unsure = [path for path in listed if path.endswith("/") and not _is_excluded(path, excludes)]
     really = ignored(folder, unsure, cancel) if unsure else {}
@@ -164,7 +374,7 @@ def _is_excluded(folder: str, excludes: Sequence[str]) -> bool:
     return folder.rstrip("/").rpartition("/")[2] + "/" in excludes
 
 
-def _options(excludes: Sequence[str]) -> list[str]:
+def _excluded(excludes: Sequence[str]) -> list[str]:
     return [f"--exclude={pattern}" for pattern in excludes]
 
 
@@ -173,16 +383,25 @@ def ignored(folder: Path, paths: Sequence[str], cancel: Cancel | None = None) ->
 
     Tracked files are never ignored.
     """
-    stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    words = ("check-ignore", "-v", "-z", "--stdin")
-    data = ask(folder, *words, stdin=stdin, ok=(0, 1), cancel=cancel)
+    top, inside = _locate(folder)
+    stdin = b"".join(os.fsencode(inside + path) + b"\0" for path in paths)
+    words = ("-v", "-z", "--stdin")
+    data = ask(top, "check-ignore", *words, stdin=stdin, ok=(0, 1), cancel=cancel)
     fields = [os.fsdecode(part) for part in data.split(b"\0")[:-1]]
     rows = zip(fields[::4], fields[1::4], fields[2::4], fields[3::4], strict=True)
     return {
-        path: f"{source}:{row}: {pattern}"
+        path.removeprefix(inside): f"{source}:{row}: {pattern}"
         for source, row, pattern, path in rows
         if not pattern.startswith("!")
     }
+
+
+def is_ignored(path: Path, cancel: Cancel | None = None) -> bool:
+    """Return whether git ignores a file, or what it links to."""
+    real = Path(os.path.realpath(path))
+    if top_of(real.parent) is None:
+        return False
+    return bool(ignored(real.parent, [real.name], cancel))
 
 
 def is_other_work_tree(mark: Path) -> bool:

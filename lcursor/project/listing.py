@@ -280,12 +280,12 @@ def names(
         top = folder
     inside = "" if folder == top else f"{folder.relative_to(top).as_posix()}/"
     rules = Rules(top, is_in_git=True)
-    options = [f"--exclude={pattern}" for pattern in rules.excludes]
-    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", *options)
-    listed = git.output(folder, *words, max_bytes=MAX_BYTES, max_s=MAX_S, cancel=cancel)
-    note = f"there are more: {listed.failure}" if listed.is_cut else ""
+    listed, output = git.list_names(
+        folder, rules.excludes, max_bytes=MAX_BYTES, max_s=MAX_S, cancel=cancel
+    )
+    note = f"there are more: {output.failure}" if output.is_cut else ""
     found: list[str] = []
-    if (listed.failure and not listed.is_cut) or _is_ignored(folder, cancel):
+    if (output.failure and not output.is_cut) or _is_ignored(folder, cancel):
         rules = Rules(top, is_in_git=False)
         if rules.reason(inside):
             rules, inside = Rules(folder, is_in_git=False), ""
@@ -299,9 +299,7 @@ def names(
                 note = "there are more: listing took too long"
                 break
     else:
-        whole = listed.data.rpartition(b"\0")[0]  # the last name may be incomplete
-        unique = dict.fromkeys(git.split(whole))
-        found = [x for x in unique if not x.endswith("/") and not rules.reason(inside + x)]
+        found = [x for x in listed if not x.endswith("/") and not rules.reason(inside + x)]
     if len(found) > max_files:
         note = f"there are more than {max_files:,}"
     return Names(tuple(sorted(found[:max_files])), note)

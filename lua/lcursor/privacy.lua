@@ -1,6 +1,8 @@
 -- What is never read: files with names of secrets, files that contain a private key, and files that
--- git ignores. Git is asked once per file; until it has answered, the file is not read.
+-- git ignores. Git is asked once per file, for many files at a time; until it has answered, and if
+-- it fails, the file is not read.
 
+local boundary = require("lcursor.boundary")
 local config = require("lcursor.config")
 local notify = require("lcursor.notify")
 
@@ -68,6 +70,7 @@ local HARMLESS = {
 ---@class (exact) lcursor.Checked what is known of a file
 ---@field is_secret boolean
 ---@field git "unknown"|"asked"|"ignored"|"fine"|"failed"
+---@field failure? string message of git
 ---@field listeners fun()[] called when git has answered
 
 ---@type table<string, lcursor.Checked> by path and globs
@@ -146,25 +149,121 @@ local function head_of(buf)
   return table.concat(api.nvim_buf_get_text(buf, 0, 0, last, end_col, {}), "\n")
 end
 
+---@class (exact) lcursor.GitQuestion
+---@field top string folder of the repository
+---@field name string path of the file below it
+---@field entry lcursor.Checked
+
+---@type lcursor.GitQuestion[]
+local questions = {}
+local is_asking = false
+local ask_next ---@type fun()
+
+---@return table<string, string> environment for a git in a folder
+local function git_environment(top)
+  local env = vim.fn.environ()
+  for name in pairs(env) do
+    if vim.startswith(name, "GIT_") and not vim.list_contains(boundary.git_inherited, name) then
+      env[name] = nil
+    end
+  end
+  local where = { GIT_CEILING_DIRECTORIES = vim.fs.dirname(top), GIT_WORK_TREE = top }
+  return vim.tbl_extend("force", env, boundary.git_environment, where)
+end
+
+---@param entry lcursor.Checked
+---@param answer "ignored"|"fine"|"failed"
+---@param failure? string message of git
+local function finish(entry, answer, failure)
+  entry.git, entry.failure = answer, failure
+  local listeners = entry.listeners
+  entry.listeners = {}
+  vim.iter(listeners):map(notify.guarded):each(vim.schedule)
+end
+
+--- Ask git about some files of one repository.
+---@param asked lcursor.GitQuestion[]
+---@param done fun()
+local function ask(asked, done)
+  local top = asked[1].top
+  local command = vim.list_extend({}, boundary.git)
+  vim.list_extend(command, { "-C", top, "check-ignore", "-z", "--stdin" })
+  local names = vim.tbl_map(function(question)
+    return question.name .. "\0"
+  end, asked)
+  local options = {
+    clear_env = true,
+    env = git_environment(top),
+    stdin = table.concat(names),
+    timeout = GIT_MS,
+  }
+  local ok = pcall(vim.system, command, options, function(result)
+    if result.code > 1 and #asked > 1 then -- one of them may be the reason
+      local function ask_each(number)
+        if asked[number] then
+          return vim.schedule(function()
+            ask({ asked[number] }, function()
+              ask_each(number + 1)
+            end)
+          end)
+        end
+        done()
+      end
+      return ask_each(1)
+    end
+    local failure = result.code > 1 and vim.trim(result.stderr or ""):match("[^\n]*") or nil
+    local ignored = {} ---@type table<string, true>
+    for name in (result.stdout or ""):gmatch("%Z+") do
+      ignored[name] = true
+    end
+    for _, question in ipairs(asked) do
+      local answer = ignored[question.name] and "ignored" or "fine"
+      finish(question.entry, failure and "failed" or answer, failure)
+    end
+    done()
+  end)
+  if not ok then
+    for _, question in ipairs(asked) do
+      finish(question.entry, "failed", "it cannot be run")
+    end
+    done()
+  end
+end
+
+--- Ask about all files of the first waiting repository, one process at a time.
+function ask_next()
+  local first = questions[1]
+  is_asking = first ~= nil
+  if not first then
+    return
+  end
+  local asked, rest = {}, {}
+  for _, question in ipairs(questions) do
+    table.insert(question.top == first.top and asked or rest, question)
+  end
+  questions = rest
+  ask(asked, function()
+    vim.schedule(ask_next)
+  end)
+end
+
 ---@param entry lcursor.Checked
 ---@param path string
 local function ask_git(entry, path)
-  local root = vim.fs.root(path, ".git")
-  if not root then
+  local folder, name = vim.fs.dirname(path), vim.fs.basename(path)
+  -- What a link leads to is read, and git knows no files below links.
+  local real = vim.uv.fs_realpath(path)
+    or vim.fs.joinpath(vim.uv.fs_realpath(folder) or folder, name)
+  local top = vim.fs.root(real, ".git")
+  if not top then
     entry.git = "fine"
     return
   end
   entry.git = "asked"
-  local command = { "git", "-C", root, "check-ignore", "-q", "--", path }
-  local ok = pcall(vim.system, command, { timeout = GIT_MS }, function(result)
-    local answers = { [0] = "ignored", [1] = "fine", [128] = "fine" } -- 128: no repository
-    entry.git = answers[result.code] or "failed"
-    local listeners = entry.listeners
-    entry.listeners = {}
-    vim.iter(listeners):map(notify.guarded):each(vim.schedule)
-  end)
-  if not ok then
-    entry.git = "fine" -- git is not installed
+  table.insert(questions, { top = top, name = vim.fs.relpath(top, real) or name, entry = entry })
+  if not is_asking then
+    is_asking = true
+    vim.schedule(ask_next)
   end
 end
 
@@ -226,17 +325,24 @@ function M.ask_file(path, more, answer)
     return answer(false)
   end
   local entry = check(path, more)
-  local function finish()
+  local function report()
     answer(entry.git == "fine")
   end
   if entry.git == "unknown" then
     ask_git(entry, path)
   end
   if entry.git == "asked" then
-    table.insert(entry.listeners, finish)
+    table.insert(entry.listeners, report)
   else
-    finish()
+    report()
   end
+end
+
+--- Return git's message if it could not say whether it ignores a buffer's file.
+---@param buf integer
+---@return string? message
+function M.git_failure(buf)
+  return check(api.nvim_buf_get_name(buf), config.for_buffer(buf).privacy.exclude).failure
 end
 
 --- Forget git's answers: its rules may have changed.

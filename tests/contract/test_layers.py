@@ -68,6 +68,7 @@ LUA_LAYERS = {
     "config": 0,
     "types": 0,
     "protocol": 0,
+    "boundary": 0,
     "log": 1,
     "notify": 2,
     "keymaps": 3,

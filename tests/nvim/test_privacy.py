@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -180,7 +181,7 @@ def test_while_git_is_asked_nothing_is_read(
         init="""
         local system = vim.system
         vim.system = function(command, opts, done)
-          if command[4] == "check-ignore" then
+          if vim.list_contains(command, "check-ignore") then
             _G.answer = function() done({ code = 1 }) end
             return
           end
@@ -201,7 +202,119 @@ def test_while_git_is_asked_nothing_is_read(
     assert nvim.request("xy")["prefix"] == "xy"
 
 
-def test_without_git_files_are_read(editor: Start) -> None:
-    nvim = editor({"a.py": ""}, init="vim.env.PATH = '/nowhere'\n")
-    nvim.lua("vim.fn.mkdir('.git')")
+def test_a_file_of_a_repository_is_not_read_where_git_cannot_be_run(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor({"a.py": "", "outside/b.py": ""}, init="vim.env.PATH = '/nowhere'\n")
+    nvim.lua("vim.fn.mkdir('inside/.git', 'p')")
+    nvim.command("edit inside/a.py")
+    nvim.press("ix")
+    nvim.wait_why("ignored_unknown")
+    assert "cannot be run" in nvim.lua("return require('lcursor.complete').why().text")
+    nvim.press("<Esc>")
+    nvim.command("edit outside/b.py")
     assert nvim.insert("i")
+
+
+FAILING_REPOSITORIES = {
+    "of another owner": ("chown -R 1234:1234 .", "dubious ownership"),
+    "with a damaged configuration": ("echo '[core' > .git/config", "bad config"),
+    "of a newer version": ("git config core.repositoryFormatVersion 9", "version"),
+}
+
+
+@pytest.mark.parametrize("name", FAILING_REPOSITORIES)
+def test_a_file_is_not_read_where_git_fails_and_the_reason_is_shown(
+    editor: Start, host: FakeHost, name: str
+) -> None:
+    command, words = FAILING_REPOSITORIES[name]
+    if command.startswith("chown") and os.getuid():
+        pytest.skip("needs root")
+    nvim = editor({"a.py": "", ".gitignore": "a.py\n"})
+    root = nvim.lua("return vim.uv.cwd()")
+    git(root, "init", "-q")
+    subprocess.run(command, cwd=root, shell=True, check=True)
+    nvim.press("ix")
+    nvim.wait_why("ignored_unknown")
+    assert words in nvim.lua("return require('lcursor.complete').why().text")
+    assert host.requests == []
+
+
+def test_variables_for_another_repository_do_not_matter(
+    editor: Start, host: FakeHost, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    git(str(other), "init", "-q")
+    (other / ".git/info/exclude").write_text("*\n")
+    init = f"vim.env.GIT_DIR, vim.env.GIT_WORK_TREE = '{other}/.git', '/'\n"
+    nvim = editor({"a.py": "", "b.py": "", ".gitignore": "b.py\n"}, init=init)
+    subprocess.run(["git", "init", "-q"], cwd=nvim.lua("return vim.uv.cwd()"), check=True)
+    assert nvim.insert("i")
+    nvim.press("<Esc>")
+    nvim.command("edit b.py")
+    nvim.press("ix")
+    nvim.wait_why("ignored")
+
+
+def test_opening_a_file_and_typing_runs_no_program_of_the_repository(
+    editor: Start, host: FakeHost, tmp_path: Path
+) -> None:
+    nvim = editor({"a.py": ""})
+    root, canary = nvim.lua("return vim.uv.cwd()"), tmp_path / "canary"
+    git(root, "init", "-q")
+    git(root, "add", "-A")
+    git(root, "config", "core.fsmonitor", f"touch {canary}; false")
+    assert nvim.insert("i")
+    assert not canary.exists()
+    git(root, "status")  # without the protection it runs
+    assert canary.exists()
+
+
+def test_a_link_is_judged_by_what_it_leads_to(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "", "sub/b.py": "", ".gitignore": "sub\n"})
+    root = nvim.lua("return vim.uv.cwd()")
+    git(root, "init", "-q")
+    Path(root, "link").symlink_to("sub")
+    nvim.command("edit link/b.py")
+    nvim.press("ix")
+    nvim.wait_why("ignored")
+
+
+def test_git_is_started_once_for_many_files(editor: Start, host: FakeHost) -> None:
+    count = 60
+    files = {f"f{number}.py": "" for number in range(count)}
+    init = """
+    local system = vim.system
+    _G.started, _G.running, _G.most = 0, 0, 0
+    vim.system = function(command, opts, done)
+      if not vim.list_contains(command, "check-ignore") then
+        return system(command, opts, done)
+      end
+      _G.started, _G.running = _G.started + 1, _G.running + 1
+      _G.most = math.max(_G.most, _G.running)
+      return system(command, opts, function(result)
+        _G.running = _G.running - 1
+        done(result)
+      end)
+    end
+    """
+    nvim = editor({"a.py": "", ".gitignore": "f7.py\n", **files}, init=init)
+    git(nvim.lua("return vim.uv.cwd()"), "init", "-q")
+    code = """
+    _G.codes = {}
+    for number = 0, ... - 1 do
+      local buf = vim.fn.bufadd(("f%d.py"):format(number))
+      vim.fn.bufload(buf)
+      require("lcursor.privacy").block_reason(buf, {}, function()
+        _G.codes[number + 1] = require("lcursor.privacy").block_reason(buf, {}, print) or "fine"
+      end)
+    end
+    """
+    nvim.lua(code, count)
+    nvim.wait_lua("return vim.tbl_count(_G.codes) == ...", count)
+    assert nvim.lua("return { _G.started, _G.most }") == [1, 1]
+    codes = nvim.lua("return _G.codes")
+    assert codes[7] == "ignored"
+    assert set(codes) == {"fine", "ignored"}
+    assert codes.count("ignored") == 1

@@ -126,10 +126,12 @@ end
 ---@return lcursor.Why
 function M.get(buf, code)
   local it = not code and last[buf]
-  if it then
-    return reason(it.code, it.at_ms, it.stats)
+  local why = it and reason(it.code, it.at_ms, it.stats) or reason(code or "nothing", vim.uv.now())
+  local failure = why.code == "ignored_unknown" and require("lcursor.privacy").git_failure(buf)
+  if failure then
+    why.text = ("%s Git says: %s"):format(why.text, failure)
   end
-  return reason(code or "nothing", vim.uv.now())
+  return why
 end
 
 ---@param buf integer
