@@ -40,11 +40,16 @@ def vectors_home() -> Path:
 def make_private(folder: Path) -> Path:
     """Create a folder of mode 0700, or check that only the user can access an existing one.
 
+    A new one survives a power failure.
+
     Raises:
         LcursorError: it cannot be created, or belongs to another user.
     """
     try:
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in missing:
+            fsync_folder(each.parent)
         found = os.lstat(folder)
         if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
             if found.st_mode & 0o077:
@@ -108,6 +113,19 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def fsync_file(path: Path) -> None:
+    """Make the content of a file survive a power failure.
+
+    Raises:
+        OSError: it cannot be opened or flushed.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def fsync_folder(path: Path | str) -> None:
     """Make file names in a folder survive a power failure, if the file system can."""
     with contextlib.suppress(OSError):
@@ -121,19 +139,26 @@ def fsync_folder(path: Path | str) -> None:
 def socket_path(belongs_to: Path) -> Path:
     """Return the path of the socket for a folder.
 
-    It is in `$XDG_RUNTIME_DIR/lcursor` if that exists, else in a private folder in the temporary
-    directory or, if its path would be too long, in `/tmp`.
+    It is in the first of these folders that is safe from other users, and short enough for a
+    socket: `$XDG_RUNTIME_DIR/lcursor` if that exists, a private folder in the temporary directory,
+    one in `/tmp`, and one of the user's data.
 
     Raises:
-        LcursorError: no folder is safe from other users.
+        LcursorError: there is none.
     """
     digest = hashlib.sha256(os.fsencode(belongs_to)).hexdigest()[:16]
     temporary = [Path(tempfile.gettempdir()), Path("/tmp")]  # noqa: S108 - make_private checks it
-    candidates = [each / f"lcursor-{os.getuid()}" for each in temporary]
+    candidates = [*(each / f"lcursor-{os.getuid()}" for each in temporary), data_home() / "run"]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and Path(runtime).is_dir():
         candidates.insert(0, Path(runtime) / "lcursor")
-    paths = [each / f"{digest}.sock" for each in candidates]
-    path = next((one for one in paths if len(os.fsencode(one)) <= MAX_SOCKET_BYTES), paths[-1])
-    make_private(path.parent)
-    return path
+    failures = list[LcursorError]()
+    for path in [each / f"{digest}.sock" for each in dict.fromkeys(candidates)]:
+        if len(os.fsencode(path)) > MAX_SOCKET_BYTES:
+            continue
+        try:
+            make_private(path.parent)
+            return path
+        except LcursorError as error:
+            failures.append(error)
+    raise failures[0]
