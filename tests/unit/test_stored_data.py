@@ -6,6 +6,7 @@ each file is read here too.
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from pathlib import Path
@@ -15,7 +16,9 @@ import pytest
 
 from lcursor.chat.archive import Archive
 from lcursor.chat.chat_file import ChatFile
+from lcursor.edit.checkpoints import turn as turns
 from lcursor.edit.checkpoints.history import OLD_NAMES, History
+from lcursor.edit.checkpoints.turn import Turn
 from lcursor.edit.checkpoints.undo import revert
 from lcursor.edit.records import FileChange
 from lcursor.errors import LcursorError
@@ -27,6 +30,7 @@ from lcursor.index.store import Store
 from lcursor.index.vector_store import VectorStore
 from lcursor.installer.venv import STAMP, read_stamp
 from lcursor.llm.server_state import ServerFolder
+from lcursor.storage import stored
 from tests.stored import make
 from tests.unit.index.pieces import entry, found
 
@@ -87,7 +91,8 @@ def test_edits_and_their_undo(kept: Path, tmp_path: Path) -> None:
         return
     shutil.copytree(kept / "turns", history.path)
     for path in history.path.iterdir():
-        path.write_text(path.read_text().replace(make.ROOT, str(project.resolve())))
+        moved = json.loads(path.read_text().replace(make.ROOT, str(project.resolve())))
+        path.write_bytes(turns.to_bytes(stored.load(Turn, moved)))
     shutil.copytree(kept / "images", history.images.folder)
 
     two, one = history.rows()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -27,7 +26,7 @@ from lcursor.edit.checkpoints.turn import FileTurn, Turn
 from lcursor.edit.records import FileChange, Lines
 from lcursor.errors import EditMissing, EditUnsaved, LcursorError
 from lcursor.protocol.edit import EditDecided, EditTurnRow
-from lcursor.storage import file_lock, folders
+from lcursor.storage import file_lock, folders, stored
 
 OLD_NAMES: Final = ("turns.jsonl", "history.jsonl")
 """Files of versions before 0.2.0, whose turns can no longer be undone."""
@@ -288,8 +287,7 @@ class History:
         try:
             for each in [*(self._turns[key] for key in self._unsaved - {turn.key}), turn]:
                 path = self.path / f"{each.key}.json"
-                data = json.dumps(turns.to_row(each), separators=(",", ":")).encode()
-                folders.write_file(path, data, fsync=True)
+                folders.write_file(path, turns.to_bytes(each), fsync=True)
                 self._stamps[each.key] = _stamp(os.stat(path))
             folders.fsync_folder(self.path)
             self._unsaved.clear()
@@ -314,8 +312,10 @@ class History:
                 continue
             self._stamps[key] = stamp
             self._turns.pop(key, None)
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                self._turns[key] = turns.from_row(json.loads(path.read_bytes()))
+            with contextlib.suppress(OSError, *stored.DAMAGE):
+                made = turns.from_bytes(path.read_bytes())
+                if made.key == key:
+                    self._turns[key] = made
         for key in self._stamps.keys() - found.keys() - self._unsaved:
             del self._stamps[key]
             self._turns.pop(key, None)

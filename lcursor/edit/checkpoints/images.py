@@ -30,16 +30,21 @@ class Images:
         self._unsaved: dict[str, bytes] = {}
 
     def put(self, data: bytes, *, fsync: bool = False) -> str:
-        """Store bytes; return their key.
+        """Store bytes, unless they are already stored and undamaged; return their key.
 
         If they cannot be written, keep them in memory, or with `fsync` raise `EditUnsaved`.
+
+        Args:
+            fsync: make them survive a power failure, together with a later `sync_names`.
         """
         key = hashlib.sha256(data).hexdigest()
         path = self.folder / key
-        with contextlib.suppress(OSError):
-            os.utime(path)  # protects it from deletion
-            return key
         try:
+            if self._is_stored(path, data):
+                os.utime(path)  # protects it from deletion
+                if fsync:
+                    folders.fsync_file(path)
+                return key
             for each in (self.folder.parent.parent, self.folder.parent, self.folder):
                 folders.make_private(each)
             folders.write_file(path, zlib.compress(data), fsync=fsync)
@@ -52,6 +57,16 @@ class Images:
                 ) from error
             self._unsaved[key] = data
         return key
+
+    def sync_names(self) -> None:
+        """Make the names of all images survive a power failure."""
+        folders.fsync_folder(self.folder)
+
+    def _is_stored(self, path: Path, data: bytes) -> bool:
+        """Return whether a file has these bytes: after a power failure it may be incomplete."""
+        with contextlib.suppress(OSError, zlib.error):
+            return zlib.decompress(path.read_bytes()) == data
+        return False
 
     def get(self, key: str) -> bytes | None:
         """Return the bytes of a key; None if missing or damaged."""

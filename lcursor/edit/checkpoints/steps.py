@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from lcursor.edit.checkpoints import text
+from lcursor.edit.checkpoints import attributes, text
+from lcursor.edit.checkpoints.attributes import Attributes
 from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.records import FileChange, FileKind
 from lcursor.errors import EditMissing, EditOutside, EditRejected, EditStale
@@ -32,8 +33,8 @@ class FileOp:
     """Expected content; None for any, or if there is no such file."""
     after: Text | None = None
     """New content; None if it is deleted or unchanged."""
-    mode: int = -1
-    """Permissions of a new file; -1 for the default."""
+    like: Attributes | None = None
+    """Attributes of a new file; None for the default."""
 
 
 @dataclass(slots=True)
@@ -46,8 +47,8 @@ class Step:
     data: bytes = b""
     """New content."""
     to: str = ""
-    mode: int = -1
-    """Permissions; -1 for the default."""
+    like: Attributes | None = None
+    """Attributes of the current file, or wanted for a new one; None for the default."""
     seen: os.stat_result | None = None
     """Status of the current file; None if there is none."""
     before: bytes = b""
@@ -140,21 +141,21 @@ def _steps(op: FileOp) -> list[Step]:
     real = real_path(op)
     if op.kind == "create":
         assert op.after is not None
-        return [Step("put", real, op.after.encode(), mode=op.mode)]
+        return [Step("put", real, op.after.encode(), like=op.like)]
     seen, data = _found(op, real)
+    like = attributes.read(real, seen)
+    remove = Step("remove", real, like=like, seen=seen, before=data)
     if op.kind == "delete":
-        return [Step("remove", real, seen=seen, before=data)]
+        return [remove]
     made = op.after.encode() if op.after is not None else data
-    mode = stat.S_IMODE(seen.st_mode)
     if op.kind == "edit":
-        return [Step("put", real, made, mode=mode, seen=seen, before=data)] if made != data else []
+        return [Step("put", real, made, like=like, seen=seen, before=data)] if made != data else []
     to = real_path(op, op.to)
     if to == real:
         raise EditRejected(f"{op.path} has that name already", "Ask for the edit again")
     if made == data:
         return [Step("move", real, to=to, seen=seen)]
-    remove = Step("remove", real, seen=seen, before=data)
-    return [remove, Step("put", to, made, mode=mode)]
+    return [remove, Step("put", to, made, like=replace(like, mtime_ns=None))]
 
 
 def _found(op: FileOp, real: str) -> tuple[os.stat_result, bytes]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -9,11 +11,13 @@ from itertools import accumulate
 from typing import Any, Final, Literal
 
 from lcursor.edit import diff
-from lcursor.edit.records import Change, Check, FileChange, Lines
+from lcursor.edit.checkpoints.attributes import Attributes
+from lcursor.edit.records import Change, FileChange, Lines
 from lcursor.protocol.edit import EditHunk, TurnState
+from lcursor.storage import stored
 
-VERSION: Final = 4
-"""Version of the stored form."""
+VERSION: Final = 5
+"""Version of the stored form; turns of version 4 have neither attributes nor a digest."""
 Action = Literal["write", "undo", "redo"]
 """A change of files on disk."""
 
@@ -43,8 +47,10 @@ class FileTurn:
     is_undone: bool = False
     removed: str = ""
     """Image of the bytes of a deleted file."""
-    mode: int = -1
-    """Its permissions."""
+    attributes: Attributes | None = None
+    """Its attributes."""
+    was_empty: bool | None = None
+    """Whether the file had no bytes, rather than a blank line; None if the editor wrote it."""
 
     def __post_init__(self) -> None:
         self.pieces = self.pieces or [each.old for each in self.change.changes]
@@ -252,32 +258,51 @@ def _locations(
 # The stored form.
 
 
-def to_row(turn: Turn) -> dict[str, Any]:
-    """Return a turn as JSON values."""
-    return {"v": VERSION, **asdict(turn)}
+def to_bytes(turn: Turn) -> bytes:
+    """Return the stored form of a turn."""
+    row = {"v": VERSION, **asdict(turn)}
+    return _encode({**row, "digest": _digest(row)})
 
 
-def from_row(row: Mapping[str, Any]) -> Turn:
-    """Return a turn from JSON values, or raise KeyError, TypeError or ValueError."""
-    fields = dict(row)
-    if fields.pop("v") > VERSION:
+def from_bytes(data: bytes) -> Turn:
+    """Return a turn from its stored form.
+
+    Raises:
+        ValueError, TypeError, KeyError, RecursionError: it is damaged, or of a newer version.
+    """
+    row = dict(json.loads(data))
+    version, expected = row["v"], row.pop("digest", "")
+    if version > VERSION:
         raise ValueError("written by a newer version")
-    fields["files"] = [_file_of(each) for each in fields["files"]]
-    if writing := fields["writing"]:
-        fields["writing"] = Writing(**{**writing, "files": [*map(_file_of, writing["files"])]})
-    return Turn(**fields)
+    if version >= 5 and expected != _digest(row):
+        raise ValueError("it is damaged")
+    turn = stored.load(Turn, row)
+    files = [*zip(turn.files, row["files"], strict=True)]
+    if turn.writing is not None:
+        files += zip(turn.writing.files, row["writing"]["files"], strict=True)
+    for file, known in files:
+        _complete(file, known)
+    return turn
 
 
-def _file_of(row: Mapping[str, Any]) -> FileTurn:
-    change = dict(row["change"])
-    change["changes"] = tuple(change_of(each) for each in change["changes"])
-    change["checks"] = tuple(Check(**each) for each in change["checks"])
-    pieces = [tuple(each) for each in row["pieces"]]
-    rejected = [change_of(each) for each in row["rejected"]]
-    known = {"change": FileChange(**change), "pieces": pieces, "rejected": rejected}
-    return FileTurn(**{**row, **known})
+def _complete(file: FileTurn, row: Mapping[str, Any]) -> None:
+    """Check a file of a turn, and take over what version 4 stored."""
+    if len(file.pieces) != len(file.change.changes):
+        raise ValueError("a change has no state")
+    if any("\0" in path for path in (file.change.path, file.change.to)):
+        raise ValueError("a path has a null byte")
+    if row.get("mode", -1) >= 0 and file.removed:
+        file.attributes = Attributes(row["mode"])
+
+
+def _encode(row: Mapping[str, Any]) -> bytes:
+    return json.dumps(row, separators=(",", ":")).encode()
+
+
+def _digest(row: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_encode(row)).hexdigest()
 
 
 def change_of(row: Mapping[str, Any]) -> Change:
-    """Return a change from JSON values or from a message."""
+    """Return a change from a message."""
     return Change(row["first_row"], row["last_row"], tuple(row["old"]), tuple(row["new"]))

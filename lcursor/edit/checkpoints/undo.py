@@ -155,7 +155,8 @@ def _whole(
     if not is_there:
         if not is_same:
             raise _Unchanged(f"{path} exists with a different text, and {STAYS}")
-        return (FileOp("create", path, after=left, mode=file.mode) if now is None else None), None
+        made = FileOp("create", path, after=left, like=file.attributes)
+        return (made if now is None else None), None
     if not is_same or (lines is not None and digest(lines) != left.digest):
         raise _Unchanged(f"{path} {CHANGED}")
     operation = FileOp("delete", path, before=now) if now is not None else None
@@ -184,8 +185,8 @@ def _on_disk(
         raise _Unchanged(f"{here} {CHANGED}")
     if is_created and is_undo and made in ((), ("",)):
         return FileOp("delete", here, before=before)  # created from a buffer
-    if made in ((), ("",)):
-        made = ()  # more likely an empty file than a blank line
+    if made in ((), ("",)) and (file.was_empty is None or (is_undo and file.was_empty)):
+        made = ()  # of the editor: more likely an empty file than a blank line
     return FileOp("rename" if there else "edit", here, there, before, before.with_lines(made))
 
 

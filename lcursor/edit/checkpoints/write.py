@@ -11,12 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from lcursor.edit.checkpoints import attributes
+from lcursor.edit.checkpoints.attributes import Attributes
 from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.steps import (
     FileOp,
@@ -74,6 +75,7 @@ def commit(
     """
     images, name = history.images, secrets.token_hex(8)
     in_place = {each.path: images.put(each.data, fsync=True) for each in steps if each.is_in_place}
+    images.sync_names()
 
     def begin(turn: Turn, _: int) -> None:
         turn.writing = Writing(name, action, files, in_place)
@@ -132,16 +134,16 @@ def _written(
     done = {(each.first_row, each.old) for each in change.changes}
     pairs = zip(file.change.changes, file.pieces, strict=True)
     pieces = [each.new if (each.first_row, each.old) in done else piece for each, piece in pairs]
-    base, removed, mode = file.base, "", -1
-    if operation.before is not None:
-        base = base or history.images.put_lines(operation.before.lines, fsync=True)
-    if step is not None and step.seen is not None:
-        mode = stat.S_IMODE(step.seen.st_mode)
-        if step.do == "remove":
-            removed = history.images.put(step.before, fsync=True)
-    is_made = file.change.kind != "edit"
-    made = replace(file, base=base, pieces=pieces, removed=removed, mode=mode, is_made=is_made)
+    made = replace(file, pieces=pieces, is_made=file.change.kind != "edit", removed="")
     made.open, made.is_undone = 0, False
+    images, before = history.images, operation.before
+    if before is not None:
+        stored = images.put_lines(before.lines, fsync=True)
+        made.base, made.was_empty = file.base or stored, before.is_empty
+    if file.before and (lines := images.get_lines(file.before)) is not None:
+        images.put_lines(lines, fsync=True)  # the editor's proposal did not sync it
+    if step is not None and step.do == "remove":
+        made.removed, made.attributes = images.put(step.before, fsync=True), step.like
     return made
 
 
@@ -154,7 +156,7 @@ def _do(step: Step) -> None:
     if step.do != "remove":
         _make_folders(step, os.path.dirname(target))
     if step.do == "put" and not step.is_in_place:
-        _write_new(step.temp, step.data, step.mode, step)
+        _write_new(step.temp, step.data, step.like, is_replacement=step.seen is not None)
     if step.seen is not None and not _is_same(step):
         raise EditStale(f"another program just changed {step.path}", "Ask again")
     step.is_begun = True
@@ -200,21 +202,22 @@ def _make_folders(step: Step, folder: str) -> None:
         step.made.append(each)
 
 
-def _write_new(temp: str, data: bytes, mode: int, step: Step) -> None:
-    """Write a new file with the owner and attributes of the file that it replaces."""
-    like, first = step.seen, 0o666 if mode < 0 else 0o600
+def _write_new(
+    temp: str, data: bytes, like: Attributes | None, *, is_replacement: bool = False
+) -> None:
+    """Write a new file with the attributes of the one that it replaces, or of an earlier one.
+
+    Only an earlier one had the same bytes, so that the time is valid, too.
+    """
+    first = 0o666 if like is None else 0o600
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, first)
     try:
         if like is not None:
-            made = os.fstat(fd)
-            if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
-                os.fchown(fd, like.st_uid, like.st_gid)
-            with contextlib.suppress(OSError):
-                for name in os.listxattr(step.path):
-                    os.setxattr(fd, name, os.getxattr(step.path, name))
-        if mode >= 0:
-            os.fchmod(fd, mode)
+            attributes.give(fd, like, must_own=is_replacement)
         _write_all(fd, data)
+        if like is not None and not is_replacement:
+            attributes.give_time(fd, like)
+        os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -224,6 +227,7 @@ def _overwrite(path: str, data: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         _write_all(fd, data)
+        os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -231,7 +235,6 @@ def _overwrite(path: str, data: bytes) -> None:
 def _write_all(fd: int, data: bytes) -> None:
     while data:
         data = data[os.write(fd, data) :]
-    os.fsync(fd)
 
 
 def _is_same(step: Step) -> bool:
@@ -293,13 +296,9 @@ def _undo(step: Step) -> str:
 
 
 def _write_again(step: Step) -> None:
-    assert step.seen is not None
     with contextlib.suppress(FileNotFoundError):
         os.unlink(step.temp)
-    mode = stat.S_IMODE(step.seen.st_mode)
-    _write_new(step.temp, step.before, mode, Step("put", step.path))
-    with contextlib.suppress(OSError):
-        os.chown(step.temp, step.seen.st_uid, step.seen.st_gid)
+    _write_new(step.temp, step.before, step.like)
     os.replace(step.temp, step.path)
 
 

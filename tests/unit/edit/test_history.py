@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from lcursor.edit.checkpoints import history as histories
+from lcursor.edit.checkpoints.attributes import Attributes
 from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.turn import Action, Turn, Writing
 from lcursor.edit.checkpoints.write import recover
@@ -155,10 +156,12 @@ def test_what_was_written_is_in_force_until_it_is_undone(desk: Desk) -> None:
     gone = FileChange(desk.path, "delete", base=digest(BASE))
     key = desk.begin(history, "t", gone)
     image = history.images.put(b"\xef\xbb\xbfa\r\n")
-    desk.do(history, key, "write", removed=image, mode=0o600, is_made=True, open=0)
+    seen = Attributes(0o600, (1, 2), {"user.a": "eA=="}, 123)
+    desk.do(history, key, "write", removed=image, attributes=seen, is_made=True, open=0)
     again = desk.open()
     (file,) = again.turn(key).files
-    assert (file.is_made, file.removed, file.mode, file.open) == (True, image, 0o600, 0)
+    assert (file.is_made, file.removed, file.open) == (True, image, 0)
+    assert file.attributes == seen
     assert again.images.get(image) == b"\xef\xbb\xbfa\r\n"
     assert again.undo_key() == key
     desk.do(again, key, "undo")

@@ -374,3 +374,30 @@ def test_a_large_file(desk: Desk) -> None:
     desk.type("a", "line 3\n", "line 3\nmine\n")
     assert desk.revert("undo").problems == ()
     assert desk.get("a") == "\n".join(lines).replace("line 3\n", "line 3\nmine\n", 1) + "\n"
+
+
+@pytest.mark.parametrize("data", [b"\n", b"", b"\r\n", b"\xef\xbb\xbf\n"])
+def test_a_file_without_text_is_restored_byte_by_byte(desk: Desk, data: bytes) -> None:
+    path = desk.put("a.py", data)
+    lines = text.read(path).lines
+    change = Change(0, len(lines), lines, ("NEW", "more"))
+    key = desk.do(FileChange(str(path), "edit", base=digest(lines), changes=(change,)))
+    written = path.read_bytes()
+    assert b"NEW" in written
+    for _ in range(2):
+        undo.revert(desk.history, key, "undo", [])
+        assert path.read_bytes() == data
+        undo.revert(desk.history, key, "redo", [])
+        assert path.read_bytes() == written
+
+
+def test_a_blank_line_that_an_edit_leaves_is_there_after_redo(desk: Desk) -> None:
+    path = desk.put("a.py", "one\n")
+    found = text.read(path)
+    change = Change(0, 1, ("one",), ("",))
+    key = desk.do(FileChange(str(path), "edit", base=found.digest, changes=(change,)))
+    assert path.read_bytes() == b"\n"
+    undo.revert(desk.history, key, "undo", [])
+    assert path.read_bytes() == b"one\n"
+    undo.revert(desk.history, key, "redo", [])
+    assert path.read_bytes() == b"\n"

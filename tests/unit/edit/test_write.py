@@ -11,8 +11,8 @@ import pytest
 
 from lcursor.edit.checkpoints import text
 from lcursor.edit.checkpoints import write as writes
+from lcursor.edit.checkpoints.attributes import Attributes
 from lcursor.edit.checkpoints.history import History
-from lcursor.edit.checkpoints.steps import Step
 from lcursor.edit.checkpoints.write import write
 from lcursor.edit.records import Change, FileChange
 from lcursor.errors import EditMissing, EditOutside, EditRejected, EditStale, EditUnsaved
@@ -237,9 +237,9 @@ def while_writing(monkeypatch: pytest.MonkeyPatch, name: str, work: Callable[[],
     """Have something happen when the new bytes of a file are there, and not yet in its place."""
     real = writes._write_new
 
-    def call(temp: str, data: bytes, mode: int, step: Step) -> None:
-        real(temp, data, mode, step)
-        if step.path.endswith(f"/{name}"):
+    def call(temp: str, data: bytes, like: Attributes | None, **more: bool) -> None:
+        real(temp, data, like, **more)
+        if f"/.{name}.lcursor-" in temp:
             work()
 
     monkeypatch.setattr(writes, "_write_new", call)
