@@ -2,11 +2,14 @@
 
 The files of a run are a copy of the project, so that edits need no approval: the user accepts or
 rejects their hunks later. What matters is what leaves the sandbox. No file of a project changes a
-decision, only the user's settings and answers.
+decision, only the user's settings and answers. What these allow outside of the sandbox holds only
+for the files that they were given for: `make test` runs what the Makefile says now.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +31,7 @@ PLAN_ONLY: Final = (
     "This is plan mode: nothing can be changed. Read what you need, then finish with the plan."
 )
 """Why a call is forbidden in plan mode, for the model."""
+CHANGED: Final = "files have changed since"
 
 
 def approved_plan(text: str) -> str:
@@ -35,12 +39,22 @@ def approved_plan(text: str) -> str:
     return f"Approved:\n\n{text.strip()}\n\nCarry it out now."
 
 
-def decide(call: Call, policy: Policy, level: Level, rules: Rules, root: Path) -> Decision:
+def decide(
+    call: Call,
+    policy: Policy,
+    level: Level,
+    rules: Rules,
+    root: Path,
+    *,
+    is_unchanged: bool = False,
+) -> Decision:
     """Decide about a call, without the user's answers in this run.
 
     Args:
         level: the level of the sandbox; "none" means that commands run without one.
         root: the folder in which commands run, whose links are resolved.
+        is_unchanged: whether the files are those that the run started with; otherwise no rule
+            allows a command outside of the sandbox.
     """
     command = str(call.arguments.get("command") or "")
     if call.tool in READS or (call.tool == EDITOR and command == "view"):
@@ -50,37 +64,99 @@ def decide(call: Call, policy: Policy, level: Level, rules: Rules, root: Path) -
     if call.tool != COMMAND:
         why = f"{call.tool} {command}".strip() + " is unknown"
         return Decision("forbid", PLAN_ONLY) if policy == "plan" else Decision("ask", why)
-    return _decide_command(call, command, policy, level, rules, root)
+    found = _decide_command(call, command, policy, level, rules, root)
+    if found.verdict != "allow" or policy == "full" or is_unchanged or not is_outside(call, level):
+        return found
+    if shell_rules.is_safe(command, root, rules, is_confined=False):
+        return found
+    return Decision("ask", f"{CHANGED} the run started, so it may do something else")
+
+
+def is_outside(call: Call, level: Level) -> bool:
+    """Return whether a call is a command that runs outside of the sandbox."""
+    return call.tool == COMMAND and (level == "none" or bool(call.arguments.get(ESCALATE)))
 
 
 class Approvals:
     """The decisions of a run, with the user's answers.
 
     Answers hold for equal calls only: the same words in the same folder, in or out of the sandbox.
+    Outside of it, an approval also ends when a file changes, except by the command itself.
+
+    Args:
+        content: returns an id of all present files, the same for the same files; "" if unknown.
+        base: the id of those that the run started with.
     """
 
-    def __init__(self, policy: Policy, level: Level, rules: Rules, root: Path) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        level: Level,
+        rules: Rules,
+        root: Path,
+        content: Callable[[], str] = lambda: "",
+        base: str = "",
+    ) -> None:
         self.policy = policy
         """May change, when the user approves a plan."""
         self._level: Level = level
         self._rules, self._root = rules, root
+        self._content, self._base = content, base
         self._answers: dict[str, Decision] = {}
+        self._approved_for: dict[str, str] = {}
+        """The content for which a command outside of the sandbox was approved."""
+        self._before = ""
+        """The content at the last decision."""
 
     def decide(self, call: Call) -> Decision:
         """Decide about a call."""
-        found = decide(call, self.policy, self._level, self._rules, self._root)
-        return self._answers.get(self._key(call), found) if found.verdict == "ask" else found
+        is_bound = is_outside(call, self._level)
+        self._before = self._content() if is_bound else ""
+        found = self._by_rules(call)
+        answer = self._answers.get(self._key(call))
+        if found.verdict != "ask" or (answer is None and not is_bound):
+            return found
+        if answer is None:
+            return replace(found, is_bound=True)
+        if answer.verdict == "forbid" or not is_bound or self._is_approved(call):
+            return answer
+        return Decision("ask", f"{found.why}; {CHANGED} you approved it", is_bound=True)
 
-    def remember(self, call: Call, choice: AgentChoice, reason: str = "") -> None:
+    def remember(
+        self, call: Call, choice: AgentChoice, reason: str = "", *, is_earlier: bool = False
+    ) -> None:
         """Remember the user's answer for equal calls, unless it was an approval for once.
 
         Args:
             reason: for a rejection, for the model.
+            is_earlier: it was given before the run was continued, for files that are unknown now.
         """
         rejected = f"The user rejected this{': ' + reason.strip() if reason.strip() else ''}."
         if choice != "once":
             answer = Decision("allow") if choice == "run" else Decision("forbid", rejected)
             self._answers[self._key(call)] = answer
+            self._approved_for[self._key(call)] = "" if is_earlier else self._content()
+
+    def ran(self, call: Call) -> None:
+        """Let what allowed a command hold after it: its own changes were approved with it."""
+        if not self._before:
+            return
+        by_rules = self._by_rules(call).verdict == "allow"
+        if by_rules and self._before == self._base:
+            self._base = self._content()
+        elif not by_rules and self._is_approved(call):
+            self._approved_for[self._key(call)] = self._content()
+        self._before = ""
+
+    def _by_rules(self, call: Call) -> Decision:
+        is_unchanged = bool(self._before) and self._before == self._base
+        return decide(
+            call, self.policy, self._level, self._rules, self._root, is_unchanged=is_unchanged
+        )
+
+    def _is_approved(self, call: Call) -> bool:
+        """Return whether an approval holds for the content at the last decision."""
+        return bool(self._before) and self._approved_for.get(self._key(call)) == self._before
 
     def _key(self, call: Call) -> str:
         """Identify equal calls; time limits and words of a reason do not matter."""

@@ -13,6 +13,7 @@ from typing import Final
 
 from lcursor.agent import observe, result
 from lcursor.agent.approvals import Approvals
+from lcursor.agent.content import content_id
 from lcursor.agent.dialects import choice
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.model import open_model
@@ -106,7 +107,14 @@ class Assembly:
             dialect=dialect,
             toolbox=toolbox,
             tree=tree,
-            approvals=Approvals(wanted.policy, sandbox.level, approval_rules, tree.root),
+            approvals=Approvals(
+                wanted.policy,
+                sandbox.level,
+                approval_rules,
+                tree.root,
+                lambda: content_id(tree.path, tree.folder, tree.last),
+                tree.base,
+            ),
             summarize=partial(summarize, model, system, tree),
             system=system,
             limits=Limits(agent.max_steps, agent.max_minutes * 60.0),

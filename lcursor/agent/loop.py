@@ -91,7 +91,7 @@ class Loop:
         approvals = self._parts.approvals
         approvals.policy = state.policy
         for call, choice, reason in state.answers_of_user:
-            approvals.remember(call, choice, reason)
+            approvals.remember(call, choice, reason, is_earlier=True)
         for step in state.steps:
             if step.before and step.observation is None and step.kind != "command":
                 # An edit was interrupted. It is repeated, as its effects are all in the tree.
@@ -321,11 +321,14 @@ class Loop:
             self._log.write("begin", fsync=True, step=step.number, tree=self._tree_id)
         self._user.step(step, "running")
         began_s = time.monotonic()
+        is_unconfined = self._is_unconfined(step.call)
         found = self._parts.toolbox.run(
-            step.call, self._stopped.is_set, is_unconfined=self._is_unconfined(step.call)
+            step.call, self._stopped.is_set, is_unconfined=is_unconfined
         )
         self._check()
         self._end(step, found, time.monotonic() - began_s)
+        if is_unconfined:
+            self._parts.approvals.ran(step.call)
         return None
 
     def _report_interrupted(self, step: Step) -> None:
@@ -359,7 +362,7 @@ class Loop:
         self._log.write("asked", step=step.number, why=decision.why)
         self._user.step(step, "waiting")
         self._user.status("waiting")
-        choice, text = self._user.ask(step, decision.why)
+        choice, text = self._user.ask(step, decision)
         self._check()
         is_changed = choice != "reject" and text and text != step.call.arguments.get("command")
         reason = f"The user rejected this call: {text or 'no reason was given'}"

@@ -53,8 +53,13 @@ class Approver(Protocol):
     def decide(self, call: Call) -> Decision:
         """Decide about a call."""
 
-    def remember(self, call: Call, choice: AgentChoice, reason: str = "") -> None:
-        """Remember the user's answer for equal calls."""
+    def remember(
+        self, call: Call, choice: AgentChoice, reason: str = "", *, is_earlier: bool = False
+    ) -> None:
+        """Remember the user's answer for equal calls; `is_earlier` if the run was continued."""
+
+    def ran(self, call: Call) -> None:
+        """Note that a command outside of the sandbox has run."""
 
 
 class User(Protocol):
@@ -69,7 +74,7 @@ class User(Protocol):
     def status(self, state: State) -> None:
         """Show the state, and what is left of the budgets."""
 
-    def ask(self, step: Step, why: str) -> tuple[AgentChoice, str]:
+    def ask(self, step: Step, asked: Decision) -> tuple[AgentChoice, str]:
         """Ask whether a call may run; return the choice and a reason or a changed command."""
 
     def plan(self, text: str) -> str:

@@ -106,6 +106,8 @@ class Decision:
     verdict: Verdict
     why: str = ""
     """For the user if it asks: `opens the network`; for the model if it forbids."""
+    is_bound: bool = False
+    """Whether an approval for the run would end when a file changes."""
 
 
 OnText = Callable[[str], bool]

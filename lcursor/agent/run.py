@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lcursor.agent.parts import Limits, Parts
-from lcursor.agent.records import State
+from lcursor.agent.records import Decision, State
 from lcursor.agent.run_log import RunLog, RunState, Step
 from lcursor.errors import Cancelled
 from lcursor.protocol.agent import AgentChoice, StepState
@@ -158,10 +158,16 @@ class AgentRun:
             removed=removed,
         )
 
-    def ask(self, step: Step, why: str) -> tuple[AgentChoice, str]:
+    def ask(self, step: Step, asked: Decision) -> tuple[AgentChoice, str]:
         """Ask whether a call may run."""
         text = str(step.call.arguments.get("command") or step.target)
-        answer = self._wait("agent.asks", number=step.number, command=text, why=why)
+        answer = self._wait(
+            "agent.asks",
+            number=step.number,
+            command=text,
+            why=asked.why,
+            is_bound=asked.is_bound,
+        )
         choice, reason = answer
         return choice, reason
 

@@ -351,7 +351,9 @@ def _approve(params: Mapping[str, Any]) -> tuple[str, str]:
     if not sys.stdin.isatty():
         return "reject", NO_TERMINAL
     try:
-        answer = input("Run it? [y]es, yes for this [r]un, or the reason against it: ").strip()
+        until = ", until a file changes" if params["is_bound"] else ""
+        answer = input(f"Run it? [y]es, yes for this [r]un{until}; or the reason against it: ")
+        answer = answer.strip()
     except EOFError:
         return "reject", NO_TERMINAL
     if answer.lower() in ("y", "yes", "r", "run"):

@@ -135,6 +135,7 @@ class AgentAsks(TypedDict):
     number: int  # of the step
     command: str
     why: str  # one line: "opens the network: example.org"
+    is_bound: bool  # an approval for the run would end when a file changes
 
 
 class AgentPlanned(TypedDict):

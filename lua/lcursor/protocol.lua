@@ -58,7 +58,7 @@ M.to_lua = {
   ["agent.delta"] = { "id", "text", "is_new" },
   ["agent.status"] = { "id", "state", "steps", "max_steps", "used_tokens", "context_tokens",
     "cached_share", "seconds", "max_seconds", "added", "removed" },
-  ["agent.asks"] = { "id", "ask", "number", "command", "why" },
+  ["agent.asks"] = { "id", "ask", "number", "command", "why", "is_bound" },
   ["agent.planned"] = { "id", "text" },
   ["agent.done"] = { "id", "run", "state", "message", "is_checked", "turn", "paths", "root" },
   ["agent.listed"] = { "id", "runs" },

@@ -309,10 +309,15 @@ class Approver:
             return Decision("ask", f"uses {self._asks}")
         return Decision("allow")
 
-    def remember(self, call: Call, choice: AgentChoice, reason: str = "") -> None:
+    def remember(
+        self, call: Call, choice: AgentChoice, reason: str = "", *, is_earlier: bool = False
+    ) -> None:
         found = Decision("forbid", f"rejected: {reason}")
         if choice != "once":
             self._allowed[call.key] = Decision("allow") if choice == "run" else found
+
+    def ran(self, call: Call) -> None:
+        """Keep all answers."""
 
 
 @dataclass
@@ -336,8 +341,8 @@ class Watcher:
     def status(self, state: str) -> None:
         self.states.append(state)
 
-    def ask(self, step: Step, why: str) -> tuple[AgentChoice, str]:
-        self.questions.append(why)
+    def ask(self, step: Step, asked: Decision) -> tuple[AgentChoice, str]:
+        self.questions.append(asked.why)
         return self.choices.pop(0)
 
     def plan(self, text: str) -> str:

@@ -88,9 +88,18 @@ class Agent:
         self.say("agent.status", {**said, **other})
         self.nvim.settle()
 
-    def asks(self, number: int, command: str, why: str = "opens the network") -> None:
+    def asks(
+        self, number: int, command: str, why: str = "opens the network", *, is_bound: bool = False
+    ) -> None:
         """Ask for approval of a step."""
-        ask = {"id": self.id, "ask": number, "number": number, "command": command, "why": why}
+        ask = {
+            "id": self.id,
+            "ask": number,
+            "number": number,
+            "command": command,
+            "why": why,
+            "is_bound": is_bound,
+        }
         self.step(number, "command", command.split("\n")[0], state="waiting")
         self.status("waiting", steps=number)
         self.say("agent.asks", ask)

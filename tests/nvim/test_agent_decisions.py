@@ -62,6 +62,12 @@ def test_a_question_is_a_block_and_the_cursor_stays(agent: Agent) -> None:
     assert nvim.lua("return vim.fn.mode()") == "n"
 
 
+def test_the_hint_of_a_question_says_until_when_an_approval_holds(agent: Agent) -> None:
+    agent.start()
+    agent.asks(1, "make", is_bound=True)
+    assert agent.nvim.lua(HINTS) == "ga once  gA until a file changes  gx reject  gE change"
+
+
 def test_a_question_in_a_hidden_run_is_notified_once(agent: Agent) -> None:
     agent.start()
     agent.nvim.press("q")

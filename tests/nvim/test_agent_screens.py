@@ -41,7 +41,8 @@ def running(agent: Agent) -> None:
 def asks(agent: Agent) -> None:
     """A question, the cursor on it."""
     work(agent)
-    agent.asks(3, "pip install --upgrade pytest", "opens the network: pypi.org")
+    why = "it leaves the sandbox: pypi.org"
+    agent.asks(3, "pip install --upgrade pytest", why, is_bound=True)
     agent.nvim.press("]w")
 
 

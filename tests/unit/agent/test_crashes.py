@@ -80,7 +80,7 @@ class Mortal(RunLog):
 class Yes(Watcher):
     """A user who approves everything."""
 
-    def ask(self, step: Any, why: str) -> Any:
+    def ask(self, step: Any, asked: Any) -> Any:
         return "once", ""
 
     def plan(self, text: str) -> str:

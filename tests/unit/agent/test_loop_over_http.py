@@ -320,6 +320,18 @@ def test_leaving_the_sandbox_needs_approval(session: Make) -> None:
     assert "stay inside" in it.texts()[0]
 
 
+@pytest.mark.parametrize(("between", "asks"), [([replace()], 2), ([bash("cat a.py")], 1)])
+def test_an_approval_to_leave_the_sandbox_ends_when_a_file_changes(
+    between: list[Any], asks: int, session: Make
+) -> None:
+    leave = bash("echo left >> new", escalate="to try it")
+    it = session([view(), leave, *between, leave, finish()])
+    it.choice = "run"
+    assert it.finish()["state"] == "done"
+    assert [each["is_bound"] for each in it.all("agent.asks")] == [True] * asks
+    assert it.files()["new"] == "left\nleft\n"
+
+
 def test_the_sandbox_is_real() -> None:
     assert open_sandbox().level != "none"
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from lcursor.agent.approvals import Approvals, decide
 from lcursor.agent.loop import Loop
 from lcursor.agent.parts import Limits, Parts
-from lcursor.agent.records import Call, Known, Observation, Policy, Shown, Tool
-from lcursor.agent.run_log import RunLog, RunState, Step
+from lcursor.agent.records import Call, Decision, Known, Observation, Policy, Shown, Tool
+from lcursor.agent.run_log import RunLog, RunState, Step, has_effect
 from lcursor.agent.shell_rules import Rules, normalize
 from lcursor.config import AgentConfig
 from lcursor.process.run import Cancel
@@ -55,13 +55,17 @@ class Tools:
             assert not is_unconfined
             return Observation("tests fail", is_error=True, result="tests failed")
         policy = self.approvals.policy
-        verdict = decide(call, policy, self.level, RULES, ROOT).verdict
-        is_approved = call.key == self.user.approved or key_of(call) in self.user.approved_for_run
-        assert verdict == "allow" or (is_approved and (verdict == "ask" or self.user.has_changed))
+        user, key, is_unchanged = self.user, key_of(call), self.user.has_no_change
+        verdict = decide(call, policy, self.level, RULES, ROOT, is_unchanged=is_unchanged).verdict
+        is_approved = call.key == user.approved or key in user.approved_for_run
+        assert verdict == "allow" or (is_approved and (verdict == "ask" or user.has_changed))
         if is_unconfined:
             is_free = policy == "full" or self.level == "none"
             assert is_free or (call.arguments["escalate"] and is_approved)
-        self.user.approved, self.user.has_changed = "", False
+        if has_effect(call):  # outside of the sandbox, only its own approval is left after it
+            user.has_no_change &= is_unconfined and verdict == "allow"
+            user.approved_for_run &= user.approved_inside | {key}
+        user.approved, user.has_changed = "", False
         return Observation(f"result {self.count}", result="exit 0")
 
     def remember(self, shown: Sequence[Shown]) -> None:
@@ -94,8 +98,10 @@ class User(Watcher):
         super().__init__()
         self.answers, self.approved_for_run = answers, set[str]()
         self.approved, self.has_changed = "", False
+        self.approved_inside = set[str]()
+        self.has_no_change = True
 
-    def ask(self, step: Step, why: str) -> Choice:
+    def ask(self, step: Step, question: Decision) -> Choice:
         choice, text = self.answers.pop() if self.answers else ("reject", "")
         asked = step.call
         if choice != "reject" and text:
@@ -104,6 +110,8 @@ class User(Watcher):
         self.approved = "" if choice == "reject" else asked.key
         if choice == "run":
             self.approved_for_run.add(key_of(asked))
+            if not question.is_bound:
+                self.approved_inside.add(key_of(asked))
         return choice, text
 
     def plan(self, text: str) -> str:
@@ -130,25 +138,25 @@ def key_of(call: Call) -> str:
 def test_nothing_runs_unapproved(
     policy: Policy, level: Level, script: list[str], answers: list[Choice], left: int
 ) -> None:
-    user = User(answers)
+    user, files = User(answers), Files()
     with tempfile.TemporaryDirectory() as name:
         start(Path(name), policy).write("resume", sandbox=level)
         for killed_after in (left, 1 << 30):
             log = Mortal.open(Path(name))
             vars(log).update(left=killed_after, is_written=True)
             try:
-                _execute(log, level, [*script, finish()], user)
+                _execute(log, level, [*script, finish()], user, files)
             except Killed:
                 continue
             break
 
 
-def _execute(log: RunLog, level: Level, script: list[str], user: User) -> None:
+def _execute(log: RunLog, level: Level, script: list[str], user: User, files: Files) -> None:
     def summarize(state: RunState) -> None:
         raise AssertionError(state)
 
-    approvals = Approvals("plan", level, RULES, ROOT)
+    approvals = Approvals("plan", level, RULES, ROOT, lambda: str(files.count), files.base)
     tools, limits = Tools(user, approvals, level), Limits(steps=20)
     model = ScriptModel(script, 100_000)
-    made = Parts(model, LineDialect(), tools, Files(), approvals, summarize, limits=limits)
+    made = Parts(model, LineDialect(), tools, files, approvals, summarize, limits=limits)
     Loop(log, made, user, threading.Event()).run()
