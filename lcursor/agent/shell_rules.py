@@ -28,7 +28,7 @@ Words = tuple[str, ...]
 
 MAX_CHARS: Final = 2000
 """Length of a command that a user can still check at a glance. Its paths are short enough for the
-system to resolve, so that a file that is not found does not exist."""
+system to resolve, so that a file that is not found does not exist, and cannot be read."""
 OPERATORS: Final = frozenset({"&&", "||", ";", "|"})
 WORDS: Final = frozenset({"word", "number", "string", "raw_string", "concatenation"})
 PLAIN: Final = WORDS.union(
@@ -72,6 +72,8 @@ SAFE: Final = frozenset(
 _FIND_ACTS: Final = re.compile(r"-(exec|ok|delete|fprint|fls|files0-from)")
 _RG_RUNS: Final = re.compile(r"--(pre|hostname-bin|search-zip)|-[^-]*z")
 _SED_RANGE: Final = re.compile(r"\d+(,\d+)?p")
+_ATTACHED: Final = re.compile(r"-[^-]+?((?:~|\.\.)?/.*|\.\.)|-[^-](.+)")
+"""A path behind the letters of options."""
 _RECURSIVE: Final = re.compile(r"--(dereference-)?recursive|--directories|-[^-]*[rRd]")
 
 
@@ -155,10 +157,11 @@ def check(text: str, rules: Rules, folder: Path, *, is_confined: bool) -> Decisi
     folders = [folder]
     for words in parsed.commands:
         rule = next((rule for rule in rules.allow if words[: len(rule)] == rule), None)
-        if rule is None and not _is_safe(words, is_confined=is_confined):
+        only_reads = _is_safe(words, is_confined=is_confined)
+        if rule is None and not only_reads:
             return Decision("ask", f"no rule allows {_short(words)}")
         for word in words[len(rule or words[:1]) :]:
-            if reason := _outside(word, folders, folder, rules):
+            if reason := _outside(word, folders, folder, rules, only_reads=only_reads):
                 return Decision("ask", reason)
         if words[0] == "cd":
             if len(words) != 2 or words[1] in {"", "-"}:
@@ -273,22 +276,39 @@ def _is_sed_print(words: Words) -> bool:
     )
 
 
-def _outside(word: str, folders: Sequence[Path], root: Path, rules: Rules) -> str:
-    """Return why a word may name a file that needs approval; "" if it does not."""
-    value = word.partition("=")[2]
-    attached = word[2:] if re.match(r"-[^-]", word) else ""
-    for name in {word, value, attached} - {""}:
+def _outside(
+    word: str, folders: Sequence[Path], root: Path, rules: Rules, *, only_reads: bool
+) -> str:
+    """Return why a word may name a file that needs approval; "" if it does not.
+
+    A file that does not exist cannot be read, but written: its nearest existing folder decides.
+    """
+    for name in sorted(_names(word)):
         for folder in folders:
             path = os.path.normpath(folder / name)
-            real = os.path.realpath(folder / name)
-            if not os.path.lexists(folder / name) and ".." not in name.split("/"):
+            exists = os.path.lexists(folder / name)
+            if not exists and only_reads and ".." not in name.split("/"):
                 continue
+            home = os.path.expanduser(name) if name.startswith("~") and "/" in name else name
+            real = os.path.realpath(folder / (name if exists else home))
             if not Path(real).is_relative_to(os.path.realpath(root)):
                 return f"it names a path outside the project: {name}"
-            for each in (path, real):
+            for each in (path, real) if exists or only_reads else ():
                 if secrets.is_secret_path(each) or rules.secret_globs.reason(each.lstrip("/")):
                     return f"it names a file with secrets: {name}"
     return ""
+
+
+def _names(word: str) -> set[str]:
+    """Return the parts of a word that may be paths: all of it, after an `=`, after options."""
+    names = {word}
+    while "=" in word:
+        word = word.partition("=")[2]
+        names.add(word)
+    for name in tuple(names):
+        if found := _ATTACHED.fullmatch(name):
+            names |= {name[2:], found[1] or found[2]}
+    return names - {""}
 
 
 def _short(words: Words) -> str:

@@ -184,6 +184,51 @@ def test_tricks_need_approval(group: str, root: Path) -> None:
         assert not shell_rules.is_safe(command, root, rules, is_confined=True), command
 
 
+WRITERS = Rules.of(AgentConfig(allow=("git", "tar", "sed -i", "npm")))
+
+
+@pytest.mark.parametrize(
+    ("command", "is_outside"),
+    [
+        ("git log --output={out}/new", True),
+        ("git log --output=../new", True),
+        ("git log --output=folder/new/er", True),
+        ("git log --output '~/.config/x'", True),
+        ("git log --output='~/.config/x'", True),
+        ("git log -o{out}/new", True),
+        ("tar -cf{out}/new a.txt", True),
+        ("tar -cf../new a.txt", True),
+        ("tar -cf'~/new' a.txt", True),
+        ("npm --set=prefix={out}/new", True),
+        ("git log --output=dangling", True),
+        ("git log --output=new", False),
+        ("git log --output=sub/new/er", False),
+        ("git log --output={root}/sub/new", False),
+        ("git commit -m message", False),
+        ("git commit -m 'fix: and/or, see .env'", False),
+        ("git commit -mmessage", False),
+        ("git log --author=me --pretty=format:%h/%s", False),
+        ("git log main..topic -- sub/none.py", False),
+        ("git show HEAD~2:a.txt", False),
+        ("git clone https://example.org/x", False),
+        ("npm run build:all -- --a=b", False),
+    ],
+)
+def test_a_file_that_does_not_exist_is_where_its_folder_is(
+    command: str, is_outside: bool, root: Path
+) -> None:
+    text = command.format(out=root.parent, root=root)
+    found = shell_rules.check(text, WRITERS, root, is_confined=False)
+    assert found.verdict == ("ask" if is_outside else "allow"), found.why
+    assert not is_outside or found.why.startswith("it names a path outside the project: ")
+
+
+def test_a_pattern_of_a_search_is_no_file(root: Path) -> None:
+    for pattern in ("/api/v1", "~/x", "a=/none"):
+        found = shell_rules.check(f"grep '{pattern}' a.txt", WRITERS, root, is_confined=False)
+        assert found.verdict == "allow", found.why
+
+
 @pytest.mark.parametrize("command", ["grep -rn a .", "rg a"])
 def test_folders_are_searched_where_secrets_are_hidden(command: str, root: Path) -> None:
     assert shell_rules.check(command, RULES, root, is_confined=True).verdict == "allow"
