@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from lcursor.errors import ConfigInvalid
 
@@ -198,14 +198,17 @@ class NextEditConfig:
     """The server, if `model` names one of `models`."""
 
 
+Policy = Literal["plan", "ask", "auto"]
+
+
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
     """Settings of agents."""
 
     model: str = ""
     """A name like `chat.model`; "" for the chat's."""
-    policy: str = "auto"
-    """What needs approval: "plan", "ask" or "auto", see `agent.approvals`."""
+    policy: Policy = "auto"
+    """What needs approval, see `agent.approvals`."""
     max_steps: int = 40
     """Steps after which a run ends."""
     max_minutes: int = 30
@@ -218,6 +221,18 @@ class AgentConfig:
     """Names of environment variables that commands in the sandbox get."""
     readable: tuple[str, ...] = ()
     """Paths outside the project that commands in the sandbox may read."""
+
+    def __post_init__(self) -> None:
+        """Check the policy, which Lua checks only in the editor.
+
+        Raises:
+            ConfigInvalid: there is no such policy.
+        """
+        names = get_args(Policy)
+        if self.policy not in names:
+            raise ConfigInvalid(
+                f"agent.policy: there is no {self.policy!r}", f"Use {', '.join(names)}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +267,7 @@ def from_table(table: Mapping[str, Any]) -> Config:
     Unknown keys are skipped: many settings concern only the Lua side.
 
     Raises:
-        ConfigInvalid: a value has the wrong type.
+        ConfigInvalid: a value has the wrong type, or is none of those that there are.
     """
     models = _models(table.get("models") or {})
     completion = _section(table, "completion", CompletionConfig)

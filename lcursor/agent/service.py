@@ -122,7 +122,7 @@ class AgentService:
         run.status("preparing")
         runs.delete_old(root, self._folder)
         folder = runs.create(root, self._folder)
-        policy: Policy = params["policy"] or self._policy()
+        policy: Policy = params["policy"] or self._config.agent.policy
         unsaved = {each["path"]: each["text"] for each in params["buffers"]}
         task, model = params["task"], params["model"]
         wanted = Wanted(root, folder, policy, model, task, unsaved, True, run.stopped)
@@ -198,10 +198,6 @@ class AgentService:
             run.send("agent.step", **step_row(step, step.shown_state))
 
     # Parts of the above.
-
-    def _policy(self) -> Policy:
-        name = self._config.agent.policy
-        return name if name in ("plan", "ask", "auto") else "auto"  # type: ignore[return-value]
 
     def _start(self, params: Any, execute: Callable[[AgentRun, Any], RunState]) -> None:
         run = AgentRun(

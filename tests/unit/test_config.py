@@ -32,6 +32,14 @@ def test_a_setting_is_read_and_one_of_the_editor_ignored() -> None:
     assert config.from_table(table).completion.max_tokens == 9
 
 
+@pytest.mark.parametrize("name", ["atuo", "full", ""])
+def test_an_unknown_policy_is_an_error(name: str) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        config.from_table({"agent": {"policy": name}})
+    assert caught.value.message == f"agent.policy: there is no {name!r}"
+    assert caught.value.hint == "Use plan, ask, auto"
+
+
 def models(table: object) -> tuple[ModelConfig, ...]:
     return config.from_table({"models": table}).chat.models
 
