@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from lcursor import config, errors, protocol  # noqa: E402
 from lcursor.install import find_neovim  # noqa: E402
-from lcursor.project import git  # noqa: E402
+from lcursor.project import git, secrets  # noqa: E402
 
 WIDTH = 78
 GLUE = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
@@ -69,10 +69,15 @@ def lua_boundary() -> str:
             break_on_hyphens=False,
         )
 
+    def pattern(text: str) -> str:
+        """Return a pattern, in which Lua itself cannot repeat a class."""
+        return re.sub(r"(\[\S+?\])\{(\d+)\}", r'" .. ("\1"):rep(\2) .. "', json.dumps(text))
+
     environment = [f"  {name} = {json.dumps(value)}," for name, value in git.ENVIRONMENT.items()]
     lines = [
-        "-- Generated from lcursor/project/git.py by `make docs`: do not edit.",
-        "-- How to start git so that it runs no program that a repository names.",
+        "-- Generated from lcursor/project/git.py and secrets.py by `make docs`: do not edit.",
+        "-- How to start git so that it runs no program that a repository names, and which files",
+        "-- hold secrets.",
         "",
         "local M = {}",
         "",
@@ -88,6 +93,23 @@ def lua_boundary() -> str:
         "-- Variables of git that are passed on; the others may be meant for another repository.",
         "-- stylua: ignore",
         f"M.git_inherited = {{ {', '.join(json.dumps(name) for name in git.INHERITED)} }}",
+        "",
+        "-- Globs. Without a slash they match the file's name, otherwise the end of its path.",
+        "-- stylua: ignore",
+        "M.secrets = {",
+        *(f"  {json.dumps(glob)}," for glob in secrets.SECRETS),
+        "}",
+        "",
+        "-- Templates, which have names without values.",
+        "M.harmless = {",
+        *(f"  {json.dumps(glob)}," for glob in secrets.HARMLESS),
+        "}",
+        "",
+        "-- Formats of private keys: a text of each, which is searched first, and a pattern.",
+        "-- stylua: ignore",
+        "M.keys = {",
+        *(f"  {{ {json.dumps(key.hint)}, {pattern(key.lua)} }}," for key in secrets.KEY_FORMATS),
+        "}",
     ]
     return "\n".join([*lines, "", "return M", ""])
 

@@ -20,6 +20,7 @@ from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen, count_rows
 from lcursor.errors import CommandUnknown
 from lcursor.llm.tokens import Countable, digest
+from lcursor.project import redaction
 from lcursor.protocol.chat import ChatAttachment, ChatItem, ChatPreview, ChatSend
 
 REPEATED = "in the chat already, unchanged"
@@ -60,8 +61,12 @@ class QuestionContext:
         items = [each for each in self.items if (each.kind, each.note) != ("rules", REPEATED)]
         return clean(layout.message(self.text, items))
 
-    def attached(self, count: Count) -> list[Item]:
-        """Return the items without text, with their tokens and positions in the message."""
+    def attached(self, count: Count, *, is_near: bool) -> list[Item]:
+        """Return the items without text, with their tokens and positions in the message.
+
+        Args:
+            is_near: whether the model is on this machine; others do not get secret values.
+        """
         found, sent = list[Item](), self.sent_text()
         if self.note:
             name = self.text.split()[0]
@@ -70,13 +75,14 @@ class QuestionContext:
             block = clean(layout.block(item) + "\n\n")
             tokens, is_exact = (0, True) if item.is_left_out else count(block)
             at = -1 if item.is_left_out else sent.find(block)
+            removed = "" if item.is_left_out or is_near else _removed(block)
             found.append(
                 replace(
                     item,
                     name=clean(item.name),
                     path=clean(item.path),
                     text="",
-                    note=clean(item.note),
+                    note="; ".join(filter(None, (clean(item.note), removed))),
                     rows=count_rows(item.text),
                     tokens=tokens,
                     is_exact=is_exact,
@@ -184,7 +190,13 @@ def check_command(text: str, root: str) -> None:
 
 
 def token_rows(
-    chat: Conversation, last: int, question: str, items: Sequence[Item], count: Count
+    chat: Conversation,
+    last: int,
+    question: str,
+    items: Sequence[Item],
+    count: Count,
+    *,
+    is_near: bool,
 ) -> tuple[list[ChatItem], int]:
     """Return the parts of a prompt with their tokens, and the total; may query the server."""
     before = prompt.messages(chat, last)
@@ -198,7 +210,7 @@ def token_rows(
         _row("system", "the instructions", system, is_system_exact),
         _row("history", "the chat so far", history, is_history_exact),
         *map(item_row, items),
-        _row("question", "your question", own, is_own_exact),
+        _row("question", "your question", own, is_own_exact, "" if is_near else _removed(question)),
     ]
     rows = [each for each in rows if each["kind"] != "history" or each["tokens"]]
     return rows, sum(each["tokens"] for each in rows)
@@ -263,8 +275,14 @@ def _codebase_tokens(limit_tokens: int) -> int:
     return min(most, limit_tokens // 4) if limit_tokens else most
 
 
-def _row(kind: str, name: str, tokens: int, is_exact: bool) -> ChatItem:
-    return item_row(Item(kind, kind, name, tokens=tokens, is_exact=is_exact))
+def _row(kind: str, name: str, tokens: int, is_exact: bool, note: str = "") -> ChatItem:
+    return item_row(Item(kind, kind, name, note=note, tokens=tokens, is_exact=is_exact))
+
+
+def _removed(text: str) -> str:
+    """Return the note about the secret values that another machine does not get; "" for none."""
+    _, count = redaction.redact(text)
+    return f"{count} secret{'s' * (count > 1)} removed before it is sent" if count else ""
 
 
 def _lines(text: str) -> tuple[str, ...]:

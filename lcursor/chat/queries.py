@@ -87,7 +87,9 @@ class ChatQueries:
         if known is None:
             self._run_in_thread(partial(self._warm_up, name))
         count = known.client.count if known else tokens.estimated
-        rows, _ = token_rows(chat, last, found.text, found.attached(count), count)
+        is_near = models.is_near(name)
+        items = found.attached(count, is_near=is_near)
+        rows, _ = token_rows(chat, last, found.text, items, count, is_near=is_near)
         total, _ = count(prompt.with_question(chat, last, found.sent_text()))
         answer: wire.ChatPreviewed = {
             "id": params["id"],

@@ -113,7 +113,9 @@ class PromptFitter:
             chat = self._file.snapshot()
             message = chat.messages[question]
             count = self._connection.client.count
-            items, _ = token_rows(chat, message.parent, message.text, message.items, count)
+            items, _ = token_rows(
+                chat, message.parent, message.text, message.items, count, is_near=True
+            )
             check_fits(items, total, limit)
         return messages
 

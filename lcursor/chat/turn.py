@@ -207,11 +207,12 @@ class Turn:
             with_screen=models.may_see(model, question.text),
         )
         count = partial(known.client.count, may_ask=False) if known else tokens.estimated
+        items = found.attached(count, is_near=models.is_near(model))
         op: Op = {
             "op": "attach",
             "number": self.question_number,
             "sent": found.sent_text(),
-            "items": [asdict(each) for each in found.attached(count)],
+            "items": [asdict(each) for each in items],
             "attachments": list(found.stored),
         }
         self._change(lambda _: [op], fsync=False)

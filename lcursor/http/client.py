@@ -2,7 +2,8 @@
 
 The only importer of httpx2. All clients of a process share one event loop thread, where a request
 can be cancelled at any point: name resolution, connection, response. Redirects are not followed, so
-that prompts and keys only go to the configured address.
+that prompts and keys only go to the configured address. Secret values are removed from all that is
+sent to another machine.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from lcursor.errors import (
     ServerUnreachable,
 )
 from lcursor.http import endpoint, sse
+from lcursor.project import redaction
 
 DRAIN_S = 2.0
 """Time limit for the unneeded rest of a response."""
@@ -134,6 +136,7 @@ class Client:
         self.name = name or endpoint.display_url(url)
         self._socket = endpoint.socket_path(url)
         self._url, self._key, self._setting = url, key, setting
+        self._is_local = endpoint.is_local(url)
         self._limits = limits or DEFAULT_LIMITS
         self._advice = advice
         self._lock = threading.Lock()
@@ -177,6 +180,8 @@ class Client:
 
     def _start(self, path: str, body: dict[str, Any] | None, limit_s: float | None) -> Call:
         call = Call(self.name)
+        if not self._is_local:
+            body, _ = redaction.redact_all(body)
         with self._lock:  # so that `close` sees every started call
             if self._is_closed:
                 call.close()
@@ -263,8 +268,8 @@ class Client:
         headers = {"Accept-Encoding": "identity", "User-Agent": "lcursor"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        is_local = endpoint.is_local(self._url)
-        limits = httpx2.Limits(keepalive_expiry=KEEP_LOCAL_S if is_local else KEEP_REMOTE_S)
+        keep_s = KEEP_LOCAL_S if self._is_local else KEEP_REMOTE_S
+        limits = httpx2.Limits(keepalive_expiry=keep_s)
         # Loading certificates takes 30 ms, and plain HTTP needs none.
         is_secure = self._url.startswith("https:")
         empty = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -278,7 +283,7 @@ class Client:
             limits=limits,
             transport=transport,
             # A proxy would resolve a local address on its own machine.
-            trust_env=not is_local,
+            trust_env=not self._is_local,
             follow_redirects=False,
         )
 

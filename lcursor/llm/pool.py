@@ -88,12 +88,16 @@ class ModelPool:
         """
         return wished or own or models.default(self.config)
 
+    def is_near(self, name: str) -> bool:
+        """Return whether a model is on this machine, so that it gets texts as they are."""
+        return models.is_near(self.config, name)
+
     def may_see(self, name: str, question: str) -> bool:
         """Return whether to attach the visible code to a question that does not mention it.
 
         It is only sent to models on this machine, and not with small talk.
         """
-        return models.is_near(self.config, name) and not models.is_talk(question)
+        return self.is_near(name) and not models.is_talk(question)
 
     def known(self, name: str) -> Connection | None:
         """Return a model that was used before, without starting anything."""

@@ -1,16 +1,17 @@
 """Recognize files with secrets by name and by content. Any thread.
 
-The built-in globs equal those of lua/lcursor/privacy.lua (a contract test compares them), so that
-files that completion does not read are not indexed either.
+The editor has the same globs and formats of keys in lua/lcursor/boundary.lua, which is generated
+from this file: files that completion does not read are not indexed either.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from lcursor.project.globs import translate
 from lcursor.project.root import begun_path
@@ -20,38 +21,76 @@ SECRETS: Final = (
     "{.env,*.env}",
     "{.env,*.env}.*",
     ".env[-_]*",
-    ".envrc",
+    "{.envrc,.flaskenv,.dev.vars}",
     # keys and certificates
-    "*.{pem,key,p8,p12,pfx,crt,cer,der,jks,keystore,truststore,ppk,pk8}",
+    "*.{pem,key,p8,p12,pfx,crt,cer,der,jks,keystore,truststore,ppk,pk8,jwt}",
+    "*.pem.{txt,bak,old,orig,enc}",
     "*.{gpg,pgp,asc,kdb,kdbx,agekey,ovpn}",
     "{id_rsa,id_dsa,id_ecdsa,id_ed25519}*",
-    ".ssh/*",
-    ".gnupg/*",
+    "ssh_host_{rsa,dsa,ecdsa,ed25519}_key",
+    "{deploy,deployment}{_,-}{key,rsa,ed25519}",
+    "{.ssh,.gnupg,.password-store,.pki/nssdb}/*",
+    "{keys,key,apikey,api_key,api-key,apikeys,api_keys,api-keys}.{json,txt,yml,yaml,env,ini}",
+    "{wg[0-9],wg[0-9][0-9],wireguard,vpn,openvpn}.conf",
+    "openvpn.auth",
+    "{wallet.dat,mnemonic.txt,seed_phrase.txt,seed-phrase.txt}",
+    "keystore/UTC--*",
     # credentials
-    "{credentials,.credentials,credential}",
+    "{credentials,.credentials,credential,creds}",
     "{credentials,.credentials,credential}.*",
+    "creds.{json,yml,yaml,toml,ini,txt,csv,xml,conf,properties}",
     "*{_,-}credentials.{json,yml,yaml,toml,ini}",
+    "{.smbcredentials,.cifs-credentials,.passwd-s3fs,.supabase/access-token}",
+    "{accesskeys,*_accesskeys,rootkey}.csv",
     "{client_secret,service-account,service_account}*.json",
-    "{.netrc,_netrc,.pgpass,pgpass.conf,.my.cnf,.npmrc,.pypirc,.git-credentials,.htpasswd}",
+    "{firebase-adminsdk,*-firebase-adminsdk}*.json",
+    "{gcp-key,google-services,kaggle,logins,sftp-config,settings.local,local.settings}.json",
+    "{application_default_credentials.json,googleservice-info.plist}",
+    "{.netrc,_netrc,.pgpass,pgpass.conf,.my.cnf,.npmrc,.pypirc,.git-credentials,.htpasswd,htpasswd}",
     "{.yarnrc.yml,.dockercfg,.vault-token,.terraformrc,terraform.rc,auth.json,.boto,.s3cfg}",
+    "{.sentryclirc,sentry.properties,.databrickscfg,.condarc,pip.conf,pip.ini,rclone.conf}",
+    "{.msmtprc,.fetchmailrc,.muttrc,.offlineimaprc,.mbsyncrc,.ftpconfig,.openai,.anthropic}",
+    "{kubeconfig,kubeconfig{.,[-_]*.}{yml,yaml,json,conf},*[-_.]kubeconfig}",
     "{shadow,gshadow,sudoers,master.passwd,known_hosts,authorized_keys,krb5.keytab}",
+    "{shadow-,gshadow-,.xauthority,.iceauthority,.lesshst,fish_history}",
+    ".{bash,zsh,sh,ksh,psql,mysql,sqlite,python,node_repl,irb,rediscli,dbshell}_history",
     "*.{keytab,tfstate,tfvars,secret,secrets,token,pwd,passwd}",
-    "*.tfstate.*",
+    "*.{tfstate.*,tfvars.json}",
     "{secret,secrets}",
     "{secret,secrets}{.*,}.{json,json5,jsonc,yaml,yml,toml,env,ini,conf,cfg,config,properties,props}",
     "{secret,secrets}{.*,}.{txt,xml,plist,csv,tsv,bin,dat,db,sqlite,sqlite3,b64,enc,sops,age,vault}",
     "{secret,secrets}{.*,}.{bak,old,orig,local,sh,bash,zsh,fish,ps1,bat,cmd,h}",
+    "*{_,-}{secret,secrets}.{txt,yml,yaml}",
+    "*{_,-}{token,password,passwords}.txt",
     "{token,tokens}",
     "{token,tokens}.{json,yml,yaml,toml,ini,txt,xml,conf}",
-    "appsettings.*.json",
+    "{password,passwords}.{txt,csv,json,yml,yaml,xls,xlsx,md}",
+    "{.vault_pass,.vault-pass,vault_pass,vault-pass,.vault_password,.vault-password}",
+    "{vault_pass,vault-pass,vault_password,vault-password}.{txt,sh}",
+    "{vault-password,vault_password,vault.yml,vault.yaml,ansible_vault.yml,ansible-vault.yml}",
+    "secrets/*.{yml,yaml}",
     "{.secrets,secrets.d}/*",
-    "{.aws,.azure,.gcp,.gcloud}/*",
-    ".kube/config",
-    ".docker/config.json",
-    ".config/{gh,hub,gcloud}/*",
+    # settings of programs that usually hold a password
+    "appsettings.*.json",
+    "connectionstrings.config",
+    "config/database.yml",
+    "{local_settings,settings_local,localsettings}.{py,php}",
+    "wp-config.php{.*,}",
+    "{.aws,.azure,.gcp,.gcloud,.irssi,.dbt,.snowsql,.kaggle,.huggingface,keyrings}/*",
+    "{.kube,.bundle}/config",
+    "{.docker,.mc,.railway}/config.json",
+    "{.netlify/state,.vercel/auth,.vscode/sftp}.json",
+    ".config/{gh,hub,gcloud,op}/*",
+    ".config/hub",
     ".cargo/credentials*",
     ".gem/credentials",
-    "wp-config.php",
+    ".cache/huggingface/token",
+    "{.m2/settings,settings-security}.xml",
+    ".gradle/gradle.properties",
+    # data of browsers and databases
+    "{cookies.sqlite,login data,key3.db,key4.db}",
+    "{dump,backup}.sql{.*,}",
+    "*.{dump,hprof}",
 )
 """A glob without a slash matches the file's name, one with a slash the end of its path."""
 
@@ -63,6 +102,54 @@ HARMLESS: Final = (
 """Templates, which have names without values."""
 
 
+class KeyFormat(NamedTuple):
+    """How a format of private keys is recognized."""
+
+    hint: str
+    """A text of it that is searched first: that takes a tenth of the pattern's time."""
+    pattern: str
+    """A regular expression."""
+    lua: str
+    """The same as a pattern of Lua, in which `{n}` repeats a class."""
+
+
+def _inside_base64(text: str) -> list[KeyFormat]:
+    """Return how a text after others is recognized in base64, at each of the three places."""
+    formats = []
+    for shift in range(3):
+        encoded = b64encode(b" " * shift + text.encode()).decode().rstrip("=")
+        first, last = -(-shift * 8 // 6), (shift + len(text)) * 8 // 6
+        part = encoded[first:last]
+        formats.append(KeyFormat(part, rf"[\w+/]{{8}}{part}", f"[%w+/]{{8}}{part}"))
+    return formats
+
+
+KEY_FORMATS: Final = (
+    KeyFormat(
+        "PRIVATE KEY",
+        r"-----BEGIN [A-Z\d ]*PRIVATE KEY|---- BEGIN SSH2 [A-Z ]*PRIVATE KEY",
+        "%-%-%-%- ?%-?BEGIN [%u%d ]*PRIVATE KEY",
+    ),
+    KeyFormat("PuTTY-User-Key-File-", r"PuTTY-User-Key-File-\d", "PuTTY%-User%-Key%-File%-%d"),
+    KeyFormat(
+        "AGE-SECRET-KEY-1",
+        r"AGE-SECRET-KEY-1[\dA-Z]{8}",
+        "AGE%-SECRET%-KEY%-1[%u%d]{8}",
+    ),
+    # JSON Web Key
+    KeyFormat('"kty"', r'"d"\s*:\s*"[\w-]{32}', '"d"%s*:%s*"[%w_%-]{32}'),
+    # WireGuard
+    KeyFormat(
+        "PrivateKey",
+        r"PrivateKey\s*=\s*[\w+/]{43}=",
+        "PrivateKey%s*=%s*[%w_+/]{43}=",
+    ),
+    *_inside_base64("PRIVATE KEY"),
+)
+"""The private keys that are recognized by their text: in PEM, also on one line or in base64, and
+those of SSH2, PuTTY, age, JSON Web Keys and WireGuard."""
+
+
 def _compile(globs: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern for whole paths that start with a slash."""
     regexes = (f".*/(?:{translate(glob, is_vim=True)})" for glob in globs)
@@ -71,11 +158,9 @@ def _compile(globs: Iterable[str]) -> re.Pattern[str]:
 
 _SECRET: Final = _compile(SECRETS)
 _HARMLESS: Final = _compile(HARMLESS)
-_KEY: Final = re.compile(
-    rb"-----BEGIN [A-Z\d ]*PRIVATE KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1[\dA-Z]{8}"
+_KEYS: Final = tuple(
+    (each.hint.encode(), re.compile(each.pattern.encode())) for each in KEY_FORMATS
 )
-_HINTS: Final = (b"PRIVATE KEY", b"PuTTY-User", b"AGE-SECRET")
-"""Searched first: that takes a tenth of the pattern's time."""
 
 
 def is_secret_path(path: str) -> bool:
@@ -86,7 +171,7 @@ def is_secret_path(path: str) -> bool:
 
 def has_private_key(data: bytes) -> bool:
     """Return whether some text contains the start of a private key."""
-    return any(hint in data for hint in _HINTS) and _KEY.search(data) is not None
+    return any(hint in data and pattern.search(data) for hint, pattern in _KEYS)
 
 
 KEY = "secrets"

@@ -18,55 +18,6 @@ M.REASONS = {
   secret_text = "it contains a private key",
 }
 
--- Globs. Without a slash they match the file's name, otherwise the end of its path.
--- Close to the defaults of Continue, without names that are ordinary source in most projects
--- (config.json, settings.json, *.bak, *.db).
-local SECRETS = {
-  -- environment
-  "{.env,*.env}",
-  "{.env,*.env}.*",
-  ".env[-_]*",
-  ".envrc",
-  -- keys and certificates
-  "*.{pem,key,p8,p12,pfx,crt,cer,der,jks,keystore,truststore,ppk,pk8}",
-  "*.{gpg,pgp,asc,kdb,kdbx,agekey,ovpn}",
-  "{id_rsa,id_dsa,id_ecdsa,id_ed25519}*",
-  ".ssh/*",
-  ".gnupg/*",
-  -- credentials
-  "{credentials,.credentials,credential}",
-  "{credentials,.credentials,credential}.*",
-  "*{_,-}credentials.{json,yml,yaml,toml,ini}",
-  "{client_secret,service-account,service_account}*.json",
-  "{.netrc,_netrc,.pgpass,pgpass.conf,.my.cnf,.npmrc,.pypirc,.git-credentials,.htpasswd}",
-  "{.yarnrc.yml,.dockercfg,.vault-token,.terraformrc,terraform.rc,auth.json,.boto,.s3cfg}",
-  "{shadow,gshadow,sudoers,master.passwd,known_hosts,authorized_keys,krb5.keytab}",
-  "*.{keytab,tfstate,tfvars,secret,secrets,token,pwd,passwd}",
-  "*.tfstate.*",
-  "{secret,secrets}",
-  "{secret,secrets}{.*,}.{json,json5,jsonc,yaml,yml,toml,env,ini,conf,cfg,config,properties,props}",
-  "{secret,secrets}{.*,}.{txt,xml,plist,csv,tsv,bin,dat,db,sqlite,sqlite3,b64,enc,sops,age,vault}",
-  "{secret,secrets}{.*,}.{bak,old,orig,local,sh,bash,zsh,fish,ps1,bat,cmd,h}",
-  "{token,tokens}",
-  "{token,tokens}.{json,yml,yaml,toml,ini,txt,xml,conf}",
-  "appsettings.*.json",
-  "{.secrets,secrets.d}/*",
-  "{.aws,.azure,.gcp,.gcloud}/*",
-  ".kube/config",
-  ".docker/config.json",
-  ".config/{gh,hub,gcloud}/*",
-  ".cargo/credentials*",
-  ".gem/credentials",
-  "wp-config.php",
-}
-
--- Templates hold names without values.
-local HARMLESS = {
-  ".env.{example,sample,template,dist,defaults,schema}",
-  "*.env.{example,sample,template,dist}",
-  "*.pub",
-}
-
 ---@class (exact) lcursor.Checked what is known of a file
 ---@field is_secret boolean
 ---@field git "unknown"|"asked"|"ignored"|"fine"|"failed"
@@ -117,8 +68,8 @@ end
 ---@param more string[] the user's globs
 ---@return boolean
 function M.is_secret_path(path, more)
-  secrets = secrets or compile(SECRETS)
-  harmless = harmless or compile(HARMLESS)
+  secrets = secrets or compile(boundary.secrets)
+  harmless = harmless or compile(boundary.harmless)
   local own = compile_own(more)
   if own and own:match_str(path) then
     return true
@@ -131,11 +82,13 @@ end
 ---@param text string
 ---@return boolean whether it contains a private key
 function M.has_private_key(text)
-  -- The plain search comes first: a pattern takes a quarter of a millisecond.
-  local has_words = text:find("PRIVATE KEY", 1, true) ~= nil
-  return has_words and text:find("-----BEGIN [%u%d ]*PRIVATE KEY") ~= nil
-    or text:find("PuTTY-User-Key-File-", 1, true) ~= nil
-    or text:find("AGE-SECRET-KEY-", 1, true) ~= nil
+  for _, key in ipairs(boundary.keys) do
+    -- The plain search comes first: a pattern takes a quarter of a millisecond.
+    if text:find(key[1], 1, true) and text:find(key[2]) then
+      return true
+    end
+  end
+  return false
 end
 
 ---@return string at most HEAD_LINES lines and about HEAD_BYTES bytes of its beginning

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from lcursor.project.secrets import has_private_key, is_secret_path
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
 
@@ -52,6 +54,14 @@ SECRET_NAMES = [
     ".docker/config.json",
     "shadow",
     "deep/in/a/.ENV",
+    "config/kubeconfig-prod.yml",
+    "group_vars/all/vault.yml",
+    "accessKeys.csv",
+    "wp-config.php.bak",
+    "keystore/UTC--2020-01-01",
+    "Login Data",
+    "wg12.conf",
+    "k8s/secrets/prod.yaml",
 ]
 PUBLIC_NAMES = [
     ".env.example",
@@ -80,6 +90,32 @@ def test_names_of_secrets(editor: Start) -> None:
     code = "return require('lcursor.privacy').is_secret_path('/home/me/' .. ..., {})"
     assert [name for name in SECRET_NAMES if not nvim.lua(code, name)] == []
     assert [name for name in PUBLIC_NAMES if nvim.lua(code, name)] == []
+    assert all(map(is_secret_path, SECRET_NAMES))
+    assert not any(map(is_secret_path, PUBLIC_NAMES))
+
+
+def test_the_editor_recognizes_the_same_private_keys_as_python(editor: Start) -> None:
+    start, wireguard = "-----BEGIN " + "PRIVATE KEY", "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk="
+    keys = [
+        f"{start}-----\nMIIE",
+        start.replace("PRIVATE", "OPENSSH PRIVATE"),
+        "---- BEGIN SSH2 " + "ENCRYPTED PRIVATE KEY ----",
+        "PuTTY-User-Key-File-" + "3: ssh-rsa",
+        "AGE-SECRET-KEY-1" + "QL3Z7HJY54PW3",
+        '{"kty": "EC",\n "d" : "' + "A" * 43,
+        f"PrivateKey = {wireguard}",
+        *(b64encode((" " * shift + start).encode()).decode() for shift in range(3)),
+    ]
+    others = [
+        "BEGIN PRIVATE KEY",
+        "PuTTY-User-Key-File-",
+        '{"kty": "EC", "x": "A"}',
+        "PrivateKey =",
+    ]
+    nvim = editor(DEF)
+    code = "return require('lcursor.privacy').has_private_key(...)"
+    for text, is_key in [*((key, True) for key in keys), *((other, False) for other in others)]:
+        assert (nvim.lua(code, text), has_private_key(text.encode())) == (is_key, is_key), text
 
 
 @pytest.mark.parametrize("name", [".env", "x.pem", ".aws/credentials"])

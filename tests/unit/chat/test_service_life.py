@@ -291,6 +291,25 @@ def test_a_preview_has_the_servers_own_count(tmp_path: Path, server: ChatServer)
         assert second["items"][0]["tokens"] == bill["items"][2]["tokens"]
 
 
+@pytest.mark.parametrize("is_local", [True, False])
+def test_the_sources_say_what_a_remote_model_does_not_get(
+    tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch, is_local: bool
+) -> None:
+    monkeypatch.setattr("lcursor.http.endpoint.is_local", lambda _: is_local)
+    token = "glpat-" + "abcdefghijklmnopqrst"
+    with Desk(tmp_path, config_of(server)) as desk:
+        (desk.root / "a.py").write_text(f"A = '{token}'\nB = '{token}'\n")
+        desk.open()
+        asked = question(f"Is {token} right? @file:a.py")
+        bill = desk.wait("chat.previewed", desk.do("chat.preview", **asked))
+        done = desk.turn(asked["text"])
+        notes = [each["note"] for each in (*bill["items"], *done["items"])]
+        two, one = "2 secrets removed before it is sent", "1 secret removed before it is sent"
+        assert [note for note in notes if "secret" in note] == ([] if is_local else [two, one, two])
+        assert (token in str(server.bodies)) is is_local
+        assert desk.shown()[0][1] == asked["text"]
+
+
 def test_a_dropped_line_of_the_preview_is_not_sent(tmp_path: Path, server: ChatServer) -> None:
     with Desk(tmp_path, config_of(server)) as desk:
         (desk.root / "a.py").write_text("x = 1\n")

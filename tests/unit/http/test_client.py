@@ -25,8 +25,9 @@ from lcursor.errors import (
     ServerSlow,
     ServerUnreachable,
 )
-from lcursor.http import client
+from lcursor.http import client, endpoint
 from lcursor.http.client import Call, Client, Limits
+from lcursor.project import redaction
 from tests.fakes.model_server import ModelServer
 from tests.waiting import wait_for
 
@@ -429,3 +430,20 @@ def test_calls_that_race_with_closing_end(server: ModelServer) -> None:
         for call in calls:
             result = ended(call)
             assert result == [b"{}"] or isinstance(result, Cancelled), result
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_another_machine_gets_no_secret_values(
+    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch, is_local: bool
+) -> None:
+    monkeypatch.setattr(endpoint, "is_local", lambda _: is_local)
+    server.json("/ask", {})
+    token = "glpat-" + "abcdefghijklmnopqrst"
+    body = {"prompt": f"TOKEN={token}", "messages": [{"content": token}]}
+    one = make(server.url)
+    for call in (one.request("/ask", body), one.stream("/ask", body)):
+        assert ended(call) == [b"{}"]
+    for *_, sent in server.asked:
+        assert (sent == body) is is_local
+        assert (token in str(sent)) is is_local
+        assert is_local or sent["prompt"] == f"TOKEN={redaction.PLACEHOLDER}"

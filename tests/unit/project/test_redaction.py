@@ -1,0 +1,93 @@
+"""Passwords and tokens are found in ordinary text and replaced; ordinary text stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcursor.project.redaction import PLACEHOLDER, redact, redact_all
+
+# In two parts each, so that this file has none.
+TOKENS = {
+    "GitHub": "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a",
+    "GitHub, fine-grained": "github_pat_" + "11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz",
+    "GitLab": "glpat-" + "abcdefghijklmnopqrst",
+    "Slack": "xoxb-" + "12345678901-123456789012-AbCdEfGhIjKl",
+    "Stripe": "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc",
+    "OpenAI": "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH",
+    "OpenAI, old": "sk-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKL",
+    "Anthropic": "sk-ant-" + "api03-aaaaaaaaaaaaaaaaaaaaaaaa",
+    "Google": "AIza" + "SyDaGmWKa4JsXZ-HjGw7ISLn_3namBGewQe",
+    "npm": "npm_" + "abcdefghijklmnopqrstuvwxyz0123456789",
+    "PyPI": "pypi-AgE" + "IcHlwaS5vcmcCJDAwMDAwMDAwLTAwMDAtMDAwMC0wMDAwLTAwMDAwMDAwMDAwMA",
+    "Hugging Face": "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH",
+    "SendGrid": "SG." + "abcdefghijklmnopqrstuv.abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG",
+    "Docker": "dckr_pat_" + "abcdefghijklmnopqrstuvwxyz0",
+    "Amazon": "AKIA" + "IOSFODNN7EXAMPLE",
+    "JWT": "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+}
+VALUES = [
+    ("ID = AKIA" + "IOSFODNN7EXAMPLE\nSECRET = '{}'", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+    ("AccountName=x;AccountKey={};EndpointSuffix=core", "QUJD" * 20 + "=="),
+    ("url = 'postgres://u:{}@db/x'", "hunter2"),
+    ("REDIS=rediss://:{}@cache.internal:6379", "s3cr3t-value"),
+    ("git clone https://me:{}@github.com/a/b", "a1b2c3d4e5f6a7b8"),
+    ("curl -H 'Authorization: Basic {}'", "dXNlcjpodW50ZXIy"),
+    ('"Authorization": "Bearer {}",', "abcdefghijklmnop1234"),
+    ("//registry.npmjs.org/:_authToken={}", "abcdef-123456"),
+    ("    client-key-data: {}", "LS0tLS1CRUdJTiBDRVJU"),
+    ("me:{}", "$apr1$" + "abcdefgh$0123456789abcdefghijkl"),
+]  # fmt: skip
+ORDINARY = [
+    "task-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ",
+    ".sk-fading-circle-with-a-very-long-name-of-a-class {}",
+    "ghp_short = npm_install(hf_hub)",
+    "http://user:password@proxy.example.com/",
+    "postgres://postgres:postgres@localhost/test",
+    "postgres://user:${PASSWORD}@db/x",
+    "postgres://user:%s@db/x",
+    "https://host:8080/a@b",
+    "see https://github.com/a/b and mail@example.org",
+    "Authorization: Basic dXNlcm5hbWU6cGFzc3dvcmQ=",
+    "Authorization: Bearer <token>",
+    "proxy_auth=proxy.raw_auth,",
+    "secret = 'a value of less than forty characters'",
+    "aws_secret = hashlib.sha1(data).hexdigest()",
+    "password = input()",
+    PLACEHOLDER,
+]
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+def test_a_token_in_a_text_is_replaced(kind: str) -> None:
+    for before, after in (("", ""), ('key = "', '"\n'), ("a\n", " b"), ("x=", ",y")):
+        found = redact(f"{before}{TOKENS[kind]}{after}")
+        assert found == (f"{before}{PLACEHOLDER}{after}", 1)
+
+
+@pytest.mark.parametrize(("text", "value"), VALUES)
+def test_a_value_after_its_name_is_replaced(text: str, value: str) -> None:
+    made, count = redact(text.replace("{}", value))
+    assert value not in made
+    assert text.partition("{}")[2] == made.rpartition(PLACEHOLDER)[2]
+    assert count == made.count(PLACEHOLDER)
+    assert redact(made) == (made, 0)
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_text_stays(text: str) -> None:
+    assert redact(text) == (text, 0)
+
+
+def test_the_rest_of_a_private_key_is_replaced() -> None:
+    start, lines = "-----BEGIN " + "RSA PRIVATE KEY-----", "MIIEowIBAAKCAQEA1234567890\n" * 20
+    made, count = redact(f"a\n{start}\n{lines}-----END RSA PRIVATE KEY-----\nb")
+    assert made == f"a\n{start}{PLACEHOLDER}-----END RSA PRIVATE KEY-----\nb"
+    assert count == 1
+
+
+def test_all_texts_of_a_request_are_searched() -> None:
+    token = TOKENS["GitHub"]
+    rest = {"model": "m", "n": 3, "stream": True, "stop": None}
+    asked = ({"role": "user", "content": f"a {token}"}, {"content": token})
+    sent = [{"role": "user", "content": f"a {PLACEHOLDER}"}, {"content": PLACEHOLDER}]
+    assert redact_all({**rest, "messages": asked}) == ({**rest, "messages": sent}, 2)
