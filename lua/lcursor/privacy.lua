@@ -34,9 +34,10 @@ local function compile(globs)
   end
   local branches = vim.tbl_map(function(glob)
     -- A regex has at most nine capturing groups.
-    return (vim.fn.glob2regpat("*/" .. glob):gsub("\\%(", "\\%%("))
+    return (vim.fn.glob2regpat("/" .. glob):sub(#"^/" + 1):gsub("\\%(", "\\%%("))
   end, globs)
-  local ok, regex = pcall(vim.regex, "\\c" .. table.concat(branches, "\\|"))
+  -- With the slash before the branches, they are only tried where a name begins.
+  local ok, regex = pcall(vim.regex, ("\\c/\\%%(%s\\)"):format(table.concat(branches, "\\|")))
   if ok then
     return regex
   end
