@@ -7,23 +7,24 @@ differences: it only grows, so that a line has just its new tokens.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from lcursor.agent import run_ops as ops
 from lcursor.agent.records import Call, Observation, Policy, Shown, State
 from lcursor.agent.stuck import Done
 from lcursor.errors import AgentFailed
 from lcursor.protocol.agent import AgentChoice, StepKind, StepState
+from lcursor.storage import stored
 from lcursor.storage.log_file import LogFile
 
 VERSION = 1
+"""Version of the operations; runs with a higher one are not opened."""
 NAME = "run.jsonl"
-Op = dict[str, Any]
 KINDS: Mapping[str, StepKind] = {
     "bash": "command",
     "grep": "search",
@@ -175,107 +176,120 @@ class RunState:
         """Whether it has ended; it may still be continued."""
         return self.state in ("done", "stuck", "failed", "stopped")
 
-    def apply(self, op: Op) -> None:
+    def apply(self, row: Mapping[str, Any]) -> None:
         """Apply an operation.
 
         Raises:
-            KeyError: it lacks a field or names a missing step.
-            ValueError: it is unknown.
+            AgentFailed: a newer lcursor wrote the run.
+            KeyError: it lacks its name, or names a missing step.
+            ValueError, TypeError: it is unknown, or a field is missing or invalid.
         """
-        apply = getattr(self, f"_on_{op['op']}", None)
-        if apply is None:
-            raise ValueError(op["op"])
-        apply(op)
+        kind, apply = OPERATIONS[row["op"]]
+        apply(self, stored.load(kind, row))
 
-    def _on_start(self, op: Op) -> None:
-        for name in ("key", "root", "task", "context", "policy", "model", "dialect", "sandbox"):
-            setattr(self, name, op[name])
-        self.at_s, self.note, self.state = op["at_s"], op["note"], "running"
+    def _on_start(self, op: ops.Start) -> None:
+        if op.version > VERSION:
+            raise AgentFailed("a newer lcursor wrote this run", "Update lcursor")
+        self.key, self.root, self.task, self.context = op.key, op.root, op.task, op.context
+        self.policy, self.model, self.dialect = op.policy, op.model, op.dialect
+        self.sandbox, self.note, self.at_s, self.state = op.sandbox, op.note, op.at_s, "running"
 
-    def _on_talk(self, op: Op) -> None:
-        self._set_talk(op)
-        self.answer = None if op.get("is_read") else self.answer
-        if op.get("said"):  # what the user says may be a reason to repeat a call
-            self.read, self.warned = self.read + op["said"], len(self.steps)
-        if op.get("is_summary"):
+    def _on_talk(self, op: ops.Talk) -> None:
+        self.talk = patch(self.talk, op.talk)
+        self.answer = None if op.is_read else self.answer
+        if op.said:  # what the user says may be a reason to repeat a call
+            self.read, self.warned = self.read + op.said, len(self.steps)
+        if op.is_summary:
             self.summarized = len(self.steps)
-        if op.get("is_warning"):
+        if op.is_warning:
             self.warned, self.warnings = len(self.steps), self.warnings + 1
 
-    def _on_answer(self, op: Op) -> None:
+    def _on_answer(self, op: ops.Answered) -> None:
+        self.talk = patch(self.talk, op.talk)
         first = len(self.steps) + 1
-        calls = [Call(each["tool"], each["arguments"]) for each in op["calls"]]
-        for call in calls:
-            text = "" if len(self.steps) >= first else op["text"]
-            self.steps.append(Step(len(self.steps) + 1, call, text))
-        numbers = tuple(range(first, first + len(calls)))
-        self.answer = Reading(numbers, op["text"], op["problem"], op["finish"])
-        self._set_talk(op)
+        for number, call in enumerate(op.calls, first):
+            self.steps.append(Step(number, call, op.text if number == first else ""))
+        numbers = tuple(range(first, first + len(op.calls)))
+        self.answer = Reading(numbers, op.text, op.problem, op.finish)
         self.answers += 1
-        self.malformed = self.malformed + 1 if op["problem"] else 0
-        self.silent = 0 if calls or op["problem"] else self.silent + 1
-        self.seconds += op["seconds"]
-        for name, count in op["usage"].items():
-            setattr(self, name, getattr(self, name) + count)
-        self.cached_share = op["cached_share"]
+        self.malformed = self.malformed + 1 if op.problem else 0
+        self.silent = 0 if op.calls or op.problem else self.silent + 1
+        self.seconds += op.seconds
+        self.read_tokens += op.usage.read_tokens
+        self.cached_tokens += op.usage.cached_tokens
+        self.answer_tokens += op.usage.answer_tokens
+        self.cached_share = op.cached_share
 
-    def _on_call(self, op: Op) -> None:
+    def _on_call(self, op: ops.Added) -> None:
         """Add a call that the program makes for an answer."""
-        assert self.answer is not None
+        if self.answer is None:
+            raise KeyError("answer")
         number = len(self.steps) + 1
-        self.steps.append(Step(number, Call(op["tool"], op["arguments"])))
+        self.steps.append(Step(number, Call(op.tool, op.arguments)))
         self.answer.steps += (number,)
 
-    def _on_asked(self, op: Op) -> None:
-        self._step(op).decision = "asked"
+    def _on_asked(self, op: ops.Asked) -> None:
+        self._step(op.step).decision = "asked"
 
-    def _on_decided(self, op: Op) -> None:
-        step = self._step(op)
-        step.decision = op["decision"]
-        if op["arguments"] is not None:
-            step.call = Call(step.call.tool, op["arguments"])
-        self.answers_of_user.append((step.call, op["choice"], op["reason"]))
+    def _on_decided(self, op: ops.Decided) -> None:
+        step = self._step(op.step)
+        step.decision = op.decision
+        if op.arguments is not None:
+            step.call = Call(step.call.tool, op.arguments)
+        self.answers_of_user.append((step.call, op.choice, op.reason))
 
-    def _on_begin(self, op: Op) -> None:
-        self._step(op).before = op["tree"]
+    def _on_begin(self, op: ops.Begun) -> None:
+        self._step(op.step).before = op.tree
 
-    def _on_end(self, op: Op) -> None:
-        step = self._step(op)
-        step.observation, step.seconds = observation_of(op["observation"]), op["seconds"]
-        step.before, step.after = step.before or op["tree"], op["tree"]
-        shown = step.observation.shown
-        rows = frozenset((each.path, row) for each in shown for row in _rows(each))
-        step.done = Done(step.call.key, op["digest"], step.before, step.after, rows)
-        self.seconds += op["seconds"]
+    def _on_end(self, op: ops.Ended) -> None:
+        step = self._step(op.step)
+        step.observation, step.seconds = op.observation, op.seconds
+        step.before, step.after = step.before or op.tree, op.tree
+        rows = frozenset((each.path, row) for each in op.observation.shown for row in _rows(each))
+        step.done = Done(step.call.key, op.digest, step.before, step.after, rows)
+        self.seconds += op.seconds
         self.failed_gates += step.call.tool == "finish" and not step.is_finished
 
-    def _on_said(self, op: Op) -> None:
-        self.said.append(op["text"])
+    def _on_said(self, op: ops.Said) -> None:
+        self.said.append(op.text)
 
-    def _on_plan(self, op: Op) -> None:
-        self.policy, self.plan, self.planned = op["policy"], op["text"], op["step"]
+    def _on_plan(self, op: ops.Planned) -> None:
+        self.policy, self.plan, self.planned = op.policy, op.text, op.step
 
-    def _on_done(self, op: Op) -> None:
-        self.state, self.message, self.turn = op["state"], op["message"], op["turn"]
-        self.is_checked, self.paths = op["is_checked"], op["paths"]
+    def _on_done(self, op: ops.Done) -> None:
+        self.state, self.message, self.turn = op.state, op.message, op.turn
+        self.is_checked, self.paths = op.is_checked, op.paths
 
-    def _on_resume(self, op: Op) -> None:
+    def _on_resume(self, op: ops.Resumed) -> None:
         was_over, self.state = self.is_over, "running"
-        self.message, self.sandbox = "", op["sandbox"]
+        self.message, self.sandbox = "", op.sandbox
         self.resumed = (self.answers, self.seconds, self.tokens)
         self.malformed = self.silent = self.failed_gates = self.warnings = 0
         self.warned = len(self.steps)
         if was_over and self.steps and self.steps[-1].is_finished:
             self.answer = None  # the user continues a run that was done
 
-    def _set_talk(self, op: Op) -> None:
-        self.talk = patch(self.talk, op["talk"])
-
-    def _step(self, op: Op) -> Step:
-        number = int(op["step"])
+    def _step(self, number: int) -> Step:
         if not 0 < number <= len(self.steps):
             raise KeyError(number)
         return self.steps[number - 1]
+
+
+OPERATIONS: Mapping[str, tuple[type, Callable[[RunState, Any], None]]] = {
+    "start": (ops.Start, RunState._on_start),
+    "talk": (ops.Talk, RunState._on_talk),
+    "answer": (ops.Answered, RunState._on_answer),
+    "call": (ops.Added, RunState._on_call),
+    "asked": (ops.Asked, RunState._on_asked),
+    "decided": (ops.Decided, RunState._on_decided),
+    "begin": (ops.Begun, RunState._on_begin),
+    "end": (ops.Ended, RunState._on_end),
+    "said": (ops.Said, RunState._on_said),
+    "plan": (ops.Planned, RunState._on_plan),
+    "done": (ops.Done, RunState._on_done),
+    "resume": (ops.Resumed, RunState._on_resume),
+}
+"""The operations by their stored names."""
 
 
 class RunLog:
@@ -295,10 +309,10 @@ class RunLog:
 
     @classmethod
     def open(cls, folder: Path) -> RunLog:
-        """Read a run.
+        """Read a run; damaged lines are skipped and counted.
 
         Raises:
-            AgentFailed: it cannot be read.
+            AgentFailed: it cannot be read, or a newer lcursor wrote it.
         """
         log = cls(folder)
         try:
@@ -308,11 +322,16 @@ class RunLog:
             raise _unreadable(folder, error.strerror or str(error)) from error
         for line in lines:
             try:
-                log.state.apply(json.loads(line))
-            except (ValueError, KeyError, TypeError, AssertionError):
+                log.state.apply(stored.decode_line(line))
+            except stored.DAMAGE:
                 log.damaged += 1
+            except AgentFailed as error:
+                raise _unreadable(folder, error.message) from error
         if not log.state.key:
             raise _unreadable(folder, "it has no valid first line")
+        if log.damaged:
+            parts = (log.state.note, f"{log.damaged} damaged lines of its record were skipped")
+            log.state.note = "; ".join(filter(None, parts))
         return log
 
     def write(self, op: str, *, fsync: bool = False, **fields: Any) -> None:
@@ -325,7 +344,7 @@ class RunLog:
             AgentFailed: it cannot be stored; the state is as before.
         """
         row = {"op": op, **fields}
-        line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
+        line = stored.encode_line(row)
         with self._lock:
             with self._file.lock_for_writing() as fd:
                 error = fd if isinstance(fd, OSError) else None
@@ -364,12 +383,6 @@ def has_effect(call: Call) -> bool:
     return kind_of(call) in ("edit", "command")
 
 
-def observation_of(row: Mapping[str, Any]) -> Observation:
-    """Return a stored observation."""
-    shown = tuple(Shown(**each) for each in row["shown"])
-    return Observation(**{**row, "shown": shown})
-
-
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return what turns one table into another with `patch`, short if lists and texts only grow.
 
@@ -390,13 +403,20 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
 
 
 def patch(old: Mapping[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply a result of `difference`."""
+    """Apply a result of `difference`.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is not one for this table.
+    """
     new = dict(old)
     for name, row in rows.items():
         if row is None:
             new.pop(name, None)
         elif isinstance(row, list):
-            new[name] = new[name][: row[0]] + row[1]
+            count, rest = row
+            if not 0 <= count <= len(new[name]):
+                raise ValueError("a part of the conversation is missing")
+            new[name] = new[name][:count] + rest
         else:
             new[name] = row["value"]
     return new

@@ -27,7 +27,8 @@ LOCK = "lock"
 MAX_UNBEGUN_AGE_S = 86_400.0
 MAX_AGE_S = 7 * 86_400.0
 MAX_UNRECORDED_AGE_S = 90 * 86_400.0
-"""The same for runs that have not ended, or whose changes are not in the edit history."""
+"""The same for runs that have not ended, whose changes are not in the edit history, or that cannot
+be read, for example because a newer lcursor wrote them."""
 
 
 def home() -> Path:
@@ -76,9 +77,7 @@ def delete_old(root: Path, folder: Path | None = None, edits: Path | None = None
                 if not has_begun:  # its host was killed while it copied the project
                     folders.remove(each)
                     continue
-                state = RunLog.open(each).state
-                is_recorded = not state.turn or (turns / f"{state.turn}.json").is_file()
-                if (state.is_over and is_recorded) or age_s > MAX_UNRECORDED_AGE_S:
+                if age_s > MAX_UNRECORDED_AGE_S or _is_recorded(each, turns):
                     folders.remove(each)
 
 
@@ -99,11 +98,14 @@ def find(root: Path, key: str, folder: Path | None = None) -> Path:
 
 
 def rows(root: Path, folder: Path | None = None) -> list[AgentRow]:
-    """Return the runs of a project, newest first."""
+    """Return the runs of a project, newest first; of an unreadable one, why it is."""
     found = list[AgentRow]()
     for each in _folders(root, folder):
-        with contextlib.suppress(AgentFailed):
+        try:
             found.append(_row(each))
+        except AgentFailed as error:
+            with contextlib.suppress(OSError):  # it has not begun
+                found.append(_unreadable_row(each, error.message))
     return found
 
 
@@ -146,6 +148,16 @@ def _folders(root: Path, folder: Path | None) -> list[Path]:
     return []
 
 
+def _is_recorded(folder: Path, turns: Path) -> bool:
+    """Return whether a run has ended, and its changes are in the edit history.
+
+    Raises:
+        AgentFailed: it cannot be read.
+    """
+    state = RunLog.open(folder).state
+    return state.is_over and (not state.turn or (turns / f"{state.turn}.json").is_file())
+
+
 def _row(folder: Path) -> AgentRow:
     state = RunLog.open(folder).state
     ended = state.state
@@ -158,4 +170,21 @@ def _row(folder: Path) -> AgentRow:
         "at_s": state.at_s,
         "steps": len(state.steps),
         "turn": state.turn,
+    }
+
+
+def _unreadable_row(folder: Path, why: str) -> AgentRow:
+    """Return a run that cannot be read.
+
+    Raises:
+        OSError: it has not begun.
+    """
+    at_s = (folder / run_log.NAME).stat().st_mtime
+    return {
+        "run": folder.name,
+        "task": why,
+        "state": "failed",
+        "at_s": at_s,
+        "steps": 0,
+        "turn": "",
     }

@@ -8,7 +8,6 @@ successful write. Damaged lines are skipped and counted. Any thread.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import threading
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from lcursor.chat.conversation import VERSION, Conversation, Op
 from lcursor.errors import ChatBusy, ChatFailed, ChatUnsaved, LcursorError
-from lcursor.storage import file_lock
+from lcursor.storage import file_lock, stored
 from lcursor.storage.log_file import LogFile
 
 MakeOps = Callable[[Conversation], Sequence[Op]]
@@ -98,7 +97,7 @@ class ChatFile:
             finally:
                 self._unsaved += done
                 if error is None and isinstance(fd, int) and self._unsaved:
-                    lines = [_encode(op) for op in self._unsaved]
+                    lines = [stored.encode_line(op) for op in self._unsaved]
                     error = self._file.append(fd, lines, fsync=fsync)
                     if error is None:
                         self._unsaved.clear()
@@ -189,11 +188,11 @@ class ChatFile:
         if is_from_start:  # the first read, or the file was replaced
             self.chat = Conversation(key=self.chat.key, root=self.chat.root)
             self._damaged = 0
-        unsaved = map(_encode, self._unsaved if is_from_start else ())
+        unsaved = map(stored.encode_line, self._unsaved if is_from_start else ())
         for line in [*lines, *unsaved]:
             try:
-                self.chat.apply(dict(json.loads(line)))
-            except (ValueError, KeyError, TypeError):
+                self.chat.apply(stored.decode_line(line))
+            except stored.DAMAGE:
                 self._damaged += 1
         return None
 
@@ -209,7 +208,3 @@ class ChatFile:
                 )
             )
         self._has_failed = error is not None
-
-
-def _encode(op: Op) -> bytes:
-    return json.dumps(op, separators=(",", ":")).encode() + b"\n"

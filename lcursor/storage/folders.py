@@ -37,19 +37,26 @@ def vectors_home() -> Path:
     return cache_home() / "vectors"
 
 
+def create(folder: Path) -> None:
+    """Create a folder of mode 0700, unless it exists, so that it survives a power failure.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in missing:
+        fsync_folder(each.parent)
+
+
 def make_private(folder: Path) -> Path:
     """Create a folder of mode 0700, or check that only the user can access an existing one.
-
-    A new one survives a power failure.
 
     Raises:
         LcursorError: it cannot be created, or belongs to another user.
     """
     try:
-        missing = [each for each in (folder, *folder.parents) if not each.exists()]
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for each in missing:
-            fsync_folder(each.parent)
+        create(folder)
         found = os.lstat(folder)
         if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
             if found.st_mode & 0o077:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lcursor.storage import file_lock
+from lcursor.storage import file_lock, folders
 
 LOCK_S = 2.0
 """Time limit for the lock: a process that holds it for longer is suspended."""
@@ -34,6 +34,8 @@ class LogFile:
         self._inode = (0, 0)
         """Device and inode of the file that was read."""
         self._head = b""
+        self._has_name = False
+        """Whether the file's name survives a power failure."""
 
     @contextlib.contextmanager
     def lock_for_writing(self) -> Iterator[int | OSError]:
@@ -108,6 +110,9 @@ class LogFile:
             _append(fd, data)
             if fsync:
                 os.fsync(fd)
+                if not self._has_name:
+                    folders.fsync_folder(self.path.parent)
+                    self._has_name = True
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(fd, size)
@@ -119,7 +124,7 @@ class LogFile:
     def _open(self) -> int:
         if not self.path.parent.is_dir():
             for folder in (self.path.parent.parent, self.path.parent):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folders.create(folder)
         return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 

@@ -75,12 +75,10 @@ def _reader(hint: Any) -> Reader:
         return _list_reader(hint)
     if origin in (dict, Mapping):
         return _table_reader(hint)
-    if hint is str:
-        return _checked(hint, _is_text)
     if hint in (int, float):
         numbers = (int,) if hint is int else (int, float)
         return _checked(hint, lambda v: isinstance(v, numbers) and not isinstance(v, bool))
-    assert hint in (bool, NoneType), hint
+    assert hint in (str, bool, NoneType), hint
     return _checked(hint, lambda value: isinstance(value, hint))
 
 
@@ -143,12 +141,3 @@ def _first(hint: Any, options: Sequence[Reader], value: object) -> object:
         except DAMAGE:
             continue
     raise ValueError(f"expected {hint}, found {type(value).__name__}")
-
-
-def _is_text(value: object) -> bool:
-    """Return whether a value is a string that can be written to a file again."""
-    if not isinstance(value, str):
-        return False
-    if not value.isascii():
-        value.encode("utf-8", "surrogateescape")  # raises ValueError
-    return True

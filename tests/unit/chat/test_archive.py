@@ -21,6 +21,7 @@ from lcursor.chat.archive import Archive
 from lcursor.chat.chat_file import ChatFile
 from lcursor.chat.conversation import Conversation, Op
 from lcursor.errors import ChatBusy, ChatFailed, ChatMissing, ChatUnsaved, LcursorError
+from lcursor.storage import stored
 from lcursor.storage.log_file import LogFile
 from tests.fakes.disk import full_disk
 
@@ -291,7 +292,9 @@ def test_damage_costs_what_is_damaged_and_no_more(
 def test_a_file_of_a_newer_version_is_left_alone(desk: Desk) -> None:
     chat = desk.new()
     chat.change(say)
-    data = chat.path.read_bytes().replace(b'"version":1', b'"version":2')
+    first, *others = chat.path.read_bytes().splitlines(keepends=True)
+    newer = stored.encode_line({**stored.decode_line(first.rstrip()), "version": 2})
+    data = b"".join([newer, *others])
     chat.path.write_bytes(data)
     with pytest.raises(ChatFailed, match="newer lcursor"):
         desk.open(chat.chat.key)
