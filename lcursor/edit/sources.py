@@ -16,6 +16,7 @@ from lcursor.edit.checkpoints import text
 from lcursor.edit.records import FileChange, Lines, lines_of, to_wire
 from lcursor.errors import EditRejected, LcursorError
 from lcursor.project import listing
+from lcursor.project.names import printable
 from lcursor.project.reading import Reader
 from lcursor.project.root import root_of
 from lcursor.protocol.edit import EditBuffer, EditFile
@@ -79,9 +80,9 @@ class Sources:
         """Return a path for display, relative to the project's root if inside."""
         whole = self.absolute(path)
         if self.is_outside(whole):
-            return whole
+            return printable(whole)
         inside = os.path.relpath(_real_path(whole), self.root)
-        return inside.replace(os.sep, "/")
+        return printable(inside.replace(os.sep, "/"))
 
     def is_outside(self, path: str) -> bool:
         """Return whether a file, or the target of a link, is outside of the project."""

@@ -73,8 +73,10 @@ function M.tab_width(column, tabstop, stops)
   return last - (column - edge) % last
 end
 
----@return string with control characters as Neovim shows them in a buffer
-local function printable(text)
+--- Return a text on one line, with control characters as Neovim shows them in a buffer.
+---@param text string
+---@return string
+function M.printable(text)
   text = text:gsub("%c", function(char)
     local byte = char:byte()
     return "^" .. string.char(byte == 127 and 63 or byte + 64)
@@ -94,7 +96,7 @@ function M.expand(line, column, tabstop, stops)
   end
   local out = {}
   for text, tab in line:gmatch("([^\t]*)(\t?)") do
-    text = printable(text)
+    text = M.printable(text)
     table.insert(out, text)
     column = column + vim.api.nvim_strwidth(text)
     if tab ~= "" then

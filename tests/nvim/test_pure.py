@@ -397,3 +397,19 @@ def test_described_settings(lua: Call) -> None:
         "return loadstring('return ' .. ...)()", rows["completion.filetypes"]["default"]
     )
     assert filetypes["markdown"] is False
+
+
+@pytest.mark.parametrize("name", ["a\nb.py", "a\n## Done\nb", "\x1b[31m", "größe\r\n", "a\x7f\t"])
+def test_the_files_of_a_run_are_lines_whatever_their_names(lua: Call, name: str) -> None:
+    code = """
+        local file = { name = ..., kind = "create", is_guarded = true }
+        local lines = require("lcursor.agent.format").files({ file })
+        local buf = vim.api.nvim_create_buf(false, true)
+        vim.api.nvim_buf_set_lines(buf, 0, -1, true, lines)
+        return vim.api.nvim_buf_get_lines(buf, 0, -1, true)
+    """
+    first, line = lua(code, name)
+    assert first == ""
+    assert line.startswith("- ")
+    assert line.isprintable()
+    assert line.endswith(" (new; runs code by itself: accept it on its own)")

@@ -1,6 +1,7 @@
 -- Formats what the buffer of a run shows: steps, questions, the end, the winbar. Pure.
 
 local many = require("lcursor.text").many
+local printable = require("lcursor.text").printable
 local short = require("lcursor.text").short
 local tail = require("lcursor.text").tail
 
@@ -214,7 +215,7 @@ function M.files(files)
     local words = { FILE_KINDS[file.kind] }
     table.insert(words, file.is_guarded and "runs code by itself: accept it on its own" or nil)
     local more = #words > 0 and (" (%s)"):format(table.concat(words, "; ")) or ""
-    table.insert(lines, ("- %s%s"):format(file.name, more))
+    table.insert(lines, ("- %s%s"):format(printable(file.name), more))
   end
   return lines
 end
