@@ -96,6 +96,7 @@ class Assembly:
             count=model.count,
             budget_tokens=observe.limit_tokens(model.context_tokens),
             rewrite=rewriter,
+            log=wanted.log,
         )
         if dialect.name == "choice":  # more would confuse a small model
             facts = choice.facts(toolbox.known())
@@ -122,6 +123,7 @@ class Assembly:
         )
         notes = [NO_SANDBOX] if sandbox.level == "none" else []
         notes += [GUIDED] if dialect.name == "choice" else []
+        notes += tree.hidden(agent)
         return Assembled(parts, name, sandbox.level, "\n".join(notes))
 
     def record(self, state: RunState, parts: Parts) -> Recorded:

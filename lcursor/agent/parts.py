@@ -136,6 +136,8 @@ class Wanted:
     """Texts of the editor by absolute path, for a new run."""
     is_new: bool
     stopped: threading.Event
+    log: Callable[[Exception], None]
+    """Writes an unexpected error of a tool to the log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from lcursor.errors import AgentMissing, Cancelled, LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.project.root import root_of
 from lcursor.protocol import agent as wire
-from lcursor.reporting import Notify, report_error
+from lcursor.reporting import Notify, log_exception, report_error
 
 STOP_S = 5.0
 """Time limit for a stopped run to end with its changes."""
@@ -125,7 +125,7 @@ class AgentService:
         policy: Policy = params["policy"] or self._config.agent.policy
         unsaved = {each["path"]: each["text"] for each in params["buffers"]}
         task, model = params["task"], params["model"]
-        wanted = Wanted(root, folder, policy, model, task, unsaved, True, run.stopped)
+        wanted = Wanted(root, folder, policy, model, task, unsaved, True, run.stopped, self._log)
         log = RunLog(folder)
         with runs.lock(folder), run.using_model():
             try:
@@ -161,7 +161,7 @@ class AgentService:
             log = RunLog.open(folder)
             state = log.state
             policy, model, task = state.policy, state.model, state.task
-            wanted = Wanted(root, folder, policy, model, task, {}, False, run.stopped)
+            wanted = Wanted(root, folder, policy, model, task, {}, False, run.stopped, self._log)
             self._show(run, state)
             with run.using_model():
                 found = self._assembly.assemble(wanted)
@@ -220,6 +220,9 @@ class AgentService:
         """Thread: any."""
         with self._lock:
             self._runs.pop(run.number, None)
+
+    def _log(self, error: Exception) -> None:
+        log_exception(self._send, error)
 
     def _on_error(self, error: Exception, number: int) -> None:
         report_error(self._send, error, number, "the agent's request failed")

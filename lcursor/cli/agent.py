@@ -207,6 +207,8 @@ class _Session:
                     self._send("agent.approve_plan", id=1, text=_approve_plan(params["text"]))
                 elif method != "log":
                     shown.show(method, params)
+                elif params["level"] == "error":
+                    _note(params["message"])
                 if method == "agent.done":
                     return params
 

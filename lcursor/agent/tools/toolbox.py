@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from lcursor.agent.observe import Limit, Outputs, cut_line, printable
 from lcursor.agent.records import Call, DialectName, Known, Observation, Shown, Tool
@@ -90,6 +90,12 @@ REWRITE = Tool(
 FINISH = Tool(
     "finish", "End the task; the user's tests are run.", {"summary": "what was done, in short"}
 )
+EDIT_NEEDS: Final[Mapping[str, Sequence[str]]] = {
+    "create": ("file_text",),
+    "str_replace": ("old_str",),
+    "insert": ("insert_line", "new_str"),
+}
+"""The further arguments that commands of `EDIT` need."""
 TOOLS: Final = (EDIT, BASH, GREP, GLOB, SEARCH, FINISH)
 CHOICE_TOOLS: Final = (EDIT, SEARCH, GREP, REWRITE, BASH, FINISH)
 
@@ -105,6 +111,7 @@ def make_toolbox(
     count: Callable[[str], int],
     budget_tokens: int,
     rewrite: Rewrite | None = None,
+    log: Callable[[Exception], None] | None = None,
 ) -> ToolboxOfTree:
     """Return the tools of a run.
 
@@ -113,9 +120,11 @@ def make_toolbox(
         count: returns the number of tokens of a text.
         budget_tokens: limit of an observation, see `observe.limit_tokens`.
         rewrite: for the dialect "choice".
+        log: writes an unexpected error of a tool to the log; None raises it.
     """
+    limit = Limit(budget_tokens, count)
     return ToolboxOfTree(
-        tree, sandbox, codebase, config, edit, dialect, Limit(budget_tokens, count), rewrite
+        tree, sandbox, codebase, config, edit, dialect, limit, rewrite, log or _raise
     )
 
 
@@ -132,8 +141,10 @@ class ToolboxOfTree:
         dialect: DialectName,
         limit: Limit,
         rewrite: Rewrite | None,
+        log: Callable[[Exception], None],
     ) -> None:
         self._tree, self._config, self._edit, self._limit = tree, config, edit, limit
+        self._log = log
         self._is_choice = dialect == "choice"
         self.tools: Sequence[Tool] = CHOICE_TOOLS if self._is_choice else TOOLS
         self._shell = Shell(tree, sandbox, config)
@@ -172,20 +183,20 @@ class ToolboxOfTree:
         }
         target = str(given.get("path") or given.get("command") or "")
         try:
-            if call.tool not in handlers:
-                raise Denied(f"there is no tool {printable(call.tool)}")
-            found = handlers[call.tool]()
+            self._check_arguments(call)
+            return handlers[call.tool]()
         except Cancelled:
             raise
         except Denied as error:
             text = self._limit.cut(printable(str(error)))
             return Observation(text, True, cut_line(target), "not possible")
-        except KeyError as error:
-            return Observation(f"{call.tool} needs the argument {error}", True, target, "failed")
         except (LcursorError, OSError) as error:
             text = self._limit.cut(f"{call.tool} failed: {printable(str(error))}")
             return Observation(text, True, cut_line(target), "failed")
-        return found
+        except Exception as error:  # noqa: BLE001 - the root of a tool
+            self._log(error)
+            text = f"{call.tool} failed because of a bug in it. Do this in another way."
+            return Observation(text, True, cut_line(target), "failed")
 
     def remember(self, shown: Sequence[Shown]) -> None:
         """Restore what an earlier observation showed, in the order of the run's log."""
@@ -220,6 +231,20 @@ class ToolboxOfTree:
         }
         named = {path: names for path, names in found.items() if names}
         return Known(paths, named, regions, commands)
+
+    def _check_arguments(self, call: Call) -> None:
+        """Check that a call has a tool of this run, and all that it needs.
+
+        Raises:
+            Denied: it has not.
+        """
+        tool = next((each for each in self.tools if each.name == call.tool), None)
+        if tool is None:
+            raise Denied(f"there is no tool {printable(call.tool)}")
+        further = EDIT_NEEDS.get(str(call.arguments.get("command"))) if tool is EDIT else None
+        for name in (*tool.required, *(further or ())):
+            if name not in call.arguments:
+                raise Denied(f"{call.tool} needs the argument {name!r}")
 
     def _edit_call(self, given: Mapping[str, Any], cancel: Cancel) -> Observation:
         command, path = given["command"], given["path"]
@@ -282,3 +307,7 @@ class ToolboxOfTree:
             if command and ("{path}" not in command or self._editor.changed):
                 found[name] = gate.with_path(command, self._editor.changed)
         return found
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from lcursor.agent.tools.lookup import Lookup
 from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
 from lcursor.errors import AgentFailed
@@ -334,6 +335,22 @@ def test_an_approval_to_leave_the_sandbox_ends_when_a_file_changes(
 
 def test_the_sandbox_is_real() -> None:
     assert open_sandbox().level != "none"
+
+
+def test_a_bug_in_a_tool_is_in_the_log_and_the_run_goes_on(
+    session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def glob(*_: object) -> None:
+        raise KeyError("pattern")
+
+    monkeypatch.setattr(Lookup, "glob", glob)
+    it = session([call("glob", pattern="*.py"), finish()])
+    assert it.finish()["state"] == "done"
+    assert "glob failed because of a bug in it" in it.texts()[0]
+    logged = [row for method, row in it.messages if method == "log"]
+    assert [row["level"] for row in logged] == ["error"]
+    assert "Traceback" in logged[0]["message"]
+    assert "KeyError: 'pattern'" in logged[0]["message"]
 
 
 # Disks and files.

@@ -8,6 +8,7 @@ import pytest
 
 from lcursor.agent.records import Call, Shown
 from lcursor.agent.tools.editor import Test
+from lcursor.agent.tools.lookup import Lookup
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.edit.records import Check
 from lcursor.errors import Cancelled
@@ -171,13 +172,49 @@ def test_a_large_edit_is_shown_in_part(bench: Bench) -> None:
     [
         (Call("nothing", {}), "there is no tool"),
         (Call("str_replace_editor", {"command": "delete", "path": "a.py"}), "must be view"),
-        (Call("str_replace_editor", {"command": "create", "path": "x"}), "needs the argument"),
+        (Call("rewrite", {"path": "a.py", "region": "r", "instruction": "x"}), "there is no tool"),
+        *(
+            (Call(tool, given), f"{tool} needs the argument {missing!r}")
+            for tool, given, missing in (
+                ("str_replace_editor", {"path": "x"}, "command"),
+                ("str_replace_editor", {"command": "create", "path": "x"}, "file_text"),
+                ("str_replace_editor", {"command": "str_replace", "path": "x"}, "old_str"),
+                ("str_replace_editor", {"command": "insert", "path": "x"}, "insert_line"),
+                (
+                    "str_replace_editor",
+                    {"command": "insert", "path": "x", "insert_line": 0},
+                    "new_str",
+                ),
+                ("bash", {}, "command"),
+                ("grep", {"path": "a.py"}, "pattern"),
+                ("glob", {}, "pattern"),
+                ("search", {}, "query"),
+                ("finish", {}, "summary"),
+            )
+        ),
     ],
 )
 def test_an_impossible_call_is_an_error(bench: Bench, call: Call, words: str) -> None:
     found = bench.tools.run(call, lambda: False)
     assert found.is_error
     assert words in found.text
+
+
+@pytest.mark.parametrize("bug", [KeyError("path"), TypeError("x"), RecursionError()])
+def test_a_bug_in_a_tool_is_logged_and_no_fault_of_the_model(
+    bug: Exception, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def grep(*_: object) -> None:
+        raise bug
+
+    project.repository({"a.py": CODE})
+    logged: list[Exception] = []
+    bench = Bench(project, log=logged.append)
+    monkeypatch.setattr(Lookup, "grep", grep)
+    found = bench.call("grep", pattern="x", path="a.py")
+    assert found.is_error
+    assert found.text == "grep failed because of a bug in it. Do this in another way."
+    assert logged == [bug]
 
 
 def test_what_was_shown_is_restored(project: Project) -> None:

@@ -43,6 +43,7 @@ class Bench:
         level: Level | None = None,
         codebase: Callable[[Tree], Codebase] = lambda tree: GrepSearch(tree.path),
         folder: str = "",
+        log: Callable[[Exception], None] | None = None,
     ) -> None:
         self.tree = project.tree(folder)
         self.tools: ToolboxOfTree = make_toolbox(
@@ -55,6 +56,7 @@ class Bench:
             count=count,
             budget_tokens=TOKENS,
             rewrite=rewrite,
+            log=log,
         )
         self.cancel: Cancel = never
 

@@ -1,0 +1,62 @@
+"""Each tool of an agent is in each table that says what it may do.
+
+A tool that is missing would count as one that only reads: it would run without a checkpoint, and
+after a crash a second time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lcursor.agent import approvals, run_log
+from lcursor.agent.records import Call, Policy, Tool
+from lcursor.agent.run_log import has_effect, kind_of
+from lcursor.agent.shell_rules import Rules
+from lcursor.agent.tools.toolbox import CHOICE_TOOLS, EDIT, EDIT_NEEDS, TOOLS
+
+ALL = {tool.name: tool for tool in (*TOOLS, *CHOICE_TOOLS)}
+EFFECTS = {
+    "str_replace_editor create": "edit",
+    "str_replace_editor insert": "edit",
+    "str_replace_editor str_replace": "edit",
+    "str_replace_editor view": "read",
+    "bash": "command",
+    "finish": "finish",
+    "glob": "search",
+    "grep": "search",
+    "rewrite": "edit",
+    "search": "search",
+}
+"""What each call is; a new tool needs a row."""
+
+
+def calls(tool: Tool) -> dict[str, Call]:
+    if tool is not EDIT:
+        return {tool.name: Call(tool.name, dict.fromkeys(tool.required, "x"))}
+    return {
+        f"{tool.name} {command}": Call(tool.name, {"command": command, "path": "x"})
+        for command in ("view", *EDIT_NEEDS)
+    }
+
+
+CALLS = {name: call for tool in ALL.values() for name, call in calls(tool).items()}
+
+
+def test_each_call_has_its_kind() -> None:
+    assert {name: kind_of(call) for name, call in CALLS.items()} == EFFECTS
+    assert ALL.keys() == {EDIT.name, *run_log.KINDS}
+
+
+def test_only_what_is_checkpointed_may_be_forbidden_in_plan_mode() -> None:
+    for name, call in CALLS.items():
+        found = approvals.decide(call, "plan", "bubblewrap", Rules(), Path("/"))
+        assert (found.verdict == "forbid") == has_effect(call), name
+
+
+@pytest.mark.parametrize("policy", ["ask", "auto"])
+def test_no_tool_is_unknown_to_the_approvals(policy: Policy) -> None:
+    for name, call in CALLS.items():
+        found = approvals.decide(call, policy, "bubblewrap", Rules(), Path("/"))
+        assert "is unknown" not in found.why, name
