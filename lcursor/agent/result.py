@@ -5,42 +5,19 @@ A file whose change cannot be lines of text is left out, with a note that says h
 
 from __future__ import annotations
 
-import fnmatch
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
 
 from lcursor.agent.tree import Changed, Tree
-from lcursor.edit import diff
+from lcursor.edit import diff, guards
 from lcursor.edit.checkpoints import text
 from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.records import Change, FileChange, Lines, digest
 from lcursor.errors import EditRejected
-
-GUARDED_FILES: Final = (
-    # editors and shells
-    ".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".lvimrc", ".envrc", ".mise.toml", "mise.toml",
-    ".tool-versions", "*.code-workspace",
-    # git
-    ".gitattributes", ".gitmodules", ".pre-commit-config.yaml", "lefthook.y*ml",
-    # agents
-    "AGENTS.md", "CLAUDE.md", "GEMINI.md", ".mcp.json", ".cursorrules",
-    # builds and tests
-    "Makefile", "makefile", "GNUmakefile", "*.mk", "justfile", "Justfile", "Rakefile", "*.cmake",
-    "CMakeLists.txt", "package.json", ".npmrc", ".yarnrc*", "conftest.py", "setup.py", "noxfile.py",
-    "sitecustomize.py", "usercustomize.py", "*.pth", "build.rs", "build.gradle", "build.gradle.kts",
-    # continuous integration and containers
-    ".gitlab-ci.yml", ".travis.yml", "Jenkinsfile", "azure-pipelines.yml", "Dockerfile",
-    "*.dockerfile", "docker-compose*.y*ml", "compose.y*ml",
-)  # fmt: skip
-"""Names of files that run code by themselves, when they are opened or something else runs."""
-GUARDED_FOLDERS: Final = frozenset({
-    ".husky", ".githooks", ".vscode", ".idea", ".claude", ".codex", ".cursor", ".gemini",
-    ".lcursor", ".devcontainer", ".cargo", ".circleci", ".github", ".vim", ".nvim",
-})  # fmt: skip
+from lcursor.project.guarded import runs_by_itself
+from lcursor.project.names import has_controls, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +30,6 @@ class Result:
     """The lines that the changes refer to, by absolute path."""
     notes: tuple[str, ...] = ()
     """Messages about changes that are left out."""
-
-
-def is_guarded(path: str) -> bool:
-    """Return whether a file of a project runs code by itself, by its relative path. Pure."""
-    *folders, name = path.split("/")
-    return not GUARDED_FOLDERS.isdisjoint(folders) or any(
-        fnmatch.fnmatchcase(name, pattern) for pattern in GUARDED_FILES
-    )
 
 
 def file_changes(tree: Tree) -> Result:
@@ -81,20 +50,21 @@ def file_changes(tree: Tree) -> Result:
             file, lines, note = (
                 None,
                 (),
-                f"{each.to or each.path} is not text: {_by_hand(tree, each)}",
+                f"{quoted(each.to or each.path)} is not text: {_by_hand(tree, each)}",
             )
         notes += [note] if note else []
         if file is not None:
             files.append(file)
             if file.base:
                 bases[file.path] = lines
-    files.sort(key=lambda file: not file.is_guarded)
+    files = sorted(guards.marked(tree.root, files), key=lambda file: not file.is_guarded)
     return Result(tuple(files), bases, tuple(notes))
 
 
 def _parts(change: Changed) -> Sequence[Changed]:
     """Return a rename of a guarded file, or to one, as a new file and a deletion."""
-    if change.kind != "rename" or not (is_guarded(change.path) or is_guarded(change.to)):
+    names = (change.path, change.to)
+    if change.kind != "rename" or not any(map(runs_by_itself, names)):
         return [change]
     (old, new), (old_key, new_key) = change.modes, change.keys
     none = "0" * len(old_key)
@@ -115,19 +85,23 @@ def _file(
     path = str(tree.root / change.path)
     to = str(tree.root / change.to) if change.to else ""
     name = change.to or change.path
+    shown = quoted(name)
     if why := tree.secret_reason(name):
-        return None, (), f"{name} is left out: {why}"
+        return None, (), f"{shown} is left out: {why}"
+    if has_controls(change.path + name):
+        why = f"its name has a control character: {_by_hand(tree, change)}"
+        return None, (), f"{shown} is left out: {why}"
     if change.is_link:
-        return None, (), f"{name} is a link: {_by_hand(tree, change)}"
+        return None, (), f"{shown} is a link: {_by_hand(tree, change)}"
     note = ""
     if change.is_made_executable:
-        note = f"{name} is executable for the agent: chmod +x {shlex.quote(name)}"
+        note = f"{shown} is executable for the agent: chmod +x {shown}"
     before, after = _text(old, change.path), _text(new, name)
     known = digest(before.lines) if old is not None else ""
     if change.kind == "delete":
         gone = (Change(0, len(before.lines), before.lines, ()),)
         return FileChange(path, "delete", "", known, gone), before.lines, ""
-    guarded = is_guarded(name) or change.is_made_executable
+    guarded = change.is_made_executable
     if change.kind == "create":
         end = "\r" if after.newline == "\r\n" else ""
         made = (Change(0, 0, (), tuple(line + end for line in after.lines)),)
@@ -136,7 +110,7 @@ def _file(
     changes = diff.changes(before.lines, after.lines)
     if not changes and change.kind == "edit":
         if old != new:
-            note = f"only line ends of {name} have changed: {_by_hand(tree, change)}"
+            note = f"only line ends of {shown} have changed: {_by_hand(tree, change)}"
         return None, (), note
     file = FileChange(path, change.kind, to, known, changes, is_guarded=guarded)
     return file, before.lines, note
@@ -150,10 +124,10 @@ def _text(data: bytes | None, name: str) -> Text:
 
 def _by_hand(tree: Tree, change: Changed) -> str:
     """Return the command that makes a change in the user's project."""
-    target = shlex.quote(str(tree.root / (change.to or change.path)))
+    target = quoted(str(tree.root / (change.to or change.path)))
     if change.kind == "delete":
         return f"rm {target}"
     if change.kind == "rename":
-        return f"mv {shlex.quote(str(tree.root / change.path))} {target}"
-    source = shlex.quote(os.fspath(Path(tree.path, change.to or change.path)))
+        return f"mv {quoted(str(tree.root / change.path))} {target}"
+    source = quoted(os.fspath(Path(tree.path, change.to or change.path)))
     return f"cp -P {source} {target}"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lcursor.edit import guards
 from lcursor.edit.checkpoints import undo
 from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.write import recover, write
@@ -53,12 +54,16 @@ class Histories:
         chat: str,
         bases: Mapping[str, Lines],
     ) -> str:
-        """Record a proposal; return its key. Thread: any."""
+        """Record a proposal, with its guarded files marked; return its key. Thread: any."""
         history = self._history(root)
-        key = history.begin(title, files, chat, bases)
+        key = history.begin(title, guards.marked(root, files), chat, bases)
         with self._lock:
             self._of_turns[key] = history
         return key
+
+    def proposed(self, key: str) -> list[FileChange]:
+        """Return the changes of a recorded proposal, to be shown. Thread: any."""
+        return [each.change for each in self._find(key, "").turn(key).files]
 
     def decided(self, params: wire.EditDecided) -> None:
         """Record the user's decisions, also in the chat that the changes came from."""

@@ -332,7 +332,7 @@ class _StepReader:
         parts = bare.split("/")
         if not bare or bare.startswith(("/", "~")) or ".." in parts or "" in parts or "\0" in bare:
             raise _Impossible(f"{path or 'a new file without a path'} is not a path in the project")
-        if parts[0] in VCS_FOLDERS:
+        if any(part.lower() in VCS_FOLDERS for part in parts):
             raise _Impossible(f"{path} belongs to version control")
         if Path(self._sources.root, bare).exists():
             raise _Impossible(f"{path} already exists")

@@ -271,13 +271,15 @@ class Workspace:
         self.run.check()
         sources, short = self.sources, short_title(title)
         bases = {each.path: sources.base(each.path) for each in files if each.base}
-        key = self.services.histories.begin(sources.root, short, files, chat, bases)
+        histories = self.services.histories
+        key = histories.begin(sources.root, short, files, chat, bases)
+        changes = histories.proposed(key)
         self.run.send(
             "edit.proposed",
             turn=key,
             title=short,
             alternative=alternative,
-            files=[sources.to_wire(each, (ticks or {}).get(each.path)) for each in files],
+            files=[sources.to_wire(each, (ticks or {}).get(each.path)) for each in changes],
             note=clean("\n".join(dict.fromkeys(filter(None, notes)))),
             attempts=self.run.max_attempts,
             chat=chat,

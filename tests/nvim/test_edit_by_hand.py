@@ -194,6 +194,39 @@ def test_files_that_run_code_are_accepted_one_by_one(room: Room) -> None:
     assert room.accept_all() == ([], [])
 
 
+def test_a_single_file_that_runs_code_is_accepted_where_it_is_open(room: Room) -> None:
+    path = room.open("Makefile", MEAN)
+    room.propose(proposed([file(path, MEAN, QUICK, is_guarded=True)]))
+    other = room.open("other.py", MEAN)
+    _, problems = room.accept_all()
+    assert "Makefile. Open it, :LCursor hunk accept file" in problems[0]
+    room.nvim.command(f"buffer {path}")
+    assert room.accept_all() == ([], [])
+    assert room.lines() == QUICK
+    assert other.read_text().splitlines() == MEAN
+
+
+def test_a_file_renamed_to_one_that_runs_code_comes_last_and_alone(room: Room) -> None:
+    away, path = room.write("away.txt", MEAN), room.open("here.txt", MEAN)
+    to = str(path.with_name(".envrc"))
+    renamed = file(path, MEAN, MEAN, kind="rename", to=to, is_guarded=True)
+    room.propose(proposed([renamed, file(away, MEAN, QUICK)]))
+    paths, problems = room.accept_all()
+    assert paths == [str(away)]
+    assert problems == [
+        "left out, since it runs code by itself: here.txt. Open it, :LCursor hunk accept file"
+    ]
+    room.nvim.lua("require('lcursor.edit.proposals').written('t1', ...)", paths)
+    other = room.open("other.py", MEAN)
+    _, problems = room.accept_all()
+    assert problems == [
+        "left out, since it runs code by itself: here.txt. Open it, :LCursor hunk accept all"
+    ]
+    room.nvim.command(f"buffer {path}")
+    assert room.accept_all() == ([str(path)], [])
+    assert other.exists()
+
+
 def test_it_is_said_that_a_file_runs_code(room: Room) -> None:
     other = room.write("other.py", MEAN)
     path = room.open("conftest.py", MEAN)

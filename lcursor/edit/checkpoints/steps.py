@@ -117,7 +117,7 @@ def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False
         )
     for path in paths:
         inner = os.path.relpath(path, top) if _is_in(path, top) else path
-        if found := next((part for part in Path(inner).parts if part in VCS_FOLDERS), ""):
+        if found := next((part for part in Path(inner).parts if part.lower() in VCS_FOLDERS), ""):
             raise EditRejected(f"{path} belongs to version control ({found})", "Change it by hand")
     steps = [step for op in ops for step in _steps(op)]
     names = [step.path for step in steps if step.do != "put" or step.seen is not None]

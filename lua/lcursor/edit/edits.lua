@@ -74,15 +74,15 @@ local function accept(proposal, may_leave_project)
 end
 
 --- Accept all hunks of a proposal: changed buffers stay to be saved, files that are not loaded are
---- written; those that run code by themselves are left out. Asks first where a file is outside of
---- the project.
+--- written; those that run code by themselves are left out, but not a single open one. Asks
+--- first where a file is outside of the project.
 ---@param proposal lcursor.EditProposal
 function M.accept(proposal)
-  local outside = {}
-  for _, part in ipairs(proposal.parts) do
+  local outside, pending = {}, vim.tbl_filter(proposals.is_pending, proposal.parts)
+  for _, part in ipairs(pending) do
     local file, is_whole = part.file, proposals.is_whole(part)
     local is_on_disk = is_whole or not part.buf
-    if proposals.is_pending(part) and is_on_disk and not file.is_guarded then
+    if is_on_disk and not hunks.is_left_out(part, #pending) then
       if is_whole and part.buf and vim.bo[part.buf].modified then
         return notify.warn(("save %s first: it is moved or removed"):format(file.name))
       elseif file.is_outside then

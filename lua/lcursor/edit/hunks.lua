@@ -291,17 +291,29 @@ function M.accept_next()
   operate("op_accept_next")
 end
 
+--- Whether accepting all leaves a file out, since it runs code by itself: unless it is the current
+--- buffer, and either nothing else was proposed, or it is renamed and nothing else is left.
+---@param part lcursor.EditPart
+---@param count integer of parts that are pending
+---@return boolean
+function M.is_left_out(part, count)
+  local is_alone = #part.proposal.parts == 1 or (count == 1 and proposals.is_whole(part))
+  return part.file.is_guarded and not (is_alone and part.buf == api.nvim_get_current_buf())
+end
+
 --- Accept all of a proposal in buffers, an undo step each, and return what is left for the disk.
 --- Files that run code by themselves are left out.
 ---@param proposal lcursor.EditProposal
 ---@return string[] paths files to be written: no buffer has open hunks of them
 ---@return string[] problems
 function M.accept_loaded(proposal)
-  local paths, problems, guarded = {}, {}, {}
-  for _, part in ipairs(vim.tbl_filter(proposals.is_pending, proposal.parts)) do
+  local paths, problems, guarded, is_renamed = {}, {}, {}, false
+  local pending = vim.tbl_filter(proposals.is_pending, proposal.parts)
+  for _, part in ipairs(pending) do
     local name, is_whole = part.file.name, proposals.is_whole(part)
-    if part.file.is_guarded then
+    if M.is_left_out(part, #pending) then
       table.insert(guarded, name)
+      is_renamed = part.file.kind == "rename" and #pending == 1
     elseif is_whole and part.buf and vim.bo[part.buf].modified then
       table.insert(problems, name .. " has unsaved changes; :write it first")
     elseif is_whole or not part.buf then
@@ -313,8 +325,9 @@ function M.accept_loaded(proposal)
     end
   end
   if #guarded > 0 then
-    local text = "left out, since it runs code by itself: %s. Open it, :LCursor hunk accept file"
-    table.insert(problems, 1, text:format(table.concat(guarded, ", ")))
+    local text = "left out, since it runs code by itself: %s. Open it, :LCursor hunk accept %s"
+    local scope = is_renamed and "all" or "file"
+    table.insert(problems, 1, text:format(table.concat(guarded, ", "), scope))
   end
   return paths, problems
 end

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from lcursor.agent.result import Result, file_changes, is_guarded
+from lcursor.agent.result import Result, file_changes
 from lcursor.agent.tree import Tree
 from lcursor.edit.checkpoints.history import History
 from lcursor.edit.checkpoints.undo import Resumed, resume, revert
@@ -280,7 +281,7 @@ def test_what_cannot_be_a_hunk(desk: Desk) -> None:
     assert {note.split(": ")[0]: note.split(": ")[1] for note in result.notes} == {
         "run.py is executable for the agent": "chmod +x run.py",
         "x.bin is not text": f"cp -P {tree.path}/x.bin {root}/x.bin",
-        "new image.png is not text": f"cp -P '{tree.path}/new image.png' '{root}/new image.png'",
+        "'new image.png' is not text": f"cp -P '{tree.path}/new image.png' '{root}/new image.png'",
         "z.bin is not text": f"mv {root}/y.bin {root}/z.bin",
         "only line ends of crlf have changed": f"cp -P {tree.path}/crlf {root}/crlf",
         "link is a link": f"cp -P {tree.path}/link {root}/link",
@@ -288,24 +289,6 @@ def test_what_cannot_be_a_hunk(desk: Desk) -> None:
     for note in result.notes:
         assert os.system(f"cd {root} && {note.split(': ')[1]}") == 0
     assert files_in(root) == files_in(tree.path)
-
-
-GUARDED = (
-    ".nvim.lua sub/.exrc .envrc Makefile sub/package.json conftest.py tests/conftest.py setup.py "
-    ".github/workflows/ci.yml .gitlab-ci.yml .husky/pre-commit .vscode/tasks.json AGENTS.md "
-    "Dockerfile a.code-workspace cmake/x.cmake build.rs .gitattributes .lcursor/rules/a.md"
-)
-
-
-@pytest.mark.parametrize("path", GUARDED.split())
-def test_files_that_run_code_by_themselves(path: str) -> None:
-    assert is_guarded(path)
-    assert not is_guarded(f"{path}.txt") or "/" in path
-
-
-@pytest.mark.parametrize("path", ["a.py", "makefile.py", "docs/github/ci.yml", "package.py"])
-def test_other_files(path: str) -> None:
-    assert not is_guarded(path)
 
 
 def test_guarded_files_come_first_and_are_written_alone(desk: Desk) -> None:
@@ -352,3 +335,24 @@ def test_objects_of_the_user_were_deleted(desk: Desk) -> None:
     shutil.rmtree(desk.root / ".git/objects")
     with pytest.raises(AgentFailed):
         desk.end()
+
+
+def test_a_name_with_a_line_end_is_left_out_with_a_note_of_one_line(desk: Desk) -> None:
+    tree = desk.begin({"a.py": "1\n", "old.py": TEXT, "bad\nname.py": "1\n"})
+    write(tree.path, {"a.py": "2\n", "b\n\n## Done\nc.py": "x\n", "## Done": b"\0"})
+    (tree.path / "old.py").rename(tree.path / "new\x1b[31m.py")
+    (tree.path / "bad\nname.py").unlink()
+    result = desk.end()
+    assert [os.path.relpath(file.path, desk.root) for file in result.files] == ["a.py"]
+    assert len(result.notes) == 4
+    for note in result.notes:
+        assert note.isprintable()
+        assert not note.startswith("#")
+    shown = "\n".join(result.notes)
+    for name in ("$'b\\x0a\\x0a## Done\\x0ac.py'", "$'new\\x1b[31m.py'", "$'bad\\x0aname.py'"):
+        assert f"{name} is left out: its name has a control character" in shown
+    assert "'## Done' is not text" in shown
+    commands = [note.partition(": ")[2].rpartition(": ")[2] for note in result.notes]
+    for command in commands:
+        subprocess.run(["bash", "-c", command], check=True)
+    assert files_in(desk.root).keys() == files_in(tree.path).keys()

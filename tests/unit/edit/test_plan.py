@@ -154,6 +154,7 @@ def test_a_plan_of_all_kinds_in_their_order(desk: Any) -> None:
         ({"action": "create", "path": "../evil.py", "do": "x"}, "not a path in the project"),
         ({"action": "create", "path": "/etc/evil", "do": "x"}, "not a path in the project"),
         ({"action": "create", "path": ".git/hooks/x", "do": "x"}, "version control"),
+        ({"action": "create", "path": "sub/.Git/hooks/x", "do": "x"}, "version control"),
         ({"action": "create", "path": "app/main.py", "do": "x"}, "already exists"),
         ({"action": "rename", "id": "app/main.py", "path": "README.md"}, "already exists"),
         ({"action": "burn", "id": "app/main.py"}, "no action"),

@@ -106,6 +106,23 @@ def test_a_whole_file_is_applied_without_a_model(tmp_path: Path) -> None:
         assert not server.bodies
 
 
+@pytest.mark.parametrize("name", ["Conftest.py", "sub/.envrc", "sub/Noxfile.py"])
+def test_code_for_a_file_that_runs_by_itself_is_not_written_with_others(
+    tmp_path: Path, name: str
+) -> None:
+    with ChatServer() as server, Desk(tmp_path, server) as desk:
+        path = desk.put("one.py", ONE)
+        text = f"{name}\n{fenced('x = 1')}\n\none.py\n{fenced(ONE.replace('x + 1', 'x + 2'))}\n"
+        found = desk.proposed(apply(desk, text, path))
+        marks = {each["name"]: each["is_guarded"] for each in found["files"]}
+        assert marks == {name: True, "one.py": False}
+        paths = [each["path"] for each in found["files"]]
+        wrote = desk.do("edit.write", turn=found["turn"], paths=paths, outside=False)
+        assert "runs code by itself" in desk.wait("edit.written", wrote)["problem"]
+        assert path.read_text() == ONE
+        assert not (desk.root / name).exists()
+
+
 SEARCH = """\
 one.py
 ```python

@@ -115,6 +115,23 @@ def test_a_plan_is_shown_and_what_is_left_of_it_is_one_turn(tmp_path: Path) -> N
         assert files["old.py"]["kind"] == "delete"
 
 
+def test_a_new_file_that_runs_by_itself_is_marked(tmp_path: Path) -> None:
+    def steps(text: str) -> list[dict[str, str]]:
+        return [
+            *edits(text),
+            {"action": "create", "path": "conftest.py", "do": "A function helper"},
+            {"action": "rename", "id": key_of(text, "old.py"), "path": "noxfile.py"},
+        ]
+
+    with planned(tmp_path, steps) as (_, desk):
+        number = ask(desk)
+        desk.wait("edit.planned", number)
+        desk.do("edit.run_plan", id=number, dropped=[])
+        files = by_name(desk.proposed(number))
+        marks = {name: each["is_guarded"] for name, each in files.items()}
+        assert marks == {"one.py": False, "two.py": False, "conftest.py": True, "old.py": True}
+
+
 def test_a_turn_of_many_files_is_written_and_taken_back_as_one(tmp_path: Path) -> None:
     with planned(tmp_path, all_kinds) as (_, desk):
         number = ask(desk)

@@ -203,6 +203,7 @@ def test_what_must_not_be_written_is_left(project: Writer) -> None:
         (FileChange(str(project.root / "folder"), base="x"), "regular"),
         (project.create(".git/hooks/pre-commit", "evil"), "version control"),
         (project.edit(".git/config", "x", "y"), "version control"),
+        (project.create("sub/.GIT/hooks/pre-commit", "evil"), "version control"),
         (project.rename("a", "sub/.git/x"), "version control"),
     ]
     before = project.files()
