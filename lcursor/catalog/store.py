@@ -18,7 +18,7 @@ from pathlib import Path
 from lcursor.catalog import manifest
 from lcursor.catalog.manifest import Model, Slot
 from lcursor.errors import DiskFull, DownloadFailed, ModelMissing, ModelUnsuitable
-from lcursor.storage import folders
+from lcursor.storage import folders, json_text
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SPACE_HINT = (
@@ -98,7 +98,7 @@ def read_record(target: Path, model: Model) -> FileRecord | None:
     """Return the record of a file; None if the file or the manifest changed since."""
     try:
         stat = target.stat()
-        record = FileRecord(**json.loads(_record_path(target).read_text(encoding="utf-8")))
+        record = FileRecord(**json_text.parse(_record_path(target).read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
     if (record.bytes, record.mtime_ns) != (stat.st_size, stat.st_mtime_ns):

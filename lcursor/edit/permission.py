@@ -21,7 +21,7 @@ from lcursor.edit.run import Run
 from lcursor.errors import LcursorError
 from lcursor.process.sandbox import open_sandbox
 from lcursor.protocol.edit import EditChoice
-from lcursor.storage import folders
+from lcursor.storage import folders, json_text
 
 NAME: Final = "commands.json"
 """File in the project's folder of the edit history."""
@@ -72,7 +72,8 @@ class Permissions:
     def answers(self, root: Path) -> dict[str, bool]:
         """Return the permission of each known command of a project, by its text."""
         try:
-            found = json.loads((history.project_folder(root, self._folder) / NAME).read_bytes())
+            path = history.project_folder(root, self._folder) / NAME
+            found = json_text.parse(path.read_bytes())
         except (OSError, ValueError):
             return {}
         if not isinstance(found, dict):

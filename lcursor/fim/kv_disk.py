@@ -20,7 +20,7 @@ from pathlib import Path
 from lcursor.errors import Cancelled
 from lcursor.fim.kv import KVShadow
 from lcursor.fim.prompt import File
-from lcursor.storage import folders
+from lcursor.storage import folders, json_text
 
 MAGIC = b"lcursor kv 1\n"
 DIGEST_BYTES = 32
@@ -133,7 +133,7 @@ class KVDiskCache:
             return None
         try:
             [length] = struct.unpack("<Q", body[len(MAGIC) : at])
-            head = json.loads(bytes(body[at : at + length]))
+            head = json_text.parse(bytes(body[at : at + length]))
             if head["made_by"] != self._fingerprint or head["name"] != name:
                 return None
             shadow = KVShadow(**{each: head[each] for each in SAVED})

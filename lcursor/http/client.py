@@ -262,7 +262,7 @@ class Client:
                 if lines:
                     call._lines.put(lines)
         if splitter.rest:
-            call._lines.put([splitter.rest])
+            call._lines.put([bytes(splitter.rest)])
 
     def _open(self) -> httpx2.AsyncClient:
         headers = {"Accept-Encoding": "identity", "User-Agent": "lcursor"}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lcursor.errors import ServerFailed, ServerGarbled
+from lcursor.storage import json_text
 
 HINT = "Check the server's own log"
 DETAILS = ("type", "code", "param", "n_prompt_tokens", "n_ctx")
@@ -23,12 +24,16 @@ class LineSplitter:
     """
 
     def __init__(self) -> None:
-        self.rest = b""
+        self.rest = bytearray()
         """Bytes after the last line end."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the completed lines, without their ends."""
-        *lines, self.rest = (self.rest + data).split(b"\n")
+        """Return the completed lines, without their ends; in linear time, however it is cut."""
+        if b"\n" not in data:
+            self.rest += data
+            return []
+        *lines, rest = (bytes(self.rest) + data).split(b"\n")
+        self.rest = bytearray(rest)
         return [line.removesuffix(b"\r") for line in lines]
 
 
@@ -68,7 +73,7 @@ def parse(data: bytes, server: str) -> dict[str, Any]:
         ServerGarbled: it is not an object.
     """
     try:
-        found = json.loads(data)
+        found = json_text.parse(data)
     except ValueError:
         raise _garbled(data, server) from None
     if not isinstance(found, dict):
@@ -89,7 +94,7 @@ def error_detail(found: object) -> dict[str, object]:
     """Return the `DETAILS` of an error object, or of its bytes."""
     if isinstance(found, bytes):
         try:
-            found = json.loads(found)
+            found = json_text.parse(found)
         except ValueError:
             return {}
     while isinstance(found, dict) and isinstance(found.get("error"), dict):
@@ -102,7 +107,7 @@ def error_detail(found: object) -> dict[str, object]:
 def body_message(body: bytes) -> str:
     """Return the message in the body of an error response, shortened; "" if it has none."""
     try:
-        return error_message(json.loads(body))
+        return error_message(json_text.parse(body))
     except ValueError:
         return _shorten(body.decode("utf-8", "replace").strip().partition("\n")[0])
 
@@ -111,8 +116,16 @@ def error_message(found: object) -> str:
     """Return the message in an error object; its field depends on the kind of server."""
     while isinstance(found, dict):
         words = [found[name] for name in ("error", "message", "detail") if found.get(name)]
-        found = words[0] if words else json.dumps(found) if "code" in found else ""
-    return _shorten(found if isinstance(found, str) else json.dumps(found))
+        found = words[0] if words else _text(found) if "code" in found else ""
+    return _shorten(_text(found))
+
+
+def _text(found: object) -> str:
+    """Return a text as it is, and another value as JSON."""
+    try:
+        return found if isinstance(found, str) else json.dumps(found)
+    except RecursionError:  # it could just be read
+        return "it is nested too deeply"
 
 
 def _shorten(text: str) -> str:

@@ -31,7 +31,7 @@ from lcursor.index.watch import Watcher
 from lcursor.process import memory
 from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
-from lcursor.storage import folders
+from lcursor.storage import folders, json_text
 
 RETAINED_FILES = frozenset({BEGUN, "worker.lock", "worker.json", "worker.log", "worker.log.1"})
 """Files that remain when the index is deleted."""
@@ -333,7 +333,7 @@ class Project:
 
     def _read_begun(self) -> dict[str, Any]:
         try:
-            found = json.loads(begun_path(self.root).read_bytes())
+            found = json_text.parse(begun_path(self.root).read_bytes())
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypedDict
 
 from lcursor import errors
 from lcursor.errors import LcursorError, MessageInvalid
+from lcursor.storage import json_text
 
 VERSION = 3
 """Part of each state. A client stops a worker with another version, and starts its own."""
@@ -102,8 +103,8 @@ def decode(line: bytes) -> dict[str, Any]:
     if len(line) > MAX_BYTES:
         raise MessageInvalid(f"a message of {len(line)} bytes is too long")
     try:
-        message = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        message = json_text.parse(line)
+    except ValueError as error:
         raise MessageInvalid(f"a message is not JSON: {error}") from error
     if not isinstance(message, dict):
         raise MessageInvalid("a message is not a JSON object")

@@ -19,13 +19,18 @@ from pathlib import Path
 
 from lcursor.errors import LcursorError
 from lcursor.http.client import Client
+from lcursor.storage import json_text
 
 PORTS = {8080: "llama.cpp", 8012: "llama.cpp", 11434: "ollama", 8000: "openai"}
 """Default ports of llama-server, a completion server, Ollama and vLLM."""
 CONNECT_S = 0.2
 PROGRAMS = ("llama", "ollama")
-"""Beginnings of the names of server programs and of the accounts that are installed for them;
-anything else may be a tunnel to another machine."""
+"""Beginnings of the names of server programs; anything else may be a tunnel to another machine."""
+ACCOUNTS = frozenset(
+    ("llama", "llama-cpp", "llama-server", "llama-swap", "llama.cpp", "llamacpp", "llamafile",
+     "ollama")
+)  # fmt: skip
+"""Names of the accounts that are installed for servers; `ollamafan` may be a person."""
 LISTENING = "0A"
 """The state of a listening socket in `/proc/net/tcp`."""
 
@@ -55,7 +60,7 @@ def running(ports: dict[int, str] | None = None) -> list[Found]:
         url = f"http://127.0.0.1:{port}"
         client = Client(url, "", "chat")
         try:
-            document = json.loads(b"\n".join(client.request("/v1/models")))
+            document = json_text.parse(b"\n".join(client.request("/v1/models")))
             names = tuple(str(each["id"]) for each in document["data"])
         except (LcursorError, ValueError, LookupError, TypeError):
             continue
@@ -81,7 +86,9 @@ def is_own(port: int, proc: Path = Path("/proc")) -> bool:
         if len(row) > 9 and row[3] == LISTENING and row[1].endswith(f":{port:04X}")
     ]
     return bool(found) and all(
-        (_program_of(inode, proc) if uid == os.getuid() else _account(uid)).startswith(PROGRAMS)
+        _program_of(inode, proc).startswith(PROGRAMS)
+        if uid == os.getuid()
+        else _account(uid) in ACCOUNTS
         for uid, inode in found
     )
 

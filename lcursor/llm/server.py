@@ -6,7 +6,6 @@ All editors of a user share one server. `server_state.py` records the server and
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import threading
@@ -32,7 +31,7 @@ from lcursor.llm import discovery, fit
 from lcursor.llm.launch import Launcher
 from lcursor.llm.records import Target
 from lcursor.llm.server_state import ServerFolder, ServerState, User
-from lcursor.storage import folders
+from lcursor.storage import folders, json_text
 
 Notify = Callable[[str], None]
 """Called with progress messages, on the thread of the call."""
@@ -326,7 +325,7 @@ def _get(server: ServerState, path: str) -> Any:
     """
     client = Client(server.url, "", SETTING)
     try:
-        return json.loads(b"\n".join(client.request(path)))
+        return json_text.parse(b"\n".join(client.request(path)))
     finally:
         client.close()
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lcursor.storage import file_lock, folders
+from lcursor.storage import file_lock, folders, json_text
 
 STEP_S = 0.05
 STOP_S = 8.0
@@ -55,7 +55,7 @@ class Supervised:
     def read_state(self) -> dict[str, Any]:
         """Return the state that the last process wrote, {} if none; the process may have ended."""
         try:
-            found = json.loads(self.state_path.read_bytes())
+            found = json_text.parse(self.state_path.read_bytes())
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}

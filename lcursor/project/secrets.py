@@ -6,7 +6,6 @@ from this file: files that completion does not read are not indexed either.
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from typing import Final, NamedTuple
 
 from lcursor.project.globs import translate
 from lcursor.project.root import begun_path
+from lcursor.storage import json_text
 
 SECRETS: Final = (
     # environment
@@ -225,7 +225,7 @@ class SecretGlobs:
 def load(root: Path) -> SecretGlobs:
     """Return the stored globs of a project; none if the file is damaged."""
     try:
-        globs = json.loads(begun_path(root).read_bytes())[KEY]
+        globs = json_text.parse(begun_path(root).read_bytes())[KEY]
     except (OSError, ValueError, KeyError, TypeError):
         globs = []
     known = globs if isinstance(globs, list) else []

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lcursor.agent.records import Call, Tool
+from lcursor.storage import json_text
 
 
 class Malformed(Exception):
@@ -63,8 +64,8 @@ def _integer(tool: Tool, argument: str, value: Any) -> int:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return json_text.parse(text)
+    except ValueError:
         return None
 
 

@@ -20,7 +20,7 @@ def read(body: bytes, sizes: list[int] | None = None) -> list[dict[str, object]]
         part, body = body[:size], body[size:]
         lines += cutter.feed(part)
     lines += cutter.feed(body)
-    return list(sse.objects([*lines, cutter.rest], "it"))
+    return list(sse.objects([*lines, bytes(cutter.rest)], "it"))
 
 
 @given(OBJECTS, st.lists(st.integers(1, 30)), st.booleans(), st.sampled_from([b"\n", b"\r\n"]))
@@ -108,3 +108,42 @@ def test_an_error_carries_it() -> None:
     with pytest.raises(ServerFailed) as e:
         read(b'data: {"error": {"message": "full", "n_ctx": 5}}\n\n')
     assert e.value.detail == {"n_ctx": 5}
+
+
+DEEP = b"[" * 200_000
+
+
+@pytest.mark.parametrize("body", [DEEP, b'data: {"a":' + DEEP + b"\n\n", b'{"a":' + DEEP])
+def test_json_that_is_nested_too_deeply_is_garbled(body: bytes) -> None:
+    with pytest.raises(ServerGarbled):
+        read(body)
+
+
+def test_a_document_that_is_nested_too_deeply_is_garbled() -> None:
+    with pytest.raises(ServerGarbled):
+        sse.parse(DEEP, "it")
+
+
+def test_an_error_that_is_nested_too_deeply_has_a_message() -> None:
+    assert sse.body_message(DEEP).startswith("[[[")
+    assert sse.error_detail(DEEP) == {}
+    with pytest.raises(ServerFailed, match=r"failed: \[\[\["):
+        read(b"error: " + DEEP + b"\n")
+
+
+def test_a_value_that_can_just_be_read_is_a_message() -> None:
+    value: object = 1
+    for _ in range(5000):  # json.dumps gives up
+        value = [value]
+    assert sse.error_message({"error": value}) == "it is nested too deeply"
+
+
+def test_a_line_that_comes_in_many_pieces_is_copied_once() -> None:
+    splitter, copied = sse.LineSplitter(), 0
+    for _ in range(2000):
+        before = splitter.rest
+        assert splitter.feed(b"x" * 500) == []
+        copied += splitter.rest is not before
+    assert copied == 0
+    assert splitter.feed(b"y\r\nz") == [b"x" * 1_000_000 + b"y"]
+    assert splitter.rest == b"z"

@@ -13,8 +13,8 @@ from lcursor.llm import discovery
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid"
 PORT = 11434
 OWN = os.getuid()
-SERVICE, OTHER_SERVICE = OWN + 998, OWN + 999
-ACCOUNTS = {SERVICE: "ollama", OTHER_SERVICE: "autossh"}
+SERVICE, OTHER_SERVICE, PERSON = OWN + 997, OWN + 998, OWN + 999
+ACCOUNTS = {SERVICE: "ollama", OTHER_SERVICE: "autossh", PERSON: "ollamafan"}
 
 
 def table(*rows: tuple[str, int, int, str]) -> str:
@@ -49,6 +49,7 @@ def proc(folder: Path, text: str, program: str = "ollama") -> Path:
         ([("0100007F", PORT, 1234, "0A")], "ollama", False),
         ([("0100007F", PORT, SERVICE, "0A")], "?", True),
         ([("0100007F", PORT, OTHER_SERVICE, "0A")], "?", False),
+        ([("0100007F", PORT, PERSON, "0A")], "?", False),
         ([("0100007F", PORT, OWN, "0A"), ("00000000", PORT, 1234, "0A")], "ollama", False),
         ([], "ollama", False),
     ],
