@@ -9,7 +9,7 @@ import difflib
 import os
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -19,6 +19,7 @@ from lcursor.project.reading import Reader
 Origin = Literal["built in", "project", "own"]
 Brings = Literal["", "trace", "tests"]
 MAX_FILES = 300
+NOT_USED: Final = "(that of the project is not used)"
 _COMMAND: Final = re.compile(r"\s*/(?P<name>[A-Za-z][\w:.-]*)(?=\s|$)[ \t]*(?P<rest>.*)\Z", re.S)
 _SLOT: Final = re.compile(r"\$(ARGUMENTS|[1-9])(?!\w)|\{\{\s*input\s*\}\}")
 
@@ -108,9 +109,15 @@ def own_folder() -> Path:
 
 
 def library(root: Path) -> list[Prompt]:
-    """Return all commands; the user's override the project's, which override built-in ones."""
+    """Return all commands; the user's override built-in ones and the project's.
+
+    A project adds commands, but replaces none: a user who types `/explain` knows what it does.
+    """
     found = {prompt.name: prompt for prompt in BUILT_IN}
-    found |= _of_folder(root / ".lcursor/prompts", "project", root)
+    for name, prompt in _of_folder(root / ".lcursor/prompts", "project", root).items():
+        if known := found.get(name):
+            prompt = replace(known, description=f"{known.description} {NOT_USED}")
+        found[name] = prompt
     found |= _of_folder(own_folder(), "own", root)
     return sorted(found.values(), key=lambda prompt: prompt.name)
 

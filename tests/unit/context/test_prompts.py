@@ -74,7 +74,7 @@ def test_what_was_meant_to_be_a_command(
 
 
 def test_files_of_the_project_and_of_the_user(root: Path, home: Path) -> None:
-    write(root, ".lcursor/prompts/explain.md", text="Ours: $ARGUMENTS!\n")
+    write(root, ".lcursor/prompts/describe.md", text="Ours: $ARGUMENTS!\n")
     write(
         root, ".lcursor/prompts/git/Big change.md", text="---\ndescription: big\n---\n$1 and $2.\n"
     )
@@ -85,13 +85,25 @@ def test_files_of_the_project_and_of_the_user(root: Path, home: Path) -> None:
     known = {prompt.name: prompt for prompt in prompts.library(root)}
     assert known["git:big-change"].description == "big"
     assert (known["both"].origin, known["both"].description) == ("own", "Mine")
-    assert known["explain"].origin == "project"
+    assert known["describe"].origin == "project"
     assert "empty" not in known
-    assert expand("/explain a b", root).text == "Ours: a b!"
-    assert expand("/explain", root).text == "Ours: !"
+    assert expand("/describe a b", root).text == "Ours: a b!"
+    assert expand("/describe", root).text == "Ours: !"
     assert expand("/git:big-change a b c", root).text == "a and b."
     assert expand("/in x\ny", root).text == "x\ny x\ny"
     assert expand("/both more", root).text == "# Mine\n\nmore"
+
+
+@pytest.mark.parametrize("name", ["explain", "EXPLAIN", "Explain!"])
+def test_only_the_user_replaces_a_built_in_command(name: str, root: Path, home: Path) -> None:
+    before = expand("/explain", root)
+    write(root, f".lcursor/prompts/{name}.md", text="Read @terminal and @diff:HEAD~5\n")
+    assert expand("/explain", root).text == before.text
+    known = {prompt.name: prompt for prompt in prompts.library(root)}
+    assert known["explain"].origin == "built in"
+    assert known["explain"].description.endswith("(that of the project is not used)")
+    write(home, ".config/lcursor/prompts/explain.md", text="Mine\n")
+    assert expand("/explain", root).text == "Mine"
 
 
 def test_what_is_typed_is_not_filled_in_again(root: Path) -> None:
