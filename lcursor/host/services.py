@@ -45,8 +45,7 @@ class Services:
     def __init__(self, notify: Notify, index: Indexing) -> None:
         self._notify, self._index = notify, index
         self._settings = Config()
-        self._chat_pause, self._edit_pause = IndexPause(index), IndexPause(index)
-        self._agent_pause = IndexPause(index)
+        self._pause = IndexPause(index)
         self._executor = SerialExecutor(
             THREAD,
             lambda error, number: report_error(
@@ -106,7 +105,7 @@ class Services:
                 self._codebase,
                 secrets=self._settings.privacy.exclude,
                 models=self._get_models(),
-                on_busy=self._chat_pause.set_busy,
+                on_busy=partial(self._pause.set_busy, "chat"),
             )
             return self._chat
 
@@ -120,7 +119,7 @@ class Services:
                 self._get_models(),
                 self._codebase,
                 secrets=self._settings.privacy.exclude,
-                busy=self._edit_pause.set_busy,
+                busy=partial(self._pause.set_busy, "edit"),
                 chat_edited=lambda key, edits: self._get_chat().record_edits(key, edits),
                 chat_seen=self._read_before,
             )
@@ -138,7 +137,7 @@ class Services:
                     settings,
                     self._notify,
                     Assembly(settings, self._get_models(), record, secrets),
-                    busy=self._agent_pause.set_busy,
+                    busy=partial(self._pause.set_busy, "agent"),
                 )
             return self._agent
 
@@ -194,22 +193,24 @@ class Services:
 
 
 class IndexPause:
-    """Pauses the index while a service is busy. Any thread."""
+    """Pauses the index while any service is busy. Any thread."""
 
     def __init__(self, index: Indexing) -> None:
         self._index = index
         self._lock = threading.Lock()
+        self._busy = set[str]()
         self._end: threading.Event | None = None
 
-    def set_busy(self, is_busy: bool) -> None:
-        """Start or end the pause."""
+    def set_busy(self, service: str, is_busy: bool) -> None:
+        """Start or end the pause for a service."""
         with self._lock:
-            if is_busy and self._end is None:
+            self._busy = self._busy | {service} if is_busy else self._busy - {service}
+            if self._busy and self._end is None:
                 self._end = threading.Event()
                 threading.Thread(
                     target=self._pause, args=(self._end,), name="lcursor-index-pause", daemon=True
                 ).start()
-            elif not is_busy and self._end is not None:
+            elif not self._busy and self._end is not None:
                 self._end.set()
                 self._end = None
 

@@ -1,4 +1,4 @@
-"""The index rests while a slot works: one thread says so, and ends with the work."""
+"""The index rests while a service works: one thread says so, and ends with the work."""
 
 from __future__ import annotations
 
@@ -24,20 +24,39 @@ class Index:
 def test_work_that_begins_again_at_once_has_one_thread() -> None:
     index = Index()
     pause = IndexPause(cast(Any, index))
-    pause.set_busy(True)
-    pause.set_busy(True)
+    pause.set_busy("chat", True)
+    pause.set_busy("chat", True)
     with index.rested:
         assert index.rested.wait_for(lambda: index.threads, 10)
     [first] = index.threads
-    pause.set_busy(False)
-    pause.set_busy(True)
+    pause.set_busy("chat", False)
+    pause.set_busy("chat", True)
     first.join(10)
     assert not first.is_alive()
     with index.rested:
         assert index.rested.wait_for(lambda: index.threads[-1] is not first, 10)
     second = index.threads[-1]
     assert second.is_alive()
-    pause.set_busy(False)
+    pause.set_busy("chat", False)
     second.join(10)
     assert not second.is_alive()
-    pause.set_busy(False)
+    pause.set_busy("chat", False)
+
+
+def test_services_that_work_at_once_share_a_thread() -> None:
+    index = Index()
+    pause = IndexPause(cast(Any, index))
+    before = threading.active_count()
+    for name in ("chat", "edit", "agent"):
+        pause.set_busy(name, True)
+    assert threading.active_count() == before + 1
+    with index.rested:
+        assert index.rested.wait_for(lambda: index.threads, 10)
+    [thread] = index.threads
+    for name in ("chat", "edit"):
+        pause.set_busy(name, False)
+        pause.set_busy(name, False)
+    assert thread.is_alive()
+    pause.set_busy("agent", False)
+    thread.join(10)
+    assert not thread.is_alive()
