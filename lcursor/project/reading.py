@@ -17,6 +17,7 @@ from typing import BinaryIO
 from lcursor.errors import Cancelled
 from lcursor.process.run import Cancel
 from lcursor.project import filetypes, secrets
+from lcursor.project.hard_links import HardLinks
 
 MAX_BYTES = 1 << 20
 """Maximum of one file, or of a range of lines."""
@@ -29,6 +30,7 @@ MAX_S = 10.0
 
 SECRET_NAME = "its name says that it holds secrets"  # noqa: S105
 SECRET_TEXT = "it contains a private key"  # noqa: S105
+SECRET_LINK = "it is a hard link to a file whose name says that it holds secrets"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Reader:
         self.cancel = cancel
         globs = [*secret_globs, *secrets.load(self.root).globs]
         self._secret_globs = secrets.SecretGlobs(Path("/"), globs)
+        self._hard_links = HardLinks(self.root, lambda path: bool(self._secret_name(path)))
         self._unsaved = {os.path.realpath(path): text for path, text in (unsaved or {}).items()}
         self._end_s = time.monotonic() + max_s
         self._left_bytes = MAX_TOTAL_BYTES
@@ -78,13 +81,21 @@ class Reader:
             raise Cancelled("gathering the context was stopped")
 
     def secret(self, path: Path | str) -> str:
-        """Return why a file counts as secret, by its name or that of a link's target; "" if not."""
-        for each in dict.fromkeys((os.path.normpath(path), os.path.realpath(path))):
-            if secrets.is_secret_path(each):
-                return SECRET_NAME
-            if reason := self._secret_globs.reason(each.lstrip("/")):
+        """Return why a file counts as secret, by its name or another one of it; "" if not."""
+        real = os.path.realpath(path)
+        for each in dict.fromkeys((os.path.normpath(path), real)):
+            if reason := self._secret_name(each):
                 return reason
-        return ""
+        try:
+            is_secret = self._hard_links.is_secret(real, os.stat(real))
+        except (OSError, ValueError):
+            return ""
+        return SECRET_LINK if is_secret else ""
+
+    def _secret_name(self, path: str) -> str:
+        if secrets.is_secret_path(path):
+            return SECRET_NAME
+        return self._secret_globs.reason(path.lstrip("/"))
 
     def secret_text(self, text: str) -> str:
         """Return why a text counts as secret; "" if not."""

@@ -9,7 +9,7 @@ import pytest
 
 from lcursor.errors import Cancelled
 from lcursor.project import reading
-from lcursor.project.reading import Reader
+from lcursor.project.reading import SECRET_LINK, Reader
 from tests.unit.project.trees import write
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----\n"
@@ -135,3 +135,37 @@ def test_reading_ends(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "attached already" in reader.read(root / "README.md").error
     with pytest.raises(Cancelled):
         Reader(root, cancel=lambda: True).read(root / "src/a.py")
+
+
+def test_a_hard_link_to_a_secret_file_is_not_read(tmp_path: Path) -> None:
+    root, sub = tmp_path / "project", tmp_path / "project/a/b"
+    sub.mkdir(parents=True)
+    for name in (".env", "own.vault", "plain.txt"):
+        (root / name).write_text("KEY=1\n")
+    for target in ("notes.txt", "a/b/deep.txt"):
+        os.link(root / ".env", root / target)
+    os.link(root / "own.vault", root / "own.txt")
+    os.link(root / "plain.txt", root / "other.txt")
+    (root / "link.txt").symlink_to("notes.txt")
+    (root / "a.env").symlink_to("missing")
+    reader = Reader(root, ["*.vault"])
+    for name in ("notes.txt", "a/b/deep.txt", "own.txt", "link.txt"):
+        assert reader.read(root / name).error == SECRET_LINK
+    assert reader.read(root / "other.txt").text == "KEY=1\n"
+
+
+def test_folders_are_listed_once_for_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}").touch()
+        os.link(tmp_path / f"{number}", tmp_path / f"{number}.txt")
+    reader, listed, scandir = Reader(tmp_path), list[str](), os.scandir
+
+    def list_folder(path: str) -> object:
+        listed.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", list_folder)
+    assert not any(reader.secret(tmp_path / f"{number}.txt") for number in range(20))
+    assert listed == [str(tmp_path)]
