@@ -63,6 +63,10 @@ class ProjectCopy:
             staged = self._staged()
             tracked, hidden = self._tracked()
         found = visible_files(self._root, tracked, self._secrets, self._cancel)
+        if user is not None:
+            rules = (path for path in found.times_ns if path.endswith(".gitattributes"))
+            if user.may_convert or any(rules):
+                self._forget_converted()
         self._add(found, [*(tracked or ()), *hidden])
         self._leave_out_keys(found)
         rules = "".join(f"{shadow_git.pattern(path)}\n" for path in found.left_out)
@@ -102,6 +106,23 @@ class ProjectCopy:
     def _remove(self, paths: Sequence[str]) -> None:
         if paths:
             self._ask(("update-index", "--force-remove", "-z", "--stdin"), paths)
+
+    def _forget_converted(self) -> None:
+        """Remove files from the index that git stores with other bytes than the user has.
+
+        These are files with converted line ends, keywords or encodings, or changed by a filter.
+        Their sizes differ.
+        """
+        rows = [row.partition("\t") for row in split(self._ask(("ls-files", "-s", "-z")))]
+        keys = "".join(f"{head.split()[1]}\n" for head, _, _ in rows).encode()
+        words = ("cat-file", "--batch-check=%(objectsize)", "--buffer")
+        sizes = self._git.ask(self._root, *words, stdin=keys, cancel=self._cancel).splitlines()
+        converted = []
+        for (_, _, path), size in zip(rows, sizes, strict=True):
+            with contextlib.suppress(OSError):
+                if b"%d" % os.lstat(self._root / path).st_size != size:
+                    converted.append(path)
+        self._remove(converted)
 
     def _add(self, found: VisibleFiles, known: Sequence[str]) -> None:
         """Make the index that of the found files."""

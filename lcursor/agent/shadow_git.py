@@ -43,8 +43,8 @@ CONFIG: Final = """\
 [protocol]
 	allow = never
 """
-BORROWED: Final = "borrowed"
-"""Folder in our repository where the sandbox shows the user's objects."""
+ATTRIBUTES: Final = "* -text -ident !eol !working-tree-encoding !filter\n"
+"""Against every conversion: an agent works on the bytes that the user has."""
 REFS: Final = "refs/checkpoints"
 MAX_ALLOCATED: Final = "256m"
 """Limit of the memory for one file, which `git grep` reads as a whole."""
@@ -65,6 +65,9 @@ class Checkout:
     """The ignore rules that are not in the work tree."""
     format: str
     """`sha1` or `sha256`."""
+    may_convert: bool
+    """Whether git may store files with other bytes than the user has, whatever the attributes in
+    the work tree."""
 
 
 def read_checkout(root: Path, cancel: Cancel | None = None) -> Checkout | None:
@@ -76,13 +79,14 @@ def read_checkout(root: Path, cancel: Cancel | None = None) -> Checkout | None:
     found = git.repository(root, cancel)
     if found is None or found.top != Path(os.path.realpath(root)):
         return None
-    names = ("index", "objects", "shallow", "info/exclude")
+    names = ("index", "objects", "shallow", "info/exclude", "info/attributes")
     words = [word for name in names for word in ("--git-path", name)]
     data = git.ask(root, "rev-parse", *words, "--show-object-format", cancel=cancel)
     *paths, kind = os.fsdecode(data).splitlines()
     if len(paths) != len(names):
         raise GitFailed("the path of the repository contains a line end")
-    index, objects, shallow, exclude = (Path(os.path.abspath(root / path)) for path in paths)
+    absolute = (Path(os.path.abspath(root / path)) for path in paths)
+    index, objects, shallow, exclude, attributes = absolute
     branch = git.ask(root, "symbolic-ref", "-q", "HEAD", ok=(0, 1), cancel=cancel)
     head = f"ref: {os.fsdecode(branch)}" if branch else ""
     listed = ("for-each-ref", "--format=%(objectname) %(refname)")
@@ -92,18 +96,44 @@ def read_checkout(root: Path, cancel: Cancel | None = None) -> Checkout | None:
         objects,
         head or git.ask(root, "rev-parse", "HEAD", cancel=cancel).decode(),
         refs,
-        _read(shallow),
-        b"".join(map(_read, (_users_excludes(root, cancel), exclude))),
+        _read_own(shallow, objects.parent),
+        _read(_users_excludes(root, cancel)) + _read_own(exclude, objects.parent),
         kind,
+        attributes.exists() or _may_convert(root, cancel),
     )
 
 
+def _may_convert(root: Path, cancel: Cancel | None) -> bool:
+    """Return whether settings or attributes of the user may convert files."""
+    words = ("--get-regexp", r"^core\.(autocrlf|attributesfile)$")
+    rows = git.ask(root, "config", *words, ok=(0, 1), cancel=cancel).split(b"\n")
+    defaults = (_users_folder() / "attributes", Path("/etc/gitattributes"))
+    return any(not row.endswith(b" false") for row in rows if row) or any(
+        path.exists() for path in defaults
+    )
+
+
+def _users_folder() -> Path:
+    """Return the folder of the user's files for git."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "git"
+
+
 def _users_excludes(root: Path, cancel: Cancel | None) -> Path:
-    """Return the path of the user's ignore rules for all repositories."""
-    words = ("config", "--type=path", "--get", "core.excludesFile")
-    data = git.ask(root, *words, ok=(0, 1), cancel=cancel).removesuffix(b"\n")
-    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return root / (os.fsdecode(data) if data else Path(home).expanduser() / "git/ignore")
+    """Return the path of the user's ignore rules for all repositories.
+
+    The repository may not choose it: it could name any file of the user.
+    """
+    for scope in ("--global", "--system"):
+        words = (scope, "--includes", "--type=path", "--get", "core.excludesFile")
+        if data := git.ask(root, "config", *words, ok=(0, 1, 128), cancel=cancel).strip(b"\n"):
+            return root / os.fsdecode(data)
+    return _users_folder() / "ignore"
+
+
+def _read_own(path: Path, folder: Path) -> bytes:
+    """Return the content of a file of a repository; b"" if a link leads out of it."""
+    real = Path(os.path.realpath(path))
+    return _read(real) if real.is_relative_to(os.path.realpath(folder)) else b""
 
 
 def _read(path: Path) -> bytes:
@@ -134,7 +164,7 @@ class ShadowGit:
         Args:
             excludes: more ignore rules.
         """
-        for name in ("objects/info", "refs", "info", BORROWED):
+        for name in ("objects/info", "refs", "info"):
             (self.folder / name).mkdir(mode=0o700, parents=True)
         kind = user.format if user else "sha1"
         written = {
@@ -144,6 +174,7 @@ class ShadowGit:
             "HEAD": os.fsencode(user.head if user else "ref: refs/heads/main\n"),
             "packed-refs": user.refs if user else b"",
             "shallow": user.shallow if user else b"",
+            "info/attributes": ATTRIBUTES.encode(),
             "info/exclude": (user.excludes if user else b"")
             + b"".join(os.fsencode(f"{rule}\n") for rule in excludes),
             "objects/info/alternates": _alternates(user.objects) if user else b"",
@@ -155,6 +186,7 @@ class ShadowGit:
     def ask(
         self,
         work_tree: Path,
+        command: str,
         *words: str,
         stdin: bytes = b"",
         index: Path | None = None,
@@ -163,7 +195,7 @@ class ShadowGit:
     ) -> bytes:
         """Return the output of a git command for the files in `work_tree`."""
         output = run(
-            git.command_line(work_tree, *words),
+            git.command_line(work_tree, command, *words),
             self.folder,
             stdin=stdin,
             env=self._environment(work_tree, index or self.index),
@@ -178,6 +210,7 @@ class ShadowGit:
     def output(
         self,
         work_tree: Path,
+        command: str,
         *words: str,
         max_bytes: int,
         max_s: float,
@@ -189,7 +222,7 @@ class ShadowGit:
         It fails with "over limit" if a file takes more than `MAX_ALLOCATED`.
         """
         return run(
-            git.command_line(work_tree, *words),
+            git.command_line(work_tree, command, *words),
             self.folder,
             env={**self._environment(work_tree, self.index), "GIT_ALLOC_LIMIT": MAX_ALLOCATED},
             max_bytes=max_bytes,
@@ -199,15 +232,13 @@ class ShadowGit:
         )
 
     def _environment(self, work_tree: Path, index: Path) -> Mapping[str, str]:
-        known = {k: v for k, v in git.environment().items() if not k.startswith("GIT_")}
-        return known | {
+        return git.environment() | {
             "GIT_DIR": os.fspath(self.folder),
             "GIT_WORK_TREE": os.fspath(work_tree),
             "GIT_INDEX_FILE": os.fspath(index),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_LITERAL_PATHSPECS": "1",
-            "GIT_TERMINAL_PROMPT": "0",
             # Neither settings nor attributes of the user.
             "HOME": os.fspath(self.folder),
             "XDG_CONFIG_HOME": os.fspath(self.folder),
@@ -217,8 +248,10 @@ class ShadowGit:
         """Start with the user's index, so that unchanged files need not be read."""
         with contextlib.suppress(FileNotFoundError):
             # Git compares files with the time of the index to detect quick changes.
-            shutil.copy2(user.index, self.index)
+            shutil.copy2(user.index, self.index, follow_symlinks=False)
             try:
+                if self.index.is_symlink():  # it could lead to any file
+                    raise GitFailed("the index is a link")
                 self.ask(root, "ls-files", "-z", cancel=cancel)
             except GitFailed:  # an index in parts, or of a newer git
                 self.index.unlink()
@@ -256,11 +289,8 @@ class ShadowGit:
 
 
 def _alternates(objects: Path) -> bytes:
-    """Return the folders of borrowed objects, for use here and in the sandbox.
-
-    There the user's folder, if it is in the project, has the path of our own.
-    """
+    """Return the folder of borrowed objects."""
     path = os.fsencode(objects)
     if path.startswith(b'"') or b"\n" in path:
         raise GitFailed("the path of the repository contains a quote or a line end")
-    return path + b"\n../" + BORROWED.encode() + b"\n"
+    return path + b"\n"

@@ -20,13 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from lcursor.agent import shadow_git, visible_files
+from lcursor.agent import history, visible_files
+from lcursor.agent.history import HistoryMaker
 from lcursor.agent.project_copy import ProjectCopy
 from lcursor.agent.shadow_git import ShadowGit
 from lcursor.config import AgentConfig
 from lcursor.errors import AgentFailed, LcursorError
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Confinement
+from lcursor.process.visibility import why_hidden
 from lcursor.project import dependencies
 from lcursor.project.git import GitFailed, split
 from lcursor.project.secrets import SecretGlobs
@@ -72,7 +74,7 @@ class Changed:
 
 
 class Tree:
-    """The files of a run, in `folder`: `tree/`, `git/`, `index` and `tree.json`."""
+    """The files of a run, in `folder`: `tree/`, `git/`, `index`, `history/` and `tree.json`."""
 
     def __init__(self, root: Path, folder: Path, record: Mapping[str, Any]) -> None:
         self.root, self.folder, self.path = root, folder, folder / "tree"
@@ -84,7 +86,7 @@ class Tree:
         """Files of the project that were not copied, with the reasons."""
         self.problems: list[str] = []
         """What was repaired, for the user; the caller clears it."""
-        self._objects = Path(record["objects"]) if record["objects"] else None
+        self._why_no_history = ""
         self._is_in_git = bool(record["objects"])
         self._secrets = SecretGlobs(root, record["secrets"])
         self._git = ShadowGit(folder)
@@ -125,7 +127,7 @@ class Tree:
                 tree._git.put("base", tree.base)
                 return tree
         except BaseException:
-            for name in ("tree", "git", "index", "index.lock", RECORD):
+            for name in ("tree", "git", "index", "index.lock", history.NAME, RECORD):
                 folders.remove(folder / name)
             raise
 
@@ -216,28 +218,39 @@ class Tree:
     def confinement(self, config: AgentConfig) -> Confinement:
         """Return what commands of this run may touch.
 
-        They see the tree at the project's path, its history with the user's HEAD, installed
+        They see the tree at the project's path, a repository with its last commits, installed
         packages and large files of the user, and `agent.readable`; all but the tree is read-only.
         """
-        shown = [self.root / path for path in self._packages()]
-        shown += [
-            self.root / path
-            for path, reason in self.left_out.items()
-            if reason == visible_files.TOO_LARGE
-        ]
-        pairs = [(path, path) for path in shown]
-        if self._is_in_git and self._objects is not None:
-            mark = self.root / ".git"
-            pairs.append((self._git.folder, mark))
-            is_inside = self._objects.is_relative_to(mark)
-            borrowed = mark / shadow_git.BORROWED if is_inside else self._objects
-            pairs.append((self._objects, borrowed))
-            pairs += [(path, path) for path in _further_objects(self._objects)]
-        for name in config.readable:
-            path = Path(name).expanduser()
-            pairs += [(path, path)] if path.is_absolute() and path.exists() else []
+        has_history = self._is_in_git and self._has_history()
+        own = [(self.folder / history.NAME, self.root / ".git")] if has_history else []
+        large = (path for path, why in self.left_out.items() if why == visible_files.TOO_LARGE)
+        packages = [self.root / path for path in (*self._packages(), *large)]
         env = {name: os.environ[name] for name in config.env if name in os.environ}
-        return Confinement(self.path, self.root, tuple(pairs), env=env)
+        return Confinement(
+            self.path, self.root, tuple(own), tuple(packages), _readable(config), env=env
+        )
+
+    def hidden(self, config: AgentConfig) -> list[str]:
+        """Return which packages and folders of the settings commands do not see, and why."""
+        packages = (self.root / path for path in self._packages())
+        found = [(path, why_hidden(path, follows_links=False)) for path in packages]
+        found += [(path, why_hidden(path, is_chosen=True)) for path in _readable(config)]
+        return [f"Commands do not see {path}: {why}." for path, why in found if why]
+
+    def _has_history(self) -> bool:
+        """Return whether there is a repository for commands; make it if it is missing."""
+        if (self.folder / history.NAME).is_dir():
+            return True
+        if self._why_no_history:
+            return False
+        try:
+            HistoryMaker(self.folder, self._git, self.secret_reason, None).make()
+        except (OSError, GitFailed) as error:
+            self._why_no_history = str(error)
+            self.problems.append(f"commands do not see the history of git: {error}")
+            return False
+        self._mark()
+        return True
 
     def _packages(self) -> list[str]:
         """Return the folders of installed packages that the user's project has and git ignores."""
@@ -282,7 +295,9 @@ class Tree:
             return
         mark.mkdir(mode=0o700, exist_ok=True)
         head = (self._git.folder / "HEAD").read_bytes()
-        for name, data in (("HEAD", head), ("commondir", os.fsencode(f"{self._git.folder}\n"))):
+        made = self.folder / history.NAME
+        common = os.fsencode(f"{made if made.is_dir() else self._git.folder}\n")
+        for name, data in (("HEAD", head), ("commondir", common)):
             with contextlib.suppress(OSError):
                 if not (mark / name).is_symlink() and (mark / name).read_bytes() == data:
                     continue
@@ -350,12 +365,10 @@ def _parse(fields: Sequence[str]) -> list[Changed]:
     return found
 
 
-def _further_objects(objects: Path) -> list[Path]:
-    """Return the folders from which the user's repository borrows objects itself."""
-    with contextlib.suppress(OSError):
-        lines = (objects / "info/alternates").read_bytes().splitlines()
-        return [Path(os.fsdecode(line)) for line in lines if line.startswith(b"/")]
-    return []
+def _readable(config: AgentConfig) -> tuple[Path, ...]:
+    """Return the folders and files of `agent.readable` that exist."""
+    paths = (Path(name).expanduser() for name in config.readable)
+    return tuple(path for path in paths if path.is_absolute() and path.exists())
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """List the files that a sandboxed command can see: the system, toolchains, and its tree.
 
 Everything else is missing: the home is empty, and so are the folders of sockets and of temporary
-files. What is listed applies at each level of the sandbox.
+files. `visibility` decides about what is not the system's. What is listed applies at each level of
+the sandbox.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix")
+from lcursor.process.visibility import home, visible_parts, why_hidden
+
+SYSTEM: Final = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store",
+    "/nix/var/nix/profiles",
+)  # fmt: skip
 CONFIGURATION: Final = (
     "ld.so.cache alternatives passwd group nsswitch.conf hosts localtime ssl/certs ssl/openssl.cnf"
     " pki/ca-trust pki/tls/certs crypto-policies mime.types services os-release terminfo fonts"
@@ -24,13 +30,23 @@ CONFIGURATION: Final = (
 CPUS: Final = "/sys/devices/system/cpu"
 EMPTY: Final = ("/tmp", "/run", "/var/tmp")  # noqa: S108 - folders inside the sandbox
 TOOLCHAINS: Final = (
-    ".pyenv .cargo/bin .cargo/registry .cargo/git .rustup/toolchains .rustup/settings.toml"
-    " .nvm/versions .volta .asdf .rbenv .gem/ruby .bun/bin .deno/bin .sdkman/candidates .ghcup"
+    ".cargo/bin .cargo/registry .cargo/git .rustup/toolchains .rustup/settings.toml"
+    " .nvm/versions .volta .gem/ruby .bun/bin .deno/bin .sdkman/candidates .ghcup"
     " .juliaup .m2/repository .local/bin .local/lib .local/pipx .local/share/pipx"
     " .local/share/uv/python .local/share/uv/tools .local/share/mise .local/share/fnm"
     " .local/share/pnpm .nix-profile go/bin go/pkg/mod"
 )
 """Readable in the home: programs and downloaded packages, no credentials."""
+MANAGERS: Final = (".pyenv", ".asdf", ".rbenv", ".nodenv")
+"""Folders in the home with the programs of a version manager."""
+INSTALLED: Final = ("bin", "lib", "lib64", "include")
+"""Parts of a Python installation that are shown."""
+PARTS: Final = (
+    *INSTALLED, "libexec", "sbin", "share", "etc", "ssl", "condabin", "conda-meta",
+    "compiler_compat", "pyvenv.cfg", "shims", "versions", "version", "installs", "plugins",
+    "pyenv.d", "rbenv.d", "completions", "asdf.sh",
+)  # fmt: skip
+"""Parts of an environment or a version manager that are shown."""
 PROGRAMS: Final = ("/usr/local/bin", "/usr/bin", "/bin")
 
 Kind = Literal["read", "write", "empty", "link"]
@@ -45,12 +61,6 @@ class Mount:
     """Its path for the command."""
     source: str = ""
     """Its path on disk, for "read" and "write"; the text of a "link"."""
-
-
-def home() -> Path:
-    """Return the path of the home, which is empty in the sandbox."""
-    found = Path(os.path.expanduser("~"))
-    return found if found.is_absolute() and found != Path("/") else Path("/home/agent")
 
 
 def system() -> Iterator[Mount]:
@@ -74,17 +84,23 @@ def system() -> Iterator[Mount]:
 def toolchains(search_path: str) -> Iterator[Mount]:
     """Yield programs outside of the system's folders: known toolchains, and folders on PATH."""
     here = home()
-    known = [here / name for name in TOOLCHAINS.split() if (here / name).exists()]
+    known = [*visible_parts(here, TOOLCHAINS.split())]
+    for manager in MANAGERS:
+        known += visible_parts(here / manager, PARTS)
     for path in known:
         yield from _readable(path)
     for name in search_path.split(":"):
         folder = Path(name)
-        if not folder.is_absolute() or not folder.is_dir() or here.is_relative_to(folder):
+        if not folder.is_absolute() or not folder.is_dir() or folder.parent == folder:
             continue
         environment = folder.parent
-        parts = ("pyvenv.cfg", "conda-meta", "shims")  # of environments, and of version managers
-        if any((environment / each).exists() for each in parts):
-            yield from _readable(environment)
+        is_manager = (environment / "shims").is_dir()  # often a clone of a version manager
+        is_environment = is_manager or any(
+            (environment / each).exists() for each in ("pyvenv.cfg", "conda-meta")
+        )
+        if is_environment and not why_hidden(environment, is_chosen=is_manager):
+            for path in visible_parts(environment, PARTS):
+                yield from _readable(path)
             yield from interpreter(environment)
         elif not any(folder.is_relative_to(each) for each in (*map(Path, SYSTEM), *known)):
             yield from _readable(folder)
@@ -100,13 +116,15 @@ def interpreter(environment: Path) -> Iterator[Mount]:
         name, _, value = line.partition("=")
         if name.strip() == "home":
             prefix = Path(os.path.realpath(value.strip())).parent
-            # Only an installation: the file could name any folder.
-            if [*prefix.glob("lib/python3*/os.py")] and not home().is_relative_to(prefix):
-                yield from _readable(prefix)
+            if [*prefix.glob("lib/python3*/os.py")]:  # only that: the file could name any folder
+                for path in visible_parts(prefix, INSTALLED):
+                    yield from _readable(path)
 
 
 def _readable(path: Path) -> Iterator[Mount]:
-    """Yield a path, and what it is a link to, since scripts may name that."""
+    """Yield a path that may be shown, and what it is a link to, since scripts may name that."""
+    if why_hidden(path):
+        return
     real = os.path.realpath(path)
     yield Mount("read", str(path), real)
     if real != str(path):
@@ -117,6 +135,8 @@ def all_mounts(
     tree: Path,
     root: Path,
     read_only: Iterable[tuple[Path, Path]],
+    packages: Iterable[Path],
+    readable: Iterable[Path],
     search_path: str,
 ) -> list[Mount]:
     """List everything that a command sees; see `Confinement`."""
@@ -126,14 +146,40 @@ def all_mounts(
     ]
     found += dict.fromkeys(shared)
     found.append(Mount("write", str(root), os.path.realpath(tree)))
-    for source, target in read_only:
-        real = os.path.realpath(source)
-        if os.path.exists(real):
-            found.append(Mount("read", str(target), real))
-            if source.is_symlink() and not target.is_relative_to(root):
-                found.append(Mount("read", real, real))
-            found += interpreter(Path(real))
-    return found
+    found += [Mount("read", str(target), os.path.realpath(source)) for source, target in read_only]
+    for path in packages:
+        if not why_hidden(path, follows_links=False):
+            found.append(Mount("read", str(path), str(path)))
+            found += interpreter(path)
+    for path in readable:
+        if not why_hidden(path, is_chosen=True):
+            found += [Mount("read", str(each), os.path.realpath(path)) for each in _names(path)]
+            found += interpreter(Path(os.path.realpath(path)))
+    return [*found, *_covered_sockets(found)]
+
+
+def _names(path: Path) -> list[Path]:
+    """Return a path, and what it is a link to."""
+    return [*dict.fromkeys((path, Path(os.path.realpath(path))))]
+
+
+def _covered_sockets(mounts: Sequence[Mount]) -> Iterator[Mount]:
+    """Yield mounts over the sockets of other programs below what is shown.
+
+    A read-only mount does not prevent a connection. The kernel lists all sockets that have a name.
+    """
+    try:
+        lines = Path("/proc/net/unix").read_bytes().splitlines()[1:]
+    except OSError:
+        return
+    fields = (line.split(maxsplit=7) for line in lines)
+    names = {os.fsdecode(each[7]) for each in fields if len(each) == 8 and each[7][:1] == b"/"}
+    shown = [each for each in mounts if each.kind == "read"]
+    for name in sorted(names):
+        real = os.path.realpath(name)
+        for each in shown:
+            if real.startswith(f"{each.source}/") and os.path.lexists(real):
+                yield Mount("read", each.target + real[len(each.source) :], os.devnull)
 
 
 def with_mount_points(mounts: Iterable[Mount], tree: Path, root: Path) -> list[Mount]:
@@ -170,7 +216,8 @@ def linked(mounts: Iterable[Mount], tree: Path, root: Path) -> Iterator[None]:
 def _name(mount: Mount, root: Path) -> str:
     """Return the target relative to the root; "" if it is not below."""
     name = os.path.relpath(mount.target, root)
-    return "" if mount.kind != "read" or name.startswith("..") else name
+    is_cover = mount.source == os.devnull
+    return "" if mount.kind != "read" or is_cover or name.startswith("..") else name
 
 
 @contextlib.contextmanager

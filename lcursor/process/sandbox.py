@@ -35,6 +35,7 @@ from typing import Final, Literal
 from lcursor.errors import SandboxFailed, SandboxMissing
 from lcursor.process import bubblewrap, confine, mounts, run, seccomp
 from lcursor.process.run import Cancel, Output
+from lcursor.process.visibility import home
 from lcursor.process.watch import Watch
 
 Level = Literal["bubblewrap", "unshare", "landlock", "none"]
@@ -98,7 +99,12 @@ class Confinement:
     root: Path
     """The path at which the command sees it: that of the user's project."""
     read_only: tuple[tuple[Path, Path], ...] = ()
-    """Folders and files to show, as pairs of their path on disk and for the command."""
+    """Folders of our own to show, as pairs of their path on disk and for the command."""
+    packages: tuple[Path, ...] = ()
+    """Folders and files of the user's project to show, at their own path. Links are not followed;
+    `visibility` decides about these, and about the next."""
+    readable: tuple[Path, ...] = ()
+    """Folders and files that the user chose in the settings."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables in addition to the fixed ones."""
     limits: Limits = Limits()
@@ -211,13 +217,18 @@ class Sandbox:
         """
         search_path = os.environ.get("PATH", "")
         seen = mounts.all_mounts(
-            confinement.tree, confinement.root, confinement.read_only, search_path
+            confinement.tree,
+            confinement.root,
+            confinement.read_only,
+            confinement.packages,
+            confinement.readable,
+            search_path,
         )
         variables = mounts.variables(seen, confinement.env, search_path)
         if self.level == "landlock":
             seen.append(mounts.Mount("write", str(writable[1]), str(writable[1])))
             variables |= {"HOME": str(writable[1]), "TMPDIR": str(writable[1])}
-            for folder, root in ((writable[1], mounts.home()), (writable[0], confinement.root)):
+            for folder, root in ((writable[1], home()), (writable[0], confinement.root)):
                 stack.enter_context(mounts.linked(seen, folder, root))
         else:
             seen = mounts.with_mount_points(seen, confinement.tree, confinement.root)

@@ -19,6 +19,8 @@ PACKAGE_DATA: Final = ".egg-info"
 def installed(root: Path, listed: Collection[str]) -> list[str]:
     """Return the folders of installed packages, relative to the root.
 
+    They may be links, which whoever shows them must not follow.
+
     Args:
         listed: folders with files of the project; they are searched, and are no packages.
     """

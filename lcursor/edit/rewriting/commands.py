@@ -179,10 +179,9 @@ class CheckCommands:
             return self._execute(
                 words, folder, b"", environment() | env | {"PWD": str(folder)}, cancel
             )
-        shown = [self._root / name for name in self._packages] + programs(command)
-        confinement = Confinement(
-            folder, self._root, tuple((path, path) for path in shown), env=env
-        )
+        packages = tuple(self._root / name for name in self._packages)
+        readable = tuple(programs(command))
+        confinement = Confinement(folder, self._root, packages=packages, readable=readable, env=env)
         return sandbox.run(
             words,
             confinement,
@@ -273,13 +272,13 @@ class CheckCommands:
 
     def _names(self, cancel: threading.Event) -> tuple[list[str], str]:
         """Return the files that git lists, and the error if that fails."""
-        words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-        listed = git.output(self._root, *words, max_bytes=LIST_BYTES, cancel=cancel.is_set)
-        if listed.is_cut:
-            return [], f"git lists too much: {listed.failure}"
-        if not listed.failure:
-            found = dict.fromkeys(os.fsdecode(name) for name in listed.data.split(b"\0") if name)
-            return [name for name in found if not name.endswith("/")], ""
+        names, output = git.list_names(
+            self._root, (), max_bytes=LIST_BYTES, max_s=COPY_S, cancel=cancel.is_set
+        )
+        if output.is_cut:
+            return [], f"git lists too much: {output.failure}"
+        if not output.failure:
+            return [name for name in names if not name.endswith("/")], ""
         others = listing.names(self._root, cancel=cancel.is_set, max_files=MAX_FILES)
         return list(others.files), others.note
 

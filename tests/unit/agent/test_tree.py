@@ -250,17 +250,45 @@ def test_what_the_sandbox_may_read(project: Project, monkeypatch: pytest.MonkeyP
     (project.root / "web/node_modules").mkdir()
     monkeypatch.setenv("TOKEN", "t")
     config = AgentConfig(env=("TOKEN", "MISSING"), readable=("~/venv", "/missing", "relative"))
-    found = project.tree().confinement(config)
+    tree = project.tree()
+    found = tree.confinement(config)
     assert found.env == {"TOKEN": "t"}
     assert (found.tree, found.root) == (project.run / "tree", project.root)
-    root, objects = project.root, project.root / ".git/objects"
-    assert {*found.read_only} == {
-        (root / ".venv", root / ".venv"),
-        (root / "web/node_modules", root / "web/node_modules"),
-        (project.run / "git", root / ".git"),
-        (objects, root / ".git/borrowed"),
-        (elsewhere, elsewhere),
+    assert found.read_only == ((project.run / "history", project.root / ".git"),)
+    assert {*found.packages} == {project.root / ".venv", project.root / "web/node_modules"}
+    assert found.readable == (elsewhere,)
+    assert tree.hidden(config) == [
+        f"Commands do not see {project.root}/.venv: it is, or is below, a link to {elsewhere}."
+    ]
+
+
+def test_the_copy_has_the_users_bytes_whatever_git_converts(project: Project) -> None:
+    files = {
+        ".gitattributes": b"* text=auto\n*.id ident\n*.u16 working-tree-encoding=UTF-16LE-BOM\n"
+        b"*.crlf eol=crlf\n*.up filter=up\n",
+        "mixed.txt": b"a\r\nb\nc\r\n",
+        "crlf.txt": b"a\r\nb\r\n",
+        "a.id": b"x $Id: 123 $\ny\n",
+        "a.u16": b"\xff\xfea\0\n\0",
+        "lf.crlf": b"a\nb\n",
+        "c.crlf": b"a\r\nb\r\n",
+        "a.up": b"abc\n",
     }
+    project.repository({})
+    git(project.root, "config", "filter.up.clean", "wc -c")
+    project.write(files)
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-qm", "one")
+    tree = project.tree()
+    assert files_in(tree.path) == files
+    assert tree.changed() == []
+    for name in files:
+        with (tree.path / name).open("ab") as file:
+            file.write(b"new\r\n")
+    assert kinds(tree.changed()) == dict.fromkeys(files, "edit")
+    before = {each.path: each.keys[0] for each in tree.changed()}
+    contents = tree.contents([*before.values()])
+    assert {path: contents[key] for path, key in before.items()} == files
 
 
 def test_the_folder_has_a_tree(project: Project) -> None:

@@ -35,7 +35,7 @@ def folders(tmp_path: Path) -> Confinement:
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text(f"from the {name}\n")
     python = Path(sys.prefix)
-    return Confinement(tmp_path / "tree", tmp_path / "project", read_only=((python, python),))
+    return Confinement(tmp_path / "tree", tmp_path / "project", readable=(python,))
 
 
 def shell(sandbox: Sandbox, script: str, confinement: Confinement, max_s: float = 60) -> Output:

@@ -1,0 +1,160 @@
+"""Which files of the user a sandboxed command may see, and that it sees no others."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lcursor.process import mounts
+from lcursor.process.sandbox import LEVELS, Confinement, Level, Sandbox, probe
+from lcursor.process.visibility import why_hidden
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home with keys, data of lcursor, and projects."""
+    folder = tmp_path / "home"
+    for name in (
+        ".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".config/tool/bin/x",
+        ".local/share/keyrings/login.keyring", ".local/share/lcursor/chats/x/1.jsonl",
+        ".local/bin/tool", ".local/lib/python3.11/os.py", ".cache/lcursor/x", "bin/tool",
+        "project/.git/config", "project/bin/tool", "notes/a.txt", "venv/pyvenv.cfg",
+        "venv/bin/python", "venv/secret.txt", "dotenv/.env", "data",
+    ):  # fmt: skip
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("SECRET\n")
+    for name, value in {
+        "HOME": folder,
+        "XDG_DATA_HOME": folder / ".local/share",
+        "XDG_CACHE_HOME": folder / ".cache",
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.delenv("LCURSOR_DATA", raising=False)
+    return folder
+
+
+CASES = {
+    "": "home", "..": "home", "/": "home", ".ssh": ".ssh", ".ssh/id_ed25519": ".ssh",
+    ".aws": ".aws", ".config": ".config", ".config/gh": ".config/gh", ".local": "lcursor",
+    ".local/share": "lcursor", ".local/share/keyrings": "keyrings", ".cache": "lcursor",
+    ".local/share/lcursor": "data of lcursor", ".local/share/lcursor/chats": "data of lcursor",
+    "project": ".git", "dotenv": ".env", "missing": "exist",
+    "bin": "", "notes": "", "data": "", ".local/bin": "", ".config/tool/bin": "", "project/bin": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_hidden(home: Path, name: str) -> None:
+    why = why_hidden(home / name)
+    assert CASES[name] in why
+    assert bool(why) == bool(CASES[name])
+
+
+def test_what_a_user_chooses_may_be_a_project_but_has_no_keys(home: Path) -> None:
+    assert why_hidden(home / "project", is_chosen=True) == ""
+    assert "home" in why_hidden(home, is_chosen=True)
+    assert ".ssh" in why_hidden(home / ".ssh", is_chosen=True)
+    assert "lcursor" in why_hidden(home / ".local/share/lcursor", is_chosen=True)
+
+
+def test_links_are_followed_only_where_the_user_chose_them(home: Path) -> None:
+    (home / "project/vendor").symlink_to("../..")
+    (home / "project/venv").symlink_to(home / "venv")
+    (home / "project/inner").symlink_to("bin")
+    assert "home" in why_hidden(home / "project/vendor")
+    assert why_hidden(home / "project/venv") == ""
+    for name in ("vendor", "venv", "inner", "inner/tool"):
+        assert "link" in why_hidden(home / "project" / name, follows_links=False)
+    assert why_hidden(home / "project/bin", follows_links=False) == ""
+
+
+def shown(search_path: str) -> set[str]:
+    return {each.source for each in mounts.toolchains(search_path)}
+
+
+def test_a_virtual_environment_in_the_home_shows_only_its_programs(home: Path) -> None:
+    for mark in ("pyvenv.cfg", "conda-meta", "shims"):
+        (home / mark).mkdir()
+        assert shown(f"{home}/bin:{home}") == {
+            f"{home}/bin",
+            f"{home}/.local/bin",
+            f"{home}/.local/lib",
+        }
+
+
+def test_of_an_environment_only_the_parts_that_programs_need_are_shown(home: Path) -> None:
+    assert f"{home}/venv/bin" in shown(f"{home}/venv/bin")
+    assert f"{home}/venv/pyvenv.cfg" in shown(f"{home}/venv/bin")
+    assert not {f"{home}/venv", f"{home}/venv/secret.txt"} & shown(f"{home}/venv/bin")
+
+
+def test_a_python_in_the_home_shows_only_its_installation(home: Path) -> None:
+    (home / "venv/pyvenv.cfg").write_text(f"home = {home}/.local/bin\n")
+    found = {each.source for each in mounts.interpreter(home / "venv")}
+    assert found == {f"{home}/.local/bin", f"{home}/.local/lib"}
+    (home / "lib/python3.11").mkdir(parents=True)
+    (home / "lib/python3.11/os.py").touch()
+    (home / "venv/pyvenv.cfg").write_text(f"home = {home}/bin\n")
+    found = {each.source for each in mounts.interpreter(home / "venv")}
+    assert found == {f"{home}/bin", f"{home}/lib"}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_link_of_the_project_shows_nothing(home: Path, tmp_path: Path, level: Level) -> None:
+    if not probe(level).works:
+        pytest.skip("no sandbox of this level works here")
+    tree, root = tmp_path / "tree", home / "project"
+    tree.mkdir()
+    (root / "vendor").symlink_to("..")
+    packages = (root / "vendor", root / "vendor/notes")
+    script = f"cat vendor/notes/a.txt {home}/notes/a.txt {home}/.ssh/*"
+    confinement = Confinement(tree, root, packages=packages)
+    done = Sandbox(level).run(["sh", "-c", script], confinement, max_s=20, max_bytes=9999)
+    assert b"SECRET" not in done.data
+    plain = Confinement(tree, root, packages=(root / "bin",))
+    done = Sandbox(level).run(
+        ["sh", "-c", f"cat bin/tool {root}/bin/tool"], plain, max_s=20, max_bytes=9999
+    )
+    assert b"SECRET" in done.data  # a folder of the project is shown
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_socket_below_what_is_shown_cannot_be_reached(home: Path, level: Level) -> None:
+    if not probe(level).works:
+        pytest.skip("no sandbox of this level works here")
+    tree, folder = home / "tree", home / "notes"
+    tree.mkdir()
+    path, accepted = folder / "daemon.sock", threading.Event()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        listener.settimeout(20)
+
+        def accept() -> None:
+            try:
+                listener.accept()[0].close()
+                accepted.set()
+            except OSError:
+                pass
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        script = f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})"
+        python = Path(sys.prefix)
+        confinement = Confinement(tree, home / "project", readable=(folder, python))
+        command = [sys.executable, "-c", script]
+        done = Sandbox(level).run(command, confinement, max_s=20, max_bytes=9999)
+        assert (done.status, b"Error" in done.errors) == (1, True)
+        assert not accepted.is_set()
+        with socket.socket(socket.AF_UNIX) as client:  # outside it can be reached
+            client.connect(str(path))
+            assert accepted.wait(20)
+        thread.join()
+    assert os.path.exists(path)
