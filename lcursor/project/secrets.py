@@ -151,14 +151,15 @@ KEY_FORMATS: Final = (
 those of SSH2, PuTTY, age, JSON Web Keys and WireGuard."""
 
 
-def _compile(globs: Iterable[str]) -> re.Pattern[str]:
+def _compile(globs: Iterable[str], flags: re.RegexFlag) -> re.Pattern[str]:
     """Return a pattern for whole paths that start with a slash."""
-    regexes = (f".*/(?:{translate(glob, is_vim=True)})" for glob in globs)
-    return re.compile("|".join(regexes), re.IGNORECASE | re.DOTALL)
+    branches = "|".join(translate(glob, is_vim=True) for glob in globs)
+    return re.compile(f".*/(?:{branches})", flags | re.DOTALL)
 
 
-_SECRET: Final = _compile(SECRETS)
-_HARMLESS: Final = _compile(HARMLESS)
+# Comparing text in lower case takes half the time of a pattern that ignores case.
+_SECRET: Final = _compile(map(str.lower, SECRETS), re.UNICODE)
+_HARMLESS: Final = _compile(map(str.lower, HARMLESS), re.UNICODE)
 _KEYS: Final = tuple(
     (each.hint.encode(), re.compile(each.pattern.encode())) for each in KEY_FORMATS
 )
@@ -166,7 +167,7 @@ _KEYS: Final = tuple(
 
 def is_secret_path(path: str) -> bool:
     """Return whether a file's name shows that it holds secrets."""
-    whole = path if path.startswith("/") else f"/{path}"
+    whole = f"/{path}".lower()
     return _SECRET.fullmatch(whole) is not None and _HARMLESS.fullmatch(whole) is None
 
 
@@ -210,7 +211,7 @@ class SecretGlobs:
     def replace(self, globs: Iterable[str]) -> None:
         """Replace all globs."""
         known = sorted({glob for glob in globs if glob})
-        self._tests = tuple((glob, _compile([glob])) for glob in known)
+        self._tests = tuple((glob, _compile([glob], re.IGNORECASE)) for glob in known)
 
     def reason(self, path: str) -> str:
         """Return why a file of the project is left out; "" if no glob matches it."""
