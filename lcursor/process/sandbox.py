@@ -80,6 +80,7 @@ class Limits:
     """The resources of a command. Those of memory, processor and files are for each process."""
 
     memory_bytes: int = 4 << 30
+    """What all share without a file is limited to the same."""
     file_bytes: int = 1 << 30
     open_files: int = 4096
     cpu_s: int = 3600
@@ -178,6 +179,7 @@ class Sandbox:
                 max_bytes=limits.growth_bytes,
                 max_files=limits.growth_files,
                 max_processes=limits.processes,
+                max_shared_bytes=limits.memory_bytes,
             )
             output = run.run(
                 words,

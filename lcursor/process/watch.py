@@ -1,8 +1,8 @@
 """Notice that a running command uses more than it may of what the kernel does not limit.
 
-A look costs a few microseconds: it compares free space and the number of threads of the machine
-with those at the start. Only if they have changed by more than a limit, the command's own files or
-processes are counted. Any thread.
+A look costs some microseconds: it compares free space, shared memory and the number of threads of
+the machine with those at the start. Only if they have changed by more than a limit, the command's
+own files, memory or processes are counted. Any thread.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,8 @@ from lcursor.process import confine
 
 CLOCK_NS: Final = 10_000_000
 """How far the times of files may be behind the clock."""
+NO_FILE: Final = (b"/dev/zero", b"/memfd:", b"/SYSV")
+"""How the names of memory begin that processes share without a file."""
 
 
 class Watch:
@@ -28,14 +30,23 @@ class Watch:
         max_bytes: limit of the space that its files there take.
         max_files: limit of the files that it creates there.
         max_processes: limit of its processes. The kernel has such a limit, but not for root.
+        max_shared_bytes: limit of the memory without a file that its processes share. The kernel
+            limits only what one process has for itself.
     """
 
     def __init__(
-        self, folders: Sequence[Path], *, max_bytes: int, max_files: int, max_processes: int
+        self,
+        folders: Sequence[Path],
+        *,
+        max_bytes: int,
+        max_files: int,
+        max_processes: int,
+        max_shared_bytes: int,
     ) -> None:
         self._folders, self._max_processes = folders, max_processes
         self._max_bytes, self._max_files = max_bytes, max_files
-        self._free, self._threads = self._measure(), _threads()
+        self._max_shared_bytes = max_shared_bytes
+        self._free, self._threads, self._shared = self._measure(), _threads(), _shared_memory()
         self._start_ns = time.time_ns() - CLOCK_NS
 
     def exceeded(self, pid: int) -> str:
@@ -57,6 +68,13 @@ class Watch:
             if count > self._max_processes:
                 return f"stopped: it ran more than {self._max_processes:,} processes"
             self._threads = threads - count
+        shared = _shared_memory()
+        if shared - self._shared > self._max_shared_bytes:
+            size = _shared_by({pid, *confine.descendants(pid)})
+            if size > self._max_shared_bytes:
+                limit = self._max_shared_bytes >> 20
+                return f"stopped: its processes shared more than {limit:,} MiB of memory"
+            self._shared = shared - size
         return ""
 
     def _measure(self) -> tuple[int, int]:
@@ -81,6 +99,38 @@ class Watch:
                             size += found.st_blocks * 512
                             count += 1
         return size, count
+
+
+def _shared_memory() -> int:
+    """Return how many bytes of shared memory this machine uses, also for files in memory."""
+    text = Path("/proc/meminfo").read_bytes()
+    return int(text.partition(b"\nShmem:")[2].split(maxsplit=1)[0]) << 10
+
+
+def _shared_by(pids: Iterable[int]) -> int:
+    """Return the bytes of shared memory without a file that processes have mapped or opened.
+
+    All of it counts, not only what is resident in a process: the memory stays while one of them
+    has it mapped, whether it used it or not.
+    """
+    found = dict[int, int]()
+    for pid in pids:
+        mapped = dict[int, int]()
+        with contextlib.suppress(OSError):  # it has ended
+            for line in Path(f"/proc/{pid}/maps").read_bytes().splitlines():
+                span, mode, _, _, inode, *path = line.split(None, 5)
+                if mode.endswith(b"s") and path and path[0].startswith(NO_FILE):
+                    first, _, end = span.partition(b"-")
+                    size = int(end, 16) - int(first, 16)
+                    mapped[int(inode)] = mapped.get(int(inode), 0) + size
+            for entry in os.scandir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):  # it was closed
+                    if os.readlink(entry.path).startswith("/memfd:"):
+                        file = entry.stat()
+                        mapped[file.st_ino] = max(mapped.get(file.st_ino, 0), file.st_blocks * 512)
+        for number, size in mapped.items():
+            found[number] = max(found.get(number, 0), size)
+    return sum(found.values())
 
 
 def _threads() -> int:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
+import shlex
 import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +70,16 @@ def test_streams_and_folder(sandbox: Sandbox, folders: Confinement) -> None:
     assert path == f"{sandbox.visible_path(folders)}/sub"
     assert int(count) == 4  # three, and the listed folder
     assert output.errors == b"bad\n"
+
+
+def test_command_lines_of_other_processes(sandbox: Sandbox, folders: Confinement) -> None:
+    """A command sees only its own processes."""
+    with subprocess.Popen(["sleep", "60", "0.0002"]) as other:
+        script = f"cat /proc/{other.pid}/cmdline /proc/[0-9]*/cmdline /proc/[0-9]*/environ"
+        assert b"0.0002" not in shell(sandbox, script, folders).data
+        assert b"0.0002" in Path(f"/proc/{other.pid}/cmdline").read_bytes()
+        other.kill()
+    assert shell(sandbox, "cat /proc/self/comm /proc/cpuinfo", folders).data
 
 
 def test_files_outside(sandbox: Sandbox, folders: Confinement, tmp_path: Path) -> None:
@@ -247,6 +260,52 @@ def test_excess(sandbox: Sandbox, folders: Confinement, script: str, failure: st
     assert failure in output.failure
     assert output.failure
     assert b"end" not in output.data
+
+
+SHARE = (
+    "import mmap; shared = mmap.mmap(-1, 300 << 20); "
+    "[shared.write(bytes(1 << 20)) for _ in range(300)]"
+)
+SHARES = {
+    "mapped": SHARE,
+    "held by a child": f"{SHARE}; import os; os.fork() or time.sleep(60); shared.close()",
+    "without a page": f"{SHARE}; shared.madvise(mmap.MADV_DONTNEED)",
+    "in files": (
+        "import os; fds = [os.memfd_create('a') for _ in range(3)]; "
+        "[os.write(fd, bytes(1 << 20)) for fd in fds * 100]"
+    ),
+}
+
+
+@pytest.mark.parametrize("script", SHARES.values(), ids=SHARES)
+def test_memory_that_processes_share_is_limited(
+    sandbox: Sandbox, folders: Confinement, script: str
+) -> None:
+    limits = Limits(memory_bytes=128 << 20)
+    command = f"{sys.executable} -c {shlex.quote(f'import time; {script}; time.sleep(60)')}"
+    output = shell(sandbox, f"{command}; echo end", replace(folders, limits=limits), 50)
+    assert output.failure == "stopped: its processes shared more than 128 MiB of memory"
+    assert b"end" not in output.data
+    generous = replace(folders, limits=Limits(memory_bytes=512 << 20))
+    assert shell(sandbox, command.replace("sleep(60)", "sleep(0.1)"), generous, 50).status == 0
+
+
+def test_memory_that_other_programs_share_is_not_counted(
+    sandbox: Sandbox, folders: Confinement
+) -> None:
+    limits = Limits(memory_bytes=128 << 20)
+    ended: list[Output] = []
+
+    def run() -> None:
+        ended.append(shell(sandbox, "touch begun; sleep 1", replace(folders, limits=limits), 50))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    wait_for((folders.tree / "begun").exists, what="the command runs")
+    with mmap.mmap(-1, 300 << 20) as shared:
+        shared.write(bytes(300 << 20))
+        thread.join()
+    assert (ended[0].status, ended[0].failure) == (0, "")
 
 
 def test_limits(sandbox: Sandbox, folders: Confinement) -> None:
