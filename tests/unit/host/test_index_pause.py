@@ -52,7 +52,7 @@ def test_services_that_work_at_once_share_a_thread() -> None:
     assert threading.active_count() == before + 1
     with index.rested:
         assert index.rested.wait_for(lambda: index.threads, 10)
-    [thread] = index.threads
+    [thread] = set(index.threads)
     for name in ("chat", "edit"):
         pause.set_busy(name, False)
         pause.set_busy(name, False)
