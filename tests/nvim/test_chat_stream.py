@@ -340,7 +340,15 @@ def test_settings_for_markdown_files_are_not_for_chats(editor: Start, host: Fake
     assert nvim.lua("return vim.wo.spell") is False
     assert nvim.lua("return vim.bo.commentstring") == "<!-- %s -->"
     assert "n:>" in nvim.lua("return vim.bo.comments")
-    assert nvim.lua("return vim.treesitter.language.get_lang('lcursor_chat')") == "markdown"
+
+
+def test_a_chat_is_no_markdown_document_for_plugins(editor: Start, host: FakeHost) -> None:
+    """They would fetch the images that a model names."""
+    nvim = editor(FILES)
+    Talk(nvim, host).open()
+    assert nvim.lua("return vim.treesitter.language.get_lang('lcursor_chat')") == "lcursor_chat"
+    assert nvim.lua("return (pcall(vim.treesitter.get_parser, 0))") is False
+    assert nvim.lua("return vim.treesitter.highlighter.active[vim.fn.bufnr()] ~= nil") is True
 
 
 def test_plugins_that_render_text_are_notified_at_the_end(editor: Start, host: FakeHost) -> None:

@@ -23,9 +23,10 @@ local GROUPS = {
   summary = "LCursorChatSummary",
 }
 
+--- Highlight Markdown. The language is not registered for the filetype: plugins would take what a
+--- model wrote for a document of the user, and fetch its images.
 ---@param buf integer
 function M.set_filetype(buf)
-  vim.treesitter.language.register("markdown", "lcursor_chat")
   local is_highlighted = pcall(vim.treesitter.start, buf, "markdown")
   transcript.set_filetype(buf, "lcursor_chat")
   if not is_highlighted then
