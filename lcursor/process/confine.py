@@ -50,6 +50,9 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8
 MAKE_CHARACTER_DEVICE, MAKE_BLOCK_DEVICE = 1 << 6, 1 << 11
 FILE_RIGHTS, ALL_RIGHTS = EXECUTE | WRITE | READ | 1 << 14 | 1 << 15, (1 << 16) - 1
+PROC = "self sys cpuinfo meminfo stat uptime loadavg version filesystems vmstat devices swaps"
+"""What is readable in /proc without a namespace: nothing of other processes, so that their command
+lines stay hidden. A child of the command cannot list itself either."""
 MIN_LANDLOCK = 6
 """The first version that keeps signals from other processes."""
 
@@ -215,7 +218,7 @@ def _rules(plan: dict[str, Any]) -> Iterator[tuple[str, int]]:
         yield from (("/", looking), ("/dev", writing), ("/proc", writing))
         yield from ((path, writing) for kind, path, _ in plan["mounts"] if kind in WRITABLE)
     else:
-        yield "/proc", looking
+        yield from ((f"/proc/{name}", looking) for name in PROC.split())
         yield from ((f"/dev/{name}", writing) for name in DEVICES)
         yield from (
             (path, writing if kind in WRITABLE else looking)

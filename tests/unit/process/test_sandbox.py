@@ -60,7 +60,7 @@ def test_streams_and_folder(sandbox: Sandbox, folders: Confinement) -> None:
     """Output and error are connected, and the working directory can be chosen."""
     (folders.tree / "sub").mkdir()
     output = sandbox.run(
-        ["sh", "-c", "pwd; cat; echo bad >&2; ls /proc/self/fd | wc -l"],
+        ["sh", "-c", "pwd; cat; echo bad >&2; set -- /proc/self/fd/*; echo $#"],
         folders,
         cwd=sandbox.visible_path(folders) / "sub",
         max_s=60,
@@ -214,7 +214,8 @@ def test_stop(sandbox: Sandbox, folders: Confinement, script: str, number: str) 
 
 def test_end(sandbox: Sandbox, folders: Confinement, number: str) -> None:
     """What a command leaves in the background, in a session of its own, ends with it."""
-    script = f"setsid sleep {number} & until ps -ef | grep -q '[s]leep {number}'; do :; done"
+    started = f"setsid sh -c 'touch started; exec sleep {number}'"
+    script = f"{started} & until [ -e started ]; do :; done"
     assert shell(sandbox, f"({script}) >/dev/null", folders).status == 0
     assert processes(number) == []
 
