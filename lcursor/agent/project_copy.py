@@ -64,8 +64,8 @@ class ProjectCopy:
             tracked, hidden = self._tracked()
         found = visible_files(self._root, tracked, self._secrets, self._cancel)
         if user is not None:
-            rules = (path for path in found.times_ns if path.endswith(".gitattributes"))
-            if user.may_convert or any(rules):
+            attributes = (path for path in found.times_ns if path.endswith(".gitattributes"))
+            if user.may_convert or any(attributes):
                 self._forget_converted()
         self._add(found, [*(tracked or ()), *hidden])
         self._leave_out_keys(found)

@@ -12,8 +12,9 @@ from typing import Final
 from lcursor.process.run import Cancel
 from lcursor.project import git, listing
 from lcursor.project.git import GitFailed
+from lcursor.project.hard_links import HardLinks
 from lcursor.project.ignore import LEFTOVERS, LINK, Rules
-from lcursor.project.reading import SECRET_NAME
+from lcursor.project.reading import SECRET_LINK, SECRET_NAME
 from lcursor.project.secrets import SecretGlobs, is_secret_path
 
 MAX_BYTES: Final = 16 << 20
@@ -66,6 +67,7 @@ def visible_files(
         fresh = (path for path in listed.untracked if not LEFTOVERS.fullmatch(Path(path).name))
         names = [*tracked, *fresh]
     found, globs, folders = VisibleFiles(), SecretGlobs(root, secrets), dict[str, bool]()
+    links = HardLinks(root, lambda path: bool(secret_reason(os.path.relpath(path, root), globs)))
     waiting = [(path, 0) for path in dict.fromkeys(names)]
     while waiting:
         path, depth = waiting.pop()
@@ -84,6 +86,8 @@ def visible_files(
                 found.left_out[path.rstrip("/")] = REPOSITORY
             continue
         reason = secret_reason(path, globs) or _reason(root, path, status)
+        if not reason and links.is_secret(root / path, status):
+            reason = SECRET_LINK
         if reason:
             found.left_out[path] = reason
         elif stat.S_ISLNK(status.st_mode):

@@ -45,10 +45,11 @@ def test_without_secrets(project: Project) -> None:
     secret = {".env": "A=1\n", "deep/id_rsa": "x\n", "my.vault": "y\n", "notes.txt": KEY}
     project.repository({"a.py": "a\n", **secret})
     project.write({"secrets.yml": "untracked\n"})
+    os.link(project.root / ".env", project.root / "deep/linked.txt")
     (project.root / "away").symlink_to("/etc/passwd")
     tree = Tree.create(project.root, project.run, unsaved={}, secrets=["*.vault"])
     assert files_in(tree.path) == {"a.py": b"a\n"}
-    assert {*tree.left_out} == {*secret, "secrets.yml", "away"}
+    assert {*tree.left_out} == {*secret, "secrets.yml", "away", "deep/linked.txt"}
     again = Tree.open(project.root, project.run)
     assert (again.left_out, again.secret_reason("b.vault")) == (
         tree.left_out,
