@@ -25,11 +25,11 @@ def marked(root: Path | str, files: Sequence[FileChange]) -> list[FileChange]:
 def _is_guarded(root: Path, path: str) -> bool:
     """Return whether a file is guarded by its name, or by that of what a link leads to."""
     folder, name = os.path.split(os.path.normpath(path))
-    places = {Path(os.path.realpath(folder), name), Path(os.path.realpath(path))}
-    return any(_is_guarded_place(root, place) for place in places)
+    names = {Path(os.path.realpath(folder), name), Path(os.path.realpath(path))}
+    return any(_is_guarded_name(root, each) for each in names)
 
 
-def _is_guarded_place(root: Path, path: Path) -> bool:
+def _is_guarded_name(root: Path, path: Path) -> bool:
     if not path.is_relative_to(root):
         return runs_by_itself(path.as_posix())
     parts = path.relative_to(root).parts

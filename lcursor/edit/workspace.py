@@ -99,7 +99,9 @@ class Workspace:
     ) -> None:
         self.run, self.services, self.config = run, services, services.config
         self.sources = Sources.for_path(path, buffers, current, services.secrets)
-        self.commands = CheckCommands(self.sources.root, self.config, self.sources.unsaved())
+        self.commands = CheckCommands(
+            self.sources.root, self.config, self.sources.unsaved(), services.secrets
+        )
         self.reached: Connection
         """The model, after `connect`."""
         self.is_whole_edit = True
@@ -110,7 +112,9 @@ class Workspace:
         """Remove lint and test commands that must not run; return a note about them."""
         sources = self.sources
         config, note = self.services.permissions.allowed(self.run, sources.root, self.config)
-        self.commands = CheckCommands(sources.root, config, sources.unsaved())
+        self.commands = CheckCommands(
+            sources.root, config, sources.unsaved(), self.services.secrets
+        )
         return note
 
     def question(

@@ -22,6 +22,7 @@ from lcursor.code import languages, symbols
 from lcursor.edit import diff
 from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.records import Check
+from lcursor.edit.rewriting.outputs import new_lines
 from lcursor.process.run import Cancel
 
 VIEW_ROWS: Final = 200
@@ -253,7 +254,7 @@ class Editor:
         problems = []
         if wrong := gate.syntax_problem(path, old, new, *rows):
             problems.append(f"new problem: {wrong}")
-        elif found := gate.new_lines(before, self._gate.lint(path, new, cancel)):
+        elif found := new_lines(before, self._gate.lint(path, new, cancel)):
             problems += ["new problems of the linter:", *found]
         linted = self._files.read(path).text.lines  # a linter may change it
         return self._edited(path, linted, (first, last), spans, problems, note)

@@ -7,10 +7,8 @@ of the first checkpoint, once for each command. Blocks.
 from __future__ import annotations
 
 import contextlib
-import re
 import shlex
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +25,13 @@ from lcursor.config import EditConfig
 from lcursor.edit.records import Check, Region, digest
 from lcursor.edit.rewriting import checks
 from lcursor.edit.rewriting.commands import MAX_SHOWN_CHARS
+from lcursor.edit.rewriting.outputs import new_lines
 from lcursor.errors import AgentFailed
 from lcursor.process.run import Cancel
 from lcursor.project.git import GitFailed
 
 BASE: Final = "base"
 """Folder of the run with the files of the first checkpoint, while commands run on them."""
-_DIGITS: Final = re.compile(r"\d+")
 
 
 class Gate:
@@ -187,19 +185,6 @@ def syntax_problem(
     language = languages.detect(path, after[0] if after else "")
     found = checks.parses(before, after, Region(first_row, last_row, ""), language)
     return "" if found is None or found.is_ok else found.text
-
-
-def new_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Return the lines of an output that were not in an earlier one; numbers do not count."""
-    left = Counter(_DIGITS.sub("", line) for line in before)
-    found = []
-    for line in after:
-        key = _DIGITS.sub("", line)
-        if left[key] > 0:
-            left[key] -= 1
-        elif line.strip():
-            found.append(line)
-    return found
 
 
 def _problems(result: Result) -> list[str]:

@@ -1,6 +1,7 @@
 """Run the user's formatter on a new text, and linter and tests on a copy of the project.
 
-The copy contains the files that git lists, with the editor's texts. Linter and tests run in the
+The copy contains the files that git lists, without those that hold secrets, and with the editor's
+texts. Linter and tests run in the
 sandbox, which shows them the copy at the project's path, with the packages installed there. Where
 no sandbox works, the copy only protects the user's files from tests that write next to themselves.
 Blocks.
@@ -11,12 +12,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import stat
-import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,15 +26,21 @@ from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.completion import raise_if_cancelled
 from lcursor.edit.lines import stripped
 from lcursor.edit.records import Check, Lines
-from lcursor.errors import CheckFailed, EditFailed, SandboxFailed
+from lcursor.edit.rewriting.copy_folder import CopyFolder
+from lcursor.edit.rewriting.outputs import new_lines
+from lcursor.errors import CheckFailed, EditFailed, LcursorError, SandboxFailed
 from lcursor.process.run import Output, run
 from lcursor.process.sandbox import Confinement, open_sandbox
 from lcursor.project import dependencies, git, listing
+from lcursor.project.reading import Reader, open_regular
+from lcursor.project.secrets import has_private_key
 
 MAX_FILES: Final = 20_000
 MAX_BYTES: Final = 256 << 20
 """Maximum size of a project; in a larger one linter and tests are not run, with a note."""
 MAX_OUTPUT_BYTES: Final = 4 << 20
+MAX_NAMED: Final = 3
+"""Maximum of files with secrets that are named after a failure."""
 MAX_SHOWN_CHARS: Final = 1200
 """Maximum of a command's output for the model and the user, who get its end."""
 COPY_S: Final = 20.0
@@ -58,15 +63,26 @@ class CheckResults:
 
 
 class CheckCommands:
-    """The configured commands, for one edit; `unsaved` has the editor's texts."""
+    """The configured commands, for one edit.
+
+    Args:
+        unsaved: the editor's texts by path.
+        secrets: globs of files that are not copied, in addition to the built-in ones.
+    """
 
     def __init__(
-        self, root: Path, config: EditConfig, unsaved: Mapping[str, Lines] | None = None
+        self,
+        root: Path,
+        config: EditConfig,
+        unsaved: Mapping[str, Lines] | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
         self._root, self._packages = Path(os.path.realpath(root)), list[str]()
-        self._config, self._unsaved = config, dict(unsaved or {})
-        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._config, self._unsaved, self._secrets = config, dict(unsaved or {}), secrets
+        self._copy: CopyFolder | None = None
         self._why_not = ""
+        self._left_out: list[str] = []
+        """Names of files with secrets, which are not in the copy."""
         self._lint_before: dict[str, Output] = {}
         self._originals: dict[str, bytes | None] = {}
 
@@ -86,7 +102,7 @@ class CheckCommands:
     def __exit__(self, *_: object) -> None:
         copy, self._copy = self._copy, None
         if copy is not None:
-            copy.cleanup()
+            copy.delete()
 
     def format(self, path: str, lines: Lines, cancel: threading.Event) -> Lines:
         """Return the formatted text."""
@@ -117,7 +133,7 @@ class CheckCommands:
     def run(self, files: Mapping[str, Lines | None], cancel: threading.Event) -> CheckResults:
         """Run linter and tests on a copy of the project with some files changed, or deleted (None).
 
-        The linter fails if it reports more than before, or anything in a new file.
+        The linter fails if it reports something that it did not before, or anything in a new file.
         """
         if not self.has_any:
             return CheckResults()
@@ -163,11 +179,8 @@ class CheckCommands:
             self._put(folder, {})
             self._lint_before[name] = self._shell(self._config.lint, folder, name, cancel)
             self._put(folder, files)
-        before = self._lint_before[name]
-        counts = [len(stripped(_text(each).splitlines())) for each in (before, output)]
-        if before.status and counts[1] <= counts[0]:
-            return Check("lint", True)
-        return Check("lint", False, self._problem(output))
+        is_worse = bool(new_lines(_reported(self._lint_before[name]), _reported(output)))
+        return Check("lint", not is_worse, self._problem(output) if is_worse else "")
 
     def _shell(self, command: str, folder: Path, name: str, cancel: threading.Event) -> Output:
         command = command.replace("{path}", shlex.quote(name))
@@ -222,30 +235,39 @@ class CheckCommands:
             return ""
         words = _text(output).strip()
         if self._copy is not None:
-            for folder in (os.path.realpath(self._copy.name), self._root):
+            for folder in (self._copy.path, self._root):
                 words = words.replace(f"{folder}/", "")
         if len(words) > MAX_SHOWN_CHARS:
             words = "…" + words[-MAX_SHOWN_CHARS:]
-        return words or f"it ended with status {output.status}"
+        words = words or f"it ended with status {output.status}"
+        if not self._left_out:
+            return words
+        names, count = ", ".join(self._left_out[:MAX_NAMED]), len(self._left_out)
+        names += ", …" if count > MAX_NAMED else ""
+        return f"{words}\n({count} file{'s' * (count > 1)} with secrets left out: {names})"
 
     # The copy.
 
     def _folder(self, cancel: threading.Event) -> Path | None:
         """Return the copy, created on first use; None if that is impossible."""
         if self._copy is None and not self._why_not:
-            copy = tempfile.TemporaryDirectory(prefix="lcursor-edit-", ignore_cleanup_errors=True)
             try:
-                self._why_not = self._fill(Path(copy.name), cancel)
+                copy = CopyFolder()
+            except LcursorError as error:
+                self._why_not = error.message
+                return None
+            try:
+                self._why_not = self._fill(copy.path, cancel)
             except OSError as error:
                 self._why_not = f"the project cannot be copied: {error.strerror or error}"
             except BaseException:
-                copy.cleanup()
+                copy.delete()
                 raise
             if self._why_not:
-                copy.cleanup()
+                copy.delete()
             else:
                 self._copy = copy
-        return Path(os.path.realpath(self._copy.name)) if self._copy is not None else None
+        return self._copy.path if self._copy is not None else None
 
     def _fill(self, folder: Path, cancel: threading.Event) -> str:
         """Copy the project; return the error, "" on success."""
@@ -255,18 +277,19 @@ class CheckCommands:
             return why_not
         if len(names) > MAX_FILES:
             return f"the project has over {MAX_FILES:,} files"
+        reader = Reader(self._root, self._secrets)
         for name in names:
             raise_if_cancelled(cancel)
             if time.monotonic() > end_s:
                 return f"copying the project took longer than {COPY_S:g} s"
-            left -= self._copied(folder, name)
+            left -= self._copied(folder, name, reader)
             if left < 0:
                 return f"the project has over {MAX_BYTES >> 20} MB"
         parents = {str(parent) for name in names for parent in Path(name).parents if parent.parts}
         self._packages = dependencies.installed(self._root, parents)
         for path, lines in self._unsaved.items():
             name = os.path.relpath(os.path.realpath(path), self._root)
-            if not name.startswith(".."):
+            if not name.startswith("..") and not reader.secret(path):
                 _write(folder, name, _data(lines, folder / name))
         return ""
 
@@ -282,14 +305,17 @@ class CheckCommands:
         others = listing.names(self._root, cancel=cancel.is_set, max_files=MAX_FILES)
         return list(others.files), others.note
 
-    def _copied(self, folder: Path, name: str) -> int:
-        """Copy one file; return its size."""
+    def _copied(self, folder: Path, name: str, reader: Reader) -> int:
+        """Copy one file, unless it holds secrets; return its size."""
         source, target = self._root / name, folder / name
         try:
             found = os.lstat(source)
         except OSError:
             return 0  # deleted, but still in the git index
         if not stat.S_ISLNK(found.st_mode) and not stat.S_ISREG(found.st_mode):
+            return 0
+        if reader.secret(source):
+            self._left_out.append(name)
             return 0
         target.parent.mkdir(parents=True, exist_ok=True)
         if stat.S_ISLNK(found.st_mode):
@@ -299,11 +325,16 @@ class CheckCommands:
                 target.symlink_to(os.path.relpath(to, target.parent))
             return 0
         try:
-            shutil.copyfile(source, target, follow_symlinks=False)
+            with open_regular(source, follows_links=False) as file:
+                data = file.read(MAX_BYTES + 1)
+            if has_private_key(data):
+                self._left_out.append(name)
+                return 0
+            target.write_bytes(data)
             os.chmod(target, stat.S_IMODE(found.st_mode) | stat.S_IRUSR | stat.S_IWUSR)
         except PermissionError:
             return 0  # unreadable for the user, so also for the tests
-        return found.st_size
+        return len(data)
 
     def _put(self, folder: Path, files: Mapping[str, Lines | None]) -> None:
         """Restore the copy, except for some changed files."""
@@ -357,6 +388,13 @@ def _data(lines: Lines, path: Path) -> bytes:
         return text.read(path).with_lines(lines).encode()
     except EditFailed:
         return Text(lines).encode()
+
+
+def _reported(output: Output) -> Lines:
+    """Return the lines that a command wrote if it failed, or else its status."""
+    if not output.status:
+        return ()
+    return tuple(stripped(_text(output).splitlines())) or (f"status {output.status}",)
 
 
 def _text(output: Output) -> str:

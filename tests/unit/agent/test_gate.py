@@ -6,6 +6,7 @@ import pytest
 
 from lcursor.agent.tools import gate
 from lcursor.config import EditConfig
+from lcursor.edit.rewriting.outputs import new_lines
 from tests.unit.agent.projects import Project, project
 from tests.unit.agent.toolboxes import Bench
 
@@ -120,4 +121,4 @@ def test_without_a_sandbox_nothing_is_run(files: Project) -> None:
 def test_numbers_do_not_make_a_problem_new(
     before: list[str], after: list[str], new: list[str]
 ) -> None:
-    assert gate.new_lines(before, after) == new
+    assert new_lines(before, after) == new

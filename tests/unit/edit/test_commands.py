@@ -66,7 +66,7 @@ def test_the_tests_see_the_change_and_the_users_files_do_not(
     assert not bad.is_ok
     assert "x is 3" in bad.text
     assert tried._copy is not None
-    assert tried._copy.name not in bad.text
+    assert str(tried._copy.path) not in bad.text
     assert shown(root) == before
 
 
@@ -78,11 +78,56 @@ def test_only_what_git_lists_is_copied_and_the_copy_goes(root: Path) -> None:
     assert "big.bin" not in check.text
     assert str(root) not in check.text
     assert made._copy is not None
-    folder = Path(made._copy.name)
+    folder = made._copy.path
     assert folder.is_dir()
     assert folder.stat().st_mode & 0o077 == 0
     made.__exit__()
     assert not folder.exists()
+
+
+def test_no_secrets_are_in_the_copy(root: Path) -> None:
+    start = "-----BEGIN " + "PRIVATE KEY-----"
+    files = {".env": "A=1", "sub/prod.pem": "x", "own.vault": "x", "key.py": f"K = '{start}'"}
+    for name, text in files.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    os.link(root / ".env", root / "notes.txt")
+    (root / "link.txt").symlink_to(".env")
+    git(root, "add", "-A")
+    test = "ls -A . sub; cat .env notes.txt link.txt; false"
+    unsaved = {str(root / ".env"): ("B=2",)}
+    with CheckCommands(root, EditConfig(test=test), unsaved, ["*.vault"]) as made:
+        assert not made.run({}, never()).checks[0].is_ok
+        assert made._copy is not None
+        assert set(shown(made._copy.path)) == {"a.py", "check.py", ".gitignore"}
+        text = made.run({}, never()).checks[0].text
+    assert "A=1" not in text
+    assert "B=2" not in text
+    assert text.endswith("\n(6 files with secrets left out: .env, key.py, link.txt, …)")
+
+
+@pytest.mark.process
+def test_the_copy_of_a_killed_process_goes_with_the_next_one(root: Path, own_cache: Path) -> None:
+    code = (
+        "import sys, threading; from pathlib import Path; from lcursor.config import EditConfig\n"
+        "from lcursor.edit.rewriting.commands import CheckCommands\n"
+        "made = CheckCommands(Path(sys.argv[1]), EditConfig(test='true'))\n"
+        "made.run({}, threading.Event()); print('made', flush=True); threading.Event().wait()\n"
+    )
+    words = [sys.executable, "-c", code, str(root)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"made\n"
+        with CheckCommands(root, EditConfig(test="true")) as made:
+            made.run({}, never())
+            assert len(list(own_cache.glob("*/a.py"))) == 2  # one that is used stays
+        other.kill()
+    assert len(list(own_cache.glob("*/a.py"))) == 1
+    with CheckCommands(root, EditConfig(test="true")) as made:
+        made.run({}, never())
+        assert made._copy is not None
+        assert list(own_cache.glob("*/a.py")) == [made._copy.path / "a.py"]
+    assert list(own_cache.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -156,6 +201,15 @@ def test_a_linter_that_complained_before_fails_only_for_more(root: Path) -> None
         more = made.run({path: ("bad = 2", "bad = 3")}, never()).checks[0]
         assert not more.is_ok
         assert "2:bad = 3" in more.text
+        other = made.run({path: ("worse = bad",)}, never()).checks[0]
+        assert not other.is_ok  # another problem instead of the old one
+
+
+def test_a_linter_without_words_that_failed_before_does_not_count(root: Path) -> None:
+    (root / "b.py").write_text("bad = 1\n")
+    with CheckCommands(root, EditConfig(lint="! grep -q bad {path}")) as made:
+        assert made.run({str(root / "b.py"): ("bad = 2",)}, never()).checks[0].is_ok
+        assert not made.run({str(root / "a.py"): ("bad = 2",)}, never()).checks[0].is_ok
 
 
 @pytest.mark.process
@@ -177,7 +231,7 @@ def test_what_a_command_leaves_behind_is_ended_too(root: Path) -> None:
     with CheckCommands(root, EditConfig(test="sleep 600 > /dev/null 2>&1 & echo $! > pid")) as made:
         assert made.run({}, never()).checks[0].is_ok
         assert made._copy is not None
-        pid = int((Path(made._copy.name) / "pid").read_text())
+        pid = int((made._copy.path / "pid").read_text())
         wait_for(lambda: has_ended(pid))
 
 
