@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from evals import policy_escapes
+from evals.escapes import project_attempts
 from evals.escapes.baits import FRAME_TYPE, RAW_PROTOCOL
 from evals.escapes.host import Finding
 
 Group = Literal[
     "writes", "reads", "links", "git", "processes", "sockets", "network", "kernel", "resources",
-    "tools", "policy", "work",
+    "tools", "policy", "history", "mounts", "programs", "work",
 ]  # fmt: skip
 LEAKED_FILE, LEAKED_FOLDER, LEAKED_SOCKET = 37, 38, 39
 """Descriptors that the caller left open: a secret, the home, and a socket with a secret."""
@@ -89,6 +90,12 @@ class Attempt:
     """What runs this file where nobody marks it."""
     needs: str = ""
     """A program without which it is skipped."""
+    setup: str = ""
+    """Bash that prepares the project before; for "history" and "mounts"."""
+    path: str = ""
+    """A folder that is the first on PATH."""
+    readable: str = ""
+    """A folder that the setting `agent.readable` names."""
     needs_root: bool = False
     """An account without rights cannot do it anyway; so the control runs as root."""
     max_s: float = 8.0
@@ -100,6 +107,10 @@ def all_attempts() -> Iterator[Attempt]:
         for name, script, *more in rows:
             options = more[0] if more else {}
             yield Attempt(group, name, script.strip("\n"), **{"expects": expects, **options})
+    for group, rows in _PREPARED:
+        for name, script, setup, *more in rows:
+            options = {"expects": "read", "setup": setup, **(more[0] if more else {})}
+            yield Attempt(group, name, script.strip("\n"), **options)
     for name, script, paths, *more in _TOOLS:
         yield Attempt("tools", name, script, more[0] if more else "read", second=paths)
     for tried in policy_escapes.ATTEMPTS:
@@ -470,4 +481,9 @@ _TABLES: list[tuple[Group, Finding, Sequence[tuple[Any, ...]]]] = [
     ("network", "reached", _NETWORK),
     ("kernel", "syscall", _KERNEL),
     ("resources", "disk", _RESOURCES),
+    ("programs", "read", project_attempts.PROGRAMS),
 ]
+_PREPARED: tuple[tuple[Group, project_attempts.Rows], ...] = (
+    ("history", project_attempts.HISTORY),
+    ("mounts", project_attempts.MOUNTS),
+)

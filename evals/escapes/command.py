@@ -27,6 +27,8 @@ RUNNERS: Mapping[str, runners.Runner] = {
     "git": runners.handoff,
     "tools": file_tools.attempt,
     "policy": runners.policy,
+    "history": runners.project,
+    "mounts": runners.project,
     "work": runners.work,
 }
 
@@ -138,6 +140,7 @@ def _results(
             runner = RUNNERS.get(attempt.group, runners.attempt)
             report = machine.do(
                 partial(runner, attempt, level),
+                setup=attempt.setup,
                 max_s=runners.WORK_S if attempt.group == "work" else 4 * attempt.max_s + 5,
                 is_privileged=attempt.needs_root and level is None,
             )

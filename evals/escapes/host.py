@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 import select
 import shutil
@@ -32,12 +33,20 @@ Finding = Literal[
 ]  # fmt: skip
 MARK = "REACHED"
 """Printed by a script whose system call succeeded."""
+OBJECT = re.compile(r"/[0-9a-f]{2}/[0-9a-f]{38}$|/\.git/objects/")
+"""Git gives an object that it would write again a new time."""
 SETTLE_S = 0.6
 """How long processes may take to end after the command."""
 MAX_BYTES = 1 << 20
 MAX_PROCESSES, MAX_MEMORY_BYTES = 500, 900 << 20
 MAX_TREE_BYTES, MAX_TREE_FILES, MAX_FILE_BYTES = 200 << 20, 10_000, 1 << 30
 """More than these is found; above the limits of `runners.LIMITS`, which are polled."""
+IDENTITY = {
+    f"GIT_{who}_{what}": "a@example.org"
+    for who in ("AUTHOR", "COMMITTER")
+    for what in ("NAME", "EMAIL")
+}
+"""Variables with which git commits."""
 Names = Mapping[str, str]
 Action = Callable[[Names], tuple[bytes, set[Finding]]]
 """Gets the variables of the scripts; returns an output, and what it found itself."""
@@ -155,11 +164,19 @@ class Machine:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
-    def do(self, action: Action, *, max_s: float = 20.0, is_privileged: bool = False) -> Report:
+    def do(
+        self,
+        action: Action,
+        *,
+        setup: str = "",
+        max_s: float = 20.0,
+        is_privileged: bool = False,
+    ) -> Report:
         """Run an action on a new copy of the machine.
 
         Args:
             action: runs in a process of the user there.
+            setup: bash that the user runs before, in the project; nobody watches what it changes.
             is_privileged: run it as root of the machine.
 
         Raises:
@@ -169,7 +186,7 @@ class Machine:
         outer = os.fork()
         if not outer:
             os.close(reader)
-            _leave(lambda: self._enter(writer, action, max_s, is_privileged), writer)
+            _leave(lambda: self._enter(writer, action, setup, max_s, is_privileged), writer)
         os.close(writer)
         try:
             data = _read(reader, time.monotonic() + max_s + 10)
@@ -183,7 +200,9 @@ class Machine:
             raise OSError(found["error"])
         return Report(**{**found, "findings": set(found["findings"])})
 
-    def _enter(self, writer: int, action: Action, max_s: float, is_privileged: bool) -> None:
+    def _enter(
+        self, writer: int, action: Action, setup: str, max_s: float, is_privileged: bool
+    ) -> None:
         namespaces.enter()
         init = os.fork()
         if init:
@@ -193,9 +212,11 @@ class Machine:
         call("prctl", DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)  # so that the kernel ignores it for process 1
-        _leave(lambda: self._be_init(writer, action, max_s, is_privileged), writer)
+        _leave(lambda: self._be_init(writer, action, setup, max_s, is_privileged), writer)
 
-    def _be_init(self, writer: int, action: Action, max_s: float, is_privileged: bool) -> None:
+    def _be_init(
+        self, writer: int, action: Action, setup: str, max_s: float, is_privileged: bool
+    ) -> None:
         account = self.account
         written = [f"/{path.relative_to(self._template)}" for path in self._template.rglob("*")]
         layers = namespaces.make_root(self._base, self._template, self.home, account)
@@ -206,6 +227,8 @@ class Machine:
         tree = str(self.run).lstrip("/")
         for path in written:  # so that a link to it, or a new time, adds nothing to the layers
             os.utime(path)
+        if setup:
+            self._prepare(setup, names)
         before = dict(_snapshot(layers, tree))
         reader, answer = os.pipe()
         runner = os.fork()
@@ -230,6 +253,19 @@ class Machine:
         if MARK in report.output:
             report.findings.add("syscall")
         _write(writer, {**asdict(report), "findings": sorted(report.findings)})
+
+    def _prepare(self, setup: str, names: Names) -> None:
+        """Let the user prepare the machine."""
+
+        def run() -> None:
+            namespaces.become(self.account)
+            env = {**self.environment(), **IDENTITY, **names}
+            subprocess.run(["bash", "-c", setup], cwd=self.project, env=env, check=False)
+
+        child = os.fork()
+        if not child:
+            _leave(run, os.open(os.devnull, os.O_WRONLY))
+        os.waitpid(child, 0)
 
     def _act(self, answer: int, action: Action, names: Names, is_privileged: bool) -> None:
         sys.dont_write_bytecode = True
@@ -357,7 +393,7 @@ def _snapshot(layers: int, tree: str) -> Iterator[tuple[str, tuple[object, ...]]
                 if stat.S_ISREG(found.st_mode):
                     content = Path(path).read_bytes() if found.st_size < MAX_BYTES else b""
                     digest = hashlib.sha256(content).hexdigest()
-                    changed_ns = 0 if "/.git/objects/" in path else found.st_mtime_ns
+                    changed_ns = 0 if OBJECT.search(path) else found.st_mtime_ns
                     state += (found.st_size, changed_ns, digest)
                 elif stat.S_ISLNK(found.st_mode):
                     state += (os.readlink(path),)

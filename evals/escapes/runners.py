@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from string import Template
 
 from evals import policy_escapes
 from evals.escapes.attempts import (
@@ -26,7 +27,7 @@ from evals.escapes.attempts import (
     Attempt,
 )
 from evals.escapes.baits import PYTHON
-from evals.escapes.host import MAX_BYTES, Finding, Names
+from evals.escapes.host import IDENTITY, MAX_BYTES, Finding, Names
 from lcursor.agent.result import file_changes
 from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
@@ -48,11 +49,6 @@ CONTROL_S = 4.0
 WORK_S = 120.0
 REJECTED = "rejected: "
 """Printed where the sandbox did not start the command."""
-_IDENTITY = {
-    f"GIT_{who}_{what}": "a@example.org"
-    for who in ("AUTHOR", "COMMITTER")
-    for what in ("NAME", "EMAIL")
-}
 _CARELESS = """
 git add -A; git status; git diff; git diff HEAD; git commit -qm x
 for d in */; do git -C $d status; done
@@ -60,10 +56,16 @@ for d in */; do git -C $d status; done
 """What a host without precautions does with the files of an agent."""
 
 
-def copy(names: Names, root: str = "P") -> tuple[Tree, Confinement]:
-    """Copy a project for an agent; return the copy, and what commands may touch."""
+def copy(names: Names, root: str = "P", readable: tuple[str, ...] = ()) -> tuple[Tree, Confinement]:
+    """Copy a project for an agent; return the copy, and what commands may touch.
+
+    Args:
+        root: variable with the project.
+        readable: the setting `agent.readable`.
+    """
     tree = Tree.create(Path(names[root]), Path(names["T"]).parent / "copy", unsaved={})
-    return tree, replace(tree.confinement(AgentConfig()), env={**names, **_IDENTITY})
+    confinement = tree.confinement(AgentConfig(readable=readable))
+    return tree, replace(confinement, env={**names, **IDENTITY})
 
 
 def words(script: str) -> list[str]:
@@ -115,6 +117,24 @@ def handoff(attempt: Attempt, level: Level | None, names: Names) -> tuple[bytes,
     return output, {"unguarded"} if is_careless else set()
 
 
+def project(attempt: Attempt, level: Level | None, names: Names) -> tuple[bytes, set[Finding]]:
+    """Make an attempt in a project that its setup has prepared; the control, in the project itself.
+
+    A project that cannot be copied is no escape, but what the error says may be one.
+    """
+    if attempt.path:
+        first = Template(attempt.path).substitute(names)
+        os.environ["PATH"] = f"{first}:{os.environ['PATH']}"
+    if level is None:
+        return _freely(replace(attempt, cwd="P"), attempt.script, names), set()
+    readable = (Template(attempt.readable).substitute(names),) if attempt.readable else ()
+    try:
+        _, confinement = copy(names, readable=readable)
+    except LcursorError as error:
+        return f"{REJECTED}{error}".encode(), set()
+    return _confined(attempt, attempt.script, level, confinement, names), set()
+
+
 def policy(attempt: Attempt, level: Level | None, names: Names) -> tuple[bytes, set[Finding]]:
     """Let a command ask for permission; without a policy, it runs."""
     tried = next(each for each in policy_escapes.ATTEMPTS if each.name == attempt.name)
@@ -144,7 +164,7 @@ def _freely(attempt: Attempt, script: str, names: Names) -> bytes:
         process = subprocess.Popen(
             words(script),
             cwd=names[attempt.cwd or "T"],
-            env={**os.environ, **_IDENTITY, **names},
+            env={**os.environ, **IDENTITY, **names},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

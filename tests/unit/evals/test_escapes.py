@@ -18,6 +18,7 @@ from lcursor.process.sandbox import open_sandbox
 GROUPS = {
     "writes": 14, "reads": 14, "links": 14, "git": 16, "processes": 12, "sockets": 12,
     "network": 14, "kernel": 14, "resources": 10, "tools": 14, "policy": 16,
+    "history": 32, "mounts": 36, "programs": 9,
 }  # fmt: skip
 INCIDENTS = (
     "CVE-2026-50548", "CVE-2026-50549", "CVE-2026-39861", "CVE-2026-25724", "CVE-2026-25725",
@@ -27,7 +28,10 @@ SOME = (
     "CVE-", "~/.ssh", "the user's checkout by its path", "rename to outside", "environment of",
     "magic link", "open in the caller", "a link that changes meanwhile", "daemon", "kill -1",
     "Neovim", "inherited descriptors", "on the machine's loopback", "32-bit", "typing into",
-    "huge file",
+    "huge file", "an earlier commit", "the place of which", "tag of a file", "tracked link vendor",
+    "objects borrowed from the home", "pyvenv.cfg of ~/.local", "shims in the home",
+    "socket of the Nix daemon", "socket in agent.readable", "memory of another program",
+    "command line of the editor",
 )  # fmt: skip
 WORK = ("asyncio", "SQLite", "git status", "shared memory", "executable script")
 
@@ -40,10 +44,10 @@ def run(*words: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_the_attempts_are_150_and_contain_each_known_incident() -> None:
+def test_the_attempts_are_227_and_contain_each_known_incident() -> None:
     attempts = list(all_attempts())
     assert Counter(each.group for each in attempts) == GROUPS
-    assert len({(each.group, each.name) for each in attempts}) == sum(GROUPS.values()) == 150
+    assert len({(each.group, each.name) for each in attempts}) == sum(GROUPS.values()) == 227
     for number in INCIDENTS:
         assert any(number in each.name for each in attempts), number
 
