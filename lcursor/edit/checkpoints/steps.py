@@ -95,16 +95,24 @@ def operation_for(change: FileChange) -> FileOp:
 
 
 def order_steps(steps: Sequence[Step]) -> list[Step]:
-    """Return steps in an order in which every content always has a name."""
-    gone = {step.path for step in steps if step.do != "put"}
+    """Return steps in an order in which every content always has a name.
+
+    The exception is a file whose name another one gets: see `reused_paths`.
+    """
+    reused = reused_paths(steps)
 
     def rank(step: Step) -> int:
-        if step.do == "put":
-            return 3 if step.path in gone else int(step.seen is not None)
-        return 2
+        if step.path in reused:
+            return 3 if step.do == "put" else 2
+        return {"put": int(step.seen is not None), "move": 4, "remove": 5}[step.do]
 
-    removals_first = sorted(steps, key=lambda step: step.do != "remove")
-    return sorted(removals_first, key=rank)
+    return sorted(steps, key=rank)
+
+
+def reused_paths(steps: Sequence[Step]) -> set[str]:
+    """Return the paths of files that are removed or moved, and that other files get."""
+    gone = {step.path for step in steps if step.do != "put"}
+    return gone & {step.to or step.path for step in steps if step.do != "remove"}
 
 
 def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False) -> list[Step]:

@@ -104,6 +104,10 @@ class Writing:
     """Their state after it."""
     in_place: dict[str, str]
     """Images of the new bytes of files that are overwritten, by real path."""
+    old: dict[str, str] = field(default_factory=dict)
+    """Images of their old bytes, and of those of `reused`."""
+    reused: dict[str, str] = field(default_factory=dict)
+    """Images of the new bytes of files that get the name of another one, by real path."""
 
 
 @dataclass(slots=True)
@@ -178,7 +182,9 @@ class Turn:
         writing = self.writing
         files = [*self.files, *(writing.files if writing else ())]
         keys = {key for file in files for key in (file.base, file.before, file.removed)}
-        return keys | {*(writing.in_place.values() if writing else ())}
+        if writing is not None:
+            keys |= {*writing.in_place.values(), *writing.old.values(), *writing.reused.values()}
+        return keys
 
 
 def _key(change: Change) -> tuple[int, int, Lines]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,7 @@ from lcursor.edit.checkpoints.steps import (
     order_steps,
     plan_steps,
     real_path,
+    reused_paths,
 )
 from lcursor.edit.checkpoints.turn import Action, FileTurn, Turn, Writing
 from lcursor.edit.records import FileChange
@@ -74,24 +76,37 @@ def commit(
         EditUnsaved: something cannot be written.
     """
     images, name = history.images, secrets.token_hex(8)
-    in_place = {each.path: images.put(each.data, fsync=True) for each in steps if each.is_in_place}
+    names = reused_paths(steps)
+    overwritten = [each for each in steps if each.is_in_place]
+    replaced = [each for each in steps if each.do == "remove" and each.path in names]
+    reusing = [each for each in steps if each.do == "put" and each.path in names]
+    new, reused = (
+        {each.path: images.put(each.data, fsync=True) for each in group}
+        for group in (overwritten, reusing)
+    )
+    old = {each.path: images.put(each.before, fsync=True) for each in [*overwritten, *replaced]}
     images.sync_names()
 
     def begin(turn: Turn, _: int) -> None:
-        turn.writing = Writing(name, action, files, in_place)
+        turn.writing = Writing(name, action, files, new, old, reused)
 
     history.update(key, begin, must_store=True)
     done: list[Step] = []
     try:
         for step in order_steps(steps):
             step.temp = _temp_name(step.path, name)
+            is_next = step.do == "remove" and bool(done) and done[-1].do != "remove"
+            if is_next or step.path in names:
+                _sync(done)  # a content has its new name before it loses the old one
             done.append(step)
             _do(step)
         _sync(steps)
         history.end_writing(key, is_done=True, must_store=True)
     except BaseException as error:
-        problems = [problem for step in reversed(done) if (problem := _roll_back(step))]
-        _sync(done)
+        problems = list[str]()
+        for step in reversed(done):
+            problems += filter(None, [_roll_back(step)])
+            _sync([step])  # a content has its old name before it loses the new one
         if not problems:  # otherwise undo reverts the rest
             history.end_writing(key, is_done=False)
         if isinstance(error, OSError):
@@ -313,9 +328,12 @@ def _end_interrupted(history: History) -> tuple[str, ...]:
                 for name in os.listdir(folder):
                     if name.endswith(f".lcursor-{turn.writing.name}"):
                         os.unlink(os.path.join(folder, name))
-        for path, image in turn.writing.in_place.items():
+        writing, get = turn.writing, history.images.get
+        for path, image in writing.in_place.items():
             with contextlib.suppress(OSError):
-                _finish(path, history.images.get(image))
+                _finish(path, [get(image), get(writing.old.get(path, ""))])
+        with contextlib.suppress(OSError):
+            _finish_reused(writing, get)
         names = ", ".join(os.path.basename(file.change.path) for file in turn.writing.files)
         history.end_writing(turn.key, is_done=turn.writing.action != "undo")
         notes.append(
@@ -324,11 +342,36 @@ def _end_interrupted(history: History) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _finish(path: str, data: bytes | None) -> None:
-    """Complete a file that was being overwritten."""
+def _finish(path: str, contents: Sequence[bytes | None]) -> None:
+    """Complete a file that was being overwritten with one of some contents."""
     now = Path(path).read_bytes()
-    if data is not None and now != data and data.startswith(now):
-        _overwrite(path, data)
+    if now not in contents:
+        whole = next((each for each in contents if each is not None and _is_torn(now, each)), None)
+        if whole is not None:
+            _overwrite(path, whole)
+
+
+def _finish_reused(writing: Writing, get: Callable[[str], bytes | None]) -> None:
+    """Give files the names of others, unless those still have them, or one was changed since."""
+    old = {path: get(writing.old.get(path, "")) for path in writing.reused}
+    new = {path: get(image) for path, image in writing.reused.items()}
+    now = {path: Path(path).read_bytes() if os.path.lexists(path) else None for path in new}
+    is_changed = any(now[path] not in (None, old[path], new[path]) for path in new)
+    if now == old or is_changed or None in new.values():
+        return
+    like = {os.path.realpath(each.change.to): each.attributes for each in writing.files}
+    for path, data in new.items():
+        if data is not None and data != now[path]:
+            temp = _temp_name(path, writing.name)
+            _write_new(temp, data, like.get(path), is_replacement=True)
+            os.replace(temp, path)
+            folders.fsync_folder(os.path.dirname(path))
+
+
+def _is_torn(now: bytes, whole: bytes) -> bool:
+    """Return whether a content is part of another; what power failed to write may be zeros."""
+    pieces = ((found.start(), found[0]) for found in re.finditer(rb"[^\0]+", now))
+    return len(now) <= len(whole) and all(whole.startswith(each, at) for at, each in pieces)
 
 
 def _temp_name(path: str, name: str) -> str:
