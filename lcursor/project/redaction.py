@@ -128,6 +128,24 @@ def redact(text: str) -> tuple[str, int]:
     return text, count
 
 
+def restored(lines: Sequence[str], old: Sequence[str]) -> tuple[str, ...]:
+    """Return a model's lines with the secret values of the old lines, as far as they repeat these.
+
+    A line is left as it is if it repeats none of the old lines, or several with other values.
+    """
+    if not any(PLACEHOLDER in line for line in lines):
+        return tuple(lines)
+    known: dict[str, set[str]] = {}
+    for line, sent in zip(old, redact("\n".join(old))[0].split("\n"), strict=False):
+        known.setdefault(sent.strip(), set()).add(line.strip())
+    found = []
+    for line in lines:
+        text = line.strip()
+        values = known.get(text, set()) if PLACEHOLDER in text else set()
+        found.append(line.replace(text, *values) if len(values) == 1 else line)
+    return tuple(found)
+
+
 def redact_all(value: Any) -> tuple[Any, int]:
     """Replace the secret values of all texts in a JSON value, but not of the names of fields."""
     if isinstance(value, str):

@@ -26,6 +26,7 @@ from lcursor.llm import tokens
 from lcursor.llm.client import Stream
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Finished, Message, Progress, Reasoning, SamplingParams, Text, Usage
+from lcursor.project.redaction import restored
 from lcursor.protocol.edit import EditPhase
 
 GROWTH: Final = 3
@@ -164,9 +165,11 @@ class _AnswerReader:
 
     def finish(self) -> tuple[Lines, str]:
         """Return the region's new text, and the model's text outside of it."""
+        old = self._task.old
         if self._reader is None:
-            return _apply_to_region(self._task, self.reply, self._is_cut), ""
-        new = self._reader.finish(self._is_cut)
+            reply = "\n".join(restored(self.reply.split("\n"), old))
+            return _apply_to_region(self._task, reply, self._is_cut), ""
+        new = restored(self._reader.finish(self._is_cut), old)
         return self._normalizer.whole(new), self._reader.note
 
     def _feed(self, text: str) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lcursor.edit.records import Check, Region
 from lcursor.edit.rewriting import checks
+from lcursor.project.redaction import PLACEHOLDER
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = """\
@@ -260,3 +261,11 @@ def test_any_texts_can_be_compared(
     assert {"indent", "size"} <= {each.name for each in made}
     assert all(each.text for each in checks.failed(made))
     assert not checks.failed(checks.check(old, old, Region(first, last, ""), language))
+
+
+def test_a_placeholder_is_no_value() -> None:
+    old, new = ["a = 'x'", "b = 2"], [f"a = '{PLACEHOLDER}'", "b = 2"]
+    for before, after, is_ok in ((old, new, False), (new, new, True), (old, old, True)):
+        (found,) = checks.failed(checks.check(before, after, Region(0, 1, ""), "text")) or (None,)
+        assert (found is None) is is_ok
+        assert found is None or PLACEHOLDER in found.text

@@ -18,6 +18,7 @@ from lcursor.errors import Cancelled, ContextFull, ReplyUnusable, ServerFailed
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target, Usage
+from lcursor.project.redaction import PLACEHOLDER
 from tests.fakes.chat_server import Answer, ChatServer, Hang, delta, refuse, say
 from tests.fakes.loopback import sse
 from tests.waiting import wait_for
@@ -105,6 +106,27 @@ def test_a_region_is_written_again(reach: Reach) -> None:
     assert body["timings_per_token"] is True
     assert 0 < body["max_tokens"] <= EditConfig().max_tokens
     assert "\n".join(["```python", *LINES[2:5], "```"]) in body["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("format", ["whole", "search_replace"])
+def test_a_secret_that_a_remote_model_does_not_get_stays_in_its_line(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch, format: Any
+) -> None:
+    monkeypatch.setattr("lcursor.http.endpoint.is_local", lambda _: False)
+    token = "glpat-" + "abcdefghijklmnopqrst"
+    lines = ("def area(w, h):", f'    key = "{token}"', "    return w * h")
+    task = Task("/p/x.py", "x.py", "python", lines, Region(0, 3, "function area"), "Rename h.")
+    part = lines[1].replace(token, PLACEHOLDER)
+    new = ("def area(w, height):", lines[1], "    return w * height")
+    sent = "\n".join((new[0], part, new[2]))
+    if format == "search_replace":
+        shown = "\n".join((lines[0], part, lines[2]))
+        sent = f"<<<<<<< SEARCH\n{shown}\n=======\n{sent}\n>>>>>>> REPLACE"
+    with ChatServer([say(f"```python\n{sent}\n```")]) as server:
+        made = run(reach(server), replace(task, format=format))
+        assert made.lines == new
+        assert part.strip() in str(server.bodies)
+        assert token not in str(server.bodies)
 
 
 def test_it_ends_with_its_block_and_the_rest_is_not_waited_for(reach: Reach) -> None:

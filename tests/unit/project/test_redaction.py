@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.project.redaction import PLACEHOLDER, redact, redact_all
+from lcursor.project.redaction import PLACEHOLDER, redact, redact_all, restored
 
 # In two parts each, so that this file has none.
 TOKENS = {
@@ -91,3 +91,20 @@ def test_all_texts_of_a_request_are_searched() -> None:
     asked = ({"role": "user", "content": f"a {token}"}, {"content": token})
     sent = [{"role": "user", "content": f"a {PLACEHOLDER}"}, {"content": PLACEHOLDER}]
     assert redact_all({**rest, "messages": asked}) == ({**rest, "messages": sent}, 2)
+
+
+def test_lines_that_a_model_repeats_get_their_values_back() -> None:
+    one, two = TOKENS["GitHub"], TOKENS["GitLab"]
+    old = ["def f():", f'    a = "{one}"', f'    b = "{two}"']
+    shown = redact("\n".join(old))[0].split("\n")
+    assert restored(shown, old) == (*old,)
+    assert restored([f"  {line}" for line in shown], old) == tuple(f"  {line}" for line in old)
+    assert restored(["x = 1"], old) == ("x = 1",)
+    other = f'    c = "{PLACEHOLDER}"'
+    assert restored([other, shown[1]], old) == (other, old[1])
+
+
+def test_a_value_is_not_taken_from_one_of_several_lines() -> None:
+    old = [f"key = {TOKENS['GitHub']}", f"key = {TOKENS['GitLab']}", f"key = {TOKENS['GitLab']}"]
+    assert restored([f"key = {PLACEHOLDER}"], old) == (f"key = {PLACEHOLDER}",)
+    assert restored([f"key = {PLACEHOLDER}"], old[1:]) == (old[1],)
