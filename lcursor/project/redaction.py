@@ -141,8 +141,8 @@ def restored(lines: Sequence[str], old: Sequence[str]) -> tuple[str, ...]:
     found = []
     for line in lines:
         text = line.strip()
-        values = known.get(text, set()) if PLACEHOLDER in text else set()
-        found.append(line.replace(text, *values) if len(values) == 1 else line)
+        values = {*known.get(text, ())} if PLACEHOLDER in text else set()
+        found.append(line.replace(text, values.pop()) if len(values) == 1 else line)
     return tuple(found)
 
 
