@@ -79,6 +79,23 @@ def _others_git(world: World) -> None:
     world.write(".git", "gitdir: {home}/other/.git\n")
 
 
+def _others_work_tree(world: World) -> None:
+    """Let `.git` name a work tree that another project has elsewhere."""
+    other = world.home / "other"
+    world.git("worktree", "add", "-q", "-b", "side", str(world.home / "side"), cwd=other)
+    shutil.rmtree(world.project / ".git")
+    world.write(".git", "gitdir: {home}/other/.git/worktrees/side\n")
+
+
+def _others_submodule(world: World) -> None:
+    """Let `.git` name the repository of a submodule of another project."""
+    other = world.home / "other"
+    shutil.copytree(other / ".git", other / ".git/modules/part")
+    world.configure({"core.worktree": "../../../part"}, other / ".git/modules/part/config")
+    shutil.rmtree(world.project / ".git")
+    world.write(".git", "gitdir: {home}/other/.git/modules/part\n")
+
+
 def _common_folder(world: World) -> None:
     """Let `.git` share the objects of another project, as a linked work tree does."""
     shutil.rmtree(world.project / ".git/objects")
@@ -88,6 +105,12 @@ def _common_folder(world: World) -> None:
 
 def _alternates(world: World, to: str) -> None:
     world.append(".git/objects/info/alternates", f"{to}\n")
+
+
+def _alternates_of_alternates(world: World) -> None:
+    """Borrow from a folder of the project, which borrows from another project."""
+    world.write("store/objects/info/alternates", "{home}/other/.git/objects\n")
+    _alternates(world, "{project}/store/objects")
 
 
 def _home_as_objects(world: World) -> None:
@@ -157,6 +180,27 @@ TRICKS = (
         ".git file of another project",
         _others_git,
         "git log -p",
+        "other history",
+        is_alone=True,
+    ),
+    Trick(
+        ".git file of another project's work tree",
+        _others_work_tree,
+        "git log -p",
+        "other history",
+        is_alone=True,
+    ),
+    Trick(
+        ".git file of another project's submodule",
+        _others_submodule,
+        "git --work-tree . log -p",
+        "other history",
+        is_alone=True,
+    ),
+    Trick(
+        "alternates of alternates",
+        _alternates_of_alternates,
+        "git cat-file --batch --batch-all-objects",
         "other history",
         is_alone=True,
     ),
