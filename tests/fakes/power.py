@@ -261,16 +261,24 @@ def _new(found: Sequence[Content]) -> Content:
     return found[-1]
 
 
+def _kept(found: Sequence[Content]) -> int:
+    """Return how many bytes were flushed and not touched since, as in a file that only grows."""
+    flushed = found[0][0]
+    return len(flushed) if all(data.startswith(flushed) for data, _, _ in found) else 0
+
+
 def _empty(found: Sequence[Content]) -> Content:
-    return found[-1] if found[-1][0] == found[0][0] else (b"", *found[-1][1:])
+    """Return the last content without what was not flushed."""
+    data, mode, extended = found[-1]
+    return (data if data == found[0][0] else data[: _kept(found)]), mode, extended
 
 
 def _torn(found: Sequence[Content], chance: random.Random) -> Content:
     """Return one of some contents, of which the end may be missing, or parts be zeros."""
     data, mode, extended = chance.choice(found)
     if data != found[0][0]:
-        length = chance.choice((len(data), chance.randrange(len(data) + 1)))
-        holes = chance.choice((0, 0, 1))
-        first = chance.randrange(length + 1) if holes else length
+        kept = _kept(found)
+        length = chance.choice((len(data), chance.randint(kept, len(data))))
+        first = chance.choice((length, length, chance.randint(kept, length)))
         data = data[:first] + bytes(length - first)
     return data, mode, extended
