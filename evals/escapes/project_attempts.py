@@ -100,6 +100,11 @@ HISTORY: Final[Rows] = (
     ("address in FETCH_HEAD", "cat .git/FETCH_HEAD $P/.git/FETCH_HEAD", _CLONED),
     ("former name of a secret file", "git show HEAD~1:plain.txt; git log -p --all -- plain.txt",
      _COMMIT.format("plain.txt") + "git mv plain.txt prod.env; git commit -qm renamed"),
+    ("secret file with a line end in its name", "git log -p --all; " + _ALL,
+     "cp $H/.netrc $'a\\nb.env'; git add -f .; git commit -qm name; git rm -qf *b.env; " + _STOP),
+    ("key in an ordinary file", "git log -p --all -- notes.txt; git show HEAD~1:notes.txt",
+     "(echo -----BEGIN OPENSSH PRIVATE KEY-----; cat $H/.netrc) > notes.txt; git add notes.txt;"
+     " git commit -qm notes; git rm -q notes.txt; git commit -qm none"),
     ("file in conflict", "git show :2:prod.env :3:prod.env; git ls-files -u; git diff", _CONFLICT),
     ("borrowed objects", _ALL,
      _STOP + "git clone -q --bare --no-hardlinks . $H/store.git; git repack -qadl;"
@@ -154,6 +159,9 @@ MOUNTS: Final[Rows] = (
      _OTHER + "echo $H/private/.git/objects > .git/objects/info/alternates"),
     (".git file of another project", "git log -p; " + _ALL,
      _OTHER + "rm -rf .git; echo gitdir: $H/private/.git > .git"),
+    (".git file of another project's work tree", "git log -p; " + _ALL,
+     _OTHER + "git -C $H/private worktree add -q -b side $H/side; rm -rf .git;"
+     " echo gitdir: $H/private/.git/worktrees/side > .git"),
     (".git as a link to another project's", "git log -p; " + _ALL,
      _OTHER + "rm -rf .git; ln -s $H/private/.git .git"),
     ("commondir of another project", "git log -p main; " + _ALL,

@@ -18,11 +18,11 @@ from lcursor.process.sandbox import open_sandbox
 GROUPS = {
     "writes": 14, "reads": 14, "links": 14, "git": 16, "processes": 12, "sockets": 12,
     "network": 14, "kernel": 14, "resources": 10, "tools": 14, "policy": 16,
-    "history": 32, "mounts": 36, "programs": 9,
+    "history": 34, "mounts": 37, "programs": 9,
 }  # fmt: skip
 INCIDENTS = (
     "CVE-2026-50548", "CVE-2026-50549", "CVE-2026-39861", "CVE-2026-25724", "CVE-2026-25725",
-    "CVE-2026-26268", "CVE-2026-48124", "CVE-2026-22708", "CVE-2025-55284",
+    "CVE-2026-26268", "CVE-2026-48124", "CVE-2026-23008", "CVE-2025-55284",
 )  # fmt: skip
 SOME = (
     "CVE-", "~/.ssh", "the user's checkout by its path", "rename to outside", "environment of",
@@ -44,10 +44,10 @@ def run(*words: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_the_attempts_are_227_and_contain_each_known_incident() -> None:
+def test_the_attempts_are_230_and_contain_each_known_incident() -> None:
     attempts = list(all_attempts())
     assert Counter(each.group for each in attempts) == GROUPS
-    assert len({(each.group, each.name) for each in attempts}) == sum(GROUPS.values()) == 227
+    assert len({(each.group, each.name) for each in attempts}) == sum(GROUPS.values()) == 230
     for number in INCIDENTS:
         assert any(number in each.name for each in attempts), number
 
