@@ -9,8 +9,10 @@ Messages about buffers include `tick`, the buffer's changedtick, to detect stale
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 from lcursor.errors import MessageInvalid
 from lcursor.protocol import agent, chat, edit, fim, index, next_edit, session
@@ -18,7 +20,13 @@ from lcursor.protocol import agent, chat, edit, fim, index, next_edit, session
 PROTOCOL = 9
 """Version of the protocol; both sides must have the same one."""
 
+Test = Callable[[object], bool]
+
 FEATURES = (session, fim, index, chat, edit, next_edit, agent)
+PATHS: Final = frozenset({"path", "paths", "served"})
+"""Fields that name files, which no system call may refuse as malformed."""
+MAX_PATH_BYTES: Final = 4096
+
 TO_PYTHON = {name: kind for each in FEATURES for name, kind in each.TO_PYTHON.items()}
 TO_LUA = {name: kind for each in FEATURES for name, kind in each.TO_LUA.items()}
 
@@ -33,7 +41,8 @@ def check(method: str, params: object, table: dict[str, type] = TO_PYTHON) -> di
     """Return `params` if it is a valid message of that name; unknown fields are ignored.
 
     Raises:
-        MessageInvalid: the name is unknown, a field is missing or has a wrong type.
+        MessageInvalid: the name is unknown; a field, also one in a list or table, is missing, has
+            a wrong type, or names no possible path.
     """
     message = table.get(method)
     if message is None:
@@ -45,24 +54,51 @@ def check(method: str, params: object, table: dict[str, type] = TO_PYTHON) -> di
     for name, hint in fields(message).items():
         if name not in params:
             raise MessageInvalid(f"{method}: field {name!r} is missing")
-        if not _fits(params[name], hint):
-            raise MessageInvalid(f"{method}: field {name!r} is not of type {_name(hint)}")
+        if not _test(hint, name in PATHS)(params[name]):
+            kind = "a path" if name in PATHS else f"of type {_name(hint)}"
+            raise MessageInvalid(f"{method}: field {name!r} is not {kind}")
     return params
 
 
-def _fits(value: object, hint: object) -> bool:
-    origin = get_origin(hint)
+@cache
+def _test(hint: Any, is_path: bool) -> Test:
+    """Return a function that says whether a value is of a type, with all that is in it."""
+    origin, args = get_origin(hint), get_args(hint)
     if origin is Literal:
-        return value in get_args(hint)
-    if origin is dict or is_typeddict(hint):
-        return isinstance(value, dict) or value == []
+        return lambda value: isinstance(value, str) and value in args
     if origin is list:
-        return isinstance(value, list)
-    if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(hint, type) and isinstance(value, hint)
+        fits = _test(args[0], is_path)
+        return lambda value: isinstance(value, list) and all(map(fits, value))
+    if origin is dict or is_typeddict(hint):
+        fields_fit = _test_of_table(hint, args)
+        # An empty Lua table has no type of its own.
+        return lambda value: fields_fit(value if isinstance(value, dict) or value != [] else {})
+    if hint in (int, float):
+        types = (int,) if hint is int else (int, float)
+        return lambda value: isinstance(value, types) and not isinstance(value, bool)
+    if is_path:
+        return _is_path
+    return lambda value: hint is Any or isinstance(value, hint)
+
+
+def _test_of_table(hint: Any, args: tuple[Any, ...]) -> Test:
+    if args:
+        fits = _test(args[1], False)
+        return lambda value: isinstance(value, dict) and all(map(fits, value.values()))
+    tests = {name: _test(kind, name in PATHS) for name, kind in fields(hint).items()}
+    return lambda value: (
+        isinstance(value, dict)
+        and all(name in value and fits(value[name]) for name, fits in tests.items())
+    )
+
+
+def _is_path(value: object) -> bool:
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        return len(os.fsencode(value)) < MAX_PATH_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def _name(hint: object) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin, is_typeddict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +66,51 @@ def test_anything_is_either_a_message_or_rejected(method: str, params: object) -
     except MessageInvalid:
         return
     assert set(protocol.fields(protocol.TO_PYTHON[method])) <= set(checked)
+
+
+def example(hint: Any, name: str) -> Any:
+    """Return a value of a type, with one value in each list."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return args[0]
+    if origin is list:
+        return [example(args[0], name)]
+    if origin is dict:
+        return {}
+    if is_typeddict(hint):
+        return {name: example(kind, name) for name, kind in protocol.fields(hint).items()}
+    return "/a" if name in protocol.PATHS else {int: 1, float: 0.5, bool: True, str: "x"}[hint]
+
+
+def spoiled(value: Any, name: str = "") -> Iterator[Any]:
+    """Yield copies of a value in which one part is missing or of another type."""
+    yield None
+    yield b"x"
+    if name in protocol.PATHS and isinstance(value, str):
+        yield from ("/a\0b", "/" * 5000, "\ud800")
+    if isinstance(value, dict):
+        for key, one in value.items():
+            rest = {**value}
+            del rest[key]
+            yield rest
+            yield from ({**value, key: each} for each in spoiled(one, key))
+    elif isinstance(value, list):
+        yield from ([value[0], each] for each in spoiled(value[0], name))
+        yield {"a": 1}
+
+
+@pytest.mark.parametrize("method", protocol.TO_PYTHON)
+def test_a_wrong_part_of_a_message_is_found_wherever_it_is(method: str) -> None:
+    whole = example(protocol.TO_PYTHON[method], "")
+    assert protocol.check(method, whole) == whole
+    for params in spoiled(whole):
+        with pytest.raises(MessageInvalid):
+            protocol.check(method, params)
+
+
+def test_a_path_may_have_any_byte_but_zero() -> None:
+    for path in ("", "/a b\n", "/\udcff", "/é💥", "/" * 4095):
+        assert protocol.check("index.enter", {"path": path})
 
 
 def test_an_error_says_what_to_do() -> None:
