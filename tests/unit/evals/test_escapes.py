@@ -22,7 +22,7 @@ GROUPS = {
 }  # fmt: skip
 INCIDENTS = (
     "CVE-2026-50548", "CVE-2026-50549", "CVE-2026-39861", "CVE-2026-25724", "CVE-2026-25725",
-    "CVE-2026-26268", "CVE-2026-48124", "CVE-2026-23008", "CVE-2025-55284",
+    "CVE-2026-26268", "CVE-2026-48124", "CVE-2026-22708", "CVE-2025-55284",
 )  # fmt: skip
 SOME = (
     "CVE-", "~/.ssh", "the user's checkout by its path", "rename to outside", "environment of",
