@@ -24,7 +24,7 @@ def read(body: bytes, cut: int = 0) -> tuple[list[Event], ResponseReader]:
     for at in range(0, len(body), size):
         lines += cutter.feed(body[at : at + size])
     told: list[Event] = []
-    for found in objects([*lines, cutter.rest], "it"):
+    for found in objects([*lines, bytes(cutter.rest)], "it"):
         told += reader.feed(found)
     return told + reader.finish(), reader
 
