@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -83,10 +83,10 @@ class HistoryMaker:
                 shutil.copy2(source, made / name)
         refs = self._refs()
         commits, ends = self._commits(refs, MAX_COMMITS)
-        objects = self._objects([*commits, *ends])
+        objects = self._objects(commits, ends)
         if objects.count > MAX_OBJECTS and commits:
             commits, ends = self._commits(refs, 1)
-            objects = self._objects([*commits, *ends])
+            objects = self._objects(commits, ends)
         if objects.count > MAX_OBJECTS:
             raise GitFailed(f"it has more than {MAX_OBJECTS:,} files and folders")
         known = {*commits, *ends}
@@ -144,34 +144,41 @@ class HistoryMaker:
         path = self._git.folder / "shallow"
         return path.read_text().split() if path.exists() else []
 
-    def _objects(self, commits: Sequence[str]) -> _Objects:
+    def _objects(self, commits: Sequence[str], ends: Sequence[str]) -> _Objects:
         """Return what commits and the index need, as far as it exists."""
-        rows = list[tuple[str, str]]()
+        found = _Objects()
         if commits:
-            stdin = "".join(f"{key}\n" for key in commits).encode()
-            words = ("--objects", "--no-walk=unsorted", "--missing=allow-any", "--stdin")
-            listed = os.fsdecode(self._ask("rev-list", *words, stdin=stdin)).split("\n")
-            rows = [(key, path) for key, _, path in (row.partition(" ") for row in listed) if key]
+            stdin = "".join(f"{key}\n" for key in (*commits, *ends)).encode()
+            words = ("--objects", "--filter=blob:none", "--no-walk=unsorted", "--missing=allow-any")
+            listed = self._ask("rev-list", *words, "--stdin", stdin=stdin).split(b"\n")
+            found.others = {row.split()[0].decode() for row in listed if row}
+        pairs = [*self._changed(commits)]
+        for end in ends:
+            pairs += _listed(self._ask("ls-tree", "-r", "-z", end), at=2)
         index = self._git.folder / "index"
         if index.exists():
             data = self._git.ask(
                 self._folder, "ls-files", "-s", "-z", index=index, cancel=self._cancel
             )
-            for row in os.fsdecode(data).split("\0")[:-1]:
-                head, _, path = row.partition("\t")
-                mode, key, _ = head.split()
-                if mode != "160000":  # the commit of a submodule
-                    rows.append((key, path))
-        found = _Objects()
-        stdin = "".join(f"{key}\n" for key, _ in rows).encode()
-        for (key, path), row in zip(rows, self._check(stdin), strict=True):
-            kind, size = row.split()[1:] if not row.endswith(" missing") else ("missing", 0)
-            if kind == "blob":
-                found.paths.setdefault(key, set()).add(path)
-                found.sizes[key] = int(size)
-            elif kind != "missing":
-                found.others.add(key)
+            pairs += _listed(data, at=1)
+        paths = dict[str, set[str]]()
+        for key, path in pairs:
+            paths.setdefault(key, set()).add(path)
+        stdin = "".join(f"{key}\n" for key in paths).encode()
+        for (key, names), row in zip(paths.items(), self._check(stdin), strict=True):
+            if " blob " in row:  # otherwise it is missing, or the commit of a submodule
+                found.paths[key], found.sizes[key] = names, int(row.split()[2])
         return found
+
+    def _changed(self, commits: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield the ids and paths of the files that differ between commits and their parents."""
+        stdin = "".join(f"{key}\n" for key in commits).encode()
+        words = ("--stdin", "--root", "-r", "-m", "-z", "--no-renames", "--raw", "--no-commit-id")
+        fields = iter(os.fsdecode(self._ask("diff-tree", *words, stdin=stdin)).split("\0"))
+        for head in fields:
+            if head.startswith(":"):
+                path = next(fields)
+                yield from ((key, path) for key in head.split()[2:4])
 
     def _check(self, stdin: bytes) -> list[str]:
         """Return id, type and size of objects; `NAME missing` for those that do not exist."""
@@ -179,7 +186,7 @@ class HistoryMaker:
         return self._ask("cat-file", *words, stdin=stdin).decode().splitlines()
 
     def _secret(self, objects: _Objects) -> set[str]:
-        """Return the ids of files that have secrets, by a path or by content."""
+        """Return the ids of files that have secrets, by each of their paths or by content."""
         reasons = dict[str, str]()
 
         def is_secret(path: str) -> bool:
@@ -190,7 +197,7 @@ class HistoryMaker:
         found = {
             key
             for key, paths in objects.paths.items()
-            if objects.sizes[key] > MAX_BYTES or any(map(is_secret, paths))
+            if objects.sizes[key] > MAX_BYTES or all(map(is_secret, paths))
         }
         # The files of the present index were searched when the project was copied.
         present = {row.split()[1] for row in self._ask("ls-files", "-s").decode().splitlines()}
@@ -215,3 +222,14 @@ class HistoryMaker:
         stdin = "".join(f"{key}\n" for key in keys).encode()
         name = os.fspath(made / "objects/pack/pack")
         self._ask("pack-objects", "-q", "--window=0", "--delta-base-offset", name, stdin=stdin)
+
+
+def _listed(data: bytes, *, at: int) -> Iterator[tuple[str, str]]:
+    """Yield the ids and paths of an output with `... ID ...<tab>PATH` and NUL.
+
+    Args:
+        at: number of the word with the id.
+    """
+    for row in os.fsdecode(data).split("\0")[:-1]:
+        head, _, path = row.partition("\t")
+        yield head.split()[at], path

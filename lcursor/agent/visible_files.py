@@ -67,7 +67,9 @@ def visible_files(
         fresh = (path for path in listed.untracked if not LEFTOVERS.fullmatch(Path(path).name))
         names = [*tracked, *fresh]
     found, globs, folders = VisibleFiles(), SecretGlobs(root, secrets), dict[str, bool]()
-    links = HardLinks(root, lambda path: bool(secret_reason(os.path.relpath(path, root), globs)))
+    hard_links = HardLinks(
+        root, lambda path: bool(secret_reason(os.path.relpath(path, root), globs))
+    )
     waiting = [(path, 0) for path in dict.fromkeys(names)]
     while waiting:
         path, depth = waiting.pop()
@@ -86,7 +88,7 @@ def visible_files(
                 found.left_out[path.rstrip("/")] = REPOSITORY
             continue
         reason = secret_reason(path, globs) or _reason(root, path, status)
-        if not reason and links.is_secret(root / path, status):
+        if not reason and hard_links.is_secret(root / path, status):
             reason = SECRET_LINK
         if reason:
             found.left_out[path] = reason

@@ -253,6 +253,10 @@ def _new_files(
         if number >= MAX_NEW_FILES:
             parts[name] = _FileDiff("", error=f"{note}, and these are over {MAX_NEW_FILES}")
             continue
+        if (top / name).is_symlink():  # git shows where it leads, too
+            target = f"+{os.readlink(top / name)}\n\\ No newline at end of file\n"
+            parts[name] = _FileDiff(f"{head}@@ -0,0 +1 @@\n{target}", note)
+            continue
         found = reader.read(top / name)
         rows = found.text.split("\n")[: count_rows(found.text)]
         body = "".join(f"+{row}\n" for row in rows)

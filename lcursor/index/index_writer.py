@@ -13,8 +13,9 @@ from pathlib import Path
 from lcursor.index.parse import ParseResult, parse_file
 from lcursor.index.records import FileState
 from lcursor.index.store import Entry, Store
+from lcursor.project.hard_links import HardLinks
 from lcursor.project.listing import Found, Survey, folders_of
-from lcursor.project.secrets import SecretGlobs
+from lcursor.project.secrets import SecretGlobs, is_secret_path
 
 
 @dataclass(slots=True)
@@ -62,6 +63,7 @@ class IndexWriter:
     ) -> None:
         self.root, self.store = root, store
         self._secret_globs, self._between = secret_globs, between
+        self._hard_links = self._find_hard_links()
         self.known: dict[str, FileState] = {}
         self.is_untidy = True
         """Whether something was written since `tidy`."""
@@ -69,6 +71,7 @@ class IndexWriter:
 
     def load(self) -> bool:
         """Load the store's file list once; return True if it was rebuilt since the last call."""
+        self._hard_links = self._find_hard_links()
         identity = self.store.revision.identity
         if identity == self._identity:
             return False
@@ -117,14 +120,29 @@ class IndexWriter:
             self.known.update(batch.touched)
         self.forget(batch.gone)
 
+    def _find_hard_links(self) -> HardLinks:
+        """Return the hard links to secret files, found as the folders are now."""
+
+        def is_secret(path: str) -> bool:
+            name = os.path.relpath(path, self.root)
+            return is_secret_path(name) or bool(self._secret_globs.reason(name))
+
+        return HardLinks(self.root, is_secret)
+
     def forget_secrets(self) -> None:
         """Remove files that have become secret."""
         if self._secret_globs.globs:
             self.forget([path for path in self.known if self._secret_globs.reason(path)])
 
     def is_secret(self, path: str) -> bool:
-        """Return whether the user's globs mark a file as secret."""
-        return bool(self._secret_globs.reason(path))
+        """Return whether the user's globs mark a file as secret, or it is a hard link to one."""
+        if self._secret_globs.reason(path):
+            return True
+        try:
+            status = os.lstat(self.root / path)
+        except OSError:
+            return False
+        return self._hard_links.is_secret(self.root / path, status)
 
     def forget(self, paths: Sequence[str]) -> None:
         """Remove files from the store."""

@@ -139,9 +139,10 @@ def environment(top: Path | None = None) -> dict[str, str]:
 
 
 def top_of(folder: Path) -> Path | None:
-    """Return the nearest folder with a `.git`, from a folder upwards, without links; else None.
+    """Return the nearest folder with a repository, from a folder upwards, without links; else None.
 
-    Git itself would also use the files of a bare repository, which a project may contain.
+    Only a `.git` counts. Git itself would also use the files of a bare repository, which a project
+    may contain.
 
     Raises:
         GitFailed: its `.git` leads to the repository of another project.
@@ -149,7 +150,7 @@ def top_of(folder: Path) -> Path | None:
     real = Path(os.path.realpath(folder))
     for top in (real, *real.parents):
         mark = top / ".git"
-        if os.path.lexists(mark):
+        if os.path.lexists(mark / "HEAD" if mark.is_dir() else mark):
             if _is_of_another_project(mark):
                 raise GitFailed(f"{mark} leads to the repository of another project")
             return top
@@ -157,16 +158,35 @@ def top_of(folder: Path) -> Path | None:
 
 
 def _is_of_another_project(mark: Path) -> bool:
-    """Return whether a `.git` is a link or a file that leads to the `.git` folder of a project."""
-    if mark.is_dir() and not mark.is_symlink():
+    """Return whether a `.git` leads to a repository in the `.git` of a project that is not its own.
+
+    A linked work tree and a submodule are known to their repository. One that
+    `git init --separate-git-dir` has made does not know its folder, but is in no `.git`.
+    """
+    real = Path(os.path.realpath(mark))
+    if real.is_file():
+        real = _named(real, mark.parent) or real
+    common = _named(real / "commondir", real) or real
+    if real.parent.name == "worktrees" and common == real.parent.parent:
+        return _named(real / "gitdir", real) != mark
+    return any(_is_in_another(each, mark) for each in (real, common))
+
+
+def _is_in_another(folder: Path, mark: Path) -> bool:
+    above = next((each for each in (folder, *folder.parents) if each.name == ".git"), None)
+    if above is None or above == mark:
         return False
+    # A submodule is below the project whose `.git` has its repository.
+    return "modules" not in folder.relative_to(above).parts or not mark.is_relative_to(above.parent)
+
+
+def _named(file: Path, base: Path) -> Path | None:
+    """Return the real path that a file of git names; None if it cannot be read."""
     try:
-        head = b"" if mark.is_dir() else mark.read_bytes()[:4096]
-    except OSError:
-        return False  # git reports it
-    target = os.fsdecode(head.removeprefix(b"gitdir:").strip()) if head else ""
-    real = os.path.realpath(mark.parent / target if target else mark)
-    return os.path.basename(real) == ".git" and os.path.dirname(real) != os.fspath(mark.parent)
+        data = file.read_bytes().removeprefix(b"gitdir:").strip()
+        return Path(os.path.realpath(base / os.fsdecode(data)))
+    except (OSError, ValueError):
+        return None
 
 
 def _locate(folder: Path) -> tuple[Path, str]:
@@ -211,7 +231,7 @@ def output(
         filters = _filters(top, cancel) if command in FILTERED else ()
     except GitFailed as failure:
         return Output(b"", failure=str(failure))
-    return run(
+    done = run(
         command_line(top, command, *words, filters=filters),
         top,
         stdin=stdin,
@@ -221,6 +241,15 @@ def output(
         ok=ok,
         cancel=cancel,
     )
+    return replace(done, failure=_without_quotes(done.failure))
+
+
+def _without_quotes(message: str) -> str:
+    """Return a message of git without what follows its second colon.
+
+    That may be a line of a file, which a link in the repository may have led git to.
+    """
+    return ": ".join(message.split(": ")[:2])
 
 
 def _filters(top: Path, cancel: Cancel | None) -> list[str]:
@@ -282,6 +311,7 @@ def grep(
         ok=(0, 1),
         cancel=cancel,
     )
+    found = replace(found, failure=_without_quotes(found.failure))
     if not inside:
         return found
     cut = len(os.fsencode(inside))

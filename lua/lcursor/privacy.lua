@@ -165,7 +165,8 @@ local function ask(asked, done)
       end
       return ask_each(1)
     end
-    local failure = result.code > 1 and vim.trim(result.stderr or ""):match("[^\n]*") or nil
+    -- Without what follows a second colon, which may be a line of a file.
+    local failure = result.code > 1 and (result.stderr or ""):match("^%s*([^\n:]*:?[^\n:]*)") or nil
     local ignored = {} ---@type table<string, true>
     for name in (result.stdout or ""):gmatch("%Z+") do
       ignored[name] = true
@@ -201,31 +202,81 @@ function ask_next()
   end)
 end
 
+--- Return the path without links: what a link leads to is read, and git knows no files below links.
+---@param path string
+---@return string
+local function real_path(path)
+  local folder, name = vim.fs.dirname(path), vim.fs.basename(path)
+  return vim.uv.fs_realpath(path) or vim.fs.joinpath(vim.uv.fs_realpath(folder) or folder, name)
+end
+
+---@param path string without links
+---@return string? folder of the nearest repository above
+local function top_of(path)
+  for folder in vim.fs.parents(path) do
+    local mark = folder .. "/.git"
+    local found = vim.uv.fs_stat(mark) or vim.uv.fs_lstat(mark)
+    if found and (found.type ~= "directory" or vim.uv.fs_lstat(mark .. "/HEAD")) then
+      return folder
+    end
+  end
+end
+
 ---@param entry lcursor.Checked
 ---@param path string
 local function ask_git(entry, path)
-  local folder, name = vim.fs.dirname(path), vim.fs.basename(path)
-  -- What a link leads to is read, and git knows no files below links.
-  local real = vim.uv.fs_realpath(path)
-    or vim.fs.joinpath(vim.uv.fs_realpath(folder) or folder, name)
-  local top = vim.fs.root(real, ".git")
+  local real = real_path(path)
+  local top = top_of(real)
   if not top then
     entry.git = "fine"
     return
   end
   entry.git = "asked"
-  table.insert(questions, { top = top, name = vim.fs.relpath(top, real) or name, entry = entry })
+  table.insert(questions, { top = top, name = vim.fs.relpath(top, real) or real, entry = entry })
   if not is_asking then
     is_asking = true
     vim.schedule(ask_next)
   end
 end
 
+--- Return whether a file with several names has one of secrets in its folder, or in one above it in
+--- the same repository.
+---@param path string without links
 ---@param more string[] the user's globs
----@return boolean whether its name, or that of what it links to, is one of secrets
+---@return boolean
+local function has_secret_name(path, more)
+  local file = vim.uv.fs_stat(path)
+  if not file or file.nlink < 2 then
+    return false
+  end
+  local top = top_of(path) or vim.fs.dirname(path)
+  for folder in vim.fs.parents(path) do
+    for name, kind in vim.fs.dir(folder) do
+      local other = vim.fs.joinpath(folder, name)
+      if kind == "file" and M.is_secret_path(other, more) then
+        local found = vim.uv.fs_stat(other)
+        if found and found.ino == file.ino and found.dev == file.dev then
+          return true
+        end
+      end
+    end
+    if folder == top then
+      return false
+    end
+  end
+  return false
+end
+
+---@param more string[] the user's globs
+---@return boolean whether its name, or another one that it has, is one of secrets
 local function is_secret_file(path, more)
-  local real = path ~= "" and vim.uv.fs_realpath(path) or path
-  return M.is_secret_path(path, more) or (real ~= path and M.is_secret_path(real, more))
+  if path == "" then
+    return false
+  end
+  local real = real_path(path)
+  return M.is_secret_path(path, more)
+    or (real ~= path and M.is_secret_path(real, more))
+    or has_secret_name(real, more)
 end
 
 ---@param more string[] the user's globs

@@ -26,7 +26,7 @@ def marks(editor: Pilot) -> list[Any]:
 
 
 def test_the_request_says_all_that_the_model_needs(editor: Start, host: FakeHost) -> None:
-    nvim = editor({"src/a.py": "import os\n\ndef f(x):\nrest\n", ".git/HEAD": ""})
+    nvim = editor({"src/a.py": "import os\n\ndef f(x):\nrest\n", ".hg/x": ""})
     nvim.keys("jj")
     nvim.keys("A<CR>")
     request = nvim.request("\n    ")

@@ -242,7 +242,7 @@ def test_a_file_of_a_repository_is_not_read_where_git_cannot_be_run(
     editor: Start, host: FakeHost
 ) -> None:
     nvim = editor({"a.py": "", "outside/b.py": ""}, init="vim.env.PATH = '/nowhere'\n")
-    nvim.lua("vim.fn.mkdir('inside/.git', 'p')")
+    nvim.lua("vim.fn.mkdir('inside/.git', 'p') vim.fn.writefile({}, 'inside/.git/HEAD')")
     nvim.command("edit inside/a.py")
     nvim.press("ix")
     nvim.wait_why("ignored_unknown")
@@ -315,6 +315,20 @@ def test_a_link_is_judged_by_what_it_leads_to(editor: Start, host: FakeHost) -> 
     nvim.command("edit link/b.py")
     nvim.press("ix")
     nvim.wait_why("ignored")
+
+
+def test_a_hard_link_to_a_secret_file_is_secret(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "", ".env": "KEY=1\n", "sub/c.py": "x\n"})
+    root = Path(nvim.lua("return vim.uv.cwd()"))
+    git(str(root), "init", "-q")
+    os.link(root / ".env", root / "sub/notes.py")
+    os.link(root / "sub/c.py", root / "sub/d.py")
+    nvim.command("edit sub/notes.py")
+    nvim.press("ix")
+    nvim.wait_why("secret")
+    nvim.press("<Esc>")
+    nvim.command("edit! sub/d.py")
+    assert nvim.insert("A")
 
 
 def test_git_is_started_once_for_many_files(editor: Start, host: FakeHost) -> None:
