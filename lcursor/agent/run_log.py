@@ -25,6 +25,8 @@ from lcursor.storage.log_file import LogFile
 VERSION = 1
 """Version of the operations; runs with a higher one are not opened."""
 NAME = "run.jsonl"
+MAX_AT_S = 1 << 36
+"""Times are earlier, as seconds since 1970, so that each is a date."""
 KINDS: Mapping[str, StepKind] = {
     "bash": "command",
     "grep": "search",
@@ -190,6 +192,8 @@ class RunState:
     def _on_start(self, op: ops.Start) -> None:
         if op.version > VERSION:
             raise AgentFailed("a newer lcursor wrote this run", "Update lcursor")
+        if not 0 <= op.at_s < MAX_AT_S:
+            raise ValueError("it has no valid time")
         self.key, self.root, self.task, self.context = op.key, op.root, op.task, op.context
         self.policy, self.model, self.dialect = op.policy, op.model, op.dialect
         self.sandbox, self.note, self.at_s, self.state = op.sandbox, op.note, op.at_s, "running"

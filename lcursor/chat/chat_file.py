@@ -191,7 +191,7 @@ class ChatFile:
         unsaved = map(stored.encode_line, self._unsaved if is_from_start else ())
         for line in [*lines, *unsaved]:
             try:
-                self.chat.apply(stored.decode_line(line))
+                self.chat.restore(stored.decode_line(line))
             except stored.DAMAGE:
                 self._damaged += 1
         return None

@@ -7,16 +7,17 @@ is not part of the tree, so it can be undone. Pure; not locked.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from lcursor.context.items import Item
 from lcursor.errors import ChatFailed
 from lcursor.protocol.chat import ChatAttachment, ChatEnd
+from lcursor.storage import stored
 
 Op = dict[str, Any]
-T = TypeVar("T")
 
 VERSION = 1
 """Version of the operations; files with a higher one are not opened."""
@@ -96,6 +97,20 @@ class Edit:
     first_row: int
     rows: int
     what: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A chat in a file of lcursor 0.1."""
+
+    key: str
+    root: str
+    title: str
+    model: str
+    said: tuple[StoredMessage, ...]
+    summaries: tuple[Summary, ...]
+    shown: tuple[tuple[int, int], ...]
+    edits: tuple[Edit, ...]
 
 
 @dataclass(slots=True)
@@ -189,6 +204,8 @@ class Conversation:
             ChatFailed: a newer lcursor wrote it.
             TypeError, ValueError: it is impossible here, or a field is missing or invalid.
         """
+        if not all(stored.is_number(op.get(name, 0)) for name in ("number", "parent", "last")):
+            raise TypeError("a number is invalid")
         match op:
             case {"op": "chat", "key": str(key), "root": str(root)}:
                 if op.get("version", 0) > VERSION:
@@ -197,28 +214,28 @@ class Conversation:
             case {"op": "say", "number": int(number), "parent": int(parent), "text": str(text)}:
                 self._add(StoredMessage(number, parent, "user", text))
             case {"op": "attach", "number": int(number), "sent": str(sent), "items": [*rows]}:
-                items = tuple(_record(Item, row) for row in rows)
-                attachments = tuple(op.get("attachments", ()))
+                items = tuple(stored.load(Item, row) for row in rows)
+                attachments = _attachments(op.get("attachments", ()))
                 self._update(number, sent=sent, items=items, attachments=attachments)
             case {"op": "answer", "number": int(number), "parent": int(parent)}:
-                model = op.get("model", "")
+                model = _text(op, "model")
                 self._add(StoredMessage(number, parent, "assistant", "", model=model))
             case {"op": "more", "number": int(number), "text": str(text)}:
                 old = self.messages[number]
                 if old.role != "assistant":
                     raise ValueError("only an answer can be continued")
-                reasoning = old.reasoning + op.get("reasoning", "")
+                reasoning = old.reasoning + _text(op, "reasoning")
                 self._update(number, text=old.text + text, reasoning=reasoning)
             case {"op": "end", "number": int(number), "reason": str(reason)}:
-                cost, server = _record(Cost, op.get("cost", {})), op.get("server", "")
-                why = op.get("why", "")
+                cost, server = stored.load(Cost, op.get("cost", {})), _text(op, "server")
+                why = _text(op, "why")
                 self._update(number, end=reason, cost=cost, server=server, why=why)
             case {"op": "show", "number": int(number)}:
                 self._select(number)
             case {"op": "sum", "number": int(number), "last": int(last), "text": str()}:
                 if number in self.messages or number in self.summaries or last not in self.messages:
                     raise ValueError(f"no summary can have number {number} here")
-                self.summaries[number] = _record(Summary, op)
+                self.summaries[number] = stored.load(Summary, op)
             case {"op": "expand", "number": int(number)}:
                 self.summaries[number] = replace(self.summaries[number], is_undone=True)
             case {"op": "title", "title": str(title)}:
@@ -226,26 +243,31 @@ class Conversation:
             case {"op": "model", "model": str(model)}:
                 self.model = model
             case {"op": "edit"}:
-                self.edits.append(_record(Edit, op))
+                self.edits.append(stored.load(Edit, op))
             case {"op": "whole", "chat": dict(table)}:
-                self._restore(table)
+                self._load(table)
             case _:
                 raise ValueError(f"no such operation: {op.get('op')}")
 
-    def _restore(self, table: Mapping[str, Any]) -> None:
+    def restore(self, op: Op) -> None:
+        """Apply an operation of a file; the answer that it continues may be damaged.
+
+        Raises: see `apply`.
+        """
+        number = op.get("number")
+        if op.get("op") == "more" and stored.is_number(number) and number not in self.messages:
+            last = max(self.messages, default=0)
+            self.apply({"op": "answer", "number": number, "parent": last})
+        self.apply(op)
+
+    def _load(self, table: Mapping[str, Any]) -> None:
         """Load the state of a chat that lcursor 0.1 stored as a snapshot."""
-        self.key, self.root = table["key"], table["root"]
-        self.title, self.model = table["title"], table["model"]
-        for each in table["said"]:
-            items = tuple(_record(Item, item) for item in each["items"])
-            changed = {"items": items, "attachments": tuple(each["attachments"])}
-            message = _record(
-                StoredMessage, {**each, **changed, "cost": _record(Cost, each["cost"])}
-            )
-            self.messages[message.number] = message
-        self.summaries = {each["number"]: _record(Summary, each) for each in table["summaries"]}
-        self.shown = dict(map(tuple, table["shown"]))
-        self.edits = [_record(Edit, each) for each in table["edits"]]
+        known = stored.load(_Whole, table)
+        self.key, self.root = known.key, known.root
+        self.title, self.model = known.title, known.model
+        self.messages = {each.number: each for each in known.said}
+        self.summaries = {each.number: each for each in known.summaries}
+        self.shown, self.edits = dict(known.shown), list(known.edits)
 
     def _add(self, new: StoredMessage) -> None:
         if new.number in self.messages or new.number in self.summaries or new.number < 1:
@@ -311,9 +333,18 @@ def _prose(text: str) -> Iterator[str]:
         yield from (line for line in lines if not line.lstrip().startswith(("```", "~~~")))
 
 
-def _record(kind: type[T], table: Mapping[str, Any]) -> T:
-    """Return a record from a table, ignoring unknown fields of newer versions."""
-    if not isinstance(table, Mapping):
-        raise TypeError(f"expected a table, not {type(table).__name__}")
-    names = {spec.name for spec in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in table.items() if name in names})
+def _text(op: Op, name: str) -> str:
+    """Return a field of an operation, which may be missing."""
+    value = op.get(name, "")
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is not a text")
+    return value
+
+
+def _attachments(rows: Any) -> tuple[ChatAttachment, ...]:
+    """Return the attachments of a message, without damaged ones and those of newer versions."""
+    found = list[ChatAttachment]()
+    for row in rows if isinstance(rows, list) else ():
+        with contextlib.suppress(*stored.DAMAGE):
+            found.append(stored.load(ChatAttachment, row))
+    return tuple(found)

@@ -13,17 +13,21 @@ import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from lcursor.errors import IndexFailed, IndexFull
 
+Row = Sequence[Any]
 PAGES_KIB = 16_384
 """Page cache of a connection."""
 WAL_PAGES = 4_000
 WAL_BYTES = 64 << 20
 BUSY_S = 10.0
 
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises; the latter if the message about damage has parts of the damaged file."""
 NO_DAMAGE = (
     "locked", "busy", "locking protocol", "full", "I/O", "unable to open", "readonly",
 )  # fmt: skip
@@ -66,13 +70,13 @@ class Database:
         with self._lock:
             try:
                 return self._connect(is_reader, busy_s), self.epoch
-            except sqlite3.Error as error:
+            except ERRORS as error:
                 if is_reader or not is_damage(error):
                     raise
                 self.rebuild(self.epoch, error)
                 return self._connect(is_reader, busy_s), self.epoch
 
-    def rebuild(self, epoch: int, error: sqlite3.Error) -> None:
+    def rebuild(self, epoch: int, error: Exception) -> None:
         """Replace the damaged file of an epoch by an empty one, unless already done."""
         with self._lock:
             if epoch != self.epoch:
@@ -117,7 +121,7 @@ class Database:
             base.execute("PRAGMA temp_store = MEMORY")
             if is_reader or self._prepare(base):
                 return base
-        except sqlite3.Error:
+        except ERRORS:
             base.close()
             raise
         base.close()
@@ -189,14 +193,14 @@ class Connection:
                         is_reader=self._is_reader, busy_s=self._busy_s
                     )
                 yield self._base
-            except (sqlite3.Error, OSError) as error:
+            except (*ERRORS, OSError) as error:
                 failure = self._database.failure(error)
                 if not isinstance(failure, IndexFull):
                     self.disconnect()
-                if isinstance(error, sqlite3.Error) and is_damage(error):
+                if is_damage(error):
                     try:
                         self._database.rebuild(self._epoch, error)
-                    except (sqlite3.Error, OSError) as again:
+                    except (*ERRORS, OSError) as again:
                         failure = self._database.failure(again)
                 raise failure from error
 
@@ -223,11 +227,22 @@ class Connection:
 
 def is_damage(error: Exception) -> bool:
     """Return whether an error means that the database must be rebuilt."""
-    return (
+    return isinstance(error, UnicodeDecodeError) or (
         isinstance(error, sqlite3.DatabaseError)
         and not isinstance(error, sqlite3.ProgrammingError)
         and not any(word in str(error) for word in NO_DAMAGE)
     )
+
+
+def typed(rows: Sequence[Row], *types: type) -> Sequence[Row]:
+    """Return rows whose values have some types; SQLite does not detect each damaged value.
+
+    Raises:
+        sqlite3.DatabaseError: one has another type.
+    """
+    if any(tuple(map(type, row)) != types for row in rows):
+        raise sqlite3.DatabaseError("a value has another type")
+    return rows
 
 
 def is_busy(error: BaseException | None) -> bool:

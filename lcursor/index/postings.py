@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lcursor.index.database import Row, typed
+
 K1, B = 1.2, 0.75
 """The usual constants of BM25, as in SQLite FTS5."""
 MIN_WEIGHT = 1e-6
@@ -50,6 +52,7 @@ def read_revision(base: sqlite3.Connection) -> Revision:
     row = base.execute("SELECT identity, generation FROM revision").fetchone()
     if row is None:
         raise sqlite3.DatabaseError("the revision is missing")
+    typed([row], str, int)
     return Revision(*row)
 
 
@@ -206,15 +209,16 @@ class Postings:
         if not self._newest or (oldest or 0) > self._removed + 1:
             self._segments, self._newest, self._total, self._count = [], 0, 0.0, 0
         elif (last or 0) > self._removed:
-            rows = base.execute("SELECT chunk FROM removed WHERE seq > ?", (self._removed,))
-            self._remove([row[0] for row in rows])
+            statement = "SELECT chunk FROM removed WHERE seq > ?"
+            rows = base.execute(statement, (self._removed,)).fetchall()
+            self._remove([row[0] for row in typed(rows, int)])
         self._removed = last or 0
         while new := base.execute(
             "SELECT id, vector FROM terms WHERE id > ? ORDER BY id LIMIT ?",
             (self._newest, MERGED_CHUNKS // 2),
         ).fetchall():
             self._newest = new[-1][0]
-            segment = build(new)
+            segment = build(typed(new, int, bytes))
             self._segments = [*self._segments, segment]
             self._count += len(new)
             self._total += float(segment.sizes.sum())
@@ -270,8 +274,14 @@ def is_among(ids: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bo
     return np.asarray(others[at] == ids)
 
 
-def build(rows: Sequence[tuple[int, bytes]]) -> Segment:
-    """Return a segment of chunks, given their ids and term vectors."""
+def build(rows: Sequence[Row]) -> Segment:
+    """Return a segment of chunks, given their ids and term vectors.
+
+    Raises:
+        sqlite3.DatabaseError: a vector is damaged.
+    """
+    if any(len(data) % TERM_BYTES for _, data in rows):
+        raise sqlite3.DatabaseError("a term vector is incomplete")
     sizes = np.array([len(data) // TERM_BYTES for _, data in rows], np.int64)
     pairs = list(zip((data for _, data in rows), sizes.tolist(), strict=True))
     words = np.frombuffer(b"".join(data[: 4 * size] for data, size in pairs), "<u4")

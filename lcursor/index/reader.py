@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lcursor.index.database import Connection, Database, pack, plain, unpack
+from lcursor.index.database import Connection, Database, pack, plain, typed, unpack
 from lcursor.index.postings import NO_REVISION, Postings, Revision, read_revision
 from lcursor.index.records import FileState, Filters, StoredChunk, StoredSymbol
 from lcursor.project.globs import path_test as path_test
@@ -31,6 +31,9 @@ SELECT s.name, s.kind, s.first_row, s.end_row, s.scope, f.path, f.language
 FROM symbols s JOIN files f ON f.id = s.file
 """
 STATE = "SELECT path, size_bytes, mtime_ns, digest FROM files"
+CHUNK_TYPES = (int, int, bytes, bytes, str, bytes, int, bytes, str)
+SYMBOL_TYPES = (str, str, int, int, bytes, bytes, str)
+STATE_TYPES = (bytes, int, int, bytes)
 LISTED = "(SELECT value FROM json_each(?))"
 MAX_NAMES = 1_000
 """Maximum names with a prefix to compare, in alphabetical order, which includes short ones."""
@@ -63,9 +66,9 @@ class Reader:
         self._passing: tuple[Revision, dict[Filters, NDArray[np.int64]]] = (NO_REVISION, {})
         self._counts: tuple[Revision, Counts] = (NO_REVISION, Counts(0, 0, 0))
 
-    def _rows(self, statement: str, *values: object) -> list[Any]:
+    def _rows(self, statement: str, types: Sequence[type], *values: object) -> Sequence[Any]:
         with self._open() as base:
-            return base.execute(statement, values).fetchall()
+            return typed(base.execute(statement, values).fetchall(), *types)
 
     @property
     def revision(self) -> Revision:
@@ -108,6 +111,7 @@ class Reader:
             f"(SELECT rowid AS number, name FROM symbols s WHERE {where} LIMIT ?) "
             "ORDER BY substr(name, 1, ?) = ? DESC, length(name), number LIMIT ?) "
             "ORDER BY substr(s.name, 1, ?) = ? DESC, length(s.name), f.path, s.first_row",
+            SYMBOL_TYPES,
             *(*values, MAX_NAMES, len(name), name, limit, len(name), name),
         )
         return [_symbol(row) for row in rows]
@@ -115,41 +119,41 @@ class Reader:
     def symbols_in(self, path: str) -> list[StoredSymbol]:
         """Return the definitions in a file, by row."""
         where = "WHERE f.path = ? ORDER BY s.first_row, s.end_row DESC"
-        return [_symbol(row) for row in self._rows(f"{SYMBOL} {where}", pack(path))]
+        return [_symbol(row) for row in self._rows(f"{SYMBOL} {where}", SYMBOL_TYPES, pack(path))]
 
     # Chunks
 
     def chunks(self, ids: Iterable[int]) -> dict[int, StoredChunk]:
         """Return chunks by id, without removed ones."""
-        rows = self._rows(f"{CHUNK} WHERE c.id IN {LISTED}", _listed(ids))
+        rows = self._rows(f"{CHUNK} WHERE c.id IN {LISTED}", CHUNK_TYPES, _listed(ids))
         return {one.id: one for one in map(stored, rows)}
 
     def paths_of(self, ids: Iterable[int]) -> dict[int, str]:
         """Return the paths of chunks by id, without removed ones."""
         paths = "SELECT c.id, f.path FROM chunks c JOIN files f ON f.id = c.file"
-        rows = self._rows(f"{paths} WHERE c.id IN {LISTED}", _listed(ids))
+        rows = self._rows(f"{paths} WHERE c.id IN {LISTED}", (int, bytes), _listed(ids))
         return {number: unpack(path) for number, path in rows}
 
     def chunks_at(self, path: str, row: int) -> list[StoredChunk]:
         """Return the chunks of a file that contain a row, the smallest first."""
         where = "f.path = ? AND c.first_row <= ? AND c.end_row > ?"
         order = "ORDER BY c.end_row - c.first_row, c.first_row"
-        rows = self._rows(f"{CHUNK} WHERE {where} {order}", pack(path), row, row)
+        rows = self._rows(f"{CHUNK} WHERE {where} {order}", CHUNK_TYPES, pack(path), row, row)
         return [stored(row) for row in rows]
 
     def chunks_of(self, path: str) -> list[StoredChunk]:
         """Return the chunks of a file, by row."""
-        rows = self._rows(f"{CHUNK} WHERE f.path = ? ORDER BY c.first_row, c.id", pack(path))
-        return [stored(row) for row in rows]
+        statement = f"{CHUNK} WHERE f.path = ? ORDER BY c.first_row, c.id"
+        return [stored(row) for row in self._rows(statement, CHUNK_TYPES, pack(path))]
 
     def chunk_ids(self) -> NDArray[np.int64]:
         """Return the ids of all chunks, ascending."""
-        return _ids(self._rows("SELECT id FROM chunks ORDER BY id"))
+        return _ids(self._rows("SELECT id FROM chunks ORDER BY id", (int,)))
 
     def digests(self, ids: Iterable[int]) -> dict[int, bytes]:
         """Return the digests of chunks by id, ascending."""
         statement = f"SELECT id, digest FROM chunks WHERE id IN {LISTED} ORDER BY id"
-        return dict(self._rows(statement, _listed(ids)))
+        return dict(self._rows(statement, (int, bytes), _listed(ids)))
 
     def allowed(self, filters: Filters) -> NDArray[np.int64] | None:
         """Return the ids of the chunks that pass the filters, ascending; None if all do."""
@@ -163,29 +167,28 @@ class Reader:
             if filters not in known:
                 where, values = _where(base, filters)
                 statement = f"SELECT c.id FROM chunks c WHERE {where} ORDER BY c.id"
-                known[filters] = _ids(self._rows(statement, *values))
+                known[filters] = _ids(self._rows(statement, (int,), *values))
             return known[filters]
 
     # Files
 
     def state(self, path: str) -> FileState | None:
         """Return the stored state of a file; None for an unknown file."""
-        rows = self._rows(f"{STATE} WHERE path = ?", pack(path))
+        rows = self._rows(f"{STATE} WHERE path = ?", STATE_TYPES, pack(path))
         return FileState(*rows[0][1:]) if rows else None
 
     def files(self) -> dict[str, FileState]:
         """Return all files with their stored states."""
-        return {unpack(row[0]): FileState(*row[1:]) for row in self._rows(STATE)}
+        return {unpack(row[0]): FileState(*row[1:]) for row in self._rows(STATE, STATE_TYPES)}
 
     def counts(self) -> Counts:
         """Return the size of the index."""
         now = self.revision
         if self._counts[0] != now:
-            languages = dict(
-                self._rows("SELECT language, count(*) FROM files GROUP BY 1 ORDER BY 2 DESC, 1")
-            )
-            ((chunks,),) = self._rows("SELECT count(*) FROM chunks")
-            ((symbols,),) = self._rows("SELECT count(*) FROM symbols")
+            statement = "SELECT language, count(*) FROM files GROUP BY 1 ORDER BY 2 DESC, 1"
+            languages = dict(self._rows(statement, (str, int)))
+            ((chunks,),) = self._rows("SELECT count(*) FROM chunks", (int,))
+            ((symbols,),) = self._rows("SELECT count(*) FROM symbols", (int,))
             self._counts = (now, Counts(sum(languages.values()), chunks, symbols, languages))
         return self._counts[1]
 
@@ -207,9 +210,10 @@ def _where(base: sqlite3.Connection, filters: Filters) -> tuple[str, list[str]]:
     if filters.paths or filters.languages:
         passes = path_test(filters.paths)
         languages = {one.lower() for one in filters.languages}
+        rows = base.execute("SELECT id, path, language FROM files").fetchall()
         files = [
             number
-            for number, path, language in base.execute("SELECT id, path, language FROM files")
+            for number, path, language in typed(rows, int, bytes, str)
             if (not languages or language in languages) and passes(unpack(path))
         ]
         where.append(f"c.file IN {LISTED}")

@@ -71,7 +71,7 @@ class VectorStore:
             statement = f"SELECT digest, vector FROM vectors WHERE digest IN ({marks})"  # noqa: S608
             with self._reporting(), self._connection.open() as base:
                 for digest, data in base.execute(statement, part).fetchall():
-                    if len(data) % 2 == 0:
+                    if isinstance(data, bytes) and len(data) % 2 == 0:
                         found[digest] = np.frombuffer(data, np.float16)
         return found
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lcursor.process.supervise import Supervised
-from lcursor.storage import file_lock, folders
+from lcursor.storage import file_lock, folders, stored
 
 VERSION = 1
 
@@ -66,10 +66,9 @@ class ServerFolder(Supervised):
         found = self.read_state()
         if found.get("version") != VERSION:
             return None
-        known = {each.name for each in fields(ServerState)}
         try:
-            return ServerState(**{name: found[name] for name in found if name in known})
-        except TypeError:
+            return stored.load(ServerState, found)
+        except stored.DAMAGE:
             return None
 
     def running(self) -> ServerState | None:

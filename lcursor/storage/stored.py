@@ -12,13 +12,18 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
+from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 from typing import is_typeddict as is_table
 
+from lcursor.storage import json_text
+
 T = TypeVar("T")
-DAMAGE = (ValueError, TypeError, KeyError, RecursionError)
+DAMAGE = (ValueError, TypeError, KeyError)
 """What reading a damaged file may raise."""
+LIMIT = 1 << 63
+"""Integers are less than this."""
 _SUM = re.compile(rb',"crc":(\d+)\}')
 
 
@@ -43,12 +48,11 @@ def decode_line(line: bytes) -> dict[str, Any]:
 
     Raises:
         ValueError: it is damaged.
-        RecursionError: it is nested too deeply.
     """
     found = _SUM.search(line, max(line.rfind(b","), 0))
     if found and found.end() == len(line) and zlib.crc32(line[: found.start()]) != int(found[1]):
         raise ValueError("its checksum is wrong")
-    row = json.loads(line)
+    row = json_text.parse(line)
     if not isinstance(row, dict):
         raise ValueError("it is not a table")
     row.pop("crc", None)
@@ -75,11 +79,17 @@ def _reader(hint: Any) -> Reader:
         return _list_reader(hint)
     if origin in (dict, Mapping):
         return _table_reader(hint)
-    if hint in (int, float):
-        numbers = (int,) if hint is int else (int, float)
-        return _checked(hint, lambda v: isinstance(v, numbers) and not isinstance(v, bool))
+    if hint is int:
+        return _checked(hint, is_number)
+    if hint is float:
+        return _checked(hint, lambda v: is_number(v) or (isinstance(v, float) and isfinite(v)))
     assert hint in (str, bool, NoneType), hint
     return _checked(hint, lambda value: isinstance(value, hint))
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is an integer that fits into a message."""
+    return isinstance(value, int) and not isinstance(value, bool) and -LIMIT <= value < LIMIT
 
 
 def _record_reader(kind: Any) -> Reader:

@@ -14,7 +14,7 @@ from lcursor.edit import diff
 from lcursor.edit.checkpoints.attributes import Attributes
 from lcursor.edit.records import Change, FileChange, Lines
 from lcursor.protocol.edit import EditHunk, TurnState
-from lcursor.storage import stored
+from lcursor.storage import json_text, stored
 
 VERSION: Final = 5
 """Version of the stored form; turns of version 4 have neither attributes nor a digest."""
@@ -274,9 +274,9 @@ def from_bytes(data: bytes) -> Turn:
     """Return a turn from its stored form.
 
     Raises:
-        ValueError, TypeError, KeyError, RecursionError: it is damaged, or of a newer version.
+        ValueError, TypeError, KeyError: it is damaged, or of a newer version.
     """
-    row = dict(json.loads(data))
+    row = dict(json_text.parse(data))
     version, expected = row["v"], row.pop("digest", "")
     if version > VERSION:
         raise ValueError("written by a newer version")
