@@ -55,6 +55,29 @@ def lua_protocol() -> str:
     return "\n".join([*lines, "}", "", "return M", ""])
 
 
+def expanded(glob: str) -> list[str]:
+    """Return the globs that the braces of a glob stand for."""
+    inner = re.search(r"\{([^{}]*)\}", glob)
+    if not inner:
+        return [glob]
+    before, after = glob[: inner.start()], glob[inner.end() :]
+    return [found for part in inner[1].split(",") for found in expanded(before + part + after)]
+
+
+def hints(globs: Iterable[str]) -> list[str]:
+    """Return texts of which each path has one that any of the globs matches, as few as possible."""
+    longest = {
+        max(re.split(r"[*?]|\[[^]]*\]", each.lower()), key=len)
+        for glob in globs
+        for each in expanded(glob)
+    }
+    found: list[str] = []
+    for text in sorted(longest, key=lambda text: (len(text), text)):
+        if not any(other in text for other in found):
+            found.append(text)
+    return sorted(found)
+
+
 def lua_boundary() -> str:
     """Return `lua/lcursor/boundary.lua`: how the Lua side protects the user from a project."""
 
@@ -98,6 +121,12 @@ def lua_boundary() -> str:
         "-- stylua: ignore",
         "M.secrets = {",
         *(f"  {json.dumps(glob)}," for glob in secrets.SECRETS),
+        "}",
+        "",
+        "-- A path without any of these texts matches none of them.",
+        "-- stylua: ignore",
+        "M.secret_hints = {",
+        *quoted(hints(secrets.SECRETS), "  "),
         "}",
         "",
         "-- Templates, which have names without values.",

@@ -103,6 +103,45 @@ M.secrets = {
   "*.{dump,hprof}",
 }
 
+-- A path without any of these texts matches none of them.
+-- stylua: ignore
+M.secret_hints = {
+  ".agekey", ".anthropic", ".asc", ".aws/", ".azure/", ".bash_history", ".boto", ".bundle/config",
+  ".cer", ".condarc", ".conf", ".crt", ".databrickscfg", ".dbshell_history", ".dbt/", ".der",
+  ".dev.vars", ".docker/config.json", ".dockercfg", ".dump", ".env", ".fetchmailrc", ".flaskenv",
+  ".ftpconfig", ".gcloud/", ".gcp/", ".gnupg/", ".gpg", ".hprof", ".huggingface/",
+  ".iceauthority", ".irb_history", ".irssi/", ".jks", ".jwt", ".kaggle/", ".kdb", ".key",
+  ".ksh_history", ".kube/config", ".lesshst", ".m2/settings.xml", ".mbsyncrc", ".mc/config.json",
+  ".msmtprc", ".muttrc", ".my.cnf", ".mysql_history", ".netlify/state.json", ".netrc",
+  ".node_repl_history", ".npmrc", ".offlineimaprc", ".openai", ".ovpn", ".p12", ".p8", ".passwd",
+  ".password-store/", ".pem", ".pfx", ".pgp", ".pk8", ".pki/nssdb/", ".ppk", ".properties",
+  ".psql_history", ".pwd", ".pypirc", ".python_history", ".railway/config.json",
+  ".rediscli_history", ".s3cfg", ".sentryclirc", ".sh_history", ".snowsql/", ".sqlite3",
+  ".sqlite_history", ".ssh/", ".terraformrc", ".tfstate", ".tfvars", ".truststore",
+  ".vscode/sftp.json", ".xauthority", ".yarnrc.yml", ".zsh_history", "_netrc", "accesskeys.csv",
+  "api-key.ini", "api-key.txt", "api-key.yaml", "api-key.yml", "api-keys.ini", "api-keys.txt",
+  "api-keys.yaml", "api-keys.yml", "api_key.ini", "api_key.txt", "api_key.yaml", "api_key.yml",
+  "api_keys.ini", "api_keys.txt", "api_keys.yaml", "api_keys.yml", "apikey.ini", "apikey.txt",
+  "apikey.yaml", "apikey.yml", "apikeys.ini", "apikeys.txt", "apikeys.yaml", "apikeys.yml",
+  "appsettings.", "auth.json", "authorized_keys", "backup.sql", "config/database.yml",
+  "cookies.sqlite", "credential", "creds", "deploy-ed25519", "deploy-key", "deploy-rsa",
+  "deploy_ed25519", "deploy_key", "deploy_rsa", "deployment-ed25519", "deployment-key",
+  "deployment-rsa", "deployment_ed25519", "deployment_key", "deployment_rsa", "dump.sql",
+  "firebase-adminsdk", "fish_history", "google-services.json", "googleservice-info.plist",
+  "htpasswd", "id_dsa", "id_ecdsa", "id_ed25519", "id_rsa", "kaggle.json", "key.json", "key3.db",
+  "key4.db", "keyrings/", "keys.json", "keystore/utc--", "known_hosts", "kubeconfig",
+  "local.settings.json", "local_settings.php", "local_settings.py", "localsettings.php",
+  "localsettings.py", "login data", "logins.json", "mnemonic.txt", "openvpn.auth", "password.csv",
+  "password.json", "password.md", "password.txt", "password.xls", "password.yaml", "password.yml",
+  "passwords.csv", "passwords.json", "passwords.md", "passwords.txt", "passwords.xls",
+  "passwords.yaml", "passwords.yml", "pip.ini", "rootkey.csv", "secret", "seed-phrase.txt",
+  "seed_phrase.txt", "service-account", "service_account", "settings-security.xml",
+  "settings.local.json", "settings_local.php", "settings_local.py", "sftp-config.json", "shadow",
+  "ssh_host_dsa_key", "ssh_host_ecdsa_key", "ssh_host_ed25519_key", "ssh_host_rsa_key", "sudoers",
+  "terraform.rc", "token", "vault-pass", "vault.yaml", "vault.yml", "vault_pass", "wallet.dat",
+  "wp-config.php",
+}
+
 -- Templates, which have names without values.
 M.harmless = {
   ".env.{example,sample,template,dist,defaults,schema}",

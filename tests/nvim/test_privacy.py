@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from base64 import b64encode
 from collections.abc import Callable
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from lcursor.project import secrets
 from lcursor.project.secrets import has_private_key, is_secret_path
+from scripts import gen_docs
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
 
@@ -83,6 +86,16 @@ PUBLIC_NAMES = [
     "monkey.py",
     "credential_form.py",
 ]
+
+
+def test_each_glob_of_secrets_finds_its_names(editor: Start) -> None:
+    nvim = editor(DEF)
+    globs = [each for glob in secrets.SECRETS for each in gen_docs.expanded(glob)]
+    names = [re.sub(r"\[.(.)?[^]]*\]", lambda found: found[0][1], glob) for glob in globs]
+    names = [name.replace("**", "x/y").replace("*", "x") for name in names]
+    code = "return require('lcursor.privacy').is_secret_path('/home/me/' .. ..., {})"
+    assert [name for name in names if not nvim.lua(code, name)] == []
+    assert [name for name in names if not nvim.lua(code, name.upper())] == []
 
 
 def test_names_of_secrets(editor: Start) -> None:
