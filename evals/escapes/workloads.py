@@ -147,6 +147,7 @@ BEYOND_LANDLOCK = {
     "sockets": ("asyncio", "test of an HTTP server", "server in the background"),
     "shared memory": ("shared memory", "multiprocessing with a fork server"),
     "chmod": ("make -j", "executable script", "pip install -e without network"),
+    "processes of its own only": ("ps",),
     "a /tmp of its own": ("temporary files and locks", "archives and patches"),
 }
 """What only namespaces can give a command without harm to others, and the work that needs it."""

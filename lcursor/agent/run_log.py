@@ -379,7 +379,7 @@ def kind_of(call: Call) -> StepKind:
     """Return the kind of a call, for the user."""
     if call.tool == "str_replace_editor":
         return "read" if call.arguments.get("command") == "view" else "edit"
-    return KINDS.get(call.tool, "read")
+    return KINDS.get(call.tool, "command")
 
 
 def has_effect(call: Call) -> bool:

@@ -31,8 +31,9 @@ from lcursor.process.sandbox import Confinement
 from lcursor.process.visibility import why_hidden
 from lcursor.project import dependencies
 from lcursor.project.git import GitFailed, split
+from lcursor.project.names import quoted
 from lcursor.project.secrets import SecretGlobs
-from lcursor.storage import folders
+from lcursor.storage import folders, json_text
 
 RECORD: Final = "tree.json"
 ASIDE: Final = "aside"
@@ -139,9 +140,9 @@ class Tree:
             AgentFailed: the checkpoints are gone as well.
         """
         try:
-            record = json.loads((folder / RECORD).read_bytes())
+            record = json_text.parse((folder / RECORD).read_bytes())
             tree = cls(Path(os.path.realpath(root)), folder, record)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise _lost(folder) from error
         git = tree._git
         tree.base, tree.last = git.get("base"), git.get("last")
@@ -235,7 +236,7 @@ class Tree:
         packages = (self.root / path for path in self._packages())
         found = [(path, why_hidden(path, follows_links=False)) for path in packages]
         found += [(path, why_hidden(path, is_chosen=True)) for path in _readable(config)]
-        return [f"Commands do not see {path}: {why}." for path, why in found if why]
+        return [f"Commands do not see {quoted(str(path))}: {why}." for path, why in found if why]
 
     def _has_history(self) -> bool:
         """Return whether there is a repository for commands; make it if it is missing."""
@@ -321,7 +322,7 @@ class Tree:
             number = len(os.listdir(aside)) + 1
             name = os.path.relpath(path, self.path)
             os.rename(path, aside / f"{number}-{name.replace(os.sep, '_')[-100:]}")
-            self.problems.append(f"{name} was moved to {aside}: it would disturb git")
+            self.problems.append(f"{quoted(name)} was moved to {aside}: it would disturb git")
         if self._is_in_git and self.path.is_dir():
             self._mark()
 

@@ -220,7 +220,7 @@ def parse_answer(text: str) -> tuple[str, list[dict[str, Any]]] | None:
     for found in re.finditer(r"\{", text):
         try:
             value = decoder.raw_decode(text, found.start())[0]
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value.get("steps"), list):
             rows = [row for row in value["steps"] if isinstance(row, dict)]

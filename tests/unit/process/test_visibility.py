@@ -6,7 +6,6 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from lcursor.process.visibility import why_hidden
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with keys, data of lcursor, and projects."""
     folder = tmp_path / "home"
     for name in (
