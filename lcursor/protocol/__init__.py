@@ -51,45 +51,69 @@ def check(method: str, params: object, table: dict[str, type] = TO_PYTHON) -> di
         params = {}
     if not isinstance(params, dict):
         raise MessageInvalid(f"{method}: expected a table, found {type(params).__name__}")
-    for name, hint in fields(message).items():
+    for name, fits in _tests(message).items():
         if name not in params:
             raise MessageInvalid(f"{method}: field {name!r} is missing")
-        if not _test(hint, name in PATHS)(params[name]):
-            kind = "a path" if name in PATHS else f"of type {_name(hint)}"
+        if not fits(params[name]):
+            kind = "a path" if name in PATHS else f"of type {_name(fields(message)[name])}"
             raise MessageInvalid(f"{method}: field {name!r} is not {kind}")
     return params
 
 
 @cache
+def _tests(message: type) -> dict[str, Test]:
+    """Return for each field a function that says whether a value is valid."""
+    return {name: _test(hint, name in PATHS) for name, hint in fields(message).items()}
+
+
 def _test(hint: Any, is_path: bool) -> Test:
     """Return a function that says whether a value is of a type, with all that is in it."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Literal:
         return lambda value: isinstance(value, str) and value in args
     if origin is list:
-        fits = _test(args[0], is_path)
-        return lambda value: isinstance(value, list) and all(map(fits, value))
-    if origin is dict or is_typeddict(hint):
-        fields_fit = _test_of_table(hint, args)
+        return _test_of_list(args[0], is_path)
+    if origin is dict:
+        fits = _test(args[1], False)
         # An empty Lua table has no type of its own.
-        return lambda value: fields_fit(value if isinstance(value, dict) or value != [] else {})
-    if hint in (int, float):
-        types = (int,) if hint is int else (int, float)
-        return lambda value: isinstance(value, types) and not isinstance(value, bool)
+        return lambda value: (
+            all(map(fits, value.values())) if isinstance(value, dict) else value == []
+        )
+    if is_typeddict(hint):
+        return _test_of_table(hint)
+    if hint is Any:
+        return lambda _: True
     if is_path:
         return _is_path
-    return lambda value: hint is Any or isinstance(value, hint)
+    types = _types(hint)
+    return lambda value: type(value) in types
 
 
-def _test_of_table(hint: Any, args: tuple[Any, ...]) -> Test:
-    if args:
-        fits = _test(args[1], False)
-        return lambda value: isinstance(value, dict) and all(map(fits, value.values()))
-    tests = {name: _test(kind, name in PATHS) for name, kind in fields(hint).items()}
-    return lambda value: (
-        isinstance(value, dict)
-        and all(name in value and fits(value[name]) for name, fits in tests.items())
-    )
+def _types(hint: type) -> frozenset[type]:
+    """Return the types of decoded values that a simple type allows; an int is no bool."""
+    return frozenset({int, float} if hint is float else {hint})
+
+
+def _test_of_list(hint: Any, is_path: bool) -> Test:
+    if hint in (int, float, str, bool) and not is_path:  # as fast as possible: it may be a text
+        types = _types(hint)
+        return lambda value: isinstance(value, list) and types.issuperset(map(type, value))
+    fits = _test(hint, is_path)
+    return lambda value: isinstance(value, list) and all(map(fits, value))
+
+
+def _test_of_table(hint: type) -> Test:
+    tests = [*_tests(hint).items()]
+
+    def fits(value: object) -> bool:
+        if not isinstance(value, dict):
+            return value == [] and not tests
+        for name, fits_field in tests:
+            if name not in value or not fits_field(value[name]):
+                return False
+        return True
+
+    return fits
 
 
 def _is_path(value: object) -> bool:
