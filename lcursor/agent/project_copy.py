@@ -11,12 +11,7 @@ from typing import Any, Final
 
 from lcursor.agent import shadow_git
 from lcursor.agent.shadow_git import ShadowGit
-from lcursor.agent.visible_files import (
-    VisibleFiles,
-    default_excludes,
-    secret_reason,
-    visible_files,
-)
+from lcursor.agent.visible_files import VisibleFiles, default_excludes, visible_files
 from lcursor.edit.checkpoints import text
 from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.records import lines_of
@@ -184,7 +179,7 @@ class ProjectCopy:
                 continue
             path = os.path.relpath(real, self._root)
             is_new = not real.exists() and ".git" not in Path(path).parts
-            if path not in found.times_ns and (not is_new or secret_reason(path, globs)):
+            if path not in found.times_ns and (not is_new or globs.name_reason(path)):
                 continue
             try:
                 old = text.read(real) if real.exists() else Text(())

@@ -294,7 +294,7 @@ def _outside(
             if not Path(real).is_relative_to(os.path.realpath(root)):
                 return f"it names a path outside the project: {name}"
             for each in (path, real) if exists or only_reads else ():
-                if secrets.is_secret_path(each) or rules.secret_globs.reason(each.lstrip("/")):
+                if rules.secret_globs.name_reason(each.lstrip("/")):
                     return f"it names a file with secrets: {name}"
     return ""
 

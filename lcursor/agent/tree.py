@@ -214,7 +214,7 @@ class Tree:
 
     def secret_reason(self, path: str) -> str:
         """Return why a file of the project is secret by its name; "" if it is not."""
-        return visible_files.secret_reason(path, self._secrets)
+        return self._secrets.name_reason(path)
 
     def confinement(self, config: AgentConfig) -> Confinement:
         """Return what commands of this run may touch.

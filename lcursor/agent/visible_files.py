@@ -14,8 +14,8 @@ from lcursor.project import git, listing
 from lcursor.project.git import GitFailed
 from lcursor.project.hard_links import HardLinks
 from lcursor.project.ignore import LEFTOVERS, LINK, Rules
-from lcursor.project.reading import SECRET_LINK, SECRET_NAME
-from lcursor.project.secrets import SecretGlobs, is_secret_path
+from lcursor.project.reading import SECRET_LINK
+from lcursor.project.secrets import SecretGlobs
 
 MAX_BYTES: Final = 16 << 20
 """Larger files are not copied; commands can read those of the user."""
@@ -40,11 +40,6 @@ def default_excludes(root: Path, *, is_in_git: bool) -> list[str]:
     return Rules(root, is_in_git=is_in_git).excludes
 
 
-def secret_reason(path: str, globs: SecretGlobs) -> str:
-    """Return why a file is secret by its name; "" if it is not."""
-    return SECRET_NAME if is_secret_path(path) else globs.reason(path)
-
-
 def visible_files(
     root: Path, tracked: Iterable[str] | None, secrets: Sequence[str], cancel: Cancel | None = None
 ) -> VisibleFiles:
@@ -67,9 +62,7 @@ def visible_files(
         fresh = (path for path in listed.untracked if not LEFTOVERS.fullmatch(Path(path).name))
         names = [*tracked, *fresh]
     found, globs, folders = VisibleFiles(), SecretGlobs(root, secrets), dict[str, bool]()
-    hard_links = HardLinks(
-        root, lambda path: bool(secret_reason(os.path.relpath(path, root), globs))
-    )
+    hard_links = HardLinks(root, lambda path: bool(globs.name_reason(os.path.relpath(path, root))))
     waiting = [(path, 0) for path in dict.fromkeys(names)]
     while waiting:
         path, depth = waiting.pop()
@@ -87,7 +80,7 @@ def visible_files(
             if not inner:
                 found.left_out[path.rstrip("/")] = REPOSITORY
             continue
-        reason = secret_reason(path, globs) or _reason(root, path, status)
+        reason = globs.name_reason(path) or _reason(root, path, status)
         if not reason and hard_links.is_secret(root / path, status):
             reason = SECRET_LINK
         if reason:

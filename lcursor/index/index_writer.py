@@ -15,7 +15,7 @@ from lcursor.index.records import FileState
 from lcursor.index.store import Entry, Store
 from lcursor.project.hard_links import HardLinks
 from lcursor.project.listing import Found, Survey, folders_of
-from lcursor.project.secrets import SecretGlobs, is_secret_path
+from lcursor.project.secrets import SecretGlobs
 
 
 @dataclass(slots=True)
@@ -124,8 +124,7 @@ class IndexWriter:
         """Return the hard links to secret files, found as the folders are now."""
 
         def is_secret(path: str) -> bool:
-            name = os.path.relpath(path, self.root)
-            return is_secret_path(name) or bool(self._secret_globs.reason(name))
+            return bool(self._secret_globs.name_reason(os.path.relpath(path, self.root)))
 
         return HardLinks(self.root, is_secret)
 

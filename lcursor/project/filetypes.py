@@ -62,7 +62,7 @@ _ENCODED: Final = (
 def by_name(path: str, size_bytes: int) -> str:
     """Return why a file is skipped, by its name and size; "" if it is not."""
     if secrets.is_secret_path(path):
-        return "its name says that it holds secrets"
+        return secrets.SECRET_NAME
     name = path.rpartition("/")[2]
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     if extension in BINARY:

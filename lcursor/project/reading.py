@@ -18,6 +18,7 @@ from lcursor.errors import Cancelled
 from lcursor.process.run import Cancel
 from lcursor.project import filetypes, secrets
 from lcursor.project.hard_links import HardLinks
+from lcursor.project.secrets import SECRET_NAME as SECRET_NAME
 
 MAX_BYTES = 1 << 20
 """Maximum of one file, or of a range of lines."""
@@ -28,7 +29,6 @@ MAX_SCANNED_BYTES = 64 << 20
 MAX_S = 10.0
 """Time limit for one message; files not read by then are reported."""
 
-SECRET_NAME = "its name says that it holds secrets"  # noqa: S105
 SECRET_TEXT = "it contains a private key"  # noqa: S105
 SECRET_LINK = "it is a hard link to a file whose name says that it holds secrets"  # noqa: S105
 
@@ -93,9 +93,7 @@ class Reader:
         return SECRET_LINK if is_secret else ""
 
     def _secret_name(self, path: str) -> str:
-        if secrets.is_secret_path(path):
-            return SECRET_NAME
-        return self._secret_globs.reason(path.lstrip("/"))
+        return self._secret_globs.name_reason(path.lstrip("/"))
 
     def secret_text(self, text: str) -> str:
         """Return why a text counts as secret; "" if not."""

@@ -176,6 +176,7 @@ def has_private_key(data: bytes) -> bool:
     return any(hint in data and pattern.search(data) for hint, pattern in _KEYS)
 
 
+SECRET_NAME: Final = "its name says that it holds secrets"  # noqa: S105
 KEY = "secrets"
 """Key of the globs in the stored data of a project."""
 REASON = "a pattern of privacy.exclude names it"
@@ -212,6 +213,10 @@ class SecretGlobs:
         """Replace all globs."""
         known = sorted({glob for glob in globs if glob})
         self._tests = tuple((glob, _compile([glob], re.IGNORECASE)) for glob in known)
+
+    def name_reason(self, path: str) -> str:
+        """Return why a file of the project is secret by its name, or by a glob; "" if it is not."""
+        return SECRET_NAME if is_secret_path(path) else self.reason(path)
 
     def reason(self, path: str) -> str:
         """Return why a file of the project is left out; "" if no glob matches it."""
