@@ -40,7 +40,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "submodule.recurse": "false",
     "core.quotePath": "false",
 }
-"""Override those of a repository. Each names a program, or makes git start one, but the last."""
+"""Override those of a repository: each but the last names a program, or makes git start one."""
 
 _PLAIN: Final = (
     "--no-ext-diff", "--no-textconv", "--submodule=short", "--ignore-submodules=dirty",
@@ -198,8 +198,12 @@ def _locate(folder: Path) -> tuple[Path, str]:
     top = top_of(folder)
     if top is None:
         raise GitFailed(NO_REPOSITORY)
+    return top, _inside(folder, top)
+
+
+def _inside(folder: Path, top: Path) -> str:
     inside = os.path.relpath(os.path.realpath(folder), top)
-    return top, "" if inside == os.curdir else f"{inside}/"
+    return "" if inside == os.curdir else f"{inside}/"
 
 
 def _only(inside: str) -> list[str]:
@@ -241,15 +245,15 @@ def output(
         ok=ok,
         cancel=cancel,
     )
-    return replace(done, failure=_without_quotes(done.failure))
+    return _without_quotes(done)
 
 
-def _without_quotes(message: str) -> str:
-    """Return a message of git without what follows its second colon.
+def _without_quotes(done: Output) -> Output:
+    """Return an output without what follows the second colon of git's message.
 
     That may be a line of a file, which a link in the repository may have led git to.
     """
-    return ": ".join(message.split(": ")[:2])
+    return replace(done, failure=": ".join(done.failure.split(": ")[:2]))
 
 
 def _filters(top: Path, cancel: Cancel | None) -> list[str]:
@@ -296,13 +300,13 @@ def grep(
         top = top_of(folder)
     except GitFailed as failure:
         return Output(b"", failure=str(failure))
-    how = ["--untracked", "--no-recurse-submodules"] if top else ["--no-index"]
     if top is None:
-        how.append("--exclude-standard")
-    start = folder if top is None else top
-    inside = "" if top is None else _locate(folder)[1]
+        start, inside, how = folder, "", ["--no-index", "--exclude-standard"]
+    else:
+        start, inside = top, _inside(folder, top)
+        how = ["--untracked", "--no-recurse-submodules"]
     where = ["--", f":(literal){inside}" if inside else ".", *(f":(exclude){p}" for p in patterns)]
-    found = run(
+    done = run(
         command_line(start, "grep", *how, *words, *where),
         start,
         env=environment(start),
@@ -311,7 +315,7 @@ def grep(
         ok=(0, 1),
         cancel=cancel,
     )
-    found = replace(found, failure=_without_quotes(found.failure))
+    found = _without_quotes(done)
     if not inside:
         return found
     cut = len(os.fsencode(inside))
