@@ -103,7 +103,8 @@ def toolchains(search_path: str) -> Iterator[Mount]:
                 yield from _readable(path)
             yield from interpreter(environment)
         elif not any(folder.is_relative_to(each) for each in (*map(Path, SYSTEM), *known)):
-            yield from _readable(folder)
+            if not why_hidden(folder):
+                yield from _readable(folder)
 
 
 def interpreter(environment: Path) -> Iterator[Mount]:
@@ -123,12 +124,8 @@ def interpreter(environment: Path) -> Iterator[Mount]:
 
 def _readable(path: Path) -> Iterator[Mount]:
     """Yield a path that may be shown, and what it is a link to, since scripts may name that."""
-    if why_hidden(path):
-        return
     real = os.path.realpath(path)
-    yield Mount("read", str(path), real)
-    if real != str(path):
-        yield Mount("read", real, real)
+    yield from (Mount("read", name, real) for name in dict.fromkeys((str(path), real)))
 
 
 def all_mounts(
@@ -153,14 +150,9 @@ def all_mounts(
             found += interpreter(path)
     for path in readable:
         if not why_hidden(path, is_chosen=True):
-            found += [Mount("read", str(each), os.path.realpath(path)) for each in _names(path)]
+            found += _readable(path)
             found += interpreter(Path(os.path.realpath(path)))
     return [*found, *_covered_sockets(found)]
-
-
-def _names(path: Path) -> list[Path]:
-    """Return a path, and what it is a link to."""
-    return [*dict.fromkeys((path, Path(os.path.realpath(path))))]
 
 
 def _covered_sockets(mounts: Sequence[Mount]) -> Iterator[Mount]:
