@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.agent.shadow_git import ShadowGit
-from lcursor.process.run import Cancel
 from lcursor.project.git import GitFailed
 from lcursor.project.secrets import has_private_key
 from lcursor.storage import folders
@@ -60,11 +59,8 @@ class HistoryMaker:
         secret_reason: returns why a path is secret, "" if it is not.
     """
 
-    def __init__(
-        self, folder: Path, git: ShadowGit, secret_reason: SecretReason, cancel: Cancel | None
-    ) -> None:
-        self._folder, self._git, self._cancel = folder, git, cancel
-        self._secret_reason = secret_reason
+    def __init__(self, folder: Path, git: ShadowGit, secret_reason: SecretReason) -> None:
+        self._folder, self._git, self._secret_reason = folder, git, secret_reason
 
     def make(self) -> None:
         """Make it.
@@ -105,7 +101,7 @@ class HistoryMaker:
     def _ask(
         self, command: str, *words: str, stdin: bytes = b"", ok: Iterable[int] = (0,)
     ) -> bytes:
-        return self._git.ask(self._folder, command, *words, stdin=stdin, ok=ok, cancel=self._cancel)
+        return self._git.ask(self._folder, command, *words, stdin=stdin, ok=ok)
 
     def _refs(self) -> dict[str, tuple[str, str]]:
         """Return the branches and tags, each with its object and its commit."""
@@ -157,9 +153,7 @@ class HistoryMaker:
             pairs += _listed(self._ask("ls-tree", "-r", "-z", end), at=2)
         index = self._git.folder / "index"
         if index.exists():
-            data = self._git.ask(
-                self._folder, "ls-files", "-s", "-z", index=index, cancel=self._cancel
-            )
+            data = self._git.ask(self._folder, "ls-files", "-s", "-z", index=index)
             pairs += _listed(data, at=1)
         paths = dict[str, set[str]]()
         for key, path in pairs:

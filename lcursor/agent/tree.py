@@ -222,7 +222,7 @@ class Tree:
         They see the tree at the project's path, a repository with its last commits, installed
         packages and large files of the user, and `agent.readable`; all but the tree is read-only.
         """
-        has_history = self._is_in_git and self._has_history()
+        has_history = self._is_in_git and self._make_history()
         own = [(self.folder / history.NAME, self.root / ".git")] if has_history else []
         large = (path for path, why in self.left_out.items() if why == visible_files.TOO_LARGE)
         packages = [self.root / path for path in (*self._packages(), *large)]
@@ -238,14 +238,14 @@ class Tree:
         found += [(path, why_hidden(path, is_chosen=True)) for path in _readable(config)]
         return [f"Commands do not see {quoted(str(path))}: {why}." for path, why in found if why]
 
-    def _has_history(self) -> bool:
-        """Return whether there is a repository for commands; make it if it is missing."""
+    def _make_history(self) -> bool:
+        """Make the repository for commands, unless it exists; return whether it exists then."""
         if (self.folder / history.NAME).is_dir():
             return True
         if self._why_no_history:
             return False
         try:
-            HistoryMaker(self.folder, self._git, self.secret_reason, None).make()
+            HistoryMaker(self.folder, self._git, self.secret_reason).make()
         except (OSError, GitFailed) as error:
             self._why_no_history = str(error)
             self.problems.append(f"commands do not see the history of git: {error}")
