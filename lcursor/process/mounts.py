@@ -102,9 +102,10 @@ def toolchains(search_path: str) -> Iterator[Mount]:
             for path in visible_parts(environment, PARTS):
                 yield from _readable(path)
             yield from interpreter(environment)
-        elif not any(folder.is_relative_to(each) for each in (*map(Path, SYSTEM), *known)):
-            if not why_hidden(folder):
-                yield from _readable(folder)
+            continue
+        is_known = any(folder.is_relative_to(each) for each in (*map(Path, SYSTEM), *known))
+        if not is_known and not why_hidden(folder):
+            yield from _readable(folder)
 
 
 def interpreter(environment: Path) -> Iterator[Mount]:
