@@ -1,10 +1,9 @@
 """Run the user's formatter on a new text, and linter and tests on a copy of the project.
 
 The copy contains the files that git lists, without those that hold secrets, and with the editor's
-texts. Linter and tests run in the
-sandbox, which shows them the copy at the project's path, with the packages installed there. Where
-no sandbox works, the copy only protects the user's files from tests that write next to themselves.
-Blocks.
+texts. Linter and tests run in the sandbox, which shows them the copy at the project's path, with
+the packages installed there. Where no sandbox works, the copy only protects the user's files from
+tests that write next to themselves. Blocks.
 """
 
 from __future__ import annotations
