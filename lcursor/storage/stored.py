@@ -14,17 +14,26 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
-from typing import is_typeddict as is_table
+from typing import (
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from lcursor.storage import json_text
 
 T = TypeVar("T")
 DAMAGE = (ValueError, TypeError, KeyError)
 """What reading a damaged file may raise."""
-LIMIT = 1 << 63
-"""Integers are less than this."""
-_SUM = re.compile(rb',"crc":(\d+)\}')
+MIN_INTEGER, MAX_INTEGER = -(1 << 63), (1 << 63) - 1
+"""What fits into a message."""
+_CHECKSUM = re.compile(rb',"crc":(\d+)\}')
 
 
 def load(kind: type[T], row: object) -> T:
@@ -49,7 +58,7 @@ def decode_line(line: bytes) -> dict[str, Any]:
     Raises:
         ValueError: it is damaged.
     """
-    found = _SUM.search(line, max(line.rfind(b","), 0))
+    found = _CHECKSUM.search(line, max(line.rfind(b","), 0))
     if found and found.end() == len(line) and zlib.crc32(line[: found.start()]) != int(found[1]):
         raise ValueError("its checksum is wrong")
     row = json_text.parse(line)
@@ -73,7 +82,7 @@ def _reader(hint: Any) -> Reader:
     if origin in (Union, UnionType):
         options = [_reader(each) for each in args]
         return lambda value: _first(hint, options, value)
-    if is_dataclass(hint) or is_table(hint):
+    if is_dataclass(hint) or is_typeddict(hint):
         return _record_reader(hint)
     if origin in (tuple, list, Sequence, frozenset):
         return _list_reader(hint)
@@ -89,7 +98,7 @@ def _reader(hint: Any) -> Reader:
 
 def is_number(value: object) -> bool:
     """Return whether a value is an integer that fits into a message."""
-    return isinstance(value, int) and not isinstance(value, bool) and -LIMIT <= value < LIMIT
+    return type(value) is int and MIN_INTEGER <= value <= MAX_INTEGER
 
 
 def _record_reader(kind: Any) -> Reader:
@@ -101,7 +110,7 @@ def _record_reader(kind: Any) -> Reader:
     def read(row: object) -> object:
         table = cast("dict[str, Any]", is_dict(row))
         found = {name: read(table[name]) for name, read in readers.items() if name in table}
-        if is_table(kind) and len(found) < len(readers):
+        if is_typeddict(kind) and len(found) < len(readers):
             raise TypeError(f"a field of {kind.__name__} is missing")
         return kind(**found)
 
