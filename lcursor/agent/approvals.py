@@ -138,7 +138,7 @@ class Approvals:
             self._approved_for[self._key(call)] = "" if is_earlier else self._content()
 
     def ran(self, call: Call) -> None:
-        """Let what allowed a command hold after it: its own changes were approved with it."""
+        """Extend what allowed a command to the files as it left them: it was allowed to do that."""
         if not self._before:
             return
         by_rules = self._by_rules(call).verdict == "allow"

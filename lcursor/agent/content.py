@@ -1,4 +1,4 @@
-"""Identify all that the files of a run are, also what its checkpoints leave out. Blocks."""
+"""Compute an id of all files of a run, including those that are in no checkpoint. Blocks."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ class Conversation:
                 raise ValueError(f"no such operation: {op.get('op')}")
 
     def restore(self, op: Op) -> None:
-        """Apply an operation of a file; the answer that it continues may be damaged.
+        """Apply an operation of a file; an answer whose first line was damaged gets a new one.
 
         Raises: see `apply`.
         """

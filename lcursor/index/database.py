@@ -235,7 +235,7 @@ def is_damage(error: Exception) -> bool:
 
 
 def typed(rows: Sequence[Row], *types: type) -> Sequence[Row]:
-    """Return rows whose values have some types; SQLite does not detect each damaged value.
+    """Check the types of the values of rows: SQLite does not detect each damaged value.
 
     Raises:
         sqlite3.DatabaseError: one has another type.

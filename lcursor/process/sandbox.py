@@ -80,7 +80,7 @@ class Limits:
     """The resources of a command. Those of memory, processor and files are for each process."""
 
     memory_bytes: int = 4 << 30
-    """What all share without a file is limited to the same."""
+    """Also the limit of what all processes share without a file."""
     file_bytes: int = 1 << 30
     open_files: int = 4096
     cpu_s: int = 3600
@@ -102,8 +102,8 @@ class Confinement:
     read_only: tuple[tuple[Path, Path], ...] = ()
     """Folders of our own to show, as pairs of their path on disk and for the command."""
     packages: tuple[Path, ...] = ()
-    """Folders and files of the user's project to show, at their own path. Links are not followed;
-    `visibility` decides about these, and about the next."""
+    """Folders and files of the user's project to show, at their own path. Links are not followed.
+    `visibility` decides about them and about `readable`."""
     readable: tuple[Path, ...] = ()
     """Folders and files that the user chose in the settings."""
     env: Mapping[str, str] = field(default_factory=dict)

@@ -129,9 +129,10 @@ def redact(text: str) -> tuple[str, int]:
 
 
 def restored(lines: Sequence[str], old: Sequence[str]) -> tuple[str, ...]:
-    """Return a model's lines with the secret values of the old lines, as far as they repeat these.
+    """Return a model's lines with secret values instead of placeholders.
 
-    A line is left as it is if it repeats none of the old lines, or several with other values.
+    A line gets the values of the old line that it repeats. It is left as it is if there is none,
+    or if several differ in their values.
     """
     if not any(PLACEHOLDER in line for line in lines):
         return tuple(lines)

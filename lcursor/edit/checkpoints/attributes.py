@@ -1,4 +1,4 @@
-"""What a file has besides its bytes: owner, permissions, ACL, extended attributes and time."""
+"""Read and restore what a file has besides its bytes: owner, permissions, ACL, attributes, time."""
 
 from __future__ import annotations
 

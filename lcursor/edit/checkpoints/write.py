@@ -352,7 +352,10 @@ def _finish(path: str, contents: Sequence[bytes | None]) -> None:
 
 
 def _finish_reused(writing: Writing, get: Callable[[str], bytes | None]) -> None:
-    """Give files the names of others, unless those still have them, or one was changed since."""
+    """Complete an interrupted exchange of names, unless it had not begun or a file was changed.
+
+    Each file of `writing.reused` gets its new bytes; they may have had no name at the interruption.
+    """
     old = {path: get(writing.old.get(path, "")) for path in writing.reused}
     new = {path: get(image) for path, image in writing.reused.items()}
     now = {path: Path(path).read_bytes() if os.path.lexists(path) else None for path in new}

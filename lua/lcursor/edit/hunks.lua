@@ -291,8 +291,8 @@ function M.accept_next()
   operate("op_accept_next")
 end
 
---- Whether accepting all leaves a file out, since it runs code by itself: unless it is the current
---- buffer, and either nothing else was proposed, or it is renamed and nothing else is left.
+--- Return whether accepting all leaves a file out, since it runs code by itself: unless it is the
+--- current buffer, and either nothing else was proposed, or it is renamed and nothing else is left.
 ---@param part lcursor.EditPart
 ---@param count integer of parts that are pending
 ---@return boolean
