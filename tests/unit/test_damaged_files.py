@@ -146,7 +146,7 @@ def make_edits(project: Path, data: Path) -> dict[str, set[bytes | None]]:
     return found
 
 
-def test_turns_and_contents(tmp_path: Path) -> None:
+def test_damaged_edits_are_reported(tmp_path: Path) -> None:
     project, pristine = tmp_path / "project", tmp_path / "kept"
     project.mkdir()
     possible = make_edits(project, pristine)
@@ -223,7 +223,7 @@ def make_run(root: Path, folder: Path) -> None:
     log.write("resume", sandbox="none")
 
 
-def test_the_records_of_runs(tmp_path: Path) -> None:
+def test_damaged_records_of_runs_are_reported(tmp_path: Path) -> None:
     root, pristine = tmp_path / "project", tmp_path / "kept"
     make_run(root, pristine)
     (path,) = pristine.glob("*/*/run.jsonl")
@@ -285,7 +285,7 @@ def make_chat(folder: Path) -> None:
     chat.close()
 
 
-def test_chats(tmp_path: Path) -> None:
+def test_damaged_chats_are_reported(tmp_path: Path) -> None:
     pristine = tmp_path / "kept"
     make_chat(pristine)
     (path,) = pristine.glob("chats/*/*.jsonl")
@@ -325,7 +325,7 @@ def test_chats(tmp_path: Path) -> None:
 # Caches.
 
 
-def test_kv_states(tmp_path: Path) -> None:
+def test_damaged_kv_states_are_not_loaded(tmp_path: Path) -> None:
     pristine = tmp_path / "kept"
     shadow = KVShadow([1, 2, 3], True, (4, 5), 28, 2)
     saved = SavedSlot(shadow, (File("b.py", "def b(): ...\n"),), random.Random(0).randbytes(900))
@@ -362,7 +362,7 @@ def test_kv_states(tmp_path: Path) -> None:
     assert counted["no server"] > 10
 
 
-def test_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_index_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pristine, root = tmp_path / "kept", tmp_path / "project"
     monkeypatch.setenv("LCURSOR_DATA", str(tmp_path / "damaged"))
     store = Store(pristine / "store")

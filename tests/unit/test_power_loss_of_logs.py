@@ -59,7 +59,7 @@ class Writer:
                     assert read() == [*found, "more"], where
 
 
-def test_a_chat(tmp_path: Path) -> None:
+def test_a_chat_has_all_that_was_flushed(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "disk")
     path = writer.disk.place / f"chats/project/{KEY}.jsonl"
 
@@ -87,7 +87,7 @@ START: dict[str, Any] = {"policy": "auto", "key": KEY} | dict.fromkeys(
 )
 
 
-def test_the_record_of_a_run(tmp_path: Path) -> None:
+def test_the_record_of_a_run_has_all_that_was_flushed(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "disk")
     folder = writer.disk.place / f"agents/project/{KEY}"
 

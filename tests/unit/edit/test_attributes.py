@@ -79,7 +79,7 @@ def do(history: History, *changes: FileChange) -> str:
     return key
 
 
-def test_an_edit_keeps_them(history: History, path: Path) -> None:
+def test_an_edit_keeps_the_attributes(history: History, path: Path) -> None:
     before = facts(path)
     key = do(history, edit(path))
     assert facts(path) == before
@@ -87,7 +87,7 @@ def test_an_edit_keeps_them(history: History, path: Path) -> None:
     assert facts(path) == before
 
 
-def test_an_edit_that_fails_at_another_file_keeps_them(
+def test_an_edit_that_fails_at_another_file_keeps_the_attributes(
     history: History, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, time_ns = facts(path), path.stat().st_mtime_ns
@@ -108,7 +108,7 @@ def test_an_edit_that_fails_at_another_file_keeps_them(
     assert path.stat().st_mtime_ns == time_ns
 
 
-def test_a_deleted_file_gets_them_again(history: History, path: Path, tmp_path: Path) -> None:
+def test_a_restored_file_has_its_attributes_again(history: History, path: Path, tmp_path: Path) -> None:
     before, time_ns = facts(path), path.stat().st_mtime_ns
     key = do(history, deletion(path))
     assert not path.exists()
@@ -118,7 +118,7 @@ def test_a_deleted_file_gets_them_again(history: History, path: Path, tmp_path: 
     assert path.stat().st_mtime_ns == time_ns
 
 
-def test_a_file_that_is_renamed_and_changed_keeps_them(history: History, path: Path) -> None:
+def test_a_file_that_is_renamed_and_changed_keeps_its_attributes(history: History, path: Path) -> None:
     before, to = facts(path), path.with_name("b.py")
     key = do(history, edit(path, str(to)))
     assert facts(to) == before
@@ -138,7 +138,7 @@ def test_a_new_file_inherits_no_acl_that_the_old_one_did_not_have(
     assert facts(path) == before
 
 
-def test_one_that_may_not_be_set_does_not_prevent_the_others(
+def test_an_attribute_that_may_not_be_set_prevents_no_other(
     history: History, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.setxattr(path, "user.aaa", b"first")

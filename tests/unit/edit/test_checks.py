@@ -263,7 +263,7 @@ def test_any_texts_can_be_compared(
     assert not checks.failed(checks.check(old, old, Region(first, last, ""), language))
 
 
-def test_a_placeholder_is_no_value() -> None:
+def test_a_placeholder_of_a_removed_secret_fails_the_check() -> None:
     old, new = ["a = 'x'", "b = 2"], [f"a = '{PLACEHOLDER}'", "b = 2"]
     for before, after, is_ok in ((old, new, False), (new, new, True), (old, old, True)):
         (found,) = checks.failed(checks.check(before, after, Region(0, 1, ""), "text")) or (None,)

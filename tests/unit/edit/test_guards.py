@@ -64,6 +64,6 @@ def test_a_repository_without_a_working_tree_cannot_be_made_or_changed(tmp_path:
     assert not is_marked(tmp_path, "sub/main.py")
 
 
-def test_a_mark_stays(tmp_path: Path) -> None:
+def test_a_file_that_is_marked_already_stays_marked(tmp_path: Path) -> None:
     change = FileChange(str(tmp_path / "tool"), "create", is_guarded=True)
     assert guards.marked(tmp_path, [change]) == [change]

@@ -116,7 +116,7 @@ def undone(desk: Desk, key: str, where: str) -> None:
 
 
 @pytest.mark.usefixtures("in_place")
-def test_a_write(desk: Desk) -> None:
+def test_a_write_that_loses_power_can_be_undone(desk: Desk) -> None:
     disk = Disk(desk.place)
     with disk.recording():
         key = desk.begin()
@@ -139,7 +139,7 @@ def test_a_write(desk: Desk) -> None:
 
 
 @pytest.mark.usefixtures("in_place")
-def test_an_undo(desk: Desk) -> None:
+def test_an_undo_that_loses_power_can_be_repeated(desk: Desk) -> None:
     key = desk.begin()
     writes.write(desk.changes(), desk.history(), key)
     after, disk = desk.files(), Disk(desk.place)
@@ -160,7 +160,7 @@ def test_an_undo(desk: Desk) -> None:
 
 
 @pytest.mark.usefixtures("in_place")
-def test_a_rollback(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rollback_that_loses_power_leaves_the_old_bytes(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     disk, real = Disk(desk.place), writes._do
 
     def fail(step: Step) -> None:
@@ -177,7 +177,7 @@ def test_a_rollback(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert desk.fail(disk, lambda where: undone(desk, key, where)) > 100
 
 
-def test_two_files_that_exchange_their_names(desk: Desk) -> None:
+def test_files_that_exchange_their_names_both_survive(desk: Desk) -> None:
     """No order of the steps leaves each content a name all the time."""
     one, two = desk.root / "old.py", desk.root / "moved.py"
     changes = [edit(one, str(two)), edit(two, str(one))]
@@ -197,7 +197,7 @@ def test_two_files_that_exchange_their_names(desk: Desk) -> None:
     assert desk.fail(disk, check) > 20
 
 
-def test_the_undo_of_a_rename_after_more_was_typed(desk: Desk) -> None:
+def test_undoing_a_rename_loses_nothing_that_was_typed_since(desk: Desk) -> None:
     old, new = desk.root / "old.py", desk.root / "sub/new.py"
     change = edit(old, str(new))
     key = desk.history().begin("t", [change])
@@ -218,7 +218,7 @@ def test_the_undo_of_a_rename_after_more_was_typed(desk: Desk) -> None:
     assert desk.fail(disk, check) > 10
 
 
-def test_decisions_about_hunks(desk: Desk) -> None:
+def test_a_decision_about_a_hunk_damages_no_turn(desk: Desk) -> None:
     """A turn is as before or as after; it is never damaged."""
     change = edit(desk.root / "a.py")
     lines, (only,) = text.read(change.path).lines, change.changes

@@ -50,7 +50,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_hidden(home: Path, name: str) -> None:
+def test_folders_with_keys_or_much_data_are_hidden(home: Path, name: str) -> None:
     why = why_hidden(home / name)
     assert CASES[name] in why
     assert bool(why) == bool(CASES[name])
