@@ -108,7 +108,9 @@ def test_an_edit_that_fails_at_another_file_keeps_the_attributes(
     assert path.stat().st_mtime_ns == time_ns
 
 
-def test_a_restored_file_has_its_attributes_again(history: History, path: Path, tmp_path: Path) -> None:
+def test_a_restored_file_has_its_attributes_again(
+    history: History, path: Path, tmp_path: Path
+) -> None:
     before, time_ns = facts(path), path.stat().st_mtime_ns
     key = do(history, deletion(path))
     assert not path.exists()
@@ -118,7 +120,9 @@ def test_a_restored_file_has_its_attributes_again(history: History, path: Path, 
     assert path.stat().st_mtime_ns == time_ns
 
 
-def test_a_file_that_is_renamed_and_changed_keeps_its_attributes(history: History, path: Path) -> None:
+def test_a_file_that_is_renamed_and_changed_keeps_its_attributes(
+    history: History, path: Path
+) -> None:
     before, to = facts(path), path.with_name("b.py")
     key = do(history, edit(path, str(to)))
     assert facts(to) == before

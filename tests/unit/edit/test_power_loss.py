@@ -160,7 +160,9 @@ def test_an_undo_that_loses_power_can_be_repeated(desk: Desk) -> None:
 
 
 @pytest.mark.usefixtures("in_place")
-def test_a_rollback_that_loses_power_leaves_the_old_bytes(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rollback_that_loses_power_leaves_the_old_bytes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     disk, real = Disk(desk.place), writes._do
 
     def fail(step: Step) -> None:
