@@ -1,8 +1,9 @@
 """Make the repository that commands of an agent see: the project's last commits, without secrets.
 
 It has the newest commits of HEAD and of the default branch, with their own ids, and only objects
-that these commits and the index need. Instead of a file with secrets, git shows `PLACEHOLDER`.
-Stashes, other branches and objects that no commit has are missing. Blocks; one thread.
+that these commits and the index need. Git shows `PLACEHOLDER` instead of a file with secrets, or
+of one that is too large to be searched for them. Stashes, other branches and objects that no commit
+has are missing. Blocks; one thread.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MAX_OBJECTS: Final = 100_000
 MAX_BYTES: Final = 16 << 20
 """Larger files are left out; the others are searched for private keys."""
 BATCH_BYTES: Final = 32 << 20
-PLACEHOLDER: Final = b"This file is left out, because it has secrets.\n"
+PLACEHOLDER: Final = b"This file is left out: it has secrets, or is too large.\n"
 DEFAULT_BRANCHES: Final = ("main", "master")
 COPIED: Final = ("config", "HEAD", "info/exclude", "index")
 
