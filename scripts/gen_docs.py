@@ -94,7 +94,8 @@ def lua_boundary() -> str:
 
     def pattern(text: str) -> str:
         """Return a pattern, in which Lua itself cannot repeat a class."""
-        return re.sub(r"(\[\S+?\])\{(\d+)\}", r'" .. ("\1"):rep(\2) .. "', json.dumps(text))
+        found = re.sub(r"(\[\S+?\])\{(\d+)\}", r'" .. ("\1"):rep(\2) .. "', json.dumps(text))
+        return found.removeprefix('"" .. ').removesuffix(' .. ""')
 
     environment = [f"  {name} = {json.dumps(value)}," for name, value in git.ENVIRONMENT.items()]
     lines = [

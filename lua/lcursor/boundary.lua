@@ -154,12 +154,12 @@ M.harmless = {
 M.keys = {
   { "PRIVATE KEY", "%-%-%-%- ?%-?BEGIN [%u%d ]*PRIVATE KEY" },
   { "PuTTY-User-Key-File-", "PuTTY%-User%-Key%-File%-%d" },
-  { "AGE-SECRET-KEY-1", "AGE%-SECRET%-KEY%-1" .. ("[%u%d]"):rep(8) .. "" },
-  { "\"kty\"", "\"d\"%s*:%s*\"" .. ("[%w_%-]"):rep(32) .. "" },
+  { "AGE-SECRET-KEY-1", "AGE%-SECRET%-KEY%-1" .. ("[%u%d]"):rep(8) },
+  { "\"kty\"", "\"d\"%s*:%s*\"" .. ("[%w_%-]"):rep(32) },
   { "PrivateKey", "PrivateKey%s*=%s*" .. ("[%w_+/]"):rep(43) .. "=" },
-  { "UFJJVkFURSBLRV", "" .. ("[%w+/]"):rep(8) .. "UFJJVkFURSBLRV" },
-  { "BSSVZBVEUgS0VZ", "" .. ("[%w+/]"):rep(8) .. "BSSVZBVEUgS0VZ" },
-  { "QUklWQVRFIEtFW", "" .. ("[%w+/]"):rep(8) .. "QUklWQVRFIEtFW" },
+  { "UFJJVkFURSBLRV", ("[%w+/]"):rep(8) .. "UFJJVkFURSBLRV" },
+  { "BSSVZBVEUgS0VZ", ("[%w+/]"):rep(8) .. "BSSVZBVEUgS0VZ" },
+  { "QUklWQVRFIEtFW", ("[%w+/]"):rep(8) .. "QUklWQVRFIEtFW" },
 }
 
 return M
