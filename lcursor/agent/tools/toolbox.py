@@ -233,10 +233,10 @@ class ToolboxOfTree:
         return Known(paths, named, regions, commands)
 
     def _check_arguments(self, call: Call) -> None:
-        """Check that a call has a tool of this run, and all that it needs.
+        """Check that a call names a tool of this run and has the arguments that this needs.
 
         Raises:
-            Denied: it has not.
+            Denied: there is no such tool, or an argument is missing.
         """
         tool = next((each for each in self.tools if each.name == call.tool), None)
         if tool is None:
