@@ -181,7 +181,7 @@ class HistoryMaker:
         return self._ask("cat-file", *words, stdin=stdin).decode().splitlines()
 
     def _secret(self, objects: _Objects) -> set[str]:
-        """Return the ids of files that have secrets, by each of their paths or by content."""
+        """Return the ids of files that have secrets, by any of their paths or by content."""
         reasons = dict[str, str]()
 
         def is_secret(path: str) -> bool:
@@ -189,13 +189,13 @@ class HistoryMaker:
                 reasons[path] = self._secret_reason(path)
             return bool(reasons[path])
 
+        # The files of the present index may be read: they were searched when they were copied.
+        present = {row.split()[1] for row in self._ask("ls-files", "-s").decode().splitlines()}
         found = {
             key
             for key, paths in objects.paths.items()
-            if objects.sizes[key] > MAX_BYTES or all(map(is_secret, paths))
+            if key not in present and (objects.sizes[key] > MAX_BYTES or any(map(is_secret, paths)))
         }
-        # The files of the present index were searched when the project was copied.
-        present = {row.split()[1] for row in self._ask("ls-files", "-s").decode().splitlines()}
         batch, left = list[str](), BATCH_BYTES
         for key in objects.paths:
             if key in found or key in present:

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from lcursor.agent import shadow_git
 from lcursor.agent.shadow_git import ShadowGit
@@ -19,10 +19,7 @@ from lcursor.errors import EditFailed
 from lcursor.process.run import Cancel
 from lcursor.project.git import GitFailed, split
 from lcursor.project.reading import SECRET_TEXT
-from lcursor.project.secrets import SecretGlobs, has_private_key
-
-KEY_WORDS: Final = ("PRIVATE KEY", "PuTTY-User", "AGE-SECRET")
-"""Part of the start of each kind of private key."""
+from lcursor.project.secrets import KEY_FORMATS, SecretGlobs, has_private_key
 
 
 class ProjectCopy:
@@ -135,7 +132,7 @@ class ProjectCopy:
         """Leave out files that contain private keys."""
         if not found.times_ns:
             return
-        options = [word for each in KEY_WORDS for word in ("-e", each)]
+        options = [word for each in KEY_FORMATS for word in ("-e", each.hint)]
         words = ("grep", "-l", "-z", "-a", "-F", "--no-textconv", *options)
         secret = []
         for path in split(self._ask(words, ok=(0, 1))):

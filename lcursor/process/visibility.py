@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from lcursor.project.secrets import SECRET_NAME, is_secret_path
 from lcursor.storage import folders
 
 KEYS: Final = (
@@ -47,6 +48,8 @@ def why_hidden(path: Path, *, is_chosen: bool = False, follows_links: bool = Tru
         return f"it is, or is below, a link to {real}"
     if not (real.is_dir() or real.is_file()):
         return "it is neither a folder nor a file"
+    if real.is_file() and is_secret_path(os.fspath(real)):
+        return SECRET_NAME
     here = Path(os.path.realpath(home()))
     if here.is_relative_to(real):
         return "it contains your home"

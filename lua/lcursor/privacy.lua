@@ -15,11 +15,12 @@ local HEAD_LINES, HEAD_BYTES = 40, 4096 -- how much of a buffer is searched for 
 -- Messages for files that the user named.
 M.REASONS = {
   secret = "its name says that it holds secrets",
+  secret_link = "it is a hard link to a file whose name says that it holds secrets",
   secret_text = "it contains a private key",
 }
 
 ---@class (exact) lcursor.Checked what is known of a file
----@field is_secret boolean
+---@field secret? "secret"|"secret_link"
 ---@field git "unknown"|"asked"|"ignored"|"fine"|"failed"
 ---@field failure? string message of git
 ---@field listeners fun()[] called when git has answered
@@ -283,15 +284,13 @@ local function has_secret_name(path, more)
 end
 
 ---@param more string[] the user's globs
----@return boolean whether its name, or another one that it has, is one of secrets
-local function is_secret_file(path, more)
-  if path == "" then
-    return false
+---@return "secret"|"secret_link"|nil whether one of its names is one of secrets
+local function secret_of(path, more)
+  local real = path ~= "" and real_path(path) or path
+  if M.is_secret_path(path, more) or (real ~= path and M.is_secret_path(real, more)) then
+    return "secret"
   end
-  local real = real_path(path)
-  return M.is_secret_path(path, more)
-    or (real ~= path and M.is_secret_path(real, more))
-    or has_secret_name(real, more)
+  return path ~= "" and has_secret_name(real, more) and "secret_link" or nil
 end
 
 ---@param more string[] the user's globs
@@ -300,7 +299,7 @@ local function check(path, more)
   local key = path .. "\0" .. table.concat(more, "\0")
   if not checked[key] then
     local git = path == "" and "fine" or "unknown"
-    checked[key] = { is_secret = is_secret_file(path, more), git = git, listeners = {} }
+    checked[key] = { secret = secret_of(path, more), git = git, listeners = {} }
   end
   return checked[key]
 end
@@ -313,8 +312,8 @@ end
 function M.block_reason(buf, more, answered)
   local path = api.nvim_buf_get_name(buf)
   local entry = check(path, more)
-  if entry.is_secret then
-    return "secret"
+  if entry.secret then
+    return entry.secret
   elseif M.has_private_key(head_of(buf)) then
     return "secret_text"
   end
@@ -341,10 +340,10 @@ end
 ---@param more string[] the user's globs
 ---@param answer fun(is_fine: boolean) called once, now or later
 function M.ask_file(path, more, answer)
-  if is_secret_file(path, more) then
+  local entry = check(path, more)
+  if entry.secret then
     return answer(false)
   end
-  local entry = check(path, more)
   local function report()
     answer(entry.git == "fine")
   end

@@ -338,7 +338,7 @@ def test_a_hard_link_to_a_secret_file_is_secret(editor: Start, host: FakeHost) -
     os.link(root / "sub/c.py", root / "sub/d.py")
     nvim.command("edit sub/notes.py")
     nvim.press("ix")
-    nvim.wait_why("secret")
+    nvim.wait_why("secret_link")
     nvim.press("<Esc>")
     nvim.command("edit! sub/d.py")
     assert nvim.insert("A")

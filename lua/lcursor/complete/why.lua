@@ -21,6 +21,7 @@ local SENTENCES = {
   long_line = "The line is longer than 4096 bytes.",
 
   secret = "Files with such a name contain secrets and are never read.",
+  secret_link = "This file has another name, of a file with secrets, so it is never read.",
   secret_text = "This text contains a private key, so it is never read.",
   ignored = "Git ignores this file, so it is never read.",
   ignored_unknown = "Git did not report whether it ignores this file, so it is not read.",

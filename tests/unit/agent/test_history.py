@@ -91,6 +91,17 @@ def test_no_secret_is_in_any_object(project: Project, is_packed: bool) -> None:
     assert all(f"SECRET{number}" in control for number in (1, 2, 3, 5, 6, 7, 8))
 
 
+def test_a_content_that_once_had_an_ordinary_name_is_hidden_unless_it_can_be_read_now(
+    project: Project,
+) -> None:
+    project.repository({"config.txt": "SECRET\n", "__init__.py": "", "empty/.env": ""})
+    git(project.root, "mv", "config.txt", ".env")
+    commit(project, "renamed", {})
+    assert "SECRET" not in see(project, "log", "-p", "--all")
+    project.run = project.run.with_name("second")
+    assert see(project, "show", "HEAD:__init__.py") == ""
+
+
 def test_history_ends_after_some_commits(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MAX_COMMITS", 3)
     project.repository({"a.py": "0\n"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from base64 import b64encode
 
 import pytest
 
@@ -241,6 +242,20 @@ def test_git_works_in_the_sandbox(project: Project) -> None:
     ]  # fmt: skip
     assert kinds(tree.changed()) == {"c.py": "create"}
     assert tree.problems == []
+
+
+KEYS = {
+    "jwk": '{"kty": "OKP", "d": "' + "a" * 43 + '"}\n',
+    "wireguard": f"PrivateKey = {'a' * 43}=\n",
+    "base64": b64encode(f"  {KEY}".encode()).decode(),
+    "age": "AGE-SECRET-KEY-1QQQQQQQQQQQQ\n",
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_private_keys_of_each_format_are_left_out(project: Project, name: str) -> None:
+    project.repository({"a.py": "a\n", "notes.txt": KEYS[name]})
+    assert files_in(project.tree().path) == {"a.py": b"a\n"}
 
 
 def test_what_the_sandbox_may_read(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 CASES = {
-    "": "home", "..": "home", "/": "home", ".ssh": ".ssh", ".ssh/id_ed25519": ".ssh",
+    "": "home", "..": "home", "/": "home", ".ssh": ".ssh", ".ssh/id_ed25519": "secrets",
     ".aws": ".aws", ".config": ".config", ".config/gh": ".config/gh", ".local": "lcursor",
     ".local/share": "lcursor", ".local/share/keyrings": "keyrings", ".cache": "lcursor",
     ".local/share/lcursor": "data of lcursor", ".local/share/lcursor/chats": "data of lcursor",
@@ -61,6 +61,8 @@ def test_what_a_user_chooses_may_be_a_project_but_has_no_keys(home: Path) -> Non
     assert "home" in why_hidden(home, is_chosen=True)
     assert ".ssh" in why_hidden(home / ".ssh", is_chosen=True)
     assert "lcursor" in why_hidden(home / ".local/share/lcursor", is_chosen=True)
+    (home / ".npmrc").touch()
+    assert "secrets" in why_hidden(home / ".npmrc", is_chosen=True)
 
 
 def test_links_are_followed_only_where_the_user_chose_them(home: Path) -> None:
