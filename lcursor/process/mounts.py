@@ -89,8 +89,11 @@ def toolchains(search_path: str) -> Iterator[Mount]:
         known += visible_parts(here / manager, PARTS)
     for path in known:
         yield from _readable(path)
-    for name in search_path.split(":"):
+    shown = tuple(f"{path}/" for path in (*SYSTEM, *known))
+    for name in dict.fromkeys(search_path.split(":")):
         folder = Path(name)
+        if f"{folder}/".startswith(shown) and not (folder.parent / "pyvenv.cfg").exists():
+            continue
         if not folder.is_absolute() or not folder.is_dir() or folder.parent == folder:
             continue
         environment = folder.parent
@@ -102,9 +105,7 @@ def toolchains(search_path: str) -> Iterator[Mount]:
             for path in visible_parts(environment, PARTS):
                 yield from _readable(path)
             yield from interpreter(environment)
-            continue
-        is_known = any(folder.is_relative_to(each) for each in (*map(Path, SYSTEM), *known))
-        if not is_known and not why_hidden(folder):
+        elif not why_hidden(folder):
             yield from _readable(folder)
 
 

@@ -9,7 +9,9 @@ of toolchains, PATH, a virtual environment, the project, or the user's settings.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -17,14 +19,17 @@ from lcursor.project.secrets import SECRET_NAME, is_secret_path
 from lcursor.storage import folders
 
 KEYS: Final = (
-    ".ssh .gnupg .pki .password-store .netrc .git-credentials .aws .azure .kube .docker .mozilla"
-    " .thunderbird .local/share/keyrings .local/share/kwalletd .config/gcloud .config/gh .config/op"
-    " .config/google-chrome .config/chromium"
-)
+    ".ssh", ".gnupg", ".pki", ".password-store", ".netrc", ".git-credentials", ".aws", ".azure",
+    ".kube", ".docker", ".mozilla", ".thunderbird", ".local/share/keyrings", ".config/gcloud",
+    ".local/share/kwalletd", ".config/gh", ".config/op", ".config/google-chrome",
+    ".config/chromium",
+)  # fmt: skip
 """Keys, passwords and sessions, relative to a home: neither shown nor in what is shown."""
 PRIVATE: Final = (".config", ".local/share", ".local/state", ".cache")
 """Folders of a home that have something of everything: only what is below them may be shown."""
-MARKS: Final = frozenset({".git", ".hg", ".svn", ".jj", ".env", "keyrings"})
+VARIABLES: Final = ("HOME", "LCURSOR_DATA", "XDG_DATA_HOME", "XDG_CACHE_HOME")
+"""What determines where the home and lcursor's data are."""
+MARKS: Final = (".env", ".git", ".hg", ".jj", ".svn", "keyrings")
 """Entries of a folder that is another project, or has keys."""
 
 
@@ -41,44 +46,50 @@ def why_hidden(path: Path, *, is_chosen: bool = False, follows_links: bool = Tru
         is_chosen: the user named it in the settings, so it may be another project.
         follows_links: what it leads to is judged; otherwise nothing on its path may be a link.
     """
-    real = Path(os.path.realpath(path))
-    if not os.path.lexists(real):
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
         return "it does not exist"
-    if not follows_links and os.fspath(real) != os.path.normpath(path):
+    real = os.path.realpath(path)
+    if not follows_links and real != os.path.normpath(path):
         return f"it is, or is below, a link to {real}"
-    if not (real.is_dir() or real.is_file()):
+    if stat.S_ISREG(mode):
+        if is_secret_path(real):
+            return SECRET_NAME
+    elif not stat.S_ISDIR(mode):
         return "it is neither a folder nor a file"
-    if real.is_file() and is_secret_path(os.fspath(real)):
-        return SECRET_NAME
-    here = Path(os.path.realpath(home()))
-    if here.is_relative_to(real):
+    here, *owned = _known_folders(*map(os.environ.get, VARIABLES))
+    if _is_in(here, real):
         return "it contains your home"
-    for own in _own_folders():
-        if own.is_relative_to(real) or real.is_relative_to(own):
+    for own in owned:
+        if _is_in(own, real) or _is_in(real, own):
             return "it has data of lcursor"
-    for name in KEYS.split():
-        each = here / name
-        if real.is_relative_to(each) or (each.is_relative_to(real) and each.exists()):
+    for name in KEYS if _is_in(real, here) else ():
+        each = f"{here}/{name}"
+        if _is_in(real, each) or (_is_in(each, real) and os.path.lexists(each)):
             return f"it has keys or passwords: ~/{name}"
     for name in PRIVATE:
-        if (here / name).is_relative_to(real):
+        if _is_in(f"{here}/{name}", real):
             return f"it has data of many programs: ~/{name}"
-    if not is_chosen and (mark := next(_marks_in(real), "")):
-        return f"it has {mark}, as another project does"
+    if not is_chosen:
+        for mark in MARKS:
+            if os.path.lexists(f"{real}/{mark}"):
+                return f"it has {mark}, as another project does"
     return ""
+
+
+def _is_in(path: str, folder: str) -> bool:
+    """Return whether a path is a folder or below it; both without links."""
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+@cache
+def _known_folders(*_: str | None) -> list[str]:
+    """Return the home and the folders of lcursor's data, without links, for some `VARIABLES`."""
+    return [os.path.realpath(each) for each in (home(), folders.data_home(), folders.cache_home())]
 
 
 def visible_parts(folder: Path, names: Iterable[str]) -> Iterator[Path]:
     """Yield those of a folder's entries with these names that exist and may be shown."""
-    paths = (folder / name for name in names)
+    paths = (folder / name for name in names if os.path.lexists(f"{folder}/{name}"))
     yield from (path for path in paths if not why_hidden(path))
-
-
-def _own_folders() -> list[Path]:
-    """Return where lcursor keeps what it stores."""
-    found = (folders.data_home(), folders.cache_home())
-    return [Path(os.path.realpath(each)) for each in found]
-
-
-def _marks_in(folder: Path) -> Iterator[str]:
-    yield from (name for name in sorted(MARKS) if os.path.lexists(folder / name))
