@@ -32,6 +32,7 @@ from lcursor.process.visibility import why_hidden
 from lcursor.project import dependencies
 from lcursor.project.git import GitFailed, split
 from lcursor.project.names import quoted
+from lcursor.project.reading import open_regular
 from lcursor.project.secrets import SecretGlobs
 from lcursor.storage import folders, json_text
 
@@ -299,8 +300,11 @@ class Tree:
         made = self.folder / history.NAME
         common = os.fsencode(f"{made if made.is_dir() else self._git.folder}\n")
         for name, data in (("HEAD", head), ("commondir", common)):
-            with contextlib.suppress(OSError):
-                if not (mark / name).is_symlink() and (mark / name).read_bytes() == data:
+            with (
+                contextlib.suppress(OSError),
+                open_regular(mark / name, follows_links=False) as file,
+            ):
+                if file.read(len(data) + 1) == data:
                     continue
             folders.remove(mark / name)
             (mark / name).write_bytes(data)
@@ -321,6 +325,7 @@ class Tree:
             aside.mkdir(mode=0o700, exist_ok=True)
             number = len(os.listdir(aside)) + 1
             name = os.path.relpath(path, self.path)
+            os.chmod(path.parent, 0o700)
             os.rename(path, aside / f"{number}-{name.replace(os.sep, '_')[-100:]}")
             self.problems.append(f"{quoted(name)} was moved to {aside}: it would disturb git")
         if self._is_in_git and self.path.is_dir():
@@ -328,18 +333,34 @@ class Tree:
 
 
 def _repositories(tree: Path) -> list[Path]:
-    """Return every `.git` below a folder, without those in others, and special rules files."""
+    """Return every `.git` below a folder, without those in others, and special rules files.
+
+    A folder that a command made unlistable is made listable: git would enter it nevertheless, and
+    run what a repository in it names.
+    """
     found, waiting = list[Path](), [os.fspath(tree)]
     while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.name == ".git":
-                    found.append(Path(entry.path))
-                elif entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif entry.name in GIT_RULES and not (entry.is_file() or entry.is_symlink()):
-                    found.append(Path(entry.path))
+        for entry in _entries(waiting.pop()):
+            if entry.name == ".git":
+                found.append(Path(entry.path))
+            elif entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            elif entry.name in GIT_RULES and not (entry.is_file() or entry.is_symlink()):
+                found.append(Path(entry.path))
     return found
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """List a folder of the tree, which no command uses at the time."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except PermissionError:
+        os.chmod(folder, 0o700)
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:  # the whole tree, which the caller restores
+        return []
 
 
 def _parse(fields: Sequence[str]) -> list[Changed]:

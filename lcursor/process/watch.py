@@ -56,7 +56,10 @@ class Watch:
             self._free[0] - free_bytes > self._max_bytes
             or self._free[1] - free_files > self._max_files
         ):
-            size, count = self._written()
+            try:
+                size, count = self._written()
+            except OSError as error:
+                return f"stopped: its files cannot be counted: {error.strerror}"
             if size > self._max_bytes:
                 return f"stopped: its files took more than {self._max_bytes >> 20:,} MiB"
             if count > self._max_files:
@@ -88,10 +91,14 @@ class Watch:
         return size, count
 
     def _written(self) -> tuple[int, int]:
-        """Return the bytes on disk and the number of the files changed since the start."""
+        """Return the bytes on disk and the number of the files changed since the start.
+
+        Raises:
+            OSError: a folder cannot be listed.
+        """
         size = count = 0
         for folder in self._folders:
-            for parent, _, names in os.walk(folder):
+            for parent, _, names in os.walk(folder, onerror=_unless_gone):
                 for name in names:
                     with contextlib.suppress(OSError):  # it is gone
                         found = os.lstat(f"{parent}/{name}")
@@ -99,6 +106,11 @@ class Watch:
                             size += found.st_blocks * 512
                             count += 1
         return size, count
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _shared_memory() -> int:

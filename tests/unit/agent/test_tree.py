@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from base64 import b64encode
+from pathlib import Path
 
 import pytest
 
@@ -242,6 +245,50 @@ def test_git_works_in_the_sandbox(project: Project) -> None:
     ]  # fmt: skip
     assert kinds(tree.changed()) == {"c.py": "create"}
     assert tree.problems == []
+
+
+UNLISTABLE = """
+import subprocess, sys
+from pathlib import Path
+from lcursor.agent.tree import Tree
+root, run, canary = map(Path, sys.argv[1:])
+tree = Tree.create(root, run, unsaved={})
+def shell(script):
+    subprocess.run(["sh", "-ec", script, "sh", canary], cwd=tree.path, check=True)
+shell('''
+mkdir d; cd d; git init -q .; echo '* filter=x' > .gitattributes; echo 1 > f; git add -A
+git -c user.name=A -c user.email=a@b.c commit -qm x
+git config filter.x.clean "touch $1; cat"
+chmod 0311 .
+''')
+tree.checkpoint()
+shell("sleep 0.05; echo 222 > d/f")
+tree.checkpoint()
+print(canary.exists(), [each.path for each in tree.changed()], *tree.problems)
+"""
+
+
+def test_a_repository_in_a_folder_that_cannot_be_listed_runs_nothing(
+    project: Project, tmp_path: Path
+) -> None:
+    project.repository({"a.py": "a\n"})
+    command = [sys.executable, "-c", UNLISTABLE]
+    if not os.getuid():  # root lists every folder
+        lost = "-dac_override,-dac_read_search"
+        command = ["setpriv", "--bounding-set", lost, "--inh-caps", lost, *command]
+    paths = [str(each) for each in (project.root, project.run, tmp_path / "canary")]
+    done = subprocess.run([*command, *paths], capture_output=True, text=True)
+    assert done.stdout.startswith("False ['d/.gitattributes', 'd/f'] d/.git was moved"), done
+
+
+@pytest.mark.parametrize("name", ["HEAD", "commondir"])
+def test_a_pipe_in_the_mark_of_git_is_replaced(project: Project, name: str) -> None:
+    project.repository({"a.py": "a\n"})
+    tree = project.tree()
+    (tree.path / ".git" / name).unlink()
+    os.mkfifo(tree.path / ".git" / name)
+    tree.checkpoint()
+    assert (tree.path / ".git" / name).is_file()
 
 
 KEYS = {
