@@ -47,7 +47,7 @@ def _timed(samples: list[float], work: Callable[[], object]) -> None:
 
 
 def _measure(report: Report, root: Path, place: Path, label: str, *, is_judged: bool) -> None:
-    created, steps, unchanged, restored, results = (list[float]() for _ in range(5))
+    created, steps, unchanged, restored, results, shown = (list[float]() for _ in range(6))
     trees = list[Tree]()
 
     def create() -> None:
@@ -69,13 +69,14 @@ def _measure(report: Report, root: Path, place: Path, label: str, *, is_judged: 
         last = tree.last
         _timed(restored, lambda: tree.restore(tree.base))
         tree.restore(last)
-    tree.confinement(AgentConfig())
+    _timed(shown, lambda: tree.confinement(AgentConfig()))
     limits = (CREATE_MS, *CHECKPOINT_MS) if is_judged else (None, None, None)
     report.add(f"{label}: create", created, limit=limits[0], judged="p50")
     report.add(f"{label}: checkpoint, a file changed, p50", steps, limit=limits[1], judged="p50")
     report.add(f"{label}: checkpoint, a file changed, p95", steps, limit=limits[2])
     report.add(f"{label}: checkpoint, nothing changed", unchanged)
     report.add(f"{label}: restore {STEPS} files", restored)
+    report.add(f"{label}: what commands see, first time", shown)
     report.add(f"{label}: result with {STEPS} files", results)
     own = trees[0].folder
     disk = sum(_size(path) for path in own.rglob("*") if not path.is_relative_to(own / "tree"))
