@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final
 
 TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|.", re.S)
 WILD = re.compile(r"[*?]|\[!?[^\]/]+\]")
 PATH_WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 VIM_WILDCARDS = {"**/": ".*/", "**": ".*", "*": ".*", "?": "."}
+MAX_CHARS: Final = 500
+"""A longer glob with wildcards matches nothing."""
+MAX_STATES: Final = 300
+"""Maximum of remembered states of a matcher."""
 
 
 def translate(glob: str, *, is_vim: bool = False, has_braces: bool = True) -> str:
@@ -62,10 +68,137 @@ def path_test(patterns: Sequence[str]) -> Callable[[str], bool]:
     return lambda path: any(test(path) for test in tests)
 
 
+@lru_cache(maxsize=64)
 def _test(pattern: str) -> Callable[[str], bool]:
     is_rooted, bare = pattern.startswith("/"), pattern.lstrip("/")
     if not WILD.search(bare):
         return lambda path: path.startswith(bare) if is_rooted else bare in path
-    inside = translate(bare.rstrip("/"))
-    regex = re.compile(f"(?s:{'' if is_rooted else '(?:.*/)?'}(?:{inside})(?:/.*)?)\\Z")
-    return lambda path: regex.match(path) is not None
+    if len(bare) > MAX_CHARS:
+        return lambda path: False
+    parts = TOKEN.findall(bare.rstrip("/"))
+    if not _is_balanced(parts):
+        parts = ["[{]" if each == "{" else each for each in parts]
+    return Matcher([*([] if is_rooted else ["**/"]), *parts, *"{,/", "**", "}"]).matches
+
+
+def _is_balanced(parts: Sequence[str]) -> bool:
+    """Return whether each open brace is closed."""
+    depth = 0
+    for part in parts:
+        depth += (part == "{") - (part == "}" and depth > 0)
+    return depth == 0
+
+
+Test = Callable[[str], bool]
+"""Returns whether a character matches."""
+
+
+class _State:
+    """The positions in a glob that are reached after some characters."""
+
+    def __init__(self, positions: frozenset[int], *, is_end: bool) -> None:
+        self.positions, self.is_end = positions, is_end
+        self.moves: dict[str, _State] = {}
+
+
+class Matcher:
+    """Matches whole paths with a glob, in steps that grow with the product of the lengths only.
+
+    A regular expression tries all ways to divide a name among several stars, one after the other.
+    This follows all at once, and remembers where each character leads.
+
+    Args:
+        parts: of the glob, as `TOKEN` finds them; each open brace must be closed.
+    """
+
+    def __init__(self, parts: Sequence[str]) -> None:
+        self._steps: list[Test | list[int]] = []
+        """For each position, which character leads to the next one, or where it leads without."""
+        opened: list[tuple[list[int], list[list[int]]]] = []
+        """The beginnings, and the ends, of the alternatives of each open brace."""
+        for part in parts:
+            at = len(self._steps)
+            if part == "**/":
+                self._steps += [[at + 1, at + 5], [at + 2, at + 4]]
+                self._steps += [_is_any, [at + 1], _is_slash]
+            elif part in ("*", "**"):
+                test = _is_any if part == "**" else _is_in_name
+                self._steps += [[at + 1, at + 3], test, [at]]
+            elif part == "{":
+                opened.append(([at + 1], []))
+                self._steps.append(opened[-1][0])
+            elif opened and part in ",}":
+                starts, ends = opened[-1]
+                ends.append([])
+                self._steps.append(ends[-1])
+                if part == ",":
+                    starts.append(at + 1)
+                else:
+                    opened.pop()
+                    for each in ends:
+                        each.append(at + 1)
+            else:
+                self._steps += _tests(part)
+        self._states: dict[frozenset[int], _State] = {}
+        self._first = self._state([0])
+
+    def matches(self, path: str) -> bool:
+        """Return whether the whole path matches. Any thread."""
+        state = self._first
+        for char in path:
+            known = state.moves.get(char)
+            if known is None:
+                known = state.moves[char] = self._moved(state, char)
+            state = known
+            if not state.positions:
+                return False
+        return state.is_end
+
+    def _moved(self, state: _State, char: str) -> _State:
+        """Return the state that a character leads to."""
+        if max(len(self._states), len(state.moves)) > MAX_STATES:
+            self._states = {}
+            for each in (self._first, state):
+                each.moves = {}
+        reached = []
+        for at in state.positions:
+            step = self._steps[at] if at < len(self._steps) else None
+            if callable(step) and step(char):
+                reached.append(at + 1)
+        return self._state(reached)
+
+    def _state(self, reached: list[int]) -> _State:
+        """Return the state of some positions and of those that they lead to."""
+        found = set[int]()
+        while reached:
+            at = reached.pop()
+            if at not in found:
+                found.add(at)
+                step = self._steps[at] if at < len(self._steps) else None
+                reached += step if isinstance(step, list) else ()
+        positions = frozenset(found)
+        is_end = len(self._steps) in positions
+        return self._states.setdefault(positions, _State(positions, is_end=is_end))
+
+
+def _is_any(char: str) -> bool:
+    return True
+
+
+def _is_in_name(char: str) -> bool:
+    return char != "/"
+
+
+def _is_slash(char: str) -> bool:
+    return char == "/"
+
+
+def _tests(part: str) -> list[Test]:
+    """Return what matches `?`, a literal character, a class, or the letters of an invalid one."""
+    if part == "?":
+        return [_is_in_name]
+    pattern = _character_class(part, is_vim=False) if len(part) > 1 else ""
+    if pattern.startswith("["):
+        regex = re.compile(pattern)
+        return [lambda char: regex.match(char) is not None]
+    return [letter.__eq__ for letter in part]

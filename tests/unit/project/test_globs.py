@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+import sys
+from types import FrameType
+from typing import Any
 
-from lcursor.project.globs import path_test
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.project.globs import MAX_CHARS, path_test, translate
 
 CASES = [
     (("src/",), "src/net/url.py", True),
@@ -42,3 +49,49 @@ CASES = [
 @pytest.mark.parametrize(("patterns", "path", "passes"), CASES)
 def test_globs_and_parts_of_paths(patterns: tuple[str, ...], path: str, passes: bool) -> None:
     assert path_test(patterns)(path) is passes
+
+
+GLOBS = st.lists(
+    st.sampled_from(["a", "b", "/", "*", "*", "?", "**", "**/", "{", ",", "}", "[ab]", "[!a]"]),
+    max_size=8,
+).map("".join)
+PATHS = st.lists(st.sampled_from("ab/\n,{"), max_size=8).map("".join)
+
+
+@given(GLOBS, PATHS)
+def test_a_glob_matches_what_its_regular_expression_matches(glob: str, path: str) -> None:
+    bare = f"{glob}*".strip("/")
+    regex = f"(?s:(?:.*/)?(?:{translate(bare)})(?:/.*)?)"
+    assert path_test([bare])(path) is (re.fullmatch(regex, path) is not None)
+    rooted = re.fullmatch(f"(?s:(?:{translate(bare)})(?:/.*)?)", path)
+    assert path_test([f"/{bare}"])(path) is (rooted is not None)
+
+
+def _lines(pattern: str, path: str) -> int:
+    """Return how many lines of Python are run to match a path."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        assert not path_test([pattern])(path)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("part", ["*a", "**/a", "**a", "{a,a*}", "a*/**/", "[!b]*", "?*"])
+def test_the_work_for_a_glob_grows_with_the_length_of_a_path_only(part: str) -> None:
+    path = "aaaaaaa/" * 5 + "a" * 60
+    work = [_lines(part * 10 + "b", path * times) for times in (1, 2, 4)]
+    assert 0 < work[2] <= 6 * work[0]
+
+
+def test_a_very_long_glob_matches_nothing() -> None:
+    assert path_test(["a" * MAX_CHARS + "*"])("a" * MAX_CHARS) is False
+    assert path_test(["{" * 200 + "a*" + "}" * 200])("ab") is True
