@@ -14,6 +14,7 @@ from lcursor.project import git, listing
 from lcursor.project.git import GitFailed
 from lcursor.project.hard_links import HardLinks
 from lcursor.project.ignore import LEFTOVERS, LINK, Rules
+from lcursor.project.links import Links
 from lcursor.project.reading import SECRET_LINK
 from lcursor.project.secrets import SecretGlobs
 
@@ -54,21 +55,21 @@ def visible_files(
     """
     if tracked is None:
         survey = listing.survey(root, cancel)
-        links = (path for path, reason in survey.ignored if reason == LINK)
-        names = [*(each.path for each in survey.files), *links]
+        linked = (path for path, reason in survey.ignored if reason == LINK)
+        names = [*(each.path for each in survey.files), *linked]
     else:
         excludes = default_excludes(root, is_in_git=True)
         listed = git.list_files(root, excludes, cancel)
         fresh = (path for path in listed.untracked if not LEFTOVERS.fullmatch(Path(path).name))
         names = [*tracked, *fresh]
-    found, globs, folders = VisibleFiles(), SecretGlobs(root, secrets), dict[str, bool]()
+    found, globs, links = VisibleFiles(), SecretGlobs(root, secrets), Links(root)
     hard_links = HardLinks(root, lambda path: bool(globs.name_reason(os.path.relpath(path, root))))
     waiting = [(path, 0) for path in dict.fromkeys(names)]
     while waiting:
         path, depth = waiting.pop()
         if len(waiting) % listing.CANCEL_EVERY == 0:
             listing.check(cancel)
-        if _is_behind_link(root, path, folders):
+        if links.above(path):
             continue
         try:
             status = os.lstat(root / path)
@@ -90,16 +91,6 @@ def visible_files(
         elif stat.S_ISREG(status.st_mode):
             found.times_ns[path] = status.st_mtime_ns
     return found
-
-
-def _is_behind_link(root: Path, path: str, known: dict[str, bool]) -> bool:
-    """Return whether a link replaced one of a path's folders."""
-    for folder in listing.folders_of(path.rstrip("/")):
-        if folder not in known:
-            known[folder] = (root / folder).is_symlink()
-        if known[folder]:
-            return True
-    return False
 
 
 def _files_of_submodule(

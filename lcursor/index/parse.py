@@ -23,7 +23,7 @@ from pathlib import Path
 from lcursor.index import chunk, throttle
 from lcursor.index.records import FileState, Parsed
 from lcursor.project import filetypes, listing
-from lcursor.project.reading import NotRegularFile, open_regular
+from lcursor.project.reading import NotRegularFile, open_inside
 
 READ_TRIES = 3
 DIGEST_BYTES = 16
@@ -80,10 +80,9 @@ class ParseResult:
 
 def read_file(root: Path, path: str) -> Content | Unreadable:
     """Read a consistent state of a file, without following links; waits if it was just written."""
-    full = os.path.join(os.fsencode(root), os.fsencode(path))
     try:
         for _ in range(READ_TRIES):
-            if found := _read_once(full, path):
+            if found := _read_once(root, path):
                 return found
     except (IsADirectoryError, NotRegularFile):
         return Unreadable("it is not a regular file")
@@ -94,9 +93,9 @@ def read_file(root: Path, path: str) -> Content | Unreadable:
     return Unreadable("it changes all the time", is_changing=True)
 
 
-def _read_once(full: bytes, path: str) -> Content | Unreadable | None:
+def _read_once(root: Path, path: str) -> Content | Unreadable | None:
     """Read a file; return None if it changed meanwhile."""
-    with open_regular(full, follows_links=False) as file:
+    with open_inside(root, path) as file:
         fd = file.fileno()
         before = os.fstat(fd)
         if reason := filetypes.by_name(path, before.st_size):

@@ -15,6 +15,8 @@ from pathlib import Path
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from lcursor.project import git
+from lcursor.project.links import Links
+from lcursor.project.reading import open_inside
 
 OWN = ".lcursorignore"
 BY_GIT = ".gitignore"
@@ -46,9 +48,12 @@ BY_DEFAULT = "left out by default"
 IGNORED_BY_GIT = "git ignores it"
 NOT_A_FILE = "not a regular file"
 LINK = "a symbolic link"
+BEHIND_LINK = f"it is below {LINK}"
 OTHER_WORK_TREE = "another work tree of a repository"
 MARKED = "a cache or a Python environment"
 
+MAX_BYTES = 1 << 20
+"""Maximum of an ignore file."""
 MAX_CACHED = 50_000
 """Cached results of a matcher."""
 
@@ -61,6 +66,8 @@ class Rules:
     """
 
     def __init__(self, root: Path, *, is_in_git: bool) -> None:
+        self.remarks: list[str] = []
+        """Which ignore files are not applied, and why."""
         self._root = root
         self._names = (OWN,) if is_in_git else (BY_GIT, OWN)
         self._defaults = ALWAYS if is_in_git else ALWAYS | WITHOUT_GIT
@@ -119,12 +126,19 @@ class Rules:
         if found is None:
             found = []
             for name in self._names:
-                path = self._root / folder / name
+                path = f"{folder}/{name}" if folder else name
                 try:
-                    text = path.read_bytes().decode("utf-8", "surrogateescape")
-                except OSError:
+                    with open_inside(self._root, path) as file:
+                        data = file.read(MAX_BYTES + 1)
+                except FileNotFoundError:
                     continue
-                found.append(_File(f"{folder}/{name}" if folder else name, text))
+                except OSError:
+                    self.remarks.append(f"{path} is not applied: it is no regular file of yours")
+                    continue
+                if len(data) > MAX_BYTES:
+                    self.remarks.append(f"{path} is not applied: it has over {MAX_BYTES >> 20} MB")
+                    continue
+                found.append(_File(path, data.decode("utf-8", "surrogateescape")))
             self._files[folder] = found
         return found
 
@@ -207,9 +221,8 @@ def why(root: Path, path: str | Path) -> str:
     if not full.is_relative_to(top):
         return f"it is not in the project: {top}"
     relative = full.relative_to(top)
-    for folder in reversed(relative.parents[:-1] if relative.parts else ()):
-        if (top / folder).is_symlink():
-            return f"it is below {LINK}: {folder}"
+    if folder := Links(top).above(relative.as_posix()):
+        return f"{BEHIND_LINK}: {folder}"
     try:
         mode = os.lstat(full).st_mode
     except OSError as error:

@@ -19,6 +19,7 @@ from lcursor.process.run import Cancel
 from lcursor.project import git
 from lcursor.project.git import GitFailed
 from lcursor.project.ignore import (
+    BEHIND_LINK,
     IGNORED_BY_GIT,
     LINK,
     MARKED,
@@ -27,6 +28,7 @@ from lcursor.project.ignore import (
     OTHER_WORK_TREE,
     Rules,
 )
+from lcursor.project.links import Links
 
 UNREADABLE = "the directory cannot be read"
 CANCEL_EVERY = 2000
@@ -65,6 +67,8 @@ class Survey:
 
 def found(root: Path, path: str) -> Found | None:
     """Return the current data of a file; None if there is no such regular file."""
+    if Links(root).above(path):
+        return None
     try:
         status = os.lstat(root / path)
     except (OSError, ValueError):
@@ -133,6 +137,7 @@ class _Scan:
         self.files: list[Found] = []
         self.ignored: list[tuple[str, str]] = []
         self.repositories: list[str] = []
+        self._links = Links(self.root)
 
     def ask_git(self, inside: str, depth: int) -> None:
         """Add the files that git lists in a repository; `inside` ends with a slash or is empty."""
@@ -158,12 +163,15 @@ class _Scan:
                 while rules.reason(f"{folder.rpartition('/')[0]}/"):
                     folder = folder.rpartition("/")[0]
                 folders[f"{folder}/"] = reason
+            elif self._links.above(full):
+                self.ignored.append((full, BEHIND_LINK))
             elif path.endswith("/"):
                 self._add_repository(full, depth)
             else:
                 self._add(full, rules.reason(full), depth)
         self.ignored += folders.items()
         self.ignored += [(f"{inside}{folder}/", MARKED) for folder in marked]
+        self.remarks += (each for each in rules.remarks if each not in self.remarks)
         for path in git.list_ignored(here, rules.excludes, self._cancel):
             full = inside + path
             by_name = rules.reason(full) if path.endswith("/") else ""
@@ -172,11 +180,13 @@ class _Scan:
 
     def walk(self) -> None:
         """Add all files that the ignore files do not exclude."""
-        for path, reason in walk(self.root, Rules(self.root, is_in_git=False), cancel=self._cancel):
+        rules = Rules(self.root, is_in_git=False)
+        for path, reason in walk(self.root, rules, cancel=self._cancel):
             if path.endswith("/"):
                 self.ignored.append((path, reason))
             else:
                 self._add(path, reason, 0)
+        self.remarks += rules.remarks
 
     def _add(self, path: str, reason: str, depth: int) -> None:
         """Add a file, or the reason for leaving it out."""
@@ -299,7 +309,12 @@ def names(
                 note = "there are more: listing took too long"
                 break
     else:
-        found = [x for x in listed if not x.endswith("/") and not rules.reason(inside + x)]
+        links = Links(folder)
+        found = [
+            name
+            for name in listed
+            if not (name.endswith("/") or rules.reason(inside + name) or links.above(name))
+        ]
     if len(found) > max_files:
         note = f"there are more than {max_files:,}"
     return Names(tuple(sorted(found[:max_files])), note)

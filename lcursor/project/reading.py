@@ -210,14 +210,38 @@ class NotRegularFile(OSError):
     """The path of a pipe, a device or a socket."""
 
 
-def open_regular(path: Path | bytes, *, follows_links: bool = True) -> BinaryIO:
+def open_inside(root: Path, path: str) -> BinaryIO:
+    """Open a regular file of a project for reading, without following any link below its root.
+
+    Raises:
+        OSError: as of `open_regular`, or a part of the relative path is a link.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", 0)
+    *folders, name = path.split("/")
+    here = os.open(root, flags)
+    try:
+        for folder in folders:
+            inner = os.open(folder, flags | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = inner
+        return open_regular(name, follows_links=False, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def open_regular(
+    path: Path | str, *, follows_links: bool = True, dir_fd: int | None = None
+) -> BinaryIO:
     """Open a regular file for reading, without ever blocking on a pipe or a device.
+
+    Args:
+        dir_fd: of the folder to which a relative path refers.
 
     Raises:
         OSError: it cannot be opened, is a folder, or is not regular (NotRegularFile).
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-    fd = os.open(path, flags if follows_links else flags | os.O_NOFOLLOW)
+    fd = os.open(path, flags if follows_links else flags | os.O_NOFOLLOW, dir_fd=dir_fd)
     try:
         mode = os.fstat(fd).st_mode
         if stat.S_ISDIR(mode):

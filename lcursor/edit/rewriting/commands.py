@@ -31,7 +31,8 @@ from lcursor.errors import CheckFailed, EditFailed, LcursorError, SandboxFailed
 from lcursor.process.run import Output, run
 from lcursor.process.sandbox import Confinement, open_sandbox
 from lcursor.project import dependencies, git, listing
-from lcursor.project.reading import Reader, open_regular
+from lcursor.project.links import Links
+from lcursor.project.reading import Reader, open_inside
 from lcursor.project.secrets import has_private_key
 
 MAX_FILES: Final = 20_000
@@ -276,12 +277,13 @@ class CheckCommands:
             return why_not
         if len(names) > MAX_FILES:
             return f"the project has over {MAX_FILES:,} files"
-        reader = Reader(self._root, self._secrets)
+        reader, links = Reader(self._root, self._secrets), Links(self._root)
         for name in names:
             raise_if_cancelled(cancel)
             if time.monotonic() > end_s:
                 return f"copying the project took longer than {COPY_S:g} s"
-            left -= self._copied(folder, name, reader)
+            if not links.above(name):
+                left -= self._copied(folder, name, reader)
             if left < 0:
                 return f"the project has over {MAX_BYTES >> 20} MB"
         parents = {str(parent) for name in names for parent in Path(name).parents if parent.parts}
@@ -324,7 +326,7 @@ class CheckCommands:
                 target.symlink_to(os.path.relpath(to, target.parent))
             return 0
         try:
-            with open_regular(source, follows_links=False) as file:
+            with open_inside(self._root, name) as file:
                 data = file.read(MAX_BYTES + 1)
             if has_private_key(data):
                 self._left_out.append(name)
@@ -342,7 +344,7 @@ class CheckCommands:
         self._originals.clear()
         for name, lines in files.items():
             path = folder / name
-            self._originals[name] = path.read_bytes() if path.is_file() else None
+            self._originals[name] = _read(folder, name)
             _write(folder, name, None if lines is None else _data(lines, path))
 
 
@@ -369,12 +371,21 @@ def _not_run(why: str) -> CheckResults:
     return CheckResults((), f"lint and test were not run: {why}")
 
 
+def _read(folder: Path, name: str) -> bytes | None:
+    """Return the content of a file of the copy; None if a command replaced it by something else."""
+    try:
+        with open_inside(folder, name) as file:
+            return file.read(MAX_BYTES)
+    except OSError:
+        return None
+
+
 def _write(folder: Path, name: str, data: bytes | None) -> None:
-    """Write or delete a file of the copy, without following links that a command created."""
+    """Write or delete a file of the copy; links and pipes that a command created are replaced."""
     path = folder / name
     if not path.parent.resolve().is_relative_to(folder.resolve()):
         raise OSError(0, f"a command has replaced the folder of {name}")
-    if data is None or path.is_symlink():
+    if data is None or not path.is_file() or path.is_symlink():
         path.unlink(missing_ok=True)
     if data is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -292,6 +293,38 @@ def test_nothing_is_written_through_a_link_that_a_command_made(
         for _ in range(2):
             made.run({str(root / name): ("x = 2",)}, never())
     assert shown(mine) == {"a.py": b"mine", "b.py": b"mine"}
+
+
+def test_files_behind_a_folder_that_became_a_link_are_not_copied(root: Path) -> None:
+    mine = root.parent / "mine"
+    mine.mkdir()
+    (mine / "b.txt").write_text("mine")
+    (root / "sub").mkdir()
+    (root / "sub/b.txt").touch()
+    git(root, "add", ".")
+    shutil.rmtree(root / "sub")
+    (root / "sub").symlink_to(mine)
+    with CheckCommands(root, EditConfig(test="ls sub; cat sub/*; false")) as made:
+        (check,) = made.run({str(root / "a.py"): ("x = 2",)}, never()).checks
+    assert "mine" not in check.text
+
+
+def test_a_pipe_that_a_linter_made_is_replaced(root: Path) -> None:
+    config = EditConfig(lint="rm -f {path}; mkfifo {path}", test=f"{PYTHON} check.py")
+    with CheckCommands(root, config) as made:
+        for _ in range(2):
+            lint, test = made.run({str(root / "a.py"): ("x = 2",)}, never()).checks
+            assert (lint.is_ok, test.is_ok) == (True, True)
+
+
+def test_what_a_command_linked_is_not_taken_for_the_users_file(root: Path) -> None:
+    (root.parent / "mine").write_text("mine")
+    (root / "b.py").touch()
+    config = EditConfig(test=f"cat b.py; ln -sf {root.parent}/mine b.py; false")
+    with CheckCommands(root, config) as made:
+        for name in ("a.py", "b.py", "a.py"):
+            (check,) = made.run({str(root / name): ("x = 2",)}, never()).checks
+            assert "mine" not in check.text
 
 
 def test_a_project_that_is_too_large_is_not_tried(

@@ -43,7 +43,9 @@ def test_links_folders_and_pipes_are_not_read(tmp_path: Path) -> None:
     for name in ("folder", "link.py", "loop.py", "pipe.py"):
         found = read_file(tmp_path, name)
         assert isinstance(found, Unreadable), name
-    for name in ("missing.py", "real.py/under.py"):
+    (tmp_path / "away").symlink_to("folder")
+    (tmp_path / "folder/inner.py").touch()
+    for name in ("missing.py", "real.py/under.py", "away/inner.py"):
         found = read_file(tmp_path, name)
         assert found == Unreadable("there is no such file")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -151,6 +152,41 @@ def test_links_are_not_followed_and_loops_end(root: Path, tmp_path: Path) -> Non
     assert ignore.why(root, "one.py") == "it is a symbolic link"
     assert ignore.why(root, "out/secret.py") == "it is below a symbolic link: out"
     assert listing.found(root, "one.py") is None
+
+
+def test_files_behind_a_folder_that_became_a_link_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "mine/a.txt", "mine/deep/b.txt")
+    root = repository(tmp_path / "project", "a.py", "link/a.txt", "link/deep/b.txt")
+    shutil.rmtree(root / "link")
+    (root / "link").symlink_to("../mine")
+    survey = listing.survey(root)
+    assert paths(survey) == {"a.py"}
+    assert set(survey.ignored) == {
+        ("link/a.txt", ignore.BEHIND_LINK),
+        ("link/deep/b.txt", ignore.BEHIND_LINK),
+        ("link", ignore.LINK),
+    }
+    assert listing.names(root).files == ("a.py", "link")
+    assert listing.found(root, "link/a.txt") is None
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "large"])
+def test_an_ignore_file_that_is_no_small_file_is_reported(
+    root: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(ignore, "MAX_BYTES", 99)
+    write(root, "a.py")
+    path = root / ".lcursorignore"
+    if kind == "link":
+        path.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text("*.py\n" * 99)
+    survey = listing.survey(root)
+    assert "a.py" in paths(survey)
+    (remark,) = survey.remarks
+    assert remark.startswith(".lcursorignore is not applied: ")
 
 
 def test_pipes_and_sockets_are_no_files(root: Path) -> None:
