@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from lcursor.agent import shadow_git
 from lcursor.agent.shadow_git import ShadowGit
@@ -18,8 +18,11 @@ from lcursor.edit.records import lines_of
 from lcursor.errors import EditFailed
 from lcursor.process.run import Cancel
 from lcursor.project.git import GitFailed, split
-from lcursor.project.reading import SECRET_TEXT
+from lcursor.project.reading import SECRET_TEXT, open_inside
 from lcursor.project.secrets import KEY_FORMATS, SecretGlobs, has_private_key
+
+HEAD_BYTES: Final = 64
+"""How much of a binary file tells whether it is text in UTF-16."""
 
 
 class ProjectCopy:
@@ -134,15 +137,27 @@ class ProjectCopy:
             return
         options = [word for each in KEY_FORMATS for word in ("-e", each.hint)]
         words = ("grep", "-l", "-z", "-a", "-F", "--no-textconv", *options)
+        suspects = [*split(self._ask(words, ok=(0, 1))), *self._wide_texts(found)]
         secret = []
-        for path in split(self._ask(words, ok=(0, 1))):
-            with contextlib.suppress(OSError):
-                if has_private_key((self._root / path).read_bytes()):
+        for path in dict.fromkeys(suspects):
+            with contextlib.suppress(OSError), open_inside(self._root, path) as file:
+                if has_private_key(file.read()):
                     secret.append(path)
         self._remove(secret)
         for path in secret:
             del found.times_ns[path]
             found.left_out[path] = SECRET_TEXT
+
+    def _wide_texts(self, found: VisibleFiles) -> Iterator[str]:
+        """Yield the files that look like UTF-16, in which git does not find words."""
+        text_files = split(
+            self._ask(("grep", "-l", "-z", "-I", "--no-textconv", "-e", ""), ok=(0, 1))
+        )
+        for path in found.times_ns.keys() - text_files:
+            with contextlib.suppress(OSError), open_inside(self._root, path) as file:
+                head = file.read(HEAD_BYTES)
+                if head.count(0) > len(head) // 4:
+                    yield path
 
     def _check_out(self, found: VisibleFiles) -> None:
         """Write the files of the index, with the times of the user's files."""

@@ -163,6 +163,8 @@ _HARMLESS: Final = _compile(map(str.lower, HARMLESS), re.UNICODE)
 _KEYS: Final = tuple(
     (each.hint.encode(), re.compile(each.pattern.encode())) for each in KEY_FORMATS
 )
+_WIDE_HINTS: Final = tuple(each.hint.encode("utf-16-le")[:-1] for each in KEY_FORMATS)
+"""The hints in UTF-16, without the first or last byte, so in either order of bytes."""
 
 
 def is_secret_path(path: str) -> bool:
@@ -172,8 +174,11 @@ def is_secret_path(path: str) -> bool:
 
 
 def has_private_key(data: bytes) -> bool:
-    """Return whether some text contains the start of a private key."""
-    return any(hint in data and pattern.search(data) for hint, pattern in _KEYS)
+    """Return whether some text, in UTF-8 or UTF-16, contains the start of a private key."""
+    if any(hint in data and pattern.search(data) for hint, pattern in _KEYS):
+        return True
+    is_wide = b"\0" in data and any(hint in data for hint in _WIDE_HINTS)
+    return is_wide and has_private_key(data.replace(b"\0", b""))
 
 
 SECRET_NAME: Final = "its name says that it holds secrets"  # noqa: S105

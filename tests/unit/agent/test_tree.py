@@ -291,7 +291,8 @@ def test_a_pipe_in_the_mark_of_git_is_replaced(project: Project, name: str) -> N
     assert (tree.path / ".git" / name).is_file()
 
 
-KEYS = {
+KEYS: dict[str, str | bytes] = {
+    "utf-16": f"some text\n{KEY}".encode("utf-16"),
     "jwk": '{"kty": "OKP", "d": "' + "a" * 43 + '"}\n',
     "wireguard": f"PrivateKey = {'a' * 43}=\n",
     "base64": b64encode(f"  {KEY}".encode()).decode(),

@@ -40,6 +40,15 @@ def test_a_glob_matches_as_in_the_editor(glob: str, path: str, is_secret: bool) 
     assert SecretGlobs(ROOT, [glob]).reason(path) == expected
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(("name", "is_key"), [("PRIVATE", True), ("PUBLIC", False)])
+def test_private_keys_are_recognized_in_each_encoding(
+    encoding: str, name: str, is_key: bool
+) -> None:
+    text = f"some text\n-----BEGIN RSA {name} KEY-----\n"
+    assert secrets.has_private_key(text.encode(encoding)) == is_key
+
+
 def test_what_was_said_once_holds() -> None:
     secrets = SecretGlobs(ROOT)
     assert not secrets.add(["", ""])
