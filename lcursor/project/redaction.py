@@ -25,12 +25,14 @@ class Token(NamedTuple):
 
 def _word(start: str, rest: str, end: str = r"(?![\w-])") -> str:
     """Return a pattern for a whole word, which begins with a literal text for a fast search."""
-    return rf"{start}(?<![\w-]{start}){rest}{end}"
+    return rf"{start}(?:(?<![\w-]{start})|(?<=\\[bfnrt]{start})){rest}{end}"
 
 
 _WEB: Final = "".join(f"(?<!(?i:{scheme})://)" for scheme in ("http", "https", "ftp", "ws", "wss"))
-_EXAMPLE: Final = r"(?:[\w-]+\.)*example(?:\.[a-z]+)?(?![\w-])"
-"""Hosts that no one has."""
+_EXAMPLE: Final = (
+    r"(?:(?:[\w-]+\.)*example(?:\.[a-z]+)?(?![\w-])|(?:localhost|127\.0\.0\.1)(?![\w.-]))"
+)
+"""Hosts that no one has, and the user's machine."""
 
 TOKENS: Final = (
     # GitHub and GitLab
@@ -41,7 +43,7 @@ TOKENS: Final = (
     Token(("xox", "xapp-"), _word("x", "(?:ox[abeoprs]|app)-[A-Za-z0-9-]{20,}")),
     Token(("hooks.slack.com/",), r"hooks\.slack\.com/services/(?P<value>T\w+/B\w+/\w{20,})"),
     # Stripe
-    Token(("k_live_", "k_test_"), r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    Token(("k_live_", "k_test_"), r"(?:\b|(?<=\\[bfnrt]))[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     # OpenAI, Anthropic, OpenRouter and others
     Token(
         ("sk-",),
@@ -63,7 +65,7 @@ TOKENS: Final = (
     # Amazon: a key, and what identifies it
     Token(
         ("AKIA", "ASIA", "aws_", "AWS_"),
-        r"(?i:secret)\w*[\"']?\s*[:=]\s*[\"']?(?P<value>[\w/+]{40})(?![\w/+=])",
+        r"(?i:secret)\w{0,20}\\?[\"']?\s{0,40}[:=]\s{0,40}\\?[\"']?(?P<value>[\w/+]{40})(?![\w/+=])",
     ),
     Token(("AKIA", "ASIA"), _word("A", "(?:KIA|SIA)[A-Z0-9]{16}")),
     # Azure
@@ -76,19 +78,20 @@ TOKENS: Final = (
     # npm's settings
     Token(
         ("_authToken=", "_auth=", "_password="),
-        r"(?m)(?:^|:)_(?:authToken|auth|password)=(?P<value>[^\s\"'${}\[\]]{6,})",
+        r"(?m)(?:^|:|\\[nr])_(?:authToken|auth|password)=(?P<value>[^\s\"'\\${}\[\]]{6,})",
     ),
     # HTTP, except for the names and passwords in examples of its standards
     Token(
         ("uthorization", "UTHORIZATION"),
-        r"(?i:uthorization)[\"']?[ \t]*[:=,][ \t]*[\"'`]?(?i:basic|bearer|token)[ \t]+"
-        r"(?!dXNlcjpwYXNz|dXNlcm5hbWU6cGFz|[QY]WxhZGRpbjpvcGVu)"
+        r"(?i:uthorization)\\?[\"']?[ \t]*[:=,][ \t]*\\?[\"'`]?(?i:basic|bearer|token)[ \t]+"
+        r"(?!(?i:your|my|the)[_-]|[xX]{4}|dXNlcjpwYXNz|dXNlcm5hbWU6cGFz|[QY]WxhZGRpbjpvcGVu)"
         r"(?P<value>[\w.~+/-]{16,}={0,2})",
     ),
     # what may be left of a private key; files with a whole one are not read
     Token(
         ("PRIVATE KEY-----",),
-        r"-----BEGIN [A-Z\d ]*PRIVATE KEY-----(?P<value>(?:[\w+/=\s:,.\\]|-(?!-)){40,})",
+        r"-----BEGIN [A-Z\d ]*PRIVATE KEY-----"
+        r"(?P<value>(?:[\w+/=\s:,.]|\\+[nr\n]|-(?!-)){40,})",
     ),
     # encrypted passwords of Apache
     Token(("$apr1$",), r"\$apr1\$[\w./]{1,8}\$[\w./]+"),
@@ -96,7 +99,7 @@ TOKENS: Final = (
     Token(
         ("://",),
         rf"://{_WEB}(?P<name>[\w.%+-]*):(?!(?P=name)@|(?i:password|passwd|secret)@)"
-        rf"(?P<value>[^\s\"'`<>{{}}$/@:\[\]()*]{{6,}})@(?!{_EXAMPLE})(?=[\w\[])",
+        rf"(?P<value>[^\s\"'\\`<>{{}}$/@:\[\]()*]{{6,}})@(?!{_EXAMPLE})(?=[\w\[])",
     ),
     # Addresses of web pages, which are in many tests: only what looks like a token
     Token(

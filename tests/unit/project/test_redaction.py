@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+import time
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcursor.project import redaction
 from lcursor.project.redaction import PLACEHOLDER, redact, redact_all, restored
+from lcursor.project.secrets import KEY_FORMATS, has_private_key
 
 # In two parts each, so that this file has none.
 TOKENS = {
@@ -49,6 +56,9 @@ ORDINARY = [
     "see https://github.com/a/b and mail@example.org",
     "Authorization: Basic dXNlcm5hbWU6cGFzc3dvcmQ=",
     "Authorization: Bearer <token>",
+    "Authorization: Bearer YOUR_ACCESS_TOKEN_HERE",
+    "postgres://user:devpassword@localhost:5432/x",
+    "mysql://root:long-password@127.0.0.1/x",
     "proxy_auth=proxy.raw_auth,",
     "secret = 'a value of less than forty characters'",
     "aws_secret = hashlib.sha1(data).hexdigest()",
@@ -71,6 +81,54 @@ def test_a_value_after_its_name_is_replaced(text: str, value: str) -> None:
     assert text.partition("{}")[2] == made.rpartition(PLACEHOLDER)[2]
     assert count == made.count(PLACEHOLDER)
     assert redact(made) == (made, 0)
+
+
+KEY_BEGINNING = "-----BEGIN " + "RSA PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEA" * 4
+FOUND = [*TOKENS.values(), *(text.replace("{}", value) for text, value in VALUES), KEY_BEGINNING]
+AROUND = st.lists(st.sampled_from([*" \"'\\\n\t;,{}", "é", "\\n"]), max_size=4).map("".join)
+
+
+@given(AROUND, st.sampled_from(FOUND), AROUND)
+def test_json_with_a_secret_value_stays_json(before: str, text: str, after: str) -> None:
+    for sent in ({"command": f"{before}{text}{after}"}, [text, f"{text}{after}{text}"]):
+        made, count = redact(json.dumps(sent, ensure_ascii=False))
+        assert type(json.loads(made)) is type(sent)
+        assert count == made.count(PLACEHOLDER)
+        assert redact(json.dumps(json.dumps(sent)))[0].count('"') == (
+            json.dumps(json.dumps(sent)).count('"')
+        )
+        json.loads(json.loads(redact(json.dumps(json.dumps(sent)))[0]))
+
+
+@pytest.mark.parametrize("text", FOUND)
+@pytest.mark.parametrize("before", ["", "\n", "\t", '"', "é "])
+def test_a_secret_value_in_json_is_replaced(before: str, text: str) -> None:
+    made, count = redact(json.dumps({"command": f'x{before}\n{text}\n"', "more": 1}))
+    assert count == redact(text)[1]
+    assert json.loads(made)["command"].partition(PLACEHOLDER)[2].endswith(('\n"', '"'))
+
+
+HINTS = {*(hint for each in redaction.TOKENS for hint in each.hints)}
+HINTS |= {*(each.hint for each in KEY_FORMATS), "aws_ secret", "://a:", "://u:abcdef@", "aws_ key="}
+PARTS = ["", " ", "a", "\n", "1a", "a-", "A ", "\\", "\\n", "secret", "example.", "PRIVATE KEY"]
+
+
+def _search_s(text: str) -> float:
+    """Return the least of several times to search a text."""
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        redact(text)
+        has_private_key(text.encode())
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_time_of_a_search_grows_with_the_length_of_a_text_only(part: str) -> None:
+    for hint in sorted(HINTS):
+        times = [_search_s(hint + (part or hint) * count) for count in (2_000, 8_000)]
+        assert times[1] <= 8 * times[0] + 0.02, hint
 
 
 @pytest.mark.parametrize("text", ORDINARY)
