@@ -194,6 +194,21 @@ def test_files_that_run_code_are_accepted_one_by_one(room: Room) -> None:
     assert room.accept_all() == ([], [])
 
 
+def test_accepting_many_hunks_stops_at_a_file_that_runs_code(room: Room) -> None:
+    hook = room.write("conftest.py", MEAN)
+    here = room.open("here.txt", MEAN)
+    room.propose(proposed([file(here, MEAN, QUICK), file(hook, MEAN, QUICK, is_guarded=True)]))
+    room.nvim.lua("vim.keymap.set('n', 'ghn', require('lcursor.edit.hunks').accept_next)")
+    room.nvim.command("normal 999ghn")
+    assert room.nvim.lua("return vim.fn.expand('%:t')") == "conftest.py"
+    assert room.lines() == MEAN
+    assert any("runs code by itself: conftest.py" in note for note in room.notes())
+    room.nvim.command("normal 999ghn")
+    assert room.lines() == QUICK
+    room.nvim.command(f"buffer {here}")
+    assert room.lines() == QUICK
+
+
 def test_a_single_file_that_runs_code_is_accepted_where_it_is_open(room: Room) -> None:
     path = room.open("Makefile", MEAN)
     room.propose(proposed([file(path, MEAN, QUICK, is_guarded=True)]))

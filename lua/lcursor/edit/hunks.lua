@@ -268,11 +268,16 @@ end
 
 local times = 1 -- that accept_next runs, also with `.`
 
---- For 'operatorfunc': accept the hunk at the cursor, and go to the next one.
+--- For 'operatorfunc': accept the hunk at the cursor, and go to the next one. Stops in another file
+--- that runs code by itself.
 M.op_accept_next = notify.guarded(function()
+  local buf = api.nvim_get_current_buf()
   for _ = 1, times do
     local hunk = M.at_cursor()
     if hunk then
+      if hunk.part.file.is_guarded and hunk.part.buf ~= buf then
+        return notify.info("stopped, since this file runs code by itself: " .. hunk.part.file.name)
+      end
       decide_at_cursor("accept")
       if hunk.state ~= "accepted" then
         return -- the reason was shown
