@@ -15,12 +15,12 @@ FOLDERS: Final = frozenset({
     # version control, and hooks
     ".git", ".hg", ".svn", ".jj", ".bzr", ".husky", ".githooks", ".lefthook",
     # editors
-    ".vim", ".nvim", ".vscode", ".idea", ".zed", ".fleet", ".sublime",
+    ".emacs.d", ".vim", ".nvim", ".vscode", ".idea", ".zed", ".fleet", ".sublime",
     # agents
     ".lcursor", ".agents", ".amazonq", ".augment", ".claude", ".clinerules", ".codex", ".continue",
     ".cursor", ".gemini", ".junie", ".kiro", ".opencode", ".qwen", ".roo", ".windsurf",
     # builds, shells and interpreters
-    ".cargo", ".ipython", ".mise", ".mvn",
+    ".cargo", ".ipython", ".mise", ".mvn", ".ropeproject",
     # continuous integration and containers
     ".buildkite", ".circleci", ".devcontainer", ".forgejo", ".gitea", ".github", ".gitlab",
     ".semaphore", ".teamcity", ".woodpecker", "fastlane",
@@ -29,18 +29,21 @@ FOLDERS: Final = frozenset({
 
 NAMES: Final = (
     # settings in the home or a project, also as code: of shells, editors, debuggers and linters
-    ".*rc", ".*rc.{js,cjs,mjs,ts,json,json5,jsonc,yml,yaml,toml,py}", "pylintrc",
+    ".*rc", ".*rc.local", ".*rc.{js,cjs,mjs,ts,json,json5,jsonc,yml,yaml,toml,py}", "pylintrc",
     # editors
-    ".nvim.lua", ".lazy.lua", ".editor.lua", "local.vim", "_vimrc", ".vimspector.json",
-    ".projections.json", ".neoconf.json", ".luarc.json*", ".busted", "*.code-workspace",
+    ".nvim.lua", ".lazy.lua", ".editor.lua", "{local,session}.vim", "_vimrc", ".dir-locals*.el",
+    ".vimspector.json", ".projections.json", ".neoconf.json", ".luarc.json*", ".busted",
+    "*.code-workspace",
     # language servers, linters and formatters
     "*.{config,conf,setup}.{js,cjs,mjs,ts,cts,mts}", "tsconfig*.json", "jsconfig*.json",
     ".flake8", "mypy.ini", ".mypy.ini", ".sqlfluff", ".rubocop*.yml", ".solargraph.yml",
     ".golangci.{yml,yaml,toml,json}", "gopls.mod", "rust-toolchain", "rust-toolchain.toml",
     "{.,}rust-analyzer.toml", ".scalafix.conf", "phpstan*.neon*", ".php-cs-fixer*.php",
-    "psalm.xml*", ".merlin", "hie.yaml", ".clangd", "compile_commands.json",
+    "psalm.xml*", ".merlin", "hie.yaml", ".clangd", ".ycm_extra_conf.py",
+    "compile_commands.json", "compile_flags.txt",
     # shells
-    ".env.sh", ".autoenv*", ".in", ".out", ".profile", ".bash_{profile,login,logout,aliases}",
+    ".tmux.conf", ".env.sh", ".autoenv*", ".in", ".out", ".profile",
+    ".bash_{profile,login,logout,aliases}",
     ".zprofile", ".zshenv", ".zlogin", ".zlogout", "{.,}mise*.toml", ".rtx.toml", ".tool-versions",
     # git
     ".gitattributes", ".gitmodules", ".gitconfig", ".lfsconfig", "head",
@@ -55,7 +58,8 @@ NAMES: Final = (
     ".buckconfig", "pants*.toml", "pants", "procfile*", "earthfile", "tiltfile", "skaffold.yaml",
     "*.nix", "devbox.json",
     # builds and tests of a language
-    "package.json", ".pnpmfile.{cjs,mjs,js}", "pnpm-workspace.yaml", "bunfig.toml", "deno.json*",
+    "package.json", ".pnpmfile.{cjs,mjs,js}", ".pnp.{cjs,js,loader.mjs}",
+    "pnpm-workspace.yaml", "bunfig.toml", "deno.json*",
     "{gulp,grunt,jake}file.*", "turbo.json*", "nx.json", "lerna.json", "cypress.json",
     "conftest.py", "setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "{.,}pytest.ini",
     "noxfile.py", "fabfile.py", "dodo.py", "hatch_build.py", "sitecustomize.py", "*.pth",
@@ -68,7 +72,7 @@ NAMES: Final = (
     "composer.json", "phpunit.xml*", "package.swift", "build.pl", "nuget.config",
     "*.{csproj,fsproj,vbproj,vcxproj,proj,props,targets}",
     # debuggers and interactive interpreters
-    ".gdbinit", ".lldbinit", ".ghci", ".rprofile", ".renviron", ".my.cnf",
+    ".gdbinit", "*-gdb.{py,gdb,scm}", ".lldbinit", ".ghci", ".rprofile", ".renviron", ".my.cnf",
     # continuous integration and containers
     ".gitlab-ci*.yml", ".travis.yml", "jenkinsfile*", "azure-pipelines*.{yml,yaml}",
     "bitbucket-pipelines.yml", ".drone.{yml,yaml,star,jsonnet}", ".woodpecker*.{yml,yaml}",
@@ -81,7 +85,11 @@ NAMES: Final = (
 )  # fmt: skip
 """Globs of names of files."""
 
-PATHS: Final = (".yarn/{releases,plugins,sdks}/**",)
+PATHS: Final = (
+    ".yarn/{releases,plugins,sdks}/**",
+    "tools/bazel",
+    "{after,autoload,ftdetect,ftplugin,indent,plugin,syntax}/**/*.{vim,lua}",
+)
 """Globs of the ends of paths."""
 
 BARE_REPOSITORY: Final = frozenset({

@@ -22,6 +22,9 @@ composer.json flake.nix shell.nix hie.yaml .merlin deps.edn a.csproj Directory.B
 Makefile makefile MAKEFILE sub/Makefile a.mk Taskfile.yml .justfile CMakeLists.txt cmake/x.cmake
 configure WORKSPACE BUILD.bazel .bazelrc package.json sub/package.json .npmrc .pnpmfile.cjs
 .yarn/releases/yarn.cjs sub/.yarn/plugins/a/b.cjs gulpfile.js Vagrantfile Procfile
+.ycm_extra_conf.py compile_flags.txt .ropeproject/config.py tools/bazel .pnp.cjs .pnp.loader.mjs
+lib/libx.so-gdb.py .dir-locals.el .dir-locals-2.el .emacs.d/init.el .tmux.conf .envrc.local
+Session.vim ftplugin/python.lua after/plugin/x.lua plugin/x.vim sub/plugin/a/x.vim
 .gdbinit .pdbrc .pdbrc.py .irbrc .Rprofile
 .github/workflows/ci.yml .gitlab-ci.yml Jenkinsfile .buildkite/pipeline.yml .woodpecker.yml
 bitbucket-pipelines.yml Dockerfile Dockerfile.dev Containerfile docker-compose.override.yml
@@ -34,6 +37,7 @@ a.py makefile.py docs/github/ci.yml package.py package.json.md .envrc.txt config
 build/a.js build.py tasks.py manage.py git/hooks.py src/HEAD.md header.h README.md agents.py
 configure.py docker.md Dockerfile.md/a.txt compose.py .editorconfig biome.json .gitignore
 .prettierignore LICENSE lib/setup.js env.sh yarn/releases/yarn.cjs .yarn/cache/a.zip go.sum
+plugin/x.py plugins/x.lua lua/x.lua tools/bazel.py gdb.py compile_flags.py tmux.conf
 Cargo.lock test/eslint.config.test.js a.config
 """
 
