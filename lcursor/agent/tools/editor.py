@@ -24,12 +24,18 @@ from lcursor.edit.checkpoints.text import Text
 from lcursor.edit.records import Check
 from lcursor.edit.rewriting.outputs import new_lines
 from lcursor.process.run import Cancel
+from lcursor.project.redaction import PLACEHOLDER
 
 VIEW_ROWS: Final = 200
 AROUND_ROWS: Final = 4
 FOLDER_ENTRIES: Final = 200
 MAX_PROBLEMS: Final = 12
 """Maximum lines of new problems."""
+HIDDEN: Final = (
+    f"not changed: {PLACEHOLDER} stands for a secret value that you were not shown, and would "
+    "replace it; change other lines only, and leave this one out of old_str and new_str"
+)
+"""Follows the path."""
 
 Test = Callable[[Sequence[str]], Check | None]
 """Returns what the user's tests say if a file has these lines; None without tests."""
@@ -165,6 +171,8 @@ class Editor:
             Denied: the file cannot be read or written.
         """
         file = self._files.read(path)
+        if PLACEHOLDER in old and not any(PLACEHOLDER in line for line in file.text.lines):
+            raise Denied(f"{file.path}: {HIDDEN}")
         return self._change(file, replace.find(file.text.lines, old, new), cancel)
 
     def insert(self, path: str, row: int, text: str, cancel: Cancel) -> Observation:
@@ -242,6 +250,8 @@ class Editor:
         spans = list(diff.spans(old, new))
         if not spans and not is_new:
             raise Denied(f"{path} would not change")
+        if any(_placeholders(new[c:d]) > _placeholders(old[a:b]) for a, b, c, d in spans):
+            raise Denied(f"{path}: {HIDDEN}")
         before = [] if is_new else self._gate.lint(path, old, cancel)
         self._files.write(path, file.text.with_lines(new), file.mode)
         self.changed = path
@@ -320,6 +330,11 @@ class Editor:
         text = self._limit.fit(make, max(last - first, 0))
         shown = self._pages.record([rows])
         return Observation(text, True, file.path, "not changed", shown=shown)
+
+
+def _placeholders(lines: Sequence[str]) -> int:
+    """Return how often lines have a placeholder instead of a secret value."""
+    return sum(line.count(PLACEHOLDER) for line in lines)
 
 
 def _rows(view_range: Sequence[int], count: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from lcursor.agent.tools.lookup import Lookup
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.edit.records import Check
 from lcursor.errors import Cancelled
+from lcursor.project.redaction import PLACEHOLDER
 from tests.unit.agent.projects import Project, project
 from tests.unit.agent.toolboxes import Bench
 
@@ -151,6 +152,31 @@ def test_create_and_insert(bench: Bench) -> None:
     empty = {"command": "insert", "path": "empty.py", "insert_line": 0, "new_str": "a = 1"}
     assert not bench.call("str_replace_editor", **empty).is_error
     assert bench.text("empty.py") == "a = 1\n"
+
+
+def test_a_placeholder_never_replaces_a_secret_value(bench: Bench) -> None:
+    token = "ghp_" + "a" * 36
+    text, shown = f'A = "{token}"\nB = 1\n', f'A = "{PLACEHOLDER}"\nB = 2\n'
+    create = {"command": "create", "path": "key.py"}
+    bench.call("str_replace_editor", file_text=text, **create)
+    for found in (
+        bench.call("str_replace_editor", file_text=shown, **create),
+        bench.call("str_replace_editor", command="create", path="copy.py", file_text=shown),
+        bench.replace("key.py", f'A = "{PLACEHOLDER}"\nB = 1', "B = 2"),
+        bench.replace("key.py", text, shown),
+    ):
+        assert found.is_error
+        assert "a secret value that you were not shown" in found.text
+    assert bench.text("key.py") == text
+    assert not (bench.tree.path / "copy.py").exists()
+    assert not bench.replace("key.py", "B = 1", "B = 2").is_error
+
+
+def test_a_placeholder_that_is_in_a_file_can_be_changed(bench: Bench) -> None:
+    (bench.tree.path / "own.py").write_text(f'A = "{PLACEHOLDER}"\n')
+    bench.view("own.py")
+    assert not bench.replace("own.py", f'A = "{PLACEHOLDER}"', f'B = "{PLACEHOLDER}"').is_error
+    assert bench.text("own.py") == f'B = "{PLACEHOLDER}"\n'
 
 
 def test_line_ends_stay(bench: Bench) -> None:
