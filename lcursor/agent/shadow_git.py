@@ -199,10 +199,12 @@ class ShadowGit:
             self.folder,
             stdin=stdin,
             env=self._environment(work_tree, index or self.index),
-            max_s=None,
+            max_s=git.MAX_S,
             ok=ok,
             cancel=cancel,
         )
+        if output.is_cut:
+            raise GitFailed(f"git {command} took longer than {git.MAX_S:g} s")
         if output.failure:
             raise GitFailed(output.failure)
         return output.data

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.process.run import Cancel, Output, run
+from lcursor.project import git_folder
+from lcursor.project.git_folder import is_other_work_tree as is_other_work_tree
 
 SETTINGS: Final[Mapping[str, str]] = {
     "core.fsmonitor": "false",
@@ -81,8 +83,19 @@ for a different repository, as in an editor that `git commit` has started."""
 NO_REPOSITORY: Final = "the folder is in no git repository"
 
 
+MAX_S: Final = 60.0
+"""Time limit of `ask`: a project can name a pipe for which git would wait without end."""
+
+SHOWN: Final = (
+    "fatal: detected dubious ownership", "fatal: not a git repository",
+    "fatal: Expected git repo version", "fatal: unknown repository extension",
+    "fatal: bad config line",
+)  # fmt: skip
+"""Beginnings of git's messages that are shown. Others may quote a file of the user."""
+
+
 class GitFailed(Exception):
-    """Git is missing or failed, with git's own message. Never reaches the user."""
+    """Git is missing or failed, with a message. Never reaches the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +145,10 @@ def environment(top: Path | None = None) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name in INHERITED
     }
+    # A relative folder is one of the project in which git starts.
+    folders = [each for each in inherited.pop("PATH", "").split(os.pathsep) if os.path.isabs(each)]
+    if folders:
+        inherited["PATH"] = os.pathsep.join(folders)
     if top is None:
         return {**inherited, **ENVIRONMENT}
     where = {"GIT_CEILING_DIRECTORIES": os.fspath(top.parent), "GIT_WORK_TREE": os.fspath(top)}
@@ -145,48 +162,16 @@ def top_of(folder: Path) -> Path | None:
     may contain.
 
     Raises:
-        GitFailed: its `.git` leads to the repository of another project.
+        GitFailed: its `.git` leads to what git must not read; see `git_folder`.
     """
     real = Path(os.path.realpath(folder))
     for top in (real, *real.parents):
         mark = top / ".git"
         if os.path.lexists(mark / "HEAD" if mark.is_dir() else mark):
-            if _is_of_another_project(mark):
-                raise GitFailed(f"{mark} leads to the repository of another project")
+            if reason := git_folder.problem(mark):
+                raise GitFailed(reason)
             return top
     return None
-
-
-def _is_of_another_project(mark: Path) -> bool:
-    """Return whether a `.git` leads to a repository in the `.git` of a project that is not its own.
-
-    A linked work tree and a submodule are known to their repository. One that
-    `git init --separate-git-dir` has made does not know its folder, but is in no `.git`.
-    """
-    real = Path(os.path.realpath(mark))
-    if real.is_file():
-        real = _named(real, mark.parent) or real
-    common = _named(real / "commondir", real) or real
-    if real.parent.name == "worktrees" and common == real.parent.parent:
-        return _named(real / "gitdir", real) != mark
-    return any(_is_in_another(each, mark) for each in (real, common))
-
-
-def _is_in_another(folder: Path, mark: Path) -> bool:
-    above = next((each for each in (folder, *folder.parents) if each.name == ".git"), None)
-    if above is None or above == mark:
-        return False
-    # A submodule is below the project whose `.git` has its repository.
-    return "modules" not in folder.relative_to(above).parts or not mark.is_relative_to(above.parent)
-
-
-def _named(file: Path, base: Path) -> Path | None:
-    """Return the real path that a file of git names; None if it cannot be read."""
-    try:
-        data = file.read_bytes().removeprefix(b"gitdir:").strip()
-        return Path(os.path.realpath(base / os.fsdecode(data)))
-    except (OSError, ValueError):
-        return None
 
 
 def _locate(folder: Path) -> tuple[Path, str]:
@@ -249,11 +234,13 @@ def output(
 
 
 def _without_quotes(done: Output) -> Output:
-    """Return an output without what follows the second colon of git's message.
-
-    That may be a line of a file, which a link in the repository may have led git to.
-    """
-    return replace(done, failure=": ".join(done.failure.split(": ")[:2]))
+    """Return an output with a message of git only if it is known to quote no file."""
+    if not done.failure or done.is_cut or done.status is None:
+        return done
+    lines = done.errors.decode(errors="replace").splitlines()
+    known = next((line for line in lines if line.startswith(SHOWN)), "")
+    shown = ": ".join(known.split(": ")[:2])
+    return replace(done, failure=shown or f"git failed with status {done.status}")
 
 
 def _filters(top: Path, cancel: Cancel | None) -> list[str]:
@@ -274,8 +261,10 @@ def ask(
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
 ) -> bytes:
-    """Return the whole output of a git command, without a time limit."""
-    done = output(folder, command, *words, stdin=stdin, max_s=None, ok=ok, cancel=cancel)
+    """Return the whole output of a git command that takes at most MAX_S."""
+    done = output(folder, command, *words, stdin=stdin, max_s=MAX_S, ok=ok, cancel=cancel)
+    if done.is_cut:
+        raise GitFailed(f"git {command} took longer than {MAX_S:g} s")
     if done.failure:
         raise GitFailed(done.failure)
     return done.data
@@ -436,11 +425,3 @@ def is_ignored(path: Path, cancel: Cancel | None = None) -> bool:
     if top_of(real.parent) is None:
         return False
     return bool(ignored(real.parent, [real.name], cancel))
-
-
-def is_other_work_tree(mark: Path) -> bool:
-    """Return whether a `.git` belongs to a linked work tree of a repository."""
-    try:
-        return mark.is_file() and "/worktrees/" in mark.read_bytes().decode(errors="replace")
-    except OSError:
-        return False

@@ -28,6 +28,15 @@ M.git_environment = {
 -- stylua: ignore
 M.git_inherited = { "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM" }
 
+-- Beginnings of git's messages that are shown; others may quote a file of the user.
+M.git_messages = {
+  "fatal: detected dubious ownership",
+  "fatal: not a git repository",
+  "fatal: Expected git repo version",
+  "fatal: unknown repository extension",
+  "fatal: bad config line",
+}
+
 -- Globs. Without a slash they match the file's name, otherwise the end of its path.
 -- stylua: ignore
 M.secrets = {

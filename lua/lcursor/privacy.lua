@@ -10,6 +10,7 @@ local M = {}
 
 local api = vim.api
 local GIT_MS = 5000
+local TIMED_OUT = 124 -- status that vim.system reports
 local HEAD_LINES, HEAD_BYTES = 40, 4096 -- how much of a buffer is searched for a private key
 
 -- Messages for files that the user named.
@@ -137,8 +138,31 @@ local function git_environment(top)
       env[name] = nil
     end
   end
+  -- A relative folder may be one of the project.
+  local folders = vim.tbl_filter(function(folder)
+    return vim.startswith(folder, "/")
+  end, vim.split(env.PATH or "", ":", { plain = true }))
+  env.PATH = #folders > 0 and table.concat(folders, ":") or nil
   local where = { GIT_CEILING_DIRECTORIES = vim.fs.dirname(top), GIT_WORK_TREE = top }
   return vim.tbl_extend("force", env, boundary.git_environment, where)
+end
+
+---@param result vim.SystemCompleted
+---@return string? message of git if it failed; others than some known ones may quote a file
+local function failure_of(result)
+  if result.code <= 1 then
+    return nil
+  elseif result.code == TIMED_OUT then
+    return ("git took longer than %d s"):format(GIT_MS / 1000)
+  end
+  for line in vim.gsplit(result.stderr or "", "\n", { plain = true }) do
+    for _, known in ipairs(boundary.git_messages) do
+      if vim.startswith(line, known) then
+        return line:match("^[^:]*:?[^:]*")
+      end
+    end
+  end
+  return ("git failed with status %d"):format(result.code)
 end
 
 ---@param entry lcursor.Checked
@@ -168,7 +192,9 @@ local function ask(asked, done)
     timeout = GIT_MS,
   }
   local ok = pcall(vim.system, command, options, function(result)
-    if result.code > 1 and #asked > 1 then -- one of them may be the reason
+    local failure = failure_of(result)
+    -- One of them may be the reason. After a timeout, each would have to be waited for.
+    if failure and #asked > 1 and result.code ~= TIMED_OUT then
       local function ask_each(number)
         if asked[number] then
           return vim.schedule(function()
@@ -181,8 +207,6 @@ local function ask(asked, done)
       end
       return ask_each(1)
     end
-    -- Without what follows a second colon, which may be a line of a file.
-    local failure = result.code > 1 and (result.stderr or ""):match("^%s*([^\n:]*:?[^\n:]*)") or nil
     local ignored = {} ---@type table<string, true>
     for name in (result.stdout or ""):gmatch("%Z+") do
       ignored[name] = true

@@ -381,3 +381,64 @@ def test_git_is_started_once_for_many_files(editor: Start, host: FakeHost) -> No
     assert codes[7] == "ignored"
     assert set(codes) == {"fine", "ignored"}
     assert codes.count("ignored") == 1
+
+
+def test_a_git_of_the_project_is_not_started(editor: Start, host: FakeHost, tmp_path: Path) -> None:
+    init = "vim.env.PATH = 'bin::./bin:' .. vim.env.PATH\n"
+    nvim = editor({"a.py": "", ".gitignore": "a.py\n"}, init=init)
+    root, canary = Path(nvim.lua("return vim.uv.cwd()")), tmp_path / "canary"
+    git(str(root), "init", "-q")
+    for folder in (root, root / "bin"):
+        folder.mkdir(exist_ok=True)
+        (folder / "git").write_text(f"#!/bin/sh\ntouch {canary}\n")
+        (folder / "git").chmod(0o755)
+    nvim.press("ix")
+    nvim.wait_why("ignored")
+    assert not canary.exists()
+
+
+def test_a_rule_file_that_is_a_pipe_is_waited_for_once(editor: Start, host: FakeHost) -> None:
+    init = """
+    local system = vim.system
+    _G.started = 0
+    vim.system = function(command, opts, done)
+      if vim.list_contains(command, "check-ignore") then
+        _G.started = _G.started + 1
+        opts.timeout = 500
+      end
+      return system(command, opts, done)
+    end
+    """
+    nvim = editor({"a.py": "", "b.py": "", "c.py": ""}, init=init)
+    root = nvim.lua("return vim.uv.cwd()")
+    git(root, "init", "-q")
+    os.mkfifo(f"{root}/.gitignore")
+    code = """
+    _G.answers = {}
+    for _, name in ipairs({ "a.py", "b.py", "c.py" }) do
+      require("lcursor.privacy").ask_file(vim.uv.cwd() .. "/" .. name, {}, function(is_fine)
+        table.insert(_G.answers, is_fine)
+      end)
+    end
+    """
+    nvim.lua(code)
+    nvim.wait_lua("return #_G.answers == 3")
+    assert nvim.lua("return { _G.answers, _G.started }") == [[False] * 3, 1]
+    nvim.press("ix")
+    nvim.wait_why("ignored_unknown")
+    assert "took longer" in nvim.lua("return require('lcursor.complete').why().text")
+
+
+def test_a_message_of_git_shows_no_line_of_a_file(
+    editor: Start, host: FakeHost, tmp_path: Path
+) -> None:
+    nvim = editor({"a.py": ""})
+    root, secret = nvim.lua("return vim.uv.cwd()"), tmp_path / "netrc"
+    git(root, "init", "-q")
+    secret.write_text("machine a.b login me password s3cr3t/T0K+EN/x\n")
+    Path(root, ".git/commondir").symlink_to(secret)
+    nvim.press("ix")
+    nvim.wait_why("ignored_unknown")
+    text = nvim.lua("return require('lcursor.complete').why().text")
+    assert "git failed with status 128" in text
+    assert "machine" not in text

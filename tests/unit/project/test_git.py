@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -116,3 +117,59 @@ def test_words_are_found_in_a_folder_of_a_repository_and_outside(tmp_path: Path)
     for folder, name in ((root, b"sub/b.py"), (root / "sub", b"b.py"), (loose, b"c.py")):
         found = git.grep(folder, ["-l", "-e", "needle"], ["*.lock"], max_bytes=999, max_s=9)
         assert found.data.split() == [name]
+
+
+def test_a_git_of_the_project_is_not_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, canary = repository(tmp_path / "project", "a.py"), tmp_path / "canary"
+    for folder in (root, root / "bin"):
+        folder.mkdir(exist_ok=True)
+        (folder / "git").write_text(f"#!/bin/sh\ntouch {canary}\n")
+        (folder / "git").chmod(0o755)
+    for start in ("bin:", "./bin:", ":", "::"):
+        monkeypatch.setenv("PATH", start + os.environ["PATH"])
+        assert "a.py" in git.list_files(root, []).tracked
+    for path in ("bin", "", "."):
+        monkeypatch.setenv("PATH", path)
+        assert "a.py" in git.list_files(root, []).tracked
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("name", [".gitignore", "named"])
+def test_git_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    root = repository(tmp_path / "project", "a.py")
+    os.mkfifo(root / name)
+    plain(root, "config", "core.excludesFile", "named")
+    monkeypatch.setattr(git, "MAX_S", 0.3)
+    with pytest.raises(git.GitFailed, match="git ls-files took longer than"):
+        git.list_files(root, [])
+
+
+@pytest.mark.parametrize("key", ["core.attributesFile", "diff.orderFile", "mailmap.file"])
+def test_messages_of_git_show_no_line_of_a_file(tmp_path: Path, key: str) -> None:
+    root, secret = repository(tmp_path / "project", "a.py"), tmp_path / "netrc"
+    secret.write_text("machine a.b login me password s3cr3t/T0K+EN==\n")
+    plain(root, "config", key, str(secret))
+    blob = plain(root, "rev-parse", "HEAD:a.py").strip()
+    (root / f".git/objects/{blob[:2]}/{blob[2:]}").unlink()
+    (root / "a.py").write_text("changed\n")
+    assert git.output(root, "diff").failure == "git failed with status 128"
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("[core", "fatal: bad config line"),
+        ("[core]\nrepositoryFormatVersion = 9", "fatal: Expected git repo version <= 1, found 9"),
+        ("[core]\nrepositoryFormatVersion = 1\n[extensions]\nx = 1", "fatal: unknown repository"),
+    ],
+)
+def test_messages_of_git_that_a_user_needs_are_shown(
+    tmp_path: Path, section: str, message: str
+) -> None:
+    root = repository(tmp_path / "project", "a.py")
+    (root / ".git/config").write_text(section)
+    assert git.output(root, "log").failure.startswith(message)
