@@ -9,6 +9,7 @@ import pytest
 
 from lcursor.errors import Cancelled
 from lcursor.project import reading
+from lcursor.project.hard_links import HOME
 from lcursor.project.reading import SECRET_LINK, Reader
 from tests.unit.project.trees import write
 
@@ -154,6 +155,27 @@ def test_a_hard_link_to_a_secret_file_is_not_read(tmp_path: Path) -> None:
     assert reader.read(root / "other.txt").text == "KEY=1\n"
 
 
+def test_a_hard_link_to_a_secret_file_elsewhere_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, home = tmp_path / "project", tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    for folder in (root / "config", root / "src/deep", home / ".ssh", home / ".aws"):
+        folder.mkdir(parents=True)
+    secret_files = [root / "config/.env", home / ".ssh/work", home / ".aws/config", home / ".netrc"]
+    targets = ["top.txt", "src/a.txt", "src/deep/b.txt", "config/c.txt"]
+    for path, target in zip(secret_files, targets, strict=True):
+        path.write_text("KEY=1\n")
+        os.link(path, root / target)
+    os.link(root / "config/.env", root / "src/data.txt")
+    (home / "notes.txt").write_text("x\n")
+    os.link(home / "notes.txt", root / "notes.txt")
+    reader = Reader(root)
+    for target in (*targets, "src/data.txt"):
+        assert reader.read(root / target).error == SECRET_LINK
+    assert reader.read(root / "notes.txt").text == "x\n"
+
+
 def test_folders_are_listed_once_for_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,4 +190,5 @@ def test_folders_are_listed_once_for_hard_links(
 
     monkeypatch.setattr(os, "scandir", list_folder)
     assert not any(reader.secret(tmp_path / f"{number}.txt") for number in range(20))
-    assert listed == [str(tmp_path)]
+    assert listed.count(str(tmp_path)) == 1
+    assert len(listed) == len(set(listed)) == len({*HOME, str(tmp_path)})
