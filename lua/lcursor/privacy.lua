@@ -12,6 +12,9 @@ local api = vim.api
 local GIT_MS = 5000
 local TIMED_OUT = 124 -- status that vim.system reports
 local HEAD_LINES, HEAD_BYTES = 40, 4096 -- how much of a buffer is searched for a private key
+local MAX_ENTRIES = 3000 -- of folders that are searched for other names of a file
+local HOME = { ".", ".ssh", ".aws", ".azure", ".docker", ".gnupg", ".kube", ".config/gh" }
+local OF_TOOLS = { [".git"] = true, [".venv"] = true, ["node_modules"] = true }
 
 -- Messages for files that the user named.
 M.REASONS = {
@@ -279,8 +282,42 @@ local function ask_git(entry, path)
   end
 end
 
---- Return whether a file with several names has one of secrets in its folder, or in one above it in
---- the same repository.
+--- Return the folders that may have another name of a file: its own, those above it in the same
+--- repository, those of the user's home, and others of the repository, the upper ones first.
+---@param path string without links
+---@return fun(): string?
+---@return fun(folder: string) to be called with each folder in one that was returned
+local function folders_with_names(path)
+  local top = top_of(path) or vim.fs.dirname(path)
+  local waiting, known = {}, {} ---@type string[], table<string, true>
+  local function add(folder)
+    if not known[folder] then
+      known[folder] = true
+      table.insert(waiting, folder)
+    end
+  end
+  for folder in vim.fs.parents(path) do
+    add(folder)
+    if folder == top then
+      break
+    end
+  end
+  local home = vim.uv.os_homedir()
+  for _, name in ipairs(home and HOME or {}) do
+    add(vim.fs.normalize(vim.fs.joinpath(home, name)))
+  end
+  local number = 0
+  return function()
+    number = number + 1
+    return waiting[number]
+  end, function(folder)
+    if vim.startswith(folder, top .. "/") and not OF_TOOLS[vim.fs.basename(folder)] then
+      add(folder)
+    end
+  end
+end
+
+--- Return whether one of the other names of a file is one of secrets.
 ---@param path string without links
 ---@param more string[] the user's globs
 ---@return boolean
@@ -289,19 +326,25 @@ local function has_secret_name(path, more)
   if not file or file.nlink < 2 then
     return false
   end
-  local top = top_of(path) or vim.fs.dirname(path)
-  for folder in vim.fs.parents(path) do
+  local left = MAX_ENTRIES
+  local next_folder, add = folders_with_names(path)
+  for folder in next_folder do
     for name, kind in vim.fs.dir(folder) do
+      left = left - 1
+      if left < 0 then
+        return false
+      end
       local other = vim.fs.joinpath(folder, name)
-      if kind == "file" and M.is_secret_path(other, more) then
+      if kind == "directory" then
+        add(other)
+      elseif kind == "file" and (#more > 0 or has_hint(other:lower())) then
+        -- The names are compared last: that takes 50 times as long.
         local found = vim.uv.fs_stat(other)
-        if found and found.ino == file.ino and found.dev == file.dev then
+        local is_same = found and found.ino == file.ino and found.dev == file.dev
+        if is_same and M.is_secret_path(other, more) then
           return true
         end
       end
-    end
-    if folder == top then
-      return false
     end
   end
   return false

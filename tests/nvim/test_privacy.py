@@ -344,6 +344,22 @@ def test_a_hard_link_to_a_secret_file_is_secret(editor: Start, host: FakeHost) -
     assert nvim.insert("A")
 
 
+def test_a_hard_link_to_a_secret_file_elsewhere_is_secret(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "", "config/.env": "KEY=1\n", "sub/c.py": "x\n"})
+    root = Path(nvim.lua("return vim.uv.cwd()"))
+    home = Path(nvim.lua("return vim.uv.os_homedir()"))
+    git(str(root), "init", "-q")
+    (home / ".ssh").mkdir(exist_ok=True)
+    (home / ".ssh/work").write_text("KEY\n")
+    os.link(root / "config/.env", root / "sub/notes.py")
+    os.link(home / ".ssh/work", root / "sub/work.py")
+    for name in ("notes", "work"):
+        nvim.command(f"edit! sub/{name}.py")
+        nvim.press("ix")
+        nvim.wait_why("secret_link")
+        nvim.press("<Esc>")
+
+
 def test_git_is_started_once_for_many_files(editor: Start, host: FakeHost) -> None:
     count = 60
     files = {f"f{number}.py": "" for number in range(count)}
