@@ -217,7 +217,7 @@ def output(
     """
     try:
         top, _ = _locate(folder)
-        filters = _filters(top, cancel) if command in FILTERED else ()
+        filters = _filters(top, max_s, cancel) if command in FILTERED else ()
     except GitFailed as failure:
         return Output(b"", failure=str(failure))
     done = run(
@@ -243,11 +243,13 @@ def _without_quotes(done: Output) -> Output:
     return replace(done, failure=shown or f"git failed with status {done.status}")
 
 
-def _filters(top: Path, cancel: Cancel | None) -> list[str]:
+def _filters(top: Path, max_s: float | None, cancel: Cancel | None) -> list[str]:
     """Return the names of the filters that a repository or its user configures."""
     words = ("-z", "--name-only", "--get-regexp", r"^filter\.")
-    keys = split(ask(top, "config", *words, ok=(0, 1), cancel=cancel))
-    names = {key.split(".", 1)[1].rpartition(".")[0] for key in keys}
+    done = output(top, "config", *words, max_s=max_s, ok=(0, 1), cancel=cancel)
+    if done.failure:
+        raise GitFailed(done.failure)
+    names = {key.split(".", 1)[1].rpartition(".")[0] for key in split(done.data)}
     if any("=" in name for name in names):
         raise GitFailed("the configuration has a filter that cannot be switched off")
     return sorted(names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tests.hostile.world import Trick, World
 
@@ -101,6 +101,38 @@ def _common_folder(world: World) -> None:
     shutil.rmtree(world.project / ".git/objects")
     shutil.rmtree(world.project / ".git/refs")
     world.write(".git/commondir", "{home}/other/.git\n")
+
+
+def _others_history(name: str, build: Callable[[World], None]) -> Trick:
+    """Return a trick that replaces `.git`, so that it has the history of another project."""
+
+    def replaced(world: World) -> None:
+        shutil.rmtree(world.project / ".git")
+        build(world)
+
+    return Trick(f"history by a {name}", replaced, "git log -p", "other history", is_alone=True)
+
+
+def _others_branch(world: World) -> None:
+    world.git("init", "-q")
+    _alternates(world, "{home}/other/.git/objects")
+    branch = world.home / "other/.git/refs/heads/main"
+    (world.project / ".git/refs/heads/main").symlink_to(branch)
+
+
+def _bare_elsewhere(world: World) -> None:
+    world.git("clone", "-q", "--bare", "other", ".dotfiles", cwd=world.home)
+    world.write(".git", "gitdir: {home}/.dotfiles\n")
+
+
+def _name_with_zero(world: World) -> None:
+    world.write(".git", "gitdir: {home}/other/.git\0x\n")
+
+
+def _name_with_blank(world: World) -> None:
+    world.write("l/a.py", "")
+    (world.project / " l").symlink_to(world.home / "other/.git")
+    world.write(".git", "gitdir:  l\n")
 
 
 def _alternates(world: World, to: str) -> None:
@@ -221,7 +253,19 @@ TRICKS = (
     Trick(
         "objects in the home", _home_as_objects, f"cat .git/objects/{KEY}", "ssh key", is_alone=True
     ),
-    _file_link(".git/info/exclude", "{home}/.netrc", "netrc"),
+    _others_history("linked branch", _others_branch),
+    _others_history("bare repository", _bare_elsewhere),
+    _others_history("name with a zero byte", _name_with_zero),
+    _others_history("link with a blank in its name", _name_with_blank),
+    Trick(
+        "git in a relative folder of PATH",
+        lambda world: world.write("bin/git", "#!/bin/sh\n{canary} PATH\n").chmod(0o755),
+        "git status",
+        is_alone=True,
+        env={"PATH": f"bin:./bin:{os.environ['PATH']}"},
+    ),
+    _file_link(".git/info/exclude", "{home}/.netrc", "netrc", is_alone=True),
+    _file_link(".git/info/attributes", "{home}/.netrc", "netrc", is_alone=True),
     _file_link(".git/shallow", "{home}/.netrc", "netrc", is_alone=True),
     _file_link(".git/packed-refs", "{home}/.netrc", "netrc", is_alone=True),
     _file_link(".git/info/grafts", "{home}/.netrc", "netrc", is_alone=True),

@@ -148,6 +148,13 @@ def test_git_is_not_waited_for_without_end(
         git.list_files(root, [])
 
 
+def test_the_time_limit_of_a_diff_includes_its_filters(tmp_path: Path) -> None:
+    root = repository(tmp_path / "project", "a.py")
+    os.mkfifo(tmp_path / "named")
+    plain(root, "config", "include.path", str(tmp_path / "named"))
+    assert git.output(root, "diff", max_s=0.3).failure == "stopped after 0.3 s"
+
+
 @pytest.mark.parametrize("key", ["core.attributesFile", "diff.orderFile", "mailmap.file"])
 def test_messages_of_git_show_no_line_of_a_file(tmp_path: Path, key: str) -> None:
     root, secret = repository(tmp_path / "project", "a.py"), tmp_path / "netrc"
