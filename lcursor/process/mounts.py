@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from lcursor.process.covers import covered
 from lcursor.process.visibility import home, visible_parts, why_hidden
+from lcursor.project.reading import open_regular
 
 SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store",
@@ -47,6 +49,12 @@ PARTS: Final = (
     "pyenv.d", "rbenv.d", "completions", "asdf.sh",
 )  # fmt: skip
 """Parts of an environment or a version manager that are shown."""
+MAX_BYTES: Final = 1 << 16
+"""Maximum read of a file `pyvenv.cfg`."""
+MAX_COVERS: Final = 1000
+"""Maximum of files that are covered in one folder: each takes a mount."""
+UPPER: Final = 2
+"""Where nothing can be covered, packages with secrets up to this depth are not shown."""
 PROGRAMS: Final = ("/usr/local/bin", "/usr/bin", "/bin")
 
 Kind = Literal["read", "write", "empty", "link"]
@@ -110,18 +118,32 @@ def toolchains(search_path: str) -> Iterator[Mount]:
 
 
 def interpreter(environment: Path) -> Iterator[Mount]:
-    """Yield the Python installation that a virtual environment refers to."""
+    """Yield the Python installation that a virtual environment refers to.
+
+    The file that names it may be of the project and name any folder, also one that has links to
+    others, so only what looks like an installation is shown, without following its links.
+    """
     try:
-        lines = (environment / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
+        with open_regular(environment / "pyvenv.cfg", follows_links=False) as file:
+            lines = file.read(MAX_BYTES).decode("utf-8").splitlines()
     except (OSError, ValueError):
         return
     for line in lines:
         name, _, value = line.partition("=")
-        if name.strip() == "home":
-            prefix = Path(os.path.realpath(value.strip())).parent
-            if [*prefix.glob("lib/python3*/os.py")]:  # only that: the file could name any folder
-                for path in visible_parts(prefix, INSTALLED):
-                    yield from _readable(path)
+        if name.strip() != "home":
+            continue
+        prefix = Path(os.path.realpath(value.strip())).parent
+        needed = (prefix.glob(each) for each in ("bin/python3*", "lib/python3*/os.py"))
+        if not all(any(map(_is_own_file, each)) for each in needed):
+            continue
+        for path in (prefix / each for each in INSTALLED):
+            is_own = os.path.realpath(path) in (str(path), f"{prefix}/lib")  # lib64 may be lib
+            if is_own and not why_hidden(path):
+                yield from _readable(path)
+
+
+def _is_own_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def _readable(path: Path) -> Iterator[Mount]:
@@ -137,24 +159,50 @@ def all_mounts(
     packages: Iterable[Path],
     readable: Iterable[Path],
     search_path: str,
+    *,
+    can_cover: bool = True,
 ) -> list[Mount]:
-    """List everything that a command sees; see `Confinement`."""
+    """List everything that a command sees; see `Confinement`.
+
+    Args:
+        can_cover: a part of what is shown can be covered. Otherwise packages with secrets in their
+            upper folders are not shown; never shown is what has more than `MAX_COVERS`.
+    """
     found = list(system())
-    shared = [
-        each for each in toolchains(search_path) if not Path(each.target).is_relative_to(root)
-    ]
-    found += dict.fromkeys(shared)
+    found += dict.fromkeys(each for each in toolchains(search_path) if not _is_below(each, root))
     found.append(Mount("write", str(root), os.path.realpath(tree)))
     found += [Mount("read", str(target), os.path.realpath(source)) for source, target in read_only]
+    hidden = list[Mount]()
     for path in packages:
-        if not why_hidden(path, follows_links=False):
-            found.append(Mount("read", str(path), str(path)))
-            found += interpreter(path)
+        if why_hidden(path, follows_links=False):
+            continue
+        mount = Mount("read", str(path), str(path))
+        covers = [*_covers(mount)]
+        upper = mount.target.count("/") + UPPER
+        is_bare = not can_cover and any(each.target.count("/") <= upper for each in covers)
+        if len(covers) <= MAX_COVERS and not is_bare:
+            found.append(mount)
+            found += (each for each in interpreter(path) if not _is_below(each, root))
+            hidden += covers
     for path in readable:
         if not why_hidden(path, is_chosen=True):
-            found += _readable(path)
-            found += interpreter(Path(os.path.realpath(path)))
-    return [*found, *_covered_sockets(found)]
+            shown = [*_readable(path)]
+            covers = [cover for each in shown for cover in _covers(each)]
+            if len(covers) <= MAX_COVERS:
+                found += [*shown, *interpreter(Path(os.path.realpath(path)))]
+                hidden += covers
+    hidden += _covered_sockets(found)
+    return [*found, *dict.fromkeys(hidden)] if can_cover else found
+
+
+def _is_below(mount: Mount, root: Path) -> bool:
+    return Path(mount.target).is_relative_to(root)
+
+
+def _covers(mount: Mount) -> Iterator[Mount]:
+    """Yield mounts over what commands must not see or reach below another."""
+    for path in covered(mount.source):
+        yield Mount("read", mount.target + path[len(mount.source) :], os.devnull)
 
 
 def _covered_sockets(mounts: Sequence[Mount]) -> Iterator[Mount]:
@@ -185,13 +233,15 @@ def with_mount_points(mounts: Iterable[Mount], tree: Path, root: Path) -> list[M
     Raises:
         OSError: one cannot be created.
     """
-    found = []
+    found, missing = [], list[str]()
     for each in mounts:
         if name := _name(each, root):
             with _parent(tree, name) as parent:
                 if parent is None or not _make_mount_point(parent, each):
+                    missing.append(f"{each.target}/")
                     continue
-        found.append(each)
+        if not (_is_cover(each) and each.target.startswith(tuple(missing))):
+            found.append(each)
     return found
 
 
@@ -210,8 +260,11 @@ def linked(mounts: Iterable[Mount], tree: Path, root: Path) -> Iterator[None]:
 def _name(mount: Mount, root: Path) -> str:
     """Return the target relative to the root; "" if it is not below."""
     name = os.path.relpath(mount.target, root)
-    is_cover = mount.source == os.devnull
-    return "" if mount.kind != "read" or is_cover or name.startswith("..") else name
+    return "" if mount.kind != "read" or _is_cover(mount) or name.startswith("..") else name
+
+
+def _is_cover(mount: Mount) -> bool:
+    return mount.source == os.devnull
 
 
 @contextlib.contextmanager

@@ -225,6 +225,7 @@ class Sandbox:
             confinement.packages,
             confinement.readable,
             search_path,
+            can_cover=self.level != "landlock",
         )
         variables = mounts.variables(seen, confinement.env, search_path)
         if self.level == "landlock":

@@ -97,6 +97,8 @@ def test_of_an_environment_only_the_parts_that_programs_need_are_shown(home: Pat
 
 
 def test_a_python_in_the_home_shows_only_its_installation(home: Path) -> None:
+    for folder in (".local", "."):
+        (home / folder / "bin/python3").touch()
     (home / "venv/pyvenv.cfg").write_text(f"home = {home}/.local/bin\n")
     found = {each.source for each in mounts.interpreter(home / "venv")}
     assert found == {f"{home}/.local/bin", f"{home}/.local/lib"}
@@ -105,6 +107,39 @@ def test_a_python_in_the_home_shows_only_its_installation(home: Path) -> None:
     (home / "venv/pyvenv.cfg").write_text(f"home = {home}/bin\n")
     found = {each.source for each in mounts.interpreter(home / "venv")}
     assert found == {f"{home}/bin", f"{home}/lib"}
+    (home / "lib64").symlink_to("lib")
+    (home / "include").symlink_to("notes")
+    found = {each.target for each in mounts.interpreter(home / "venv")}
+    assert found == {f"{home}/bin", f"{home}/lib", f"{home}/lib64"}
+
+
+def test_a_folder_without_python_is_no_installation(home: Path) -> None:
+    (home / "venv/pyvenv.cfg").write_text(f"home = {home}/.local/bin\n")
+    assert [*mounts.interpreter(home / "venv")] == []
+    (home / ".local/bin/python3").symlink_to(sys.executable)
+    assert [*mounts.interpreter(home / "venv")] == []
+
+
+def test_a_pipe_is_no_description_of_an_environment(home: Path) -> None:
+    (home / "venv/pyvenv.cfg").unlink()
+    os.mkfifo(home / "venv/pyvenv.cfg")
+    assert [*mounts.interpreter(home / "venv")] == []
+
+
+def sources(root: Path, *packages: Path, can_cover: bool = True) -> set[str]:
+    found = mounts.all_mounts(root, root, (), packages, (), "", can_cover=can_cover)
+    return {each.source for each in found}
+
+
+def test_an_installation_in_the_project_is_not_shown_apart(home: Path, tmp_path: Path) -> None:
+    root, fake = home / "project", home / "project/fake"
+    for name in ("bin/python3", "lib/python3.11/os.py"):
+        (fake / name).parent.mkdir(parents=True)
+        (fake / name).touch()
+    (root / "venv").mkdir()
+    (root / "venv/pyvenv.cfg").write_text(f"home = {fake}/bin\n")
+    assert f"{root}/venv" in sources(root, root / "venv")
+    assert not any(each.startswith(str(fake)) for each in sources(root, root / "venv"))
 
 
 @pytest.mark.parametrize("level", LEVELS)
