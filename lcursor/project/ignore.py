@@ -221,8 +221,8 @@ def why(root: Path, path: str | Path) -> str:
     if not full.is_relative_to(top):
         return f"it is not in the project: {top}"
     relative = full.relative_to(top)
-    if folder := Links(top).above(relative.as_posix()):
-        return f"{BEHIND_LINK}: {folder}"
+    if link := Links(top).above(relative.as_posix()):
+        return f"{BEHIND_LINK}: {link}"
     try:
         mode = os.lstat(full).st_mode
     except OSError as error:

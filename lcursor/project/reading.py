@@ -230,7 +230,7 @@ def open_inside(root: Path, path: str) -> BinaryIO:
 
 
 def open_regular(
-    path: Path | str, *, follows_links: bool = True, dir_fd: int | None = None
+    path: Path | str | bytes, *, follows_links: bool = True, dir_fd: int | None = None
 ) -> BinaryIO:
     """Open a regular file for reading, without ever blocking on a pipe or a device.
 
