@@ -51,8 +51,8 @@ PARTS: Final = (
 """Parts of an environment or a version manager that are shown."""
 MAX_BYTES: Final = 1 << 16
 """Maximum read of a file `pyvenv.cfg`."""
-MAX_COVERS: Final = 1000
-"""Maximum of files that are covered in one folder: each takes a mount."""
+MAX_COVERS: Final = 500
+"""Maximum of files that are covered in one folder; bubblewrap takes 0.5 s for them."""
 UPPER: Final = 2
 """Where nothing can be covered, packages with secrets up to this depth are not shown."""
 PROGRAMS: Final = ("/usr/local/bin", "/usr/bin", "/bin")
@@ -123,23 +123,24 @@ def interpreter(environment: Path) -> Iterator[Mount]:
     The file that names it may be of the project and name any folder, also one that has links to
     others, so only what looks like an installation is shown, without following its links.
     """
-    try:
+    with contextlib.suppress(OSError, ValueError):
         with open_regular(environment / "pyvenv.cfg", follows_links=False) as file:
             lines = file.read(MAX_BYTES).decode("utf-8").splitlines()
-    except (OSError, ValueError):
+        for line in lines:
+            name, _, value = line.partition("=")
+            if name.strip() == "home":
+                yield from _installation(Path(os.path.realpath(value.strip())).parent)
+
+
+def _installation(prefix: Path) -> Iterator[Mount]:
+    """Yield the parts of a Python installation; nothing if it is none."""
+    needed = (prefix.glob(each) for each in ("bin/python3*", "lib/python3*/os.py"))
+    if not all(any(map(_is_own_file, each)) for each in needed):
         return
-    for line in lines:
-        name, _, value = line.partition("=")
-        if name.strip() != "home":
-            continue
-        prefix = Path(os.path.realpath(value.strip())).parent
-        needed = (prefix.glob(each) for each in ("bin/python3*", "lib/python3*/os.py"))
-        if not all(any(map(_is_own_file, each)) for each in needed):
-            continue
-        for path in (prefix / each for each in INSTALLED):
-            is_own = os.path.realpath(path) in (str(path), f"{prefix}/lib")  # lib64 may be lib
-            if is_own and not why_hidden(path):
-                yield from _readable(path)
+    for path in (prefix / each for each in INSTALLED):
+        is_own = os.path.realpath(path) in (str(path), f"{prefix}/lib")  # lib64 may be lib
+        if is_own and not why_hidden(path):
+            yield from _readable(path)
 
 
 def _is_own_file(path: Path) -> bool:

@@ -120,15 +120,21 @@ def test_a_folder_without_python_is_no_installation(home: Path) -> None:
     assert [*mounts.interpreter(home / "venv")] == []
 
 
+@pytest.mark.parametrize("value", ["/a\0b/bin", "a/" * 5000, "", "\ud800"])
+def test_a_path_that_cannot_be_is_no_installation(home: Path, value: str) -> None:
+    text = f"home = {value}\n"
+    (home / "venv/pyvenv.cfg").write_bytes(text.encode("utf-8", "surrogatepass"))
+    assert [*mounts.interpreter(home / "venv")] == []
+
+
 def test_a_pipe_is_no_description_of_an_environment(home: Path) -> None:
     (home / "venv/pyvenv.cfg").unlink()
     os.mkfifo(home / "venv/pyvenv.cfg")
     assert [*mounts.interpreter(home / "venv")] == []
 
 
-def sources(root: Path, *packages: Path, can_cover: bool = True) -> set[str]:
-    found = mounts.all_mounts(root, root, (), packages, (), "", can_cover=can_cover)
-    return {each.source for each in found}
+def sources(root: Path, *packages: Path) -> set[str]:
+    return {each.source for each in mounts.all_mounts(root, root, (), packages, (), "")}
 
 
 def test_an_installation_in_the_project_is_not_shown_apart(home: Path, tmp_path: Path) -> None:
