@@ -13,6 +13,8 @@ PATH_WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 VIM_WILDCARDS = {"**/": ".*/", "**": ".*", "*": ".*", "?": "."}
 MAX_CHARS: Final = 500
 """A longer glob with wildcards matches nothing."""
+MAX_WILDCARDS: Final = 2
+"""Maximum of wildcards of a regular expression that may try all ways to match them."""
 MAX_STATES: Final = 300
 """Maximum of remembered states of a matcher."""
 
@@ -89,7 +91,38 @@ def _is_balanced(parts: Sequence[str]) -> bool:
     return depth == 0
 
 
-Test = Callable[[str], bool]
+RULE_TOKEN = re.compile(
+    r"\(\?:\.\+/\)\?|\(\?:/\.\+\)\?|\[\^/\][*+]?|\(\?:\(\?P<\w+>/\)\|\$\)|\(\?P<\w+>/\)"
+    r"|\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|.",
+    re.S,
+)
+"""The parts of pathspec's regular expression of an ignore rule."""
+
+
+def rule_test(regex: str) -> Callable[[str], object]:
+    """Return a function that tests whole paths with pathspec's expression of an ignore rule.
+
+    It returns a true value for a match. An expression with few wildcards is used as it is, which
+    takes a tenth of the time.
+    """
+    if len(re.findall(r"[*+]", regex)) <= MAX_WILDCARDS:
+        return re.compile(regex, re.S).fullmatch  # `.` matches newlines, too
+    parts: list[str | Test] = []
+    for part in RULE_TOKEN.findall(regex.removeprefix("^")):
+        if part == "(?:.+/)?":
+            parts.append("**/")
+        elif part == "(?:/.+)?":
+            parts += [*"{,/", "**", "}"]
+        elif part.startswith("[^/]"):
+            parts += {"*": ["*"], "+": ["?", "*"]}.get(part[4:], ["?"])
+        elif part.startswith("("):
+            parts += [*"{,/}"] if part.endswith("|$)") else ["/"]
+        else:
+            parts.append(re.compile(part).fullmatch)
+    return Matcher(parts).matches
+
+
+Test = Callable[[str], object]
 """Returns whether a character matches."""
 
 
@@ -108,10 +141,11 @@ class Matcher:
     This follows all at once, and remembers where each character leads.
 
     Args:
-        parts: of the glob, as `TOKEN` finds them; each open brace must be closed.
+        parts: of the glob, as `TOKEN` finds them, or tests of one character; each open brace must
+            be closed.
     """
 
-    def __init__(self, parts: Sequence[str]) -> None:
+    def __init__(self, parts: Sequence[str | Test]) -> None:
         self._steps: list[Test | list[int]] = []
         """For each position, which character leads to the next one, or where it leads without."""
         opened: list[tuple[list[int], list[list[int]]]] = []
@@ -127,7 +161,7 @@ class Matcher:
             elif part == "{":
                 opened.append(([at + 1], []))
                 self._steps.append(opened[-1][0])
-            elif opened and part in ",}":
+            elif opened and part in (",", "}"):
                 starts, ends = opened[-1]
                 ends.append([])
                 self._steps.append(ends[-1])
@@ -138,7 +172,7 @@ class Matcher:
                     for each in ends:
                         each.append(at + 1)
             else:
-                self._steps += _tests(part)
+                self._steps += _tests(part) if isinstance(part, str) else [part]
         self._states: dict[frozenset[int], _State] = {}
         self._first = self._state([0])
 

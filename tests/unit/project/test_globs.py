@@ -8,10 +8,11 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-from lcursor.project.globs import MAX_CHARS, path_test, translate
+from lcursor.project.globs import MAX_CHARS, path_test, rule_test, translate
 
 CASES = [
     (("src/",), "src/net/url.py", True),
@@ -65,6 +66,29 @@ def test_a_glob_matches_what_its_regular_expression_matches(glob: str, path: str
     assert path_test([bare])(path) is (re.fullmatch(regex, path) is not None)
     rooted = re.fullmatch(f"(?s:(?:{translate(bare)})(?:/.*)?)", path)
     assert path_test([f"/{bare}"])(path) is (rooted is not None)
+
+
+RULES = st.lists(
+    st.sampled_from(["a", "b", "/", "*", "*", "?", "**", "/**/", "[ab]", "[!a]", "\\*", "(", "."]),
+    min_size=1,
+    max_size=8,
+).map("".join)
+
+
+@given(RULES, st.lists(st.sampled_from("ab/*(\n"), max_size=8).map("".join))
+def test_an_ignore_rule_matches_what_its_regular_expression_matches(rule: str, path: str) -> None:
+    regex = GitIgnoreSpecPattern(f"*a*{rule}").regex
+    assume("//" not in path and not path.startswith("/"))
+    assert regex is not None
+    expected = re.fullmatch(regex.pattern, path, re.S) is not None
+    assert bool(rule_test(regex.pattern)(path)) is expected
+
+
+def test_an_ignore_rule_with_many_stars_takes_few_steps() -> None:
+    regex = GitIgnoreSpecPattern("*a" * 30 + "b").regex
+    assert regex is not None
+    assert rule_test(regex.pattern)("a" * 200) is False
+    assert rule_test(regex.pattern)("a" * 200 + "b") is True
 
 
 def _lines(pattern: str, path: str) -> int:
