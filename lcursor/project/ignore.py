@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from lcursor.project import git
+from lcursor.project.globs import rule_test
 from lcursor.project.links import Links
 from lcursor.project.reading import open_inside
 
@@ -256,7 +257,7 @@ def why(root: Path, path: str | Path) -> str:
 class _File:
     def __init__(self, shown: str, text: str) -> None:
         self._shown = shown
-        self._patterns: list[tuple[re.Pattern[str], bool, int, str]] = []
+        self._patterns: list[tuple[Callable[[str], object], bool, int, str]] = []
         for row, line in enumerate(text.removeprefix("\ufeff").split("\n")):
             pattern = _compile(line.removesuffix("\r"))
             if pattern:
@@ -265,17 +266,17 @@ class _File:
 
     def match(self, path: str) -> tuple[bool | None, str]:
         """Return whether a path is left out, None if no rule matches, and the rule."""
-        for regex, is_out, row, line in self._patterns:
-            if regex.fullmatch(path):
+        for matches, is_out, row, line in self._patterns:
+            if matches(path):
                 return is_out, f"{self._shown}:{row}: {line}"
         return None, ""
 
 
-EVERYTHING, EVERY_FOLDER = re.compile(".*", re.S), re.compile(".*/", re.S)
+EVERYTHING, EVERY_FOLDER = (re.compile(each, re.S).fullmatch for each in (".*", ".*/"))
 
 
-def _compile(line: str) -> tuple[re.Pattern[str], bool] | None:
-    """Return the pattern of a line for whole paths, and whether it excludes.
+def _compile(line: str) -> tuple[Callable[[str], object], bool] | None:
+    """Return a test of whole paths for a line, and whether it excludes.
 
     pathspec's expressions also match the entries of a directory, which would defeat a later
     `!entry`; matching whole paths avoids that, after abbreviations are expanded.
@@ -292,4 +293,4 @@ def _compile(line: str) -> tuple[re.Pattern[str], bool] | None:
         return None  # git ignores it, too
     if pattern.include is None or pattern.regex is None:
         return None
-    return re.compile(pattern.regex.pattern, re.S), pattern.include  # `.` matches newlines, too
+    return rule_test(pattern.regex.pattern), pattern.include
