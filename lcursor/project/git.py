@@ -65,6 +65,9 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """The commands that may run, and options against the programs that they start."""
 
+WITHOUT_REVISIONS: Final = frozenset({"check-ignore", "config", "grep", "ls-files"})
+"""Commands that are run often, and never look for a commit by its name."""
+
 FILTERED: Final = frozenset({"diff"})
 """Commands that pass the files of a user through the filters of the repository's attributes."""
 
@@ -155,11 +158,14 @@ def environment(top: Path | None = None) -> dict[str, str]:
     return {**inherited, **ENVIRONMENT, **where}
 
 
-def top_of(folder: Path) -> Path | None:
+def top_of(folder: Path, *, has_revisions: bool = False) -> Path | None:
     """Return the nearest folder with a repository, from a folder upwards, without links; else None.
 
     Only a `.git` counts. Git itself would also use the files of a bare repository, which a project
     may contain.
+
+    Args:
+        has_revisions: whether git will look for commits by their names.
 
     Raises:
         GitFailed: its `.git` leads to what git must not read; see `git_folder`.
@@ -168,7 +174,7 @@ def top_of(folder: Path) -> Path | None:
     for top in (real, *real.parents):
         mark = top / ".git"
         if os.path.lexists(mark / "HEAD" if mark.is_dir() else mark):
-            if reason := git_folder.problem(mark):
+            if reason := git_folder.problem(mark, has_revisions=has_revisions):
                 raise GitFailed(reason)
             return top
     return None
@@ -216,7 +222,9 @@ def output(
         folder: any folder of a work tree; the command runs in its top folder.
     """
     try:
-        top, _ = _locate(folder)
+        top = top_of(folder, has_revisions=command not in WITHOUT_REVISIONS)
+        if top is None:
+            return Output(b"", failure=NO_REPOSITORY)
         filters = _filters(top, max_s, cancel) if command in FILTERED else ()
     except GitFailed as failure:
         return Output(b"", failure=str(failure))

@@ -70,6 +70,20 @@ def borrowed_objects_and_a_linked_index(root: Path) -> None:
     replaced(folder, "index", "../../other/.git/index")
 
 
+def a_branch_that_names_one_in_a_linked_folder(root: Path) -> None:
+    folder = skeleton(root / ".git")
+    (folder / "objects/info/alternates").write_text("../../../other/.git/objects\n")
+    (folder / "hooks").symlink_to("../../other/.git")
+    (folder / "refs/heads/main").write_text("ref: hooks/refs/heads/main\n")
+
+
+def a_branch_that_names_a_link_in_the_objects(root: Path) -> None:
+    folder = skeleton(root / ".git")
+    (folder / "objects/info/alternates").write_text("../../../other/.git/objects\n")
+    (folder / "objects/m").symlink_to("../../../other/.git/refs/heads/main")
+    (folder / "refs/heads/main").write_text("ref:  objects/m   \n")
+
+
 def a_name_that_ends_before_the_line(root: Path) -> None:
     (root / ".git").write_bytes(b"gitdir: ../other/.git\0x\n")
 
@@ -138,6 +152,8 @@ def a_repository_for_another_work_tree(root: Path) -> None:
         borrowed_objects_and_a_link_in_a_linked_folder,
         borrowed_objects_and_a_linked_log,
         borrowed_objects_and_a_linked_index,
+        a_branch_that_names_one_in_a_linked_folder,
+        a_branch_that_names_a_link_in_the_objects,
         a_name_that_ends_before_the_line,
         a_link_whose_name_begins_with_a_blank,
         a_common_folder_whose_name_ends_before_the_line,
@@ -159,10 +175,12 @@ def test_the_history_of_another_project_is_not_read(
     root = tmp_path / "project"
     root.mkdir()
     make(root)
-    reasons = r"of another project|leads out of the repository|names no folder|link to a folder"
+    reasons = (
+        r"of another project|leads out of the repository|link to a folder|names no (folder|branch)"
+    )
     with pytest.raises(git.GitFailed, match=reasons):
-        git.top_of(root)
-    assert git.output(root, "show", "HEAD").data == b""
+        git.ask(root, "show", "HEAD")
+    assert git.output(root, "for-each-ref").data == b""
     assert b"secret.py" in git.output(other, "show", "HEAD").data
 
 
@@ -229,7 +247,7 @@ def test_what_git_would_read_without_end_is_an_error(tmp_path: Path, name: str, 
     else:
         path.symlink_to("/dev/zero")
     with pytest.raises(git.GitFailed, match=name):
-        git.top_of(root)
+        git.top_of(root, has_revisions=True)
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -267,4 +285,21 @@ def test_too_many_files_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert git.top_of(root) == root
     monkeypatch.setattr(git_folder, "MAX_ENTRIES", 2)
     with pytest.raises(git.GitFailed, match="refs has over 2 files"):
-        git.top_of(root)
+        git.ask(root, "log")
+
+
+@pytest.mark.parametrize(
+    ("value", "is_fine"),
+    [
+        ("files", True),
+        ('"reftable"', True),
+        ("files://../../other/.git", False),
+        ("fi\\\nles:/x", False),
+    ],
+)
+def test_branches_elsewhere_are_an_error(tmp_path: Path, value: str, is_fine: bool) -> None:
+    root = repository(tmp_path / "project", "a.py")
+    with (root / ".git/config").open("a") as file:
+        file.write(f"[extensions]\n\trefStorage = {value}\n")
+    problem = git_folder.problem(root / ".git", has_revisions=False)
+    assert problem == ("" if is_fine else f"{root}/.git/config names a location of branches")
