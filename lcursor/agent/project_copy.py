@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from lcursor.agent import shadow_git
 from lcursor.agent.shadow_git import ShadowGit
@@ -20,9 +21,6 @@ from lcursor.process.run import Cancel
 from lcursor.project.git import GitFailed, split
 from lcursor.project.reading import SECRET_TEXT, open_inside
 from lcursor.project.secrets import KEY_FORMATS, SecretGlobs, has_private_key
-
-HEAD_BYTES: Final = 64
-"""How much of a binary file tells whether it is text in UTF-16."""
 
 
 class ProjectCopy:
@@ -135,11 +133,17 @@ class ProjectCopy:
         """Leave out files that contain private keys."""
         if not found.times_ns:
             return
-        options = [word for each in KEY_FORMATS for word in ("-e", each.hint)]
-        words = ("grep", "-l", "-z", "-a", "-F", "--no-textconv", *options)
-        suspects = [*split(self._ask(words, ok=(0, 1))), *self._wide_texts(found)]
+        hints = [each.hint for each in KEY_FORMATS]
+        words = ("grep", "-l", "-z", "-a", "--no-textconv")
+        wide = (r"\x00".join(map(re.escape, each)) for each in hints)  # in UTF-16
+        pattern = "|".join((*map(re.escape, hints), *wide))
+        try:
+            suspects = split(self._ask((*words, "-P", "-e", pattern), ok=(0, 1)))
+        except GitFailed:  # a git without these patterns
+            options = [word for hint in hints for word in ("-e", hint)]
+            suspects = split(self._ask((*words, "-F", *options), ok=(0, 1)))
         secret = []
-        for path in dict.fromkeys(suspects):
+        for path in suspects:
             with contextlib.suppress(OSError), open_inside(self._root, path) as file:
                 if has_private_key(file.read()):
                     secret.append(path)
@@ -147,17 +151,6 @@ class ProjectCopy:
         for path in secret:
             del found.times_ns[path]
             found.left_out[path] = SECRET_TEXT
-
-    def _wide_texts(self, found: VisibleFiles) -> Iterator[str]:
-        """Yield the files that look like UTF-16, in which git does not find words."""
-        text_files = split(
-            self._ask(("grep", "-l", "-z", "-I", "--no-textconv", "-e", ""), ok=(0, 1))
-        )
-        for path in found.times_ns.keys() - text_files:
-            with contextlib.suppress(OSError), open_inside(self._root, path) as file:
-                head = file.read(HEAD_BYTES)
-                if head.count(0) > len(head) // 4:
-                    yield path
 
     def _check_out(self, found: VisibleFiles) -> None:
         """Write the files of the index, with the times of the user's files."""
