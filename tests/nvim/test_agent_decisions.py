@@ -47,10 +47,10 @@ def test_a_question_is_a_block_and_the_cursor_stays(agent: Agent) -> None:
     agent.start()
     nvim.press("GAa draft<Esc><C-w>p")
     before = cursor(nvim)
-    agent.asks(1, "pip install x\nmake", "opens the network: pypi.org")
+    agent.asks(1, "pip install x\nmake", "opens the network: pip.test")
     assert agent.lines()[8:14] == [
         "? command · waits for approval", "```bash", "pip install x", "make", "```",
-        "opens the network: pypi.org",
+        "opens the network: pip.test",
     ]  # fmt: skip
     assert nvim.lua("return vim.fn.bufname()").endswith("a.py")
     assert cursor(nvim) == before

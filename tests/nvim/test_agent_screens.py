@@ -41,7 +41,7 @@ def running(agent: Agent) -> None:
 def asks(agent: Agent) -> None:
     """A question, the cursor on it."""
     work(agent)
-    why = "it leaves the sandbox: pypi.org"
+    why = "it leaves the sandbox: pip.test"
     agent.asks(3, "pip install --upgrade pytest", why, is_bound=True)
     agent.nvim.press("]w")
 
@@ -71,7 +71,7 @@ def done(agent: Agent) -> None:
 
 SCENES: dict[str, tuple[Play, tuple[str, ...]]] = {
     "running": (running, ("exit 1", "a.py", "step 4/40", "running")),
-    "asks": (asks, ("1 waiting", "pip install --upgrade pytest", "pypi.org", "gE change")),
+    "asks": (asks, ("1 waiting", "pip install --upgrade pytest", "pip.test", "gE change")),
     "planned": (planned, ("## Plan", "3. Test both", "<CR> approve, as edited", "gx reject")),
     "done": (
         done,

@@ -40,7 +40,7 @@ VALUES = [
     ("git clone https://me:{}@github.com/a/b", "a1b2c3d4e5f6a7b8"),
     ("curl -H 'Authorization: Basic {}'", "dXNlcjpodW50ZXIy"),
     ('"Authorization": "Bearer {}",', "abcdefghijklmnop1234"),
-    ("//registry.npmjs.org/:_authToken={}", "abcdef-123456"),
+    ("//registry.test/:_authToken={}", "abcdef-123456"),
     ("    client-key-data: {}", "LS0tLS1CRUdJTiBDRVJU"),
     ("me:{}", "$apr1$" + "abcdefgh$0123456789abcdefghijkl"),
 ]  # fmt: skip
