@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -26,20 +30,46 @@ from bench import (
 
 
 class _Group(TyperGroup):
-    """Runs `bench promises [NAMES]` for `bench [NAMES]`."""
+    """Runs `bench promises [NAMES]` for `bench [NAMES]`, also after `--busy N`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] != "--help"):
-            args = ["promises", *args]
+        at = 2 if args[:1] == ["--busy"] else 0
+        if len(args) == at or (args[at] not in self.commands and args[at] != "--help"):
+            args = [*args[:at], "promises", *args[at:]]
         return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
     cls=_Group,
-    help="Measure speed, on a machine that does nothing else.",
+    help="Measure speed, on a machine that does nothing else, or beside --busy processes.",
     add_completion=False,
     rich_markup_mode=None,
 )
+
+
+@contextmanager
+def busy_processes(count: int) -> Iterator[None]:
+    """Keep processes busy that are none of ours, as a build in another terminal does."""
+    started = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+        for _ in range(count)
+    ]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@app.callback()
+def _beside(
+    ctx: typer.Context,
+    busy: Annotated[int, typer.Option(help="Measure beside this many busy processes.")] = 0,
+) -> None:
+    ctx.with_resource(busy_processes(busy))
+
+
 app.command("promises")(editor.command)
 app.command("typing")(typing.command)
 app.command("index")(index.command)
