@@ -194,8 +194,9 @@ class PathResolver:
 
     def _globbed(self, rows: mentions.FileRows) -> Files:
         glob = rows.path.removeprefix("./")
-        test = path_test([f"/{glob}" if "/" in glob and not glob.startswith(("/", "**")) else glob])
-        found = [name for name in self._all() if test(name)]
+        is_rooted, names = "/" in glob and not glob.startswith(("/", "**")), self._all()
+        test = path_test([f"/{glob}" if is_rooted else glob], names)
+        found = [name for name in names if test(name)]
         found = [name for name in found if not self.target_outside(self.reader.root / name)]
         if not found:
             raise PathError("the project has no such file")

@@ -208,13 +208,14 @@ def _ids(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
 def _where(base: sqlite3.Connection, filters: Filters) -> tuple[str, list[str]]:
     where, values = ["1"], []
     if filters.paths or filters.languages:
-        passes = path_test(filters.paths)
         languages = {one.lower() for one in filters.languages}
         rows = base.execute("SELECT id, path, language FROM files").fetchall()
+        paths = [unpack(path) for _, path, _ in typed(rows, int, bytes, str)]
+        passes = path_test(filters.paths, paths)
         files = [
             number
-            for number, path, language in typed(rows, int, bytes, str)
-            if (not languages or language in languages) and passes(unpack(path))
+            for (number, _, language), path in zip(rows, paths, strict=True)
+            if (not languages or language in languages) and passes(path)
         ]
         where.append(f"c.file IN {LISTED}")
         values.append(json.dumps(files))

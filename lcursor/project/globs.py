@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -58,32 +58,50 @@ def _character_class(part: str, is_vim: bool) -> str:
     return found
 
 
-def path_test(patterns: Sequence[str]) -> Callable[[str], bool]:
+def path_test(patterns: Sequence[str], paths: Collection[str] = ()) -> Callable[[str], bool]:
     """Return a function that tests whether a path matches any of some globs or path parts.
 
     A glob may start at any folder, and includes the contents of a matching folder. With a leading
-    `/` it starts at the project's root. Without patterns every path matches.
+    `/` it starts at the project's root. Without patterns every path matches. The brackets of a
+    name such as `[slug]` match themselves, too.
+
+    Args:
+        paths: all paths that may be tested. If brackets match themselves in any of them, they
+            match nothing else.
     """
     if not patterns:
         return lambda path: True
-    tests = [_test(pattern) for pattern in patterns]
+    tests: list[Callable[[str], bool]] = []
+    for pattern in patterns:
+        literal = _test(pattern, is_literal=True)
+        tests.append(literal)
+        if "[" in pattern and not any(map(literal, paths)):
+            tests.append(_test(pattern))
     return lambda path: any(test(path) for test in tests)
 
 
 @lru_cache(maxsize=64)
-def _test(pattern: str) -> Callable[[str], bool]:
+def _test(pattern: str, *, is_literal: bool = False) -> Callable[[str], bool]:
+    """Return a function that tests a path with one pattern.
+
+    Args:
+        is_literal: whether brackets match themselves.
+    """
     is_rooted, bare = pattern.startswith("/"), pattern.lstrip("/")
-    if not WILD.search(bare):
+    if not (re.search("[*?]", bare) if is_literal else WILD.search(bare)):
         return lambda path: path.startswith(bare) if is_rooted else bare in path
     if len(bare) > MAX_CHARS:
         return lambda path: False
-    parts = TOKEN.findall(bare.rstrip("/"))
+    parts: list[str | Test] = []
+    for part in TOKEN.findall(bare.rstrip("/")):
+        is_class = part[0] == "[" and len(part) > 1
+        parts += [letter.__eq__ for letter in part] if is_literal and is_class else [part]
     if not _is_balanced(parts):
         parts = ["[{]" if each == "{" else each for each in parts]
     return Matcher([*([] if is_rooted else ["**/"]), *parts, *"{,/", "**", "}"]).matches
 
 
-def _is_balanced(parts: Sequence[str]) -> bool:
+def _is_balanced(parts: Sequence[object]) -> bool:
     """Return whether each open brace is closed."""
     depth = 0
     for part in parts:

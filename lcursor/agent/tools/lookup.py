@@ -73,10 +73,10 @@ class Lookup:
         if inside != "." and not self._files.exists(inside):
             raise Denied(f"there is no file or folder {inside}")
         output, note = self._grep(pattern, inside, cancel)
-        is_wanted = path_test([glob] if glob else [])
         found: dict[str, list[tuple[int, str]]] = {}
         for name, row, line in _rows(output.data):
             found.setdefault(name, []).append((row, line))
+        is_wanted = path_test([glob] if glob else [], found)
         allowed = {
             name: rows for name, rows in found.items() if is_wanted(name) and self._is_allowed(name)
         }
@@ -119,7 +119,7 @@ class Lookup:
             raise Denied(f"the files cannot be listed: {output.failure}")
         bare = pattern.removeprefix(f"{self._tree.root}/").removeprefix("./")
         names = dict.fromkeys(map(os.fsdecode, output.data.split(b"\0")[:-1]))
-        fits = path_test([bare] if bare not in ("", "*", "**", "**/*") else [])
+        fits = path_test([bare] if bare not in ("", "*", "**", "**/*") else [], names)
         aged = []
         for name in filter(fits, names):
             try:

@@ -61,6 +61,15 @@ def test_grep_in_a_part(bench: Bench, given: dict[str, str], paths: set[str]) ->
     assert {line.split(":")[0] for line in hits} == paths
 
 
+def test_brackets_of_a_path_are_literal_if_it_exists(project: Project) -> None:
+    names = ["app/[slug]/page.tsx", "app/s/page.tsx", "app/[...all]/page.tsx"]
+    project.repository(dict.fromkeys(names, "needle\n"))
+    bench = Bench(project)
+    for pattern, name in zip(["app/[slug]/*.tsx", "app/[st]/", "[...all]/*"], names, strict=True):
+        assert bench.call("grep", pattern="needle", glob=pattern).text == f"{name}:1: needle"
+        assert bench.call("glob", pattern=pattern).text == name
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

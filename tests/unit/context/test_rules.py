@@ -46,6 +46,8 @@ HEADS = [
     ("---\nglobs: rl.py\n---\n", "src/net/url.py", False),
     ('---\nglobs:\n  - "*.ts"\n---\n', "src/a.py", False),
     ("---\nglobs:\n---\n", "src/a.py", False),
+    ("---\nglobs: app/[slug]/**/*.tsx\n---\n", "app/[slug]/page.tsx", True),
+    ("---\nglobs: [...all].ts\n---\n", "app/[...all].ts", True),
 ]
 
 

@@ -243,6 +243,23 @@ def test_filters(store: Store, text: str, expected: set[str], has_vectors: bool)
     assert set(paths(search.search(text, mode=mode))) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("needle path:app/[slug]/", "app/[slug]/page.tsx"),
+        ("needle path:app/[slug]/*.tsx", "app/[slug]/page.tsx"),
+        ("needle path:app/[...all]", "app/[...all]/page.tsx"),
+        ("needle path:app/[st]/", "app/s/page.tsx"),
+    ],
+)
+def test_brackets_of_a_path_are_literal_if_it_exists(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    names = ["app/[slug]/page.tsx", "app/s/page.tsx", "app/[...all]/page.tsx"]
+    store = searching.made(tmp_path, {name: f"const needle = '{name}'\n" for name in names})
+    assert paths(searching.searcher(store).search(text)) == [expected]
+
+
 def test_a_limit_is_kept(search: Searcher) -> None:
     assert len(search.search("engine", limit=2)) == 2
 

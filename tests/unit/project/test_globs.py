@@ -44,12 +44,45 @@ CASES = [
     (("net/",), "src/net/url.py", True),
     (("",), "anything", True),
     ((), "anything", True),
+    (("app/[slug]/",), "app/[slug]/page.tsx", True),
+    (("app/[slug]/",), "app/s/page.tsx", True),
+    (("app/[...all]",), "app/[...all]/page.tsx", True),
+    (("[[...all]]/*.tsx",), "app/[[...all]]/page.tsx", True),
+    (("/app/[slug]/**/*.tsx",), "app/[slug]/a/page.tsx", True),
+    (("/[slug]/*.tsx",), "app/[slug]/page.tsx", False),
+    (("[*]/*.py",), "src/[*]/a.py", True),
 ]
 
 
 @pytest.mark.parametrize(("patterns", "path", "passes"), CASES)
 def test_globs_and_parts_of_paths(patterns: tuple[str, ...], path: str, passes: bool) -> None:
     assert path_test(patterns)(path) is passes
+
+
+BRACKETS = ["app/[slug]/page.tsx", "app/s/page.tsx", "app/[id]/page.tsx", "lib/a.ts", "lib/s.ts"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("app/[slug]/", [0]),
+        ("app/[slug]/*.tsx", [0]),
+        ("/app/[slug]", [0]),
+        ("[id]", [2]),
+        ("[slug]/page.tsx", [0]),
+        ("app/[ls]/", [1]),
+        ("lib/[as].ts", [3, 4]),
+    ],
+)
+def test_brackets_are_literal_if_a_path_has_them(pattern: str, found: list[int]) -> None:
+    """So that folders such as those of web frameworks can be named."""
+    test = path_test([pattern], BRACKETS)
+    assert [each for each in BRACKETS if test(each)] == [BRACKETS[number] for number in found]
+
+
+def test_each_pattern_decides_for_itself_whether_it_is_literal() -> None:
+    test = path_test(["app/[slug]/", "lib/[a].ts"], BRACKETS)
+    assert [each for each in BRACKETS if test(each)] == [BRACKETS[0], BRACKETS[3]]
 
 
 GLOBS = st.lists(
