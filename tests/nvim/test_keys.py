@@ -162,22 +162,62 @@ def test_a_snippet_jump_when_no_ghost_is_visible(editor: Start, host: FakeHost) 
     assert nvim.lines()[0] == "for k in v do"
 
 
-def test_a_ghost_inside_a_snippet_goes_first_and_the_jump_still_works(
-    editor: Start, host: FakeHost
-) -> None:
+def ghost_in_a_snippet(editor: Start, host: FakeHost, snippet: str) -> Pilot:
+    """Type a letter in the first field of a snippet, and show a suggestion there."""
     nvim = editor({"a.py": "\n"})
     nvim.insert("i")
-    nvim.lua("vim.snippet.expand('foo(${1:a})$0')")
+    nvim.lua("vim.snippet.expand(...)", snippet)
     nvim.settle()
     host.skip()
     nvim.keys("g")
-    host.done(nvim.request("(g"), "host")
+    host.done(nvim.request("(g"), "host text")
     nvim.wait_ghost()
+    return nvim
+
+
+def test_tab_jumps_in_a_snippet_and_other_keys_accept(editor: Start, host: FakeHost) -> None:
+    nvim = ghost_in_a_snippet(editor, host, "foo(${1:a})\nbar(${2:b})$0")
+    nvim.press("<C-Right>")
+    assert nvim.lines() == ["foo(ghost)", "bar(b)"]
+    assert nvim.ghost() == " text"
     nvim.press("<Tab>")
-    assert nvim.lines()[0] == "foo(ghost)"
+    assert nvim.lua("return vim.api.nvim_get_mode().mode") == "s"
+    assert nvim.lines() == ["foo(ghost)", "bar(b)"]
+    nvim.press("y")
     nvim.press("<Tab>")
     nvim.press("end")
-    assert nvim.lines()[0] == "foo(ghost)end"
+    assert nvim.lines() == ["foo(ghost)", "bar(y)end"]
+
+
+def test_tab_accepts_where_a_snippet_has_no_further_field(editor: Start, host: FakeHost) -> None:
+    nvim = ghost_in_a_snippet(editor, host, "foo(${1:a}$0")
+    nvim.press("<S-Tab>")  # there is no earlier field
+    assert nvim.lines()[0] == "foo(ghost text"
+
+
+ENGINES = {
+    "luasnip": "package.loaded.luasnip = { in_snippet = function() return true end,"
+    " locally_jumpable = function(by) return by == 1 end }",
+    "mini": "package.loaded['mini.snippets'] = { session = { get = function() return {} end } }",
+    "vsnip": "vim.g.loaded_vsnip = 1; vim.opt.rtp:append('.')",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("has_map", [True, False])
+def test_tab_belongs_to_a_snippet_plugin_if_it_is_mapped(
+    editor: Start, host: FakeHost, engine: str, has_map: bool
+) -> None:
+    """Without a mapping the plugin has another key, and <Tab> accepts."""
+    vsnip = "func vsnip#jumpable(by)\n  return 1\nendfunc\n"
+    nvim = editor({**DEF, "autoload/vsnip.vim": vsnip})
+    nvim.lua(ENGINES[engine])
+    if has_map:
+        nvim.lua("vim.keymap.set('i', '<Tab>', function() vim.g.jumped = true end)")
+    nvim.offer("return x", "o")
+    nvim.press("<Tab>")
+    assert (nvim.lua("return vim.g.jumped") is True) == has_map
+    assert nvim.lines()[1:] == (["    "] if has_map else ["    return x"])
 
 
 def test_the_native_menu_hides_it_and_has_the_keys(editor: Start, host: FakeHost) -> None:

@@ -96,6 +96,10 @@ end
 ---@return string what to type
 local function press(action, lhs)
   local is_ours = ghost.is_visible() and not menu.is_visible()
+  if is_ours and menu.is_in_snippet() then
+    keymaps.unmap("suggestion") -- what is shown afterwards maps them again
+    is_ours = not menu.jumps(lhs)
+  end
   local typed = is_ours and M.press(action)
   if not typed or (typed == "" and KINDS[action]) then
     keymaps.unmap("suggestion")

@@ -52,15 +52,6 @@ function M.buffer_block_reason(buf, answered)
   return privacy.block_reason(buf, config.for_buffer(buf).privacy.exclude, answered)
 end
 
----@return boolean whether a snippet is being filled in
-local function is_in_snippet()
-  local luasnip = package.loaded["luasnip"]
-  if vim.snippet and vim.snippet.active() then
-    return true
-  end
-  return type(luasnip) == "table" and luasnip.in_snippet ~= nil and luasnip.in_snippet()
-end
-
 ---@return boolean whether a plugin has several cursors
 local function has_cursors(buf)
   local plugin = package.loaded["multicursor-nvim"]
@@ -81,7 +72,7 @@ function M.block_reason(buf)
     return "macro"
   elseif menu.is_visible() then
     return "menu"
-  elseif is_in_snippet() then
+  elseif menu.is_in_snippet() then
     return "snippet"
   elseif vim.wo.diff then
     return "diff"

@@ -1,4 +1,4 @@
--- The completion menu: Neovim's own, or that of a plugin.
+-- What else uses keys at the cursor: a completion menu or a snippet, Neovim's own or a plugin's.
 
 local M = {}
 
@@ -21,6 +21,46 @@ function M.is_visible()
     return ok and visible == true
   end
   return false
+end
+
+--- Return whether the fields of a snippet are being filled in, by a plugin.
+---@param direction? 1|-1 only if a key can jump to a field in that direction
+---@return boolean
+local function is_in_plugin_snippet(direction)
+  local function ask(fn, ...)
+    local ok, found = pcall(fn, ...)
+    return ok and found ~= nil and found ~= false and found ~= 0
+  end
+  local luasnip, mini = package.loaded["luasnip"], package.loaded["mini.snippets"]
+  if type(luasnip) == "table" then
+    local fn = direction and luasnip.locally_jumpable or luasnip.in_snippet
+    if ask(fn, direction) then
+      return true
+    end
+  end
+  return type(mini) == "table" and ask(vim.tbl_get(mini, "session", "get"))
+    or vim.g.loaded_vsnip ~= nil and ask(vim.fn["vsnip#jumpable"], direction or 1)
+end
+
+--- Return whether the fields of a snippet are being filled in.
+---@return boolean
+function M.is_in_snippet()
+  return vim.snippet.active() or is_in_plugin_snippet()
+end
+
+--- Return whether <Tab> or <S-Tab> jumps in a snippet now. Keys of ours must not be mapped.
+---@param lhs string
+---@return boolean
+function M.jumps(lhs)
+  local direction = ({ ["<tab>"] = 1, ["<s-tab>"] = -1 })[lhs:lower()]
+  local map = direction and vim.fn.maparg(lhs, "i", false, true) or {}
+  if not next(map) then
+    return false
+  elseif vim.snippet.active({ direction = direction }) then
+    return true
+  end
+  local is_default = vim.startswith(map.desc or "", "vim.snippet") -- knows no plugins
+  return not is_default and is_in_plugin_snippet(direction)
 end
 
 --- Return whether a plugin asks language servers and shows what they answer.
