@@ -159,6 +159,13 @@ function M.error(err)
   show(err.message, err.hint, err.level)
 end
 
+--- Report that a motion has no target, as Neovim does: an error cancels the pending operator.
+---@param text string
+function M.fail(text)
+  is_progress = false
+  vim.api.nvim_echo({ { "lcursor: " .. text } }, true, { err = true })
+end
+
 --- Report what is wrong with the settings, in one message.
 ---@param problems lcursor.Problem[]
 function M.config_problems(problems)

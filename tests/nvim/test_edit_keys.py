@@ -21,6 +21,7 @@ CHANGES = [
     change(3, ["c = 1", "d = 1"], ["C = 1", "D = 1"]),
     change(7, ["f = 1"], ["F = 1"]),
 ]
+TWO = [("a.txt", "a"), ("b.txt", "b")]
 OWN = "<Cmd>let g:own = get(g:, 'own', 0) + 1<CR>"
 
 
@@ -221,6 +222,63 @@ def test_first_and_last(at: Callable[..., Desk]) -> None:
         desk.nvim.press(keys)
         seen.append(line(desk))
     assert seen == [8, 1]
+
+
+@pytest.fixture
+def two_files(editor: Start, host: FakeHost) -> Desk:
+    """Open hunks in lines 2 and 5 of a file, and one in another file."""
+    long = {name: "".join(f"{letter}{n}\n" for n in range(1, 13)) for name, letter in TWO}
+    desk = Desk(editor(long, init=reach.NOTES), host)
+    asked = desk.ask()
+    tick = desk.nvim.lua("return vim.b.changedtick")
+    here = [change(1, ["a2"], ["A2"]), change(4, ["a5"], ["A5"])]
+    other = file(desk.project / "b.txt", [change(10, ["b11"], ["B11"])])
+    desk.propose(asked["id"], [file(desk.project / "a.txt", here, tick=tick), other])
+    return desk
+
+
+@pytest.mark.parametrize(
+    "motion", ["5G{}]h", "5G2{}]h", "3G{}2]h", "2G{}[h", "4G{}3[h", "8G{}ih", "1G{}ih"]
+)
+def test_a_motion_without_a_target_cancels_the_operator(two_files: Desk, motion: str) -> None:
+    before = two_files.lines()
+    for operator in ("d", "c", ">", "g~", "gh", "gH", "y", "="):
+        keys = motion.format(operator)
+        two_files.nvim.press(keys)
+        assert two_files.nvim.lua("return vim.fn.expand('%:t')") == "a.txt", keys
+        assert two_files.nvim.lua("return vim.api.nvim_get_mode().mode") == "n", keys
+        assert two_files.lines() == before, keys
+        assert str(line(two_files)) == keys[0]
+        assert two_files.nvim.lua("return require('lcursor.edit.proposals').count()") == 3, keys
+    two_files.nvim.press("1Gd]h")  # the next one has a target
+    assert two_files.lines() == before[1:]
+    two_files.nvim.press("7G.")
+    assert two_files.lines() == before[1:]
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ("1Gd]h", "a2a3a4a5a6"),
+        ("1Gd2]h", "a5a6"),
+        ("1G2d]h", "a5a6"),
+        ("6Gd[h", "a1a2a3a4a6"),
+        ("1Gd]H", "a5a6"),
+        ("6Gd[H", "a1a6"),
+        ("5Gv]hd", "a1a2a3a45a6"),
+        ("5G9gh]h", "a1a2a3a4a5a6"),
+    ],
+)
+def test_motions_of_hunks_stay_in_the_buffer(two_files: Desk, keys: str, text: str) -> None:
+    two_files.nvim.press(keys)
+    assert two_files.nvim.lua("return vim.fn.expand('%:t')") == "a.txt"
+    assert "".join(two_files.lines()).startswith(text)
+
+
+def test_going_to_the_next_hunk_opens_other_files(two_files: Desk) -> None:
+    two_files.nvim.press("5G]h")
+    assert two_files.nvim.lua("return vim.fn.expand('%:t')") == "b.txt"
+    assert line(two_files) == 11
 
 
 def test_hunks_have_their_colors_before_an_edit_ran(editor: Start, host: FakeHost) -> None:

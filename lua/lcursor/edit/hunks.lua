@@ -127,6 +127,24 @@ function M.go_to(part, hunk, command)
   end
 end
 
+--- Whether an operator or a selection waits for a motion, which then must not leave the buffer.
+local function is_motion()
+  local mode = api.nvim_get_mode().mode
+  return mode:find("^no") ~= nil or mode:find("^[vV\22]") ~= nil
+end
+
+--- Go to a hunk, or report that there is none.
+---@param hunk? lcursor.Hunk of this buffer
+local function go_or_report(hunk, problem)
+  if hunk then
+    go(hunk)
+  elseif is_motion() then
+    notify.fail(problem)
+  else
+    notify.info(problem)
+  end
+end
+
 ---@return lcursor.Hunk? the next in this buffer, or the one before
 local function beyond(row, by)
   local hunks = vim.iter(proposals.hunks(api.nvim_get_current_buf()))
@@ -136,34 +154,32 @@ local function beyond(row, by)
   end)
 end
 
---- Go to the next open hunk, in this file, then in the others, then from the top again.
+--- Go to the next open hunk, in this file, then in the others, then from the top again; as a motion
+--- only in this file.
 ---@param by integer how many; below 0 backwards
 function M.next(by)
-  local step = by < 0 and -1 or 1
+  local step, hunk, row = by < 0 and -1 or 1, nil, cursor_row()
   for _ = 1, math.abs(by) do
-    local hunk = beyond(cursor_row(), step)
-    if not hunk then
+    hunk = beyond(row, step)
+    if not hunk and is_motion() then
+      break
+    elseif not hunk then
       local part = neighbor(step)
       if part and not open(part) then
         return
       end
       hunk = beyond(step > 0 and -1 or api.nvim_buf_line_count(0), step)
     end
-    if not hunk then
-      return notify.info("no open hunks")
-    end
-    go(hunk)
+    row = hunk and hints.row(0, hunk) or row
   end
+  go_or_report(hunk, is_motion() and "no further hunk in this file" or "no open hunks")
 end
 
 --- Go to an end of the open hunks of this buffer.
 ---@param by integer above 0: to the last one; below 0: to the first
 function M.go_to_end(by)
   local hunks = proposals.hunks(api.nvim_get_current_buf())
-  if #hunks == 0 then
-    return notify.info("no open hunks")
-  end
-  go(hunks[by > 0 and #hunks or 1])
+  go_or_report(hunks[by > 0 and #hunks or 1], "no open hunks")
 end
 
 ---@param state lcursor.HunkState
@@ -358,7 +374,7 @@ end
 function M.select()
   local hunk = M.at_cursor()
   if not hunk or hunk.first == hunk.last then
-    return
+    return notify.fail(hunk and "the hunk has no old lines" or "no open hunk here")
   end
   if api.nvim_get_mode().mode:find("^[vV\22]") then
     vim.cmd.normal({ "\27", bang = true })
