@@ -2,6 +2,7 @@
 
 local buffer = require("lcursor.chat.buffer")
 local notify = require("lcursor.notify")
+local open = require("lcursor.ui.open")
 local sessions = require("lcursor.chat.sessions")
 
 local M = {}
@@ -54,43 +55,14 @@ function M.buffer()
   return buffer_of(sessions.current_path()) or (win and api.nvim_win_get_buf(win)) or nil
 end
 
---- Enter the code window, or a new one.
-local function enter()
-  local win = M.window()
-  if not win then
-    local is_float = api.nvim_win_get_config(0).relative ~= ""
-    local is_chat = sessions.of_buffer(api.nvim_get_current_buf()) ~= nil
-    local buf = buffer_of(sessions.current_path()) or api.nvim_create_buf(true, false)
-    win = api.nvim_open_win(buf, true, {
-      split = is_chat and not is_float and "left" or "above",
-      win = is_float and -1 or 0,
-    })
-  end
-  api.nvim_set_current_win(win)
-end
-
 --- Go to a row of a file, in the code window.
 ---@param path string absolute
 ---@param row integer
 function M.jump(path, row)
-  local buf = buffer_of(path)
-  local name = vim.fn.fnamemodify(path, ":~:.")
-  if not buf and not vim.uv.fs_stat(path) then
-    return notify.warn(name .. " no longer exists")
+  local win, message = open.file(path, { win = M.window(), row = row })
+  if not win then
+    notify.warn(message)
   end
-  enter()
-  vim.cmd("normal! m'")
-  if not buf or buf ~= api.nvim_get_current_buf() then
-    local is_stuck = vim.bo.modified and not vim.o.hidden and not vim.o.autowriteall
-    local ok, err = pcall(vim.cmd[is_stuck and "split" or "edit"], {
-      vim.fn.fnameescape(vim.fn.fnamemodify(path, ":.")),
-    })
-    if not ok then
-      return notify.warn(("cannot open %s: %s"):format(name, tostring(err):gsub("^.-:", "")))
-    end
-  end
-  api.nvim_win_set_cursor(0, { math.min(row + 1, api.nvim_buf_line_count(0)), 0 })
-  vim.cmd("normal! ^zvzz")
 end
 
 --- Return a path relative to the project.

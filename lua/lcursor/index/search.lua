@@ -4,6 +4,7 @@
 local buffers = require("lcursor.index.buffers")
 local context = require("lcursor.context")
 local notify = require("lcursor.notify")
+local open = require("lcursor.ui.open")
 local requests = require("lcursor.requests")
 
 local M = {}
@@ -54,24 +55,30 @@ function M.best_line(hit, words)
   return hit.first_row + (is_whole and best - 1 or 0), vim.trim(lines[best])
 end
 
---- Describe a hit before its line.
+--- Describe a hit before its line, without the name that the line defines.
+---@param line string
 ---@return string ends with ": " unless it is empty
-local function label(hit)
-  local text = hit.kind ~= "" and hit.scope ~= "" and (hit.kind .. " in " .. hit.scope)
-    or hit.kind .. hit.scope
+local function label(hit, line)
+  local scope = hit.scope
+  local outer, name = ("> " .. scope):match("^(.*)> ([%w_]+)$")
+  if hit.kind == "" and name and line:find("%f[%w_]" .. name .. "%f[^%w_]") then
+    scope = outer:gsub("^> ", ""):gsub(" $", "")
+  end
+  local text = hit.kind ~= "" and scope ~= "" and (hit.kind .. " in " .. scope) or hit.kind .. scope
   text = hit.is_stale and vim.trim(text .. " (changed since)") or text
   return text ~= "" and (text .. ": ") or ""
 end
 
+--- Return the hits as lines, each line of a file once: it may be in a class and in its outline.
 ---@param found lcursor.IndexFound
 ---@return lcursor.Item[]
 function M.items(found)
-  local words = M.words(found.query)
-  return vim.tbl_map(function(hit)
+  local words, items, seen = M.words(found.query), {}, {}
+  for _, hit in ipairs(found.hits) do
     local row, line = M.best_line(hit, words)
-    local text = label(hit) .. line
+    local text = label(hit, line) .. line
     ---@type lcursor.Item
-    return {
+    local item = {
       cells = { { ("%s:%d"):format(hit.name, row + 1), "LCursorHitFile" }, { ": " .. text } },
       file = hit.path,
       row = row,
@@ -196,17 +203,10 @@ end
 ---@param row integer 0-based
 ---@param command? lcursor.OpenCommand
 function M.jump(hit, row, command)
-  command = command or "edit"
-  vim.cmd("normal! m'")
-  if command ~= "edit" or hit.path ~= api.nvim_buf_get_name(0) then
-    local name = vim.fn.fnameescape(vim.fn.fnamemodify(hit.path, ":."))
-    local ok, err = pcall(vim.cmd[command], { name })
-    if not ok then
-      return notify.warn(("cannot open %s: %s"):format(hit.name, (tostring(err):gsub("^.-:", ""))))
-    end
+  local win, message = open.file(hit.path, { row = row, command = command })
+  if not win then
+    notify.warn(message)
   end
-  api.nvim_win_set_cursor(0, { math.min(row + 1, api.nvim_buf_line_count(0)), 0 })
-  vim.cmd("normal! ^zvzz")
 end
 
 --- Run `:LCursor search {text}`; without a text it opens a window to type into.
