@@ -98,7 +98,7 @@ def _file(
         note = f"{shown} is executable for the agent: chmod +x {shown}"
     before, after = _text(old, change.path), _text(new, name)
     if before.newline == "\r\n" != after.newline:  # an added line gets the line end of the others
-        after = replace(after, lines=tuple(line.removesuffix("\r") for line in after.lines))
+        after = replace(after, lines=diff.with_line_ends(before.lines, after.lines))
     known = digest(before.lines) if old is not None else ""
     if change.kind == "delete":
         gone = (Change(0, len(before.lines), before.lines, ()),)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
+from lcursor.edit.lines import without_returns
 from lcursor.edit.records import Change, Lines
 
 MAX_PAIRS: Final = 1_000_000
@@ -52,6 +53,25 @@ def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
         row = last
     found += lines[row:]
     return tuple(found)
+
+
+def with_line_ends(old: Sequence[str], new: Sequence[str]) -> Lines:
+    """Return new lines with the line ends of the old ones, which may be mixed.
+
+    A CR is part of a line only if other lines of the file have none. An unchanged line keeps its
+    end; a changed or added one gets that of the line that it replaces, or of a neighbour.
+    """
+    if not old:
+        return tuple(new)
+    bare, made = without_returns(old), list(without_returns(new))
+    row = at = 0  # after the last change
+    for first, last, start, end in (*spans(bare, made), (len(old), len(old), len(made), len(made))):
+        made[at:start] = old[row:first]
+        for number in range(start, end):
+            near = min(first + number - start, last - 1) if first < last else max(first - 1, 0)
+            made[number] += "\r" * old[near].endswith("\r")
+        row, at = last, end
+    return tuple(made)
 
 
 def spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:

@@ -15,6 +15,11 @@ def stripped(lines: Sequence[str]) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
+def without_returns(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return lines without the CR that ends each in a file with mixed line ends."""
+    return tuple(line.removesuffix("\r") for line in lines)
+
+
 def indent_of(line: str) -> str:
     """Return the indentation of a line."""
     return line[: len(line) - len(line.lstrip())]

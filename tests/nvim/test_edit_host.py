@@ -200,3 +200,31 @@ def test_open_hunks_are_had_again_in_another_neovim(opened: Callable[[], Editor]
     editor.lua(ACCEPT)
     changed = ONE.replace("one(x)", "one(value)").replace("return x\n", "return value\n")
     are(editor, f"# typed\n\n{changed}")
+
+
+@pytest.mark.parametrize("form", ["one", "two", "mixed"])
+def test_line_ends_are_those_of_the_file(
+    opened: Callable[[], Editor], root: Path, form: str
+) -> None:
+    """In an open file, and in one that is not open."""
+    ends = {"one": (b"\n", b"\n"), "two": (b"\r\n", b"\r\n"), "mixed": (b"\r\n", b"\n")}[form]
+    texts = {}
+    for name, text in (("one.py", ONE), ("two.py", TWO)):
+        first, rest = text.encode().split(b"\n", 1)
+        texts[name] = first + ends[0] + rest.replace(b"\n", ends[1])
+        (root / name).write_bytes(texts[name])
+    editor = opened()
+    editor.lua(
+        "vim.fn.setqflist(vim.tbl_map(function(one) return { filename = one[1], lnum = one[2],"
+        " text = 'x says nothing' } end, ...)) vim.cmd.copen()",
+        [[str(root / "one.py"), 2], [str(root / "two.py"), 2]],
+    )
+    asked(editor, "LCEdit Call x value")
+    editor.command("wincmd p")
+    editor.lua(ACCEPT_TURN)
+    editor.wait_lua("return vim.fn.readfile(...)[1]:find('value') ~= nil", str(root / "two.py"))
+    two = texts["two.py"].replace(b"x", b"value")
+    assert (root / "two.py").read_bytes() == two
+    editor.command("write")
+    one = texts["one.py"].replace(b"(x)", b"(value)", 1).replace(b"return x", b"return value", 1)
+    assert (root / "one.py").read_bytes() == one

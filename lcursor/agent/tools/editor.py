@@ -21,6 +21,7 @@ from lcursor.agent.tools.seen import Seen
 from lcursor.code import languages, symbols
 from lcursor.edit import diff
 from lcursor.edit.checkpoints.text import Text
+from lcursor.edit.lines import without_returns
 from lcursor.edit.records import Check
 from lcursor.edit.rewriting.outputs import new_lines
 from lcursor.process.run import Cancel
@@ -173,7 +174,7 @@ class Editor:
         file = self._files.read(path)
         if PLACEHOLDER in old and not any(PLACEHOLDER in line for line in file.text.lines):
             raise Denied(f"{file.path}: {HIDDEN}")
-        return self._change(file, replace.find(file.text.lines, old, new), cancel)
+        return self._change(file, replace.find(without_returns(file.text.lines), old, new), cancel)
 
     def insert(self, path: str, row: int, text: str, cancel: Cancel) -> Observation:
         """Insert lines after some number of lines.
@@ -235,7 +236,7 @@ class Editor:
             return self._unread(file, first, last)
         lines = () if file.text.is_empty else lines
         new = [*lines[: found.first_row], *found.new, *lines[found.last_row :]]
-        return self._write(file, new, found.note, cancel)
+        return self._write(file, diff.with_line_ends(lines, new), found.note, cancel)
 
     def _write(
         self,

@@ -25,7 +25,7 @@ from lcursor.edit.apply.apply_block import (
     create,
 )
 from lcursor.edit.apply.blocks import Block, Files
-from lcursor.edit.lines import has_text
+from lcursor.edit.lines import has_text, without_returns
 from lcursor.edit.records import Change, FileChange, FileKind, Lines, digest
 
 MAX_CHOICES = 12
@@ -131,6 +131,7 @@ class _Draft:
 
     path: str
     base: Lines | None
+    """The lines of the file, without the CR that may end some."""
     lines: Lines | None
     to: str = ""
     fenced: tuple[Change, ...] = ()
@@ -161,7 +162,8 @@ class _Drafts:
         path = renamed.get(self.files.absolute(_clean_path(block.path))) if block.path else None
         path = path or _find_file(f"{key}.path", block, self.files, self.answers)
         if path not in self.drafts:
-            base = self.files.read(path)
+            read = self.files.read(path)
+            base = None if read is None else without_returns(read)
             self.drafts[path] = _Draft(path, base, base)
         self.path, draft = path, self.drafts[path]
         if draft.lines is None:
@@ -196,16 +198,17 @@ class _Drafts:
     def changes(self) -> tuple[FileChange, ...]:
         """Return the changes of all files."""
         return tuple(
-            FileChange(
-                self.files.absolute(draft.path),
-                draft.kind,
-                self.files.absolute(draft.to) if draft.to else "",
-                "" if draft.base is None else digest(draft.base),
-                diff.changes(draft.base or (), draft.lines or ()),
-            )
+            self._change(draft, self.files.read(draft.path))
             for draft in self.drafts.values()
             if draft.base is not None or draft.lines is not None
         )
+
+    def _change(self, draft: _Draft, old: Lines | None) -> FileChange:
+        to = self.files.absolute(draft.to) if draft.to else ""
+        new = diff.with_line_ends(old or (), draft.lines or ())
+        base = "" if old is None else digest(old)
+        changes = diff.changes(old or (), new)
+        return FileChange(self.files.absolute(draft.path), draft.kind, to, base, changes)
 
 
 def _require_no_conflict(it: Target, draft: _Draft) -> None:

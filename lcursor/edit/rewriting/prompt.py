@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from lcursor.edit.lines import without_returns
 from lcursor.edit.records import Format, Lines
 from lcursor.edit.rewriting.task import FailedAttempt, Task
 from lcursor.llm.records import Message
@@ -101,7 +102,7 @@ def _part(task: Task) -> list[str]:
 
 def _fenced(lines: Lines, language: str) -> list[str]:
     fence, word = fence_of(lines), "" if language in ("", "text") else language
-    return [fence + word, *lines, fence]
+    return [fence + word, *without_returns(lines), fence]
 
 
 def _around(task: Task, share: float) -> str:

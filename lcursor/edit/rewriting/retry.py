@@ -258,7 +258,7 @@ class RetryLoop:
         except CheckFailed as error:
             return lines, Check("format", False, error.message)
         result = changes_inside(whole, formatted, task.region.first_row, len(lines))
-        return result, Check("format", True)
+        return diff.with_line_ends(task.near, result), Check("format", True)
 
 
 def with_test_output(

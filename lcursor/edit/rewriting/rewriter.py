@@ -70,16 +70,17 @@ class Rewriter:
 
         `feedback` are earlier attempts, and `remark` is the user's comment on one of them.
         """
+        bare = task.without_returns()
         listener.started(task.region, attempt)
         listener.progress(RewriteProgress("reading", attempt=attempt))
-        messages = self._fitting_prompt(task, feedback, remark)
+        messages = self._fitting_prompt(bare, feedback, remark)
         wish = SamplingParams(
             max_tokens=self._max_tokens(task),
             temperature=temperature,
             has_counts=True,
         )
         raise_if_cancelled(cancel)
-        reader = _AnswerReader(task, listener, attempt)
+        reader = _AnswerReader(bare, listener, attempt)
         stream = self.reached.client.stream(messages, wish)
         with close_on_cancel(stream, cancel):
             reader.read(stream)
@@ -88,7 +89,7 @@ class Rewriter:
         except ReplyUnusable as error:
             error.reply, error.usage = reader.reply, reader.usage
             raise
-        return ModelOutput(new, note, reader.usage, reader.reply)
+        return ModelOutput(diff.with_line_ends(task.near, new), note, reader.usage, reader.reply)
 
     def _fitting_prompt(
         self, task: Task, feedback: Sequence[FailedAttempt], remark: str

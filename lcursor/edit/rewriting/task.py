@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lcursor.edit.lines import without_returns
 from lcursor.edit.records import Format, Lines, Region
 from lcursor.protocol.edit import EditPhase
 
@@ -34,6 +35,17 @@ class Task:
     def old(self) -> Lines:
         """The region's current lines."""
         return self.lines[self.region.first_row : self.region.last_row]
+
+    @property
+    def near(self) -> Lines:
+        """The region's current lines, or a line next to it if it has none."""
+        first, last = self.region.first_row, self.region.last_row
+        return self.old or self.lines[max(first - 1, 0) : first] or self.lines[last : last + 1]
+
+    def without_returns(self) -> Task:
+        """Return the task for a model, which writes no CR at the end of a line."""
+        lines, selection = without_returns(self.lines), without_returns(self.selection)
+        return replace(self, lines=lines, selection=selection)
 
     def with_new(self, new: Lines) -> Lines:
         """Return the whole file with the region replaced."""

@@ -183,6 +183,13 @@ def test_line_ends_stay(bench: Bench) -> None:
     bench.view("windows.txt")
     assert not bench.replace("windows.txt", "a\nb", "a\nc").is_error
     assert (bench.tree.path / "windows.txt").read_bytes() == b"a\r\nc\r\n"
+    mixed = bench.tree.path / "mixed.txt"
+    mixed.write_bytes(b"a\r\nb\r\nc\n")
+    bench.view("mixed.txt")
+    assert not bench.replace("mixed.txt", "a\nb", "a\nx\ny").is_error
+    insert = {"command": "insert", "path": "mixed.txt", "insert_line": 4, "new_str": "d\n"}
+    assert not bench.call("str_replace_editor", **insert).is_error
+    assert mixed.read_bytes() == b"a\r\nx\r\ny\r\nc\nd\n"
 
 
 def test_a_large_edit_is_shown_in_part(bench: Bench) -> None:
