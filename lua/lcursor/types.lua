@@ -128,6 +128,7 @@
 ---@field text? string the line without the file and its row
 ---@field preview? string[] shown instead of the file
 ---@field filetype? string of the preview
+---@field hit? lcursor.IndexHit of a search
 ---@field confirm fun(command?: lcursor.OpenCommand)
 
 ---@class (exact) lcursor.Source what a picker offers

@@ -85,6 +85,9 @@ def test_the_best_line(
         ({"kind": "method", "scope": "Desk"}, "a.py:13: method in Desk: return answer"),
         ({"kind": "function"}, "a.py:13: function: return answer"),
         ({"is_stale": True}, "a.py:13: (changed since): return answer"),
+        ({"scope": "Desk > answer"}, "a.py:13: Desk: return answer"),
+        ({"scope": "answer"}, "a.py:13: return answer"),
+        ({"scope": "answers"}, "a.py:13: answers: return answer"),
     ],
 )
 def test_a_line(nvim: Editor, other: dict[str, Any], line: str) -> None:
@@ -95,5 +98,28 @@ def test_a_line(nvim: Editor, other: dict[str, Any], line: str) -> None:
     assert nvim.lua(code, {"query": "return", "hits": [{**HIT, **other}]}) == line
 
 
-def test_reasons_begin_with_the_largest(lua: Call) -> None:
-    assert lua("reasons", HIT) == ["definition 2, penalty -0.7, lexical 0.5"]
+def test_a_line_is_listed_once(nvim: Editor) -> None:
+    """A class whose text is long is found twice: as its first part and as its outline."""
+    outline = {"end_row": 90, "text": "class Desk:\n    def answer(self):\n"}
+    first = {"end_row": 12, "text": "class Desk:\n    answer = 1"}
+    names = [{"kind": "constant", "scope": "", "text": name} for name in ("answer", "other")]
+    code = """
+        return vim.tbl_map(function(item)
+          return require("lcursor.text").of_cells(item.cells)
+        end, require("lcursor.index.search").items(...))
+    """
+
+    def shown(hits: list[dict[str, Any]]) -> Any:
+        return nvim.lua(code, {"query": "desk", "hits": [{**HIT, **each} for each in hits]})
+
+    assert shown([outline, first, {**first, "path": "/p/b.py", "name": "b.py"}]) == [
+        "a.py:11: class Desk:",
+        "b.py:11: class Desk:",
+    ]
+    assert shown(names) == ["a.py:11: constant: answer", "a.py:11: constant: other"]
+
+
+def test_reasons_are_words_and_begin_with_the_main_one(lua: Call) -> None:
+    assert lua("reasons", HIT) == ["defines the name, matching words"]
+    parts = {"vector": 1, "tests": -0.8, "lexical": 0.08, "file": 0.04}
+    assert lua("reasons", {**HIT, "parts": parts}) == ["similar meaning, matching words"]

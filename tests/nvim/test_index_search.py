@@ -67,7 +67,7 @@ def test_a_search_fills_the_quickfix_list(editor: Start, host: FakeHost) -> None
     assert items == [
         ["a.py", 6, 6, "return alpha(y)"],
         ["a.py", 1, 2, "(changed since): def alpha(x):"],
-        ["b.py", 1, 9, "Z: class Z:"],
+        ["b.py", 1, 9, "class Z:"],
     ]
     assert nvim.lua("return vim.bo.buftype") == "quickfix"
     told = str(notes(nvim)[-1][0])
@@ -134,7 +134,8 @@ def test_the_picker_searches_while_one_types(editor: Start, host: FakeHost) -> N
     assert picker(nvim) == ["a.py:5: def beta(y):", "a.py:1: (changed since): def alpha(x):"]
     screen = "\n".join(nvim.screen.rows())
     assert "2 found in 3 ms" in screen
-    assert "a.py  definition 1, lexical 0.25" in screen
+    assert "a.py:5-6  defines the name, matching words" in screen
+    assert "<CR> open, <C-n> next, <C-q> quickfix, <Esc> close" in screen
     assert "6     return alpha(y)" in screen
     nvim.press("<C-n>")
     assert "changed since it was indexed" in "\n".join(nvim.screen.rows())

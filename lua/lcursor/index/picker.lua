@@ -19,6 +19,7 @@ local on = notify.autocmds("picker")
 local WAIT_MS = 30
 local MAX_PREVIEW_LINES, MAX_PREVIEW_BYTES = 10000, 512 * 1024
 local PROMPT = "> "
+local FOOTER = " <CR> open, <C-n> next, <C-q> quickfix, <Esc> close "
 
 ---@class lcursor.PickerPart
 ---@field buf integer
@@ -47,7 +48,7 @@ end
 
 ---@return lcursor.IndexHit?
 local function chosen_hit(p)
-  return p.found and p.found.hits[p.number]
+  return p.items[p.number] and p.items[p.number].hit
 end
 
 ---@param part lcursor.PickerPart
@@ -139,7 +140,8 @@ local function mark(p)
   api.nvim_win_set_cursor(p.list.win, { p.number, 0 })
   local width = api.nvim_win_get_width(p.preview.win) - 2
   local note = hit.is_stale and "  changed since it was indexed" or ""
-  local title = tail(hit.name, math.max(width - #note, 1)) .. note
+  local rows = (":%d-%d"):format(hit.first_row + 1, math.max(hit.end_row, hit.first_row + 1))
+  local title = tail(hit.name .. rows, math.max(width - #note, 1)) .. note
   local reasons = "  " .. search.reasons(hit)
   local has_room = api.nvim_strwidth(title .. reasons) <= width
   set_title(p.preview, vim.trim(has_room and title .. reasons or title))
@@ -157,7 +159,7 @@ local function fill(p, found)
   window.set_cells(p.list.buf, rows)
   if found then
     local note = found.note ~= "" and (", " .. found.note) or ""
-    set_title(p.input, ("%d found in %.0f ms%s"):format(#found.hits, found.ms, note))
+    set_title(p.input, ("%d found in %.0f ms%s"):format(#p.items, found.ms, note))
   else
     set_title(p.input, "search: words, or @name")
   end
@@ -180,8 +182,8 @@ local function ask(p)
 end
 
 local function move(p, by)
-  if p.found and #p.found.hits > 0 then
-    p.number = (p.number - 1 + by) % #p.found.hits + 1
+  if #p.items > 0 then
+    p.number = (p.number - 1 + by) % #p.items + 1
     mark(p)
   end
 end
@@ -270,9 +272,11 @@ end
 
 ---@param enter boolean
 ---@param area vim.api.keyset.win_config
+---@param footer? string
 ---@return lcursor.PickerPart
-local function open_part(enter, area)
+local function open_part(enter, area, footer)
   area.style, area.border = "minimal", "rounded"
+  area.footer, area.footer_pos = footer, footer and "right"
   local buf, win = window.scratch(area, enter)
   vim.wo[win].wrap = false
   return { buf = buf, win = win }
@@ -293,7 +297,7 @@ function M.open(path)
   close()
   highlights.apply()
   local from, areas = api.nvim_get_current_win(), layout()
-  local list, view = open_part(false, areas[2]), open_part(false, areas[3])
+  local list, view = open_part(false, areas[2], FOOTER), open_part(false, areas[3])
   local input = open_part(true, areas[1])
   local input_options = vim.bo[input.buf]
   input_options.buftype, input_options.filetype = "prompt", "lcursor-search"

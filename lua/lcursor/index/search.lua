@@ -11,6 +11,14 @@ local M = {}
 
 local api = vim.api
 local MAX_HITS = 30
+---@type table<string, string> the parts of a score that say why a hit was found
+local REASONS = {
+  definition = "defines the name",
+  literal = "has the name",
+  lexical = "matching words",
+  vector = "similar meaning",
+  recent = "viewed recently",
+}
 
 --- Return the words of a query that may occur in a text, in lower case.
 ---@param query string
@@ -56,14 +64,13 @@ function M.best_line(hit, words)
 end
 
 --- Describe a hit before its line, without the name that the line defines.
----@param line string
 ---@return string ends with ": " unless it is empty
 local function label(hit, line)
-  local scope = hit.scope
-  local outer, name = ("> " .. scope):match("^(.*)> ([%w_]+)$")
-  if hit.kind == "" and name and line:find("%f[%w_]" .. name .. "%f[^%w_]") then
-    scope = outer:gsub("^> ", ""):gsub(" $", "")
+  local names = vim.split(hit.scope, " > ", { plain = true })
+  if hit.kind == "" and line:find("%f[%w_]" .. vim.pesc(names[#names]) .. "%f[^%w_]") then
+    table.remove(names)
   end
+  local scope = table.concat(names, " > ")
   local text = hit.kind ~= "" and scope ~= "" and (hit.kind .. " in " .. scope) or hit.kind .. scope
   text = hit.is_stale and vim.trim(text .. " (changed since)") or text
   return text ~= "" and (text .. ": ") or ""
@@ -84,26 +91,36 @@ function M.items(found)
       row = row,
       end_row = math.max(hit.end_row, row + 1),
       text = text,
+      hit = hit,
       confirm = function(command)
         M.jump(hit, row, command)
       end,
     }
-  end, found.hits)
+    local key = ("%s:%d %s"):format(hit.path, row, hit.kind ~= "" and text or "")
+    if not seen[key] then
+      seen[key] = true
+      table.insert(items, item)
+    end
+  end
+  return items
 end
 
---- List the parts of a hit's score, the largest first.
+--- Return why a hit was found, the main reason first.
 ---@param hit lcursor.IndexHit
 ---@return string
 function M.reasons(hit)
-  local names = vim.tbl_keys(hit.parts)
+  local names = vim.tbl_filter(function(name)
+    return REASONS[name] ~= nil
+  end, vim.tbl_keys(hit.parts))
   table.sort(names, function(one, other)
-    local a, b = math.abs(hit.parts[one]), math.abs(hit.parts[other])
-    return a == b and one < other or a > b
+    return hit.parts[one] > hit.parts[other]
   end)
-  local parts = vim.tbl_map(function(name)
-    return ("%s %.3g"):format(name, hit.parts[name])
-  end, names)
-  return table.concat(parts, ", ")
+  return table.concat(
+    vim.tbl_map(function(name)
+      return REASONS[name]
+    end, names),
+    ", "
+  )
 end
 
 ---@type integer? id of the latest request
@@ -190,7 +207,7 @@ function M.quickfix(found, must_open)
     return { filename = item.file, lnum = first, end_lnum = last, col = 1, text = item.text }
   end, M.items(found))
   vim.fn.setqflist({}, " ", { title = ":LCursor search " .. found.query, items = items })
-  local text = ("%d found for %s in %.0f ms%s"):format(#found.hits, found.query, found.ms, note)
+  local text = ("%d found for %s in %.0f ms%s"):format(#items, found.query, found.ms, note)
   if must_open or api.nvim_get_mode().mode:find("^n") then
     vim.cmd("botright copen")
     notify.info(text)
