@@ -31,7 +31,8 @@ from evals.corpus import ROOT
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError
 from lcursor.http import endpoint
-from lcursor.llm.server import LocalServer, default_folder
+from lcursor.llm.server import LocalServer
+from lcursor.llm.server_state import default_folder
 from lcursor.process.sandbox import Confinement, open_sandbox
 from lcursor.storage import folders
 

@@ -87,7 +87,8 @@ def log(
 
 def _server(model: str = "", tokens: int = 0, completion: str = "") -> LocalServer:
     from lcursor.config import ChatConfig
-    from lcursor.llm.server import LocalServer, default_folder
+    from lcursor.llm.server import LocalServer
+    from lcursor.llm.server_state import default_folder
 
     config = ChatConfig(model=model, context_tokens=tokens)
     return LocalServer(

@@ -24,7 +24,8 @@ from lcursor.host.next_edits import NextEdits
 from lcursor.host.retriever import IndexRetriever
 from lcursor.host.services import Services
 from lcursor.http import endpoint
-from lcursor.protocol.fim import FimOutcome
+from lcursor.llm.server_state import ServerFolder, default_folder
+from lcursor.protocol.fim import FimOutcome, FimRequest
 from lcursor.protocol.next_edit import NextEditOutcome
 from lcursor.protocol.session import Hello
 from lcursor.reporting import Notify, error_message, report_error
@@ -47,11 +48,13 @@ class Dispatch:
         self._index = index = Indexing(send)
         self._services = Services(send, index)
         self._next_edits = NextEdits(send)
+        self._chat_server = ServerFolder(default_folder())
+        self._latest = 0  # id of the last completion
         self.handlers: dict[str, Handler] = {
             "hello": self._hello,
             "config": self._config,
             "shutdown": lambda _: self._stop(),
-            "fim.request": lambda params: self._slot().request(params),
+            "fim.request": self._complete,
             "fim.warm": lambda params: self._slot().warm(params),
             "fim.cancel": lambda params: self._slot().cancel(params["id"]),
             "fim.more": lambda params: self._slot().find_alternatives(
@@ -126,7 +129,8 @@ class Dispatch:
         if self._completer:
             self._completer.configure(slot)
         else:
-            self._completer = Completer(slot, self._send, open_backend, IndexRetriever(self._index))
+            retriever = IndexRetriever(self._index)
+            self._completer = Completer(slot, self._send_completion, open_backend, retriever)
             self._completer.start()
             self._outcomes.refresh()
 
@@ -142,6 +146,19 @@ class Dispatch:
         if warning is not None and words != self._key_warning:
             self._report(warning)
         self._key_warning = words
+
+    def _complete(self, params: FimRequest) -> None:
+        """Start a completion; the local chat server pauses until its end."""
+        slot, self._latest = self._slot(), params["id"]
+        if self._settings.completion.endpoint is None:
+            self._chat_server.signal(is_begin=True)
+        slot.request(params)
+
+    def _send_completion(self, method: str, params: Any) -> None:
+        """Send a message of the completer. Thread: any."""
+        if method == "fim.done" and params["id"] == self._latest:
+            self._chat_server.signal(is_begin=False)
+        self._send(method, params)
 
     def _outcome(self, params: FimOutcome) -> None:
         names = {each.name for each in fields(Row)}

@@ -18,7 +18,8 @@ from lcursor.errors import Cancelled, ConfigInvalid, LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.fim.connection import Connection
 from lcursor.fim.prompt_text import TextPrompt, before_stop, tokens
-from lcursor.llm.server import LocalServer, default_folder
+from lcursor.llm.server import LocalServer
+from lcursor.llm.server_state import default_folder
 from lcursor.next_edit import families, window
 from lcursor.next_edit.families import Family
 from lcursor.next_edit.predict import checked

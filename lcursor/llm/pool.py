@@ -18,8 +18,8 @@ from lcursor.llm import models
 from lcursor.llm.client import ChatClient
 from lcursor.llm.connection import Connection as Connection
 from lcursor.llm.records import Served
-from lcursor.llm.server import LocalServer, default_folder
-from lcursor.llm.server_state import ServerFolder
+from lcursor.llm.server import LocalServer
+from lcursor.llm.server_state import ServerFolder, default_folder
 from lcursor.llm.slot_states import IDLE_S, SlotStates
 
 PROBE_S = 60.0

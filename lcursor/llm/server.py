@@ -7,7 +7,6 @@ All editors of a user share one server. `server_state.py` records the server and
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -31,7 +30,7 @@ from lcursor.llm import discovery, fit
 from lcursor.llm.launch import Launcher
 from lcursor.llm.records import Target
 from lcursor.llm.server_state import ServerFolder, ServerState, User
-from lcursor.storage import folders, json_text
+from lcursor.storage import json_text
 
 Notify = Callable[[str], None]
 """Called with progress messages, on the thread of the call."""
@@ -58,17 +57,11 @@ class Status:
     log: str = ""
 
 
-def default_folder() -> Path:
-    """Return the folder of this machine's server; several machines may share a home."""
-    host = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in socket.gethostname())
-    return folders.data_home() / "server" / (host.strip(".")[:64] or "here")
-
-
 class LocalServer:
     """The local server, used by this process.
 
     Args:
-        folder: `default_folder()` except in tests.
+        folder: `server_state.default_folder()` except in tests.
         completion: name or path of the completion model, for which memory is reserved; "" for none.
         idle_s: None for the configured time.
     """

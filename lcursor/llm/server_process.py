@@ -1,8 +1,12 @@
 """The process that runs the local server, and ends when it has no users.
 
-Started as a file by `launch.py`, with the lock as an open file. It runs `xllamacpp` in this process
-(the only importer: creating its server holds the interpreter lock until the model is loaded, so no
-Python runs meanwhile, not even a signal handler), or a `llama-server` as a child.
+Started as a file by `launch.py`, with the lock as an open file. Its child is a `llama-server`, or
+this file again with `xllamacpp` (the only importer: creating its server holds the interpreter lock
+until the model is loaded, so no Python runs meanwhile, not even a signal handler).
+
+On a CPU the child stands still while a completion runs, because any time slice that it takes blocks
+all threads of that model. Its priority stays normal: a process without rights cannot raise a
+priority again that it has lowered, and an answer that a user waits for is no background job.
 """
 
 from __future__ import annotations
@@ -11,13 +15,13 @@ import contextlib
 import ctypes
 import json
 import os
+import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +29,7 @@ if not __package__:  # run as a file, isolated from the user's own modules
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from lcursor.llm import slots
-from lcursor.llm.server_state import ServerFolder, ServerState
+from lcursor.llm.server_state import BEGIN, MAX_SIGNALS, ServerFolder, ServerState
 from lcursor.process.supervise import send_signal
 
 STEP_S = 1.0
@@ -34,9 +38,8 @@ FIRST_STEP_S = 0.05
 LISTEN_S = 120.0
 """Time limit for the server's socket."""
 END_S = 5.0
-NICE, NICE_ON_CPU = 10, 19
-"""Once the model is loaded. With a GPU the cores only submit work; without one, any time slice that
-the server takes from the completion model blocks all threads of that model."""
+MAX_PAUSE_S = 1.0
+"""How long the child stands still at most, if the end of a completion is not reported."""
 FREE_GPU_BYTES = 384 << 20
 """Same as `llama_server.FREE_GPU_MIB`."""
 MAX_LOG_BYTES = 16 << 20
@@ -65,10 +68,15 @@ class Settings:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the server; `--devices` prints the GPUs that `xllamacpp` finds instead."""
+    """Run the server; `--devices` prints the GPUs that `xllamacpp` finds instead.
+
+    With `--serve` it is the child, whose settings come from standard input.
+    """
     if arguments == ["--devices"]:
         print(json.dumps(_devices()))  # noqa: T201 - the result for the parent
         return 0
+    if arguments == ["--serve"]:
+        return _serve(Settings(**json.loads(sys.stdin.buffer.readline())))
     os.umask(0o077)
     path, lock = Path(arguments[0]), int(arguments[1])
     os.set_inheritable(lock, False)  # the server must not hold the lock after this process
@@ -85,39 +93,31 @@ class ServerProcess:
         self._folder = ServerFolder(Path(settings.folder))
         self._is_over = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
-        self._server: Any = None
-        self._has_listened = self._is_loaded = False
+        self._has_listened = False
         self._started_s = time.monotonic()
 
     def run(self) -> int:
         """Run the server until it should end; return the exit status."""
         try:
-            if self._settings.command:
-                self._handle_signals()
-                self._child = self._spawn()
-                self._write_state()
-            else:
-                self._write_state()  # before the load, so that others know its address
-                self._server = _serve(self._settings)
-                self._started_s = time.monotonic()
-                self._handle_signals()  # before, the default of ending the process is right
-            return self._watch()
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, lambda *_: self._is_over.set())
+            self._child = child = self._spawn()
+            self._write_state(child.pid)
+            if self._settings.state["placement"] == "on the CPU":
+                threading.Thread(target=self._pause, args=(child.pid,), daemon=True).start()
+            return self._watch(child)
         except Exception as error:  # noqa: BLE001 - the root of a process: its log is read
             sys.stderr.write(f"error: {error}\n")
             return 1
         finally:
             self._clean_up()
 
-    def _handle_signals(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_: self._is_over.set())
-
-    def _watch(self) -> int:
+    def _watch(self, child: subprocess.Popen[bytes]) -> int:
         idle_s, used_s = self._settings.idle_s, time.monotonic()
         step_s = min(STEP_S, idle_s / 4 or STEP_S)
         while not self._is_over.wait(step_s if self._has_listened else FIRST_STEP_S):
-            if self._child is not None and self._child.poll() is not None:
-                sys.stderr.write(f"the server ended with status {self._child.returncode}\n")
+            if child.poll() is not None:
+                sys.stderr.write(f"the server ended with status {child.returncode}\n")
                 return 1
             if self._folder.users():
                 used_s = time.monotonic()
@@ -127,9 +127,6 @@ class ServerProcess:
             if not self._can_be_found():
                 sys.stderr.write("error: the server's files were removed: it ends\n")
                 return 1
-            if not self._is_loaded and self._is_healthy():
-                self._is_loaded = True
-                self._lower_priority()
             self._truncate_log()
             slots.finish_stale(self._folder.slots_path)
         return 0
@@ -144,37 +141,34 @@ class ServerProcess:
             return True
         return not self._has_listened and time.monotonic() - self._started_s < LISTEN_S
 
-    def _is_healthy(self) -> bool:
-        """Return whether the server has loaded its model."""
-        if self._child is None:
-            return self._server is not None
-        with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):
-            connection.settimeout(STEP_S)
-            connection.connect(self._settings.socket)
-            connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
-            return b" 200 " in connection.recv(16)
-        return False
+    def _pause(self, pid: int) -> None:
+        """Stop the child at each `BEGIN`, and continue it at `END` or in time. On its own thread.
 
-    def _lower_priority(self) -> None:
-        """Lower the priority of all threads of the server, because completion has precedence."""
-        is_on_cpu = self._settings.state["placement"] == "on the CPU"
-        nice = NICE_ON_CPU if is_on_cpu else NICE
-        group = os.getpgrp() if self._child is None else self._child.pid
+        If this process ends, the kernel ends the child, also one that stands still.
+        """
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PGRP, group, nice)
-        with contextlib.suppress(OSError):  # Linux schedules each session as one group
-            Path("/proc/self/autogroup").write_text(str(nice))
+            fd = self._folder.open_signals()
+            is_paused = False
+            while not self._is_over.is_set():
+                ready, _, _ = select.select([fd], [], [], MAX_PAUSE_S if is_paused else None)
+                is_paused = bool(ready) and os.read(fd, MAX_SIGNALS)[-1:] == BEGIN
+                number = signal.SIGSTOP if is_paused else signal.SIGCONT
+                send_signal(pid, number, is_group=True)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self._settings.command,
-            stdin=subprocess.DEVNULL,
+        command = self._settings.command
+        child = subprocess.Popen(
+            command or [sys.executable, "-I", __file__, "--serve"],
+            stdin=subprocess.DEVNULL if command else subprocess.PIPE,
             cwd="/",
             preexec_fn=_prepare_child,  # there is one thread here, so this is safe
         )
+        if child.stdin is not None:  # stays open: its end is the end of this process
+            child.stdin.write(json.dumps(asdict(self._settings)).encode() + b"\n")
+            child.stdin.flush()
+        return child
 
-    def _write_state(self) -> None:
-        server_pid = self._child.pid if self._child else 0
+    def _write_state(self, server_pid: int) -> None:
         self._folder.write(
             ServerState(**self._settings.state, pid=os.getpid(), server_pid=server_pid)
         )
@@ -185,8 +179,10 @@ class ServerProcess:
                 os.truncate(self._folder.log_path, 0)  # opened for appending, so this is safe
 
     def _clean_up(self) -> None:
+        self._is_over.set()
         if self._child is not None:
             send_signal(self._child.pid, signal.SIGTERM, is_group=True)
+            send_signal(self._child.pid, signal.SIGCONT, is_group=True)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(END_S)
             send_signal(self._child.pid, signal.SIGKILL, is_group=True)
@@ -198,8 +194,21 @@ class ServerProcess:
             os.unlink(self._settings.socket)
 
 
-def _serve(settings: Settings) -> Any:
-    """Load the model and serve it; return when it is ready."""
+def _serve(settings: Settings) -> int:
+    """Load the model and serve it, until the parent ends."""
+    import xllamacpp
+
+    try:
+        server = xllamacpp.Server(_params(settings))  # noqa: F841 - it serves while it exists
+    except Exception as error:  # noqa: BLE001 - the root of a process: its log is read
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    sys.stdin.buffer.read()
+    return 0
+
+
+def _params(settings: Settings) -> Any:
+    """Return the parameters of `xllamacpp` for some settings."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -232,7 +241,7 @@ def _serve(settings: Settings) -> Any:
         types = xllamacpp.common_speculative_type
         kinds.append(getattr(types, f"COMMON_SPECULATIVE_TYPE_{name.upper()}"))
     params.speculative.types = kinds or params.speculative.types
-    return xllamacpp.Server(params)
+    return params
 
 
 def _devices() -> list[dict[str, Any]]:

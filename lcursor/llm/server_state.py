@@ -1,7 +1,8 @@
 """The folder of the local server: its state, its users, its saved KV states and its log.
 
 The server process holds `server.lock`; each process that uses the server holds its own lock file in
-`users/`. `lease.json` has the server's address. See `process.supervise` for the rules. Any thread.
+`users/`. `lease.json` has the server's address, and `completions` is a pipe for the begin and the
+end of completions. See `process.supervise` for the rules. Any thread.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,6 +18,15 @@ from lcursor.process.supervise import Supervised
 from lcursor.storage import file_lock, folders, stored
 
 VERSION = 1
+BEGIN, END = b"1", b"0"
+"""Of a completion."""
+MAX_SIGNALS = 4096
+
+
+def default_folder() -> Path:
+    """Return the folder of this machine's server; several machines may share a home."""
+    host = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in socket.gethostname())
+    return folders.data_home() / "server" / (host.strip(".")[:64] or "here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,7 @@ class ServerState:
     placement: str = ""
     """Device, as in `catalog.memory.Placement`."""
     server_pid: int = 0
-    """Process id of the `llama-server`, if any."""
+    """Process id of the program that has the model."""
     run: str = ""
     """Unique for each start of a server."""
     version: int = VERSION
@@ -51,6 +62,7 @@ class ServerFolder(Supervised):
         self.path = path
         self.users_path = path / "users"
         self.slots_path = path / "slots"
+        self._pipe_path = path / "completions"
 
     def create(self) -> None:
         """Create it, accessible only by the user.
@@ -79,6 +91,23 @@ class ServerFolder(Supervised):
     def write(self, state: ServerState) -> None:
         """Write the state of this process's server."""
         self.write_state(asdict(state))
+
+    def open_signals(self) -> int:
+        """Return a descriptor to read what `signal` sends; called by the server's process.
+
+        Raises:
+            OSError: the pipe cannot be created.
+        """
+        self._pipe_path.unlink(missing_ok=True)
+        os.mkfifo(self._pipe_path, 0o600)
+        return os.open(self._pipe_path, os.O_RDWR | os.O_NONBLOCK)  # so that it never ends
+
+    def signal(self, *, is_begin: bool) -> None:
+        """Report the begin or the end of a completion to the server, if one runs; never blocks."""
+        with contextlib.suppress(OSError):
+            fd = os.open(self._pipe_path, os.O_WRONLY | os.O_NONBLOCK)
+            with open(fd, "wb", buffering=0) as pipe:
+                pipe.write(BEGIN if is_begin else END)
 
     def join(self) -> User:
         """Register this process as a user of the server.

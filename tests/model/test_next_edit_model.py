@@ -15,7 +15,8 @@ from lcursor.config import ChatConfig
 from lcursor.host import next_edit_model
 from lcursor.host.next_edits import NextEdits
 from lcursor.http.client import Client
-from lcursor.llm.server import LocalServer, default_folder
+from lcursor.llm.server import LocalServer
+from lcursor.llm.server_state import default_folder
 from lcursor.next_edit import families
 from lcursor.protocol.next_edit import NextEditPredict
 from tests.waiting import WAIT_S, wait_for

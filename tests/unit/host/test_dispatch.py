@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +14,8 @@ from lcursor import protocol
 from lcursor.fim.outcomes import HIDDEN_S, MIN_OUTCOMES, MIN_REJECTED
 from lcursor.fim.scheduler import IDLE_S
 from lcursor.host.dispatch import Dispatch
-from tests.fakes.engine import request
+from lcursor.llm.server_state import ServerFolder
+from tests.fakes.engine import Models, request, wait_for
 from tests.fakes.heard import WAIT_S, Heard
 from tests.fakes.loopback import sse
 from tests.fakes.model_server import ModelServer
@@ -265,3 +267,31 @@ def test_a_missing_model_is_reported_with_the_command_that_helps(desk: Desk) -> 
     assert error["code"] == "model_missing"
     assert "models pull qwen2.5-coder-0.5b" in error["hint"]
     assert desk.states() == ["loading_model", "failed"]
+
+
+def test_the_chat_server_pauses_until_the_end_of_the_last_completion(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models, may_end = Models(), threading.Event()
+    signals = list[bool]()
+    monkeypatch.setattr("lcursor.host.dispatch.open_backend", models.open)
+    monkeypatch.setattr(ServerFolder, "signal", lambda _, is_begin: signals.append(is_begin))
+    desk.dispatch("hello", hello(model="m"))
+    desk.wait("state", count=2)
+    models.acts["complete"] = wait_for(may_end)
+    for number in (1, 2):
+        desk.dispatch("fim.request", request(number))
+    assert signals == [True, True]
+    may_end.set()
+    desk.wait("fim.done", 2)
+    assert signals == [True, True, False], "the end of the first one does not count"
+
+
+def test_completions_elsewhere_do_not_pause_the_chat_server(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals = list[bool]()
+    monkeypatch.setattr(ServerFolder, "signal", lambda _, is_begin: signals.append(is_begin))
+    desk.ready()
+    desk.complete(1)
+    assert True not in signals

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.llm.server import default_folder
-from lcursor.llm.server_state import ServerFolder
+from lcursor.llm.server_state import ServerFolder, default_folder
 from tests.unit.llm.serving import Machine, machine_of
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from lcursor.llm import server_process
 from lcursor.llm.server_process import ServerProcess, Settings
 from lcursor.llm.server_state import ServerFolder, ServerState
 from tests.unit.llm.serving import Machine, answers, folder_of, machine_of
-from tests.waiting import wait_for
+from tests.waiting import is_running, wait_for
 
 pytestmark = pytest.mark.process
 
@@ -34,21 +35,37 @@ def test_a_server_whose_socket_was_removed_makes_room(machine: Machine) -> None:
     assert answers(server.ensure())
 
 
-def test_the_priority_is_lowered_when_the_model_is_loaded(machine: Machine) -> None:
-    """Lowered before, a load of two seconds took two minutes next to two busy processes."""
-    machine.set(LOAD_S=1.5)
-    threading.Timer(0.0, machine.server().ensure).start()
-    wait_for(lambda: folder_of(machine).running(), what="it loads")
-    running = folder_of(machine).running()
+def test_it_stands_still_while_a_completion_runs(machine: Machine) -> None:
+    """Its priority stays: one that is lowered cannot be raised again without rights."""
+    machine.server().ensure()
+    folder = folder_of(machine)
+    running = folder.running()
     assert running is not None
+    pid = running.server_pid
+    priorities = {os.getpriority(os.PRIO_PROCESS, each) for each in (0, pid, running.pid)}
+    assert len(priorities) == 1
 
-    def nice() -> int:
-        return os.getpriority(os.PRIO_PROCESS, running.server_pid)
+    def begin() -> None:
+        def is_stopped() -> bool:
+            folder.signal(is_begin=True)  # the pipe may not exist yet
+            return is_paused(pid)
 
-    own = os.getpriority(os.PRIO_PROCESS, 0)
-    wait_for(lambda: Path(running.url.removeprefix("unix://")).exists(), what="it listens")
-    assert nice() == own
-    wait_for(lambda: nice() == server_process.NICE_ON_CPU, what="it has loaded")
+        wait_for(is_stopped, what="it stands still")
+
+    begin()
+    folder.signal(is_begin=False)
+    wait_for(lambda: not is_paused(pid), what="it continues")
+    begin()
+    wait_for(lambda: not is_paused(pid), what="it continues without a message")
+    begin()
+    os.kill(running.pid, signal.SIGKILL)
+    wait_for(lambda: not is_running(pid), what="it ends with its parent")
+    folder.signal(is_begin=True)  # nobody reads it
+
+
+def is_paused(pid: int) -> bool:
+    """Return whether a process stands still."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "T"
 
 
 def test_a_server_that_makes_no_socket_is_given_up(
