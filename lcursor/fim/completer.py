@@ -323,6 +323,7 @@ class Completer:
                 tick=request["tick"],
                 text=result.text,
                 replaces=result.replace_bytes,
+                reason=result.reason,
                 stats=result.stats(self._engine.threshold),
             )
             self._emit("fim.improved", improved)

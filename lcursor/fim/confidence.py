@@ -79,21 +79,24 @@ class ConfidenceGate:
     Attributes:
         confidence: confidence of the first line so far.
         shown_confidence: confidence of the part of the first line that may be shown early.
+        line_confidence: confidence of the current line so far.
     """
 
     def __init__(self, threshold: float, factor: float = 1.0) -> None:
         self._threshold, self._factor = threshold, factor
         self._lines = 0
         self._line = factor
+        self.line_confidence = 1.0
         self.confidence = 1.0
         self.shown_confidence = 1.0
 
     def add(self, probability: float) -> Decision:
         """Add the probability of the next token; return the decision about the text up to it."""
         self._line *= probability
+        self.line_confidence = min(self._line, 1.0)
         is_high = self._line >= self._threshold
         if not self._lines:
-            self.confidence = min(self._line, 1.0)
+            self.confidence = self.line_confidence
             if is_high:
                 self.shown_confidence = self.confidence
         if is_high:

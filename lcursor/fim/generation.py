@@ -299,7 +299,10 @@ class _Generation:
         if result.text and not result.first_ms:
             result.first_ms = ms_since(self._started)
         is_part = is_cut and result.text and "\n" not in self._shown
-        result.confidence = gate.shown_confidence if is_part else gate.confidence
+        if result.reason == "unsure" and not result.text:
+            result.confidence = gate.line_confidence  # decided, maybe after an empty first line
+        else:
+            result.confidence = gate.shown_confidence if is_part else gate.confidence
 
 
 def ignore_text(text: str) -> None:

@@ -33,7 +33,8 @@ class Result:
 
     Attributes:
         replace_bytes: bytes right of the cursor that the text replaces.
-        confidence: probability of the first line, as far as it was generated; 0 to 1.
+        confidence: probability of the first line, as far as it was generated; of the line that was
+            too unsure, if that is why there is no text; 0 to 1.
         read_tokens: prompt tokens that were not cached.
         prompt_passes: decode calls before the first token was generated; 0 if all was cached.
         window: size of the text around the cursor in the prompt.

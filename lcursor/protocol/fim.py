@@ -132,6 +132,7 @@ class FimImproved(TypedDict):
     tick: int
     text: str
     replaces: int  # as in `fim.done`
+    reason: StopReason
     stats: FimStats
 
 

@@ -68,7 +68,9 @@ local function join(text, hint, cells)
   if vim.fn.strdisplaywidth(all) > cells and hint ~= "" and rest > MIN_CELLS then
     return ("%s. %s"):format(cut(text, rest), hint)
   end
-  return cut(all, cells)
+  local short = cut(all, cells)
+  local sentences = short ~= all and short:match("^.*%. ") or ""
+  return #sentences > MIN_CELLS and sentences .. "…" or short
 end
 
 ---@type integer? window that shows a long message

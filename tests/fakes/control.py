@@ -185,13 +185,15 @@ class FakeHost:
         answer = {**self._of(request), **said, "reason": reason, "stats": {**STATS, **self.stats}}
         self.send("fim.done", answer, request["pid"])
 
-    def improved(self, request: Params, text: str, replaces: int = 0, **stats: Any) -> None:
+    def improved(
+        self, request: Params, text: str, replaces: int = 0, reason: str = "end", **stats: Any
+    ) -> None:
         """Send a better answer to a request that was answered.
 
         Args:
             stats: what of its cost differs from `STATS`.
         """
-        answer = {**self._of(request), "text": text, "replaces": replaces}
+        answer = {**self._of(request), "text": text, "replaces": replaces, "reason": reason}
         self.send("fim.improved", {**answer, "stats": {**STATS, **stats}}, request["pid"])
 
     def alternatives(self, request: Params, texts: list[str]) -> None:

@@ -156,16 +156,31 @@ def test_why_says_it_in_words(editor: Start, host: FakeHost) -> None:
     nvim.press("<Esc>")
     nvim.command("LCursor why")
     assert [text for text, _ in notes(nvim)] == [
-        "lcursor: None yet; suggestions come as you type.",
+        "lcursor: Suggestions come only in Insert mode.",
         "lcursor: A suggestion is shown. Confidence 0.90, 30 ms, 10 of 100 tokens read, generated.",
         "lcursor: The suggestion was dismissed, and the text has not changed since.",
         "lcursor: Waiting for the model.",
-        *[
-            "lcursor: The suggestion repeated the text around it. "
-            "30 ms, 10 of 100 tokens read, generated."
-        ]
-        * 2,
+        "lcursor: The suggestion repeated the text around it. "
+        "30 ms, 10 of 100 tokens read, generated.",
+        "lcursor: Suggestions come only in Insert mode. The last time in this line: "
+        "The suggestion repeated the text around it. 30 ms, 10 of 100 tokens read, generated.",
     ]
+
+
+def test_a_message_of_several_sentences_is_cut_after_one(editor: Start, host: FakeHost) -> None:
+    """The window above shows the rest, also in Insert mode."""
+    nvim = editor(DEF, columns=80)
+    nvim.offer("return x", "o")
+    nvim.lua("vim.keymap.set('i', '<M-w>', '<Cmd>LCursor why<CR>')")
+    nvim.keys("<M-w>")
+    said = "return vim.trim(vim.fn.execute('messages'))"
+    nvim.wait_lua(f"{said} == ...", "lcursor: A suggestion is shown. …")
+    wins = "return vim.tbl_map(function(win) local buf = vim.api.nvim_win_get_buf(win)"
+    wins += " return table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, true), ' ')"
+    wins += " end, vim.api.nvim_list_wins())"
+    nvim.wait_lua(f"return #({wins[7:]}) == 2")
+    assert nvim.lua(wins)[1].endswith("Confidence 0.90, 30 ms, 10 of 100 tokens read, generated.")
+    assert nvim.ghost() == "return x"
 
 
 @pytest.mark.parametrize(
@@ -380,7 +395,7 @@ def test_why_asked_from_normal_mode_reports_what_was_shown(editor: Start, host: 
     nvim.offer("return x", "o")
     nvim.press("<Esc>")
     nvim.command("LCursor why")
-    assert str(notes(nvim)[-1][0]).startswith("lcursor: A suggestion was shown. Confidence")
+    assert "The last time in this line: A suggestion was shown. Con" in str(notes(nvim)[-1][0])
 
 
 def test_a_long_message_of_wide_characters_needs_no_key(editor: Start) -> None:

@@ -151,11 +151,25 @@ def test_the_reason_and_the_cost_are_those_of_what_is_shown(editor: Start, host:
 @pytest.mark.parametrize("text", ["return x", ""])
 def test_the_same_answer_brings_its_cost(editor: Start, host: FakeHost, text: str) -> None:
     nvim, request = begun(editor, text)
-    code = nvim.why()
     host.improved(request, text, decoded_tokens=77)
     assert nvim.shows() == text
-    assert nvim.why() == code
+    assert nvim.why() == ("shown" if text else "empty_end")
     assert "77 of" in nvim.lua("return require('lcursor.complete').why().numbers")
+
+
+def test_the_reason_of_a_second_empty_answer_comes_with_its_confidence(
+    editor: Start, host: FakeHost
+) -> None:
+    host.stats = {"confidence": 0.2, "threshold": 0.5}
+    nvim, request = begun(editor, "")
+    text = "return require('lcursor.complete').why().text"
+    assert "unsure: confidence 0.20" in nvim.lua(text)
+    host.improved(request, "\n", reason="end", confidence=1.0, threshold=0.5)
+    nvim.settle()
+    assert nvim.lua(text) == "The model had nothing to suggest here."
+    host.improved(request, "", reason="unsure", confidence=0.4999, threshold=0.5)
+    nvim.settle()
+    assert nvim.lua(text) == "The model was unsure: confidence 0.49, threshold 0.50."
 
 
 @pytest.mark.parametrize("text", ["return x + 1", "yield x"])

@@ -247,6 +247,23 @@ def test_why_reports_what_an_answer_cost(
     assert notes(nvim)[-1][0] == "lcursor: Waiting for the model."
 
 
+def test_why_answers_about_now(editor: Start, host: FakeHost) -> None:
+    """In Normal mode the last decision counts only in its line."""
+    nvim = editor({"a.py": "x = call(a, b)\ny = 2\n"}, init=NOTES)
+    nvim.press("3la")
+    nvim.wait_why("midline")
+    nvim.press("<Esc>")
+
+    def why() -> str:
+        nvim.command("LCursor why")
+        return str(notes(nvim)[-1][0])
+
+    now = "lcursor: Suggestions come only in Insert mode."
+    assert why().startswith(f"{now} The last time in this line: There is text right of the cursor")
+    nvim.press("j")
+    assert why() == now
+
+
 def test_the_status_names_no_time_of_a_text_that_never_came(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF)
     done(host, nvim.insert("o"), "", "unsure", first_ms=0.0)

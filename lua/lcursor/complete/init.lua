@@ -277,7 +277,9 @@ local function improve(id, answer)
   local is_paused = now_ms() - pressed_ms >= PAUSE_MS
   local may_change = rest == s.text and (is_paused or not ghost.is_visible())
   local is_same = answer.text == s.text -- confirmed with more context
-  if is_same or suggestion.improve(s, answer.text, answer.replaces, may_change) then
+  if not text.is_visible(s.text) and not text.is_visible(answer.text) then
+    why.empty(s.buf, answer)
+  elseif is_same or suggestion.improve(s, answer.text, answer.replaces, may_change) then
     outcome.improved(s, answer.stats)
     why.cost(s.buf, answer.stats)
     show(s, suggestion.rest(s) or "")
@@ -293,9 +295,9 @@ listener = {
     outcome.answered(id, answer.stats)
     if s and s.id == id then
       why.cost(s.buf, answer.stats)
-    end
-    if s and s.id == id and not text.is_visible(s.text) and not text.is_visible(answer.text) then
-      why.note(s.buf, answer.reason == "unsure" and "unsure" or "empty_" .. answer.reason)
+      if not text.is_visible(s.text) and not text.is_visible(answer.text) then
+        why.empty(s.buf, answer)
+      end
     end
     receive(id, answer.text, true, answer.replaces)
     if current and current.id == id then
@@ -439,18 +441,20 @@ function M.refresh()
   ask_later()
 end
 
---- Return why there is a suggestion in the current buffer, or none.
+--- Return why there is a suggestion in the current buffer now, or none.
 ---@return lcursor.Why
 function M.why()
-  local buf = api.nvim_get_current_buf()
+  local buf, mode = api.nvim_get_current_buf(), api.nvim_get_mode().mode
   local code = buffer_block_reason(buf)
   local state = status.get().state
   if not code and state ~= "ready" and (started or state == "failed") then
     code = requests.server_is_away() and "no_server" or "host_" .. state
   end
-  local found = why.get(buf, code)
+  local is_outside = not code and not mode:find("^[iR]") and not mode:find("^ni")
+  local found = is_outside and why.outside(buf) or why.get(buf, code)
   if state == "ready" and vim.startswith(found.code, "host_") then
-    found = why.get(buf, "nothing") -- the host was not ready when it was asked
+    -- The host was not ready when it was asked.
+    found = why.get(buf, is_outside and "mode" or "nothing")
   end
   if found.code == "shown" and not ghost.is_visible() then
     found.text = found.text:gsub(" is shown", " was shown") -- Insert mode was left

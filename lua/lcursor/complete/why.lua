@@ -53,8 +53,13 @@ local SENTENCES = {
   empty_failed = "The model failed; see :LCursor log.",
 }
 
----@type table<integer, { code: string, at_ms: integer, stats: lcursor.Stats? }> by buffer, with the
----cost of the last answer
+---@class (exact) lcursor.Decided the last decision in a buffer
+---@field code string
+---@field at_ms integer
+---@field row integer of the cursor
+---@field stats? lcursor.Stats the cost of the last answer
+
+---@type table<integer, lcursor.Decided> by buffer
 local last = {}
 
 local SOURCES = {
@@ -96,7 +101,7 @@ local function reason(code, at_ms, stats)
   local text = SENTENCES[code] or code
   if code == "unsure" and stats then
     text = ("The model was unsure: confidence %.2f, threshold %.2f."):format(
-      stats.confidence,
+      math.floor(stats.confidence * 100) / 100, -- rounded up, it could equal the threshold
       stats.threshold
     )
   end
@@ -109,7 +114,16 @@ end
 ---@param code string
 function M.note(buf, code)
   local stats = code ~= "waiting" and last[buf] and last[buf].stats or nil
-  last[buf] = { code = code, at_ms = vim.uv.now(), stats = stats }
+  local row = vim.api.nvim_win_get_cursor(0)[1]
+  last[buf] = { code = code, at_ms = vim.uv.now(), row = row, stats = stats }
+end
+
+--- Remember why an answer is empty, if that is the decision.
+---@param buf integer
+---@param answer lcursor.Answer
+function M.empty(buf, answer)
+  M.note(buf, answer.reason == "unsure" and "unsure" or "empty_" .. answer.reason)
+  M.cost(buf, answer.stats)
 end
 
 --- Remember what an answer cost, for the decisions that follow from it.
@@ -119,6 +133,19 @@ function M.cost(buf, stats)
   if last[buf] then
     last[buf].stats = stats
   end
+end
+
+--- Return the decision outside of Insert mode, with the last one in the current line.
+---@param buf integer
+---@return lcursor.Why
+function M.outside(buf)
+  local it, mode = last[buf], reason("mode", vim.uv.now())
+  if not it or it.row ~= vim.api.nvim_win_get_cursor(0)[1] then
+    return mode
+  end
+  local why = M.get(buf)
+  why.text = ("%s The last time in this line: %s"):format(mode.text, why.text)
+  return why
 end
 
 --- Return the decision in a buffer.

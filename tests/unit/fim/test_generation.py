@@ -103,6 +103,22 @@ def test_a_text_that_becomes_unsure_ends_where_it_makes_sense(
     assert all(text.startswith(part) for part in told)
 
 
+@pytest.mark.parametrize(
+    ("script", "confidence"),
+    [
+        ([("\n", 0.99), ("    x", 0.3)], 0.3),  # the rest of the line is empty
+        ([("count", 0.9), ("ed", 0.1)], 0.09),
+        ([("count", 0.9), (" +", 0.1)], 0.9),  # "count" is shown
+    ],
+)
+def test_the_confidence_is_that_of_the_line_that_decided(
+    script: list[tuple[str, float]], confidence: float
+) -> None:
+    result, _ = generate(generator(Tape(*script)), completion("    return "), threshold=0.5)
+    assert result.reason == "unsure"
+    assert result.confidence == pytest.approx(confidence, abs=0.01)
+
+
 def test_a_budget_of_tokens_cuts_as_well() -> None:
     tape = Tape(("f(a)", 0.9), (" +", 0.9), (" b", 0.9))
     result, _ = generate(generator(tape, max_tokens=2), completion("    return "))
