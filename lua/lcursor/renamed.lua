@@ -64,7 +64,6 @@ M.options = {
   { "completion.max_file_bytes", gone = "the limit is 2 MiB" },
   { "completion.max_line_bytes", gone = "the limit is 4096 bytes" },
   { "completion.prefix_tokens", gone = GPU },
-  { "completion.read_ahead", gone = "it is always on" },
   { "completion.suffix_tokens", gone = GPU },
   { "completion.with_changes", gone = "it misled small models" },
   { "completion.with_diagnostics", gone = "it misled small models" },

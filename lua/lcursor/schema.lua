@@ -47,6 +47,8 @@ local settings = {
   { "completion.debounce_ms", 0, min = 0,
     "Milliseconds without a key before a request; 0 sends one after every key, which cancels the"
     .. " one before." },
+  { "completion.read_ahead", true,
+    "In Normal mode, evaluate text of edited files." },
   { "completion.model", "qwen2.5-coder-0.5b", host = true,
     "A name in models or of `models list`, or a GGUF file." },
   { "completion.gpu_layers", -1, min = -1, host = true,

@@ -60,10 +60,13 @@ def rest(nvim: Pilot) -> int:
 
 
 def begun(editor: Start) -> Pilot:
-    """Return a Neovim in Normal mode whose host runs, and nothing waits for a rest."""
+    """Return a Neovim whose host runs and whose files were edited; nothing waits for a rest."""
     nvim = editor(FILES, init=RESTS)
     nvim.insert("A")
     nvim.press("<Esc>")
+    for name in (".env", "c.py", "b.py", "a.py"):
+        nvim.command(f"edit {name}")
+        nvim.press("xu")
     rest(nvim)
     return nvim
 
@@ -125,6 +128,29 @@ def test_where_nothing_shall_be_read_ahead(editor: Start, host: FakeHost) -> Non
     nvim.command("edit b.py")
     assert rest(nvim) > 0
     assert names(host)[before:] == ["a.py"]
+
+
+def test_a_file_that_is_only_read_is_not_sent(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=RESTS)
+    nvim.insert("A")
+    nvim.press("<Esc>")
+    rest(nvim)
+    before = len(names(host))
+    nvim.command("edit b.py")
+    nvim.press("j")
+    rest(nvim)
+    assert names(host)[before:] == []
+    nvim.press("x")
+    assert rest(nvim) > 0
+    assert names(host)[before:] == ["b.py"]
+
+
+def test_it_can_be_switched_off(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=RESTS, config={"completion": {"read_ahead": False}})
+    nvim.insert("A")
+    nvim.press("<Esc>x")
+    assert rest(nvim) > 0
+    assert names(host) == []
 
 
 def test_ids_are_those_of_the_requests(editor: Start, host: FakeHost) -> None:

@@ -1,5 +1,6 @@
 -- Lets the host evaluate the text around a cursor that rests in Normal mode, so that the first
--- suggestion there comes sooner. What requests never read is not read here either.
+-- suggestion there comes sooner. Only in buffers that were edited: reading code must cost nothing.
+-- What requests never read is not read here either.
 
 local config = require("lcursor.config")
 local context = require("lcursor.context")
@@ -17,6 +18,8 @@ local REST_MS = 250 -- so that scrolling evaluates nothing
 
 ---@type uv.uv_timer_t?
 local timer
+---@type table<integer, true> buffers that were edited
+local edited = {}
 ---@type { id: integer, buf: integer, tick: integer, row: integer }? sent last
 local sent
 
@@ -49,6 +52,9 @@ local function wait()
     return
   end
   cancel()
+  if not edited[api.nvim_get_current_buf()] then
+    return
+  end
   timer = timer or assert(vim.uv.new_timer())
   timer:start(REST_MS, 0, evaluate_later)
 end
@@ -59,7 +65,7 @@ evaluate = function()
   end
   local buf = api.nvim_get_current_buf()
   local settings = config.for_buffer(buf).completion
-  if not settings.auto_trigger or config.completion_server() then
+  if not settings.auto_trigger or not settings.read_ahead or config.completion_server() then
     return
   elseif gate.buffer_block_reason(buf, wait) then
     return
@@ -89,6 +95,12 @@ end
 
 function M.start()
   local on = notify.autocmds("prefetch")
+  on({ "TextChanged", "TextChangedI" }, function(event)
+    edited[event.buf] = true
+  end)
+  on("BufUnload", function(event)
+    edited[event.buf] = nil
+  end)
   on({ "BufEnter", "CursorMoved", "TextChanged" }, wait)
   on("ModeChanged", function()
     enter_mode(vim.v.event.new_mode)
