@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lcursor.context import patch
 from lcursor.context.items import Item, count_rows, missing
@@ -78,14 +78,36 @@ def diff(argument: str, reader: Reader) -> list[Item]:
     wanted = _wanted(argument, top, reader)
     if wanted.error:
         return [missing("diff", shown, wanted.error)]
+    return _diff(top, wanted, argument, reader)
+
+
+def staged(reader: Reader, index: Path | None = None, *, is_amend: bool = False) -> list[Item]:
+    """Return what the next commit changes, as `diff` does.
+
+    Args:
+        index: that of the commit; None for the usual one.
+        is_amend: whether the commit replaces the last one.
+    """
+    top = _top(reader)
+    if isinstance(top, str):
+        return [missing("diff", "diff --staged", top)]
+    base = (_commit(top, "HEAD^", reader),) if is_amend else ()
+    return _diff(top, _DiffRequest(("--staged",), base), "--staged", reader, index)
+
+
+def _diff(
+    top: Path, wanted: _DiffRequest, argument: str, reader: Reader, index: Path | None = None
+) -> list[Item]:
+    shown = f"diff {argument}".strip()
+    prefix = f"diff:{argument}:" if argument else "diff:"
     base = list(wanted.revisions)
     if not base and wanted.is_worktree:
-        base = [_head(top, reader)]
-    result = _git(top, reader, "diff", *STYLE, *wanted.flags, *base, "--", *wanted.paths)
+        base = [_commit(top, "HEAD", reader)]
+    words = (*STYLE, *wanted.flags, *base, "--", *wanted.paths)
+    result = _git(top, reader, "diff", *words, index=index)
     if result.failure and not result.is_cut:
         return [missing("diff", shown, f"git says: {result.failure}")]
     text = result.data.decode("utf-8", "replace")
-    prefix = f"diff:{argument}:" if argument else "diff:"
     parts = {path: _FileDiff(section) for path, section in patch.sections(text)}
     if wanted.is_worktree:
         if not wanted.revisions:
@@ -143,6 +165,12 @@ def recent(root: Path, reader: Reader, most: int = 50) -> list[tuple[str, str]]:
     return [(name, subject) for name, sign, subject in rows if sign]
 
 
+def last_message(root: Path, reader: Reader) -> str:
+    """Return the message of the last commit; "" if there is none."""
+    result = _git(root, reader, "log", "-1", "--no-color", "--format=%B", "--")
+    return result.data.decode("utf-8", "replace").strip()
+
+
 def branches(root: Path, reader: Reader, most: int = 50) -> list[str]:
     """Return the branches, most recently committed first."""
     order = ("--sort=-committerdate", "--format=%(refname:short)")
@@ -151,10 +179,15 @@ def branches(root: Path, reader: Reader, most: int = 50) -> list[str]:
     return result.data.decode("utf-8", "replace").split()
 
 
-def _git(folder: Path, reader: Reader, *words: str, ok: Sequence[int] = (0,)) -> Output:
-    return git.output(
-        folder, *words, max_bytes=MAX_BYTES, max_s=reader.left_s, ok=ok, cancel=reader.cancel
-    )
+def _git(
+    folder: Path,
+    reader: Reader,
+    *words: str,
+    ok: Sequence[int] = (0,),
+    index: Path | None = None,
+) -> Output:
+    limits: dict[str, Any] = {"max_bytes": MAX_BYTES, "max_s": reader.left_s}
+    return git.output(folder, *words, **limits, ok=ok, cancel=reader.cancel, index=index)
 
 
 def _top(reader: Reader) -> Path | str:
@@ -176,9 +209,9 @@ def _resolved(top: Path, revision: str, reader: Reader) -> str:
     return found if re.fullmatch(r"[0-9a-f]{40,64}", found) else ""
 
 
-def _head(top: Path, reader: Reader) -> str:
-    """Return the last commit, or the empty tree if there is none."""
-    name = _resolved(top, "HEAD", reader)
+def _commit(top: Path, revision: str, reader: Reader) -> str:
+    """Return a commit, or the empty tree if there is none."""
+    name = _resolved(top, revision, reader)
     if name:
         return name
     result = _git(top, reader, "hash-object", "-t", "tree", os.devnull)

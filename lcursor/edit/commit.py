@@ -5,10 +5,11 @@ Changes nothing. Secrets are left out, and omissions are reported. Blocks.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import textwrap
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from lcursor.edit.workspace import UNKNOWN_TOKENS, EditServices, Workspace, clea
 from lcursor.errors import EditFailed, NothingStaged
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Message, SamplingParams
+from lcursor.project import git
 from lcursor.project.reading import Reader
 from lcursor.protocol import edit as wire
 
@@ -34,7 +36,11 @@ RULES_SHARE: Final = 4
 MAX_LISTED: Final = 60
 MAX_NOTES: Final = 4
 SUBJECTS: Final = 8
-"""Number of recent commit subjects to show, as examples of the project's style."""
+"""Number of recent commit subjects to show the beginnings of, for the project's style."""
+COMPARED: Final = 50
+"""Number of recent commit subjects that a message must not repeat."""
+MIN_SHARE: Final = 0.6
+"""Share of an earlier subject's words that repeats it, if there is no other word."""
 WIDTH: Final = 72
 SHOWN_CHARS: Final = 400
 """Maximum characters of a bad answer to show in the second question."""
@@ -51,11 +57,15 @@ TASK_OF_TINY: Final = (
     "that says what the change does. No code, no diff, no quotes."
 )
 """A model with less than a billion weights copies the diff without such instructions. It does not
-get the subjects of other commits, because it would start with the same words."""
+get the beginnings of other subjects, because it would start with the same words."""
 RETRIES: Final = {
     "none": "That is no commit message. " + TASK_OF_TINY,
     "long": "The first line has {size} characters. Write it again, with at most 60.",
+    "repeated": "An earlier commit has that subject. Write what the diff above changes.",
 }
+REPEATED: Final = "An earlier commit has the same subject"
+_BEGINNING = re.compile(r"(?:(?:\[[^\]]*\]|[\w/.,*-]+(?:\([^)]*\))?!?:)\s+)?\w+")
+"""Of a subject: a tag, a type such as `fix(ui):` or an area, if any, and the first word."""
 _FENCE = re.compile(r"^\s*```[^\n]*\n(.*?)^\s*```", re.M | re.S)
 _PREFACE = re.compile(
     r"^\W*(?:here(?:'s| is)\b.*:|(?:the )?commit message\W*:|subject\W*:)\W*", re.I
@@ -73,14 +83,22 @@ def ask(run: Run, services: EditServices, params: wire.EditCommit) -> Outcome:
     work = Workspace(run, services, params["path"], ())
     work.connect(params["model"])
     run.progress("writing")
-    known = rules_of(root, services)
+    known, secrets = rules_of(root, services), services.secrets
+    index = None
+    with contextlib.suppress(git.GitFailed):  # reported with the diff
+        index = git.commit_index(root, params["file"], params["index"], run.cancel.is_set)
+    written = params["written"].split()
+    last = changes.last_message(root, Reader(root, secrets, cancel=run.cancel.is_set))
+    is_amend = bool(written) and written == last.split()  # `git commit --amend` starts with it
 
     def write(model: Connection) -> tuple[str, str]:
-        return message(model, root, run.cancel, rules=known, secrets=services.secrets)
+        return message(
+            model, root, run.cancel, rules=known, secrets=secrets, index=index, is_amend=is_amend
+        )
 
     text, note = work.with_retry(write)
     run.check()
-    run.send("edit.message", text=clean(text), note=clean(note))
+    run.send("edit.message", text=clean(text), note=clean(note), is_amend=is_amend)
     return Outcome("proposed")
 
 
@@ -99,13 +117,19 @@ def message(
     *,
     rules: str = "",
     secrets: Sequence[str] = (),
+    index: Path | None = None,
+    is_amend: bool = False,
 ) -> tuple[str, str]:
     """Return a message for the staged changes, and a note on omitted parts of the diff.
+
+    Args:
+        index: that of the commit; None for the usual one.
+        is_amend: whether the message replaces that of the last commit, with its changes.
 
     Raises `NothingStaged`, or `EditFailed` if the model wrote no message.
     """
     reader = Reader(root, secrets, cancel=cancel.is_set)
-    found = changes.diff("--staged", reader)
+    found = changes.staged(reader, index, is_amend=is_amend)
     seen = [item for item in found if not item.is_left_out]
     hidden = [item for item in found if item.is_left_out]
     if not seen and not any(item.path for item in hidden):
@@ -113,8 +137,8 @@ def message(
         if why == "nothing is changed":
             why = "nothing is staged"
         raise NothingStaged(why, "Run git add FILE or git add -p first")
-    subjects = [subject for _, subject in changes.recent(reader.root, reader, SUBJECTS)]
-    prompt, note = _prompt(reached, seen, hidden, rules, subjects)
+    earlier = [subject for _, subject in changes.recent(reader.root, reader, COMPARED)][is_amend:]
+    prompt, note = _prompt(reached, seen, hidden, rules, earlier[:SUBJECTS])
     raise_if_cancelled(cancel)
 
     def answer(messages: Sequence[Message]) -> str:
@@ -122,17 +146,43 @@ def message(
 
     reply = answer(prompt)
     text = tidied(reply)
-    size = len(text.partition("\n")[0])
-    if not text or size > WIDTH:
-        wish = RETRIES["long" if text else "none"].format(size=size)
-        shown = (text.partition("\n")[0] or reply)[:SHOWN_CHARS].strip()
-        before = Message("assistant", shown or "(nothing)")
-        again = tidied(answer([*prompt, before, Message("user", wish)]))
-        if again and (not text or len(again.partition("\n")[0]) < size):
+    subject = text.partition("\n")[0]
+    size, is_repeated = len(subject), repeats(subject, earlier)
+    if not text or size > WIDTH or is_repeated:
+        problem = "repeated" if is_repeated else "long" if text else "none"
+        before = Message("assistant", (subject or reply)[:SHOWN_CHARS].strip() or "(nothing)")
+        wish = Message("user", RETRIES[problem].format(size=size))
+        again = tidied(answer([*prompt, before, wish]))
+        subject = again.partition("\n")[0]
+        if again and is_repeated:
+            text = again  # the rest was about the earlier commit, too
+        elif again and (not text or len(subject) < size):
             text = again if "\n" in again else again + text[size:]
     if not text:
         raise EditFailed("the model wrote no commit message", "Try again, or with another model")
-    return _with_short_subject(text), note
+    is_repeated = repeats(text.partition("\n")[0], earlier)
+    notes = [REPEATED] if is_repeated else []
+    return _with_short_subject(text), ". ".join(filter(None, (*notes, note)))
+
+
+def repeats(subject: str, earlier: Iterable[str]) -> bool:
+    """Return whether a subject says nothing else than an earlier one.
+
+    The number of a pull request at the end does not count, but other numbers do.
+    """
+    own = _words(subject)
+    known = (_words(each) for each in earlier)
+    return any(own and own <= each and len(own) >= MIN_SHARE * len(each) for each in known)
+
+
+def _words(subject: str) -> set[str]:
+    return set(re.findall(r"\w+", re.sub(r"\(#\d+\)\s*$", "", subject).casefold()))
+
+
+def beginning(subject: str) -> str:
+    """Return the beginning of a subject, which shows its style and cannot be copied as a whole."""
+    found = _BEGINNING.match(subject)
+    return f"{found[0]} …" if found else "…"
 
 
 def _with_short_subject(text: str) -> str:
@@ -199,7 +249,8 @@ def _prompt(
     if rules.strip() and count(rules) * RULES_SHARE <= budget:
         head.append(rules.strip())
     if subjects and not is_small:
-        head.append("\n".join(["The last commits here were called:", *subjects]))
+        shown = dict.fromkeys(map(beginning, subjects))
+        head.append("\n".join(["The subjects of the last commits here begin like this:", *shown]))
     head.append("\n".join(["These files are staged:", *_listed(seen, hidden)]))
     fixed = count(SYSTEM) + sum(count(text) for text in head) + 64
     sizes = [count(item.text) for item in seen]

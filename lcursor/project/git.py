@@ -215,11 +215,13 @@ def output(
     max_s: float | None = 10.0,
     ok: Iterable[int] = (0,),
     cancel: Cancel | None = None,
+    index: Path | None = None,
 ) -> Output:
     """Return the output of a git command within limits; see `process.run`.
 
     Args:
         folder: any folder of a work tree; the command runs in its top folder.
+        index: a result of `commit_index`; None for the usual one.
     """
     try:
         top = top_of(folder, has_revisions=command not in WITHOUT_REVISIONS)
@@ -232,7 +234,7 @@ def output(
         command_line(top, command, *words, filters=filters),
         top,
         stdin=stdin,
-        env=environment(top),
+        env=environment(top) | ({"GIT_INDEX_FILE": os.fspath(index)} if index else {}),
         max_bytes=max_bytes,
         max_s=max_s,
         ok=ok,
@@ -338,6 +340,27 @@ def repository(folder: Path, cancel: Cancel | None = None) -> Repository | None:
     if top != Path(os.path.realpath(folder)) and ignored(folder, ["./"], cancel):
         return None
     return Repository(top, Path(os.fsdecode(data)))
+
+
+def commit_index(
+    folder: Path, message: str, given: str, cancel: Cancel | None = None
+) -> Path | None:
+    """Return the index of a commit whose message is being written; None for the usual one.
+
+    `git commit -a` and `git commit FILE` have their own until the editor ends.
+
+    Args:
+        message: the file of the message. Other indexes than the usual one are only used if it is
+            in the git directory of the project.
+        given: GIT_INDEX_FILE of the editor that git has started in the top folder; "" if the file
+            was opened in another one, for which the lock of `git commit -a` is found.
+    """
+    found = repository(folder, cancel) if message else None
+    parent = os.path.realpath(os.path.dirname(message))
+    if found is None or parent != os.path.realpath(found.folder):
+        return None
+    index = found.top / given if given else found.folder / "index.lock"
+    return index if index.is_file() else None
 
 
 def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> Files:

@@ -217,6 +217,9 @@ class EditCommit(TypedDict):
     id: int
     path: str
     model: str
+    file: str  # absolute: the commit's message, if it is the current buffer; else empty
+    index: str  # GIT_INDEX_FILE, if git has started Neovim with that file; else empty
+    written: str  # the message that the buffer has already
 
 
 class EditStarted(TypedDict):
@@ -399,6 +402,7 @@ class EditMessage(TypedDict):
     id: int
     text: str
     note: str  # parts of the diff that the model did not read
+    is_amend: bool  # whether the buffer has the message of the last commit, which this replaces
 
 
 TO_PYTHON: dict[str, type] = {

@@ -341,7 +341,8 @@ def test_a_diagnostic_becomes_an_instruction(desk: Desk) -> None:
 def message(desk: Desk, text: str = "Fix the sum\n\nIt was off by one.") -> None:
     """Answer the question for a commit message."""
     asked = desk.heard("edit.commit")
-    desk.say("edit.message", {"id": asked["id"], "text": text, "note": ""})
+    answer = {"id": asked["id"], "text": text, "note": "", "is_amend": False}
+    desk.say("edit.message", answer)
     desk.done(asked["id"])
 
 
@@ -358,6 +359,18 @@ def test_a_commit_message_goes_above_what_git_says(desk: Desk) -> None:
     desk.nvim.command("LCursor commit_message")
     message(desk, "Fix it")
     assert desk.lines() == ["Fix it", "", "# Please enter"]
+
+
+@pytest.mark.parametrize("sign", ["#", ";", "//", "REM"])
+@pytest.mark.parametrize("diff", [[], ["{sign} ---- >8 ----", "{sign} Do not", "diff", "+# x", ""]])
+def test_any_sign_may_begin_the_comments_of_git(desk: Desk, sign: str, diff: list[str]) -> None:
+    lines = ["", f"{sign} Please enter", sign, f"{sign}\tmodified: a.py", sign]
+    lines += [line.replace("{sign}", sign) for line in diff]
+    desk.nvim.command("enew | setfiletype gitcommit")
+    desk.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, ...)", lines)
+    desk.nvim.command("LCursor commit_message")
+    message(desk, "Fix it")
+    assert desk.lines() == ["Fix it", *lines]
 
 
 def test_a_commit_message_overwrites_nothing(desk: Desk) -> None:

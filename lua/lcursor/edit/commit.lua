@@ -1,5 +1,6 @@
 -- `:LCursor commit_message`: writes a message for what is staged into the commit's buffer, if that
--- is the current one and has no text yet, else into a buffer of its own.
+-- is the current one and has no text yet, or the message of the commit that is amended, else into a
+-- buffer of its own.
 
 local buffers = require("lcursor.edit.buffers")
 local notify = require("lcursor.notify")
@@ -9,38 +10,61 @@ local M = {}
 
 local api = vim.api
 
----@return integer? rows above git's comments; nil where there is text
-local function room_above(buf)
-  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
+--- Return the number of rows above git's comments, which end the buffer.
+---
+--- What begins them is `core.commentChar` or `core.commentString`; with `auto` git chooses.
+---@param lines string[]
+---@return integer
+local function rows_above(lines)
+  local last, mark = #lines, nil
   for i, line in ipairs(lines) do
-    if line:find("^#") then
-      return i - 1
-    elseif line:find("%S") then
-      return nil
+    mark = line:match("^(%S+) %-+ >8 %-+$") -- below is the diff of `git commit -v`
+    if mark then
+      last = i
+      break
     end
   end
-  return #lines
+  mark = mark or (lines[last] or ""):match("^%S+")
+  local first = last + 1
+  while mark and first > 1 and vim.startswith(lines[first - 1], mark) do
+    first = first - 1
+  end
+  return (mark == "#" or first < last) and first - 1 or #lines
 end
 
----@param note string
+--- Return the message that a commit's buffer has already, and the number of its rows.
+---@param buf integer
+---@return string, integer
+local function written(buf)
+  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
+  local rows = rows_above(lines)
+  return vim.trim(table.concat(lines, "\n", 1, rows)), rows
+end
+
+---@param answer table
 ---@param buf integer the one that was current
-local function show(text, note, buf)
-  local lines = vim.split(vim.trim(text), "\n", { plain = true })
-  local is_commit = api.nvim_buf_is_loaded(buf) and vim.bo[buf].filetype == "gitcommit"
-  local rows = is_commit and vim.bo[buf].modifiable and room_above(buf) or nil
-  local more = note ~= "" and (". " .. note) or ""
-  if rows then
-    if rows < api.nvim_buf_line_count(buf) then
-      table.insert(lines, "")
+---@param before string? the message that a commit's buffer had
+local function show(answer, buf, before)
+  local lines = vim.split(vim.trim(answer.text), "\n", { plain = true })
+  local more = answer.note ~= "" and (". " .. answer.note) or ""
+  local is_commit = before and api.nvim_buf_is_loaded(buf) and vim.bo[buf].modifiable
+  if is_commit then
+    local now, rows = written(buf)
+    if now == "" or (answer.is_amend and now == before) then
+      if rows < api.nvim_buf_line_count(buf) then
+        table.insert(lines, "")
+      end
+      api.nvim_buf_set_lines(buf, 0, rows, false, lines)
+      local of = answer.is_amend and "message of the amended commit" or "commit message"
+      return notify.info(("the %s is written, u undoes it%s"):format(of, more))
     end
-    api.nvim_buf_set_lines(buf, 0, rows, false, lines)
-    return notify.info("the commit message is written, u undoes it" .. more)
   end
-  local head = "commit message: :w !git commit -F - commits with it, q closes" .. more
+  local how = before and "copy it into the commit's buffer, q closes"
+    or ":w !git commit -F - commits with it, q closes"
   buffers.when_normal("the commit message", function()
     return true
   end, function()
-    local opened = window.split("commit", lines, head)
+    local opened = window.split("commit", lines, ("commit message: %s%s"):format(how, more))
     vim.bo[opened].modifiable, vim.bo[opened].filetype = true, "gitcommit"
   end)
 end
@@ -48,13 +72,23 @@ end
 --- Ask for a message.
 function M.ask()
   local buf = api.nvim_get_current_buf()
-  local path = buffers.here()
-  if vim.bo[buf].filetype == "gitcommit" and api.nvim_buf_get_name(buf) ~= "" then
-    path = assert(vim.uv.cwd()) -- the file itself is in .git
+  local path, file, index, before = buffers.here(), "", "", nil
+  if vim.bo[buf].filetype == "gitcommit" then
+    before = written(buf)
   end
-  require("lcursor.edit").begin("edit.commit", { path = path, model = "" }, {
+  if before and vim.bo[buf].buftype == "" and api.nvim_buf_get_name(buf) ~= "" then
+    file = buffers.path(buf)
+    -- The file is in the git directory; of a linked work tree that leads nowhere.
+    path = file:match("^(.+)/%.git/[^/]+$") or assert(vim.uv.cwd())
+    local first = vim.fn.argv(0) -- git starts an editor with this file
+    if first ~= "" and vim.uv.fs_realpath(first) == vim.uv.fs_realpath(file) then
+      index = vim.env.GIT_INDEX_FILE or ""
+    end
+  end
+  local asked = { path = path, model = "", file = file, index = index, written = before or "" }
+  require("lcursor.edit").begin("edit.commit", asked, {
     answered = function(answer)
-      show(answer.text, answer.note, buf)
+      show(answer, buf, before)
     end,
   })
 end

@@ -83,7 +83,8 @@ def test_it_is_written_from_what_is_staged_and_nothing_else(root: Path, reach: R
     said = asked(server)
     assert "+print('hello, world')" in said
     assert "hello.py (+1 -1)" in said
-    assert "Begin with a greeting" in said
+    assert "Begin …" in said
+    assert "greeting" not in said
     assert "Be brief." in said
     assert "not staged" not in said
 
@@ -251,3 +252,57 @@ def test_long_rows_of_the_body_are_broken_and_lists_keep_their_form() -> None:
 )
 def test_room_is_shared(needs: list[int], room: int, given: list[int]) -> None:
     assert commit.shares(needs, room) == given
+
+
+@pytest.mark.parametrize(
+    ("subject", "is_repeated"),
+    [
+        ("Expose `FunctionAuth` in `__all__` (#3699)", True),
+        ("expose FunctionAuth in __all__", True),
+        ("Expose FunctionAuth", False),
+        ("Expose `BasicAuth` in `__all__`", False),
+        ("Release 1.2.3", True),
+        ("Release 1.2.4", False),
+        ("", False),
+    ],
+)
+def test_a_subject_that_says_nothing_new_repeats_an_earlier_one(
+    subject: str, is_repeated: bool
+) -> None:
+    earlier = ["Expose `FunctionAuth` in `__all__` (#3699)", "Release 1.2.3"]
+    assert commit.repeats(subject, earlier) is is_repeated
+
+
+@pytest.mark.parametrize(
+    ("subject", "beginning"),
+    [
+        ("Expose `FunctionAuth` in `__all__` (#3699)", "Expose …"),
+        ("feat(ui)!: add a button", "feat(ui)!: add …"),
+        ("net/http: fix a leak", "net/http: fix …"),
+        ("[docs] Correct it", "[docs] Correct …"),
+        ("übersetze alles", "übersetze …"),
+        ("…", "…"),
+    ],
+)
+def test_of_earlier_subjects_only_the_beginning_is_shown(subject: str, beginning: str) -> None:
+    assert commit.beginning(subject) == beginning
+
+
+def test_a_message_that_repeats_an_earlier_one_is_written_again(root: Path, reach: Reach) -> None:
+    stage(root, "hello.py", "print('hello, world')\n")
+    copied = "Begin with a greeting\n\nThis adds one."
+    server = ChatServer([say(copied), say(SUBJECT)])
+    assert commit.message(reach(server), root, threading.Event()) == (SUBJECT, "")
+    assert "An earlier commit has that subject" in server.bodies[1]["messages"][-1]["content"]
+    server = ChatServer([say(copied), say("Begin with a greeting")])
+    text, note = commit.message(reach(server), root, threading.Event())
+    assert (text, note) == ("Begin with a greeting", commit.REPEATED)
+
+
+def test_the_subject_of_the_amended_commit_may_be_repeated(root: Path, reach: Reach) -> None:
+    stage(root, "hello.py", "print('hello, world')\n")
+    server = ChatServer([say("Begin with a greeting")])
+    text, _ = commit.message(reach(server), root, threading.Event(), is_amend=True)
+    assert text == "Begin with a greeting"
+    assert "+print('hello, world')" in asked(server)
+    assert "-print" not in asked(server)  # compared with the commit before, here none

@@ -34,7 +34,7 @@ def repository(desk: Desk) -> None:
 
 
 def ask(desk: Desk) -> int:
-    return desk.do("edit.commit", path=str(desk.root), model="")
+    return desk.do("edit.commit", path=str(desk.root), model="", file="", index="", written="")
 
 
 def text_of(body: dict[str, Any]) -> str:
