@@ -79,6 +79,21 @@ def test_it_follows_hunks_and_what_is_typed(desk: Desk) -> None:
     assert (desk.lines(), right(desk)) == (LINES, [*PROPOSED, "d = 1"])
 
 
+@pytest.mark.parametrize("keys", ["1Gdo2Gdo", "<C-w>l1Gdp2Gdp<C-w>h", ":1,2diffget<CR>"])
+def test_obtaining_a_change_as_in_any_diff_accepts_its_hunk(desk: Desk, keys: str) -> None:
+    desk.nvim.press("ghd")
+    for key in (keys[:4], keys[4:]) if keys.startswith("1") else (keys,):
+        desk.nvim.press(key)
+        assert right(desk) == PROPOSED
+    assert desk.lines() == [*PROPOSED, "d = 1"]
+    desk.nvim.press("Gdo")
+    assert (desk.lines(), right(desk)) == (PROPOSED, PROPOSED)
+    assert reach.told(desk.nvim)[-1].endswith("hunks accepted. Undo: :LCursor edit undo")
+    desk.nvim.press("u")
+    assert (desk.lines(), right(desk)) == ([*PROPOSED, "d = 1"], PROPOSED)
+    assert desk.nvim.lua("return require('lcursor.edit.proposals').count()") == 1
+
+
 @pytest.mark.parametrize(
     "keys",
     ["ghd", ":LCursor hunk diff<CR>", "<C-w>lq", ":quit<CR>", "<C-w>l:quit<CR>", ":tabclose<CR>"],

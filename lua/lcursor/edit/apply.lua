@@ -259,29 +259,6 @@ function M.reject(hunks)
   proposals.changed(nil)
 end
 
---- Return the blocks of a hunk; those whose lines correspond one to one, line by line.
----@return lcursor.EditBlock[]
-local function pieces_of(hunk)
-  local found = {}
-  for _, block in ipairs(diff.blocks(hunk.old, hunk.new, true)) do
-    local count, new_count = block.last - block.first, block.new_last - block.new_first
-    if count > 1 and (new_count == count or new_count == 0) then
-      for i = 0, count - 1 do
-        local new_first = block.new_first + math.min(i, new_count)
-        table.insert(found, {
-          first = block.first + i,
-          last = block.first + i + 1,
-          new_first = new_first,
-          new_last = new_first + math.min(new_count, 1),
-        })
-      end
-    else
-      table.insert(found, block)
-    end
-  end
-  return found
-end
-
 --- Split a hunk in place into the parts that have rows of a range, and the others.
 ---@param buf integer
 ---@param hunk lcursor.Hunk open
@@ -289,38 +266,14 @@ end
 ---@param last integer
 ---@return lcursor.Hunk[] those inside the range
 function M.split(buf, hunk, first, last)
-  local runs = {} ---@type { is_inside: boolean, block: lcursor.EditBlock }[]
-  for _, piece in ipairs(pieces_of(hunk)) do
+  local function is_inside(piece)
     local from, to = hunk.first + piece.first, hunk.first + piece.last
-    local is_inside = from == to and first < from + 1 and last >= from or from < last and to > first
-    local run = runs[#runs]
-    if run and run.is_inside == is_inside then
-      run.block.last, run.block.new_last = piece.last, piece.new_last
-    else
-      table.insert(runs, { is_inside = is_inside, block = vim.deepcopy(piece) })
-    end
+    return from == to and first < from + 1 and last >= from or from < last and to > first
   end
-  if #runs < 2 or not positions.is_sure(buf, hunk) then
-    return (#runs ~= 1 or runs[1].is_inside) and { hunk } or {}
+  if positions.is_sure(buf, hunk) then
+    return positions.split(buf, hunk, is_inside)
   end
-  local inside, all = {}, {}
-  for _, run in ipairs(runs) do
-    local block = run.block
-    local old = vim.list_slice(hunk.old, block.first + 1, block.last)
-    local new = vim.list_slice(hunk.new, block.new_first + 1, block.new_last)
-    local one = positions.hunk(hunk.part, hunk.base_row + block.first, old, new)
-    track.set(one, hunk.first + block.first, hunk.first + block.last)
-    one.state = "open"
-    table.insert(all, one)
-    table.insert(inside, run.is_inside and one or nil)
-  end
-  local hunks = {}
-  for _, one in ipairs(hunk.part.hunks) do
-    vim.list_extend(hunks, one == hunk and all or { one })
-  end
-  hunk.part.hunks = hunks
-  positions.learn(buf, all)
-  return inside
+  return vim.iter(positions.pieces(hunk)):any(is_inside) and { hunk } or {}
 end
 
 return M

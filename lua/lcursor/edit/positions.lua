@@ -64,8 +64,9 @@ end
 ---@return lcursor.Hunk
 function M.hunk(part, row, old, new)
   local hunk = { part = part, base_row = row, old = old, new = new } --[[@as lcursor.Hunk]]
-  hunk.state, hunk.seq, hunk.above, hunk.below = "waiting", 0, {}, {}
+  hunk.state, hunk.seq, hunk.above, hunk.below, hunk.area = "waiting", 0, {}, {}, {}
   track.set(hunk, row, row + #old)
+  track.set(hunk.area, row, row + #old, false)
   return hunk
 end
 
@@ -75,7 +76,8 @@ end
 ---@return lcursor.EditPart
 function M.part(proposal, file)
   ---@type lcursor.EditPart
-  local part = { proposal = proposal, file = file, state = "waiting", hunks = {}, seq = 0, top = 0 }
+  local part = { proposal = proposal, file = file, state = "waiting", hunks = {} }
+  part.seq, part.top, part.since = 0, 0, 0
   for _, change in ipairs(file.changes) do
     table.insert(part.hunks, M.hunk(part, change.first_row, change.old, change.new))
   end
@@ -87,14 +89,18 @@ local function line_at(buf, row)
   return row >= 0 and api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or "\n"
 end
 
---- Remember the lines around insertions, to check later whether they are still in their place.
+--- Remember where open hunks are, to check later whether they are still in their place: the lines
+--- around insertions, and the area that will hold what is written at a hunk.
 ---@param buf integer
 ---@param hunks lcursor.Hunk[]
 function M.learn(buf, hunks)
   for _, hunk in ipairs(hunks) do
-    if hunk.state == "open" and #hunk.old == 0 then
-      hunk.above[line_at(buf, hunk.first - 1)] = true
-      hunk.below[line_at(buf, hunk.last)] = true
+    if hunk.state == "open" then
+      track.set(hunk.area, hunk.first, hunk.last, false)
+      if #hunk.old == 0 then
+        hunk.above[line_at(buf, hunk.first - 1)] = true
+        hunk.below[line_at(buf, hunk.last)] = true
+      end
     end
   end
 end
@@ -117,11 +123,14 @@ end
 local function evaluate(buf, hunk)
   local row = find(buf, hunk)
   if row then
+    if not hunk.is_exact then
+      track.set(hunk.area, row, row + #hunk.old, false)
+    end
     -- One that can be redone counts what is written next to it as its own: it may be the redo.
     track.set(hunk, row, row + #hunk.old, hunk.seq == 0)
   end
   hunk.state = row and "open" or "conflict"
-  hunk.is_dirty = false
+  hunk.is_dirty, hunk.area.is_dirty = false, false
 end
 
 --- Whether a hunk is still what is shown. Asked right before it is written.
@@ -180,7 +189,7 @@ end
 function M.locate(part, buf)
   part.buf, part.state = buf, "placed"
   part.seq = buffers.change_number(buf)
-  part.top = math.max(part.top, part.seq)
+  part.top, part.since = math.max(part.top, part.seq), part.seq
   local undone = {}
   if not part.base then
     local find_row
@@ -214,17 +223,118 @@ function M.locate(part, buf)
   return undone
 end
 
----@param hunk lcursor.Hunk open or in conflict, once accepted
----@return boolean whether `<C-r>` made it again
-local function is_redone(buf, hunk)
-  if #hunk.new == 0 then
-    return hunk.last - hunk.first == 0 and not hunk.is_exact
-  end
-  local row = track.find(buf, hunk, hunk.new)
-  if row then
+--- Whether the new lines of a hunk are in its place: `<C-r>` brought them, or the user, by hand.
+---@param hunk lcursor.Hunk open or in conflict
+---@return boolean
+local function is_made(buf, hunk)
+  local row = track.find(buf, hunk.area, hunk.new)
+    or (not hunk.is_exact and track.find(buf, hunk, hunk.new))
+  if row and not hunk.is_lost then
     track.set(hunk, row, row + #hunk.new, false)
+    return true
   end
-  return row ~= nil
+  return false
+end
+
+--- Return the blocks of a hunk; those whose lines correspond one to one, line by line.
+---@param hunk lcursor.Hunk
+---@return lcursor.EditBlock[]
+function M.pieces(hunk)
+  local found = {}
+  for _, block in ipairs(diff.blocks(hunk.old, hunk.new, true)) do
+    local count, new_count = block.last - block.first, block.new_last - block.new_first
+    if count > 1 and (new_count == count or new_count == 0) then
+      for i = 0, count - 1 do
+        local new_first = block.new_first + math.min(i, new_count)
+        table.insert(found, {
+          first = block.first + i,
+          last = block.first + i + 1,
+          new_first = new_first,
+          new_last = new_first + math.min(new_count, 1),
+        })
+      end
+    else
+      table.insert(found, block)
+    end
+  end
+  return found
+end
+
+--- Split a hunk in place into runs of pieces that a test is true of, and the others.
+---@param buf integer
+---@param hunk lcursor.Hunk
+---@param test fun(piece: lcursor.EditBlock, index: integer): boolean
+---@param row? integer of the buffer, if the pieces that it is true of are made already
+---@return lcursor.Hunk[] the runs that it is true of
+function M.split(buf, hunk, test, row)
+  local runs = {} ---@type { is_true: boolean, block: lcursor.EditBlock }[]
+  for i, piece in ipairs(M.pieces(hunk)) do
+    local run, is_true = runs[#runs], test(piece, i)
+    if run and run.is_true == is_true then
+      run.block.last, run.block.new_last = piece.last, piece.new_last
+    else
+      table.insert(runs, { is_true = is_true, block = vim.deepcopy(piece) })
+    end
+  end
+  if #runs < 2 then
+    return (#runs == 0 or runs[1].is_true) and { hunk } or {}
+  end
+  local found, all, by = {}, {}, row or hunk.first
+  for _, run in ipairs(runs) do
+    local block = run.block
+    local old = vim.list_slice(hunk.old, block.first + 1, block.last)
+    local new = vim.list_slice(hunk.new, block.new_first + 1, block.new_last)
+    local one = M.hunk(hunk.part, hunk.base_row + block.first, old, new)
+    local is_new = row ~= nil and run.is_true
+    track.set(one, by + block.first, by + block.first + (is_new and #new or #old), not is_new)
+    by = by + (is_new and #new - #old or 0)
+    one.state = is_new and "accepted" or "open"
+    table.insert(all, one)
+    table.insert(found, run.is_true and one or nil)
+  end
+  local hunks = {}
+  for _, one in ipairs(hunk.part.hunks) do
+    vim.list_extend(hunks, one == hunk and all or { one })
+  end
+  hunk.part.hunks = hunks
+  M.learn(buf, all)
+  return found
+end
+
+--- Accept the pieces of a hunk that are made already: `do` of Neovim's diff mode makes one by one.
+---@param hunk lcursor.Hunk
+---@return lcursor.Hunk[] accepted none where its lines are other than old and new ones
+local function accept_made(buf, hunk)
+  local area, has_new = hunk.area, {}
+  local first, last = area.first + area.head, area.last - area.tail
+  if hunk.is_lost or first > last then
+    return {}
+  end
+  local lines, row, old_row = api.nvim_buf_get_lines(buf, first, last, false), 0, 0
+  local function follow(text, from, to)
+    local part = vim.list_slice(lines, row + 1, row + to - from)
+    local is_there = diff.is_same(part, vim.list_slice(text, from + 1, to))
+    row = row + (is_there and to - from or 0)
+    return is_there
+  end
+  for i, piece in ipairs(M.pieces(hunk)) do
+    local is_deletion = piece.new_first == piece.new_last
+    local is_above = follow(hunk.old, old_row, piece.first)
+    has_new[i] = not is_deletion and follow(hunk.new, piece.new_first, piece.new_last)
+    local has_old = not has_new[i] and follow(hunk.old, piece.first, piece.last)
+    has_new[i] = has_new[i] or (is_deletion and not has_old)
+    if not is_above or not (has_new[i] or has_old) then
+      return {}
+    end
+    old_row = piece.last
+  end
+  local is_whole = follow(hunk.old, old_row, #hunk.old) and row == #lines
+  if not is_whole or not vim.list_contains(has_new, true) then
+    return {}
+  end
+  return M.split(buf, hunk, function(_, i)
+    return has_new[i]
+  end, first)
 end
 
 --- Place lost hunks after an undo restored a text with known rows.
@@ -253,26 +363,36 @@ end
 ---@param part lcursor.EditPart
 ---@param seq integer number of the buffer's latest change
 ---@return lcursor.Hunk[] undone with `u`
----@return lcursor.Hunk[] redone with `<C-r>`
+---@return lcursor.Hunk[] redone with `<C-r>`, or made by hand
 ---@return boolean is_changed whether any has to be drawn again
 function M.refresh(buf, part, seq)
   local undone, redone, is_changed = {}, {}, false
   local is_new = seq > part.top
   part.top = math.max(seq, part.top)
+  local is_typing = api.nvim_get_mode().mode:find("^[iR]") ~= nil
   for _, hunk in ipairs(part.hunks) do
+    local is_dirty = hunk.is_dirty or hunk.area.is_dirty or (hunk.is_typed and not is_typing)
     local is_waiting = hunk.state == "open" or hunk.state == "conflict"
     if hunk.state == "accepted" and seq < hunk.seq then
       evaluate(buf, hunk)
       table.insert(undone, hunk)
-    elseif is_waiting and (hunk.is_dirty or (is_new and hunk.seq > 0)) then
+    elseif is_waiting and (is_dirty or (is_new and hunk.seq > 0)) then
       is_changed = true
+      hunk.is_typed = is_typing -- it is compared when Insert mode ends
       if is_new then
         hunk.seq = 0 -- after another change there is no redo
       end
-      if hunk.seq > 0 and seq >= hunk.seq and not find(buf, hunk) and is_redone(buf, hunk) then
-        hunk.state = "accepted"
-        table.insert(redone, hunk)
-      else
+      -- Undo may bring an older text that has the new lines too.
+      local from = hunk.seq > 0 and hunk.seq or not part.proposal.is_hidden and part.since + 1
+      local may_be_made = from and seq >= from and not is_typing
+      local made = may_be_made and is_made(buf, hunk) and { hunk }
+        or (may_be_made and hunk.seq == 0 and accept_made(buf, hunk))
+        or {}
+      for _, one in ipairs(made) do
+        one.state, one.seq = "accepted", hunk.seq > 0 and hunk.seq or seq
+        table.insert(redone, one)
+      end
+      if #made == 0 then
         evaluate(buf, hunk)
       end
     end

@@ -240,6 +240,7 @@ watch = function(buf)
         for _, hunk in ipairs(part.hunks) do
           if not hunk.is_lost and not written[hunk] and hunk.state ~= "rejected" then
             track.move(hunk, first, last, now)
+            track.move(hunk.area, first, last, now)
           end
         end
       end
@@ -370,10 +371,14 @@ function M.written(key, paths)
   end
 end
 
-notify.autocmds("edit.proposals")({ "BufReadPost", "BufNewFile" }, function(event)
+local on = notify.autocmds("edit.proposals")
+on({ "BufReadPost", "BufNewFile" }, function(event)
   if #proposals > 0 then
     arrive(event.buf)
   end
+end)
+on("InsertLeave", function(event)
+  track.report(event.buf)
 end)
 
 return M

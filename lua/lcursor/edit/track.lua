@@ -117,6 +117,17 @@ function M.at(spans, row)
   return near, index
 end
 
+--- Report soon that a buffer may have changed.
+---@param buf integer
+function M.report(buf)
+  local watch = watched[buf]
+  vim.schedule(notify.guarded(function()
+    if watch and watched[buf] == watch then
+      watch.changed()
+    end
+  end))
+end
+
 --- Follow the changes of a buffer.
 ---@param buf integer loaded
 ---@param watch lcursor.EditWatch
