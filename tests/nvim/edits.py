@@ -13,6 +13,8 @@ from lcursor.drive.editor import Editor
 Params = dict[str, Any]
 Lines = Sequence[str]
 
+OLD = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+NEW = ["one", "TWO", "three", "four", "4a", "4b", "five", "six", "eight", "nine", "TEN", "11"]
 LISTEN = """
 _G.decided = {}
 require("lcursor.edit.proposals").on_decided(function(d) table.insert(_G.decided, d) end)

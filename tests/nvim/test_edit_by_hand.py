@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvim.edits import Room, file, proposed
+from tests.nvim.edits import NEW, OLD, Room, changes, file, proposed
 
 MEAN = [
     "def mean(v):",
@@ -255,3 +255,82 @@ def test_it_is_said_that_a_file_runs_code(room: Room) -> None:
     )
     found = room.nvim.lua(f"return vim.tbl_map(function(i) return {names} end, vim.fn.getqflist())")
     assert found == ["conftest.py 7", "other.py nil"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "index"),
+    [
+        ("2GccTWO<Esc>", 0),
+        ("2GccTWO!<Esc>", -1),
+        ("2GddOTWO<Esc>", 0),
+        ("4Go4a<CR>4b<Esc>", 1),
+        ("5GO4a<CR>4b<Esc>", 1),
+        ("4GA<CR>4a<CR>4b<Esc>", 1),
+        ("4Go4b<Esc>O4a<Esc>", 1),
+        ("4Go4a<Esc>", -1),
+        ("3Go4a<CR>4b<Esc>", -1),
+        (":call append(4, ['4a', '4b'])<CR>", 1),
+        ("7Gdd", 2),
+        ("6G2dd", -1),
+        ("GAx<BS>x<BS><CR>11<Esc>kccTEN<Esc>", 3),
+        (":2s/two/TWO/<CR>", 0),
+    ],
+)
+def test_a_hunk_that_is_made_by_hand_is_accepted(room: Room, keys: str, index: int) -> None:
+    path = room.open("a.txt", OLD)
+    room.offer(path, OLD, NEW)
+    room.keys(keys)
+    made = room.lines()
+    states = room.states()
+    assert [i for i, state in enumerate(states) if state == "accepted"] == [index] * (index >= 0)
+    if index < 0:
+        return
+    [told] = room.decided()
+    hunk = changes(OLD, NEW)[index]
+    [accepted] = told["accepted"]
+    assert (accepted["old"], accepted["new"]) == (hunk["old"], hunk["new"])
+    assert accepted["row"] == hunk["first_row"]
+    while room.lines() != OLD:
+        room.keys("u")
+    assert room.states() == ["open"] * 4
+    [told] = room.decided()
+    assert (told["is_undone"], told["open"]) == (True, 4)
+    while room.lines() != made:
+        room.keys("<C-r>")
+    assert room.states() == states
+    room.hunks("accept_file")
+    assert room.lines() == NEW
+
+
+def test_what_is_typed_is_compared_when_insert_mode_ends(room: Room) -> None:
+    path = room.open("a.txt", OLD)
+    room.offer(path, OLD, NEW)
+    room.nvim.keys("2GccTWO")
+    room.nvim.wait_lua("return vim.fn.getline(2) == 'TWO'")
+    assert room.states()[0] == "conflict"  # it may become another text
+    room.nvim.keys(" more<Esc>")
+    room.nvim.wait_lua("return vim.fn.mode() == 'n'")
+    assert room.states() == ["conflict", "open", "open", "open"]
+    room.nvim.keys("xxxxx")
+    room.nvim.wait_lua("return vim.fn.getline(2) == 'TWO'")
+    assert room.states() == ["accepted", "open", "open", "open"]
+
+
+def test_an_older_text_that_undo_brings_is_no_accepted_hunk(room: Room) -> None:
+    path = room.open("a.txt", ["one", "TWO", *OLD[2:]])
+    room.keys(":2s/TWO/two/<CR>")
+    room.offer(path, OLD, NEW)
+    room.keys("u")
+    assert room.lines()[1] == "TWO"
+    assert room.states() == ["conflict", "open", "open", "open"]
+    room.keys("<C-r>")
+    assert room.states() == ["open"] * 4
+
+
+def test_a_hidden_alternative_is_not_accepted_with_the_shown_one(room: Room) -> None:
+    path = room.open("a.txt", OLD)
+    room.offer(path, OLD, NEW)
+    room.propose(proposed([file(path, OLD, [*OLD[:1], "TWO", *OLD[2:]])], "t2"), "t1")
+    room.hunks("accept_file")
+    assert room.states() == ["conflict", "open", "open", "open", "accepted"]
+    assert [told["turn"] for told in room.decided() if told["accepted"]] == ["t2"]
