@@ -65,8 +65,8 @@ for modes, names in pairs(plugs) do
   end
 end
 
+local group = vim.api.nvim_create_augroup("lcursor", {})
 local function on(event, desc, callback)
-  local group = vim.api.nvim_create_augroup("lcursor", { clear = false })
   vim.api.nvim_create_autocmd(event, { group = group, desc = desc, callback = callback })
 end
 on({ "InsertEnter", "ModeChanged" }, "Load lcursor at the first edit of a file", function(event)
@@ -80,8 +80,8 @@ on({ "LspAttach", "DiagnosticChanged" }, "Offer code actions", function(event)
     require("lcursor.integrations.actions").attach(event)
   end)
 end)
-on("VimLeavePre", "Stop the Python host", function()
-  if package.loaded["lcursor.host"] then
-    package.loaded["lcursor.host"].leave()
+on("SessionLoadPost", "Remove empty windows that a session made of those of lcursor", function()
+  if vim.fn.execute("ls!"):find('"lcursor://', 1, true) then
+    require("lcursor.ui.window").remove_restored()
   end
 end)

@@ -373,7 +373,7 @@ end
 ---@param run lcursor.AgentRun
 function M.create(run)
   highlights.apply()
-  run.buf = transcript.create("lcursor://agent/" .. run.number)
+  run.buf = transcript.create("agent/" .. run.number)
   M.set_filetype(run.buf)
 end
 

@@ -38,7 +38,7 @@ end
 ---@return integer buf
 function M.create(number)
   highlights.apply()
-  local buf = transcript.create("lcursor://chat/" .. number)
+  local buf = transcript.create("chat/" .. number)
   M.set_filetype(buf)
   return buf
 end

@@ -133,8 +133,7 @@ end
 ---@param key string "" for a new chat
 ---@return lcursor.ChatSession
 local function create(path, key)
-  local session = sessions.new(path)
-  session.buf = buffer.create(session.number)
+  local session = sessions.new(path, buffer.create)
   buffer.render(session, "")
   keymaps.map("chat", session.buf, keys.press)
   watch(session)

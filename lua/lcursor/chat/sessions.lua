@@ -27,14 +27,16 @@ function M.remember_file(buf)
 end
 
 ---@param path string absolute
----@return lcursor.ChatSession without a buffer
-function M.new(path)
+---@param create fun(number: integer): integer makes its buffer
+---@return lcursor.ChatSession
+function M.new(path, create)
   count = count + 1
+  local buf = create(count)
   ---@type lcursor.ChatSession
   local session = {
     number = count,
     chat = "",
-    buf = 0,
+    buf = buf,
     tick = -1,
     path = path,
     root = "",

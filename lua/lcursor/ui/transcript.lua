@@ -8,6 +8,7 @@
 local log = require("lcursor.log")
 local menu = require("lcursor.ui.menu")
 local notify = require("lcursor.notify")
+local window = require("lcursor.ui.window")
 
 local M = {}
 
@@ -18,11 +19,10 @@ local INTERVAL_MS, INTERVAL_MS_PER_LINE = 150, 0.1
 local RETRY_MS = 40
 
 --- Create a buffer that stays when no window shows it.
----@param name string
+---@param name string in lcursor://
 ---@return integer buf
 function M.create(name)
-  local buf = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_name(buf, name)
+  local buf = window.create(name)
   vim.bo[buf].bufhidden, vim.bo[buf].swapfile = "hide", false
   return buf
 end

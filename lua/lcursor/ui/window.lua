@@ -10,6 +10,8 @@ local M = {}
 local api = vim.api
 local MIN_COLUMNS, MIN_LINES = 30, 5 -- of a docked window
 local namespace = api.nvim_create_namespace("lcursor.window")
+---@type table<integer, true> buffers that the plugin made
+local own = {}
 local head_namespace = api.nvim_create_namespace("lcursor.window.head")
 
 ---@param buf integer
@@ -61,14 +63,41 @@ function M.set_code(buf, lines, path)
   end
 end
 
+--- Remove the buffers with a name in lcursor:// that are not the plugin's: a restored session makes
+--- ordinary ones of that name. One that has a text stays, without its name.
+---@param name? string by default all of lcursor://
+function M.remove_restored(name)
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    local found = api.nvim_buf_get_name(buf):match("^lcursor://(.+)$")
+    if found and not own[buf] and (not name or name == found) then
+      local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
+      if #lines > 1 or (lines[1] or "") ~= "" then
+        api.nvim_buf_set_name(buf, "")
+      else
+        api.nvim_buf_delete(buf, { force = true })
+      end
+    end
+  end
+end
+
+--- Create a scratch buffer of a name in lcursor://.
+---@param name string
+---@return integer
+function M.create(name)
+  M.remove_restored(name)
+  local buf = api.nvim_create_buf(false, true)
+  own[buf] = true
+  api.nvim_buf_set_name(buf, "lcursor://" .. name)
+  return buf
+end
+
 --- Return the buffer of a name in lcursor://, wiped once it is hidden; made if it does not exist.
 ---@param name string
 ---@return integer
 function M.buffer(name)
   local buf = vim.fn.bufnr("^lcursor://" .. name .. "$")
-  if buf == -1 then
-    buf = api.nvim_create_buf(false, true)
-    api.nvim_buf_set_name(buf, "lcursor://" .. name)
+  if not own[buf] then
+    buf = M.create(name)
   end
   vim.bo[buf].bufhidden, vim.bo[buf].modifiable = "wipe", false
   return buf
