@@ -265,6 +265,15 @@ function M.version()
   return text:match('__version__ = "([^"]+)"') or "unknown"
 end
 
+-- If the modules of the plugin were dropped and are loaded again, the host of those before ends.
+pcall(vim.api.nvim_exec_autocmds, "VimLeavePre", { group = "lcursor.host" })
+notify.autocmds("host")("VimLeavePre", function()
+  if vim.v.exiting == vim.NIL then
+    return M.stop()
+  end
+  M.leave()
+end)
+
 rpc.on("ready", function(params)
   stop_timer()
   host.ready_ms = vim.uv.now() - host.started_ms

@@ -111,6 +111,25 @@ function M.toggle(buf)
   return switch(require("lcursor.complete.gate").switched_off(buf) ~= nil, buf)
 end
 
+--- Stop the host and everything that waits for events, so that the plugin can be loaded again.
+--- Plugin managers call this before they do.
+function M.deactivate()
+  if package.loaded["lcursor.host"] then
+    require("lcursor.host").stop()
+  end
+  for _, client in ipairs(vim.lsp.get_clients()) do
+    if vim.startswith(client.name, "lcursor") then
+      client:stop()
+    end
+  end
+  for _, autocmd in ipairs(vim.api.nvim_get_autocmds({})) do
+    if vim.startswith(autocmd.group_name or "", "lcursor") then
+      vim.api.nvim_del_autocmd(autocmd.id)
+    end
+  end
+  vim.g.loaded_lcursor = nil
+end
+
 ---@return string for a statusline; "" if there is nothing to report
 function M.status()
   return require("lcursor.status").text()
