@@ -35,6 +35,18 @@ local function put(lines)
   return true
 end
 
+--- Open the folds of inserted lines where 'foldopen' says so, as if they were typed.
+---@param first integer
+---@param last integer
+local function open_folds(first, last)
+  local when = vim.opt.foldopen:get()
+  if
+    vim.wo.foldenable and (vim.list_contains(when, "insert") or vim.list_contains(when, "all"))
+  then
+    vim.cmd(("silent! %d,%dfoldopen!"):format(first, last))
+  end
+end
+
 --- Insert the text of `keys`, unless the buffer has changed in between.
 function M.apply()
   local job = pending
@@ -44,9 +56,12 @@ function M.apply()
   elseif job.tick ~= api.nvim_buf_get_changedtick(job.buf) then
     return
   end
+  local row, col = unpack(api.nvim_win_get_cursor(0))
   if job.replaces > 0 then
-    local row, col = unpack(api.nvim_win_get_cursor(0))
     api.nvim_buf_set_text(job.buf, row - 1, col, row - 1, col + job.replaces, {})
+  end
+  if vim.fn.getcurpos()[4] > 0 then -- right of the end of the line; the text has the blanks
+    api.nvim_win_set_cursor(0, { row, col })
   end
   local handler = vim.paste
   vim.paste = put
@@ -55,6 +70,7 @@ function M.apply()
   if not ok then
     error(err, 0)
   end
+  open_folds(row, api.nvim_win_get_cursor(0)[1])
   job.after()
 end
 

@@ -382,7 +382,9 @@ function M.accept_keys(kind)
   if behind ~= "" and (kind ~= "word" or before == "") then
     piece, replaces = rest, #s.tail
   end
-  return accept.keys(piece, function()
+  local pad = ghost.pad()
+  return accept.keys((" "):rep(pad) .. piece, function()
+    s.head, s.col = s.head .. (" "):rep(pad), s.col + pad
     status.emit("LCursorCompletionAccept", { buf = s.buf, text = piece, kind = kind })
     outcome.accepted(piece)
     if replaces > 0 then
