@@ -118,6 +118,45 @@ def test_nobody_who_asks_for_something_else_gets_them(start: Start, host: FakeHo
     assert actions(nvim, context={"only": ["quickfix"], "diagnostics": []}) == [FIX]
 
 
+def test_a_plugin_that_asks_at_each_line_finds_nothing_on_most(
+    start: Start, host: FakeHost
+) -> None:
+    """nvim-lightbulb and lspsaga do not say why they ask: without `triggerKind`."""
+    nvim = start()
+    nvim.lua("serve(); lint(3)")
+    nvim.settle()
+
+    def bulb(first: int, last: int, col: int) -> list[str]:
+        titles: list[str] = nvim.lua(
+            """
+            local first, last, col = ...
+            local titles = {}
+            local answers = vim.lsp.buf_request_sync(0, "textDocument/codeAction", {
+              textDocument = vim.lsp.util.make_text_document_params(),
+              range = {
+                start = { line = first, character = 0 },
+                ["end"] = { line = last, character = col },
+              },
+              context = { diagnostics = {} },
+            })
+            for _, answer in pairs(answers) do
+              for _, action in ipairs(answer.result or {}) do
+                table.insert(titles, action.title)
+              end
+            end
+            return titles
+            """,
+            first,
+            last,
+            col,
+        )
+        return titles
+
+    assert [bulb(row, row, 0) for row in (0, 1, 2, 4)] == [[]] * 4
+    assert bulb(3, 3, 0) == [FIX, AGENT, EXPLAIN, TESTS]
+    assert bulb(0, 1, 0) == [EXPLAIN, TESTS]
+
+
 def test_fix_asks_for_an_edit(start: Start, host: FakeHost) -> None:
     nvim = start()
     nvim.lua("serve(); lint(3)")

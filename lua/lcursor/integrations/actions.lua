@@ -9,7 +9,7 @@ local M = {}
 
 local api = vim.api
 local COMMAND = "lcursor.action"
-local AUTOMATIC = vim.lsp.protocol.CodeActionTriggerKind.Automatic
+local TRIGGERS = vim.lsp.protocol.CodeActionTriggerKind
 local NAME = "lcursor"
 
 ---@class (exact) lcursor.Action
@@ -98,12 +98,14 @@ local function rows_of(range)
   return { first, ends_before and last or last + 1 }, is_selection
 end
 
---- Return the actions for some code, in the order of the menu.
+--- Return the actions for some code, in the order of the menu. Plugins that show a light bulb ask at
+--- each line, and most do not say so: without a diagnostic or a selection, only a user gets any.
 ---@param buf integer
 ---@param params lsp.CodeActionParams
 ---@return lsp.CodeAction[]
 local function actions_for(buf, params)
-  local is_off = not config.for_buffer(buf).enabled or params.context.triggerKind == AUTOMATIC
+  local trigger = params.context.triggerKind
+  local is_off = not config.for_buffer(buf).enabled or trigger == TRIGGERS.Automatic
   if is_off or require("lcursor.privacy").private_reason(buf) then
     return {}
   end
@@ -112,6 +114,8 @@ local function actions_for(buf, params)
   local found = require("lcursor.edit.ask").diagnostics(buf, rows[1], rows[2], 0)
   if #found > 0 then
     names = { "fix", "agent", "explain", "tests" }
+  elseif trigger ~= TRIGGERS.Invoked and not is_selection then
+    return {}
   end
   local actions = {}
   for _, name in ipairs(names) do
