@@ -203,6 +203,25 @@ local function merged(setting, old, value)
   return vim.deepcopy(value)
 end
 
+--- Describe a value that is where the table of a section should be, and how to switch it off.
+---@param section string
+---@param value any
+---@return string
+local function describe_section(section, value)
+  local text, hints = mismatch("a table", value), {}
+  for _, setting in ipairs(value == false and schema or {}) do
+    local key, name = setting[1], setting[1]:match("^" .. section .. "%.(.*)$")
+    if name == "enabled" then
+      hints[1] = key .. " = false switches it off"
+    elseif name and vim.list_contains(setting.one_of or {}, "off") then
+      hints[1] = key .. ' = "off" switches it off'
+    elseif name == "keymap" then
+      table.insert(hints, key .. " = false removes its keys")
+    end
+  end
+  return text .. (#hints > 0 and "; " or "") .. table.concat(hints, ", ")
+end
+
 --- Check a user's table and copy what is right.
 ---@param user table
 ---@param into table
@@ -235,6 +254,8 @@ local function merge(user, into, source)
         put(into, key, merged(setting, get(into, key), value))
       elseif type(value) == "table" and sections[key] then
         walk(value, key .. ".")
+      elseif sections[key] then
+        add(key, describe_section(key, value))
       else
         local names = vim.list_extend(vim.tbl_keys(known), vim.tbl_keys(sections))
         add(key, ('no such setting, did you mean "%s"?'):format(nearest(key, names)))

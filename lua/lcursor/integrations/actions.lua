@@ -98,8 +98,8 @@ local function rows_of(range)
   return { first, ends_before and last or last + 1 }, is_selection
 end
 
---- Return the actions for some code, in the order of the menu. Plugins that show a light bulb ask at
---- each line, and most do not say so: without a diagnostic or a selection, only a user gets any.
+--- Return the actions for some code, in the order of the menu. Plugins that show a light bulb ask
+--- at each line, and most do not say so: without a diagnostic or a selection, only a user gets any.
 ---@param buf integer
 ---@param params lsp.CodeActionParams
 ---@return lsp.CodeAction[]
