@@ -237,6 +237,37 @@ def test_the_native_menu_hides_it_and_has_the_keys(editor: Start, host: FakeHost
     assert nvim.lines()[2] == "always"
 
 
+# Neovim 0.12 opens a menu without a selected item at each key.
+AUTOCOMPLETE = """
+vim.o.completeopt = "menuone,noselect"
+local get = vim.api.nvim_get_option_value
+vim.api.nvim_get_option_value = function(name, opts)
+  return name == "autocomplete" or get(name, opts)
+end
+vim.api.nvim_create_autocmd({ "TextChangedI", "TextChangedP" }, { callback = function()
+  vim.schedule(function()
+    if vim.api.nvim_get_current_line():sub(-2) == "al" then
+      vim.fn.complete(1, { "alpha", "alpine" })
+    end
+  end)
+end })
+"""
+
+
+def test_it_is_beside_the_menu_that_opens_by_itself(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "\n"}, init=AUTOCOMPLETE)
+    host.reply = lambda request: "ways" if request["prefix"].endswith("al") else ""
+    nvim.keys("ial")
+    nvim.wait_ghost()
+    assert nvim.lua("return vim.fn.pumvisible()") == 1
+    nvim.press("<C-n>")
+    assert nvim.ghost() == ""
+    nvim.press("<C-p>")
+    nvim.wait_ghost(lambda text: text == "ways")
+    nvim.press("<Tab>")
+    assert nvim.lines() == ["always"]
+
+
 def test_taking_an_item_of_the_menu_asks_again(editor: Start, host: FakeHost) -> None:
     nvim = editor({"a.py": "alpha\nalpine\nal\n"})
     nvim.command("call cursor(3, 1)")

@@ -2,10 +2,21 @@
 
 local M = {}
 
+--- Return whether Neovim's own menu is open, except one of 'autocomplete' (Neovim 0.12) in which
+--- nothing is selected: that opens at nearly each key.
+---@return boolean
+local function is_own_visible()
+  if vim.fn.pumvisible() == 0 then
+    return false
+  end
+  local ok, is_automatic = pcall(vim.api.nvim_get_option_value, "autocomplete", { buf = 0 })
+  return not (ok and is_automatic) or vim.fn.complete_info({ "selected" }).selected >= 0
+end
+
 --- Return whether a completion menu is open: Neovim's own, nvim-cmp's or blink.cmp's.
 ---@return boolean
 function M.is_visible()
-  if vim.fn.pumvisible() == 1 then
+  if is_own_visible() then
     return true
   end
   local cmp = package.loaded["cmp"]
