@@ -75,6 +75,11 @@ class Histories:
             did = "undone" if params["is_undone"] else "accepted"
             self._on_edited(chat, [_edited_hunk(name, hunk, did) for hunk in params["accepted"]])
 
+    def renamed(self, params: wire.EditRenamed) -> None:
+        """Record that the buffer of a file got another name."""
+        history = self._find(params["turn"], params["path"])
+        history.renamed(params["turn"], params["path"], params["to"])
+
     def write(self, params: wire.EditWrite) -> wire.EditWritten:
         """Write changes to files on disk; return the changed paths, or the problem."""
         answer: wire.EditWritten = {

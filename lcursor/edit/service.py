@@ -96,6 +96,7 @@ class EditService:
             "edit.diagnosed": self.receive_diagnostics,
             "edit.stop": self.stop,
             "edit.decided": lambda params: self._writer.submit(partial(histories.decided, params)),
+            "edit.renamed": lambda params: self._writer.submit(partial(histories.renamed, params)),
             "edit.write": lambda params: write("edit.written", histories.write, params),
             "edit.revert": lambda params: write("edit.reverted", histories.revert, params),
             "edit.turns": lambda params: write("edit.turned", histories.rows, params),

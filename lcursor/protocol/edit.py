@@ -176,6 +176,14 @@ class EditDecided(TypedDict):
     is_undone: bool  # accepted hunks were undone with `u`
 
 
+class EditRenamed(TypedDict):
+    """The buffer in which hunks of a turn are, or were, got another name."""
+
+    turn: str
+    path: str
+    to: str
+
+
 class EditWrite(TypedDict):
     """Write changes of a turn to files that are not loaded: all of them, or none."""
 
@@ -415,6 +423,7 @@ TO_PYTHON: dict[str, type] = {
     "edit.diagnosed": EditDiagnosed,
     "edit.stop": EditStop,
     "edit.decided": EditDecided,
+    "edit.renamed": EditRenamed,
     "edit.write": EditWrite,
     "edit.revert": EditRevert,
     "edit.turns": EditTurns,

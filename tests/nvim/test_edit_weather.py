@@ -234,6 +234,61 @@ def test_the_file_of_a_buffer_that_was_deleted(home: Home) -> None:
     assert path.read_text() == A
 
 
+def test_a_hunk_that_is_typed_by_hand_is_undone_with_its_edit(home: Home) -> None:
+    editor = home.open()
+    home.replies.append(GOOD)
+    editor.command("1,2LCEdit add one")
+    proposed(editor)
+    editor.keys("2GA + 1<Esc>")
+    editor.wait_lua(f"{COUNT} == 0")
+    editor.keys("Goy = 1<Esc>")
+    editor.command("LCursor edit undo")
+    are(editor, f"{A}y = 1\n")
+    editor.command("LCursor edit redo")
+    are(editor, f"{CHANGED}y = 1\n")
+
+
+@pytest.mark.parametrize("order", ["accept name", "name accept", "accept undo name redo"])
+@pytest.mark.parametrize("command", ["saveas c.py", "file c.py"])
+def test_undo_and_redo_follow_a_buffer_to_its_new_name(
+    home: Home, command: str, order: str
+) -> None:
+    path = home.project / "a.py"
+    editor = home.open()
+    home.replies.append(GOOD)
+    editor.command("1,2LCEdit add one")
+    proposed(editor)
+    steps = {"accept": "normal 2Gghh", "name": command}
+    for step in order.split():
+        editor.command(steps.get(step, f"LCursor edit {step}"))
+        if step != "name":
+            are(editor, A if step == "undo" else CHANGED)
+    for verb, text in (("undo", A), ("redo", CHANGED), ("undo", A)):
+        editor.command(f"LCursor edit {verb}")
+        are(editor, text)
+        assert editor.lua("return vim.fn.expand('%:t')") == "c.py"
+    editor.command("write! | enew | bwipeout c.py")
+    editor.command("LCursor edit redo")  # on the disk
+    told(editor, "in 1 file")
+    assert (home.project / "c.py").read_text() == CHANGED
+    assert path.read_text() == A
+
+
+def test_a_buffer_that_takes_the_name_of_another_file_of_the_edit(home: Home) -> None:
+    editor = home.open()
+    paste(editor, BOTH)
+    editor.keys("2Gghh")
+    are(editor, CHANGED)
+    editor.command("saveas! b.py")
+    editor.command("LCursor edit undo")
+    told(editor, "only partly undone")
+    editor.command("LCursor edit redo")
+    told(editor, "nothing to redo")
+    assert editor.lines() == CHANGED.splitlines()
+    assert (home.project / "a.py").read_text() == A
+    assert (home.project / "b.py").read_text() == CHANGED
+
+
 @pytest.mark.parametrize("is_sure", [True, False])
 def test_outside_of_the_project_only_what_the_user_says(home: Home, is_sure: bool) -> None:
     path = home.project.parent / "outside.py"

@@ -128,13 +128,27 @@ class History:
 
         self.update(decision["turn"], decide)
 
+    def renamed(self, key: str, path: str, to: str) -> None:
+        """Record that the buffer of a file got another name, where undo and redo find its text."""
+
+        def rename(turn: Turn, _: int) -> None:
+            file = turn.files[self.index(turn, path)]
+            others = [each.change for each in turn.files if each is not file]
+            names = {os.path.realpath(name) for each in others for name in (each.path, each.to)}
+            if os.path.realpath(to) in names:
+                file.is_lost = file.has_effect
+            else:
+                file.change = replace(file.change, path=to)
+
+        self.update(key, rename)
+
     def rebase(self, key: str, change: FileChange, base: Lines, before: Lines | None) -> None:
         """Record that open hunks of a file are proposed again for a new text.
 
         `before` is the new text without applied changes; None if unknown.
         """
 
-        def replace(turn: Turn, _: int) -> None:
+        def propose(turn: Turn, _: int) -> None:
             at = self.index(turn, change.path)
             known, has_parts = turn.files[at], before is not None and before != base
             turn.files[at] = FileTurn(
@@ -145,7 +159,7 @@ class History:
                 is_lost=known.is_lost or before is None,
             )
 
-        self.update(key, replace)
+        self.update(key, propose)
 
     def update(
         self, key: str, change: Callable[[Turn, int], None], *, must_store: bool = False

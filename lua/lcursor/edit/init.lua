@@ -158,8 +158,14 @@ function M.start()
       keymaps.sync(buf)
     end
   end))
-  notify.autocmds("edit")("BufUnload", function(event)
+  local on = notify.autocmds("edit")
+  on("BufUnload", function(event)
     on_unload(event.buf)
+  end)
+  on("BufFilePost", function(event)
+    for _, renamed in ipairs(proposals.rename(event.buf)) do
+      requests.notify("edit.renamed", renamed)
+    end
   end)
 end
 

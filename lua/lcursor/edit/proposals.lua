@@ -14,6 +14,8 @@ local MAX_DECIDED = 20 -- proposals without open hunks that are kept, for `u`
 
 ---@type lcursor.EditProposal[] the oldest first
 local proposals = {}
+---@type table<string, { buf: integer, path: string }[]> files of proposals that are forgotten
+local forgotten = {}
 ---@type fun(decided: lcursor.EditDecided)[]
 local decided_listeners = {}
 ---@type fun(buf?: integer)[]
@@ -212,6 +214,48 @@ local function detach(part)
   part.buf, part.state = nil, part.state == "placed" and "waiting" or part.state
 end
 
+--- Remember the buffers of a proposal that is forgotten: its edit can still be undone or redone.
+local function forget(proposal)
+  local known = {}
+  for _, part in ipairs(proposal.parts) do
+    if part.buf then
+      table.insert(known, { buf = part.buf, path = part.file.path })
+    end
+  end
+  forgotten[proposal.key] = known
+end
+
+--- Let the hunks of a buffer follow it to its new name.
+---@param buf integer
+---@return { turn: string, path: string, to: string }[] renamed files of proposals, also old ones
+function M.rename(buf)
+  local to, renamed = buffers.path(buf), {}
+  local function rename(turn, file)
+    if file.path ~= to then
+      table.insert(renamed, { turn = turn, path = file.path, to = to })
+      file.path = to
+    end
+  end
+  if not buffers.is_file(buf) then
+    return {}
+  end
+  for _, part in ipairs(parts_of(buf, true)) do
+    rename(part.proposal.key, part.file)
+    part.file.name = buffers.name(buf)
+  end
+  for turn, files in pairs(forgotten) do
+    for _, file in ipairs(files) do
+      if file.buf == buf then
+        rename(turn, file)
+      end
+    end
+  end
+  if #renamed > 0 then
+    M.changed(buf)
+  end
+  return renamed
+end
+
 local watch ---@type fun(buf: integer)
 
 --- Put into a buffer what waits for it.
@@ -276,6 +320,9 @@ local function tidy()
   proposals = vim.tbl_filter(function(proposal)
     local is_recent = excess <= 0 or not M.is_decided(proposal)
     excess = excess - (is_recent and 0 or 1)
+    if not is_recent then
+      forget(proposal)
+    end
     return is_recent
   end, proposals)
 end
@@ -286,6 +333,7 @@ end
 ---@return lcursor.EditProposal
 function M.propose(msg, instead)
   M.drop(msg.turn)
+  forgotten[msg.turn] = nil
   local other = instead and M.get(instead)
   ---@type lcursor.EditProposal
   local proposal = {
@@ -345,6 +393,7 @@ function M.drop(key)
   proposals = vim.tbl_filter(function(one)
     return one ~= proposal
   end, proposals)
+  forget(proposal)
   for _, part in ipairs(proposal.parts) do
     local buf = part.buf
     detach(part)
