@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +18,8 @@ from lcursor.context.items import SearchHit, SearchResult, SymbolLocation
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.index import chunk, words
 from lcursor.index.client import Client
-from lcursor.llm.tokens import BYTES_PER_TOKEN
+from lcursor.index.fit import choose
+from lcursor.index.records import Hit
 from lcursor.process.run import Cancel
 from lcursor.project import filetypes
 from lcursor.project.reading import Reader
@@ -27,8 +29,6 @@ MAX_FILES = 24
 """Maximum number of files with hits."""
 FILE_SHARE = 0.3
 """Share of a file's score that is added to the score of each hit."""
-MAX_FILE_SHARE = 0.5
-"""Maximum share of the tokens for one file, if others have hits, too."""
 MAX_PARSED = 40
 """Maximum number of files that are parsed to find a definition."""
 ANSWER_S = 8.0
@@ -72,7 +72,8 @@ class GrepSearch:
             return SearchResult(note="the question has no words to search for")
         reader = Reader(self._root, self._secrets, cancel=cancel, max_s=MAX_S)
         rows, more = grep.search(self._root, wanted, reader)
-        hits: list[SearchHit] = []
+        hits: list[Hit] = []
+        reasons: dict[tuple[str, int], str] = {}
         weight = grep.weights(rows, wanted)
         for path, file_score, matches in grep.best(rows, wanted)[:MAX_FILES]:
             found = reader.read(self._root / path)
@@ -84,10 +85,19 @@ class GrepSearch:
                 own = grep.score(lines[first:end], wanted, weight) * grep.worth(path)
                 score = own * (len(matched) / len(wanted)) ** 0.5 + FILE_SHARE * file_score
                 part = "\n".join(lines[first:end])
-                hits.append(SearchHit(path, first, end, part, why, "", score))
+                hits.append(Hit(path, first, end, "", "", part, score))
+                reasons[path, first] = why
         hits.sort(key=lambda hit: (-hit.score, hit.path, hit.first_row))
         note = "full-text search only: the project is not indexed"
-        return _fit(hits, tokens, f"{note}; {more}" if more else note)
+        fitting = choose(hits, tokens)
+        return SearchResult(
+            tuple(
+                _search_hit(asdict(hit), reasons[hit.path, hit.first_row]) for hit in fitting.used
+            ),
+            tuple(_search_hit({**asdict(hit), "text": ""}, why) for hit, why in fitting.left_out),
+            fitting.tokens,
+            f"{note}; {more}" if more else note,
+        )
 
     def symbols(
         self, name: str, limit: int = 20, *, prefix: bool = False, cancel: Cancel | None = None
@@ -204,27 +214,6 @@ def filter_by_scope(found: Sequence[SymbolLocation], name: str) -> list[SymbolLo
             one for one in found if all(part in f"{one.path} {one.scope}".lower() for part in scope)
         ]
     return fits or list(found)
-
-
-def _fit(hits: Sequence[SearchHit], tokens: int, note: str) -> SearchResult:
-    """Return the best hits that fit into a number of tokens, not all from one file."""
-    used, omitted, total = [], [], 0
-    spent: dict[str, int] = {}
-    has_several_files = len({hit.path for hit in hits}) > 1
-    for hit in hits:
-        cost = int(len(hit.text) / BYTES_PER_TOKEN) + 9
-        file_cost = spent.get(hit.path, 0) + cost
-        why = "token limit reached" if total + cost > tokens else ""
-        if not why and has_several_files and cost < file_cost > MAX_FILE_SHARE * tokens:
-            why = "limit for one file reached"
-        if why:
-            where = (hit.path, hit.first_row, hit.end_row)
-            omitted.append(SearchHit(*where, "", why, "", hit.score))
-            continue
-        used.append(hit)
-        spent[hit.path] = file_cost
-        total += cost
-    return SearchResult(tuple(used), tuple(omitted), total, note)
 
 
 def _is_skipped(path: str, text: str) -> bool:

@@ -27,8 +27,8 @@ AROUND_ROWS = 6
 MAX_ROWS = 60
 """Maximum lines of one window."""
 
-PROSE = frozenset({"markdown", "rst", "text", "json", "yaml", "toml", "html", "xml"})
-PROSE_FACTOR = 0.6
+DATA = frozenset({"json", "yaml", "toml", "html", "xml"})
+DATA_FACTOR = 0.6
 
 Rows = Mapping[str, Sequence[tuple[int, str]]]
 """Path -> matching rows with their text."""
@@ -155,8 +155,8 @@ def weights(rows: Rows, words: Sequence[str]) -> dict[str, float]:
 
 
 def worth(path: str) -> float:
-    """Return the score factor of a path: less than 1 for prose, tests and similar files."""
-    factor = PROSE_FACTOR if languages.detect(path) in PROSE else 1.0
+    """Return the score factor of a path: less than 1 for data, prose, tests and similar files."""
+    factor = DATA_FACTOR if languages.detect(path) in DATA else 1.0
     return factor * math.prod(penalty for _, penalty in penalties(path))
 
 

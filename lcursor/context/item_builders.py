@@ -18,8 +18,8 @@ from lcursor.protocol.chat import AttachmentKind
 
 MAX_QUESTION_CHARS = 2000
 MAX_DEFINITIONS = 5
-MAX_OMITTED = 8
-"""Maximum number of listed unused hits."""
+MAX_OMITTED = 3
+"""Maximum number of unused hits that are named."""
 FILE_KINDS: Final = frozenset({"file", "dir", "buffer", "symbol", "codebase"})
 """Kinds of items without duplicate lines."""
 
@@ -95,8 +95,14 @@ def codebase_items(
         items.append(missing("codebase", "codebase", result.note or nothing))
     elif result.note:
         items[0] = replace(items[0], note=f"{items[0].note} ({result.note})")
-    omitted = result.omitted[:MAX_OMITTED]
-    return items + [_hit_item(hit, reader.root, hit.why) for hit in omitted]
+    if result.omitted:
+        names = [f"{hit.path}:{hit.first_row + 1}" for hit in result.omitted[:MAX_OMITTED]]
+        rest = ", …" if len(result.omitted) > MAX_OMITTED else ""
+        name = f"{len(result.omitted)} weaker hit{'s' * (len(result.omitted) > 1)}"
+        items.append(
+            missing("codebase", name, f"{result.omitted[0].why}: {', '.join(names)}{rest}")
+        )
+    return items
 
 
 def remove_overlaps(items: Sequence[Item], dropped: Collection[str]) -> list[Item]:

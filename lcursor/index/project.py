@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 from lcursor.errors import IndexFailed, IndexRejected, LcursorError
 from lcursor.index import launch, protocol
 from lcursor.index.chunk_embedder import ChunkEmbedder
+from lcursor.index.fit import choose
 from lcursor.index.pipeline import Pipeline, Progress
 from lcursor.index.reader import Counts
 from lcursor.index.records import Hit, Mode
 from lcursor.index.report import summarize, why
-from lcursor.index.retrieve import MAX_HITS, choose, find_around
+from lcursor.index.retrieve import find_around
 from lcursor.index.search import Searcher
 from lcursor.index.store import Store
 from lcursor.index.throttle import Throttle
@@ -36,8 +37,8 @@ from lcursor.storage import folders, json_text
 RETAINED_FILES = frozenset({BEGUN, "worker.lock", "worker.json", "worker.log", "worker.log.1"})
 """Files that remain when the index is deleted."""
 MAX_REMARKS = 20
-CHARS_PER_TOKEN = 3.2
-"""Conservative estimate for code."""
+MAX_HITS = 30
+"""Hits that are considered for a prompt."""
 
 
 class EditorState(NamedTuple):
@@ -176,7 +177,7 @@ class Project:
         """Return the hits that fit into a prompt. On the search thread."""
         with self._query() as index:
             hits = index.search(text, MAX_HITS, mode, editor)
-        found = choose(hits, tokens=tokens, count=lambda part: int(len(part) / CHARS_PER_TOKEN) + 1)
+        found = choose(hits, tokens)
         return {
             "used": [asdict(hit) for hit in found.used],
             "left_out": [

@@ -66,20 +66,32 @@ ASIDE = re.compile(
     r"|amalgamated|_vendor)/|(?:^|/)(?:_?compat|amalgamation)\.\w+$"
 )
 FACADE = re.compile(r"(?:^|/)(?:__init__\.py|package-info\.java|mod\.rs|index\.[jt]sx?)$")
+PROSE = re.compile(
+    r"\.(?:md|mdx|markdown|rst|adoc|txt|org)$|(?:^|/)(?:CHANGELOG|CONTRIBUTING|LICENSE|README)$"
+)
 DECLARED = re.compile(r"\.d\.[cm]?ts$|\.pyi$")
 PENALTIES: tuple[tuple[str, re.Pattern[str], float], ...] = (
     ("tests", TESTS, 0.3),
     ("aside", ASIDE, 0.3),
     ("facade", FACADE, 0.5),
     ("declared", DECLARED, 0.7),
+    ("prose", PROSE, 0.6),
 )
 """Paths that are rarely wanted: name in the parts, pattern, factor of the score."""
 MIN_PREFIX = 3
 """Minimum common prefix of two words that count as equal."""
 CACHED_PATHS = 20_000
-ABOUT_TESTS = re.compile(
-    r"\b(?:tests?|testing|tested|fixtures?|mocks?|spec|pytest|unittest)\b", re.I
-)
+ABOUT: Mapping[str, re.Pattern[str]] = {
+    "tests": re.compile(
+        r"\b(?:tests?|testing|tested|fixtures?|mocks?|spec|pytest|unittest)\b", re.I
+    ),
+    "prose": re.compile(
+        r"\b(?:docs?|documentation|documented|readme|changelog|release notes|guide|tutorial"
+        r"|licen[cs]e|contribut\w+)\b",
+        re.I,
+    ),
+}
+"""Words of a query that wants such paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +205,11 @@ def _cohere(found: Sequence[Ranked], facts: Mapping[int, Facts]) -> None:
 
 def _penalize(query: Query, found: Iterable[Ranked], facts: Mapping[int, Facts]) -> None:
     """Lower chunks of paths that are rarely wanted, unless the query names them."""
-    is_about_tests = bool(ABOUT_TESTS.search(query.text))
     named = {name for path in query.filters.paths for name, _ in penalties(f"{path}/")}
+    named |= {name for name, pattern in ABOUT.items() if pattern.search(query.text)}
     for one in found:
         for name, factor in penalties(facts[one.id].path):
-            if name not in named and not (name == "tests" and is_about_tests):
+            if name not in named:
                 one.add(name, one.score * (factor - 1))
 
 

@@ -1,32 +1,18 @@
-"""Choose the context of a prompt: search hits within a token limit, or for a completion.
+"""Find code that is relevant at a cursor, for completions. On the search thread.
 
-`choose` is for questions. `find_around` is for completions, whose prompts are short: of definitions
-it returns only signatures. On the search thread.
+Their prompts are short: of definitions it returns only signatures.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 from lcursor.code.headers import signature_end
 from lcursor.index import words
 from lcursor.index.reader import Reader
 from lcursor.index.records import Hit, StoredSymbol
 from lcursor.index.search import Searcher
-
-MAX_HITS = 30
-MIN_SCORE = 0.1
-"""Hits with a smaller share of the best score are not worth their tokens."""
-MIN_TOKENS = 24
-"""Minimum size of a truncated hit; smaller ones are left out."""
-MAX_FILE_SHARE = 0.6
-"""Maximum share of the tokens for one file, if there are hits in others."""
-HEADER_TOKENS = 8
-"""Tokens of the path and the fence of a hit in a prompt."""
 
 LINES_BEFORE, LINES_AFTER = 14, 4
 """Lines around the cursor whose names are looked up."""
@@ -43,69 +29,6 @@ CONTAINERS = frozenset({"class", "interface", "struct", "trait", "enum", "object
 """Kinds for which the outline is returned."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
-
-
-class Retrieved(NamedTuple):
-    """The hits for a prompt."""
-
-    used: list[Hit]
-    """Used hits, best first; the last one may be truncated."""
-    left_out: list[tuple[Hit, str]]
-    """The other hits, each with the reason."""
-    tokens: int
-    """Tokens of `used`, including headers."""
-
-
-def choose(hits: Sequence[Hit], *, tokens: int, count: Callable[[str], int]) -> Retrieved:
-    """Return the hits that fit into a number of tokens, best first."""
-    used: list[Hit] = []
-    left_out: list[tuple[Hit, str]] = []
-    spent: dict[str, int] = {}
-    total = 0
-    has_several_files = len({hit.path for hit in hits}) > 1
-    min_score = hits[0].score * MIN_SCORE if hits else 0.0
-    for hit in hits:
-        size = count(hit.text) + HEADER_TOKENS
-        room = tokens - total
-        if has_several_files and hit.path in spent:
-            room = min(room, int(tokens * MAX_FILE_SHARE) - spent[hit.path])
-        if hit.score < min_score:
-            left_out.append((hit, "score far below the best"))
-            continue
-        if any(_contains(one, hit) for one in used):
-            left_out.append((hit, "part of another hit"))
-            continue
-        part = hit if size <= room else _cut(hit, room - HEADER_TOKENS, count)
-        if part is None:
-            is_full = room == tokens - total
-            left_out.append(
-                (hit, "token limit reached" if is_full else "limit for one file reached")
-            )
-            continue
-        used.append(part)
-        size = count(part.text) + HEADER_TOKENS
-        total += size
-        spent[hit.path] = spent.get(hit.path, 0) + size
-    return Retrieved(used, left_out, total)
-
-
-def _contains(outer: Hit, hit: Hit) -> bool:
-    is_inside = outer.first_row <= hit.first_row and hit.end_row <= outer.end_row
-    return outer.path == hit.path and is_inside
-
-
-def _cut(hit: Hit, tokens: int, count: Callable[[str], int]) -> Hit | None:
-    """Return the first lines of a hit that fit; None if they are too few."""
-    if tokens < MIN_TOKENS:
-        return None
-    lines = hit.text.split("\n")
-    sizes = range(len(lines) + 1)
-    fitting = bisect_right(sizes, tokens, key=lambda size: count("\n".join(lines[:size]))) - 1
-    text = "\n".join(lines[:fitting])
-    return replace(hit, text=text, end_row=hit.first_row + fitting) if text else None
-
-
-# Around a cursor
 
 
 def find_around(

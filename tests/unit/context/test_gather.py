@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.context import file_names, item_builders
+from lcursor.context import file_names
 from lcursor.context.gather import gather, storable
 from lcursor.context.items import DROPPED, Item, SearchHit, SearchResult, SymbolLocation
 from lcursor.errors import Cancelled
@@ -433,7 +433,12 @@ def test_the_codebase_is_asked_with_the_question_and_says_why(root: Path) -> Non
     notes = out(found)
     assert notes["b.py:2-3"] == "already included with b.py"
     assert notes[".env:1-1"] == reading.SECRET_NAME
-    assert sum(name.startswith("c") for name in notes) == item_builders.MAX_OMITTED
+    assert notes["20 weaker hits"] == "token limit reached: c0.py:1, c1.py:1, c2.py:1, …"
+    assert len(notes) == 3
+    knows.receipt = SearchResult(used[:1], left[:1])
+    assert out(gather("@codebase x", root=root, codebase=knows)) == {
+        "1 weaker hit": "token limit reached: c0.py:1"
+    }
     gather('@codebase:"another thing" x', root=root, codebase=knows)
     assert knows.asked[-1] == "another thing"
     none = gather("@codebase x", root=root, codebase=Knows())

@@ -190,6 +190,9 @@ def test_a_file_that_is_called_like_the_question_is_lifted(path: str) -> None:
         ("compat.py", "aside"),
         ("src/__init__.py", "facade"),
         ("open.d.ts", "declared"),
+        ("docs/open.md", "prose"),
+        ("doc/open.txt", "prose"),
+        ("CHANGELOG", "prose"),
     ],
 )
 def test_paths_that_are_seldom_meant_are_lowered(path: str, part: str) -> None:
@@ -203,6 +206,17 @@ def test_paths_that_are_seldom_meant_are_lowered(path: str, part: str) -> None:
 )
 def test_paths_that_only_look_like_tests_are_not_lowered(path: str) -> None:
     assert order(ranked("close doors", paths(path, "src/main.py"), lexical=[1, 2])) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["what does the readme say about doors", "doors path:*.md", "documentation of doors"],
+)
+def test_questions_about_documents_find_them(question: str) -> None:
+    facts = paths("README.md", "src/main.py")
+    if "path:" in question:
+        facts = paths("README.md", "docs/main.md")
+    assert order(ranked(question, facts, lexical=[1, 2])) == [1, 2]
 
 
 @pytest.mark.parametrize("question", ["test that doors close", "doors path:tests"])

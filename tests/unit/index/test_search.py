@@ -426,3 +426,11 @@ def test_stored_changes_are_found_at_once(store: Store, search: Searcher) -> Non
     assert search.search("levitate")[0].path == "src/car.py"
     store.remove(["src/car.py"])
     assert "src/car.py" not in paths(search.search("levitate"))
+
+
+def test_code_is_no_filter(tmp_path: Path) -> None:
+    store = searching.made(tmp_path / "index", {"car.py": "def buy_car(path):\n    return path\n"})
+    search = searching.searcher(store)
+    for has_filters, expected in ((False, ["car.py"]), (True, [])):
+        hits = search.search("buy_car( path:str", has_filters=has_filters)
+        assert paths(hits) == expected

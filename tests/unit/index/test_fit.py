@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.index import retrieve
+from lcursor.index import fit
 from lcursor.index.records import Hit
-from tests.unit.index import searching
 
 
 def hit(path: str, first: int, lines: int, score: float = 1.0) -> Hit:
@@ -22,11 +21,11 @@ def count(text: str) -> int:
     return len(text.split())
 
 
-def choose(hits: list[Hit], tokens: int) -> retrieve.Retrieved:
-    return retrieve.choose(hits, tokens=tokens, count=count)
+def choose(hits: list[Hit], tokens: int) -> fit.Fitting:
+    return fit.choose(hits, tokens, count)
 
 
-def reasons(receipt: retrieve.Retrieved) -> list[str]:
+def reasons(receipt: fit.Fitting) -> list[str]:
     return [reason for _, reason in receipt.left_out]
 
 
@@ -34,7 +33,7 @@ def test_all_hits_are_used_if_they_fit() -> None:
     hits = [hit("a", 0, 5), hit("b", 0, 5)]
     receipt = choose(hits, 1000)
     assert (receipt.used, reasons(receipt)) == (hits, [])
-    assert receipt.tokens == sum(count(one.text) + retrieve.HEADER_TOKENS for one in hits)
+    assert receipt.tokens == sum(count(one.text) + fit.HEADER_TOKENS for one in hits)
 
 
 def test_the_last_one_is_cut_at_a_line() -> None:
@@ -62,6 +61,21 @@ def test_one_file_does_not_take_all() -> None:
 def test_a_part_of_a_used_hit_is_left_out() -> None:
     receipt = choose([hit("a", 0, 20), hit("a", 5, 5), hit("b", 0, 1)], 1000)
     assert reasons(receipt) == ["part of another hit"]
+
+
+def test_a_part_of_an_outline_is_used() -> None:
+    """An outline lacks the bodies of the methods."""
+    outline, method = replace(hit("a", 0, 9), end_row=90), hit("a", 40, 5)
+    assert choose([outline, method], 1000).used == [outline, method]
+
+
+@pytest.mark.parametrize("other", ["CHANGELOG.md", "tests/test_a.py", "docs/LICENSE"])
+def test_the_best_code_is_never_left_out_for_tests_and_prose(other: str) -> None:
+    hits = [hit(other, 100 * number, 20, 1.0) for number in range(3)]
+    code = [hit("src/a.py", 0, 10, 0.9), hit("src/b.py", 0, 10, 0.8)]
+    found = choose([*hits, *code], 110)
+    assert [one.path for one in found.used][:2] == ["src/a.py", other]
+    assert choose(hits, 110).used[0] == hits[0]
 
 
 def test_much_worse_hits_are_left_out() -> None:
@@ -111,7 +125,7 @@ def test_what_fits(hits: list[Hit], tokens: int, used: list[str], left_out: list
 
 
 def test_nothing_found_is_an_empty_result() -> None:
-    assert choose([], 100) == retrieve.Retrieved([], [], 0)
+    assert choose([], 100) == fit.Fitting([], [], 0)
 
 
 @given(
@@ -125,12 +139,4 @@ def test_never_more_than_was_given_and_nothing_is_lost(
     receipt = choose(hits, tokens)
     assert receipt.tokens <= tokens
     assert len(receipt.used) + len(receipt.left_out) == len(hits)
-    assert receipt.tokens == sum(count(one.text) + retrieve.HEADER_TOKENS for one in receipt.used)
-
-
-def test_code_is_no_filter(tmp_path: Path) -> None:
-    store = searching.made(tmp_path / "index", {"car.py": "def buy_car(path):\n    return path\n"})
-    search = searching.searcher(store)
-    for has_filters, expected in ((False, ["car.py"]), (True, [])):
-        hits = search.search("buy_car( path:str", has_filters=has_filters)
-        assert [one.path for one in hits] == expected
+    assert receipt.tokens == sum(count(one.text) + fit.HEADER_TOKENS for one in receipt.used)
