@@ -5,6 +5,8 @@ local notify = require("lcursor.notify")
 
 local M = {}
 
+local api = vim.api
+
 ---@class (exact) lcursor.CommandCall
 ---@field args string[] after the name
 ---@field text string the arguments as one text
@@ -71,11 +73,44 @@ local function find(words)
   return nil, noun, math.min(at, #words)
 end
 
---- Run `:LCursor`.
+---@param text string
+---@return string[]
+local function words_of(text)
+  return vim.split(text, "%s+", { trimempty = true })
+end
+
+--- Split what follows `:LCursor` at the first `|`. In a command that takes any text it is text.
+---@param text string
+---@return string command
+---@return string? rest the next Ex command
+local function split(text)
+  local command, rest = text:match("^(.-)|(.*)$")
+  local verb = command and find(words_of(command))
+  if command and (not command:find("%S") or verb and not verb[1]:find("[", 1, true)) then
+    return command, rest
+  end
+  return text, nil
+end
+
+--- Open the help of a command if `--help` is its only argument.
+---@return boolean
+local function show_help(words)
+  local before, last = vim.list_slice(words, 1, #words - 1), words[#words]
+  local _, _, count = find(before)
+  local is_asked = (last == "--help" or last == "-h") and count == #before
+  if is_asked then
+    require("lcursor.ui.window").help(table.concat({ ":LCursor", before[1] }, "-"))
+  end
+  return is_asked
+end
+
+---@param words string[] after `:LCursor`
 ---@param opts vim.api.keyset.create_user_command.command_args
-function M.run(opts)
-  local words = #opts.fargs > 0 and opts.fargs or { "start" }
-  words = require("lcursor.commands.old").translate(words)
+local function run(words, opts)
+  words = require("lcursor.commands.old").translate(#words > 0 and words or { "start" })
+  if show_help(words) then
+    return
+  end
   local verb, noun, count = find(words)
   local name = table.concat(words, " ", 1, count)
   if not verb and noun and #words == 1 then
@@ -99,14 +134,29 @@ function M.run(opts)
   end
 end
 
+--- Run `:LCursor`, and the command after a `|`.
+---@param opts vim.api.keyset.create_user_command.command_args
+function M.run(opts)
+  local command, rest = split(opts.args)
+  run(rest and words_of(command) or opts.fargs, opts)
+  local ok, err = pcall(vim.cmd, rest or "")
+  if not ok then
+    api.nvim_echo({ { (tostring(err):gsub("^.-(E%d+: )", "%1")) } }, true, { err = true })
+  end
+end
+
 --- Complete the command line.
 ---@param lead string the part of the word before the cursor
 ---@param line string
 ---@param pos integer bytes before the cursor
 ---@return string[]
 function M.complete(lead, line, pos)
-  local before = line:sub(1, pos - #lead):match("LCursor%s+(.*)$") or ""
-  local words = vim.split(before, "%s+", { trimempty = true })
+  local before = line:sub(1, pos - #lead):match("%f[%a]LCu[rso]*%s+(.*)$") or ""
+  local _, rest = split(before)
+  if rest then
+    return vim.fn.getcompletion(rest .. lead, "cmdline")
+  end
+  local words = words_of(before)
   local verb, noun, count = find(words)
   local known
   if #words == 0 then

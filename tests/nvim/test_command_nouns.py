@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,11 @@ COMPLETIONS: dict[str, list[str]] = {
     "LCursor chat model ": [],
     "LCursor agent start po": ["policy=plan", "policy=ask", "policy=auto", "policy=full"],
     "LCursor agent make it p": [],
+    "LCu hunk re": ["reject"],
+    "silent LCurs edit und": ["undo"],
+    "LCursor enable | LCursor hunk re": ["reject"],
+    "LCursor enable|LCursor hunk re": ["reject"],
+    "LCursor chat ask a | LCursor hunk re": [],
 }
 OLD = {
     "accept": "hunk accept",
@@ -131,6 +137,64 @@ def test_unknown_words_are_reported(editor: Start, words: str, told: str) -> Non
     nvim.command(f"LCursor {words}")
     (note,) = reach.told(nvim)
     assert note.startswith(f"lcursor: {told}")
+
+
+@pytest.mark.parametrize(
+    ("command", "left"),
+    [
+        ("disable | let g:after = g:lcursor_enabled", "false"),
+        ("disable|let g:after = g:lcursor_enabled", "false"),
+        ("disable buffer | let g:after = b:lcursor_enabled", "false"),
+        ("hunk next | let g:after = 1", "1"),
+        ("| let g:after = 1", "1"),
+        ("hunk dance | let g:after = 1", "nil"),
+        ("search a | let g:after = 1", "nil"),
+    ],
+)
+def test_another_command_after_a_bar(editor: Start, command: str, left: str) -> None:
+    nvim = editor(FILES, init=reach.NOTES)
+    nvim.command(f"LCursor {command}")
+    assert nvim.lua("return tostring(vim.g.after)") == left
+
+
+def test_a_bar_belongs_to_a_text(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    nvim.command("LCursor agent fix the parser of a | b")
+    assert reach.asked(host, "agent.start")["task"] == "fix the parser of a | b"
+
+
+def test_an_error_after_a_bar_reads_as_neovim_writes_it(editor: Start) -> None:
+    nvim = editor(FILES, columns=120)
+    nvim.keys(":silent LCursor disable | nonsense<CR>")
+    nvim.wait_lua("return vim.fn.execute('messages'):find('nonsense') ~= nil")
+    messages = nvim.lua("return vim.fn.execute('messages')")
+    assert "E492: Not an editor command:  nonsense" in messages
+    assert "stack" not in messages
+
+
+@pytest.mark.parametrize(
+    ("command", "tag"),
+    [
+        ("LCursor --help", "LCursor"),
+        ("LCursor agent --help", "LCursor-agent"),
+        ("LCursor agent fix --help", "LCursor-agent"),
+        ("LCursor search -h", "LCursor-search"),
+        ("LCursor suggestion --help", "LCursor-suggestion"),
+        ("LCChat --help", "LCChat"),
+        ("LCEdit --help", "LCEdit"),
+    ],
+)
+def test_help_on_request(editor: Start, host: FakeHost, command: str, tag: str) -> None:
+    text = (Path(__file__).parents[2] / "doc/lcursor.txt").read_text()
+    nvim = editor({**FILES, "doc/lcursor.txt": text}, init=reach.NOTES)
+    nvim.command(command)
+    assert reach.told(nvim) == [f"lcursor: run :helptags ALL, then see :help :{tag}"]
+    nvim.command("helptags doc | let &runtimepath = getcwd()")
+    nvim.command(command)
+    assert nvim.lua("return vim.bo.filetype") == "help"
+    assert f":{tag}*" in nvim.lua("return vim.fn.getline('.')")
+    assert not host.messages("agent.start")
+    assert not host.messages("chat.open")
 
 
 def test_the_verbs_of_a_suggestion(editor: Start, host: FakeHost) -> None:

@@ -278,6 +278,9 @@ end
 --- `:LCChat`.
 ---@param opts vim.api.keyset.create_user_command.command_args
 function M.command(opts)
+  if opts.args == "--help" then
+    return require("lcursor.ui.window").help(":LCChat")
+  end
   M.call({
     new = opts.bang,
     range = opts.range > 0 and { opts.line1, opts.line2 } or nil,

@@ -96,7 +96,9 @@ end
 --- Without an instruction a small window asks for one.
 ---@param opts vim.api.keyset.create_user_command.command_args
 function M.command(opts)
-  if edit.is_on() then
+  if opts.args == "--help" then
+    require("lcursor.ui.window").help(":LCEdit")
+  elseif edit.is_on() then
     begin(opts.range > 0 and { opts.line1, opts.line2 } or nil, opts.bang, opts.args)
   end
 end

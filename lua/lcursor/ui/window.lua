@@ -2,6 +2,7 @@
 
 local settings = require("lcursor.config")
 local notes = require("lcursor.ui.notes")
+local notify = require("lcursor.notify")
 local text = require("lcursor.text")
 local wrap = require("lcursor.wrap")
 
@@ -277,6 +278,14 @@ function M.split(name, lines, head, keys)
   end
   vim.keymap.set("n", "q", "<Cmd>bwipeout<CR>", { buffer = buf, nowait = true })
   return buf
+end
+
+--- Open the help at a tag.
+---@param tag string
+function M.help(tag)
+  if not pcall(vim.cmd.help, tag) then
+    notify.info(("run :helptags ALL, then see :help %s"):format(tag))
+  end
 end
 
 --- Ask a yes-or-no question; closing the prompt means no.
