@@ -39,7 +39,9 @@ function M.start(is_insert)
   if is_insert then
     require("lcursor.complete.gate").is_taken = next_edit.is_at_cursor
     require("lcursor.complete").start()
-    require("lcursor.index").start()
+    vim.schedule(require("lcursor.notify").guarded(function() -- the first key does not wait for it
+      require("lcursor.index").start()
+    end))
   end
   return is_insert
 end

@@ -167,6 +167,22 @@ def test_why_says_it_in_words(editor: Start, host: FakeHost) -> None:
     ]
 
 
+def test_the_first_insert_loads_only_what_the_first_key_needs(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor(DEF)
+    modules = """
+    return vim.tbl_filter(function(name)
+      return vim.startswith(name, "lcursor")
+    end, vim.tbl_keys(package.loaded))
+    """
+    at_once = nvim.lua(f"vim.cmd.doautocmd('InsertEnter') {modules}")
+    assert len(at_once) <= 43
+    nvim.insert("o")
+    later = set(nvim.lua(modules)) - set(at_once)
+    assert later > {"lcursor.index", "lcursor.complete.gather", "lcursor.complete.prefetch"}
+
+
 def test_a_message_of_several_sentences_is_cut_after_one(editor: Start, host: FakeHost) -> None:
     """The window above shows the rest, also in Insert mode."""
     nvim = editor(DEF, columns=80)
