@@ -120,6 +120,15 @@ def picker(nvim: Pilot) -> list[str]:
     return lines
 
 
+def test_the_lines_of_a_pasted_text_are_one_query(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES)
+    nvim.command("LCursor search")
+    nvim.press("who ")
+    nvim.client.request("nvim_paste", "calls\nalpha", True, -1)
+    answer(nvim, host, "who calls alpha", [hit(nvim)])
+    assert len(picker(nvim)) == 1
+
+
 def test_the_picker_searches_while_one_types(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     nvim.command("LCursor search")

@@ -66,7 +66,7 @@ local function preview(buf, win, choice)
   vim.wo[win].signcolumn = added > 0 and "yes" or "no"
   mark(first, last, "LCursorHit", added > 0 and "-" or nil)
   mark(last, last + added, "LCursorEditAdded", "+")
-  api.nvim_win_set_height(win, math.max(math.min(#lines, MAX_ROWS), 1))
+  api.nvim_win_set_config(win, { height = math.max(math.min(#lines, MAX_ROWS), 1) })
   api.nvim_win_set_cursor(win, { math.min(first + 1, math.max(#lines, 1)), 0 })
 end
 

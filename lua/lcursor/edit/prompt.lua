@@ -49,7 +49,7 @@ end
 local function fit_height(prompt)
   if api.nvim_win_is_valid(prompt.win) then
     local rows = api.nvim_win_text_height(prompt.win, {}).all
-    api.nvim_win_set_height(prompt.win, math.max(math.min(rows, MAX_ROWS), 1))
+    api.nvim_win_set_config(prompt.win, { height = math.max(math.min(rows, MAX_ROWS), 1) })
   end
 end
 

@@ -40,10 +40,15 @@ local FOOTER = " <CR> open, <C-n> next, <C-q> quickfix, <Esc> close "
 ---@type lcursor.Picker?
 local current
 
+--- Return the query: the lines of a text that was pasted are one.
 ---@return string
 local function query(p)
-  local line = api.nvim_buf_get_lines(p.input.buf, -2, -1, false)[1] or ""
-  return vim.startswith(line, PROMPT) and line:sub(#PROMPT + 1) or line
+  local lines = {}
+  for _, line in ipairs(api.nvim_buf_get_lines(p.input.buf, 0, -1, false)) do
+    line = vim.startswith(line, PROMPT) and line:sub(#PROMPT + 1) or line
+    table.insert(lines, line ~= "" and line or nil)
+  end
+  return table.concat(lines, " ")
 end
 
 ---@return lcursor.IndexHit?

@@ -220,7 +220,7 @@ function M.fit_height(win, max)
   local rows = api.nvim_win_text_height(win, {}).all
   local winbar = vim.wo[win].winbar ~= "" and 1 or 0
   local height = math.max(math.min(rows + winbar, max), 1 + winbar)
-  api.nvim_win_set_height(win, height)
+  api.nvim_win_set_config(win, { height = height }) -- nvim_win_set_height is deprecated
   notes.reveal_top(api.nvim_win_get_buf(win))
   return height
 end
