@@ -91,3 +91,33 @@ def test_lines_below_are_not_drawn_in_a_diff(editor: Start, host: FakeHost) -> N
     assert (second[0].strip(), second[1].strip()) == ("zwei", "two")
     nvim.press("<Tab>")
     assert nvim.lines() == ["oneghost", "below", "last", "zwei"]
+
+
+def test_a_sign_shows_what_the_first_suggestion_waits_for(editor: Start, host: FakeHost) -> None:
+    host.is_polite = False
+    pause = "require('lcursor.complete.sign').pause_ms = {}\n"
+    nvim = editor({"a.py": "one\n"}, init=pause.format(0))
+
+    def wait(words: str) -> None:
+        assert nvim.screen.wait(lambda screen: words in "\n".join(screen.rows()), 20), words
+
+    nvim.keys("A")
+    wait("one  lcursor is starting, ")
+    host.wait(lambda: host.messages("hello"))
+    host.greet()
+    host.state("loading_model", "qwen")
+    wait("one  lcursor is loading the model, ")
+    nvim.lua(pause.format(100_000))
+    nvim.press("x")
+    assert rows(nvim)[0] == "onex", "a key removes it"
+    nvim.lua(pause.format(0))
+    host.state("ready")
+    request = nvim.request("onex")
+    wait("onex  lcursor is reading this file, ")
+    host.done(request, "")
+    nvim.settle()
+    assert rows(nvim)[0] == "onex"
+    nvim.press("y")
+    nvim.request("onexy")
+    nvim.settle()
+    assert rows(nvim)[0] == "onexy", "later ones come soon"

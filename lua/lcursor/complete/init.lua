@@ -13,6 +13,7 @@ local menu = require("lcursor.ui.menu")
 local notify = require("lcursor.notify")
 local outcome = require("lcursor.complete.outcome")
 local requests = require("lcursor.complete.requests")
+local sign = require("lcursor.complete.sign")
 local status = require("lcursor.status")
 local suggestion = require("lcursor.complete.suggestion")
 local text = require("lcursor.text")
@@ -155,6 +156,7 @@ local function update()
   if moved then
     key_ms = now_ms()
     pressed_ms = key_ms
+    sign.hide()
   end
   local s = current
   if s then
@@ -223,6 +225,8 @@ ask = function(kind)
   if code then
     if code == "menu" then
       last_update = nil -- so that closing it counts as a change
+    elseif vim.startswith(code, "host_") then
+      sign.wait()
     end
     return why.note(buf, code)
   end
@@ -237,6 +241,7 @@ ask = function(kind)
   current = suggestion.new(id, buf, row, col, single_line)
   outcome.requested(id, requested_ms)
   why.note(buf, "waiting")
+  sign.wait()
 end
 
 --- Show the text so far.
@@ -286,10 +291,12 @@ end
 
 listener = {
   partial = function(id, suggested)
+    sign.answered()
     receive(id, suggested, false)
   end,
   done = function(id, answer)
     local s = current
+    sign.answered()
     outcome.answered(id, answer.stats)
     if s and s.id == id then
       why.cost(s.buf, answer.stats)
@@ -307,6 +314,7 @@ listener = {
 
 local function leave()
   trigger.cancel()
+  sign.hide()
   last_update = nil
   local s = current
   if s then
@@ -341,6 +349,7 @@ function M.start()
       config.forget(buf)
     end,
     host = function(state)
+      sign.changed()
       if state == "ready" then
         ask("auto")
       elseif current and not current.is_done then
