@@ -10,7 +10,7 @@ local M = {}
 
 ---@type table<string, lcursor.IndexState> by root
 local states = {}
----@type table<string, boolean> roots whose progress is shown
+---@type table<string, table<string, true>> the phases that were shown of roots whose progress is
 local awaited = {}
 ---@type boolean whether the progress of the next root is shown
 local is_next_awaited = false
@@ -76,24 +76,26 @@ local function title_of(state)
   return "index of " .. vim.fs.basename(state.root)
 end
 
---- Show the progress of an index that the user started, or that has much to do.
+--- Show the progress of an index that the user started, or that has much to do. In the message line
+--- each phase is shown once: it takes minutes, and would hide all other messages.
 ---@param state lcursor.IndexState
 local function show_progress(state)
-  local title, text, is_awaited = title_of(state), M.sentence(state), awaited[state.root]
+  local title, text, phases = title_of(state), M.sentence(state), awaited[state.root]
   local fraction = state.total > 0 and state.done / state.total or nil
   if state.phase == "ready" or state.phase == "failed" then
     awaited[state.root] = nil
     local is_shown = lsp_progress.finish(title, text)
-    if is_awaited and state.phase == "failed" then
+    if phases and state.phase == "failed" then
       notify.warn(("the %s failed: %s"):format(title, state.detail))
-    elseif is_awaited and not is_shown then
+    elseif phases and not is_shown then
       notify.info(("%s: %s"):format(title, text))
     end
   elseif state.phase ~= "paused" and state.phase ~= "idle" then
     local is_long = BUSY[state.phase] and state.total >= MIN_TOTAL
-    local is_reported = (is_awaited or is_long or lsp_progress.is_shown(title))
+    local is_reported = (phases or is_long or lsp_progress.is_shown(title))
       and lsp_progress.report(title, title, text, fraction)
-    if is_awaited and not is_reported then
+    if phases and not is_reported and not phases[state.phase] then
+      phases[state.phase] = true
       notify.progress(("%s (%s)"):format(text, title))
     end
   end
@@ -104,7 +106,7 @@ local function set(state)
   states[state.root] = state
   update_status()
   if is_next_awaited and state.phase ~= "idle" then
-    awaited[state.root], is_next_awaited = true, false
+    awaited[state.root], is_next_awaited = {}, false
   end
   show_progress(state)
   for _, remark in ipairs(state.remarks) do
@@ -127,7 +129,7 @@ end
 ---@param root? string nil is the next one that does something
 function M.await(root)
   if root then
-    awaited[root] = true
+    awaited[root] = {}
   else
     is_next_awaited = true
   end
