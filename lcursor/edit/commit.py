@@ -209,10 +209,20 @@ def tidied(reply: str) -> str:
         rows = [rest, *rows[1:]] if rest.strip() else rows[1:]
     if not rows:
         return ""
-    subject = rows[0].strip().strip("`\"'*#").strip()
+    subject = _without_quotes(rows[0].strip().lstrip("#").strip())
     subject = subject[:-1] if subject.endswith(".") and not subject.endswith("..") else subject
     body = _wrapped(rows[1:])
     return f"{subject}\n\n{body}" if body else subject
+
+
+def _without_quotes(text: str) -> str:
+    """Return a text without quotation marks around the whole of it."""
+    mark = text[:1]
+    if not mark or mark not in "`\"'*":
+        return text
+    inner = text.strip(mark)
+    is_whole = text.endswith(mark) and mark not in inner
+    return _without_quotes(inner.strip()) if is_whole or not inner else text
 
 
 def _wrapped(rows: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 The only importer of httpx2. All clients of a process share one event loop thread, where a request
 can be cancelled at any point: name resolution, connection, response. Redirects are not followed, so
 that prompts and keys only go to the configured address. Secret values are removed from all that is
-sent to another machine.
+sent to another machine, and bytes that are not UTF-8 from all requests.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import json
 import queue
+import re
 import ssl
 import threading
 import time
@@ -19,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -46,6 +49,10 @@ KEEP_LOCAL_S, KEEP_REMOTE_S = 5.0, 120.0
 """Lifetime of an unused connection; over a network, a new one takes several round trips."""
 MAX_LINE_BYTES = 4 << 20
 MAX_ERROR_BYTES = 1 << 16
+
+UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+"""What a model gets for each byte of a text or a name that is not UTF-8."""
+_BYTE = re.compile("[\ud800-\udfff]")
 
 FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, ValueError)
 """Exceptions of httpx2, also for callers that use it through another library."""
@@ -137,6 +144,9 @@ class Client:
         self._socket = endpoint.socket_path(url)
         self._url, self._key, self._setting = url, key, setting
         self._is_local = endpoint.is_local(url)
+        self._host = urlsplit(url).hostname or ""
+        self._proxy = endpoint.proxy_of(url)
+        self._via = f" through the proxy {endpoint.display_url(self._proxy)}" if self._proxy else ""
         self._limits = limits or DEFAULT_LIMITS
         self._advice = advice
         self._lock = threading.Lock()
@@ -182,13 +192,22 @@ class Client:
         call = Call(self.name)
         if not self._is_local:
             body, _ = redaction.redact_all(body)
+        content = (
+            None
+            if body is None
+            else encodable(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
+        )
         with self._lock:  # so that `close` sees every started call
             if self._is_closed:
                 call.close()
                 return call
-            self._http = self._http or self._open()
+            try:
+                self._http = self._http or self._open()
+            except ServerError as error:
+                call._lines.put(error)
+                return call
             call._loop = _event_loop()
-            work = self._run(call, self._http, path, body, limit_s)
+            work = self._run(call, self._http, path, content, limit_s)
             call._future = asyncio.run_coroutine_threadsafe(work, call._loop)
             self._calls.add(call)
         call._future.add_done_callback(lambda _: self._calls.discard(call))
@@ -199,14 +218,14 @@ class Client:
         call: Call,
         http: httpx2.AsyncClient,
         path: str,
-        body: dict[str, Any] | None,
+        content: bytes | None,
         limit_s: float | None,
     ) -> None:
         put, task = call._lines.put, asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            await asyncio.wait_for(self._exchange_twice(call, http, path, body), limit_s)
+            await asyncio.wait_for(self._exchange_twice(call, http, path, content), limit_s)
             put(None)
         except asyncio.CancelledError:
             put(Cancelled("the request was stopped"))
@@ -223,23 +242,24 @@ class Client:
             self._tasks.discard(task)
 
     async def _exchange_twice(
-        self, call: Call, http: httpx2.AsyncClient, path: str, body: dict[str, Any] | None
+        self, call: Call, http: httpx2.AsyncClient, path: str, content: bytes | None
     ) -> None:
         """Repeat a request if the server closed the reused connection at the same moment."""
         started, was_used = time.monotonic(), self._is_used
         try:
-            await self._exchange(call, http, path, body)
+            await self._exchange(call, http, path, content)
         except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
             if not was_used or call._is_answered or time.monotonic() - started > STALE_S:
                 raise
-            await self._exchange(call, http, path, body)
+            await self._exchange(call, http, path, content)
 
     async def _exchange(
-        self, call: Call, http: httpx2.AsyncClient, path: str, body: dict[str, Any] | None
+        self, call: Call, http: httpx2.AsyncClient, path: str, content: bytes | None
     ) -> None:
-        method = "GET" if body is None else "POST"
+        method = "GET" if content is None else "POST"
+        headers = None if content is None else {"Content-Type": "application/json"}
         url = ("http://localhost" if self._socket else self._url) + path
-        async with http.stream(method, url, json=body) as response:
+        async with http.stream(method, url, content=content, headers=headers) as response:
             self._is_used = call._is_answered = True
             if response.status_code != httpx2.codes.OK:
                 beginning = await _read_beginning(response)
@@ -265,6 +285,18 @@ class Client:
             call._lines.put([bytes(splitter.rest)])
 
     def _open(self) -> httpx2.AsyncClient:
+        """Return the connections to the server.
+
+        Raises:
+            ServerUnreachable: its proxy is of an unknown kind.
+        """
+        scheme = self._proxy.partition("://")[0].lower()
+        if scheme not in ("", "http", "https"):
+            kind = "SOCKS" if scheme.startswith("socks") else scheme
+            raise ServerUnreachable(
+                f"{self.name} cannot be reached{self._via}: {kind} proxies are not supported",
+                f"Start Neovim without the variable ALL_PROXY, or with {self._host} in NO_PROXY",
+            )
         headers = {"Accept-Encoding": "identity", "User-Agent": "lcursor"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -282,8 +314,8 @@ class Client:
             timeout=httpx2.Timeout(self._limits.silence_s, connect=self._limits.connect_s),
             limits=limits,
             transport=transport,
-            # A proxy would resolve a local address on its own machine.
-            trust_env=not self._is_local,
+            proxy=self._proxy or None,
+            trust_env=False,
             follow_redirects=False,
         )
 
@@ -291,6 +323,8 @@ class Client:
         """Return the error for a status."""
         status, words = response.status_code, self._without_key(sse.body_message(body))
         reason = f"{status}: {words}" if words else f"{status}"
+        if status == httpx2.codes.PROXY_AUTHENTICATION_REQUIRED and self._proxy:
+            return self._proxy_failed(f"does not accept the user ({reason})")
         if status in (401, 403):
             name = f"{self._setting}key_env"
             hint = f"Check the key in {name}" if self._key else f"Set its key in {name}"
@@ -317,7 +351,7 @@ class Client:
                 f"{self.name} redirects to {target}",
                 f"Set {self._setting}url to that address if you trust it",
             )
-        return ServerFailed(f"{self.name} responded with status {reason}", sse.HINT)
+        return ServerFailed(f"{self.name} responded{self._via} with status {reason}", sse.HINT)
 
     def _translated(self, error: Exception, is_answered: bool) -> ServerError:
         """Translate an exception of httpx2, before or after the head of a response."""
@@ -330,24 +364,30 @@ class Client:
                 "Set SSL_CERT_FILE to the certificate of its authority, or correct "
                 f"{self._setting}url if the server uses plain HTTP",
             )
+        if isinstance(error, httpx2.ProxyError):
+            return self._proxy_failed(f"responded with status {error}")
         if isinstance(error, httpx2.ConnectTimeout):
             limit_s = self._limits.connect_s
+            if self._proxy:
+                return self._proxy_failed(f"does not answer (no connection in {limit_s:.0f} s)")
             text = f"nothing answers at {self.name} (no connection in {limit_s:.0f} s)"
             return ServerUnreachable(text, start)
         if isinstance(error, httpx2.TimeoutException):
             return self._slow(f"sent nothing for {self._limits.silence_s:.0f} s")
-        if isinstance(error, (httpx2.ConnectError, httpx2.ProxyError)):
+        if isinstance(error, httpx2.ConnectError):
             words = self._without_key(str(error)) or "no connection"
             if _cause(error, ConnectionRefusedError):
                 words = "connection refused"
             elif self._socket and _cause(error, FileNotFoundError):
                 words = "there is no such socket"
+            if self._proxy:
+                return self._proxy_failed(f"does not answer ({words})")
             return ServerUnreachable(f"nothing answers at {self.name} ({words})", start)
         is_lost = isinstance(error, httpx2.NetworkError) or (
             "without sending a response" in str(error)
         )
         if is_lost and not is_answered:
-            text = f"{self.name} closed the connection without a response"
+            text = f"{self.name} closed the connection{self._via} without a response"
             return ServerUnreachable(text, start)
         if isinstance(error, (httpx2.NetworkError, httpx2.RemoteProtocolError)):
             return ServerGarbled(
@@ -355,6 +395,12 @@ class Client:
             )
         words = self._without_key(str(error)) or type(error).__name__
         return ServerFailed(f"the request to {self.name} failed ({words})", start)
+
+    def _proxy_failed(self, what: str) -> ServerUnreachable:
+        return ServerUnreachable(
+            f"the proxy {endpoint.display_url(self._proxy)} {what}, so {self.name} was not reached",
+            f"Correct the proxy variables of Neovim, or add {self._host} to NO_PROXY",
+        )
 
     def _slow(self, what: str) -> ServerSlow:
         return ServerSlow(f"{self.name} {what}", "Wait until it is less busy, or restart it")
@@ -374,6 +420,11 @@ def _event_loop() -> asyncio.AbstractEventLoop:
             _loops.append(asyncio.new_event_loop())
             threading.Thread(target=_loops[0].run_forever, name="lcursor-http", daemon=True).start()
         return _loops[0]
+
+
+def encodable(text: str) -> str:
+    """Return a text with `UNREADABLE` for each byte that is not UTF-8."""
+    return _BYTE.sub(UNREADABLE, text)
 
 
 async def _read_beginning(response: httpx2.Response) -> bytes:

@@ -13,6 +13,7 @@ import shlex
 import subprocess
 from collections.abc import Mapping
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from lcursor.errors import ConfigInvalid, KeyExposed, KeyMissing
 
@@ -56,6 +57,20 @@ def is_local(url: str) -> bool:
         return False
     # 0.0.0.0 and :: also mean this machine.
     return address.is_loopback or address.is_unspecified
+
+
+def proxy_of(url: str) -> str:
+    """Return the proxy that the environment names for an address; "" for none.
+
+    A proxy would resolve a local address on its own machine.
+    """
+    parts = urlsplit(url)
+    hosts = (parts.netloc.rpartition("@")[2], parts.hostname or "")
+    if is_local(url) or any(map(proxy_bypass, hosts)):
+        return ""
+    named = getproxies()
+    proxy = named.get(parts.scheme) or named.get("all", "")
+    return proxy if "://" in proxy or not proxy else f"http://{proxy}"
 
 
 def socket_path(url: str) -> str:

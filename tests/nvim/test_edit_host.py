@@ -26,6 +26,7 @@ TURN = "return require('lcursor.edit.proposals').all()[1].key"
 ACCEPT_TURN = """
 local store = require("lcursor.edit.proposals")
 require("lcursor.edit.edits").accept(store.all()[1])
+require("lcursor.edit.edits").accept(store.all()[1])
 """
 LINES = "return vim.api.nvim_buf_get_lines(0, 0, -1, false)"
 ARE = f"return vim.deep_equal((function() {LINES} end)(), ...)"
@@ -228,3 +229,18 @@ def test_line_ends_are_those_of_the_file(
     editor.command("write")
     one = texts["one.py"].replace(b"(x)", b"(value)", 1).replace(b"return x", b"return value", 1)
     assert (root / "one.py").read_bytes() == one
+
+
+def test_bytes_that_are_not_utf_8_stay_in_text_and_name(
+    opened: Callable[[], Editor], root: Path
+) -> None:
+    data = ONE.encode().replace(b"just that", b"caf\xe9 \xff")
+    (root / "caf\udce9.py").write_bytes(data)
+    editor = opened()
+    editor.lua("vim.cmd('edit ++enc=utf-8 ++bad=keep ' .. vim.fn.fnameescape(...))", "caf\udce9.py")
+    asked(editor, "1,3LCEdit Call x value")
+    editor.lua(ACCEPT)
+    editor.wait_lua("return vim.fn.getline(1) == 'def one(value):'")
+    editor.command("write")
+    changed = data.replace(b"one(x)", b"one(value)").replace(b"return x\n", b"return value\n")
+    assert (root / "caf\udce9.py").read_bytes() == changed

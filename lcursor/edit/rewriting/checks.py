@@ -15,6 +15,7 @@ from lcursor.code import grammars, structure
 from lcursor.code.structure import Definition
 from lcursor.edit.lines import has_text, indent_of, stripped
 from lcursor.edit.records import Check, Region
+from lcursor.http.client import UNREADABLE
 from lcursor.project.redaction import PLACEHOLDER
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def check(
         words = "it is a copy of other lines of the file, and the lines that were there are gone"
     if not words and PLACEHOLDER in "\n".join(after) and PLACEHOLDER not in "\n".join(before):
         words = f"it has {PLACEHOLDER} where a secret was, which the model did not get"
+    if not words and UNREADABLE in "\n".join(after) and UNREADABLE not in "\n".join(before):
+        words = f"it has {UNREADABLE} for bytes that are not UTF-8, which the model did not get"
     if words:
         found = [each for each in found if each.name != "symbols"]
         found.append(Check("symbols", False, words))

@@ -28,6 +28,7 @@ from lcursor.edit.records import Check, Lines
 from lcursor.edit.rewriting.copy_folder import CopyFolder
 from lcursor.edit.rewriting.outputs import new_lines
 from lcursor.errors import CheckFailed, EditFailed, LcursorError, SandboxFailed
+from lcursor.process.mounts import environments
 from lcursor.process.run import Output, run
 from lcursor.process.sandbox import Confinement, open_sandbox
 from lcursor.project import dependencies, git, listing
@@ -193,8 +194,10 @@ class CheckCommands:
                 words, folder, b"", environment() | env | {"PWD": str(folder)}, cancel
             )
         packages = tuple(self._root / name for name in self._packages)
-        readable = tuple(programs(command))
-        confinement = Confinement(folder, self._root, packages=packages, readable=readable, env=env)
+        named = tuple(environments(self._root, [command]))
+        confinement = Confinement(
+            folder, self._root, packages=packages, environments=named, env=env
+        )
         return sandbox.run(
             words,
             confinement,
@@ -346,20 +349,6 @@ class CheckCommands:
             path = folder / name
             self._originals[name] = _read(folder, name)
             _write(folder, name, None if lines is None else _data(lines, path))
-
-
-def programs(command: str) -> list[Path]:
-    """Return the programs that a command names by an absolute path, or their environments."""
-    try:
-        words = [Path(word).expanduser() for word in shlex.split(command)]
-    except ValueError:
-        return []  # the shell reports it
-    found = [word for word in words if word.is_absolute() and os.access(word, os.X_OK)]
-    return [
-        path.parent.parent if (path.parent.parent / "pyvenv.cfg").is_file() else path
-        for path in found
-        if path.is_file()
-    ]
 
 
 def environment() -> dict[str, str]:

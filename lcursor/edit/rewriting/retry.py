@@ -32,6 +32,8 @@ PENALTIES: Final = {
 """Penalty of each failed check, to choose the best of several failed attempts."""
 UNCHANGED: Final = 8
 """Penalty of an attempt without changes, which is better than one that does not parse."""
+MAX_SAME: Final = 3
+"""Number of independent attempts, each at a higher temperature, that may change nothing."""
 WARMER: Final = 0.5
 """Added to the temperature after an attempt that repeated an earlier one."""
 HEADS: Final = {
@@ -199,7 +201,9 @@ class RetryLoop:
             usage = add_usage(usage, cost)
             is_clean = bool(candidates) and not candidates[-1].penalty
             is_over_limit = 0 < answer_tokens < usage.answer_tokens + cost.answer_tokens
-            if is_clean or is_over_limit or attempt > self._config.retries:
+            is_copying = not has_feedback and len(candidates) == attempt >= MAX_SAME and all(
+                each.is_same for each in candidates)  # fmt: skip
+            if is_clean or is_over_limit or is_copying or attempt > self._config.retries:
                 break
         if not candidates:
             assert unusable is not None

@@ -19,7 +19,7 @@ from lcursor.edit.apply.resolve import Ask, Unresolved, resolve
 from lcursor.edit.completion import close_on_cancel, raise_if_cancelled
 from lcursor.edit.records import Lines
 from lcursor.edit.rewriting import prompt
-from lcursor.edit.rewriting.normalize import Normalizer
+from lcursor.edit.rewriting.normalize import Normalizer, with_bytes
 from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, RewriteProgress, Task
 from lcursor.errors import ContextFull, ReplyUnusable
 from lcursor.llm import tokens
@@ -168,9 +168,9 @@ class _AnswerReader:
         """Return the region's new text, and the model's text outside of it."""
         old = self._task.old
         if self._reader is None:
-            reply = "\n".join(restored(self.reply.split("\n"), old))
+            reply = "\n".join(with_bytes(restored(self.reply.split("\n"), old), old))
             return _apply_to_region(self._task, reply, self._is_cut), ""
-        new = restored(self._reader.finish(self._is_cut), old)
+        new = with_bytes(restored(self._reader.finish(self._is_cut), old), old)
         return self._normalizer.whole(new), self._reader.note
 
     def _feed(self, text: str) -> bool:

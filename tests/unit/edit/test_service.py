@@ -72,6 +72,21 @@ def test_a_region_is_written_again_and_proposed(tmp_path: Path) -> None:
         assert desk.busy[-1] is False
 
 
+def test_bytes_that_are_not_utf_8_stay(tmp_path: Path) -> None:
+    """In a text with such bytes, in a file whose name has one; a lost one fails a check."""
+    text = TEXT.replace("# of a", "# caf\udce9 of a")
+    good, bad = (NEW.replace("# of a", f"# {word} of a") for word in ("caf\ufffd", "\ufffd\ufffd"))
+    with scripted(tmp_path, reply(fenced(good)), reply(fenced(bad))) as (server, desk):
+        found = desk.proposed(desk.ask("caf\udce9.py", text, "Spell the names out", (4, 6)))
+        assert "caf\udce9" in made(text, found["files"][0])
+        assert "return width * height" in made(text, found["files"][0])
+        assert all(each["is_ok"] for each in found["files"][0]["checks"])
+        assert "caf\ufffd.py" in sent(server.bodies[0])
+        found = desk.proposed(desk.ask("b.py", text, "Spell the names out", (4, 6)))
+        (failed,) = [each for each in found["files"][0]["checks"] if not each["is_ok"]]
+        assert "not UTF-8" in failed["text"]
+
+
 def test_a_cursor_without_a_selection_means_what_is_around_it(tmp_path: Path) -> None:
     with scripted(tmp_path, reply(fenced(NEW))) as (_, desk):
         found = desk.proposed(desk.ask("a.py", TEXT, "Spell the names out", (4, 4)))
