@@ -67,6 +67,11 @@ class ChunkEmbedder:
         """Number of chunks without a vector."""
         return len(self._missing)
 
+    @property
+    def total(self) -> int:
+        """Number of known chunks."""
+        return len(self._ids)
+
     def remarks(self) -> list[str]:
         """Return all problems with the vectors that were handled."""
         return self._store.remarks if self._store else []

@@ -52,11 +52,13 @@ CHECKED_PATHS = 32
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of the pipeline."""
+    """The progress of the pipeline, in files or chunks of the whole project."""
 
     phase: Phase = "idle"
     done: int = 0
     total: int = 0
+    begun: int = 0
+    """What was done before this work began."""
     detail: str = ""
     is_paused: bool = False
     """Whether it is paused because the user types."""
@@ -64,11 +66,11 @@ class Progress:
 
     @property
     def seconds_left(self) -> float:
-        """Estimated remaining time of this phase; -1 if unknown."""
-        spent_s = time.monotonic() - self.since_s
-        if not self.total or self.done < 8 or spent_s < 0.5:
+        """Remaining time of this phase at the speed so far, with its pauses; -1 if unknown."""
+        spent_s, done = time.monotonic() - self.since_s, self.done - self.begun
+        if not self.total or done < 8 or spent_s < 0.5:
             return -1.0
-        return spent_s / self.done * (self.total - self.done)
+        return spent_s / done * (self.total - self.done)
 
 
 class Pipeline:
@@ -96,6 +98,8 @@ class Pipeline:
         self._on_change, self._on_remark = on_change, on_remark
         self._embedder, self._watcher = embedder, watcher
         self.progress = Progress()
+        self._embedding: Progress | None = None
+        """The progress of the embeddings, until all are made."""
         self._wake = threading.Condition()
         self._dirty: dict[str, bool] = {}
         """Changed paths, and whether they are known to belong to the project."""
@@ -279,7 +283,8 @@ class Pipeline:
             self._reconcile_s = RECONCILE_S
         self._surveys += 1
         if order:
-            self.progress = Progress("reading", 0, len(order))
+            done = len(self._writer.known.keys() - set(order))
+            self.progress = Progress("reading", done, done + len(order), begun=done)
         if not (is_polling and is_unchanged):
             self._on_change()
 
@@ -318,12 +323,14 @@ class Pipeline:
 
     def _embed(self) -> bool:
         if not self._embedder.step():
+            self._embedding = None
             return False
-        left = self._embedder.left
-        if self.progress.phase != "embedding":
-            self.progress = Progress("embedding")
-        self.progress.total = max(self.progress.total, left)
-        self.progress.done = self.progress.total - left
+        total = self._embedder.total
+        done = total - self._embedder.left
+        if self._embedding is None:
+            self._embedding = Progress("embedding", begun=done)
+        self._embedding.done, self._embedding.total = done, total
+        self.progress = self._embedding
         self._on_change()
         return True
 

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 from lcursor.code import languages
-from lcursor.index import parse
+from lcursor.index import parse, throttle
 from lcursor.project import filetypes, ignore, listing
 from lcursor.project.listing import Survey
 from lcursor.project.secrets import SecretGlobs
@@ -24,7 +25,10 @@ Source: Python's standard library, 1,700 files and 30 MB, in 33 s on one shared 
 (2026-11-21, `python -m lcursor bench index`).
 """
 CHUNKS_PER_S = 33.0
-"""Embedding speed with the default embedder on two idle cores of the same machine."""
+"""Embedding speed with the default embedder on two idle cores of the same machine.
+
+While the user is there, one core embeds.
+"""
 CHUNK_BYTES = 1_430
 """Average source text of a chunk. Source: this project, 1,983 chunks of 2.83 MB."""
 
@@ -52,7 +56,7 @@ class Report:
     seconds: float
     """Estimated time until lexical search is complete."""
     embed_seconds: float
-    """Estimated time until vector search is complete, without cached vectors."""
+    """Estimated time until vector search is complete, without cached vectors, on one core."""
 
 
 def summarize(survey: Survey, secret_globs: SecretGlobs) -> Report:
@@ -78,9 +82,18 @@ def summarize(survey: Survey, secret_globs: SecretGlobs) -> Report:
             for reason, paths in sorted(ignored.items(), key=lambda one: -len(one[1]))
         },
         examples={reason: paths[:MAX_EXAMPLES] for reason, paths in ignored.items()},
-        seconds=files * FILE_S + total / BYTES_PER_S,
-        embed_seconds=total / CHUNK_BYTES / CHUNKS_PER_S,
+        seconds=(files * FILE_S + total / BYTES_PER_S) * _slowdown(),
+        embed_seconds=total / CHUNK_BYTES / (CHUNKS_PER_S / 2) * _slowdown(),
     )
+
+
+def _slowdown() -> float:
+    """Return how many times longer work takes because of the other processes, at least 1."""
+    try:
+        load = os.getloadavg()[0]
+    except OSError:
+        load = 0.0
+    return max(1.0, (load + 1) / throttle.cores())
 
 
 def _group(reason: str) -> str:

@@ -98,8 +98,10 @@ def test_the_report_says_what_would_be_read_and_begins(editor: Start, host: Fake
     tell_state(nvim, host, phase="reading", done=34, total=100, seconds_left=12)
     assert "34 of 100 files read, 12 s left" in nvim.screen.rows()[-1]
     nvim.command("echo 'of somebody else'")
-    tell_state(nvim, host, phase="reading", done=34, total=100, seconds_left=11)
+    tell_state(nvim, host, phase="reading", done=35, total=100, seconds_left=11)
     assert nvim.screen.rows()[-1].strip() == "of somebody else"
+    tell_state(nvim, host, phase="embedding", done=34, total=100, seconds_left=540)
+    assert "34 of 100 chunks embedded, 9 min left" in nvim.screen.rows()[-1]
     assert nvim.lua("return vim.g.lcursor_status") == "lc index 34%"
     tell_state(nvim, host, phase="paused", done=34, total=100)
     assert nvim.lua("return vim.g.lcursor_status") == "lc index 34%"

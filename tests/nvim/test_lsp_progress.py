@@ -60,7 +60,7 @@ def test_an_index_that_has_much_to_do(nvim: Pilot, host: FakeHost) -> None:
     nvim.insert()
     nvim.press("<Esc>")
     heard(nvim)
-    tell_state(nvim, host, phase="reading", done=1, total=3)  # a file was written
+    tell_state(nvim, host, phase="reading", done=499, total=500)  # a file was written
     tell_state(nvim, host)
     assert heard(nvim) == []
     tell_state(nvim, host, phase="reading", done=20, total=200)

@@ -27,12 +27,6 @@ local function grouped(number)
   return (digits:gsub("^,", ""))
 end
 
----@return string
-local function duration(seconds)
-  return seconds < 90 and ("%.0f s"):format(math.max(seconds, 1))
-    or ("%.0f min"):format(seconds / 60)
-end
-
 ---@return string[]
 local function state_lines(state)
   local semantic = "no: " .. (state.embedder_note ~= "" and state.embedder_note or "no embedder")
@@ -63,7 +57,7 @@ function M.lines(reported, state)
   local summary = ("%s files, %s"):format(grouped(reported.files), size(reported.bytes))
   if not reported.is_begun and reported.seconds >= 0 then
     local format = "%s; about %s to full-text search, %s more to semantic search"
-    local text, embed = duration(reported.seconds), duration(reported.embed_seconds)
+    local text, embed = states.duration(reported.seconds), states.duration(reported.embed_seconds)
     summary = format:format(summary, text, embed)
   end
   local lines = { summary, "" }
@@ -99,7 +93,7 @@ function M.lines(reported, state)
   return vim.list_extend(lines, {
     ":LCursor index why {path} explains why a file is left out.",
     "A file .lcursorignore leaves out more.",
-    "Nothing leaves this machine.",
+    "Nothing leaves this machine. Typing pauses the indexing.",
   })
 end
 

@@ -19,7 +19,7 @@ local remarked = {}
 ---@type fun(state: lcursor.IndexState)? called when an index starts
 local on_start
 
-local MIN_TOTAL = 50 -- files or chunks; less work is not reported unless the user started it
+local MIN_LEFT = 50 -- files or chunks; less work is not reported unless the user started it
 local BUSY = { surveying = true, reading = true, embedding = true, paused = true }
 
 ---@param state? lcursor.IndexState
@@ -41,11 +41,18 @@ function M.short(state)
   return ""
 end
 
+---@param seconds number
+---@return string
+function M.duration(seconds)
+  return seconds < 90 and ("%.0f s"):format(math.max(seconds, 1))
+    or ("%.0f min"):format(seconds / 60)
+end
+
 --- Describe a state in one sentence.
 ---@param s lcursor.IndexState
 ---@return string
 function M.sentence(s)
-  local left = s.seconds_left >= 0 and (", %.0f s left"):format(s.seconds_left) or ""
+  local left = s.seconds_left >= 0 and (", %s left"):format(M.duration(s.seconds_left)) or ""
   local ready = "ready: %d files, %d chunks, %d definitions"
   local texts = {
     absent = "its worker is not running",
@@ -53,7 +60,7 @@ function M.sentence(s)
     surveying = "scanning files",
     reading = ("%d of %d files read%s"):format(s.done, s.total, left),
     embedding = ("%d of %d chunks embedded%s; searchable"):format(s.done, s.total, left),
-    paused = "paused while you type",
+    paused = "paused while you type or a model answers",
     ready = ready:format(s.files, s.chunks, s.symbols),
     failed = "failed",
   }
@@ -91,7 +98,7 @@ local function show_progress(state)
       notify.info(("%s: %s"):format(title, text))
     end
   elseif state.phase ~= "paused" and state.phase ~= "idle" then
-    local is_long = BUSY[state.phase] and state.total >= MIN_TOTAL
+    local is_long = BUSY[state.phase] and state.total - state.done >= MIN_LEFT
     local is_reported = (phases or is_long or lsp_progress.is_shown(title))
       and lsp_progress.report(title, title, text, fraction)
     if phases and not is_reported and not phases[state.phase] then

@@ -6,17 +6,19 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from lcursor.errors import IndexFailed
-from lcursor.index import pipeline
+from lcursor.index import embed, pipeline
 from lcursor.index.chunk_embedder import ChunkEmbedder
-from lcursor.index.pipeline import Pipeline
+from lcursor.index.pipeline import Pipeline, Progress
 from lcursor.index.reader import Reader
 from lcursor.index.store import Store
 from lcursor.index.throttle import Throttle
@@ -98,6 +100,62 @@ def write(root: Path, name: str, text: str | bytes = "") -> None:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+class Embedder:
+    """Returns any vectors."""
+
+    name, dim, on_gpu = "any", 8, False
+
+    def __init__(self, spec: object) -> None: ...
+
+    def texts(self, texts: Sequence[str], threads: int = 1) -> NDArray[np.float32]:
+        return np.ones((len(texts), self.dim), np.float32)
+
+
+def test_progress_counts_the_whole_and_continues_after_a_survey(
+    root: Path, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(embed, "Embedder", Embedder)
+    monkeypatch.setattr(embed, "find", lambda name: None)
+    monkeypatch.setattr(pipeline, "MAX_BATCH_FILES", 5)
+    for number in range(40):
+        write(root, f"f{number}.py", f"def alpha{number}():\n    return {number}\n")
+    line.embedder = ChunkEmbedder("", line.store.reader())
+    line.pipe = line.pipeline("watching")
+    seen: list[tuple[str, int, int]] = []
+    surveyed = {"reading": 20, "embedding": 60}
+    """What was done in each phase before another survey."""
+
+    def look() -> None:
+        progress = line.pipe.progress
+        if progress.total:
+            seen.append((progress.phase, progress.done, progress.total))
+            if progress.done >= surveyed.get(progress.phase, 10**6):
+                del surveyed[progress.phase]
+                line.pipe.survey()
+
+    monkeypatch.setattr(line.pipe, "_on_change", look)
+    line.fill()
+    for number in range(40, 80):
+        write(root, f"f{number}.py", f"def alpha{number}():\n    return {number}\n")
+    line.fill()
+    assert surveyed == {}
+    for phase, totals in (("reading", {40, 80}), ("embedding", {40, 80})):
+        found = [(done, total) for name, done, total in seen if name == phase]
+        assert {total for _, total in found} == totals
+        assert [done for done, _ in found] == sorted(done for done, _ in found)
+        assert found[-1] == (80, 80)
+
+
+def test_the_time_left_follows_from_what_was_done_since_the_start() -> None:
+    def left(done: int) -> float:
+        since_s = time.monotonic() - 10
+        return Progress("embedding", done, 400, begun=200, since_s=since_s).seconds_left
+
+    assert left(200) == left(207) == -1
+    assert left(300) == pytest.approx(10, abs=1)
 
 
 def test_all_files_are_found_and_nothing_else(root: Path, line: Line) -> None:
