@@ -73,7 +73,7 @@ M.groups = {
       { "list", "", "n", "List hunks" },
       { "accept_file", "", "n", "Accept file" },
       { "reject_file", "", "n", "Reject file" },
-      { "accept_all", "<S-Tab>", "n", "Accept edit" },
+      { "accept_all", "ghA", "n", "Accept edit" },
       { "reject_all", "", "n", "Reject edit" },
       { "next_alternative", "]v", "n", "Next alternative" },
       { "prev_alternative", "[v", "n", "Previous alternative" },

@@ -48,7 +48,7 @@ def median(values):
 # line, with the old name struck out:
 #
 #   {next_edit.accept}  apply it, and see the next one
-#   {next_edit.accept_all}  show all as hunks; again: accept
+#   {next_edit.accept_all}  show all as hunks; {hunk.accept_all} accepts
 #
 # (One far away is a hint at the end of your line; the
 # first key then only goes there.) Now go to `rate` in

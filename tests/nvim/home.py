@@ -130,6 +130,12 @@ def proposed(editor: Editor, count: int = 1) -> None:
     editor.wait_lua(f"{COUNT} >= ... and #require('lcursor.edit').running() == 0", count)
 
 
+def accept_all(editor: Editor) -> None:
+    """Accept all of an edit: first the files that change on the disk are named."""
+    for _ in range(2):
+        editor.command("LCursor hunk accept all")
+
+
 def told(editor: Editor, words: str) -> str:
     """Wait until the user is told something with these words, and return it."""
     found: str = editor.wait_lua(

@@ -12,6 +12,7 @@ from lcursor.edit.records import digest
 from tests.fakes.control import FakeHost
 from tests.nvim import reach
 from tests.nvim.editing import Desk, change, file, row
+from tests.nvim.home import accept_all
 from tests.nvim.pilot import Pilot
 
 Start = Callable[..., Pilot]
@@ -23,8 +24,6 @@ FILES = {
 }
 RETURN = change(1, ["    return x"], ["    return x + 1"])
 HUNKS = "return #require('lcursor.edit.proposals').hunks(vim.api.nvim_get_current_buf())"
-ANSWER = "vim.ui.select = function(_, opts, choose) _G.asked = opts.prompt choose('%s') end\n"
-YES, NO = ANSWER % "Yes", ANSWER % "No"
 
 
 @pytest.fixture
@@ -103,7 +102,7 @@ def test_what_did_not_come_from_an_edit_cannot_be_tried_again(desk: Desk) -> Non
 def test_all_is_taken_and_what_no_buffer_has_is_written(desk: Desk) -> None:
     key = both(desk, desk.ask())
     assert "in 2 files" in reach.told(desk.nvim)[-1]
-    desk.nvim.command("LCursor hunk accept all")
+    accept_all(desk.nvim)
     assert desk.lines()[1] == "    return x + 1"
     assert desk.nvim.lua("return vim.bo.modified")  # the user saves it
     wanted = desk.heard("edit.write")
@@ -128,7 +127,7 @@ def test_all_is_taken_and_what_no_buffer_has_is_written(desk: Desk) -> None:
 
 def test_what_could_not_be_written_stays_open(desk: Desk) -> None:
     key = both(desk, desk.ask())
-    desk.nvim.command("LCursor hunk accept all")
+    accept_all(desk.nvim)
     wanted = desk.heard("edit.write")
     said = {"id": wanted["id"], "turn": key, "paths": [], "problem": "b.py is read-only"}
     desk.say("edit.written", said)
@@ -137,23 +136,22 @@ def test_what_could_not_be_written_stays_open(desk: Desk) -> None:
     assert desk.nvim.lua("return require('lcursor.edit.proposals').count()") == 1
 
 
-@pytest.mark.parametrize(("answer", "is_written"), [(YES, True), (NO, False)])
-def test_outside_of_the_project_is_asked_for_first(
-    editor: Start, host: FakeHost, answer: str, is_written: bool
-) -> None:
-    nvim = editor(FILES, init=reach.NOTES + answer)
-    desk = Desk(nvim, host)
-    outside = nvim.home / "outside.py"
-    outside.write_text("x = 1\n")
+def test_files_on_the_disk_are_named_before_they_change(desk: Desk) -> None:
     asked = desk.ask()
-    change_of = file(outside, [change(0, ["x = 1"], ["x = 2"])], is_outside=True)
-    desk.propose(asked["id"], [change_of])
+    outside = desk.nvim.home / "outside.py"
+    outside.write_text("x = 1\n")
+    one = file(outside, [change(0, ["x = 1"], ["x = 2"])], is_outside=True)
+    here = file(desk.project / "a.py", [RETURN])
+    desk.propose(asked["id"], [here, one])
     desk.done(asked["id"])
-    nvim.command("LCursor hunk accept all")
-    nvim.settle()
-    assert "outside.py" in nvim.lua("return _G.asked")
-    wanted = host.messages("edit.write")
-    assert [each["outside"] for each in wanted] == ([True] if is_written else [])
+    desk.nvim.press("2GghA")
+    text = "this changes files on the disk: outside.py (outside the project)"
+    assert reach.told(desk.nvim)[-1] == f"lcursor: {text}. ghA again accepts all"
+    assert desk.host.messages("edit.write") == []
+    assert desk.lines()[1] == "    return x"
+    desk.nvim.press("ghA")
+    assert [each["outside"] for each in desk.host.messages("edit.write")] == [True]
+    assert desk.lines()[1] == "    return x + 1"
 
 
 def test_files_that_run_code_are_not_written_with_the_others(desk: Desk) -> None:
@@ -162,7 +160,7 @@ def test_files_that_run_code_are_not_written_with_the_others(desk: Desk) -> None
     guarded["is_outside"] = True  # is not asked for
     desk.propose(asked["id"], [guarded, file(desk.project / "c.py", [change(0, ["c = 1"], ["c"])])])
     desk.done(asked["id"])
-    desk.nvim.command("LCursor hunk accept all")
+    accept_all(desk.nvim)
     assert desk.heard("edit.write")["paths"] == [str(desk.project / "c.py")]
     assert "b.py. Open it, :LCursor hunk accept file" in reach.told(desk.nvim)[-1]
 
@@ -176,7 +174,7 @@ def test_a_file_that_is_renamed_or_deleted_takes_its_buffer_along(desk: Desk) ->
     deleted = file(desk.project / "c.py", [change(0, ["c = 1"], [])], kind="delete")
     key = desk.propose(asked["id"], [renamed, deleted])
     desk.done(asked["id"])
-    desk.nvim.command("LCursor hunk accept all")
+    accept_all(desk.nvim)
     wanted = desk.heard("edit.write")
     assert sorted(wanted["paths"]) == [str(old), str(desk.project / "c.py")]
     old.rename(new)

@@ -9,7 +9,7 @@ import pytest
 from lcursor.drive.editor import Editor
 from tests.fakes.chat_server import Answer, say
 from tests.fakes.disk import small_disk
-from tests.nvim.home import COUNT, A, Home, proposed, told
+from tests.nvim.home import COUNT, A, Home, accept_all, proposed, told
 
 NEW = "def alpha(x):\n    return x + 1\n"
 GOOD = f"```python\n{NEW}```\n"
@@ -133,7 +133,7 @@ def test_a_file_that_is_not_open_keeps_its_form(home: Home) -> None:
         path.write_bytes(data)
         tab = "\t" if form == "tabs" else "    "
         paste(editor, swap(f"{form}.py", f"{tab}return x", f"{tab}return x + 1"), 1)
-        editor.command("LCursor hunk accept all")
+        accept_all(editor)
         editor.wait_lua(f"{COUNT} == 0")
         assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:-1]) + line, form
         editor.command("LCursor edit undo")
@@ -181,7 +181,7 @@ def test_a_file_that_changed_on_disk_below_its_buffer(home: Home) -> None:
 
 def refused(editor: Editor, words: str) -> None:
     """Take all, and see that nothing of what no buffer has was done, and that it still waits."""
-    editor.command("LCursor hunk accept all")
+    accept_all(editor)
     told(editor, words)
     editor.wait_lua(f"{COUNT} == 1")
 
@@ -203,7 +203,7 @@ def test_a_file_that_must_not_be_written(home: Home) -> None:
     refused(editor, "read-only")
     assert path.read_text() == "b = 1\n"
     path.chmod(0o644)
-    editor.command("LCursor hunk accept all")
+    accept_all(editor)
     editor.wait_lua(f"{COUNT} == 0")
     assert path.read_text() == "b = 2\n"
 
@@ -289,8 +289,7 @@ def test_a_buffer_that_takes_the_name_of_another_file_of_the_edit(home: Home) ->
     assert (home.project / "b.py").read_text() == CHANGED
 
 
-@pytest.mark.parametrize("is_sure", [True, False])
-def test_outside_of_the_project_only_what_the_user_says(home: Home, is_sure: bool) -> None:
+def test_outside_of_the_project_only_what_the_user_was_shown(home: Home) -> None:
     path = home.project.parent / "outside.py"
     path.write_text("b = 1\n")
     text = swap(str(path), "b = 1", "b = 2")
@@ -301,24 +300,18 @@ def test_outside_of_the_project_only_what_the_user_says(home: Home, is_sure: boo
     editor.command(f"split {path} | wincmd p")
     editor.command("LCursor edit apply")
     proposed(editor)
-    editor.lua(
-        "local choice = ... _G.asked = {}"
-        " vim.ui.select = function(_, opts, on_choice)"
-        " table.insert(asked, opts.prompt) on_choice(choice) end",
-        "Yes" if is_sure else "No",
-    )
     editor.command("bwipeout outside.py")  # it is in no buffer any more: it would be written
+    for keys in ("", "j", "k", ":enew<CR>"):
+        editor.lua("_G.notes = {}")
+        editor.keys(keys)
+        editor.command("LCursor hunk accept all")
+        told(editor, "outside.py (outside the project). :LCursor hunk accept all again")
+    assert editor.lua(COUNT) == 1
     editor.command("LCursor hunk accept all")
-    editor.wait_lua("return #asked > 0")
-    assert editor.lua("return asked[1]:find('outside.py', 1, true) ~= nil")
-    if is_sure:
-        editor.wait_lua(f"{COUNT} == 0")
-        assert path.read_text() == "b = 2\n"
-        editor.command("LCursor edit undo")
-        told(editor, "undid")
-    else:
-        told(editor, "nothing was changed")
-        assert editor.lua(COUNT) == 1
+    editor.wait_lua(f"{COUNT} == 0")
+    assert path.read_text() == "b = 2\n"
+    editor.command("LCursor edit undo")
+    told(editor, "undid")
     assert path.read_text() == "b = 1\n"
 
 
@@ -337,7 +330,7 @@ def test_a_link_stays_one(home: Home) -> None:
     are(editor, CHANGED)
     editor.command("write")
     paste(editor, swap("other.py", "b = 1", "b = 2"), 1)
-    editor.command("LCursor hunk accept all")
+    accept_all(editor)
     editor.wait_lua(f"{COUNT} == 0")
     assert (real.read_text(), (home.project / "b.py").read_text()) == (CHANGED, "b = 2\n")
     editor.command("LCursor edit undo")
@@ -359,7 +352,7 @@ def test_a_disk_that_is_full_half_way(home: Home) -> None:
         text = BOTH + swap("small/c.py", "c = 1", "c = 2") + f"small/big.py\n```\n{big}\n```\n"
         editor = home.open()
         paste(editor, text, 4)
-        editor.command("LCursor hunk accept all")
+        accept_all(editor)
         told(editor, "No space left")
         assert (home.project / "b.py").read_text() == "b = 1\n"
         assert {path.name for path in folder.iterdir()} == {"c.py"}
@@ -405,7 +398,7 @@ def test_neovim_is_killed_with_hunks_open(home: Home) -> None:
     editor.wait_lua("return vim.fn.getline(1):find('1 open') ~= nil")
     editor.keys("<CR>")
     editor.wait_lua(f"{COUNT} == 1")
-    editor.command("LCursor hunk accept all")
+    accept_all(editor)
     editor.wait_lua(f"{COUNT} == 0")
     assert (home.project / "b.py").read_text() == "b = 2\n"
     editor.command("LCursor edit undo")

@@ -87,7 +87,10 @@ def test_all_files_are_reviewed_as_one_edit(editor: Editor, project: Path) -> No
     editor.keys("<S-Tab>")
     wait_screen(editor, "3 hunks proposed in 2 files")
     editor.wait_lua("return vim.fn.expand('%:t') == 'b.py'")
-    editor.keys("<S-Tab>")
+    editor.keys("<S-Tab>")  # accepts nothing
+    editor.keys("ghA")
+    wait_screen(editor, "deep/c.py. ghA again accepts all")
+    editor.keys("ghA")
     wait_screen(editor, "1 file written")
     editor.command("silent wall")
     assert (project / "b.py").read_text() == FILES["b.py"].replace("fetch", "load")

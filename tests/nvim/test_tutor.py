@@ -116,7 +116,7 @@ def test_lesson_2_needs_applied_and_dismissed_next_edits(editor: Start, host: Fa
     nvim.press("<Tab>")
     desk.answer()
     desk.review()
-    nvim.press("<S-Tab>")
+    nvim.press("ghA")
     desk.answer()
     assert "    return round(net + tax, 2)" in nvim.lines()
     go_to(nvim, "^def with_tax")

@@ -36,7 +36,7 @@ return {
     { "accept", "Accept the hunk at the cursor, or the hunks of a range.", decide("accept"),
       args = {
         { "file", "All hunks of the file." },
-        { "all", "All hunks of the edit, also in files that are not open." },
+        { "all", "All hunks of the edit; files that are not open are named first." },
       } },
     { "reject", "Reject the hunk at the cursor, or the hunks of a range.", decide("reject"),
       args = {

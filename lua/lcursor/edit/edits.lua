@@ -5,6 +5,7 @@ local apply = require("lcursor.edit.apply")
 local ask = require("lcursor.edit.ask")
 local buffers = require("lcursor.edit.buffers")
 local hunks = require("lcursor.edit.hunks")
+local keymaps = require("lcursor.keymaps")
 local notify = require("lcursor.notify")
 local proposals = require("lcursor.edit.proposals")
 local requests = require("lcursor.requests")
@@ -46,8 +47,8 @@ local function follow(file)
   end
 end
 
----@param may_leave_project boolean the user agreed to change files outside of the project
-local function accept(proposal, may_leave_project)
+---@param is_outside boolean whether files outside of the project are changed, too
+local function accept(proposal, is_outside)
   local paths, problems = hunks.accept_loaded(proposal)
   if #problems > 0 then
     notify.warn(table.concat(problems, "; "))
@@ -55,7 +56,7 @@ local function accept(proposal, may_leave_project)
   if #paths == 0 then
     return
   end
-  local params = { turn = proposal.key, paths = paths, outside = may_leave_project }
+  local params = { turn = proposal.key, paths = paths, outside = is_outside }
   requests.ask("edit.write", params, function(answer)
     if answer.problem ~= "" then
       return notify.warn("nothing was written to files: " .. answer.problem)
@@ -73,39 +74,52 @@ local function accept(proposal, may_leave_project)
   end)
 end
 
+---@type string? what the user was shown of files that accepting all would change on the disk
+local announced
+
+--- Show which files accepting all of a proposal changes on the disk, the first time.
+---@param names string[]
+---@return boolean whether they were shown at this place before
+local function are_known(proposal, names)
+  local buf, row = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1]
+  local named = table.concat(names, ", ")
+  local now = ("%s %d %d %s"):format(proposal.key, buf, row, named)
+  if #names == 0 or announced == now then
+    announced = nil
+    return true
+  end
+  announced = now
+  local lhs = keymaps.is_mapped("hunk", buf) and keymaps.shown("hunk", "accept_all", buf)
+  local hint = (lhs or ":LCursor hunk accept all") .. " again accepts all"
+  notify.info("this changes files on the disk: " .. named, hint)
+  return false
+end
+
+local DONE = { create = " (new)", delete = " (deleted)" }
+
 --- Accept all hunks of a proposal: changed buffers stay to be saved, files that are not loaded are
---- written; those that run code by themselves are left out, but not a single open one. Asks
---- first where a file is outside of the project.
+--- written once the user was shown their names; those that run code by themselves are left out, but
+--- not a single open one.
 ---@param proposal lcursor.EditProposal
 function M.accept(proposal)
-  local outside, pending = {}, vim.tbl_filter(proposals.is_pending, proposal.parts)
+  local names, is_outside = {}, false
+  local pending = vim.tbl_filter(proposals.is_pending, proposal.parts)
   for _, part in ipairs(pending) do
     local file, is_whole = part.file, proposals.is_whole(part)
     local is_on_disk = is_whole or not part.buf
     if is_on_disk and not hunks.is_left_out(part, #pending) then
       if is_whole and part.buf and vim.bo[part.buf].modified then
         return notify.warn(("save %s first: it is moved or removed"):format(file.name))
-      elseif file.is_outside then
-        local verb = file.kind == "edit" and "change" or file.kind
-        local to = file.kind == "rename" and " to " .. file.to or ""
-        table.insert(outside, ("%s %s%s"):format(verb, file.name, to))
       end
+      local name = file.kind == "rename" and ("%s → %s"):format(file.name, file.to) or file.name
+      name = name .. (DONE[file.kind] or "") .. (file.is_outside and " (outside the project)" or "")
+      is_outside = is_outside or file.is_outside
+      table.insert(names, name)
     end
   end
-  if #outside == 0 then
-    return accept(proposal, false)
+  if are_known(proposal, names) then
+    accept(proposal, is_outside)
   end
-  local prompt = ("Outside the project: %s. Continue?"):format(table.concat(outside, ", "))
-  vim.ui.select(
-    { "Yes", "No" },
-    { prompt = prompt },
-    notify.guarded(function(choice)
-      if choice ~= "Yes" then
-        return notify.info("nothing was changed")
-      end
-      accept(proposal, true)
-    end)
-  )
 end
 
 --- Reject all hunks of a proposal.
