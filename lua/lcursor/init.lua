@@ -83,6 +83,7 @@ local function switch(is_on, buf)
   if (gate.switched_off(buf) == nil) ~= is_on then
     scope.lcursor_enabled = is_on -- the settings say otherwise
   end
+  require("lcursor.status").draw()
   require("lcursor.complete").refresh()
   if package.loaded["lcursor.next_edit"] then
     require("lcursor.next_edit").refresh()

@@ -55,7 +55,9 @@ end
 ---@return string for a statusline; "" if there is nothing to report
 function M.text()
   local text = TEXT[current.state]
-  if current.state == "loading_model" and current.progress >= 0 then
+  if vim.g.lcursor_enabled == false then
+    text = "lc: off"
+  elseif current.state == "loading_model" and current.progress >= 0 then
     text = ("%s %d%%"):format(text, math.floor(current.progress * 100))
   end
   local all = { features.install, features.edit, features.agent, features.index }
@@ -71,7 +73,8 @@ function M.describe()
   return current.state .. progress
 end
 
-local function draw()
+--- Update vim.g.lcursor_status.
+function M.draw()
   local text = M.text()
   if vim.g.lcursor_status ~= text then
     vim.g.lcursor_status = text
@@ -96,26 +99,26 @@ end
 ---@param text string "" for nothing
 function M.set_install(text)
   features.install = text
-  draw()
+  M.draw()
 end
 
 --- Show what a feature is doing, after the host's state.
 ---@param text string "" for nothing
 function M.set_index(text)
   features.index = text
-  draw()
+  M.draw()
 end
 
 ---@param text string "" for nothing
 function M.set_edit(text)
   features.edit = text
-  draw()
+  M.draw()
 end
 
 ---@param text string "" for nothing
 function M.set_agent(text)
   features.agent = text
-  draw()
+  M.draw()
 end
 
 ---@param state lcursor.HostState
@@ -124,7 +127,7 @@ end
 function M.set(state, detail, progress)
   local changed = state ~= current.state
   current = { state = state, detail = detail, progress = progress or -1 }
-  draw()
+  M.draw()
   if state == "loading_model" then
     local fraction = current.progress >= 0 and current.progress or nil
     local text = fraction and fraction >= 1 and "starting" or "loading"

@@ -316,6 +316,10 @@ def test_the_statusline(editor: Start, host: FakeHost) -> None:
     nvim.settle()
     assert "[lc]" in nvim.screen.rows()
     assert nvim.lua("return require('lcursor.integrations.lualine')()") == "lc"
+    nvim.command("LCursor disable")
+    assert nvim.lua("return vim.g.lcursor_status") == "lc: off"
+    nvim.command("LCursor enable")
+    assert nvim.lua("return vim.g.lcursor_status") == "lc"
 
 
 def test_setup_after_the_start_reaches_the_host(editor: Start, host: FakeHost) -> None:

@@ -33,8 +33,6 @@ local function name_of(buf)
   return path ~= "" and code_window.name(path) or "[No Name]"
 end
 
----@param first integer row
----@param last integer row after the last
 ---@param first? integer row; of the whole buffer without it
 ---@param last? integer row after the last
 ---@return integer bytes

@@ -76,7 +76,7 @@ local BUFFER = { { "buffer", "Only in this buffer." } }
 M.verbs = {
   { "start", "Open the start page: what is set up, what is missing, the keys to know.",
     call("start", "open") },
-  { "tutor", "Practise in a file of its own, in six short lessons.", call("tutor", "open") },
+  { "tutor", "Practise in a file of its own, in seven short lessons.", call("tutor", "open") },
   { "status", "Show the state of the host, its model and the cost of the last completion.",
     call("commands.status", "show") },
   { "why", "Explain why there is a suggestion or next edit here, or none.", why },
