@@ -329,7 +329,7 @@ class Loop:
         self._end(step, found, time.monotonic() - began_s)
         if is_unconfined:
             self._parts.approvals.ran(step.call)
-        return None
+        return End("failed", found.obstacle) if found.obstacle else None
 
     def _report_interrupted(self, step: Step) -> None:
         """End a command that was interrupted: the model decides, as it had effects elsewhere."""

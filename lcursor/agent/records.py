@@ -71,6 +71,8 @@ class Observation:
     shown: tuple[Shown, ...] = ()
     status: int | None = None
     """Exit status of a command."""
+    obstacle: str = ""
+    """Why the user's tests cannot start, whatever the model does: it ends the run."""
 
 
 @dataclass(frozen=True, slots=True)

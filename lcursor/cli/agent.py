@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -31,6 +32,8 @@ STATUS = {"done": 0, "stopped": INTERRUPTED}
 NO_TERMINAL = "there is no terminal to approve it on"
 MARKS = {"done": "✓", "failed": "✗", "rejected": "–", "running": "…", "waiting": "?"}
 TARGET_COLUMNS = 48
+TICK_S = 0.5
+"""Interval at which the progress within a step is shown."""
 
 
 def agent(
@@ -60,6 +63,10 @@ def agent(
     allow: Annotated[
         list[str] | None,
         typer.Option(metavar="COMMAND", help="Runs without approval. Repeatable."),
+    ] = None,
+    readable: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="A folder or file that commands may read. Repeatable."),
     ] = None,
     max_steps: Annotated[int, typer.Option(metavar="N", help="Maximum number of steps.")] = 40,
     apply: Annotated[
@@ -111,7 +118,11 @@ def agent(
     config = Config(
         chat=chat,
         edit=EditConfig(test=test, lint=lint),
-        agent=AgentConfig(max_steps=max_steps, allow=tuple(allow or ())),
+        agent=AgentConfig(
+            max_steps=max_steps,
+            allow=tuple(allow or ()),
+            readable=tuple(str(each.expanduser().absolute()) for each in readable or ()),
+        ),
     )
     with _session(config, secret or []) as session:
         if resume:
@@ -194,7 +205,13 @@ class _Session:
             is_stopped = False
             shown = _Json() if as_json else _Lines()
             while True:
-                method, params = self.messages.get()
+                try:
+                    method, params = self.messages.get(timeout=TICK_S)
+                except Empty:
+                    shown.tick()
+                    continue
+                if method in ("agent.asks", "agent.planned", "agent.done"):
+                    shown.rest()
                 if method == INTERRUPT:
                     if is_stopped:
                         raise KeyboardInterrupt
@@ -215,6 +232,11 @@ class _Session:
 
 class _Json:
     """Prints each message."""
+
+    def tick(self) -> None:
+        """Show no progress."""
+
+    rest = tick
 
     def show(self, method: str, params: Mapping[str, Any]) -> None:
         """Print one."""
@@ -241,13 +263,55 @@ def _totals(done: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Lines:
-    """Prints a line for each step."""
+    """Prints a line for each step, and on a terminal the progress of the present one below."""
 
     def __init__(self) -> None:
+        from rich.console import Console
+
         self._status: Mapping[str, Any] = {}
+        self._live = Console(stderr=True).status("") if sys.stderr.isatty() else None
+        self._begin("preparing")
+
+    def _begin(self, doing: str) -> None:
+        self._doing, self._chars, self._since_s = doing, 0, time.monotonic()
+
+    def tick(self) -> None:
+        """Show what the run does, for how long, and how much the model has written."""
+        from rich.markup import escape
+
+        from lcursor.llm.tokens import BYTES_PER_TOKEN
+
+        if self._live is None:
+            return
+        words = [_safe(self._doing), f"{time.monotonic() - self._since_s:.0f} s"]
+        if self._chars:
+            words.append(f"about {round(self._chars / BYTES_PER_TOKEN)} tokens")
+        self._live.update(escape(", ".join(words)))
+        self._live.start()
+
+    def rest(self) -> None:
+        """Show no progress until the next tick."""
+        if self._live is not None:
+            self._live.stop()
 
     def show(self, method: str, params: Mapping[str, Any]) -> None:
         """Print a message."""
+        if method == "agent.delta":
+            if params["is_new"]:
+                self._begin("writing")
+            self._chars += len(params["text"])
+            self.tick()
+            return
+        self.rest()
+        if method == "agent.step" and params["state"] == "running":
+            self._begin(f"{params['kind']} {_shortened(params['target'])}")
+        elif method in ("agent.started", "agent.step"):
+            self._begin("reading")
+        self._print(method, params)
+        if method != "agent.done":
+            self.tick()
+
+    def _print(self, method: str, params: Mapping[str, Any]) -> None:
         if method == "agent.started":
             dialect, sandbox = params["dialect"], params["sandbox"]
             _note(f"run {params['run']}: {params['model']}, {dialect} calls, sandbox {sandbox}")
@@ -256,9 +320,7 @@ class _Lines:
         elif method == "agent.status":
             self._status = params
         elif method == "agent.step" and params["state"] not in ("running", "waiting"):
-            line = params["target"].partition("\n")[0]
-            if len(line) > TARGET_COLUMNS:
-                line = line[: TARGET_COLUMNS - 1] + "…"
+            line = _shortened(params["target"])
             mark, result = MARKS[params["state"]], params["result"]
             _note(
                 f"{params['number']:3} {mark} {params['kind']:7} {line:{TARGET_COLUMNS}} "
@@ -281,6 +343,11 @@ class _Lines:
             _note(f"{files} changed, +{added} -{removed}{tests}")
             for path in done["paths"]:
                 _note(f"  {path}")
+
+
+def _shortened(target: str) -> str:
+    line = target.partition("\n")[0]
+    return line if len(line) <= TARGET_COLUMNS else line[: TARGET_COLUMNS - 1] + "…"
 
 
 @contextmanager

@@ -7,8 +7,11 @@ the sandbox.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import os
+import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +38,7 @@ TOOLCHAINS: Final = (
     ".cargo/bin .cargo/registry .cargo/git .rustup/toolchains .rustup/settings.toml"
     " .nvm/versions .volta .gem/ruby .bun/bin .deno/bin .sdkman/candidates .ghcup"
     " .juliaup .m2/repository .local/bin .local/lib .local/pipx .local/share/pipx"
+    " .local/share/pypoetry/venv"
     " .local/share/uv/python .local/share/uv/tools .local/share/mise .local/share/fnm"
     " .local/share/pnpm .nix-profile go/bin go/pkg/mod"
 )
@@ -143,6 +147,60 @@ def _installation(prefix: Path) -> Iterator[Mount]:
             yield from _readable(path)
 
 
+def environments(root: Path, commands: Iterable[str]) -> list[Path]:
+    """Return the environments outside of a project that commands of the settings need.
+
+    These are those that a command names by a path, the active one, and those that Poetry and Pipenv
+    have made for the project; and programs that a command names by an absolute path.
+    """
+    found = [environment_of(root, word) for command in commands for word in _words(command)]
+    found += [Path(os.environ[name]) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")
+              if os.environ.get(name)]  # fmt: skip
+    for folder, named in ((".cache/pypoetry", root), (".local/share", root / "Pipfile")):
+        key = hashlib.sha256(os.path.realpath(named).encode("utf-8", "surrogateescape")).digest()
+        mark = base64.urlsafe_b64encode(key).decode()[:8]
+        found += sorted((home() / folder / "virtualenvs").glob(f"*-{mark}*"))
+    return [
+        each
+        for each in dict.fromkeys(found)
+        if each is not None and not f"{each}/".startswith(tuple(f"{it}/" for it in (*SYSTEM, root)))
+    ]
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []  # the shell reports it
+
+
+def environment_of(root: Path, word: str) -> Path | None:
+    """Return the environment of a program that a word names, or else the program; None for none."""
+    word = os.path.expanduser(word)
+    path = os.path.normpath(root / word)
+    if "/" not in word or not os.path.isfile(path) or not os.access(path, os.X_OK):
+        return None
+    prefix = Path(path).parent.parent
+    is_installed = Path(path).parent.name == "bin" and any(_environment_names(prefix))
+    return prefix if is_installed else Path(path) if os.path.isabs(word) else None
+
+
+def _environment_names(path: Path) -> tuple[str, ...]:
+    """Return the names of the parts of an environment, or an installation, of Python."""
+    has_mark = any((path / name).exists() for name in ("pyvenv.cfg", "conda-meta"))
+    if has_mark and any(path.glob("lib/python3*/site-packages")):
+        return PARTS
+    return INSTALLED if any(_installation(path)) else ()
+
+
+def _environment_parts(path: Path) -> Iterator[Path]:
+    """Yield what may be shown of a result of `environments`."""
+    if path.is_file():
+        yield from visible_parts(path.parent, [path.name])
+    elif not why_hidden(path):
+        yield from visible_parts(path, _environment_names(path))
+
+
 def _is_own_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
@@ -160,6 +218,7 @@ def all_mounts(
     packages: Iterable[Path],
     readable: Iterable[Path],
     search_path: str,
+    environments: Iterable[Path] = (),
     *,
     can_cover: bool = True,
 ) -> list[Mount]:
@@ -185,13 +244,16 @@ def all_mounts(
             found.append(mount)
             found += (each for each in interpreter(path) if not _is_below(each, root))
             hidden += covers
-    for path in readable:
-        if not why_hidden(path, is_chosen=True):
-            shown = [*_readable(path)]
-            covers = [cover for each in shown for cover in _covers(each)]
-            if len(covers) <= MAX_COVERS:
-                found += [*shown, *interpreter(Path(os.path.realpath(path)))]
-                hidden += covers
+    chosen = [path for path in readable if not why_hidden(path, is_chosen=True)]
+    for path in environments:
+        chosen += _environment_parts(path)
+        found += interpreter(path)
+    for path in chosen:
+        shown = [*_readable(path)]
+        covers = [cover for each in shown for cover in _covers(each)]
+        if len(covers) <= MAX_COVERS:
+            found += [*shown, *interpreter(Path(os.path.realpath(path)))]
+            hidden += covers
     hidden += _covered_sockets(found)
     return [*found, *dict.fromkeys(hidden)] if can_cover else found
 

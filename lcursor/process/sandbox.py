@@ -106,6 +106,8 @@ class Confinement:
     `visibility` decides about them and about `readable`."""
     readable: tuple[Path, ...] = ()
     """Folders and files that the user chose in the settings."""
+    environments: tuple[Path, ...] = ()
+    """See `mounts.environments`."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables in addition to the fixed ones."""
     limits: Limits = Limits()
@@ -225,6 +227,7 @@ class Sandbox:
             confinement.packages,
             confinement.readable,
             search_path,
+            confinement.environments,
             can_cover=self.level != "landlock",
         )
         variables = mounts.variables(seen, confinement.env, search_path)

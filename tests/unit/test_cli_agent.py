@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import sys
+import venv
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.script_server import Entry, Fault, ScriptServer
-from tests.unit.agent.runs_over_http import FILES, MODEL, call, finish, replace, view
+from tests.unit.agent.runs_over_http import FILES, MODEL, bash, call, finish, replace, view
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,14 +34,14 @@ class Shell:
             (self.root / name).write_text(text)
         self.env = {**os.environ, "LCURSOR_DATA": str(folder / "data"), "PYTHONPATH": str(ROOT)}
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
+    def begin(self, *words: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "lcursor", "agent", "--url", self.server.url, *words],
             cwd=self.root,
             env=self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 
@@ -132,3 +136,42 @@ def test_files_that_run_code_are_not_written(shell: Callable[..., Shell]) -> Non
     _, _, err = it.run("Add a task.", "--apply")
     assert "not written, because it runs code by itself" in err
     assert not (it.root / ".vscode").exists()
+
+
+def test_a_step_that_was_not_possible_has_its_reason(shell: Callable[..., Shell]) -> None:
+    it = shell([view("none.py"), bash("no-such-program"), finish("x")])
+    _, _, err = it.run("Set", "x.")
+    assert "not possible: there is no file none.py" in err
+    assert "exit 127: bash: line 1: no-such-program: command not found" in err
+
+
+def test_tests_that_cannot_start_end_the_run_with_the_option_that_helps(
+    shell: Callable[..., Shell], tmp_path: Path
+) -> None:
+    """A folder of another project is hidden, unless an option names it."""
+    folder = tmp_path / "other"
+    (folder / ".git").mkdir(parents=True)
+    venv.create(folder, symlinks=True)
+    command = f"{folder}/bin/python -c 'print(1)'"
+    it = shell([bash(command), view(), replace(), finish("x is 2")])
+    words = ["Set", "x.", "--test", command]
+    status, out, err = it.run(*words)
+    assert (status, f"--readable {folder})" in out) == (1, True), (out, err)
+    assert len(it.server.prompts) == 1
+    status, out, err = it.run(*words, "--readable", str(folder))
+    assert status == 0, err
+
+
+def test_a_terminal_shows_the_progress_within_a_step(shell: Callable[..., Shell]) -> None:
+    it = shell([Fault.SILENCE])
+    screen, terminal = pty.openpty()
+    it.env["TERM"] = "xterm"
+    process = it.begin("Set", "x.", stderr=terminal)
+    os.close(terminal)
+    seen, seconds = "", re.compile(r"reading, ([1-9]\d*) s")
+    while not seconds.search(seen):
+        assert select.select([screen], [], [], 60)[0], seen
+        seen += os.read(screen, 4096).decode("utf-8", "replace")
+    process.kill()
+    process.communicate()
+    os.close(screen)

@@ -107,6 +107,9 @@ class Gate:
             result = self._run(command, now, cancel, is_unconfined=is_unconfined)
             if result.is_ok:
                 return Observation("finished; the tests passed", False, target, "done", status=0)
+            reason = shell.obstacle(result, command, self._tree.root)
+            if reason and self._before(command, base, cancel).status == result.status:
+                return Observation(reason, True, target, result.brief, obstacle=reason)
             notes = [f"the tests ({command}) failed"]
             if not is_unconfined:
                 before = self._before(command, base, cancel)

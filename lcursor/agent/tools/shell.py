@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +20,10 @@ from lcursor.config import AgentConfig
 from lcursor.edit.rewriting.commands import environment
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.process import run
+from lcursor.process.mounts import environment_of, environments
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Confinement, Sandbox
+from lcursor.process.visibility import why_hidden
 
 DEFAULT_S: Final = 120
 MAX_S: Final = 600
@@ -41,6 +46,13 @@ OFFLINE: Final = re.compile(
     r"could not resolve host|name resolution|network is unreachable|getaddrinfo|ENOTFOUND",
     re.IGNORECASE,
 )
+CANNOT_RUN: Final = 126
+NOT_STARTED: Final = (CANNOT_RUN, 127)
+"""Statuses of a shell that did not find a program, or could not run it."""
+UNKNOWN_PROGRAM: Final = re.compile(
+    r"(?:line|sh:) \d+: ([^:\s]+): |(?:env|command)\W+([^\s'’\"]+)['’\"]?: No such file"
+)
+MODULE: Final = re.compile(r"No module named '?([\w.]+)")
 NO_SANDBOX: Final = "no sandbox works on this machine, so commands run only with approval"
 
 
@@ -69,17 +81,31 @@ class Result:
         """Its end in a few words."""
         return f"exit {self.status}" if self.status is not None else self.why
 
+    @property
+    def brief(self) -> str:
+        """Its end in a few words, for the user: also why a program did not start."""
+        has_reason = self.status in NOT_STARTED and self.lines
+        return f"{self.head}: {cut_line(self.lines[-1])}" if has_reason else self.head
+
 
 class Shell:
-    """Runs commands on the files of a tree."""
+    """Runs commands on the files of a tree.
 
-    def __init__(self, tree: Tree, sandbox: Sandbox, config: AgentConfig) -> None:
+    Args:
+        commands: of the settings, whose environments are shown.
+    """
+
+    def __init__(
+        self, tree: Tree, sandbox: Sandbox, config: AgentConfig, commands: Sequence[str] = ()
+    ) -> None:
         self._tree, self._sandbox, self._config = tree, sandbox, config
+        self._commands = commands
 
     @cached_property
     def _confinement(self) -> Confinement:
         given = self._tree.confinement(self._config)
-        return replace(given, env={**ENVIRONMENT, **given.env})
+        shown = tuple(environments(self._tree.root, self._commands))
+        return replace(given, environments=shown, env={**ENVIRONMENT, **given.env})
 
     @property
     def is_confined(self) -> bool:
@@ -174,7 +200,48 @@ def observation(
         text,
         is_error=not result.is_ok,
         target=cut_line(first),
-        result=result.head,
+        result=result.brief,
         output=name,
         status=result.status,
     )
+
+
+def obstacle(result: Result, command: str, root: Path) -> str:
+    """Return why the user's tests cannot start, and what helps; "" if they did.
+
+    Args:
+        root: the project, in which the command runs.
+    """
+    last = result.lines[-1] if result.lines else ""
+    if result.status in NOT_STARTED:
+        found = UNKNOWN_PROGRAM.search(last)
+        program = (found[1] or found[2]) if found else next(iter(command.split()), "")
+        help_text = _advice(program, root)
+        if result.status == CANNOT_RUN:
+            help_text = "Make it executable, or correct edit.test (in a shell: --test)"
+    else:
+        missing = MODULE.search(last) if result.status == 1 else None
+        if missing is None or f"-m {missing[1]}" not in command:
+            return ""
+        help_text = (
+            f"Install {missing[1]} for this Python, or name that of your environment in edit.test "
+            f"(in a shell: --test), such as .venv/bin/python -m {missing[1]}"
+        )
+    return f"The tests cannot start: {last or result.head}. {help_text}"
+
+
+def _advice(program: str, root: Path) -> str:
+    """Return what helps if commands do not find a program."""
+    program = os.path.expanduser(program)
+    path = os.path.normpath(root / program) if "/" in program else shutil.which(program)
+    if not path or not os.path.exists(path):
+        return "Install it, or correct edit.test (in a shell: --test)"
+    if Path(path).is_relative_to(root):
+        why = why_hidden(Path(path), follows_links=False)
+        reason = f", because {why}" if why else ""
+        return f"Commands do not see it{reason}. Name a program that they see in edit.test"
+    shown = environment_of(root, path) or Path(path)
+    if why := why_hidden(shown, is_chosen=True):
+        return f"Commands must not see {shown}, because {why}. Name another one in edit.test"
+    option = f"--readable {shlex.quote(str(shown))}"
+    return f'Show it to commands: agent.readable = {{ "{shown}" }} (in a shell: {option})'

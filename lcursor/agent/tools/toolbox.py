@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -147,7 +148,7 @@ class ToolboxOfTree:
         self._log = log
         self._is_choice = dialect == "choice"
         self.tools: Sequence[Tool] = CHOICE_TOOLS if self._is_choice else TOOLS
-        self._shell = Shell(tree, sandbox, config)
+        self._shell = Shell(tree, sandbox, config, (edit.test, edit.lint, *config.allow))
         self._outputs = Outputs(tree.folder / OUTPUTS)
         names = dict.fromkeys((tree.root, tree.path))
         self._files = Files(tree.path, tuple(names), tree.secret_reason, tree.folder)
@@ -189,7 +190,8 @@ class ToolboxOfTree:
             raise
         except Denied as error:
             text = self._limit.cut(printable(str(error)))
-            return Observation(text, True, cut_line(target), "not possible")
+            reason = text.partition("\n")[0].removeprefix(f"{target}: ")
+            return Observation(text, True, cut_line(target), f"not possible: {reason}")
         except (LcursorError, OSError) as error:
             text = self._limit.cut(f"{call.tool} failed: {printable(str(error))}")
             return Observation(text, True, cut_line(target), "failed")
@@ -269,6 +271,10 @@ class ToolboxOfTree:
         self._seen.print(lines)
         if self._is_choice:
             self._name_paths(found.text)
+        if self._edit.test and command == self._commands().get("test"):
+            reason = shell.obstacle(result, command, self._tree.root)
+            if reason and not self._tree.changed():  # else it may be for a change
+                return replace(found, obstacle=reason)
         return found
 
     def _name_paths(self, text: str) -> None:

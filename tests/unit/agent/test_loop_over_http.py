@@ -81,6 +81,18 @@ def test_all_tools(session: Make) -> None:
     check_prompts(it.server)
 
 
+def test_a_run_whose_tests_cannot_start_ends_at_once(session: Make) -> None:
+    it = session([bash("no-such-program"), view(), replace(), finish()], test="no-such-program")
+    done = it.finish()
+    assert done["state"] == "failed"
+    assert "no-such-program: command not found. Install it, or correct edit.test" in done["message"]
+    assert len(it.server.prompts) == 1
+    it.resume(2)
+    done = it.wait("agent.done", 2)
+    assert len(it.server.prompts) == 4, "it went on, up to the next try to run them"
+    assert (done["state"], done["paths"]) == ("failed", [f"{it.root}/a.py"])
+
+
 # Faults of the server, before, between and after the steps of an edit.
 
 BRIEF = [Fault.ABORT, Fault.CUT, Fault.SHORT, Fault.ERROR, Fault.BUSY, Fault.GARBAGE, Fault.EMPTY]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+import venv
 from pathlib import Path
 
 import pytest
 
 from lcursor.agent.records import Call
 from lcursor.agent.tools import shell
-from lcursor.config import AgentConfig
+from lcursor.config import AgentConfig, EditConfig
 from tests.unit.agent.projects import Project, project
 from tests.unit.agent.toolboxes import Bench
 
@@ -113,3 +115,74 @@ def test_without_a_sandbox_a_command_needs_approval(project: Project) -> None:
     assert found.text.splitlines()[1:] == [str(bench.tree.path)]
     assert (bench.tree.path / "made").exists()
     assert not (bench.tree.root / "made").exists()
+
+
+def with_tests(project: Project, command: str, config: AgentConfig | None = None) -> Bench:
+    if not project.root.exists():
+        project.repository({"a.txt": "a\n"})
+    return Bench(project, edit=EditConfig(test=command), config=config)
+
+
+def make_environment(folder: Path) -> str:
+    """Make an environment whose interpreter is a link; return its path."""
+    venv.create(folder, symlinks=True)
+    return f"{folder}/bin/python"
+
+
+def test_tests_run_in_an_environment_elsewhere(project: Project) -> None:
+    command = f"{make_environment(project.home / 'venvs/one')} -c 'print(1)'"
+    found = with_tests(project, command).bash(command)
+    assert (found.status, found.obstacle) == (0, ""), found.text
+
+
+def test_tests_whose_program_is_hidden_name_the_option_that_helps(project: Project) -> None:
+    folder = project.home / "other"
+    command = f"{make_environment(folder)} -c 'print(1)'"
+    (folder / ".git").mkdir()  # commands must not see other projects, unless the user wants it
+    found = with_tests(project, command).bash(command)
+    assert found.result == f"exit 127: bash: line 1: {folder}/bin/python: No such file or directory"
+    assert f'agent.readable = {{ "{folder}" }} (in a shell: --readable {folder})' in found.obstacle
+    config = AgentConfig(readable=(str(folder),))
+    shutil.rmtree(project.run)
+    found = with_tests(project, command, config).bash(command)
+    assert (found.status, found.obstacle) == (0, ""), found.text
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("no-such-program x", "no-such-program: command not found. Install it, or correct edit.t"),
+        ("sh -c no-such-program", "no-such-program: not found. Install it"),
+        ("env no-such-program", "No such file or directory. Install it"),
+        ("./a.txt", "./a.txt: Permission denied. Make it executable"),
+        ("python3 -m no_such_module -q", "Install no_such_module for this Python"),
+        ("~/bin/tool", "/home/bin/tool, because its name says that it holds secrets. Name another"),
+    ],
+)
+def test_tests_that_cannot_start(project: Project, command: str, words: str) -> None:
+    (project.home / "bin").mkdir()
+    (project.home / ".env").touch()
+    (project.home / "bin/tool").symlink_to(project.home / ".env")
+    found = with_tests(project, command).bash(command)
+    assert found.obstacle.startswith("The tests cannot start: ")
+    assert words in found.obstacle
+
+
+@pytest.mark.parametrize("command", ["exit 1", "echo \"No module named 'x'\"; exit 1", "true"])
+def test_tests_that_fail_have_started(project: Project, command: str) -> None:
+    assert with_tests(project, command).bash(command).obstacle == ""
+
+
+def test_what_a_change_broke_or_another_command_needs_ends_nothing(project: Project) -> None:
+    project.repository({"a.txt": "a\n", "test.sh": "exit 0\n"})
+    (project.root / "test.sh").chmod(0o755)
+    bench = with_tests(project, "./test.sh")
+    assert bench.bash("no-such-program").obstacle == ""
+    assert bench.bash("rm test.sh").obstacle == ""
+    assert bench.bash("./test.sh").status == 127
+    assert bench.bash("./test.sh").obstacle == ""
+    found = bench.call("finish", summary="x")
+    assert (found.result, found.obstacle) == ("tests failed", "")
+    bench = Bench(project, edit=EditConfig(test="./none.sh"), folder="other")
+    bench.bash("echo b > a.txt")
+    assert "The tests cannot start" in bench.call("finish", summary="x").obstacle

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 
 import pytest
 
 from lcursor.config import EditConfig
-from lcursor.edit.rewriting.commands import CheckCommands, programs
+from lcursor.edit.rewriting.commands import CheckCommands
 from lcursor.process.sandbox import open_sandbox
 from tests.fakes.chat_server import ChatServer
 from tests.unit.edit.desk import Desk, fenced, reply
@@ -82,15 +81,3 @@ def test_nobody_is_asked(tmp_path: Path) -> None:
         assert not desk.told("edit.question", number)
     (test,) = [each for each in found["files"][0]["checks"] if each["name"] == "test"]
     assert (test["is_ok"], found["note"]) == (True, "")
-
-
-def test_named_programs(tmp_path: Path) -> None:
-    """A program with an absolute path is found, with its virtual environment."""
-    (tmp_path / "venv/bin").mkdir(parents=True)
-    (tmp_path / "venv/pyvenv.cfg").touch()
-    for name in ("venv/bin/python", "tool"):
-        (tmp_path / name).touch()
-        os.chmod(tmp_path / name, 0o755)
-    command = f"{tmp_path}/venv/bin/python -m x && {tmp_path}/tool {tmp_path}/none {tmp_path}"
-    assert programs(command) == [tmp_path / "venv", tmp_path / "tool"]
-    assert programs("an 'open quote") == []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import socket
 import sys
 import threading
+import venv
 from pathlib import Path
 
 import pytest
@@ -200,3 +203,62 @@ def test_a_socket_below_what_is_shown_cannot_be_reached(home: Path, level: Level
             assert accepted.wait(20)
         thread.join()
     assert os.path.exists(path)
+
+
+def test_environments_of_a_project(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that commands name, the active one, and those that tools have made for the project."""
+    root = home / "project"
+    key = base64.urlsafe_b64encode(hashlib.sha256(str(root).encode()).digest()).decode()[:8]
+    names = ["named", "beside", "active", "unused", f".cache/pypoetry/virtualenvs/x-{key}-py3.11"]
+    for name in (*names, ".cache/pypoetry/virtualenvs/x-other-py3.11", "project/.venv"):
+        make_environment(home / name)
+    monkeypatch.setenv("VIRTUAL_ENV", str(home / "active"))
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    tool = home / "bin/tool"
+    tool.chmod(0o755)
+    commands = [
+        f"{home}/named/bin/python -m x && {tool} {home}/none {home} ../../a -o ../.ssh/id_ed25519",
+        "../beside/bin/python .venv/bin/python /usr/bin/env && '",
+        "../beside/bin/python .venv/bin/python /usr/bin/env ~/bin/tool ~nobody/x",
+    ]
+    shown = [str(each.relative_to(home)) for each in mounts.environments(root, commands)]
+    assert shown == ["named", "bin/tool", "beside", "active", names[-1]]
+
+
+def make_environment(path: Path) -> None:
+    (path / "lib/python3.11/site-packages").mkdir(parents=True)
+    (path / "bin").mkdir()
+    (path / "bin/python").symlink_to(sys.executable)
+    (path / "pyvenv.cfg").touch()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_environment_elsewhere_works(home: Path, level: Level) -> None:
+    """Only the environment is shown: nothing beside it, and no secrets in it."""
+    if not probe(level).works:
+        pytest.skip("no sandbox of this level works here")
+    tree, folder = home / "tree", home / "venvs/one"
+    tree.mkdir()
+    venv.create(folder, symlinks=True)
+    (folder / "secret.txt").write_text("SECRET")
+    (home / "venvs/beside.txt").write_text("SECRET")
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    (packages / "tool.py").write_text("print('it works')")
+    python = f"{folder}/bin/python"
+    script = f"{python} -m tool; cat {folder}/*.txt {folder}/../* {home}/*/* {home}/.ssh/*"
+    shown = tuple(mounts.environments(home / "project", [f"{python} -m tool"]))
+    confinement = Confinement(tree, home / "project", environments=shown)
+    done = Sandbox(level).run(["sh", "-c", script], confinement, max_s=20, max_bytes=9999)
+    assert b"it works" in done.data, done.errors
+    assert b"SECRET" not in done.data
+
+
+@pytest.mark.parametrize("name", ["", "project", ".ssh"])
+def test_an_environment_in_what_is_hidden_is_not_shown(home: Path, name: str) -> None:
+    folder = home / name
+    for each in ("bin", "lib/python3.11/site-packages"):
+        (folder / each).mkdir(parents=True, exist_ok=True)
+    (folder / "pyvenv.cfg").touch()
+    seen = mounts.all_mounts(home / "tree", home / "tree", (), (), (), "", [folder])
+    assert not [each for each in seen if each.source.startswith(f"{folder}/lib/python")]
+    assert str(folder / "pyvenv.cfg") not in {each.source for each in seen}
