@@ -14,6 +14,7 @@ from lcursor.agent.rewrite import ATTEMPTS, SAME, RegionRewriter
 from lcursor.agent.tools.editor import Test
 from lcursor.config import ChatConfig, EditConfig, ModelConfig
 from lcursor.edit.records import Check
+from lcursor.edit.rewriting.retry import MAX_SAME
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import Usage
 from tests.fakes.chat_server import ChatServer, say
@@ -139,7 +140,7 @@ def test_a_text_that_does_not_parse_is_rejected(task: str, desk: Callable[..., D
 def test_the_same_lines_are_no_change(desk: Callable[..., Desk]) -> None:
     it = desk(*[OLD] * ATTEMPTS)
     assert it.rewrite(lambda _: None) == SAME
-    assert len(it.prompts()) == ATTEMPTS
+    assert len(it.prompts()) == MAX_SAME
 
 
 def test_slow_tests_are_not_run_often(
