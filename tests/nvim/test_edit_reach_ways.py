@@ -183,6 +183,47 @@ def question(desk: Desk) -> dict[str, Any]:
     return asked
 
 
+def open_command_window(desk: Desk) -> None:
+    """Open the command-line window, in which Neovim opens and closes no other."""
+    desk.nvim.press("q:")
+    desk.nvim.wait_lua("return vim.fn.getcmdwintype() == ':'")
+
+
+@pytest.mark.parametrize("keys", [":quit<CR>", "ilet g:typed = 1<CR>", "<C-c><C-c>"])
+def test_a_plan_and_a_question_wait_for_the_command_line_window(desk: Desk, keys: str) -> None:
+    open_command_window(desk)
+    asked = planned(desk)
+    assert reach.sheet(desk.nvim, "plan") == []
+    desk.nvim.press(keys)
+    desk.nvim.wait_lua("return vim.bo.filetype == 'lcursor-plan'")
+    desk.nvim.press("<CR>")
+    assert desk.heard("edit.run_plan")["id"] == asked["id"]
+    desk.done(asked["id"])
+    open_command_window(desk)
+    asked = question(desk)
+    desk.nvim.press(keys)
+    desk.nvim.wait_lua("return vim.api.nvim_win_get_config(0).relative ~= ''")
+    desk.nvim.press("<CR>")
+    assert desk.heard("edit.choose")["id"] == asked["id"]
+    assert not any("error" in text for text in reach.told(desk.nvim))
+
+
+@pytest.mark.parametrize("ask", [planned, question])
+def test_a_window_goes_once_the_command_line_window_is_closed(
+    desk: Desk, ask: Callable[[Desk], dict[str, Any]]
+) -> None:
+    asked = ask(desk)
+    count = desk.nvim.lua("return #vim.api.nvim_list_wins()")
+    desk.nvim.press("<C-w>p")
+    open_command_window(desk)
+    desk.done(asked["id"], reason="stopped")
+    assert desk.running() == 0
+    assert not any("error" in text for text in reach.told(desk.nvim))
+    desk.nvim.press(":quit<CR>")
+    desk.nvim.wait_lua("return #vim.api.nvim_list_wins() < ...", count)
+    assert desk.host.messages("edit.stop") == []
+
+
 def test_pasted_text_goes_where_the_user_says(desk: Desk) -> None:
     asked = question(desk)
     assert (asked["text"], asked["chat"], asked["file"]) == ("```python\nb = 2\n```", "", "")

@@ -216,21 +216,41 @@ function M.here()
   return last or assert(vim.uv.cwd())
 end
 
---- Run something that takes the cursor away, now or as soon as the user is in Normal mode: keys
---- that are being typed would be lost, or taken for an answer.
+--- Run something that closes a window, now or once the command-line window is closed: before that
+--- Neovim closes no other.
+---@param fn fun()
+function M.after_command_window(fn)
+  if vim.fn.getcmdwintype() == "" then
+    return fn()
+  end
+  api.nvim_create_autocmd("CmdwinLeave", {
+    once = true,
+    callback = vim.schedule_wrap(notify.guarded(fn)),
+  })
+end
+
+---@return boolean whether a window can take the cursor
+local function is_free()
+  return api.nvim_get_mode().mode == "n" and vim.fn.getcmdwintype() == ""
+end
+
+--- Run something that takes the cursor away, now or as soon as the user is in Normal mode and the
+--- command-line window is closed: keys that are being typed would be lost, or taken for an answer.
 ---@param what string that waits, for the message
 ---@param is_wanted fun(): boolean whether it still is by then
 ---@param fn fun()
 function M.when_normal(what, is_wanted, fn)
-  if api.nvim_get_mode().mode == "n" then
+  if is_free() then
     return fn()
   end
-  notify.info(what .. " waits until you are in Normal mode")
-  api.nvim_create_autocmd("ModeChanged", {
-    pattern = "*:n",
+  local is_cmdwin = vim.fn.getcmdwintype() ~= ""
+  local cause = is_cmdwin and "the command-line window is closed" or "you are in Normal mode"
+  notify.info(("%s waits until %s"):format(what, cause))
+  api.nvim_create_autocmd({ "ModeChanged", "CmdwinLeave" }, {
+    pattern = { "*:n", "?" }, -- CmdwinLeave matches one character, the kind of the window
     callback = function(event)
       vim.schedule(notify.guarded(function()
-        if is_wanted() and api.nvim_get_mode().mode ~= "n" then
+        if is_wanted() and not is_free() then
           return
         end
         if pcall(api.nvim_del_autocmd, event.id) and is_wanted() then

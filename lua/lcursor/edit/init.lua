@@ -73,7 +73,7 @@ local function finish(run, reason)
   lsp_check.stop(run.id)
   release(run)
   if run.window then
-    run.window.close()
+    buffers.after_command_window(run.window.close)
     run.window = nil
   end
   update(run)
