@@ -146,6 +146,11 @@ class Reader:
         statement = f"{CHUNK} WHERE f.path = ? ORDER BY c.first_row, c.id"
         return [stored(row) for row in self._rows(statement, CHUNK_TYPES, pack(path))]
 
+    def texts_with(self, letters: str, limit: int) -> list[str]:
+        """Return texts of chunks that contain some letters, in any case."""
+        statement = "SELECT text FROM texts WHERE CAST(text AS TEXT) LIKE ? LIMIT ?"
+        return [unpack(text) for (text,) in self._rows(statement, (bytes,), f"%{letters}%", limit)]
+
     def chunk_ids(self) -> NDArray[np.int64]:
         """Return the ids of all chunks, ascending."""
         return _ids(self._rows("SELECT id FROM chunks ORDER BY id", (int,)))

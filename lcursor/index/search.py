@@ -5,6 +5,8 @@ Without an embedder only words and names are searched. For one thread at a time.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -35,6 +37,9 @@ MAX_NAMES = 6
 MAX_COMPARED = 400
 """Maximum definitions of one name that are compared: some names have thousands."""
 MAX_PREFIXED = 30
+LAST_WORD = re.compile(r"(?<!\S)[A-Za-z]{3,}$")
+MAX_COMPLETING = 40
+"""Maximum chunks in which the rest of an incomplete word is looked up."""
 
 OTHER_CASE = 0.8
 OTHER_SCOPE = 0.4
@@ -111,8 +116,10 @@ class Searcher:
             has_filters: whether words like `path:src` are filters; False for code.
             has_rules: whether the ranking rules apply; for evals.
         """
-        query = parse(text, has_filters=has_filters)
         unsaved = self._overlay.chunks(overlay or {})
+        query = parse(text, has_filters=has_filters)
+        if has_filters and query.kind != "symbol":
+            query = parse(self._complete(text, unsaved))
         stale = _staleness(is_stale, unsaved)
         allowed = self.reader.allowed(query.filters)
         request = _Request(query, unsaved, max(DEPTH, 2 * limit), allowed)
@@ -151,6 +158,28 @@ class Searcher:
             for one in ranked
             if one.id in chunks  # otherwise it was just removed
         ]
+
+    def _complete(self, text: str, unsaved: OverlayChunks) -> str:
+        """Return a query with its last word completed, if no chunk has it.
+
+        So the results for `bypass the prox` are those for `bypass the proxy`.
+        """
+        found = LAST_WORD.search(text)
+        if not found:
+            return text
+        word = found[0].lower()
+        term = words.stem(word)
+        frequencies, _ = self.reader.frequencies([term])
+        if frequencies[term] or any(counts[term] for counts in unsaved.terms.values()):
+            return text
+        near = Counter(
+            part
+            for each in self.reader.texts_with(word, MAX_COMPLETING)
+            for run in words.RUN.findall(each)
+            for part in words.parts(run)
+            if part.startswith(word)
+        )
+        return text[: found.start()] + near.most_common(1)[0][0] if near else text
 
     # The lists
 

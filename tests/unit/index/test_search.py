@@ -434,3 +434,19 @@ def test_code_is_no_filter(tmp_path: Path) -> None:
     for has_filters, expected in ((False, ["car.py"]), (True, [])):
         hits = search.search("buy_car( path:str", has_filters=has_filters)
         assert paths(hits) == expected
+
+
+def test_an_incomplete_last_word_is_completed(tmp_path: Path) -> None:
+    """So that the results for a word do not change while it is typed."""
+    files = {
+        "src/env.py": "def read(environ):\n    # hosts without a proxy\n    return proxies\n",
+        "src/approx.py": "def approximate(hosts):\n    return bypass(hosts, hosts)\n",
+        "src/zstd.py": "class Decoder:\n    def bypass(self, which):\n        return which\n",
+    }
+    search = searching.searcher(searching.made(tmp_path, files))
+    texts = [f"which hosts bypass the {word}" for word in ("proxy", "pro", "prox", "Prox", "proxi")]
+    first, *rest = [paths(search.search(text)) for text in texts]
+    assert first[0] == "src/env.py"
+    assert rest == [first] * len(rest)
+    unsaved = {"new.py": "prox = 1\n"}
+    assert paths(search.search("the prox", overlay=unsaved)) == ["new.py"]
