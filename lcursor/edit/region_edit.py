@@ -10,8 +10,9 @@ from lcursor.edit.workspace import EditServices, Workspace, language_of
 from lcursor.protocol import edit as wire
 
 SAME = "The model made no change"
-ALTERNATIVE_TEMPERATURE = 0.7
-"""High enough to get a different answer."""
+SAME_AGAIN = "The model wrote the same text again"
+ALTERNATIVE_TEMPERATURES = (0.7, 1.0)
+"""High enough to get a different answer; the second one after an equal answer."""
 
 
 @dataclass(slots=True)
@@ -19,8 +20,8 @@ class Alternatives:
     """The earlier proposals of one edit."""
 
     turns: list[str] = field(default_factory=list)
-    lines: Lines = ()
-    """Lines of the last proposal's region."""
+    texts: list[Lines] = field(default_factory=list)
+    """Lines of their regions."""
 
 
 def edit_region(
@@ -52,17 +53,22 @@ def edit_region(
     )
     remark = params["remark"].strip()
     is_alternative = bool(params["again"]) and not remark
+    latest = earlier.texts[-1] if earlier.texts else ()
     with work.commands:
-        made = work.rewrite(
-            task,
-            tick=params["tick"],
-            remark=remark,
-            before=earlier.lines if remark else (),
-            temperature=ALTERNATIVE_TEMPERATURE if is_alternative else 0.0,
-        )
-    if made.is_same:
-        return Outcome("same", made.note or SAME)
-    earlier.lines = made.lines
+        for temperature in ALTERNATIVE_TEMPERATURES if is_alternative else (0.0,):
+            is_again = temperature == ALTERNATIVE_TEMPERATURES[-1]
+            made = work.rewrite(
+                task,
+                tick=params["tick"],
+                remark=remark,
+                before=latest if remark or is_again else (),
+                temperature=temperature,
+            )
+            if made.is_same or made.lines not in earlier.texts:
+                break
+    if made.is_same or made.lines in earlier.texts:
+        return Outcome("same", SAME_AGAIN if not made.is_same else made.note or SAME)
+    earlier.texts.append(made.lines)
     key = work.propose(
         [replace(made.file, path=path)],
         title=params["instruction"] or remark,

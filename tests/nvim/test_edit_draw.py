@@ -116,8 +116,18 @@ def test_the_remark_of_a_check_is_shown_next_to_what_passed(room: Room) -> None:
     room.offer(path, OLD, NEW, checks=[{"name": "size", "is_ok": True, "text": "9 lines are gone"}])
     room.hunks("next", 1)
     drawn(room)
-    assert "✓ 9 lines are gone" in grid(room)
+    assert "✓ indentation, 9 lines are gone" in grid(room)
     assert "✗" not in grid(room)
+
+
+def test_the_tick_names_what_was_checked(room: Room) -> None:
+    path = room.open("a.py", OLD)
+    names = ("test", "size", "parses", "lint", "effect")
+    checks = [{"name": name, "is_ok": True, "text": ""} for name in names]
+    checks[-1]["text"] = "only comments have changed"
+    room.offer(path, OLD, NEW, checks=checks)
+    drawn(room)
+    assert "✓ parses, lint, tests, only comments have changed" in grid(room)
 
 
 def test_hunks_on_the_screen(room: Room, golden: Golden) -> None:

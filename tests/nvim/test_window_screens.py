@@ -97,7 +97,7 @@ def edit_hunks(nvim: Pilot, host: FakeHost) -> None:
     hunks(nvim, checks=CHECKS)
 
 
-@scene("checks passed", "2/2", "gHH reject", "ghd compare")
+@scene("✓ parses", "2/2", "gHH reject", "ghd compare")
 def edit_hunk_accepted(nvim: Pilot, host: FakeHost) -> None:
     """One of three hunks accepted."""
     hunks(nvim, checks=CHECKS[:1])

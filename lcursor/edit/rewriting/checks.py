@@ -6,6 +6,7 @@ Pure; any thread.
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -42,6 +43,14 @@ COPY_ROWS: Final = 3
 COPY_SHARE: Final = 0.8
 RETAINED_SHARE: Final = 0.2
 """A text with a smaller share of its old lines may be a copy of other rows of the file."""
+
+_CLAUSES: Final = re.compile(r"[;\n]|[.,]\s|\b(?:and|then|but)\b", re.IGNORECASE)
+_ABOUT_NOTES: Final = re.compile(
+    r"comment|doc|explain|describ|licen|todo|typo|spell|^\s*(?:the|its?|an?|all|what|how|why)\b",
+    re.IGNORECASE,
+)
+"""Clauses of an instruction that comments can fulfil, or that say more about such a clause."""
+_ADDS_NOTE: Final = re.compile(r"\b(?:add|write|give|put)\b[^.;\n]*\b(?:comment|docstring)", re.I)
 
 
 def check(
@@ -98,6 +107,25 @@ def parses(old: Sequence[str], new: Sequence[str], region: Region, language: str
     return _parses(before, after, region.first_row, end)
 
 
+def effect(old: Sequence[str], new: Sequence[str], language: str, instruction: str) -> Check | None:
+    """Return a remark if a change visibly leaves out a part of its instruction.
+
+    That is the code, if only comments and docstrings have changed, or these, if the instruction
+    asks to add one. Returns None if the language has no grammar, or nothing is left out.
+    """
+    trees = _Tree.parse(language, old), _Tree.parse(language, new)
+    if not trees[0] or not trees[1]:
+        return None
+    (code, notes), (code_now, notes_now) = (tree.texts() for tree in trees if tree)
+    clauses = [each for each in _CLAUSES.split(instruction) if each.strip()]
+    if notes != notes_now:
+        is_incomplete = code == code_now and not all(map(_ABOUT_NOTES.search, clauses))
+        return Check("effect", True, "only comments have changed") if is_incomplete else None
+    if _ADDS_NOTE.search(instruction):
+        return Check("effect", True, "no comment or docstring has changed")
+    return None
+
+
 def failed(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return the checks that failed."""
     return tuple(each for each in checks if not each.is_ok)
@@ -117,6 +145,23 @@ class _Tree:
 
     def definitions(self) -> list[Definition]:
         return structure.definitions_in_tree(self.language, self.root, self._data, self.lines)
+
+    def texts(self) -> tuple[list[bytes], list[bytes]]:
+        """Return the texts of the code, and of the comments and docstrings."""
+        code, notes, work = list[bytes](), list[bytes](), [self.root]
+        while work:
+            node = work.pop()
+            text = self._data[node.start_byte : node.end_byte]
+            is_docstring = node.type == "expression_statement" and [
+                each.type for each in node.children
+            ] == ["string"]
+            if "comment" in node.type or is_docstring:
+                notes.append(text)
+            elif node.children:
+                work += reversed(node.children)
+            elif text.strip():
+                code.append(text)
+        return code, notes
 
     def errors(self) -> list[Node]:
         """Return the outermost syntax errors and the missing nodes."""

@@ -237,7 +237,8 @@ class RetryLoop:
                 lines, check = self._formatted(task, lines, self._commands, cancel)
                 found.append(check)
             lines, static = _with_best_indent(task, lines)
-            found = [*static, *found]
+            effect = checks.effect(task.old, lines, task.language, task.instruction)
+            found = [*static, *([effect] if effect else []), *found]
         whole = task.with_new(lines)
         parses = all(each.is_ok for each in found if each.name == "parses")
         if self._diagnostics is not None and parses and not is_same:

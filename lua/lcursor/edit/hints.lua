@@ -20,12 +20,19 @@ local KEYS = {
   { "next", "next" },
   { "diff", "compare" },
 }
+-- What the tick says of checks that passed; the other ones have no name of their own for users.
+local PASSED = {
+  { "parses", "parses" },
+  { "diagnostics", "language server" },
+  { "lint", "lint" },
+  { "test", "tests" },
+}
 local HIGH_KEYS = { { "diff", "read all" }, unpack(KEYS, 1, 3) }
 
 --- Return what the checks of a proposal found in a file, and what else happens to it.
 ---@return lcursor.EditChunk[]
 local function checks_of(file)
-  local chunks, remarks = {}, {}
+  local chunks, remarks, passed = {}, {}, {}
   if file.is_guarded then
     table.insert(chunks, { " ! runs code by itself", "LCursorEditFailed" })
   end
@@ -37,10 +44,18 @@ local function checks_of(file)
     elseif text ~= "" then
       table.insert(remarks, { " " .. text, "LCursorEditBadge" })
     end
+    passed[check.name] = check.is_ok
   end
   if #file.checks > 0 and #chunks == (file.is_guarded and 1 or 0) then
-    local text = #remarks > 0 and " ✓" or " ✓ checks passed"
-    table.insert(chunks, { text, "LCursorEditBadge" })
+    local names = {}
+    for _, each in ipairs(PASSED) do
+      table.insert(names, passed[each[1]] and each[2] or nil)
+    end
+    local text = #names > 0 and table.concat(names, ", ") or "indentation"
+    table.insert(chunks, { " ✓ " .. text, "LCursorEditBadge" })
+    for _, remark in ipairs(remarks) do
+      remark[1] = "," .. remark[1]
+    end
   end
   vim.list_extend(chunks, remarks)
   local verb = file.kind == "delete" and "deleted" or file.kind == "rename" and "renamed"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcursor.edit.records import Check, Region
+from lcursor.edit.records import Check, Lines, Region
 from lcursor.edit.rewriting import checks
 from lcursor.project.redaction import PLACEHOLDER
 
@@ -261,6 +261,37 @@ def test_any_texts_can_be_compared(
     assert {"indent", "size"} <= {each.name for each in made}
     assert all(each.text for each in checks.failed(made))
     assert not checks.failed(checks.check(old, old, Region(first, last, ""), language))
+
+
+UNQUOTE: Lines = ("def unquote(value):", "    # of a URL", "    return parse(value)")
+DOCUMENTED: Lines = (UNQUOTE[0], '    """Decode it."""', *UNQUOTE[1:])
+EMPTY: Lines = (UNQUOTE[0], "    if not value:", "        return value", *UNQUOTE[1:])
+ONLY, NONE = "only comments have changed", "no comment or docstring has changed"
+
+
+@pytest.mark.parametrize(
+    ("new", "instruction", "remark"),
+    [
+        (DOCUMENTED, "add a docstring and return an empty string unchanged", ONLY),
+        (DOCUMENTED, "return an empty string unchanged", ONLY),
+        (DOCUMENTED, "Document it; then handle None", ONLY),
+        (DOCUMENTED, "add a docstring", ""),
+        (DOCUMENTED, "Add a docstring that says what it takes, and the result.", ""),
+        (DOCUMENTED, "Explain it in a comment and correct the typo", ""),
+        (EMPTY, "add a docstring and return an empty string unchanged", NONE),
+        (EMPTY, "return an empty string unchanged", ""),
+        (EMPTY, "do what the comment says", ""),
+        ((*DOCUMENTED[:2], *EMPTY[1:]), "add a docstring and return an empty string", ""),
+        ((UNQUOTE[0], "  # of a URL", "  return parse( value )"), "indent by two", ""),
+    ],
+)
+def test_a_part_of_an_instruction_that_had_no_effect_is_a_remark(
+    new: Lines, instruction: str, remark: str
+) -> None:
+    found = checks.effect(UNQUOTE, new, "python", instruction)
+    assert (found.text if found else "") == remark
+    assert found is None or found.is_ok
+    assert checks.effect(UNQUOTE, new, "text", instruction) is None
 
 
 def test_a_placeholder_of_a_removed_secret_fails_the_check() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lcursor.config import EditConfig
+from lcursor.edit.region_edit import SAME_AGAIN
 from tests.fakes.chat_server import Abort, Answer, ChatServer, Hang, Wait, refuse, say
 from tests.fakes.gone import gone_once
 from tests.unit.edit.desk import Desk, buffer, fenced, made, part_of, reply
@@ -230,6 +231,33 @@ def test_alternatives_and_remarks(tmp_path: Path) -> None:
         assert "Say depth" in prompt
         assert "def area(breadth, height)" in prompt  # what the remark is about
         assert server.bodies[2]["temperature"] == server.bodies[0]["temperature"]
+
+
+def test_an_edit_that_does_half_of_its_instruction_says_so(tmp_path: Path) -> None:
+    new = AREA.replace("    # of", '    """Return it."""\n    # of')
+    with scripted(tmp_path, reply(fenced(new))) as (server, desk):
+        number = desk.ask("a.py", TEXT, "add a docstring and accept negative sides", (4, 6))
+        (file,) = desk.proposed(number)["files"]
+        (remark,) = [each["text"] for each in file["checks"] if each["text"]]
+        assert remark == "only comments have changed"
+        assert len(server.bodies) == 1  # this costs no attempt
+
+
+def test_an_alternative_that_is_not_new_is_no_alternative(tmp_path: Path) -> None:
+    other = NEW.replace("width", "breadth")
+    answers = [reply(fenced(each)) for each in (NEW, NEW, other, other, NEW, NEW)]
+    with scripted(tmp_path, *answers) as (server, desk):
+        where = ("a.py", TEXT, "Spell the names out", (4, 6))
+        first = desk.ask(*where)
+        assert desk.proposed(first)["alternative"] == 1
+        again = desk.ask(*where, again=first)
+        assert desk.proposed(again)["alternative"] == 2  # at the second attempt
+        assert server.bodies[2]["temperature"] > server.bodies[1]["temperature"]
+        assert "to be done in another way" in sent(server.bodies[2])
+        end = desk.done(desk.ask(*where, again=again))
+        assert (end["reason"], end["message"]) == ("same", SAME_AGAIN)
+        end = desk.done(desk.ask(*where, again=again, remark="Say it otherwise"))
+        assert (end["reason"], end["message"]) == ("same", SAME_AGAIN)
 
 
 def test_a_candidate_that_does_not_parse_is_tried_again_with_the_error(tmp_path: Path) -> None:
