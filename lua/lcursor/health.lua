@@ -71,7 +71,9 @@ local function check_host(found)
   local current, info = status.get(), require("lcursor.host").info()
   local detail = current.detail ~= "" and (": " .. current.detail) or ""
   local text = ("State: %s%s"):format(status.describe(), detail)
-  if current.state == "failed" then
+  if current.state == "failed" and require("lcursor.complete.requests").server_is_away() then
+    health.error(text, { "Start the server, or correct its url; typing asks it again", LOG })
+  elseif current.state == "failed" then
     health.error(text, { RESTART .. " once the problem is fixed", LOG })
   elseif current.state == "absent" then
     health.error(text, "Run `:LCursor install`")

@@ -468,3 +468,17 @@ def test_a_host_that_gave_up(editor: Callable[..., Pilot], host: FakeHost) -> No
     assert ":LCursor restart" in advice
     assert ":LCursor log" in advice
     assert "ImportError: no module named greatness" in found.section("Host")
+
+
+def test_a_server_that_is_away_is_asked_again(editor: Callable[..., Pilot], host: FakeHost) -> None:
+    box = {"models": {"box": {"url": "http://127.0.0.1:9", "model": "coder"}}}
+    nvim = editor({"a.py": ""}, config={**box, "completion": {"model": "box"}})
+    nvim.insert("i")
+    host.state("failed", "nothing answers at http://127.0.0.1:9")
+    nvim.wait_state("failed")
+    nvim.lua("require('lcursor.health.features').server_ms = 100")
+    advice = report(nvim).error("State: failed: nothing answers at http://127.0.0.1:9")
+    assert "typing asks it again" in advice
+    assert ":LCursor restart" not in advice
+    nvim.command("LCursor")
+    nvim.wait_lua("return vim.fn.search('waits for the server, which typing asks again') > 0")

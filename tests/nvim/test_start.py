@@ -184,6 +184,12 @@ def test_its_keys_are_always_visible(opener: Callable[..., Pilot], columns: int)
     assert "t tutor  g? help  q close" in screen(nvim)
 
 
+def test_it_names_a_way_to_start_each_feature(opener: Callable[..., Pilot]) -> None:
+    shown = text(opener(READY, columns=40))
+    for name in ("accept suggestion", ":LCChat", ":LCEdit", ":LCursor agent"):
+        assert name in shown
+
+
 def test_it_opens_while_the_doctor_hangs(opener: Callable[..., Pilot], host: FakeHost) -> None:
     nvim = opener(argv=["sleep", "60"], wait=False)
     assert "checking" in text(nvim)
@@ -310,13 +316,13 @@ def test_what_is_switched_off_is_switched_on(opener: Callable[..., Pilot]) -> No
 
 
 def test_the_keys_are_those_of_the_user(opener: Callable[..., Pilot]) -> None:
-    init = 'vim.keymap.set("i", "<C-l>", "<Plug>(lcursor-accept-word)")\n'
-    keys = {"accept": "<C-y>", "dismiss": False}
-    nvim = opener(READY, init=init, config={"keymaps": keys})
+    init = 'vim.keymap.set("n", "<C-l>", "<Plug>(lcursor-hunk-accept)")\n'
+    config = {"keymaps": {"accept": "<C-y>"}, "edit": {"keymap": {"next": False}}}
+    nvim = opener(READY, init=init, config=config)
     lines = [line.split() for line in nvim.lines()]
     assert ["<C-y>", "accept", "suggestion", "at", "ghost", "text"] in lines
-    assert ["<C-L>", "accept", "word", "at", "ghost", "text"] in lines
-    assert ["-", "dismiss", "suggestion", "no", "key", "is", "mapped"] in lines
+    assert ["<C-L>", "accept", "hunk", "at", "a", "hunk"] in lines
+    assert ["-", "next", "hunk", "no", "key", "is", "mapped"] in lines
 
 
 def test_where_it_leads(opener: Callable[..., Pilot]) -> None:

@@ -28,14 +28,16 @@ local MARKS = {
   busy = { "…", "LCursorStartBusy" },
   none = { " ", "Normal" },
 }
--- The keys to know: group and action of keys.lua, and where they work.
+-- What to know: group and action of keys.lua, and where they work.
 local KEYS = {
   { "suggestion", "accept", "at ghost text" },
-  { "suggestion", "accept_word", "at ghost text" },
-  { "suggestion", "dismiss", "at ghost text" },
   { "next_edit", "accept", "at a next edit" },
   { "hunk", "accept", "at a hunk" },
   { "hunk", "next", "at hunks" },
+}
+local COMMANDS = {
+  { ":LCChat", "ask about the code" },
+  { ":LCEdit", "change code; for tasks, :LCursor agent" },
 }
 -- Keys in the frame; in a narrow window only the first ones.
 local FOOTER =
@@ -170,19 +172,27 @@ end
 ---@param buf integer
 ---@param width integer
 local function add_keys(lines, buf, width)
-  table.insert(lines, { { "  Keys to know", "LCursorStartTitle" } })
+  local function add(lhs, label)
+    local shown = ("  %-" .. INDENT - 2 .. "s"):format(lhs)
+    table.insert(lines, { { shown, "LCursorStartKey" }, { label } })
+  end
+  table.insert(lines, { { "  Keys and commands to know", "LCursorStartTitle" } })
   for _, entry in ipairs(KEYS) do
     local group, action = entry[1], entry[2]
     local lhs = api.nvim_buf_is_valid(buf) and keymaps.shown(group, action, buf) or nil
     local key = vim.iter(keys.groups[group].keys):find(function(each)
       return each[1] == action
     end)
-    local shown = ("  %-" .. INDENT - 2 .. "s"):format(lhs or "-")
     local label, when = key[4]:lower(), lhs and entry[3] or "no key is mapped"
     if width >= INDENT + 20 + #when then
       label = ("%-20s%s"):format(label, when)
     end
-    table.insert(lines, { { shown, "LCursorStartKey" }, { label } })
+    add(lhs or "-", label)
+  end
+  for _, entry in ipairs(COMMANDS) do
+    for i, part in ipairs(text.wrap(entry[2], width - INDENT)) do
+      add(i == 1 and entry[1] or "", part)
+    end
   end
 end
 

@@ -4,6 +4,7 @@
 local config = require("lcursor.config")
 local gate = require("lcursor.complete.gate")
 local install = require("lcursor.install")
+local requests = require("lcursor.complete.requests")
 local states = require("lcursor.index.states")
 local status = require("lcursor.status")
 
@@ -126,8 +127,9 @@ local function host_row(page)
     loading_model = { "busy", (status.describe():gsub("loading_model", "loading the model")) },
     ready = { "ready", "ready" },
     failed = { "missing", "failed" .. detail, again },
+    no_server = { "missing", "waits for the server, which typing asks again" },
   }
-  local state, text, fix = unpack(texts[current.state])
+  local state, text, fix = unpack(texts[requests.server_is_away() and "no_server" or current.state])
   if current.state == "stopped" and page.missing then
     text = texts.absent[2]
   elseif current.state == "absent" and not page.missing then
