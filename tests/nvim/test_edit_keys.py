@@ -281,6 +281,18 @@ def test_going_to_the_next_hunk_opens_other_files(two_files: Desk) -> None:
     assert line(two_files) == 11
 
 
+def test_the_next_hunk_opens_beside_a_window_that_keeps_its_buffer(two_files: Desk) -> None:
+    two_files.nvim.command("setlocal winfixbuf")
+    two_files.nvim.press("5G]h")
+    assert two_files.nvim.lua("return vim.fn.expand('%:t')") == "b.txt"
+    assert (line(two_files), two_files.nvim.lua("return vim.fn.winnr('$')")) == (11, 2)
+    two_files.nvim.command("only | set nohidden | call setline(1, 'changed')")
+    two_files.nvim.press("Gghn")
+    assert two_files.nvim.lua("return vim.fn.expand('%:t')") == "a.txt"
+    assert two_files.nvim.lua("return vim.fn.winnr('$')") == 2
+    assert reach.told(two_files.nvim)[1:] == []
+
+
 def test_hunks_have_their_colors_before_an_edit_ran(editor: Start, host: FakeHost) -> None:
     """An edit that is resumed after a restart is shown without a run."""
     nvim = editor(FILES)

@@ -134,6 +134,16 @@ def test_a_plan_is_seen_struck_out_and_carried_out(desk: Desk) -> None:
     assert reach.sheet(desk.nvim, "plan") == []
 
 
+def test_a_step_of_a_plan_is_shown_beside_a_window_that_keeps_its_buffer(desk: Desk) -> None:
+    desk.nvim.command("setlocal winfixbuf")
+    planned(desk)
+    desk.nvim.press("jjo")
+    assert desk.nvim.lua("return vim.bo.filetype") == "lcursor-plan"
+    names = "return vim.tbl_map(function(w) return vim.fs.basename(vim.api.nvim_buf_get_name("
+    names += "vim.api.nvim_win_get_buf(w))) end, vim.api.nvim_tabpage_list_wins(0))"
+    assert sorted(desk.nvim.lua(names)) == ["a.py", "b.py", "plan"]
+
+
 def test_a_plan_does_not_come_between_keys_that_are_typed(desk: Desk) -> None:
     desk.nvim.press("Onew ")
     asked = planned(desk)

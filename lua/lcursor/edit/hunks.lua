@@ -2,11 +2,13 @@
 -- operator and text object, with a count and with `.`; change their new lines before.
 
 local apply = require("lcursor.edit.apply")
+local files = require("lcursor.ui.open")
 local hints = require("lcursor.edit.hints")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local proposals = require("lcursor.edit.proposals")
 local track = require("lcursor.edit.track")
+local window = require("lcursor.ui.window")
 
 local M = {}
 
@@ -80,25 +82,12 @@ end
 ---@param command? lcursor.OpenCommand other than "edit": always in a new window
 ---@return boolean
 local function open(part, command)
-  local new_window = command and command ~= "edit"
-  if not new_window and enter(part.buf) then
-    return true
+  local opts = { command = command, create = part.file.kind == "create" }
+  local win, problem = files.file(part.buf or part.file.path, opts)
+  if not win then
+    notify.warn(assert(problem))
   end
-  local ok, err = pcall(function()
-    if new_window then
-      vim.cmd(command == "tabedit" and "tab split" or command)
-    end
-    if part.buf then
-      vim.cmd.buffer(part.buf)
-    else
-      local name = vim.fn.fnamemodify(part.file.path, ":.")
-      vim.cmd.edit({ name, magic = { file = false, bar = false } })
-    end
-  end)
-  if not ok then
-    notify.warn(("cannot go to %s: %s"):format(part.file.name, tostring(err):gsub("^.-:%s*", "")))
-  end
-  return ok
+  return win ~= nil
 end
 
 --- Go to the first open hunk of a proposal, where a window of this tab page shows its file.
@@ -402,6 +391,8 @@ local function save(buf, hunk)
   proposals.changed(target)
 end
 
+local edited = 0 -- hunks, for the names of their buffers
+
 --- Open the new lines of the hunk at the cursor in a window below; `:write` changes the hunk.
 function M.edit()
   local hunk = M.at_cursor()
@@ -409,11 +400,11 @@ function M.edit()
   if not hunk or not target then
     return notify.info("no open hunk here")
   end
-  local buf = api.nvim_create_buf(false, true)
+  edited = edited + 1
+  local buf = window.create(("change/%d"):format(edited))
   api.nvim_buf_set_lines(buf, 0, -1, false, hunk.new)
   local bo = vim.bo[buf]
   bo.buftype, bo.bufhidden = "acwrite", "wipe"
-  api.nvim_buf_set_name(buf, ("lcursor://change/%d"):format(buf))
   for _, option in ipairs({ "filetype", "expandtab", "shiftwidth", "tabstop", "softtabstop" }) do
     bo[option] = vim.bo[target][option]
   end

@@ -1,6 +1,7 @@
 -- The plan of a project edit in a window: its steps, one per line, to inspect, drop and run.
 
 local buffers = require("lcursor.edit.buffers")
+local files = require("lcursor.ui.open")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local list = require("lcursor.ui.list")
@@ -53,13 +54,12 @@ function M.cells(steps, dropped)
 end
 
 local function look_at(win, step)
-  local name = vim.fn.fnameescape(vim.fn.fnamemodify(step.path, ":."))
-  api.nvim_win_call(win, function()
-    local is_stuck = vim.bo.modified and not vim.o.hidden
-    pcall(vim.cmd[is_stuck and "split" or "edit"], { name })
-    pcall(api.nvim_win_set_cursor, 0, { step.first_row + 1, 0 })
-    vim.cmd("normal! zvzz")
-  end)
+  local here = api.nvim_get_current_win()
+  local _, problem = files.file(step.path, { win = win, row = step.first_row })
+  api.nvim_set_current_win(here)
+  if problem then
+    notify.warn(problem)
+  end
 end
 
 --- Show a plan.
@@ -104,7 +104,7 @@ function M.open(planned, done)
     dd = drop,
     o = function()
       local step = list.here(opened)
-      if step and step.kind ~= "create" and api.nvim_win_is_valid(from) then
+      if step and step.kind ~= "create" then
         look_at(from, step)
       end
     end,
