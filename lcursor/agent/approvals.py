@@ -183,6 +183,6 @@ def _decide_command(
         return Decision("allow") if is_safe else Decision("forbid", PLAN_ONLY)
     if escalation:
         return Decision("ask", f"it leaves the sandbox: {' '.join(escalation.split())}")
-    if policy == "auto" and is_confined:
+    if is_confined and (policy == "auto" or rules.is_own(command)):
         return Decision("allow")
     return shell_rules.check(command, rules, root, is_confined=is_confined)

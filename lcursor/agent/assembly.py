@@ -69,7 +69,7 @@ class Assembly:
             LcursorError: there is no model, the project cannot be copied, a setting is invalid.
         """
         config, agent = self._config, self._config.agent
-        approval_rules = Rules.of(agent, self._secrets)
+        approval_rules = Rules.of(agent, self._secrets, (config.edit.test, config.edit.lint))
         tree = self._open_tree(wanted)
         name = self._models.choose(wanted.model, agent.model)
         model = open_model(self._models, name, wanted.folder.name, wanted.stopped)

@@ -6,6 +6,7 @@ parsers must agree on the words, tree-sitter's and `shlex`. Everything else has 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -98,19 +99,37 @@ class Rules:
     secret_globs: secrets.SecretGlobs = field(
         default_factory=lambda: secrets.SecretGlobs(Path("/"))
     )
+    own: tuple[str, ...] = ()
+    """Whole commands of the settings, which may run in the sandbox; `{path}` is any path."""
+
+    def is_own(self, command: str) -> bool:
+        """Return whether a command is exactly one of the settings."""
+        for each in self.own:
+            head, mark, tail = each.partition("{path}")
+            path = command[len(head) : len(command) - len(tail)] if mark else ""
+            with contextlib.suppress(ValueError):
+                paths = shlex.split(path)
+                is_path = len(paths) == 1 and shlex.quote(paths[0]) == path and path[0] != "-"
+                if command == each.replace("{path}", path) and (is_path or not mark):
+                    return True
+        return False
 
     @classmethod
-    def of(cls, config: AgentConfig, secret_globs: Sequence[str] = ()) -> Rules:
+    def of(
+        cls, config: AgentConfig, secret_globs: Sequence[str] = (), own: Sequence[str] = ()
+    ) -> Rules:
         """Return the rules of the settings.
 
         Args:
             secret_globs: the setting `privacy.exclude`.
+            own: the settings `edit.test` and `edit.lint`.
 
         Raises:
             ConfigInvalid: a rule is not the beginning of one plain command.
         """
         globs = secrets.SecretGlobs(Path("/"), secret_globs)
-        return cls(_rules("allow", config.allow), _rules("forbid", config.forbid), globs)
+        allow, forbid = _rules("allow", config.allow), _rules("forbid", config.forbid)
+        return cls(allow, forbid, globs, tuple(filter(None, own)))
 
 
 def parse(text: str) -> Parsed:

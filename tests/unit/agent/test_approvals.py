@@ -76,6 +76,34 @@ def test_policies_while_no_file_has_changed(name: str, tmp_path: Path) -> None:
     assert found == UNCHANGED[name].split()
 
 
+OWN = (".venv/bin/python -m pytest -q", "ruff check {path} --quiet")
+
+
+@pytest.mark.parametrize(
+    ("command", "is_own"),
+    [
+        (OWN[0], True), ("ruff check a/b.py --quiet", True), ("ruff check 'a b.py' --quiet", True),
+        (f"{OWN[0]} x", False), (f"{OWN[0]}; ls", False), ("ruff check {path} --quiet", False),
+        ("ruff check a.py;x --quiet", False), ("ruff check a.py b.py --quiet", False),
+        ("ruff check $(x) --quiet", False), ("ruff check --fix --quiet", False), ("ruff", False),
+        ("ruff check  --quiet", False), ("ruff check 'a --quiet", False),
+        ("ruff check --quiet", False), ("ruff check a.py\n--quiet", False),
+    ],
+)  # fmt: skip
+def test_commands_of_the_settings_need_no_approval_in_the_sandbox(
+    command: str, is_own: bool, tmp_path: Path
+) -> None:
+    rules = Rules.of(AgentConfig(forbid=("curl",)), (), (*OWN, "", "curl x"))
+    call = Call("bash", {"command": command})
+    assert (decide(call, "ask", "landlock", rules, tmp_path).verdict == "allow") == is_own
+    assert decide(call, "plan", "landlock", rules, tmp_path).verdict == "forbid"
+    assert decide(call, "auto", "none", rules, tmp_path).verdict == "ask"
+    outside = Call("bash", {"command": command, "escalate": "x"})
+    assert decide(outside, "ask", "landlock", rules, tmp_path).verdict == "ask"
+    forbidden = Call("bash", {"command": "curl x"})
+    assert decide(forbidden, "ask", "landlock", rules, tmp_path).verdict == "forbid"
+
+
 def test_the_reason_for_a_question(tmp_path: Path) -> None:
     found = decide(CALLS["escalated"], "auto", "bubblewrap", RULES, tmp_path)
     assert found.why == "it leaves the sandbox: network"
