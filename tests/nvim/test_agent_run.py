@@ -365,6 +365,25 @@ def test_the_end_says_whether_tests_passed(agent: Agent) -> None:
     assert "## Stuck" in agent.lines()
 
 
+def test_the_end_mentions_tests_that_ran_as_a_step(agent: Agent) -> None:
+    agent.nvim.lua("require('lcursor').setup({ edit = { test = 'make test' } })")
+    steps: list[tuple[str, str, str]] = [
+        ("make", "done", "tests not run"),
+        ("make test", "done", "tests passed earlier"),
+        ("make test", "failed", "tests failed"),
+    ]
+    for target, state, words in steps:
+        agent.start()
+        agent.step(1, "command", target, state=state)
+        agent.done("stopped", "")
+        assert agent.lines()[-5].startswith(f"{words} · no changes")
+    agent.start()
+    agent.step(1, "command", "make test", state="failed")
+    agent.step(2, "edit", "a.py")
+    agent.done("stopped", "")
+    assert agent.lines()[-5].startswith("tests failed earlier · no changes")
+
+
 def test_the_changes_become_hunks_and_the_focus_stays(agent: Agent) -> None:
     nvim = agent.nvim
     path = nvim.home / "project/a.py"

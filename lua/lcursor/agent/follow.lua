@@ -1,6 +1,7 @@
 -- Follows runs: starts, resumes and stops them, sends messages to them, shows what the host sends.
 
 local buffer = require("lcursor.agent.buffer")
+local config = require("lcursor.config")
 local format = require("lcursor.agent.format")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
@@ -75,7 +76,7 @@ local function finish(run, done)
     return window.discard(run) -- there is no such run, or another Neovim executes it
   end
   end_entries(run)
-  local tests = done.is_checked and "tests passed" or run.is_failing and "tests failed"
+  local tests = done.is_checked and "tests passed" or run.tests
   local at, facts = run.status, {}
   if at then
     facts[1] = at.added + at.removed > 0 and ("+%d −%d lines"):format(at.added, at.removed) or nil
@@ -157,10 +158,24 @@ HANDLERS["agent.started"] = function(run, params)
   end
 end
 
+--- Note how the user's tests ended, in a step of their own or at the end of the run.
+---@param step table fields of `agent.step`
+local function note_tests(run, step)
+  local command = config.get().edit.test
+  local is_test = step.kind == "command" and command ~= "" and command == step.target
+  if is_test and step.state == "done" then
+    run.tests = "tests passed earlier" -- files may have changed since
+  elseif (is_test or step.kind == "finish") and step.state == "failed" then
+    run.tests = "tests failed"
+  elseif step.kind == "edit" and run.tests == "tests failed" and step.state == "done" then
+    run.tests = "tests failed earlier"
+  end
+end
+
 HANDLERS["agent.step"] = function(run, params)
   local entry = step_of(run, params.number)
+  note_tests(run, params)
   if params.kind == "finish" then
-    run.is_failing = params.state == "failed"
     run.plan_number = params.state == "waiting" and params.number or run.plan_number
     if run.plan_number == params.number then
       return -- the plan is shown
@@ -217,7 +232,7 @@ end
 ---@param params table its fields but the id
 ---@return boolean whether it was sent
 local function follow(run, method, params)
-  run.state, run.is_stopping, run.is_failing = "preparing", false, false
+  run.state, run.is_stopping, run.tests = "preparing", false, nil
   run.id = requests.follow(method, params, function(name, answer)
     local handler = HANDLERS[name]
     if run.id and handler then

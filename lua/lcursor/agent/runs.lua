@@ -15,7 +15,7 @@ local api = vim.api
 ---@field dialect string of the model's calls
 ---@field state lcursor.AgentState
 ---@field is_stopping boolean
----@field is_failing boolean its tests failed when it last tried to finish
+---@field tests? string how its tests ended, if they ran
 ---@field status? table fields of `agent.status`
 ---@field status_ms integer vim.uv.now() when that came
 ---@field plan_number? integer of the step that is a plan
@@ -52,7 +52,6 @@ function M.new(task, path)
     dialect = "",
     state = "preparing",
     is_stopping = false,
-    is_failing = false,
     status_ms = 0,
     entries = {},
     draft = 0,
