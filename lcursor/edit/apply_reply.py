@@ -7,14 +7,13 @@ used. Blocks, also while the user chooses.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from lcursor.code import symbols
 from lcursor.context.items import Seen
 from lcursor.edit import diff
 from lcursor.edit.apply import elision, parse
 from lcursor.edit.apply.apply_block import Choice
-from lcursor.edit.apply.blocks import Block
 from lcursor.edit.apply.resolve import Ask, Resolved, Unresolved, resolve
 from lcursor.edit.records import FileChange, Lines, Region, digest
 from lcursor.edit.rewriting.prompt import fence_of
@@ -60,13 +59,12 @@ def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
     if isinstance(found, Unresolved):
         filled_in = _fill_in(work, found) if found.sketches else None
         if filled_in is None:
-            return Outcome("rejected", _outside(blocks, sources) or found.reason)
+            named = [each.path for each in blocks if each.path]
+            return Outcome("rejected", _unreadable(named, sources) or found.reason)
         found = filled_in
-    existing = [each.path for each in found.files
-                if each.kind == "create" and os.path.lexists(each.path)]  # fmt: skip
-    if existing:  # a secret or binary file, which was not read
-        names = ", ".join(sources.name(each) for each in existing)
-        return Outcome("rejected", f"{names} exists already, and may not be read")
+    created = [each.path for each in found.files if each.kind == "create"]
+    if why_not := _unreadable(created, sources):
+        return Outcome("rejected", why_not)
     files = [work.checked(each) if not each.checks else each for each in found.files]
     if not any(each.changes or each.kind != "edit" for each in files):
         return Outcome("same", "The file already contains it")
@@ -144,13 +142,14 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text.rstrip()}\n{fence}\n"
 
 
-def _outside(blocks: Sequence[Block], sources: Sources) -> str:
-    """Return a message about a file outside of the project and in no buffer; "" for none."""
-    for each in blocks:
-        whole = sources.absolute(each.path) if each.path else ""
-        is_unread = whole and sources.is_outside(whole) and not sources.read(whole)
-        if is_unread and os.path.lexists(whole):
-            return f"{whole} is outside of the project. Open it first"
+def _unreadable(paths: Iterable[str], sources: Sources) -> str:
+    """Return why an existing file was not read, such as a secret or binary one; "" for none."""
+    for path in paths:
+        if os.path.lexists(sources.absolute(path)):
+            try:
+                sources.require(path, is_own=True)
+            except LcursorError as error:
+                return f"{error.message}. {error.hint}"
     return ""
 
 

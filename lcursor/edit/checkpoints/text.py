@@ -82,7 +82,7 @@ class Text:
 def from_bytes(data: bytes, name: str = "the file") -> Text:
     """Decode a file."""
     if b"\0" in data:
-        raise EditRejected(f"{name} is binary", "Only text can be edited")
+        raise EditRejected(f"{name} is binary or UTF-16", "Open it first if it is text")
     has_bom, encoding = data.startswith(BOM), "utf-8"
     try:
         body = data[len(BOM) if has_bom else 0 :].decode()

@@ -247,6 +247,20 @@ def test_a_secret_that_is_there_is_not_created_again(tmp_path: Path) -> None:
         assert (desk.root / ".env").read_text() == "TOKEN=abc\n"
 
 
+@pytest.mark.parametrize("data", ["x = 1\n".encode("utf-16"), b"x = 1\n\0"])
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_file_that_is_not_text_is_not_called_missing(
+    tmp_path: Path, data: bytes, is_whole: bool
+) -> None:
+    with ChatServer() as server, Desk(tmp_path, server) as desk:
+        here, path = desk.put("two.py", TWO), desk.root / "one.py"
+        path.write_bytes(data)
+        text = "```\nx = 2\n```\n" if is_whole else SEARCH
+        end = desk.done(apply(desk, text, here, file="one.py" if is_whole else ""))
+        assert end["message"] == f"{path} is binary or UTF-16. Open it first if it is text"
+        assert path.read_bytes() == data
+
+
 def test_pasted_code_needs_no_fence(tmp_path: Path) -> None:
     with ChatServer() as server, Desk(tmp_path, server) as desk:
         path = desk.put("one.py", ONE)
