@@ -1,8 +1,8 @@
 """`eval queries`: how often the search finds the answers to questions written by hand.
 
-The questions are about this project and about four packages of Python's standard library. Each is
-indexed in a temporary folder; vectors are kept in the user's cache. Tests and documents of the
-project are indexed too, the questions are not.
+The questions are about this project, about four packages of Python's standard library, and about
+other repositories, if there are clones. Each is indexed in a temporary folder; vectors are kept in
+the user's cache. Tests and documents are indexed too, the questions are not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DATA = ROOT / "evals/data/queries"
 LIMIT = 20
 FOLDERS = ("bench", "doc", "evals", "lcursor", "lua", "plugin", "rplugin", "scripts", "tests")
 SKIPPED = ("bench/results/", "evals/data/")
-ENDINGS = frozenset({".py", ".lua", ".md", ".txt", ".toml", ".lock"})
+ENDINGS = frozenset({".py", ".go", ".lua", ".md", ".txt", ".toml", ".lock"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,9 @@ def command(
         bool, typer.Option("--misses", help="Show the questions whose answer is not first.")
     ] = False,
     data: Annotated[Path, typer.Option(help="Folder of the questions.", show_default=False)] = DATA,
+    clones: Annotated[
+        Path | None, typer.Option(help="Folder with clones of the other repositories.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Ask questions written by hand about this project and the standard library.
@@ -110,7 +113,11 @@ def command(
     if {*wanted} - {"lexical"}:
         made = Embedder(find(embedder or DEFAULT), threads=threads)
     facts = run_facts(embedder=made.name if made else "none")
-    document = as_dict(measure(wanted, made, data, report=progress), facts)
+    names = sorted(path.stem for path in data.glob("*.txt")) if clones else []
+    others = [
+        Corpus(name, clones / name, (".",)) for name in names if clones and (clones / name).is_dir()
+    ]
+    document = as_dict(measure(wanted, made, data, [*CORPORA, *others], progress), facts)
     emit(document, as_markdown(document, has_misses=misses), as_json)
 
 

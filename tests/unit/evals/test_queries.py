@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,16 @@ def test_the_questions_have_answers_still(corpus: Corpus) -> None:
         assert any((corpus.root / answer.path).is_file() for answer in question.answers)
 
 
+def test_the_questions_about_other_repositories_are_about_a_commit() -> None:
+    names = {path.stem for path in queries.DATA.glob("*.txt")}
+    others = names - {corpus.name for corpus in queries.CORPORA}
+    assert len(others) >= 4
+    for name in others:
+        head = (queries.DATA / f"{name}.txt").read_text().split("\n", 1)[0]
+        assert re.match(rf"# [\w-]+/{re.escape(name)} at [0-9a-f]{{40}}\.", head)
+        assert len(queries.load(name)) >= 12
+
+
 @pytest.mark.parametrize(
     ("first", "end", "as_name", "as_sentence"),
     [(10, 20, True, True), (5, 11, True, True), (11, 12, False, True), (0, 10, False, False)],
@@ -137,6 +148,23 @@ def test_the_last_line_is_json(data: Path) -> None:
     document = json.loads(done.stdout.splitlines()[-1])
     assert document["modes"]["lexical"]["symbols"]["first"] == 1.0
     assert document["embedder"] == "none"
+
+
+@pytest.mark.usefixtures("small")
+def test_clones_of_other_repositories_are_asked_about_too(data: Path, corpus: Corpus) -> None:
+    (data / "other.txt").write_text("[sentences]\nwash the car => src/garage.py::wash\n")
+    (data / "absent.txt").write_text("not even a question\n")
+    clones = data / "clones"
+    clones.mkdir()
+    corpus.root.rename(clones / "other")
+    (clones / "other/.git").mkdir()
+    corpus.root.symlink_to(clones / "other")
+    words = ["eval", "queries", "--data", str(data), "--clones", str(clones), "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout.splitlines()[-1])["modes"]["lexical"]
+    assert rows["sentences of other"]["recall10"] == 1.0
+    assert rows["sentences of garage"]["questions"] == 2
 
 
 @pytest.mark.usefixtures("small")
