@@ -471,7 +471,7 @@ def test_the_new_lines_can_be_changed_first(room: Room) -> None:
     room.cursor(3)
     last = room.nvim.lua("return vim.api.nvim_create_buf(false, true)")
     for number in [*range(1, 9), last + 10]:  # as a restored session has them
-        room.nvim.lua("vim.fn.bufadd('lcursor://change/' .. ...)", number)
+        room.nvim.lua("vim.fn.bufload(vim.fn.bufadd('lcursor://change/' .. ...))", number)
     room.hunks("edit")
     assert room.lines() == ["4a", "4b"]
     room.keys("Omine<Esc>")
