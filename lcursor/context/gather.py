@@ -7,6 +7,7 @@ huge files become items that are left out, with the reason. Blocks.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,6 +30,8 @@ MAX_TEST_CHARS = 16_000
 MAX_FRAMES = 12
 FRAME_ROWS = 20
 """Lines before and after a line of a stack trace."""
+ABOUT_USES: Final = re.compile(r"\b(?:call(?:s|ed|ers?)?|us(?:e|es|ed|ages?)|references?)\b", re.I)
+"""Words of a question about the places that use a definition."""
 NOTHING: Final = {
     "buffer": "no file is open",
     "selection": "nothing is selected",
@@ -223,7 +226,9 @@ class _Gathering:
             "file": lambda: self._files(argument),
             "dir": lambda: self._folder(argument),
             "buffer": lambda: self._buffer(argument),
-            "symbol": lambda: item_builders.symbol_items(argument, self.codebase, self.resolver),
+            "symbol": lambda: item_builders.symbol_items(
+                argument, self.codebase, self.resolver, has_uses=bool(ABOUT_USES.search(text))
+            ),
             "diff": lambda: self._diff(argument),
             "commit": lambda: changes.commit(argument, self.reader),
             "codebase": lambda: item_builders.codebase_items(

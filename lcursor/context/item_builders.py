@@ -11,13 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from lcursor.context import paths
+from lcursor.code import languages, line_definitions
+from lcursor.context import grep, paths
 from lcursor.context.codebase import Codebase
-from lcursor.context.items import Item, SearchHit, count_rows, missing
+from lcursor.context.items import Item, SearchHit, SymbolLocation, count_rows, missing
+from lcursor.index import words
+from lcursor.project.reading import Reader
 from lcursor.protocol.chat import AttachmentKind
 
 MAX_QUESTION_CHARS = 2000
 MAX_DEFINITIONS = 5
+MAX_USES = 12
+"""Maximum number of lines that use a name."""
 MAX_OMITTED = 3
 """Maximum number of unused hits that are named."""
 FILE_KINDS: Final = frozenset({"file", "dir", "buffer", "symbol", "codebase"})
@@ -53,8 +58,10 @@ def file_item(
     )
 
 
-def symbol_items(name: str, codebase: Codebase, resolver: paths.PathResolver) -> list[Item]:
-    """Return the definitions of a name."""
+def symbol_items(
+    name: str, codebase: Codebase, resolver: paths.PathResolver, *, has_uses: bool = False
+) -> list[Item]:
+    """Return the definitions of a name, and the lines that use it if the question is about them."""
     reader = resolver.reader
     found = list(codebase.symbols(name, MAX_DEFINITIONS * 3, cancel=reader.cancel))
     reader.check()
@@ -73,7 +80,29 @@ def symbol_items(name: str, codebase: Codebase, resolver: paths.PathResolver) ->
     if rest:
         more = f"{len(rest)} more definitions"
         items.append(missing("symbol", f"{name}: {more}", f"in {', '.join(rest)}"))
-    return items
+    return items + _use_items(words.last_name(name), found, reader) if has_uses else items
+
+
+def _use_items(name: str, found: Sequence[SymbolLocation], reader: Reader) -> list[Item]:
+    """Return the lines that contain a name outside of its definitions, tests last, as one item."""
+    rows, _ = grep.search(reader.root, [name], reader, is_whole=True, keeps_case=True)
+    lines: list[str] = []
+    for path in sorted(rows, key=lambda path: (-grep.worth(path), path)):
+        text = reader.read(reader.root / path).text.split("\n")
+        around = line_definitions.definitions(languages.detect(path, text[0]), text)
+        own = {
+            row for one in found if one.path == path for row in range(one.first_row, one.end_row)
+        }
+        for row, line in rows[path] if any(text) and len(lines) <= MAX_USES else ():
+            scopes = [scope for scope, _, first, end in around if first < row < end]
+            where = f"{path}:{row + 1}" + (f" in {scopes[-1]}" if scopes else "")
+            if row not in own:
+                lines.append(f"{where}: {line.strip()}")
+    if not lines:
+        return []
+    note = f"the first {MAX_USES} lines" if len(lines) > MAX_USES else ""
+    listed = "\n".join(lines[:MAX_USES])
+    return [Item(f"uses:{name}", "symbol", f"uses of {name}", text=listed, note=note)]
 
 
 def codebase_items(
