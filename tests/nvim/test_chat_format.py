@@ -188,3 +188,21 @@ def test_one_is_one(lua: Call) -> None:
     assert "1 item, " in head
     assert line.endswith(": 1 token")
     assert lua("chat.format.fold", "> context", 2, 40) == ["▸ context (1 line)"]
+
+
+@pytest.mark.parametrize(
+    ("waited_ms", "model", "percent", "is_busy"),
+    [
+        (10_000, "qwen", 80, True), (9_999, "qwen", 80, False), (10_000, "qwen", 49.9, False),
+        (10_000, "box", 80, False), (60_000, "qwen", None, False),
+    ],
+)  # fmt: skip
+def test_a_long_wait_mentions_a_busy_processor(
+    lua: Call, tmp_path: Path, waited_ms: int, model: str, percent: float | None, is_busy: bool
+) -> None:
+    path = tmp_path / "pressure"
+    if percent is not None:
+        path.write_text(f"some avg10={percent:.2f} avg60=99.00 avg300=99.00 total=1\n")
+    lua("config.setup", {"models": {"box": {"url": "http://model.test:1"}}})
+    words = lua("chat.winbar.why_slow", model, waited_ms, str(path))
+    assert words == [", other programs use the processor" if is_busy else ""]

@@ -1,6 +1,7 @@
 -- The winbar of a chat: its title, the model, how full the context is, and what it is doing.
 
 local bar = require("lcursor.ui.winbar")
+local config = require("lcursor.config")
 local format = require("lcursor.chat.format")
 local lsp_progress = require("lcursor.lsp_progress")
 local notify = require("lcursor.notify")
@@ -10,6 +11,9 @@ local M = {}
 local uv = vim.uv
 local INTERVAL_MS = 250
 local BUSY_RANK = 9 -- of parts
+local PRESSURE = "/proc/pressure/cpu" -- how long programs waited for the processor
+local SLOW_MS = 10000 -- the time that its first average covers
+local BUSY_PERCENT = 50 -- of that time
 local TOKEN_BYTES = 3.6 -- on average; the exact count comes with the end of the answer
 
 ---@return string
@@ -53,6 +57,30 @@ function M.phase(turn, now_ms)
   return words
 end
 
+--- Explain a long wait for a model on this machine.
+---@param model string
+---@param waited_ms number
+---@param path? string of the kernel's file
+---@return string "" unless other programs use the processor
+function M.why_slow(model, waited_ms, path)
+  local is_elsewhere = config.get().models[model] ~= nil
+  local file = waited_ms >= SLOW_MS and not is_elsewhere and io.open(path or PRESSURE)
+  if not file then
+    return ""
+  end
+  local percent = tonumber((file:read("*l") or ""):match("^some avg10=([%d.]+)")) or 0
+  file:close()
+  return percent >= BUSY_PERCENT and ", other programs use the processor" or ""
+end
+
+---@param session lcursor.ChatSession with a turn
+---@return string
+local function activity(session)
+  local now_ms = uv.now()
+  local waited_ms = now_ms - session.turn.started_ms
+  return M.phase(session.turn, now_ms) .. M.why_slow(session.model, waited_ms)
+end
+
 ---@return lcursor.WinbarPart[] in order; the lowest ranks are left out first
 local function parts_of(session)
   local parts = {}
@@ -70,7 +98,7 @@ local function parts_of(session)
   end
   local last = session.last
   if session.turn and not session.turn.failure then
-    add(BUSY_RANK, M.phase(session.turn, uv.now()), true)
+    add(BUSY_RANK, activity(session), true)
   elseif session.turn or session.failure then
     add(BUSY_RANK, "failed", true)
   elseif session.chat == "" then
@@ -103,7 +131,7 @@ function M.watch(session)
     lsp_progress.finish(token)
   else
     local title = session.title ~= "" and session.title or "new chat"
-    lsp_progress.report(token, "chat: " .. title, M.phase(turn, uv.now()))
+    lsp_progress.report(token, "chat: " .. title, activity(session))
   end
   notify.later(INTERVAL_MS, function()
     if turn and session.turn == turn then
