@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from lcursor.context import grep
+from lcursor.context import grep, item_builders
 from lcursor.context.codebase import GrepSearch
+from lcursor.context.gather import gather
 from lcursor.context.items import SymbolLocation
 from lcursor.errors import Cancelled
 from lcursor.project.reading import Reader
@@ -167,3 +168,23 @@ def test_windows_do_not_overlap() -> None:
     covered = {row for first, end, _ in found for row in range(first, end)}
     assert {row for row, _ in matches} <= covered
     assert all(end - first <= grep.MAX_ROWS for first, end, _ in found)
+
+
+def test_a_question_about_the_callers_of_a_definition_gets_the_lines_that_use_it(
+    root: Path,
+) -> None:
+    write(root, "src/a.py", text="def needle():\n    return needle\n")
+    write(root, "src/b.py", text="import a\n\n\ndef sew():\n    a.needle()\n    needles()\n")
+    write(root, "tests/test_a.py", text="needle()\n")
+    write(root, ".env", text="needle=1\n")
+
+    def uses(text: str) -> str:
+        found = gather(text, root=root)
+        return "".join(item.text for item in found if item.key == "uses:needle")
+
+    expected = "src/b.py:5 in sew: a.needle()\ntests/test_a.py:1: needle()"
+    assert uses("who calls @symbol:needle ?") == expected
+    assert uses("where is @symbol:a.needle used?") == expected
+    assert uses("explain @symbol:needle") == ""
+    write(root, "src/c.py", text="needle()\n" * 20)
+    assert uses("who calls @symbol:needle ?").count("\n") == item_builders.MAX_USES - 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.context import file_names, item_builders
+from lcursor.context import file_names
 from lcursor.context.gather import gather, storable
 from lcursor.context.items import DROPPED, Item, SearchHit, SearchResult, SymbolLocation
 from lcursor.errors import Cancelled
@@ -412,27 +412,6 @@ def test_definitions_come_as_they_are_now(root: Path) -> None:
     near = [SymbolLocation("src/a.py", "needles", "function", 0, 1)]
     found = gather("@symbol:needlez", root=root, codebase=Knows(names=near))
     assert out(found)["needlez"].endswith("; similar: needles")
-
-
-def test_a_question_about_the_callers_of_a_definition_gets_the_lines_that_use_it(
-    root: Path,
-) -> None:
-    write(root, "src/a.py", text="def needle():\n    return needle\n")
-    write(root, "src/b.py", text="import a\n\n\ndef sew():\n    a.needle()\n    needles()\n")
-    write(root, "tests/test_a.py", text="needle()\n")
-    write(root, ".env", text="needle=1\n")
-    names = [SymbolLocation("src/a.py", "needle", "function", 0, 2)]
-
-    def uses(text: str) -> str:
-        found = gather(text, root=root, codebase=Knows(names=names))
-        return "".join(item.text for item in found if item.key == "uses:needle")
-
-    expected = "src/b.py:5 in sew: a.needle()\ntests/test_a.py:1: needle()"
-    assert uses("who calls @symbol:needle ?") == expected
-    assert uses("where is @symbol:needle used?") == expected
-    assert uses("explain @symbol:needle") == ""
-    write(root, "src/c.py", text="needle()\n" * 20)
-    assert uses("who calls @symbol:needle ?").count("\n") == item_builders.MAX_USES - 1
 
 
 def test_the_codebase_is_asked_with_the_question_and_says_why(root: Path) -> None:
