@@ -173,6 +173,7 @@ def test_a_host_that_dies_ends_it(desk: Desk) -> None:
     desk.host.kill()
     desk.nvim.wait_lua("return #require('lcursor.edit').running() == 0")
     assert desk.drawn() == ""
+    desk.nvim.wait_lua("return vim.inspect(_G.notes):find('that was running is lost') ~= nil")
 
 
 def test_a_buffer_that_goes_stops_it(desk: Desk) -> None:

@@ -294,8 +294,11 @@ local HANDLERS = {
       notify.info(message)
     end
   end,
-  error = function(run)
+  error = function(run, err)
     finish(run, "failed")
+    if err.code == "host_died" and not run.is_stopping then -- reported as a matter of the host only
+      notify.warn("the edit that was running is lost, request it again")
+    end
   end,
 }
 
