@@ -8,7 +8,8 @@ that nothing has to be invented:
     log("b", y) -> info("b", y, 1)    gives    log(#1, #2) -> info(#1, #2, 1)
 
 One example is enough for lines directly above or below it with the same tokens apart from names and
-values, if there are at least two, unless a value was changed.
+values, if there are at least two, unless a value was changed. A rule of signs and types only, such
+as `: int`, needs three examples on consecutive lines, and applies to the lines of that shape below.
 """
 
 from __future__ import annotations
@@ -25,13 +26,18 @@ from lcursor.next_edit.tokens import KEYWORDS, Change, Token, is_cause, tokenize
 MAX_EXAMPLES: Final = 6
 """Last changed lines that are compared."""
 MAX_MATCHES: Final = 30
+"""Lines that are proposed; the nearest ones."""
 MAX_CONTEXT: Final = 3
 """Tokens on each side of a change."""
 MIN_SIBLINGS: Final = 2
+BLOCK: Final = 3
+"""Consecutive lines that were changed in the same way, for a rule without a name."""
 MAX_FEW: Final = 4
-"""Matches of a rule for a match further away."""
+"""Matches of a rule ahead for a match further away."""
 CLOSE_ROWS, NEAR_ROWS = 5, 25
-"""Distance from a changed line."""
+"""Distance from a changed line, or from a line that is proposed."""
+SPACING: Final = 1.25
+"""Distance of a line further away, in distances of the last two."""
 CLOSE_BY, NEAR_BY, FAR, SIBLINGS = 0.85, 0.75, 0.72, 0.7
 """Confidence by distance, or with one example only."""
 OPEN, CLOSE = "([{", ")]}"
@@ -98,6 +104,12 @@ class _Rule:
         """The texts that a line must contain."""
         return [one for one in (*self.left, *self.old, *self.right) if isinstance(one, str)]
 
+    @property
+    def is_specific(self) -> bool:
+        """Whether it has enough fixed text to mean something."""
+        words = [one for one in self.literals if one[0].isalnum() or one[0] in "_\"'`"]
+        return bool(words) and len(self.literals) >= (2 if self.old else 3)
+
 
 def proposals(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
     """Return a proposal for each line that a repeated change fits."""
@@ -108,11 +120,29 @@ def proposals(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
     last = examples[-1]
     for first in reversed(examples[:-1]):
         rule = _unified(first, last)
-        if rule is None or _applied(rule, first.old_line) != first.new_line:
+        if rule is None or not (rule.is_specific or _is_block(rule, examples[-BLOCK:])):
             continue
-        if _applied(rule, last.old_line) == last.new_line:
-            return _continued(rule, first, last, examples, texts[last.path])
+        if _follows(rule, first) and _follows(rule, last):
+            found = _continued(rule, first, last, examples, texts[last.path])
+            if found or rule.is_specific:
+                return found
     return _siblings(last, texts[last.path])
+
+
+def _follows(rule: _Rule, example: _Example) -> bool:
+    return _applied(rule, example.old_line) == example.new_line
+
+
+def _is_block(rule: _Rule, examples: Sequence[_Example]) -> bool:
+    """Return whether consecutive lines of one shape were changed by a rule, in one direction."""
+    last, rows = examples[-1], [one.row for one in examples]
+    return (
+        len(rows) == BLOCK
+        and rows[-1] - rows[0] in {BLOCK - 1, 1 - BLOCK}
+        and rows in (sorted(rows), sorted(rows, reverse=True))
+        and all(one.path == last.path and _follows(rule, one) for one in examples)
+        and all(_shape(one.old) == _shape(last.old) for one in examples)
+    )
 
 
 def _continued(
@@ -121,28 +151,38 @@ def _continued(
     """Return the proposals for a rule where the user is likely to go on.
 
     That is in the direction of the last two changes, if these skipped no line that fits: directly
-    behind the last one; a little further if one token was replaced or the whole line is the same;
-    anywhere if the line is the same and three were changed.
+    behind the last one; a little further if one token was replaced or the whole line is the same,
+    and there are few, or the next one is as far away as the last two are from each other; anywhere
+    if the line is the same and three were changed.
     """
     found = list(_matches(rule, lines))
-    if not 0 < len(found) <= MAX_MATCHES or first.path != last.path:
+    is_frequent = sum(_follows(rule, one) for one in examples) > 2
+    if first.path != last.path or (len(found) > MAX_MATCHES and not is_frequent):
         return []
     low, high = sorted((first.row, last.row))
     if any(low < row < high for row, _, _ in found):
         return []
+    ahead = [one for one in found if (one[0] - last.row) * (last.row - first.row) > 0]
+    if not rule.is_specific:
+        shape = _shape(last.old)
+        ahead = [one for one in ahead if _shape(tokenize(one[1])) == shape]
+    ahead.sort(key=lambda one: abs(one[0] - last.row))
     is_token = len(rule.old) == 1 and isinstance(rule.old[0], str)
     same = {first.old_line.strip(), last.old_line.strip()}
-    is_frequent = sum(_applied(rule, one.old_line) == one.new_line for one in examples) > 2
     rows = [one.row for one in examples if one.path == last.path]
     cause = f"lines {first.row + 1} and {last.row + 1}"
     proposed = []
-    for row, line, new in found:
+    for row, line, new in ahead[:MAX_MATCHES]:
         distance = min(abs(row - other) for other in rows)
-        if (row - last.row) * (last.row - first.row) <= 0:
-            continue
         if distance < CLOSE_ROWS:
             confidence = CLOSE_BY
-        elif distance < NEAR_ROWS and len(found) <= MAX_FEW and (is_token or line.strip() in same):
+            rows.append(row)
+        elif not rule.is_specific:
+            continue
+        elif distance < NEAR_ROWS and (
+            (len(found) <= MAX_FEW and (is_token or line.strip() in same))
+            or (len(ahead) <= MAX_FEW and is_token and distance <= SPACING * (high - low))
+        ):
             confidence = NEAR_BY
         elif is_frequent and line.strip() in same:
             confidence = FAR
@@ -202,15 +242,7 @@ def _unified(one: _Example, other: _Example) -> _Rule | None:
         return None
     is_start = one.first == other.first == 0
     is_end = one.old_end == len(one.old) and other.old_end == len(other.old)
-    rule = _Rule(tuple(left), tuple(old), tuple(right), tuple(new), is_start, is_end, keeps_margins)
-    return rule if _is_specific(rule) else None
-
-
-def _is_specific(rule: _Rule) -> bool:
-    """Return whether a rule has enough fixed text to mean something."""
-    words = [one for one in rule.literals if one[0].isalnum() or one[0] in "_\"'`"]
-    is_insertion = not rule.old
-    return bool(words) and len(rule.literals) >= (3 if is_insertion else 2)
+    return _Rule(tuple(left), tuple(old), tuple(right), tuple(new), is_start, is_end, keeps_margins)
 
 
 def _aligned(
