@@ -64,7 +64,7 @@ class NextEdits:
     def _predict(self, params: NextEditPredict) -> None:
         from lcursor.code import languages
         from lcursor.next_edit import trees
-        from lcursor.next_edit.predict import predict, replaced_names
+        from lcursor.next_edit.predict import predict, replaced_names, why_nothing
 
         if params["id"] != self._newest:
             return
@@ -81,15 +81,24 @@ class NextEdits:
             for one in predict({**texts, **others}, edits)
             if one.path in texts or one.kind == "rename"
         ]
-        self._send(params["id"], found, has_renames=bool(names))
+        reason = why_nothing(texts, edits) if edits and not found else ""
+        self._send(params["id"], found, reason, has_renames=bool(names))
         if edits and self._settings.next_edit.model:
             self._ask_model(params, texts, edits, found)
 
-    def _send(self, number: int, found: Sequence[Proposal], *, has_renames: bool = False) -> None:
+    def _send(
+        self,
+        number: int,
+        found: Sequence[Proposal],
+        reason: str = "",
+        *,
+        has_renames: bool = False,
+    ) -> None:
         if number == self._newest:
-            proposals = [_to_wire(one) for one in found]
-            answer = {"id": number, "has_renames": has_renames, "proposals": proposals}
-            self._notify("next_edit.predicted", answer)
+            answer = {"id": number, "has_renames": has_renames, "reason": reason}
+            self._notify(
+                "next_edit.predicted", {**answer, "proposals": [_to_wire(one) for one in found]}
+            )
 
     def _ask_model(
         self, params: NextEditPredict, texts: Texts, edits: list[Edit], found: list[Proposal]
@@ -179,6 +188,7 @@ def _to_wire(one: Proposal) -> NextEditProposal:
         "row": one.row,
         "old": list(one.old),
         "new": list(one.new),
+        "column": one.column,
         "cause": one.cause,
         "group": one.group,
     }

@@ -8,7 +8,7 @@ from typing import Final
 from lcursor.code import languages
 from lcursor.next_edit import history, rename, repetition, signature, trees
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
-from lcursor.next_edit.tokens import changes, is_cause
+from lcursor.next_edit.tokens import changes, is_cause, tokenize
 
 Predictor = Callable[[Texts, Sequence[Edit]], Sequence[Proposal]]
 PREDICTORS: Final[tuple[Predictor, ...]] = (
@@ -68,11 +68,29 @@ def replaced_names(edits: Sequence[Edit]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def why_nothing(texts: Texts, edits: Sequence[Edit]) -> str:
+    """Return why nothing follows from the last edit, as the end of a sentence for the user."""
+    last = edits[-1]
+    if not is_cause(last):
+        return "the last change is only white space, or has too many lines"
+    names = next((one.names for one in changes(last) if one.names), None)
+    if names is None:
+        return "no other line fits; the same change on two or three similar lines may be needed"
+    old = names[0]
+    lines = texts.get(last.path, ())
+    count = sum(token.text == old for line in lines if old in line for token in tokenize(line))
+    if not count:
+        return f"there is no other `{old}` in the file"
+    if count > rename.MAX_USES:
+        return f"there are more than {rename.MAX_USES} other uses of `{old}`"
+    return f"no other `{old}` is surely the same name; change a second one to go on"
+
+
 def _without_errors(texts: Texts, ranked: Sequence[Proposal]) -> list[Proposal]:
     """Return the proposals that add no syntax error, alone or together with those of their file."""
     wrong: list[Proposal] = []
     for path in dict.fromkeys(one.path for one in ranked):
-        own = [one for one in ranked if one.path == path]
+        own = [one for one in ranked if one.path == path and one.column < 0]
         if _adds_error(texts[path], path, own[:1]) or _adds_error(texts[path], path, own):
             wrong += own[MAX_CHECKED:]
             wrong += [one for one in own[:MAX_CHECKED] if _adds_error(texts[path], path, [one])]

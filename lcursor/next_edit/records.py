@@ -44,6 +44,9 @@ class Proposal:
     """The reason, for the user: "`timeout` became `deadline` in line 12"."""
     group: str
     """Proposals with one cause share it; rejecting one silences all."""
+    column: int = -1
+    """In bytes, where the user has to write something unknown: the lines stay as they are, and
+    `new` names what is missing."""
 
     @property
     def end_row(self) -> int:

@@ -1,15 +1,16 @@
 """After a changed parameter list: propose the changes of the calls in the same file.
 
-A removed parameter takes its argument with it, moved parameters move their arguments, and a new one
-without a default gets a variable of the same name if the caller has one. Calls with spread
-arguments, and those that do not fit the old parameters, are left alone.
+A removed parameter takes its argument with it, and moved parameters move their arguments. A new one
+without a default gets a variable of the same name if the caller has one, else the argument that
+calls already pass for it; as long as there is none, the user is only led to the calls. Calls with
+spread arguments, and those that do not fit the old parameters, are left alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lcursor.code import languages
 from lcursor.next_edit import history, trees
@@ -26,9 +27,14 @@ from lcursor.next_edit.parameters import (
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
 from lcursor.next_edit.tokens import is_cause
 
+if TYPE_CHECKING:
+    from lcursor.code.grammars import Node
+
 MAX_CALLS: Final = 50
-REMOVED, MOVED, ADDED = 0.92, 0.9, 0.7
-"""Confidence by what happened to the parameters."""
+REMOVED, MOVED, ADDED, UNKNOWN = 0.92, 0.9, 0.7, 0.6
+"""Confidence by what happened to the parameters; the last one: an argument that is not known."""
+LENIENT: Final = frozenset({"javascript", "lua"})
+"""Languages where a call may leave out arguments: one changed call says nothing about others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +112,16 @@ def _calls_to_change(
             continue
         if _is_ambiguous(now, function.name, declared[0]):
             continue
+        every = [*calls(now, declared[0], function.name)]
+        given = _given(every, function, difference) if difference.kind == "added" else []
+        is_lenient = language in LENIENT
+        if len({now.text(_value(one)) for one in given}) > 1 or (is_lenient and len(given) < 2):
+            given = []
         changed = []
-        for call in calls(now, declared[0], function.name):
+        for call in every:
             if call.node.start_point[0] not in edited:
-                made = _changed(now, call, old, difference)
-                if made is not None:
+                made = _changed(now, call, old, difference, given)
+                if made is not None and not (is_lenient and made.column >= 0):
                     changed.append(made)
         if len(changed) <= MAX_CALLS:
             yield from (
@@ -153,17 +164,37 @@ class _Changed:
     row: int
     old: Lines
     new: Lines
+    column: int = -1
+    """In bytes, where an unknown argument is missing."""
 
 
-def _changed(names: Names, call: Call, old: Function, difference: _Difference) -> _Changed | None:
+def _given(calls: Sequence[Call], new: Function, difference: _Difference) -> list[Node]:
+    """Return the arguments that calls already pass for a new parameter."""
+    found = []
+    for call in calls:
+        node = call.keywords.get(difference.parameter.name)
+        if node is None and len(call.arguments) == len(new.parameters):
+            node = next(iter(call.positional[difference.index :]), None)
+        if node is not None:
+            found.append(node)
+    return found
+
+
+def _value(argument: Node) -> Node:
+    """Return the value of an argument that may be passed by keyword."""
+    return argument.child_by_field_name("value") or argument
+
+
+def _changed(
+    names: Names, call: Call, old: Function, difference: _Difference, given: Sequence[Node]
+) -> _Changed | None:
     """Return the changed lines of a call; None if it needs no change, or it is unclear."""
-    given = len(call.arguments)
-    if not required(old.parameters) <= given <= len(old.parameters):
+    if not required(old.parameters) <= len(call.arguments) <= len(old.parameters):
         return None
     if difference.kind == "removed":
         return _without(names, call, difference)
     if difference.kind == "added":
-        return _with(names, call, difference)
+        return _with(names, call, difference, given)
     return _moved(names, call, difference)
 
 
@@ -189,13 +220,20 @@ def _without(names: Names, call: Call, difference: _Difference) -> _Changed | No
     return _replaced(line, row, [(first[1], end[1], b"")])
 
 
-def _with(names: Names, call: Call, difference: _Difference) -> _Changed | None:
+def _with(
+    names: Names, call: Call, difference: _Difference, given: Sequence[Node]
+) -> _Changed | None:
     name = difference.parameter.name
     text = _visible(names, call, name)
     positional = call.positional
     is_by_keyword = difference.parameter.is_keyword or difference.index > len(positional)
-    if text is None or (is_by_keyword and not names.rules.keyword[0]):
+    if text is None and given and _is_usable(names, _value(given[-1]), call):
+        text = names.text(_value(given[-1]))
+        is_by_keyword = is_by_keyword or _value(given[-1]) != given[-1]
+    if is_by_keyword and not names.rules.keyword[0]:
         return None
+    if text is None:
+        return _missing(names, call, difference.index)
     data = trees.encode(f"{name}={text}" if is_by_keyword else text)
     if not is_by_keyword and difference.index < len(positional):
         row, column = positional[difference.index].start_point
@@ -216,6 +254,38 @@ def _with(names: Names, call: Call, difference: _Difference) -> _Changed | None:
     if call.list_node.end_point != (row, column + 2):
         return None
     return _replaced(names.lines[row], row, [(column + 1, column + 1, data)])
+
+
+def _missing(names: Names, call: Call, index: int) -> _Changed:
+    """Return where an unknown argument is missing in a call."""
+    positional = call.positional
+    row, column = call.list_node.end_point
+    start = positional[index].start_point if index < len(positional) else (row, column - 1)
+    line = names.lines[start[0]]
+    return _Changed(start[0], (line,), (line,), start[1])
+
+
+def _is_usable(names: Names, node: Node, call: Call) -> bool:
+    """Return whether a call sees the names of an argument of another call."""
+    work = [node]
+    while work:
+        inner = work.pop()
+        work += inner.named_children
+        if inner.type not in names.rules.names and names.text(inner) not in names.rules.receivers:
+            continue
+        one = names.at(names.text(inner), *inner.start_point)
+        if names.text(inner) in names.rules.receivers:
+            if names.class_of(call.node) != names.class_of(node):
+                return False
+        elif one is not None and one.key is not None and one.key[0] == "variable":
+            scope, same = names.scope_of(one.key), names.occurrences(names.text(inner))
+            first = min(other.node.start_byte for other in same if other.key == one.key)
+            is_top = scope.parent is None
+            if not (
+                is_top or max(scope.start_byte, first) <= call.node.start_byte < scope.end_byte
+            ):
+                return False
+    return True
 
 
 def _visible(names: Names, call: Call, name: str) -> str | None:
@@ -259,13 +329,15 @@ def _replaced(line: str, row: int, parts: Sequence[tuple[int, int, bytes]]) -> _
 def _proposal(path: str, made: _Changed, name: str, difference: _Difference, row: int) -> Proposal:
     confidence = {"removed": REMOVED, "moved": MOVED, "added": ADDED}[difference.kind]
     parameter = difference.parameter.name
+    is_unknown = made.column >= 0
     return Proposal(
         kind="signature",
         path=path,
         row=made.row,
         old=made.old,
-        new=made.new,
-        confidence=confidence,
+        new=(parameter,) if is_unknown else made.new,
+        confidence=UNKNOWN if is_unknown else confidence,
         cause=f"parameter `{parameter}` of `{name}` was {difference.kind} in line {row + 1}",
         group=f"signature {path} {name} {difference.kind} {parameter}",
+        column=made.column,
     )

@@ -43,6 +43,7 @@ class NextEditProposal(TypedDict):
     row: int
     old: list[str]  # empty for an insertion
     new: list[str]
+    column: int  # in bytes, where something is to be written that `new` names; -1: a replacement
     cause: str  # "`timeout` became `deadline` in line 12"
     group: str  # those with one cause share it
 
@@ -53,6 +54,7 @@ class NextEditPredicted(TypedDict):
     id: int
     has_renames: bool  # files that are not open may have old names
     proposals: list[NextEditProposal]  # best first
+    reason: str  # why there are none; for :LCursor why
 
 
 class NextEditOutcome(TypedDict):

@@ -374,7 +374,7 @@ end
 --- Return why a buffer must not be read.
 ---@param buf integer
 ---@param more string[] the user's globs
----@param answered fun() called, later, when git has answered
+---@param answered? fun() called, later, when git has answered; nil: git is not asked
 ---@return string? code of complete/why.lua
 function M.block_reason(buf, more, answered)
   local path = api.nvim_buf_get_name(buf)
@@ -384,14 +384,15 @@ function M.block_reason(buf, more, answered)
   elseif M.has_private_key(head_of(buf)) then
     return "secret_text"
   end
-  if entry.git == "unknown" then
+  if entry.git == "unknown" and answered then
     ask_git(entry, path)
   end
-  if entry.git == "asked" then
+  if entry.git == "asked" and answered then
     table.insert(entry.listeners, answered)
   end
-  local codes = { asked = "checking", ignored = "ignored", failed = "ignored_unknown" }
-  return codes[entry.git]
+  local codes = { ignored = "ignored", failed = "ignored_unknown", fine = false }
+  local code = codes[entry.git]
+  return code == nil and "checking" or code or nil
 end
 
 --- Return why a buffer that the user named must not be sent. Files that git ignores may be.

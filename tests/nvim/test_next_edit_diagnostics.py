@@ -252,8 +252,30 @@ def test_several_diagnostics_are_one_group(desk: Desk) -> None:
     desk.rest()
     assert desk.why() == "Next edit: os is unused (Fake); 2 changes left."
     desk.review()
-    desk.nvim.press("<S-Tab>")
+    desk.nvim.press("ghA")
     assert desk.nvim.lines()[0] == ""
+
+
+@pytest.mark.parametrize("is_resolved", [False, True])
+def test_nulls_in_an_answer_count_as_absent(desk: Desk, is_resolved: bool) -> None:
+    whole = fix(disabled=None, command=None, isPreferred=None, data=[None, 1])
+    whole["edit"] |= {"documentChanges": None, "changeAnnotations": None}
+    desk.serve(whole)
+    if is_resolved:
+        desk.nvim.lua(
+            "local answer = _G.answer function _G.answer(method, params)"
+            " local _, actions = answer(method, params)"
+            " if method == 'codeAction/resolve' then"
+            " _G.data = params.data return nil, _G.whole end"
+            " _G.whole = vim.deepcopy(actions[1]) actions[1].edit = vim.NIL"
+            " return nil, actions end"
+        )
+    desk.last_use()
+    assert desk.why() == "Next edit: os is unused (Fake); 1 change left."
+    desk.nvim.press("<Tab>")
+    assert desk.nvim.lines()[0] == "import sys"
+    if is_resolved:
+        assert desk.nvim.lua("return #_G.data == 2 and _G.data[1] == vim.NIL")
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_a_file_that_is_not_open_and_changes_on_disk(unopened: Typist, text: str
     unopened.nvim.press("<Tab>")
     assert unopened.drawn() == []
     unopened.nvim.press("<Tab>")
-    lines = [""] if text is None else text.splitlines()
+    lines = ["def load(url):", "    return url"] if text is None else text.splitlines()
     assert unopened.nvim.lines() == lines
 
 

@@ -28,8 +28,9 @@ def late_answer(desk: Typist, number: int) -> None:
         "new": ["second word"],
         "cause": "suggested by desk",
         "group": "model a",
+        "column": -1,
     }
-    answer = {"id": number, "has_renames": False, "proposals": [proposal]}
+    answer = {"id": number, "has_renames": False, "proposals": [proposal], "reason": ""}
     desk.host.send("next_edit.predicted", answer)
     desk.nvim.settle()
 

@@ -71,7 +71,7 @@ def test_a_rename(editor: Editor) -> None:
 def test_tab_opens_a_file_that_imports_the_name(editor: Editor) -> None:
     editor.keys("ggwcwload<Esc>")
     wait_screen(editor, "⇥ b.py line 1 fetch→load")
-    assert editor.lua("return vim.fn.getbufinfo('b.py')[1].loaded") == 0
+    assert editor.lua("return vim.fn.bufexists('b.py')") == 0
     editor.keys("<Tab>")
     editor.wait_lua("return vim.fn.expand('%:t') == 'b.py'")
     for line in ("from a import load", "print(load('b'))"):

@@ -65,6 +65,18 @@ local function group_of(it)
   return ("diagnostics %s %s"):format(it.source, family)
 end
 
+--- Return an answer of a server without its nulls, which Neovim 0.12 passes on as `vim.NIL`.
+---@param value any
+---@return any
+local function without_nulls(value)
+  if value == vim.NIL then
+    return nil
+  elseif type(value) ~= "table" then
+    return value
+  end
+  return vim.tbl_map(without_nulls, value)
+end
+
 --- Return the words of code that say what it is about.
 ---@param lines string[]
 ---@return table<string, true>
@@ -94,18 +106,23 @@ end
 --- Return the fix that a server prefers, or its only one.
 ---@param actions lsp.CodeAction[]
 ---@return lsp.CodeAction?
+---@return integer? index
 local function pick(actions)
-  local fixes = vim.tbl_filter(function(action)
-    return vim.startswith(action.kind or "", "quickfix") and not action.disabled
-  end, actions)
-  for _, action in ipairs(fixes) do
-    if action.isPreferred == true then
-      return action
+  local count, first = 0, nil ---@type integer, integer?
+  for i, action in ipairs(actions) do
+    if vim.startswith(action.kind or "", "quickfix") and not action.disabled then
+      if action.isPreferred == true then
+        return action, i
+      end
+      count, first = count + 1, first or i
     end
   end
-  local title = (fixes[1] or { title = "" }).title:lower()
+  local only = count == 1 and actions[first] or { title = "", isPreferred = false }
+  local title = only.title:lower()
   local hides = title:find("disable") or title:find("ignore") or title:find("suppress")
-  return #fixes == 1 and fixes[1].isPreferred ~= false and not hides and fixes[1] or nil
+  if only.isPreferred ~= false and not hides then
+    return only, first
+  end
 end
 
 --- Return the text edits of a fix; nil if it does more than change a buffer.
@@ -208,6 +225,7 @@ local function add(edit, it, action, encoding)
     new = change.new,
     cause = it.source and ("%s (%s)"):format(cause, it.source) or cause,
     group = group_of(it),
+    column = -1,
     key = key,
   })
   queue.set(buf, fixes, edit.first, true)
@@ -225,6 +243,9 @@ local function request(edit, it)
   ---@param handle fun(result: any)
   local function handler(handle)
     return function(_, result)
+      if result == vim.NIL then
+        return
+      end
       local is_same = watch == edit and recorder.is_attached(buf)
       if is_same and result and api.nvim_buf_get_changedtick(buf) == tick then
         pcall(handle, result)
@@ -239,14 +260,14 @@ local function request(edit, it)
       return { line = row, character = vim.str_utfindex(line, encoding, column, false) }
     end
     local on_resolve = handler(function(action)
-      add(edit, it, action, encoding)
+      add(edit, it, without_nulls(action), encoding)
     end)
     local on_actions = handler(function(actions)
-      local action = pick(actions)
+      local action, index = pick(without_nulls(actions))
       if action and action.edit then
         add(edit, it, action, encoding)
       elseif action and not action.command and client:supports_method("codeAction/resolve") then
-        client:request("codeAction/resolve", action, on_resolve, buf)
+        client:request("codeAction/resolve", actions[index], on_resolve, buf) -- with its nulls
       end
     end)
     local range = {

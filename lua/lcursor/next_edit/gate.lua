@@ -34,7 +34,7 @@ end
 
 --- Return why edits of a buffer are not even recorded.
 ---@param buf integer
----@param answered fun() called later, when git has answered
+---@param answered? fun() called later, when git has answered; nil: git is not asked
 ---@return string? code
 function M.buffer_block_reason(buf, answered)
   local options = vim.bo[buf]

@@ -7,24 +7,25 @@ local diagnostics = require("lcursor.next_edit.diagnostics")
 local gate = require("lcursor.next_edit.gate")
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
-local many = require("lcursor.text").many
 local menu = require("lcursor.ui.menu")
 local notify = require("lcursor.notify")
+local open = require("lcursor.ui.open")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
 local requests = require("lcursor.next_edit.requests")
 local status = require("lcursor.status")
 local view = require("lcursor.next_edit.view")
+local why = require("lcursor.next_edit.why")
 
 local M = {}
 
 local api = vim.api
 local NEAR_ROWS = 20
-local FADE_MS = 10 * 1000 -- after the last edit, a hint goes
+local FADE_MS = 10 * 1000 -- after the last edit, a hint goes, except in the lines of that edit
 local PARSE_MS = 50 -- after the beginning of the first insert
 
 local started = false
----@type table<integer, true> buffers whose recording waits for git
+---@type table<integer, true> buffers for which a request waits for git
 local waiting = {}
 ---@type table<integer, true> buffers whose text the host has parsed
 local parsed = {}
@@ -45,7 +46,7 @@ local timer
 ---@class (exact) lcursor.NextShown what the keys are about
 ---@field buf integer the current buffer
 ---@field proposal lcursor.NextProposal
----@field target integer its buffer
+---@field target lcursor.NextTarget its file
 
 ---@type lcursor.NextShown?
 local current
@@ -103,14 +104,23 @@ local function is_near(buf, proposal, row)
   return distance <= NEAR_ROWS and is_inside and vim.fn.foldclosed(first) == -1
 end
 
+--- Return whether a hint belongs into a line: of the last edit, or anywhere for a while after it.
+---@param line integer from 1
+---@return boolean
+local function is_due(buf, line)
+  local edit = recorder.last(buf)
+  local is_there = edit and line > edit.row and line <= edit.row + math.max(#edit.new, 1)
+  return is_there or now_ms() - edit_ms < FADE_MS
+end
+
 --- Draw a hint at the cursor's line, if it is time for one.
----@param target integer buffer
+---@param target lcursor.NextTarget
 ---@return boolean drawn
 local function draw_hint(buf, target, proposal, row)
   local now, is_insert = now_ms(), api.nvim_get_mode().mode == "i"
   local wait_ms = is_insert and key_ms + delays.pause - now or 0
   local line, col = unpack(api.nvim_win_get_cursor(0))
-  if now - edit_ms >= FADE_MS then
+  if not is_due(buf, line) then
     return false
   elseif wait_ms > 0 then
     refresh_later(wait_ms)
@@ -118,9 +128,11 @@ local function draw_hint(buf, target, proposal, row)
   elseif is_insert and api.nvim_get_current_line():sub(1, col):find("^%s*$") then
     return false -- Tab indents there
   end
-  local name = target ~= buf and vim.fs.basename(api.nvim_buf_get_name(target)) or ""
+  local name = target ~= buf and vim.fs.basename(queue.path(target)) or ""
   local key = keymaps.shown("next_edit", "accept", buf)
-  refresh_later(edit_ms + FADE_MS - now + 1)
+  if edit_ms + FADE_MS > now then
+    refresh_later(edit_ms + FADE_MS - now + 1)
+  end
   return view.hint(buf, line - 1, row, name, proposal, queue.count(target, proposal), key)
 end
 
@@ -159,7 +171,7 @@ refresh = function()
     end
     return refresh_later(wait_ms)
   end
-  local is_drawn = target == buf and draw_inline(buf, proposal, row)
+  local is_drawn = target == buf and proposal.column < 0 and draw_inline(buf, proposal, row)
   if not is_drawn and not draw_hint(buf, target, proposal, row) then
     return hide()
   end
@@ -168,6 +180,41 @@ refresh = function()
   end
   current = { buf = buf, proposal = proposal, target = target }
   keymaps.map("next_edit", buf, M.press_key)
+end
+
+--- Record the edits of a buffer if they may be read; git is asked at the first one.
+---@param buf integer
+local function attach(buf)
+  if not api.nvim_buf_is_loaded(buf) then
+    return
+  end
+  local code = gate.buffer_block_reason(buf)
+  if code and code ~= "checking" then
+    recorder.detach(buf)
+    queue.clear(buf)
+  else
+    recorder.attach(buf)
+  end
+end
+
+--- Return whether a buffer may be read. If git has to be asked first, request the next edits when
+--- it has answered.
+---@param buf integer the current one
+---@return boolean
+local function is_readable(buf)
+  local code = gate.buffer_block_reason(buf, not waiting[buf] and function()
+    waiting[buf] = nil
+    attach(buf)
+    if buf == api.nvim_get_current_buf() and recorder.is_attached(buf) then
+      requests.send_later(buf, 0)
+    end
+  end or nil)
+  if code == "checking" then
+    waiting[buf] = true
+  elseif code then
+    attach(buf)
+  end
+  return not code
 end
 
 ---@param buf integer
@@ -179,8 +226,9 @@ local function on_boundary(buf, kind)
     diagnostics.stop()
   end
   requests.forget()
+  why.note(buf, kind ~= "edit" and kind or vim.fn.reg_recording() ~= "" and "macro" or nil)
   if kind == "undo" then
-    queue.clear_all()
+    queue.clear_all(recorder.is_taken_back(buf))
     return refresh()
   elseif kind == "other" then
     queue.clear(buf)
@@ -196,36 +244,21 @@ local function on_boundary(buf, kind)
     return
   end
   diagnostics.edited(buf)
-  if is_quick then
+  if not is_readable(buf) then
+    return
+  elseif is_quick then
     return requests.send_later(buf, delays.again)
   end
   requests.send()
-end
-
---- Record the edits of a buffer if they may be read.
-local function attach(buf)
-  if waiting[buf] or not api.nvim_buf_is_loaded(buf) then
-    return
-  end
-  local code = gate.buffer_block_reason(buf, function()
-    waiting[buf] = nil
-    attach(buf)
-  end)
-  if code == "checking" then
-    waiting[buf] = true
-  elseif code then
-    recorder.detach(buf)
-    queue.clear(buf)
-  else
-    recorder.attach(buf)
-  end
 end
 
 --- Have the text of a buffer parsed at the beginning of its first edit.
 local function parse(buf)
   if not parsed[buf] and recorder.is_attached(buf) then
     parsed[buf] = true
-    requests.send_later(buf, PARSE_MS)
+    if is_readable(buf) then
+      requests.send_later(buf, PARSE_MS)
+    end
   end
 end
 
@@ -276,19 +309,35 @@ end
 
 --- Go to a proposal.
 ---@param proposal lcursor.NextProposal
----@param buf integer its buffer
-local function jump(proposal, buf)
-  local row = assert(queue.row(buf, proposal))
-  vim.cmd("normal! m'")
-  vim.bo[buf].buflisted = true
-  if buf ~= api.nvim_get_current_buf() and not pcall(vim.cmd.buffer, buf) then
-    return notify.warn("the file of the next edit cannot be shown here")
+---@param target lcursor.NextTarget its file
+local function jump(proposal, target)
+  local here, path = api.nvim_get_current_buf(), queue.path(target)
+  if target ~= here then
+    local win, message = open.file(type(target) == "number" and target or path)
+    if not win then
+      queue.clear(target)
+      refresh()
+      return notify.warn(message --[[@as string]])
+    end
+    here = api.nvim_get_current_buf()
+    queue.opened(here, path)
+    vim.bo[here].buflisted = true
+  else
+    vim.cmd("normal! m'")
   end
-  local line, word = line_of(buf, row), (view.words(proposal) or {})[1]
-  local text = api.nvim_buf_get_lines(buf, line - 1, line, false)[1] or ""
-  local was_visible = is_in_window(line)
-  api.nvim_win_set_cursor(0, { line, word and word.first or #text:match("^%s*") })
-  vim.cmd(was_visible and "normal! zv" or "normal! zvzz")
+  local row = queue.row(here, proposal)
+  if row then
+    local line, word = line_of(here, row), (view.words(proposal) or {})[1]
+    local text = api.nvim_buf_get_lines(here, line - 1, line, false)[1] or ""
+    local was_visible = is_in_window(line)
+    local column = word and word.first or #text:match("^%s*")
+    column = proposal.column < 0 and column or proposal.column
+    api.nvim_win_set_cursor(0, { line, column })
+    vim.cmd(was_visible and "normal! zv" or "normal! zvzz")
+  end
+  if proposal.column >= 0 then
+    queue.finish(here, proposal)
+  end
   reached, key_ms, move_ms, last_key, edit_ms = proposal, 0, 0, nil, now_ms()
   refresh()
 end
@@ -305,7 +354,7 @@ function M.accept()
   local row = it and queue.row(it.target, it.proposal)
   if not it or not row then
     return hide()
-  elseif it.target == it.buf and view.is_complete(it.proposal, row) then
+  elseif it.target == it.buf and it.proposal.column < 0 and view.is_complete(it.proposal, row) then
     apply(it.proposal)
   else
     jump(it.proposal, it.target)
@@ -326,7 +375,7 @@ end
 function M.accept_all()
   local it = current
   local files = it and queue.changes(it.proposal.group) or {}
-  if not it or (#files == 1 and #files[1].changes == 1) then
+  if not it or #files == 0 or (#files == 1 and #files[1].changes == 1) then
     return M.accept()
   elseif M.propose(it.proposal.cause, files) then
     queue.accept_all(it.proposal)
@@ -346,47 +395,31 @@ function M.press(action)
   end
 end
 
---- Do what a key stands for, or press it as if lcursor were not there.
+--- Do what a key stands for, or press it as if lcursor were not there. <Esc> does both.
 ---@param action string
 ---@param lhs string
 function M.press_key(action, lhs)
   local is_ours = current and current.buf == api.nvim_get_current_buf() and not menu.is_visible()
   -- Many press <Esc> twice to leave Insert mode.
-  local is_seen = action ~= "dismiss" or now_ms() - shown_ms >= delays.glance
-  if is_ours and is_seen then
-    return M.press(action)
-  elseif is_ours then
-    return api.nvim_feedkeys(vim.keycode(lhs), "int", false)
+  if is_ours and (action ~= "dismiss" or now_ms() - shown_ms >= delays.glance) then
+    M.press(action)
   end
-  hide()
-  api.nvim_feedkeys(vim.keycode(lhs), "imt", false)
+  if not is_ours then
+    hide()
+  end
+  if not is_ours or action == "dismiss" then
+    keymaps.unmap("next_edit")
+    api.nvim_feedkeys(vim.keycode(lhs), "imt", false)
+    vim.schedule(notify.guarded(refresh))
+  end
 end
 
---- Return what causes the next edit here, or why it is not shown. Why a file is not read at all,
---- suggestions say.
----@return string "" if there is none
+--- Return what causes the next edit here, or why there is none.
+---@return string "" if nothing was changed
 function M.why()
   refresh() -- the mode may have changed
   local buf = api.nvim_get_current_buf()
-  local target, proposal = buf, queue.first(buf)
-  if not proposal then
-    target, proposal = queue.elsewhere(buf)
-  end
-  if not proposal and gate.buffer_block_reason(buf, function() end) == "big_file" then
-    return "This file has no next edits: it has more than 10,000 lines or 1 MiB."
-  elseif not proposal then
-    return queue.has_hidden(buf)
-        and "Next edits are hidden here for a while: you rejected the last ones."
-      or ""
-  end
-  local count, witness = #queue.group(target, proposal), diagnostics.witness(target, proposal)
-  local cause = proposal.cause .. (witness and (", and %s reports it"):format(witness) or "")
-  local text = ("Next edit: %s; %s left."):format(cause, many(count, "change"))
-  local code = silent[buf]
-  if code then
-    return ("%s Not shown: %s"):format(text, gate.SENTENCES[code])
-  end
-  return not current and text .. " Not shown until the next edit." or text
+  return why.text(buf, current ~= nil, silent[buf])
 end
 
 --- Start over after a buffer was switched on or off.
@@ -412,7 +445,7 @@ function M.start()
   diagnostics.start(refresh)
   local on = notify.autocmds("next_edit")
   on("BufReadPost", function(event)
-    queue.opened(event.buf)
+    queue.opened(event.buf, api.nvim_buf_get_name(event.buf))
   end)
   on({ "BufEnter", "BufReadPost", "InsertEnter" }, function(event)
     attach(event.buf)
@@ -447,6 +480,7 @@ function M.start()
   on("BufUnload", function(event)
     queue.clear(event.buf)
     waiting[event.buf], parsed[event.buf], silent[event.buf] = nil, nil, nil
+    why.note(event.buf)
   end)
   attach(api.nvim_get_current_buf())
   parse(api.nvim_get_current_buf())

@@ -1,6 +1,6 @@
 -- The proposals of each buffer: where they are now, in which order they come, which groups of them
--- the user rejected. Extmarks move them with the text; one whose lines changed is not shown. A file
--- that is not open has a buffer that is not loaded.
+-- the user rejected. Extmarks move them with the text; one whose lines changed is not shown. Those
+-- of a file that is not open are kept by its path: it gets no buffer before somebody goes there.
 
 local diff = require("lcursor.diff")
 local many = require("lcursor.text").many
@@ -22,28 +22,49 @@ local MUTE_MS = 30 * 1000
 ---@field new string[]
 ---@field cause string
 ---@field group string
+---@field column integer where the user has to write something, which `new` names; -1: a replacement
 ---@field mark? integer extmark at the first line, or at the line above an insertion
 ---@field above? string that line
 
 ---@class (exact) lcursor.NextQueue of a buffer
 ---@field proposals lcursor.NextProposal[] in their order
 ---@field done table<string, integer> by group: how many were applied
----@field has_hidden boolean whether there are others, of a kind that the user rejects
+---@field silence? "hidden"|"muted" why there are others that are not shown
 
----@type table<integer, lcursor.NextQueue> by buffer
+---@alias lcursor.NextTarget integer|string a buffer, or the path of a file that is not open
+
+---@type table<lcursor.NextTarget, lcursor.NextQueue>
 local states = {}
----@type table<string, { at_ms: integer, words: string[] }> by group that was rejected
+---@type table<integer, true> buffers of the last answer, which lead to each other
+local linked = {}
+---@type table<string, { at_ms: integer, words: string[], is_undone?: boolean }> by group that was
+---rejected, or of which the user undid an edit
 local muted = {}
 ---@type table<string, number> by kind and filetype: until when it is hidden, as the host says
 local hidden = {}
 
+---@param target lcursor.NextTarget
+---@return boolean
+local function is_open(target)
+  return type(target) == "number" and api.nvim_buf_is_loaded(target)
+end
+
+--- Return the path of a target.
+---@param target lcursor.NextTarget
+---@return string
+function M.path(target)
+  return type(target) == "number" and api.nvim_buf_get_name(target) or target --[[@as string]]
+end
+
 --- Return where a proposal is now; nil if its lines changed.
----@param buf integer
+---@param buf lcursor.NextTarget
 ---@param proposal lcursor.NextProposal
 ---@return integer? row
 function M.row(buf, proposal)
-  if not proposal.mark then
-    return not api.nvim_buf_is_loaded(buf) and proposal.row or nil
+  if not is_open(buf) then
+    return type(buf) == "string" and proposal.row or nil
+  elseif not proposal.mark then
+    return nil
   end
   local row = api.nvim_buf_get_extmark_by_id(buf, namespace, proposal.mark, {})[1]
   if not row then
@@ -57,7 +78,7 @@ function M.row(buf, proposal)
 end
 
 --- Return the proposal that comes next.
----@param buf integer
+---@param buf lcursor.NextTarget
 ---@return lcursor.NextProposal?
 ---@return integer? row
 function M.first(buf)
@@ -69,17 +90,30 @@ function M.first(buf)
   end
 end
 
---- Return a proposal of another buffer, of the first one by name.
+--- Have the buffers of an answer lead to each other, and for now to those of the last one.
+---@param buf integer the current one at the request
+---@param bufs integer[]
+---@param is_all boolean whether the answer is about all open files
+function M.link(buf, bufs, is_all)
+  linked = not is_all and linked[buf] and linked or {}
+  for _, other in ipairs(bufs) do
+    linked[other] = true
+  end
+end
+
+--- Return a proposal of another file, of the first one by name; only from a buffer and to a file of
+--- the last answer.
 ---@param buf integer
----@return integer? other
+---@return lcursor.NextTarget? other
 ---@return lcursor.NextProposal?
 ---@return integer? row
 function M.elsewhere(buf)
   local others = vim.tbl_filter(function(other)
-    return other ~= buf and api.nvim_buf_is_valid(other) and M.first(other) ~= nil
+    local is_linked = type(other) == "string" or linked[other]
+    return linked[buf] and is_linked and other ~= buf and M.first(other) ~= nil
   end, vim.tbl_keys(states))
   table.sort(others, function(one, other)
-    return api.nvim_buf_get_name(one) < api.nvim_buf_get_name(other)
+    return M.path(one) < M.path(other)
   end)
   if others[1] then
     return others[1], M.first(others[1])
@@ -87,7 +121,7 @@ function M.elsewhere(buf)
 end
 
 --- Return the proposals with the same cause, in their order.
----@param buf integer
+---@param buf lcursor.NextTarget
 ---@param proposal lcursor.NextProposal
 ---@return lcursor.NextProposal[]
 function M.group(buf, proposal)
@@ -97,7 +131,7 @@ function M.group(buf, proposal)
 end
 
 --- Return which of several a proposal is; "" for a single one.
----@param buf integer
+---@param buf lcursor.NextTarget
 ---@param proposal lcursor.NextProposal
 ---@return string
 function M.count(buf, proposal)
@@ -111,22 +145,29 @@ local function is_same(one, other)
 end
 
 --- Forget the proposals of a buffer.
----@param buf integer
+---@param buf lcursor.NextTarget
 function M.clear(buf)
-  if states[buf] and api.nvim_buf_is_loaded(buf) then
-    api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  if states[buf] and is_open(buf) then
+    api.nvim_buf_clear_namespace(buf --[[@as integer]], namespace, 0, -1)
   end
   states[buf] = nil
 end
 
---- Forget all proposals after an undo; groups of which some were applied are silent then.
-function M.clear_all()
+--- Forget all proposals after an undo. Groups of which some were applied are silent then, unless
+--- the user's own edit was undone, too: whoever makes that again wants them again.
+---@param is_taken_back? boolean whether that was undone
+function M.clear_all(is_taken_back)
   for buf, state in pairs(states) do
     for group in pairs(state.done) do
-      muted[group] = { at_ms = vim.uv.now(), words = {} }
+      muted[group] = { at_ms = vim.uv.now(), words = {}, is_undone = true }
     end
     M.clear(buf)
   end
+  muted = not is_taken_back and muted
+    or vim.iter(muted):fold({}, function(found, group, it)
+      found[group] = not it.is_undone and it or nil
+      return found
+    end)
 end
 
 ---@return string of the current filetype
@@ -139,11 +180,11 @@ local function is_unwanted(proposal)
   return (hidden[kind_of(proposal)] or 0) > os.time()
 end
 
---- Whether a buffer has proposals that are hidden because their kind was rejected.
+--- Return why the last answer shows nothing, although it has proposals for a buffer.
 ---@param buf integer
----@return boolean
-function M.has_hidden(buf)
-  return states[buf] ~= nil and states[buf].has_hidden
+---@return "hidden"|"muted"|nil
+function M.silence(buf)
+  return states[buf] and states[buf].silence
 end
 
 ---@return lcursor.NextProposal[] those of the host, or the fixes of diagnostics, with their rows
@@ -178,10 +219,24 @@ local function joined(derived, fixes)
   return found
 end
 
---- Set the proposals of the host for a buffer, or the fixes of diagnostics; the others stay. The
---- visible one stays the first if it is still among them; those with its cause follow, from there
---- downwards, and then from the top.
----@param buf integer
+--- Return the proposals of the host with a new cause.
+---@param before? lcursor.NextQueue
+---@return lcursor.NextProposal? the first one
+local function newest(before, proposals)
+  local known = { diagnostics = true, model = true } ---@type table<string, true>
+  for _, proposal in ipairs(before and before.proposals or {}) do
+    known[proposal.group] = true
+  end
+  return vim.iter(proposals):find(function(proposal)
+    local is_known = known[proposal.kind] or known[proposal.group]
+    return not is_known and not (before and before.done[proposal.group])
+  end)
+end
+
+--- Set the proposals of the host for a file, or the fixes of diagnostics; the others stay. One with
+--- a new cause comes first, else the visible one if it is still among them; those with its cause
+--- follow, from there downwards, and then from the top.
+---@param buf lcursor.NextTarget
 ---@param proposals lcursor.NextProposal[] as on the wire, best first
 ---@param from integer row of the last edit
 ---@param is_fix? boolean
@@ -189,18 +244,26 @@ function M.set(buf, proposals, from, is_fix)
   local before, shown, shown_row = states[buf], M.first(buf)
   local others = of_source(buf, not is_fix)
   proposals = joined(is_fix and others or proposals, is_fix and proposals or others)
-  local found, done, has_hidden = {}, {}, is_fix and before and before.has_hidden or false
+  local found, done, silence = {}, {}, is_fix and before and before.silence or nil
   for _, proposal in ipairs(proposals) do
     if is_unwanted(proposal) then
-      has_hidden = true
-    elseif not muted[proposal.group] then
-      local is_shown = shown and proposal.row == shown_row and is_same(proposal, shown)
-      table.insert(found, is_shown and shown or proposal)
+      silence = "hidden"
+    elseif muted[proposal.group] then
+      silence = silence or "muted"
+    else
+      table.insert(found, proposal)
       done[proposal.group] = before and before.done[proposal.group]
     end
   end
-  local same = vim.list_contains(found, shown) and shown or nil
-  local group = (same or found[1] or {}).group
+  local new = newest(before, found)
+  for i, proposal in ipairs(shown and found or {}) do
+    if proposal.row == shown_row and is_same(proposal, shown) then
+      shown.group, shown.cause = proposal.group, proposal.cause
+      found[i], new = shown, new == proposal and shown or new
+    end
+  end
+  local same = not new and vim.list_contains(found, shown) and shown or nil
+  local group = (new or same or found[1] or {}).group
   from = same and shown_row or from
   local rows, ranks = {}, {}
   for i, proposal in ipairs(found) do
@@ -218,8 +281,8 @@ function M.set(buf, proposals, from, is_fix)
     return rows[one] < rows[other]
   end)
   M.clear(buf)
-  states[buf] = { proposals = found, done = done, has_hidden = has_hidden }
-  for _, proposal in ipairs(api.nvim_buf_is_loaded(buf) and found or {}) do
+  states[buf] = { proposals = found, done = done, silence = silence }
+  for _, proposal in ipairs(is_open(buf) and found or {}) do
     local row = rows[proposal]
     if #proposal.old == 0 and row > 0 then
       row = row - 1
@@ -232,9 +295,9 @@ end
 --- Set the proposals of files that are not open; those of others are forgotten.
 ---@param proposals lcursor.NextProposal[] as on the wire
 function M.set_unopened(proposals)
-  for buf in pairs(states) do
-    if not api.nvim_buf_is_loaded(buf) then
-      M.clear(buf)
+  for target in pairs(states) do
+    if not is_open(target) then
+      M.clear(target)
     end
   end
   local by_path = {} ---@type table<string, lcursor.NextProposal[]>
@@ -242,20 +305,21 @@ function M.set_unopened(proposals)
     by_path[proposal.path] = by_path[proposal.path] or {}
     table.insert(by_path[proposal.path], proposal)
   end
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    by_path[is_open(buf) and M.path(buf) or ""] = nil
+  end
   for path, some in pairs(by_path) do
-    local buf = vim.fn.bufadd(vim.fn.fnamemodify(path, ":."))
-    if not api.nvim_buf_is_loaded(buf) then
-      M.set(buf, some, 0)
-    end
+    M.set(path, some, 0)
   end
 end
 
 --- Place the proposals of a file that was not open when they came.
 ---@param buf integer loaded
-function M.opened(buf)
-  local state = states[buf]
+---@param path string
+function M.opened(buf, path)
+  local state = states[path]
   if state then
-    states[buf] = nil
+    states[path], linked[buf] = nil, true
     M.set(buf, state.proposals, 0)
   end
 end
@@ -268,7 +332,7 @@ function M.changes(group)
   for buf, state in pairs(states) do
     local changes = {}
     for _, proposal in ipairs(state.proposals) do
-      local row = proposal.group == group and M.row(buf, proposal)
+      local row = proposal.group == group and proposal.column < 0 and M.row(buf, proposal)
       if row then
         local last = row + #proposal.old
         local change = { first_row = row, last_row = last, old = proposal.old, new = proposal.new }
@@ -276,7 +340,7 @@ function M.changes(group)
       end
     end
     if #changes > 0 then
-      table.insert(files, { path = api.nvim_buf_get_name(buf), changes = changes })
+      table.insert(files, { path = M.path(buf), changes = changes })
     end
   end
   table.sort(files, function(one, other)
@@ -294,6 +358,7 @@ local function mute(proposal)
   end
   muted[proposal.group] = { at_ms = vim.uv.now(), words = words }
   for _, state in pairs(states) do
+    state.silence = "muted"
     state.proposals = vim.tbl_filter(function(other)
       return other.group ~= proposal.group
     end, state.proposals)
@@ -354,25 +419,33 @@ local function write(buf, row, proposal)
   return { row, column }
 end
 
+--- Remove a proposal that was applied, or to which the user went to write something.
+---@param buf lcursor.NextTarget
+---@param proposal lcursor.NextProposal
+function M.finish(buf, proposal)
+  local state = states[buf]
+  state.done[proposal.group] = (state.done[proposal.group] or 0) + 1
+  state.proposals = vim.tbl_filter(function(other)
+    return other ~= proposal
+  end, state.proposals)
+end
+
 --- Write a proposal, unless its lines changed.
 ---@param buf integer
 ---@param proposal lcursor.NextProposal
 ---@return integer[]? position behind the change
 function M.apply(buf, proposal)
-  local state, row = states[buf], M.row(buf, proposal)
+  local row = M.row(buf, proposal)
   if not row then
     return nil
   end
   local position = write(buf, row, proposal)
   report(proposal, true)
-  state.done[proposal.group] = (state.done[proposal.group] or 0) + 1
-  state.proposals = vim.tbl_filter(function(other)
-    return other ~= proposal
-  end, state.proposals)
+  M.finish(buf, proposal)
   return position
 end
 
---- List all proposals, of all buffers, in the quickfix window.
+--- List all proposals, of all files, in the quickfix window.
 function M.list()
   local items = {}
   for buf, state in pairs(states) do
@@ -380,7 +453,8 @@ function M.list()
       local row = M.row(buf, proposal)
       if row then
         local text = vim.trim(proposal.new[1] or ("delete " .. vim.trim(proposal.old[1])))
-        table.insert(items, { bufnr = buf, lnum = row + 1, text = text, type = "I" })
+        text = proposal.column < 0 and text or proposal.cause
+        table.insert(items, { filename = M.path(buf), lnum = row + 1, text = text, type = "I" })
       end
     end
   end
@@ -388,7 +462,8 @@ function M.list()
     return notify.info("no next edits")
   end
   table.sort(items, function(one, other)
-    return one.bufnr < other.bufnr or (one.bufnr == other.bufnr and one.lnum < other.lnum)
+    return one.filename < other.filename
+      or (one.filename == other.filename and one.lnum < other.lnum)
   end)
   local title = "lcursor: " .. many(#items, "next edit")
   vim.fn.setqflist({}, " ", { title = title, items = items })

@@ -21,6 +21,8 @@ local MAX_EDITS, MAX_MS = 60, 5 * 60 * 1000
 ---@field is_accepted boolean
 ---@field at_ms integer
 ---@field order integer number, over all buffers
+---@field before integer number of the change before it
+---@field number integer that of its last change
 
 ---@class (exact) lcursor.ChangedRows
 ---@field first integer
@@ -28,8 +30,9 @@ local MAX_EDITS, MAX_MS = 60, 5 * 60 * 1000
 ---@field now integer the row after the last changed one
 
 ---@class (exact) lcursor.Recorded of a buffer
----@field lines string[] the text at the last boundary
+---@field lines? string[] the text at the last boundary; nil where nobody edits
 ---@field edits lcursor.NextEdit[]
+---@field undone lcursor.NextEdit[] those that a redo makes again, the next one last
 ---@field changed? lcursor.ChangedRows since the last boundary
 ---@field top integer the highest number of a change
 ---@field number integer that of the last boundary
@@ -53,24 +56,27 @@ local function change_number(buf)
   return api.nvim_buf_call(buf, vim.fn.changenr)
 end
 
---- Take the text of a buffer as it is, without edits.
+--- Take the text of a buffer as it is, without edits; it is kept for the current one only.
 ---@param buf integer
 ---@param it lcursor.Recorded
 local function read(buf, it)
-  it.lines = api.nvim_buf_get_lines(buf, 0, -1, false)
-  it.edits, it.changed, it.due = {}, nil, nil
+  local is_current = buf == api.nvim_get_current_buf()
+  it.lines = is_current and api.nvim_buf_get_lines(buf, 0, -1, false) or nil
+  it.edits, it.undone, it.changed, it.due = {}, {}, nil, nil
   it.number = change_number(buf)
   it.top = it.number
 end
 
---- Record the changes of a buffer.
+--- Record the changes of a buffer. Its text is kept while it is the current one, or has edits.
 ---@param buf integer loaded
 function M.attach(buf)
+  local it = recorded[buf] or {} --[[@as lcursor.Recorded]]
+  if not it.lines then
+    read(buf, it)
+  end
   if recorded[buf] then
     return
   end
-  local it = {} --[[@as lcursor.Recorded]]
-  read(buf, it)
   recorded[buf] = it
   api.nvim_buf_attach(buf, false, {
     on_lines = function(_, _, _, first, last, now)
@@ -140,6 +146,14 @@ function M.edited()
   end, vim.tbl_keys(recorded))
 end
 
+--- Return whether the last undo in a buffer took back what the user wrote.
+---@param buf integer
+---@return boolean
+function M.is_taken_back(buf)
+  local undone = recorded[buf].undone
+  return #undone > 0 and not undone[#undone].is_accepted
+end
+
 --- Return the last edit of a buffer.
 ---@param buf integer
 ---@return lcursor.NextEdit?
@@ -151,12 +165,11 @@ end
 --- Replace the changed rows of the recorded text, and return what changed.
 ---@return lcursor.NextEdit? nil if nothing did
 local function take(buf, it)
-  local range = it.changed
+  local range, old_lines = it.changed, it.lines
   it.changed = nil
-  if not range then
+  if not range or not old_lines then
     return nil
   end
-  local old_lines = it.lines
   local by = api.nvim_buf_line_count(buf) - #old_lines
   local new = api.nvim_buf_get_lines(buf, range.first, range.last + by, false)
   local old = vim.list_slice(old_lines, range.first + 1, range.last)
@@ -181,6 +194,8 @@ local function take(buf, it)
     is_accepted = false,
     at_ms = vim.uv.now(),
     order = count,
+    before = 0,
+    number = 0,
   }
 end
 
@@ -195,7 +210,7 @@ local function add(it, edit)
     and #last.new == #edit.old
     and #edit.new == #edit.old
   if is_more then
-    last.new, last.at_ms = edit.new, edit.at_ms
+    last.new, last.at_ms, last.number = edit.new, edit.at_ms, edit.number
     if diff.is_same(last.old, last.new) then
       table.remove(it.edits)
     end
@@ -207,6 +222,28 @@ local function add(it, edit)
   end
 end
 
+--- Take back the edits that an undo took back, or add again those that a redo made again.
+---@param before integer number of the last change
+---@param number integer of the current one
+---@return boolean whether these edits are all that changed
+local function travel(it, before, number)
+  local is_undo = number < before
+  local from, to = it.edits, it.undone
+  if not is_undo then
+    from, to = to, from
+  end
+  for i, edit in ipairs(from) do
+    local is_first = is_undo and edit.before == number or not is_undo and edit.number == number
+    if is_first and (is_undo or from[#from].before == before) then
+      while #from >= i do
+        table.insert(to, table.remove(from))
+      end
+      return true
+    end
+  end
+  return false
+end
+
 --- End the current edit of a buffer.
 ---@param buf integer
 ---@param is_accepted? boolean whether it was a proposal
@@ -216,18 +253,22 @@ function M.finish(buf, is_accepted)
   if not it or not it.changed then
     return nil
   end
-  local number = change_number(buf)
-  local is_undo = number < it.top or number < it.number or (number > it.number and number <= it.top)
+  local before, number = it.number, change_number(buf)
+  local is_undo = number < it.top or number < before or (number > before and number <= it.top)
   it.number, it.top = number, math.max(it.top, number)
   count = count + 1
   local edit = take(buf, it)
   if not edit then
     return nil
-  elseif is_writing or math.max(#edit.old, #edit.new) > MAX_LINES then
+  elseif is_undo and travel(it, before, number) then
+    return "undo"
+  end
+  it.undone = {}
+  if is_writing or math.max(#edit.old, #edit.new) > MAX_LINES then
     it.edits = {}
     return "other"
   end
-  edit.is_accepted = is_accepted or false
+  edit.is_accepted, edit.before, edit.number = is_accepted or false, before, number
   add(it, edit)
   return is_undo and "undo" or "edit"
 end
@@ -310,6 +351,17 @@ function M.start(callback)
       boundary(event.data.buf)
     end))
   end, { pattern = "LCursorCompletionAccept" })
+  on("BufEnter", function(event)
+    if recorded[event.buf] then
+      M.attach(event.buf)
+    end
+  end)
+  on("BufLeave", function(event)
+    local it = recorded[event.buf]
+    if it and #it.edits == 0 and not it.changed then
+      it.lines, it.undone = nil, {}
+    end
+  end)
   on("BufWritePre", function(event)
     if api.nvim_get_mode().mode:sub(1, 1) == "i" then
       M.finish(event.buf)

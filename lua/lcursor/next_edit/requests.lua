@@ -13,17 +13,22 @@ local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
 local rpc = require("lcursor.rpc")
 local status = require("lcursor.status")
+local why = require("lcursor.next_edit.why")
 
 local M = {}
 
 local api = vim.api
 local MAX_FILES, MAX_LINES = 8, 10000 -- of a request: sending more takes too long
 
+---@class (exact) lcursor.SentText
+---@field tick integer `changedtick`, which rises at a write, too
+---@field text string
+
 ---@class (exact) lcursor.NextRequest
 ---@field id integer
 ---@field buf integer the current buffer
 ---@field row integer of the last edit in it
----@field texts table<integer, string> of its files, by buffer; `changedtick` rises at a write, too
+---@field texts table<integer, lcursor.SentText> of its files, by buffer
 ---@field is_wide boolean
 ---@field is_answered boolean
 
@@ -31,8 +36,27 @@ local MAX_FILES, MAX_LINES = 8, 10000 -- of a request: sending more takes too lo
 local pending
 ---@type uv.uv_timer_t?
 local timer
+---@type integer number of the request to be sent later; a timer that has fired cannot be stopped
+local due = 0
 ---@type fun() called when the proposals changed
 local on_change
+
+--- Return whether a file is in the same project as the current buffer.
+---@return fun(path: string): boolean
+local function in_project()
+  local roots = {} ---@type table<string, string|false> by folder
+  local function root_of(path)
+    local folder = vim.fs.dirname(path)
+    if roots[folder] == nil then
+      roots[folder] = vim.fs.root(path, { ".git", ".hg", ".svn" }) or false
+    end
+    return roots[folder]
+  end
+  local root = root_of(api.nvim_buf_get_name(0))
+  return function(path)
+    return root_of(path) == root
+  end
+end
 
 --- Return the buffers whose text a request contains.
 ---@param is_wide boolean
@@ -41,8 +65,10 @@ local function buffers(is_wide)
   local current = api.nvim_get_current_buf()
   local found, lines = { current }, api.nvim_buf_line_count(current)
   local others = vim.list_extend(recorder.edited(), is_wide and api.nvim_list_bufs() or {})
+  local is_near = in_project()
   for _, buf in ipairs(others) do
     local is_same = api.nvim_buf_is_loaded(buf) and vim.bo[buf].filetype == vim.bo[current].filetype
+    is_same = is_same and is_near(api.nvim_buf_get_name(buf))
     if is_same and not vim.list_contains(found, buf) and #found < MAX_FILES then
       local count = api.nvim_buf_line_count(buf)
       if lines + count <= MAX_LINES and not gate.buffer_block_reason(buf, function() end) then
@@ -55,9 +81,18 @@ local function buffers(is_wide)
 end
 
 ---@param buf integer loaded
----@return string
+---@return lcursor.SentText
 local function text_of(buf)
-  return table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
+  local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
+  return { text = text, tick = api.nvim_buf_get_changedtick(buf) }
+end
+
+---@param buf integer
+---@param sent lcursor.SentText
+---@return boolean whether a buffer still has a text
+local function is_same(buf, sent)
+  return api.nvim_buf_is_loaded(buf)
+    and (api.nvim_buf_get_changedtick(buf) == sent.tick or text_of(buf).text == sent.text)
 end
 
 --- Send a request. Without edits the host only parses the text, so that the first answer comes
@@ -65,16 +100,19 @@ end
 ---@param is_wide? boolean also other files
 function M.send(is_wide)
   M.stop()
-  local current, edits = api.nvim_get_current_buf(), recorder.edits()
+  local current, is_near = api.nvim_get_current_buf(), in_project()
+  local edits = vim.tbl_filter(function(edit)
+    return is_near(edit.path)
+  end, recorder.edits())
   if gate.buffer_block_reason(current, function() end) then
     return
   end
   local files, texts = {}, {}
   for _, buf in ipairs(buffers(is_wide or false)) do
-    local text = text_of(buf)
-    if not privacy.has_private_key(text) then
-      table.insert(files, { path = api.nvim_buf_get_name(buf), text = text })
-      texts[buf] = text
+    local sent = text_of(buf)
+    if not privacy.has_private_key(sent.text) then
+      table.insert(files, { path = api.nvim_buf_get_name(buf), text = sent.text })
+      texts[buf] = sent
     end
   end
   if #edits == 0 then
@@ -91,6 +129,7 @@ function M.send(is_wide)
   local params = { id = id, files = files, is_wide = is_wide or false, edits = edits }
   params.row, params.column = line - 1, column
   if rpc.notify("next_edit.predict", params) and #edits > 0 then
+    why.note(current, "waiting")
     pending = {
       id = id,
       buf = current,
@@ -102,14 +141,16 @@ function M.send(is_wide)
   end
 end
 
---- Send a request after a while, if the buffer and its text are still the same.
+--- Send a request after a while, unless another buffer is the current one by then, or an edit has
+--- begun, at whose end another request is sent.
 ---@param buf integer
 ---@param ms integer
 ---@param is_wide? boolean
 function M.send_later(buf, ms, is_wide)
-  local text = text_of(buf)
+  M.stop()
+  local own = due
   local send = vim.schedule_wrap(notify.guarded(function()
-    if api.nvim_get_current_buf() == buf and text_of(buf) == text then
+    if own == due and api.nvim_get_current_buf() == buf and not recorder.is_changed(buf) then
       M.send(is_wide)
     end
   end))
@@ -119,6 +160,7 @@ end
 
 --- Do not send what was to be sent later.
 function M.stop()
+  due = due + 1
   if timer then
     timer:stop()
   end
@@ -150,16 +192,19 @@ rpc.on("next_edit.predicted", function(params)
       return (not path or proposal.path == path) and kinds[proposal.kind]
     end, params.proposals)
   end
-  for buf, text in pairs(it.texts) do
-    local is_same = api.nvim_buf_is_loaded(buf) and text_of(buf) == text
-    if is_same and not gate.buffer_block_reason(buf, function() end) then
+  for buf, sent in pairs(it.texts) do
+    if is_same(buf, sent) and not gate.buffer_block_reason(buf, function() end) then
       local found = wanted(buf, api.nvim_buf_get_name(buf))
       queue.set(buf, found, buf == it.buf and it.row or 0)
     end
   end
+  queue.link(it.buf, vim.tbl_keys(it.texts), it.is_wide)
   if it.is_wide or (is_first and not params.has_renames) then
     queue.set_unopened(it.is_wide and wanted(it.buf) or {})
   end
+  local switched = params.proposals[1] and #wanted(it.buf) == 0 and params.proposals[1].kind
+  local reason = switched and ("next_edit.%s is off"):format(switched) or params.reason
+  why.note(it.buf, reason ~= "" and reason or nil)
   on_change()
   local is_current = is_first and it.buf == api.nvim_get_current_buf()
   if not it.is_wide and is_current and (params.has_renames or #buffers(true) > 1) then
