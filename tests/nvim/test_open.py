@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from lcursor.drive.editor import Editor
+from tests.fakes.control import FakeHost
+from tests.nvim import reach
+from tests.nvim.agents import Agent
 from tests.nvim.pilot import Pilot
+from tests.nvim.test_index_search import answer, hit
 from tests.waiting import wait_for
 
 Start = Callable[..., Pilot]
@@ -122,12 +126,39 @@ def test_an_error_of_another_plugin_does_not_hide_the_file(editor: Start) -> Non
     assert opened(nvim) == f"{B}:7:1"
 
 
+@pytest.mark.parametrize("before", ["setlocal winfixbuf", "set nohidden | norm x"])
+@pytest.mark.parametrize("way", ["search", "chat", "agent"])
+def test_results_open_whatever_the_window_is(
+    editor: Start, host: FakeHost, before: str, way: str
+) -> None:
+    nvim = editor({"a.py": "one\n", "b.py": LINES}, columns=120, lines=40, init=reach.NOTES)
+    nvim.command(before)
+    if way == "search":
+        nvim.command("LCursor search")
+        nvim.press("line")
+        found = hit(nvim, "b.py", first_row=4, end_row=6, text="line 5\nline 6\n")
+        answer(nvim, host, "line", [found])
+        nvim.press("<CR>")
+    elif way == "chat":
+        said = reach.message(2, "assistant", "see b.py:5")
+        reach.chat(nvim, host, [reach.message(1, "user", "where?"), said])
+        nvim.command("wincmd b")
+        nvim.lua("vim.fn.search('b.py')")
+        nvim.press("gf")
+    else:
+        run = Agent(nvim, host)
+        run.start("LCursor agent look at b.py:5")
+        nvim.lua("vim.fn.search('b.py', 'w')")
+        nvim.press("gf")
+    nvim.wait_lua("return vim.fn.expand('%:t') == 'b.py' and vim.fn.line('.') == 5")
+    assert "a.py" in nvim.lua(NAMES)
+    assert reach.told(nvim) == []
+
+
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("answer", "shown"), [("e", True), ("o", True), ("q", False), ("a", False)]
-)
+@pytest.mark.parametrize(("key", "shown"), [("e", True), ("o", True), ("q", False), ("a", False)])
 def test_a_swap_file_of_a_neovim_that_was_killed(
-    editor: Start, neovim: Path, tmp_path: Path, answer: str, shown: bool
+    editor: Start, neovim: Path, tmp_path: Path, key: str, shown: bool
 ) -> None:
     swap = "set swapfile updatecount=1 directory=. | setlocal swapfile"
     nvim = editor(FILES, columns=120, lines=40)
@@ -151,11 +182,11 @@ def test_a_swap_file_of_a_neovim_that_was_killed(
         B,
     )
     wait_for(lambda: "Swap file" in "\n".join(nvim.screen.rows()) or None)
-    nvim.keys(answer)
+    nvim.keys(key)
     outcome = nvim.wait_lua("return vim.g.outcome")
     assert sorted(nvim.lua(NAMES)) == (["a.py", B] if shown else ["a.py"])
     if shown:
         assert outcome == f"{B}:7"
     else:
-        why = "E325: a swap file exists" if answer == "q" else "Keyboard interrupt"
+        why = "E325: a swap file exists" if key == "q" else "Keyboard interrupt"
         assert outcome == f"cannot open {B}: {why}"
