@@ -126,6 +126,8 @@ def test_a_hunk_that_is_nowhere_is_shown_where_its_lines_were(room: Room) -> Non
     room.write("a.txt", [f"other {i}" for i in range(8)])
     room.nvim.command("edit!")
     assert room.states() == ["conflict"] * 3
+    hint = "u may restore it, :LCursor hunk reject file closes them"
+    assert room.notes() == [f"lcursor: 3 hunks do not fit the text of a.txt. {hint}"]
     room.nvim.command("redraw!")
     rows = [row for row in room.nvim.screen.rows() if "conflict:" in row]
     assert [row.split(" conflict")[0].strip() for row in rows] == ["other 0", "other 4", "other 7"]

@@ -260,7 +260,8 @@ def test_there_must_be_something_to_apply(desk: Desk, command: str, told: str) -
     assert told in reach.told(desk.nvim)[-1]
 
 
-def test_a_block_of_a_chat_becomes_an_edit(editor: Start, host: FakeHost) -> None:
+@pytest.mark.parametrize("moves", ["", "k"])
+def test_a_block_of_a_chat_becomes_an_edit(editor: Start, host: FakeHost, moves: str) -> None:
     nvim = editor(FILES, init=reach.NOTES)
     desk = Desk(nvim, host)
     said = "So:\n\n```python path=a.py\ndef alpha(x):\n    return 2 * x\n```\n"
@@ -275,12 +276,22 @@ def test_a_block_of_a_chat_becomes_an_edit(editor: Start, host: FakeHost) -> Non
         2,
         str(desk.project / "a.py"),
     )
-    nvim.command("wincmd p")
+    nvim.press(moves)
     key = desk.propose(asked["id"], [file(desk.project / "a.py", [RETURN])], chat="key1")
     desk.done(asked["id"])
-    nvim.press("2Gghh")
+    if moves:  # then the cursor stays
+        assert nvim.lua("return vim.bo.filetype") == "lcursor_chat"
+        chat = desk.lines()
+        nvim.press("ghhgHHghG")  # begins no Select mode
+        assert desk.lines() == chat
+        assert reach.told(nvim)[-1].endswith("The next one is in a.py: :LCursor hunk next")
+        nvim.press("]h")
+    nvim.press("ghh")
     assert desk.lines()[1] == "    return x + 1"
     assert desk.heard("edit.decided")["turn"] == key
+    nvim.command("wincmd p")
+    assert nvim.lua("return vim.bo.filetype") == "lcursor_chat"
+    assert nvim.lua("return vim.fn.maparg('ghh', 'n')") == ""
 
 
 def test_a_block_that_is_proposed_already_is_led_to(editor: Start, host: FakeHost) -> None:
@@ -295,6 +306,7 @@ def test_a_block_that_is_proposed_already_is_led_to(editor: Start, host: FakeHos
     assert "still locating" in reach.told(nvim)[-1]
     desk.propose(asked["id"], [file(desk.project / "a.py", [RETURN])], chat="key1")
     desk.done(asked["id"])
+    nvim.command("wincmd p")
     nvim.press("ga")
     assert reach.told(nvim)[-1] == "lcursor: already proposed here"
     assert nvim.lua("return vim.fs.basename(vim.api.nvim_buf_get_name(0))") == "a.py"
@@ -306,8 +318,7 @@ def test_a_block_that_is_proposed_already_is_led_to(editor: Start, host: FakeHos
     again = desk.heard("edit.apply", 2)
     desk.propose(again["id"], [file(desk.project / "a.py", [RETURN])], chat="key1")
     desk.done(again["id"])
-    nvim.command("wincmd p")
-    nvim.press("2Gghh")
+    nvim.press("ghh")
     assert desk.lines()[1] == "    return x + 1"
 
 

@@ -53,8 +53,9 @@ end
 ---@param message integer of the chat that it is in
 ---@param path string absolute
 ---@param buf? integer the current code
+---@param answered? fun(proposal: table)
 ---@return lcursor.EditRun?
-local function ask(text, file, chat, message, path, buf)
+local function ask(text, file, chat, message, path, buf, answered)
   local where = file == "" and path or "" -- a name says more than what is current
   local key = vim.fn.sha256(table.concat({ chat, message, file, where, text }, "\n"))
   local is_there, instead = go_to_existing(key)
@@ -68,11 +69,18 @@ local function ask(text, file, chat, message, path, buf)
     chat = chat,
     message = message,
     buffers = buffers.visible(buf),
-  }, { instead = instead })
+  }, { instead = instead, answered = answered })
   return runs[key]
 end
 
---- Apply a code block of a chat. The names of its fields are those of the chat's own.
+---@return any[] where the user is
+local function position()
+  local win = api.nvim_get_current_win()
+  return { win, api.nvim_win_get_cursor(win), api.nvim_get_mode().mode }
+end
+
+--- Apply a code block of a chat, and go to its first hunk, unless the user went on meanwhile. The
+--- names of its fields are those of the chat's own.
 ---@param session { buf: integer, chat: string, root: string }
 ---@param block { first: integer, last: integer, path: string, message: integer }
 ---@param buf? integer with the code that the chat is about
@@ -81,8 +89,12 @@ function M.block(session, block, buf)
   local lines = api.nvim_buf_get_lines(session.buf, block.first, block.last + 1, false)
   local path = buf and buffers.is_file(buf) and buffers.path(buf)
     or (session.root ~= "" and session.root or buffers.here())
-  local text = table.concat(lines, "\n")
-  return ask(text, block.path, session.chat, block.message, path, buf)
+  local text, from = table.concat(lines, "\n"), position()
+  return ask(text, block.path, session.chat, block.message, path, buf, function(proposal)
+    if proposal.parts and vim.deep_equal(position(), from) then
+      require("lcursor.edit.hunks").show(proposal)
+    end
+  end)
 end
 
 --- Apply the text of a register: a block with or without fences, a diff, a whole answer.

@@ -188,7 +188,9 @@ end
 ---@param what "accept"|"reject"
 local function decide(what, buf, hunks)
   if #hunks == 0 then
-    return notify.info("no open hunk here")
+    local part = #proposals.hunks(buf) == 0 and neighbor(1)
+    local hint = part and ("The next one is in %s: :LCursor hunk next"):format(part.file.name)
+    return notify.info("no open hunk here", hint or nil)
   elseif what == "reject" then
     return apply.reject(hunks)
   end

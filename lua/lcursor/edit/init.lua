@@ -157,11 +157,15 @@ function M.start()
     if buf then
       keymaps.sync(buf)
     end
+    keymaps.sync(api.nvim_get_current_buf())
   end))
   local on = notify.autocmds("edit")
   on("BufUnload", function(event)
     on_unload(event.buf)
   end)
+  on("BufEnter", function(event)
+    keymaps.sync(event.buf)
+  end, { pattern = "lcursor://*" })
   on("BufFilePost", function(event)
     for _, renamed in ipairs(proposals.rename(event.buf)) do
       requests.notify("edit.renamed", renamed)

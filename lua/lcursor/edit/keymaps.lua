@@ -82,12 +82,19 @@ function M.press(action)
   return ACTIONS[action]()
 end
 
---- Map the keys that a buffer needs now, and no others.
+local TRANSCRIPTS = { lcursor_chat = true, lcursor_agent = true }
+
+--- Map the keys that a buffer needs now, and no others. The transcript that an edit comes from has
+--- those of hunks too: `ghh` would begin Select mode there, and replace text.
 ---@param buf integer
 function M.sync(buf)
   local is_loaded = api.nvim_buf_is_loaded(buf)
+  local has_hunks = is_loaded and #proposals.hunks(buf) > 0
+  if is_loaded and TRANSCRIPTS[vim.bo[buf].filetype] then
+    has_hunks = proposals.count() > 0
+  end
   local is_wanted = {
-    hunk = is_loaded and #proposals.hunks(buf) > 0,
+    hunk = has_hunks,
     edit = is_loaded and #require("lcursor.edit").running(buf) > 0,
   }
   for group, wanted in pairs(is_wanted) do

@@ -5,6 +5,7 @@ local buffers = require("lcursor.edit.buffers")
 local notify = require("lcursor.notify")
 local positions = require("lcursor.edit.positions")
 local render = require("lcursor.edit.render")
+local text = require("lcursor.text")
 local track = require("lcursor.edit.track")
 
 local M = {}
@@ -276,6 +277,18 @@ local function arrive(buf)
   end
 end
 
+--- Report the hunks that do not fit a text that was read again.
+local function report_conflicts(buf)
+  local count = #vim.tbl_filter(function(hunk)
+    return hunk.state == "conflict"
+  end, M.hunks(buf))
+  if count > 0 then
+    local words = text.many(count, "hunk") .. (count == 1 and " does" or " do")
+    local hint = "u may restore it, :LCursor hunk reject file closes them"
+    notify.info(("%s not fit the text of %s"):format(words, buffers.name(buf)), hint)
+  end
+end
+
 watch = function(buf)
   track.watch(buf, {
     moved = function(first, last, now)
@@ -308,6 +321,7 @@ watch = function(buf)
       render.update(buf, {})
       if api.nvim_buf_is_loaded(buf) then
         arrive(buf)
+        report_conflicts(buf)
       end
       M.changed(buf)
     end,
