@@ -64,7 +64,9 @@ def test_messages_have_the_form_that_git_wants(reached: Connection, tmp_path: Pa
         (root / "shapes.py").write_text(AREA)
         (root / "README.md").write_text("# Shapes\n\nIt computes area of shapes.\n")
         git(root, "add", ".")
-        git(root, "commit", "-qm", "Compute areas")
+        subjects = ["Compute areas", "Document how to compute areas", "Test that areas are right"]
+        for subject in subjects:
+            git(root, "commit", "--allow-empty", "-qm", subject)
         for path, text in files.items():
             (root / path).write_text(text)
         git(root, "add", ".")
@@ -77,4 +79,5 @@ def test_messages_have_the_form_that_git_wants(reached: Connection, tmp_path: Pa
         assert not rows[0].endswith("."), (name, text)
         assert rows[0][0] not in "\"'`*#", (name, text)
         assert note == ""
+        assert not commit.repeats(rows[0], subjects), (name, text)
         git(root, "commit", "-qm", text)
