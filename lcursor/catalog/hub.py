@@ -18,6 +18,7 @@ from typing import Any
 from lcursor.catalog import store
 from lcursor.catalog.manifest import Model
 from lcursor.errors import DownloadFailed
+from lcursor.http import endpoint
 from lcursor.http.client import FAILURES
 
 # Send only what a download needs. The library reads this once, when it is imported.
@@ -62,7 +63,7 @@ def look_up(model: Model) -> Remote:
             sha256 = model.sha256 or ""
         if not _SHA256.fullmatch(sha256) or found.size is None:
             raise ValueError("it reports no sha256 and size of the file, so it is not a model hub")
-    except FAILURES as e:
+    except (ImportError, *FAILURES) as e:  # the library lacks what a SOCKS proxy needs
         raise _failed(model, e) from e
     if model.sha256 not in (None, sha256):
         raise DownloadFailed(
@@ -137,7 +138,12 @@ def _failed(model: Model, error: Exception) -> DownloadFailed:
     elif isinstance(error, errors.OfflineModeIsEnabled):
         why = "HF_HUB_OFFLINE disables the hub"
         hint = "Unset HF_HUB_OFFLINE"
+    elif isinstance(error, ImportError):
+        why = f"{host} cannot be reached: SOCKS proxies are not supported"
+        hint = "Run it without the variable ALL_PROXY"
     else:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        why = f"{host} is unreachable ({first})"
+        proxy = endpoint.display_url(endpoint.proxy_of(constants.ENDPOINT))
+        via = f" through the proxy {proxy}" if proxy else ""
+        why = f"{host} is unreachable{via} ({first})"
     return DownloadFailed(why, hint)

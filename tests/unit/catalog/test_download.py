@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -164,6 +165,23 @@ def test_a_hub_that_nobody_answers_at_is_given_up_at_once(
     monkeypatch.setattr(hub, "LOOK_UP_S", 3600.0)
     with pytest.raises(DownloadFailed, match="unreachable"):
         hub.look_up(tiny)
+
+
+@pytest.mark.parametrize(
+    ("proxy", "words"),
+    [
+        ("socks5://127.0.0.1:9", "SOCKS proxies are not supported"),
+        ("http://127.0.0.1:9", "unreachable through the proxy http://127.0.0.1:9"),
+    ],
+)
+def test_a_proxy_that_fails_is_named(tmp_path: Path, proxy: str, words: str) -> None:
+    env = {name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")}
+    env |= {"ALL_PROXY": proxy, "HF_ENDPOINT": "http://hub.test", "LCURSOR_MODELS": str(tmp_path)}
+    command = [sys.executable, "-m", "lcursor", "models", "pull", "bge-small-en-v1.5"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert words in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_hub_that_hangs_is_given_up(tiny: Model, fake_hub: Any, quick: None) -> None:
