@@ -238,24 +238,32 @@ def all_mounts(
             continue
         mount = Mount("read", str(path), str(path))
         covers = [*_covers(mount)]
-        upper = mount.target.count("/") + UPPER
-        is_bare = not can_cover and any(each.target.count("/") <= upper for each in covers)
-        if len(covers) <= MAX_COVERS and not is_bare:
+        if len(covers) <= MAX_COVERS and (can_cover or not _is_bare(mount, covers)):
             found.append(mount)
             found += (each for each in interpreter(path) if not _is_below(each, root))
             hidden += covers
-    chosen = [path for path in readable if not why_hidden(path, is_chosen=True)]
+    chosen = [(path, True) for path in readable if not why_hidden(path, is_chosen=True)]
     for path in environments:
-        chosen += _environment_parts(path)
+        chosen += [(part, can_cover) for part in _environment_parts(path)]
         found += interpreter(path)
-    for path in chosen:
+    for path, may_be_bare in chosen:
         shown = [*_readable(path)]
         covers = [cover for each in shown for cover in _covers(each)]
-        if len(covers) <= MAX_COVERS:
+        is_bare = not may_be_bare and any(_is_bare(each, covers) for each in shown)
+        if len(covers) <= MAX_COVERS and not is_bare:
             found += [*shown, *interpreter(Path(os.path.realpath(path)))]
             hidden += covers
     hidden += _covered_sockets(found)
     return [*found, *dict.fromkeys(hidden)] if can_cover else found
+
+
+def _is_bare(mount: Mount, covers: Iterable[Mount]) -> bool:
+    """Return whether one of the upper folders of what is shown has a secret."""
+    upper = mount.target.count("/") + UPPER
+    return any(
+        each.target.startswith(f"{mount.target}/") and each.target.count("/") <= upper
+        for each in covers
+    )
 
 
 def _is_below(mount: Mount, root: Path) -> bool:

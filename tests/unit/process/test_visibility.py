@@ -262,3 +262,15 @@ def test_an_environment_in_what_is_hidden_is_not_shown(home: Path, name: str) ->
     seen = mounts.all_mounts(home / "tree", home / "tree", (), (), (), "", [folder])
     assert not [each for each in seen if each.source.startswith(f"{folder}/lib/python")]
     assert str(folder / "pyvenv.cfg") not in {each.source for each in seen}
+
+
+@pytest.mark.parametrize("can_cover", [True, False])
+def test_secrets_in_an_environment_are_covered_or_hide_it(home: Path, can_cover: bool) -> None:
+    folder = home / "venvs/one"
+    make_environment(folder)
+    (folder / "lib/python3.11/.env").write_text("SECRET")
+    seen = mounts.all_mounts(home, home, (), (), (), "", [folder], can_cover=can_cover)
+    found = {each.target: each.source for each in seen}
+    assert (f"{folder}/lib" in found) == can_cover
+    assert found.get(f"{folder}/lib/python3.11/.env") == (os.devnull if can_cover else None)
+    assert f"{folder}/bin" in found
