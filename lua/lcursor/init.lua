@@ -62,6 +62,41 @@ function M.edit(opts)
   require("lcursor.joined").edit().run(opts or {})
 end
 
+--- The hunks of edits; see :help lcursor.hunks.
+M.hunks = {}
+
+---@param buf? integer 0 is the current one; nil: of all files
+---@return table[] open hunks
+function M.hunks.list(buf)
+  return require("lcursor.edit.hunks").list(buf)
+end
+
+--- Accept the hunk at the cursor, or others.
+---@param call? lcursor.HunkCall
+---@return integer count of those that were accepted
+function M.hunks.accept(call)
+  return require("lcursor.edit.hunks").decide("accept", call or {})
+end
+
+--- Reject the hunk at the cursor, or others.
+---@param call? lcursor.HunkCall
+---@return integer count of those that were rejected
+function M.hunks.reject(call)
+  return require("lcursor.edit.hunks").decide("reject", call or {})
+end
+
+--- Go to the next hunk, also in another file.
+---@param count? integer below 0 backwards
+function M.hunks.next(count)
+  require("lcursor.edit.hunks").next(count or 1)
+end
+
+--- Go to the previous hunk, also in another file.
+---@param count? integer
+function M.hunks.prev(count)
+  require("lcursor.edit.hunks").next(-(count or 1))
+end
+
 --- Start an agent. In Visual mode it gets the selection; without a task, a small window asks for
 --- one.
 ---@param opts? lcursor.AgentCall

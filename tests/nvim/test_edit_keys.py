@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -281,7 +282,36 @@ def test_going_to_the_next_hunk_opens_other_files(two_files: Desk) -> None:
     assert line(two_files) == 11
 
 
-def test_the_next_hunk_opens_beside_a_window_that_keeps_its_buffer(two_files: Desk) -> None:
+def test_the_lua_api_of_hunks(two_files: Desk) -> None:
+    nvim, call = two_files.nvim, "return require('lcursor').hunks."
+    found = nvim.lua(call + "list()")
+    names = ["path", "first", "last", "old", "new", "is_conflict", "title"]
+    path = str(two_files.project / "a.txt")
+    assert [found[0][name] for name in names] == [path, 2, 2, ["a2"], ["A2"], False, "do it"]
+    assert [(Path(one["path"]).name, one["first"], one.get("buf") is None) for one in found] == [
+        ("a.txt", 2, False),
+        ("a.txt", 5, False),
+        ("b.txt", 11, True),
+    ]
+    assert [one["edit"] for one in found] == [found[0]["edit"]] * 3
+    assert [one["first"] for one in nvim.lua(call + "list(0)")] == [2, 5]
+    nvim.press("1G")
+    assert nvim.lua(call + "accept()") == 0
+    nvim.lua(call + "next()")
+    assert (line(two_files), nvim.lua(call + "reject()")) == (2, 1)
+    nvim.lua(call + "prev()")
+    assert nvim.lua("return vim.fn.expand('%:t')") == "b.txt"
+    assert nvim.lua(call + "list(0)")[0]["first"] == 11
+    assert nvim.lua(call + "accept({ buf = ..., range = { 1, 4 } })", found[0]["buf"]) == 0
+    assert nvim.lua(call + "accept({ buf = ..., range = { 5, 5 } })", found[0]["buf"]) == 1
+    assert nvim.lua(call + "accept({ scope = 'file' })") == 1
+    assert nvim.lua(call + "list()") == []
+    assert two_files.lines()[10] == "B11"
+    nvim.press("u")
+    assert nvim.lua(call + "reject({ scope = 'edit' })") == 1
+
+
+def test_the_next_hunk_opens_next_to_a_window_with_a_fixed_buffer(two_files: Desk) -> None:
     two_files.nvim.command("setlocal winfixbuf")
     two_files.nvim.press("5G]h")
     assert two_files.nvim.lua("return vim.fn.expand('%:t')") == "b.txt"

@@ -134,7 +134,7 @@ def test_a_plan_is_seen_struck_out_and_carried_out(desk: Desk) -> None:
     assert reach.sheet(desk.nvim, "plan") == []
 
 
-def test_a_step_of_a_plan_is_shown_beside_a_window_that_keeps_its_buffer(desk: Desk) -> None:
+def test_a_step_of_a_plan_is_shown_next_to_a_window_with_a_fixed_buffer(desk: Desk) -> None:
     desk.nvim.command("setlocal winfixbuf")
     planned(desk)
     desk.nvim.press("jjo")
@@ -284,7 +284,7 @@ def test_a_block_of_a_chat_becomes_an_edit(editor: Start, host: FakeHost, moves:
         chat = desk.lines()
         nvim.press("ghhgHHghG")  # begins no Select mode
         assert desk.lines() == chat
-        assert reach.told(nvim)[-1].endswith("The next one is in a.py: :LCursor hunk next")
+        assert reach.told(nvim)[-1].endswith("Next one: a.py, :LCursor hunk next")
         nvim.press("]h")
     nvim.press("ghh")
     assert desk.lines()[1] == "    return x + 1"

@@ -13,16 +13,8 @@ end
 ---@return fun(call: lcursor.CommandCall)
 local function decide(what)
   return function(call)
-    local hunks, word, range = require("lcursor.edit.hunks"), call.args[1], call.range
-    if word == "all" then
-      require("lcursor.edit.keymaps").press(what .. "_all")
-    elseif word == "file" then
-      hunks[what .. "_file"]()
-    elseif range then
-      hunks[what](range[1] - 1, range[2])
-    else
-      hunks[what]()
-    end
+    local scope = call.args[1] == "all" and "edit" or call.args[1]
+    require("lcursor.edit.hunks").decide(what, { scope = scope, range = call.range })
   end
 end
 

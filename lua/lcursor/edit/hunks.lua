@@ -189,7 +189,7 @@ end
 local function decide(what, buf, hunks)
   if #hunks == 0 then
     local part = #proposals.hunks(buf) == 0 and neighbor(1)
-    local hint = part and ("The next one is in %s: :LCursor hunk next"):format(part.file.name)
+    local hint = part and ("Next one: %s, :LCursor hunk next"):format(part.file.name)
     return notify.info("no open hunk here", hint or nil)
   elseif what == "reject" then
     return apply.reject(hunks)
@@ -271,6 +271,63 @@ for _, what in ipairs({ "accept", "reject" }) do
     local buf = api.nvim_get_current_buf()
     decide(what, buf, proposals.hunks(buf))
   end
+end
+
+---@class lcursor.HunkCall
+---@field buf? integer with a range or the scope "file"; nil or 0: the current one
+---@field scope? "hunk"|"file"|"edit" "hunk": the one at the cursor
+---@field range? integer[] first and last line, from 1
+
+--- Accept or reject hunks, for commands and for the Lua API.
+---@param what "accept"|"reject"
+---@param call lcursor.HunkCall
+---@return integer count of those that are not open any more
+function M.decide(what, call)
+  local before, buf = proposals.count(), call.buf or 0
+  local function decide_all()
+    if call.scope == "edit" then
+      require("lcursor.edit.keymaps").press(what .. "_all")
+    elseif call.scope == "file" then
+      M[what .. "_file"]()
+    elseif call.range then
+      M[what](call.range[1] - 1, call.range[2])
+    else
+      M[what]()
+    end
+  end
+  if buf == 0 or buf == api.nvim_get_current_buf() then
+    decide_all()
+  else
+    api.nvim_buf_call(buf, decide_all)
+  end
+  return before - proposals.count()
+end
+
+--- Describe open hunks, for the Lua API.
+---@param buf? integer nil: of all files
+---@return table[]
+function M.list(buf)
+  local found = {}
+  buf = buf == 0 and api.nvim_get_current_buf() or buf
+  for _, part in ipairs(proposals.parts()) do
+    for _, hunk in ipairs((not buf or part.buf == buf) and part.hunks or {}) do
+      if proposals.is_open(hunk) then
+        local is_waiting = hunk.state == "waiting"
+        table.insert(found, {
+          path = part.file.path,
+          buf = part.buf,
+          first = (is_waiting and hunk.base_row or hunk.first) + 1,
+          last = is_waiting and hunk.base_row + #hunk.old or hunk.last,
+          old = vim.list_slice(hunk.old),
+          new = vim.list_slice(hunk.new),
+          is_conflict = hunk.state == "conflict",
+          edit = part.proposal.key,
+          title = part.proposal.title,
+        })
+      end
+    end
+  end
+  return found
 end
 
 local times = 1 -- that accept_next runs, also with `.`
