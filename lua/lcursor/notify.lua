@@ -10,6 +10,7 @@ local M = {}
 
 local QUIET_MS = 30 * 1000
 local LONG_MS = 10 * 1000 -- a message that needs more than the command line
+local FOREIGN_MS = 10 * 1000 -- a message of somebody else, before progress overwrites it
 local MAX_WIDTH = 76 -- of its window
 local MIN_CELLS = 30 -- of a message before its hint
 
@@ -17,6 +18,20 @@ local MIN_CELLS = 30 -- of a message before its hint
 local shown = {}
 ---@type boolean whether progress was the last message
 local is_progress = false
+
+---@type { newest: string, ms: integer, until_ms: integer } when progress came last
+local last = { newest = "", ms = -math.huge, until_ms = 0 }
+
+--- Return whether another message came between the reports of one long job, and was just shown.
+---@return boolean
+local function is_overwriting()
+  local now, newest = vim.uv.now(), vim.fn.execute("1messages")
+  if now - last.ms < FOREIGN_MS and newest ~= last.newest then
+    last.until_ms = now + FOREIGN_MS
+  end
+  last.newest, last.ms = newest, now
+  return now < last.until_ms
+end
 
 --- Let a second message at once replace the first, instead of a hit-enter prompt, which stops the
 --- editor. Both stay in :messages.
@@ -228,13 +243,16 @@ function M.forget()
   shown = {}
 end
 
---- Show progress in one place, which is overwritten; the last text stays in :messages.
+--- Show progress in one place, which is overwritten; the last text stays in :messages. A message
+--- that came meanwhile is left for a while.
 ---@param text string "" clears it, but nothing that was shown since
 ---@param is_last? boolean
 ---@param hint? string kept if the text must be cut
+---@return boolean whether it was shown
 function M.progress(text, is_last, hint)
-  if text == "" and not is_progress then
-    return
+  local must_wait = is_overwriting() and not is_last
+  if must_wait or (text == "" and not is_progress) then
+    return false
   end
   is_progress = text ~= ""
   hint = hint or ""
@@ -242,6 +260,7 @@ function M.progress(text, is_last, hint)
   local line = is_progress and cut("lcursor: " .. text, cells) .. hint or ""
   clear_screen_line()
   vim.api.nvim_echo({ { line } }, is_last or false, {})
+  return true
 end
 
 return M

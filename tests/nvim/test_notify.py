@@ -71,6 +71,26 @@ def test_a_long_message_is_no_prompt(editor: Editor, source: str) -> None:
     assert editor.lua("return vim.fn.execute('messages')").strip().endswith("…")
 
 
+def test_progress_leaves_a_message_that_came_meanwhile(editor: Editor) -> None:
+    def row() -> str:
+        editor.command("redraw")
+        return editor.screen.rows()[-1].strip()
+
+    editor.lua("vim.cmd.echomsg('\"of an hour ago\"')")
+    editor.lua(PROGRESS)
+    assert row() == "lcursor: half of it"
+    editor.lua("vim.cmd.echomsg('\"of somebody else\"')")
+    for _ in range(3):
+        editor.lua(PROGRESS)
+        assert row() == "of somebody else"
+    editor.lua("local now = vim.uv.now() + 11000 vim.uv.now = function() return now end")
+    editor.lua(PROGRESS)
+    assert row() == "lcursor: half of it"
+    editor.lua("vim.cmd.echomsg('\"of somebody else again\"')")
+    editor.lua("require('lcursor.notify').progress('all of it', true)")
+    assert row() == "lcursor: all of it"
+
+
 def test_the_hint_of_long_progress_is_kept(editor: Editor) -> None:
     editor.lua(
         f"require('lcursor.notify').progress('{'long ' * 60}', true, ' (:LCursor edit stop)')"

@@ -10,7 +10,7 @@ local M = {}
 
 ---@type table<string, lcursor.IndexState> by root
 local states = {}
----@type table<string, table<string, true>> the phases that were shown of roots whose progress is
+---@type table<string, table<string, boolean>> the phases that were shown of roots whose progress is
 local awaited = {}
 ---@type boolean whether the progress of the next root is shown
 local is_next_awaited = false
@@ -102,8 +102,7 @@ local function show_progress(state)
     local is_reported = (phases or is_long or lsp_progress.is_shown(title))
       and lsp_progress.report(title, title, text, fraction)
     if phases and not is_reported and not phases[state.phase] then
-      phases[state.phase] = true
-      notify.progress(("%s (%s)"):format(text, title))
+      phases[state.phase] = notify.progress(("%s (%s)"):format(text, title))
     end
   end
 end
