@@ -11,11 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from lcursor.code import languages, line_definitions
 from lcursor.context import grep, paths
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, SearchHit, SymbolLocation, count_rows, missing
-from lcursor.index import words
+from lcursor.index import chunk, words
 from lcursor.project.reading import Reader
 from lcursor.protocol.chat import AttachmentKind
 
@@ -88,15 +87,17 @@ def _use_items(name: str, found: Sequence[SymbolLocation], reader: Reader) -> li
     rows, _ = grep.search(reader.root, [name], reader, is_whole=True, keeps_case=True)
     lines: list[str] = []
     for path in sorted(rows, key=lambda path: (-grep.worth(path), path)):
-        text = reader.read(reader.root / path).text.split("\n")
-        around = line_definitions.definitions(languages.detect(path, text[0]), text)
+        if len(lines) > MAX_USES or not (text := reader.read(reader.root / path).text):
+            continue
         own = {
             row for one in found if one.path == path for row in range(one.first_row, one.end_row)
         }
-        for row, line in rows[path] if any(text) and len(lines) <= MAX_USES else ():
-            scopes = [scope for scope, _, first, end in around if first < row < end]
-            where = f"{path}:{row + 1}" + (f" in {scopes[-1]}" if scopes else "")
+        around = chunk.read(path, text).symbols
+        for row, line in rows[path]:
+            scopes = [one for one in around if one.first_row < row < one.end_row]
+            scope = max(scopes, key=lambda one: one.first_row).name if scopes else ""
             if row not in own:
+                where = f"{path}:{row + 1}" + (f" in {scope}" if scope else "")
                 lines.append(f"{where}: {line.strip()}")
     if not lines:
         return []

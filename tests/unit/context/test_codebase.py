@@ -174,7 +174,11 @@ def test_a_question_about_the_callers_of_a_definition_gets_the_lines_that_use_it
     root: Path,
 ) -> None:
     write(root, "src/a.py", text="def needle():\n    return needle\n")
-    write(root, "src/b.py", text="import a\n\n\ndef sew():\n    a.needle()\n    needles()\n")
+    write(
+        root,
+        "src/b.py",
+        text="import a\n\n\ndef sew(\n    it,\n):\n    a.needle()\n    needles()\n",
+    )
     write(root, "tests/test_a.py", text="needle()\n")
     write(root, ".env", text="needle=1\n")
 
@@ -182,7 +186,7 @@ def test_a_question_about_the_callers_of_a_definition_gets_the_lines_that_use_it
         found = gather(text, root=root)
         return "".join(item.text for item in found if item.key == "uses:needle")
 
-    expected = "src/b.py:5 in sew: a.needle()\ntests/test_a.py:1: needle()"
+    expected = "src/b.py:7 in sew: a.needle()\ntests/test_a.py:1: needle()"
     assert uses("who calls @symbol:needle ?") == expected
     assert uses("where is @symbol:a.needle used?") == expected
     assert uses("explain @symbol:needle") == ""
