@@ -34,6 +34,13 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
             """
             local commands = require("lcursor.commands")
             assert(loadstring(...))()
+            local api = {}
+            for name, value in pairs(require("lcursor")) do
+              local is_group = type(value) == "table"
+              vim.list_extend(api, is_group and vim.tbl_map(function(each)
+                return name .. "." .. each
+              end, vim.tbl_keys(value)) or { name })
+            end
             return {
               options = vim.tbl_map(function(row)
                 return row[1]
@@ -44,7 +51,7 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
               defaults = require("lcursor.config").defaults(),
               highlights = require("lcursor.ui.highlights").describe(),
               events = require("lcursor.status").describe_events(),
-              api = vim.tbl_keys(require("lcursor")),
+              api = api,
             }
             """,
             table,
