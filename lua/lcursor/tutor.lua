@@ -23,22 +23,28 @@ local PRACTICE = [[
 
 # LESSON 1: SUGGESTIONS
 #
-# Go to the end of the line after `def mean` with A, and
-# wait for ghost text. Type its first letters: it stays
-# while you type what it says. Then:
+# Go to the line with only a `c`, press A, and wait for
+# ghost text: the first takes longest, as the model is
+# loaded. Type its first letters: it stays while you type
+# what it says. Then:
 #
 #   {suggestion.accept_word}  accept a word
 #   {suggestion.accept}  accept the rest
 
-def mean(values):
-    return
+def count_even(numbers):
+    count = 0
+    for number in numbers:
+        if number % 2 == 0:
+            c
+    return count
 
-# Do the same here, and dismiss what you see:
+# Do the same at the end of the next function, and
+# dismiss what you see:
 #
 #   {suggestion.dismiss}  dismiss the suggestion
 
-def median(values):
-    middle =
+def full_name(first, last):
+    return f"{first} {
 
 
 # LESSON 2: NEXT EDITS
@@ -67,7 +73,8 @@ def with_tax(amount, rate):
 
 # LESSON 3: EDITS
 #
-# Select both functions with V and j, and type
+# Go to `def cheapest`, select both functions with V12j,
+# and type
 #
 #   :'<,'>LCEdit add type hints to both functions
 #
@@ -134,6 +141,7 @@ def average_order(orders):
 #
 #   :LCursor        what is set up, and keys to know
 #   :LCursor why    why there is ghost text, or none
+#   :LCursor agent  an agent that works on a task
 #   :help lcursor   everything
 #
 # `:LCursor` and a space, then <Tab>, lists all commands.
@@ -275,15 +283,32 @@ local function save_always()
   })
 end
 
---- Write the files of the tutor into a private folder, outside of all projects of the user.
+--- Return a private folder, outside of all projects of the user, that no other Neovim uses.
+---@return string
+local function own_folder()
+  local base = vim.fs.joinpath(vim.fn.stdpath("run") --[[@as string]], "lcursor-tutor")
+  local folder, number = base, 1
+  while true do
+    vim.fn.mkdir(folder, "p", "0700")
+    local lock = vim.fs.joinpath(folder, ".pid")
+    local pid = vim.fn.filereadable(lock) == 1 and tonumber(vim.fn.readfile(lock, "", 1)[1]) or nil
+    if not pid or pid == vim.fn.getpid() or vim.uv.kill(pid, 0) ~= 0 then
+      vim.fn.writefile({ tostring(vim.fn.getpid()) }, lock)
+      return folder
+    end
+    number = number + 1
+    folder = ("%s-%d"):format(base, number)
+  end
+end
+
+--- Write the files of the tutor.
 ---@return string path of the practice file
 local function write()
-  local folder = vim.fs.joinpath(vim.fn.stdpath("run") --[[@as string]], "lcursor-tutor")
-  vim.fn.mkdir(folder, "p", "0700")
+  local folder = own_folder()
   local files = { ["customers.py"] = CUSTOMERS, ["delivery.py"] = DELIVERY }
   files["pyproject.toml"] = "" -- marks the root of a project
   -- Otherwise a search would find the query in its own lesson.
-  files[".lcursorignore"] = "practice.py\n.lcursorignore"
+  files[".lcursorignore"] = "practice.py\n.lcursorignore\n.pid"
   for name, content in pairs(files) do
     vim.fn.writefile(vim.split(content, "\n"), vim.fs.joinpath(folder, name))
   end

@@ -166,13 +166,14 @@ def test_there_are_no_others(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF)
     request = nvim.offer(FIRST, "o")
     nvim.press("<M-]>")
+    assert f"«{FIRST}» (…)" in nvim.grid(), "they are awaited"
     others(host, request, FIRST, "")
     assert nvim.shows() == FIRST
-    assert "(1/1)" in nvim.grid()
+    assert f"«{FIRST}» (no alternative)" in nvim.grid()
     assert nvim.why() == "no_alternatives"
     nvim.press("r")
     assert nvim.ghost() == FIRST[1:]
-    assert "(1/1)" not in nvim.grid()
+    assert "alternative" not in nvim.grid()
     assert nvim.why() == "shown"
 
 

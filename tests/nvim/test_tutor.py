@@ -55,7 +55,7 @@ def test_the_file_is_python_that_fits(editor: Start) -> None:
     path = Path(nvim.lua("return vim.api.nvim_buf_get_name(0)"))
     lines = path.read_text().splitlines()
     assert [line for line in lines if len(line) > 58] == []
-    code = path.read_text().replace("middle =", "middle = 0")
+    code = path.read_text().replace('f"{first} {', 'f"{first}"')
     path.with_name("whole.py").write_text(code)
     for each in path.parent.glob("*.py"):
         if each != path:
@@ -81,6 +81,24 @@ def test_the_files_of_the_user_are_not_touched(editor: Start) -> None:
     assert not nvim.lua("return vim.bo.modified"), "Neovim can be quit"
 
 
+def test_two_editors_have_a_file_each(editor: Start, host: FakeHost) -> None:
+    first, second = editor(), editor()
+    run = first.lua("return vim.fn.stdpath('run')")
+    paths = list[Path]()
+    for nvim in (first, second, first):
+        nvim.lua("vim.env.XDG_RUNTIME_DIR = ...", run)
+        nvim.command("LCursor tutor")
+        paths.append(Path(nvim.lua("return vim.api.nvim_buf_get_name(0)")))
+    assert paths[0] == paths[2] != paths[1]
+    assert paths[0].parent.name == "lcursor-tutor"
+    second.close()
+    first.command("tabclose")
+    third = editor()
+    third.lua("vim.env.XDG_RUNTIME_DIR = ...", run)
+    third.command("LCursor tutor")
+    assert third.lua("return vim.api.nvim_buf_get_name(0)") == str(paths[1]), "it is free again"
+
+
 def test_the_keys_are_those_of_the_user(editor: Start) -> None:
     nvim = editor(config={"keymaps": {"accept": "<C-y>", "dismiss": False}})
     nvim.command("LCursor tutor")
@@ -93,14 +111,14 @@ def test_lesson_1_needs_an_accepted_and_a_dismissed_suggestion(
 ) -> None:
     nvim = editor()
     nvim.command("LCursor tutor")
-    go_to(nvim, "^    return$")
-    nvim.offer(" sum(values)", "A")
+    go_to(nvim, "^ *c$")
+    nvim.offer("ount += 1", "A")
     nvim.press("<C-Right>")
     assert done(nvim) == []
     host.skip()
     nvim.press("<Esc>")
-    go_to(nvim, "^    middle =$")
-    nvim.offer(" len(values)", "A")
+    go_to(nvim, 'f"{first} {$')
+    nvim.offer('last}"', "A")
     nvim.press("<C-]>")
     nvim.wait_lua(DONE.replace("return done", "return #done == 1"), 0)
 

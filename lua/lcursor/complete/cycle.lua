@@ -80,9 +80,10 @@ local function turn(s, steps, show)
   local before = typed(s, rest)
   local chosen, number, count = M.step(s.texts, s.text, before, steps)
   s.text = chosen
-  show(s, chosen:sub(#before + 1), ("(%d/%d)"):format(number, count))
+  local which = count == 1 and "(no alternative)" or ("(%d/%d)"):format(number, count)
+  show(s, chosen:sub(#before + 1), which)
   if count == 1 then
-    why.note(s.buf, "no_alternatives") -- and the next key draws without (1/1)
+    why.note(s.buf, "no_alternatives") -- and the next key draws without it
   end
 end
 
@@ -97,9 +98,12 @@ function M.ask(s, show)
   local sent = requests.more(s.id, rest and typed(s, rest) or "", function(texts)
     local steps = s.steps
     s.steps = nil
+    rest = suggestion.rest(s)
     if texts and steps then
       s.texts = M.gather(s.text, texts, s.single_line)
       turn(s, steps, show)
+    elseif rest then
+      show(s, rest)
     end
   end)
   if not sent then
@@ -118,6 +122,10 @@ function M.by(s, steps, show)
     s.steps = s.steps + steps
   else
     s.steps = steps
+    local rest = suggestion.rest(s)
+    if rest then
+      show(s, rest, "(…)") -- until they arrive
+    end
     M.ask(s, show)
   end
 end
