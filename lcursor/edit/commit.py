@@ -63,6 +63,7 @@ RETRIES: Final = {
     "long": "The first line has {size} characters. Write it again, with at most 60.",
     "repeated": "An earlier commit has that subject. Write what the diff above changes.",
 }
+AMEND: Final = "To describe an amended commit, ask before you change its message"
 REPEATED: Final = "An earlier commit has the same subject"
 _BEGINNING = re.compile(r"(?:(?:\[[^\]]*\]|[\w/.,*-]+(?:\([^)]*\))?!?:)\s+)?\w+")
 """Of a subject: a tag, a type such as `fix(ui):` or an area, if any, and the first word."""
@@ -96,7 +97,11 @@ def ask(run: Run, services: EditServices, params: wire.EditCommit) -> Outcome:
             model, root, run.cancel, rules=known, secrets=secrets, index=index, is_amend=is_amend
         )
 
-    text, note = work.with_retry(write)
+    try:
+        text, note = work.with_retry(write)
+    except NothingStaged as error:
+        error.hint = AMEND if written else error.hint
+        raise
     run.check()
     run.send("edit.message", text=clean(text), note=clean(note), is_amend=is_amend)
     return Outcome("proposed")

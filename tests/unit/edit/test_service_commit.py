@@ -33,8 +33,8 @@ def repository(desk: Desk) -> None:
     git(desk, "commit", "-qm", "One")
 
 
-def ask(desk: Desk) -> int:
-    return desk.do("edit.commit", path=str(desk.root), model="", file="", index="", written="")
+def ask(desk: Desk, written: str = "") -> int:
+    return desk.do("edit.commit", path=str(desk.root), model="", file="", index="", written=written)
 
 
 def text_of(body: dict[str, Any]) -> str:
@@ -63,6 +63,9 @@ def test_nothing_staged_is_reported_with_what_to_do(tmp_path: Path) -> None:
         number = ask(desk)
         assert desk.done(number)["reason"] == "failed"
         assert "git add" in desk.told("error", number)[0]["hint"]
+        number = ask(desk, "Another message")
+        assert desk.done(number)["reason"] == "failed"
+        assert "amended commit" in desk.told("error", number)[0]["hint"]
         assert not server.bodies
 
 
