@@ -254,7 +254,7 @@ end })
 """
 
 
-def test_it_is_beside_the_menu_of_autocomplete(editor: Start, host: FakeHost) -> None:
+def test_the_menu_of_autocomplete_does_not_hide_it(editor: Start, host: FakeHost) -> None:
     nvim = editor({"a.py": "\n"}, init=AUTOCOMPLETE)
     host.reply = lambda request: "ways" if request["prefix"].endswith("al") else ""
     nvim.keys("ial")
