@@ -270,7 +270,7 @@ class Client:
             kind = response.headers.get("Content-Type", "")
             if kind.startswith(("text/html", "image/", "video/")):
                 raise ServerGarbled(
-                    f"{self.name} sent {kind.partition(';')[0]}: it is not a model server",
+                    f"{self.name} sent {kind.partition(';')[0]}{self._via}: it is not a model server",
                     self._advice or f"Correct {self._setting}url",
                 )
             splitter, size = sse.LineSplitter(), 0
@@ -328,7 +328,9 @@ class Client:
         if status in (401, 403):
             name = f"{self._setting}key_env"
             hint = f"Check the key in {name}" if self._key else f"Set its key in {name}"
-            return ServerDenied(f"{self.name} denies access ({reason})", self._advice or hint)
+            return ServerDenied(
+                f"{self.name} denies access{self._via} ({reason})", self._advice or hint
+            )
         wait_s = _retry_after_s(response.headers)
         if status == httpx2.codes.TOO_MANY_REQUESTS or wait_s:
             hint = f"Try again in {wait_s:.0f} s" if wait_s else "Try again later"

@@ -533,6 +533,7 @@ def test_this_machine_needs_no_proxy(
         ("http", 407, "the proxy {proxy} does not accept the user (407"),
         ("https", 407, "the proxy {proxy} responded with status 407"),
         ("https", 502, "the proxy {proxy} responded with status 502"),
+        ("http", 403, "http://model.test denies access through the proxy {proxy} (403"),
         ("http", 502, "http://model.test responded through the proxy {proxy} with status 502"),
     ],
 )
