@@ -22,13 +22,28 @@ local function is_float(win)
   return api.nvim_win_get_config(win).relative ~= ""
 end
 
---- Return whether a window is for files, as far as its own options say.
+--- Return whether a window is one for files.
+---@param win integer
+---@param types string[] values of 'buftype' that it may have
 ---@return boolean
-local function is_for_files(win)
-  local wo = vim.wo[win]
-  local buftype = vim.bo[api.nvim_win_get_buf(win)].buftype
+local function may_show(win, types)
+  local wo, buf = vim.wo[win], api.nvim_win_get_buf(win)
   local is_fixed = wo.winfixbuf or wo.diff or wo.previewwindow
-  return not is_fixed and buftype == ""
+  local is_own = vim.startswith(api.nvim_buf_get_name(buf), "lcursor://")
+  return not is_fixed and not is_own and vim.list_contains(types, vim.bo[buf].buftype)
+end
+
+--- Return the window for a file among some, else one with something else in the whole width, such as
+--- the start page of another plugin.
+---@param wins integer[]
+---@return integer?
+local function choose(wins)
+  return vim.iter(wins):find(function(win)
+    return may_show(win, { "" })
+  end) or vim.iter(wins):find(function(win)
+    local is_wide = api.nvim_win_get_width(win) == vim.o.columns
+    return is_wide and may_show(win, { "nofile", "acwrite" })
+  end)
 end
 
 --- Return whether `:edit` would refuse to leave the buffer of a window.
@@ -57,8 +72,8 @@ end
 ---@param buf integer
 ---@param opts lcursor.OpenOpts
 local function enter(buf, opts)
-  local wins = { opts.win, api.nvim_get_current_win() }
-  table.insert(wins, vim.fn.win_getid(vim.fn.winnr("#")))
+  local here = api.nvim_get_current_win()
+  local wins = { opts.win or here, here, vim.fn.win_getid(vim.fn.winnr("#")) }
   vim.list_extend(wins, api.nvim_tabpage_list_wins(0))
   wins = vim.tbl_filter(function(win)
     return api.nvim_win_is_valid(win) and not is_float(win)
@@ -66,7 +81,7 @@ local function enter(buf, opts)
   local shown = vim.iter(wins):find(function(win)
     return api.nvim_win_get_buf(win) == buf
   end)
-  local win = vim.iter(wins):find(is_for_files)
+  local win = choose(wins)
   if SPLITS[opts.command] then
     api.nvim_set_current_win(wins[1])
     vim.cmd(SPLITS[opts.command])
