@@ -270,7 +270,7 @@ class Client:
             kind = response.headers.get("Content-Type", "")
             if kind.startswith(("text/html", "image/", "video/")):
                 raise ServerGarbled(
-                    f"{self.name} sent {kind.partition(';')[0]}{self._via}: it is not a model server",
+                    f"{self.name} sent{self._via} {kind.partition(';')[0]}: it is no model server",
                     self._advice or f"Correct {self._setting}url",
                 )
             splitter, size = sse.LineSplitter(), 0
