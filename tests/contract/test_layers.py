@@ -267,6 +267,15 @@ def test_the_plugin_file_requires_nothing_at_load() -> None:
     assert len(text.splitlines()) <= 88
 
 
+def test_one_module_opens_files_and_one_names_buffers() -> None:
+    for path in lua_files():
+        text = path.read_text()
+        if path.name != "open.lua":
+            assert not re.search(r"vim\.cmd(\.(edit|buffer|drop)\b|\[)", text), path
+        if path.parts[-2:] != ("ui", "window.lua"):
+            assert not re.search(r"buf_set_name\([^)]*lcursor://", text), path
+
+
 def test_nothing_blocks_neovim() -> None:
     for path in lua_files():
         assert "rpcrequest" not in path.read_text(), path

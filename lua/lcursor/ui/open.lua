@@ -33,7 +33,7 @@ local function may_show(win, types)
   return not is_fixed and not is_own and vim.list_contains(types, vim.bo[buf].buftype)
 end
 
---- Return the window for a file among some, else one with something else in the whole width, such as
+--- Return the window for a file among some, else one with something else in the whole width, as is
 --- the start page of another plugin.
 ---@param wins integer[]
 ---@return integer?
