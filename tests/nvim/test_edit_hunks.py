@@ -163,6 +163,7 @@ def test_typing_next_to_a_hunk_moves_it(room: Room) -> None:
         (":g/t/m0<CR>", ["conflict", "open", "open", "conflict"]),
         ("ggdG", ["conflict"] * 4),
         (":%!tac<CR>", ["conflict"] * 4),
+        (":%!cat<CR>", ["open"] * 4),
     ],
 )
 def test_what_is_touched_is_in_conflict_until_it_is_back(
@@ -486,7 +487,6 @@ def test_the_new_lines_can_be_changed_first(room: Room) -> None:
 
 
 def test_all_lines_are_taken_and_others_put(room: Room) -> None:
-    """Neovim leaves a blank line in a buffer that loses all of its lines."""
     path = room.open("a.txt", ["a"])
     parts = [
         {"first_row": 0, "last_row": 0, "old": [], "new": ["b"]},

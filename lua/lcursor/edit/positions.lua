@@ -337,7 +337,7 @@ local function accept_made(buf, hunk)
   end, first)
 end
 
---- Place lost hunks after an undo restored a text with known rows.
+--- Place lost hunks after an undo, or a filter such as `:%!cat`, restored a text with known rows.
 local function recall(part, buf)
   local is_lost, count = false, #(part.base or {})
   for _, hunk in ipairs(part.hunks) do
@@ -366,7 +366,7 @@ end
 ---@return lcursor.Hunk[] redone with `<C-r>`, or made by hand
 ---@return boolean is_changed whether any has to be drawn again
 function M.refresh(buf, part, seq)
-  local undone, redone, is_changed = {}, {}, false
+  local undone, redone, is_changed, is_new_conflict = {}, {}, false, false
   local is_new = seq > part.top
   part.top = math.max(seq, part.top)
   local is_typing = api.nvim_get_mode().mode:find("^[iR]") ~= nil
@@ -392,12 +392,14 @@ function M.refresh(buf, part, seq)
         one.state, one.seq = "accepted", hunk.seq > 0 and hunk.seq or seq
         table.insert(redone, one)
       end
+      local was_open = hunk.state == "open"
       if #made == 0 then
         evaluate(buf, hunk)
       end
+      is_new_conflict = is_new_conflict or (was_open and hunk.state == "conflict")
     end
   end
-  if seq < part.seq then
+  if seq < part.seq or is_new_conflict then
     recall(part, buf)
     is_changed = true
   end
