@@ -19,7 +19,7 @@ local DESC = "lcursor: "
 
 ---@class (exact) lcursor.MappedGroup
 ---@field maps lcursor.Keymap[]
----@field shown table<string, string> by action: its key, which may be a mapping of the user
+---@field shown table<string, string> by mode and action: its key, which may be the user's mapping
 
 ---@type table<string, table<integer, lcursor.MappedGroup>> by group and buffer
 local mapped = vim.tbl_map(function()
@@ -82,10 +82,12 @@ end
 --- Whether the key of an action is a default that is left to the user where they have mapped it.
 ---@param group lcursor.KeyGroup
 ---@param key lcursor.Key
+---@param mode string one letter
 ---@param buf? integer
 ---@return boolean
-function M.yields(group, key, buf)
-  return group.yields == true and not config.is_set(group.option .. "." .. key[1], buf)
+function M.yields(group, key, mode, buf)
+  local yields = group.yields or (key.yields or ""):find(mode, 1, true) ~= nil
+  return yields and not config.is_set(group.option .. "." .. key[1], buf)
 end
 
 --- Find the key of an action in the current buffer.
@@ -98,7 +100,7 @@ local function find(group, key, mode, settings, buf)
     return users_key(plug, mode), false
   end
   local lhs = settings.enabled ~= false and settings[key[1]] or ""
-  if lhs == "" or (M.yields(group, key, buf) and users_map(lhs, mode)) then
+  if lhs == "" or (M.yields(group, key, mode, buf) and users_map(lhs, mode)) then
     return nil, false
   end
   return lhs, true
@@ -108,17 +110,18 @@ end
 ---@param name string of the group
 ---@param action string
 ---@param buf integer
+---@param mode? string one letter; by default the first one of the action
 ---@return string? nil if there is none
-function M.shown(name, action, buf)
-  local entry = mapped[name][buf]
-  if entry then
-    return entry.shown[action]
-  end
-  local group, lhs = keys.groups[name], nil
+function M.shown(name, action, buf, mode)
+  local group, entry, lhs = keys.groups[name], mapped[name][buf], nil
   for _, key in ipairs(group.keys) do
     if key[1] == action then
+      local own = mode and key[3]:find(mode, 1, true) and mode or key[3]:sub(1, 1)
+      if entry then
+        return entry.shown[own .. action]
+      end
       with_buffer(buf, function()
-        lhs = find(group, key, key[3]:sub(1, 1), settings_of(group, buf), buf)
+        lhs = find(group, key, own, settings_of(group, buf), buf)
       end)
     end
   end
@@ -184,9 +187,7 @@ function M.map(name, buf, press)
   mapped[name][buf] = entry
   local function map(key, mode)
     local lhs, is_ours = find(group, key, mode, settings, buf)
-    if mode == key[3]:sub(1, 1) then
-      entry.shown[key[1]] = lhs
-    end
+    entry.shown[mode .. key[1]] = lhs
     if not lhs or not is_ours then
       return
     end

@@ -9,6 +9,8 @@ local M = {}
 ---@field [3] string modes, a letter each
 ---@field [4] string description of two or three words
 ---@field is_expr? boolean it returns what to type
+---@field yields? string the modes in which a mapping of the user comes before the default
+---@field passes? boolean what the key did before happens, too
 
 ---@class (exact) lcursor.KeyGroup
 ---@field option string that holds the keys; "" for <Plug> maps only
@@ -37,9 +39,9 @@ M.groups = {
   next_edit = {
     option = "next_edit.keymap", plug = "next-edit-", module = "next_edit",
     keys = {
-      { "accept", "<Tab>", "ni", "Go there; apply" },
-      { "accept_all", "<S-Tab>", "n", "Show as hunks" },
-      { "dismiss", "<Esc>", "n", "Dismiss next edit" },
+      { "accept", "<Tab>", "ni", "Go there; apply", yields = "n" },
+      { "accept_all", "<S-Tab>", "n", "Show as hunks", yields = "n" },
+      { "dismiss", "<Esc>", "n", "Dismiss next edit", passes = true },
       { "dismiss_insert", "<C-]>", "i", "Dismiss next edit" },
     },
   },

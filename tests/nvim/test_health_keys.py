@@ -22,6 +22,7 @@ def test_mappings_that_are_overridden(editor: Start) -> None:
     nvim.lua("vim.keymap.set('i', '<Tab>', function() end, { desc = 'leap ahead' })")
     nvim.lua("vim.keymap.set('i', '<C-Right>', '<Plug>(lcursor-accept-word)')")
     nvim.command("nnoremap <Esc> <Cmd>nohlsearch<CR>")
+    nvim.command("inoremap <C-]> x")
     nvim.command("inoremap <buffer> <Tab> <C-n>")
     found = report(nvim)
     line = found.finding("<Tab> is overridden while a suggestion is visible")
@@ -29,13 +30,14 @@ def test_mappings_that_are_overridden(editor: Start) -> None:
     assert "b.py: <C-N>" in line
     assert "`completion.keymap.accept = false` disables that" in line
     assert "<C-Right>" not in found.section("Keys")
-    line = found.finding("<Esc> is overridden while a next edit is visible (in Normal mode it is")
-    assert "`next_edit.keymap.dismiss = false` disables that" in line
+    line = found.finding("<C-]> is overridden while a next edit is visible (in Insert mode it is")
+    assert "`next_edit.keymap.dismiss_insert = false` disables that" in line
+    assert "<Esc>" not in found.section("Keys")  # which does both
 
 
 def test_default_keys_that_stay_the_users(editor: Start) -> None:
     init = "vim.keymap.set({ 'n', 'o' }, ']h', function() end, { desc = 'leap ahead' })\n"
-    init += "vim.keymap.set('n', 'g.', 'x')\n"
+    init += "vim.keymap.set('n', 'g.', 'x') vim.keymap.set('n', '<Tab>', 'x')\n"
     init += "vim.keymap.set('n', 'X', '<Plug>(lcursor-hunk-diff)')\n"
     init += "vim.keymap.set('n', 'ghd', 'x')\n"
     nvim = editor(FILES, init=init, config={"edit": {"keymap": {"again": "g."}}})
@@ -44,6 +46,7 @@ def test_default_keys_that_stay_the_users(editor: Start) -> None:
     assert "in Normal mode it is leap ahead (" in found.finding("]h is not mapped for edit.key")
     assert "in Visual mode it is b.py: <C-N>" in found.finding("edit.keymap.reject_operator (")
     keys = found.section("Keys")
-    assert keys.count("is not mapped for") == 2  # not for those that are set, or mapped otherwise
-    assert "set it in edit.keymap" in keys
+    assert keys.count("is not mapped for") == 3  # not for those that are set, or mapped otherwise
+    assert "<Tab> is not mapped for next_edit.keymap.accept (" in keys
+    assert "set it in the option" in keys
     assert "WARNING" not in keys

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim.next_edits import CONFIG, LONG_MS, RENAME, SHORT, Typist, wait_for_git
+from tests.nvim.next_edits import CONFIG, DRAWN, LONG_MS, RENAME, SHORT, Typist, wait_for_git
 from tests.nvim.pilot import Pilot
 from tests.nvim.reach import NOTES, notes
 from tests.waiting import wait_for
@@ -320,13 +320,17 @@ def test_the_menu_and_snippets_come_first(start: Open) -> None:
     assert desk.drawn() == []
 
 
-def test_a_mapping_of_the_user_comes_back(start: Open) -> None:
-    desk = start(init="vim.keymap.set('n', '<Tab>', 'G')\n")
+def test_a_mapping_of_the_user_comes_first_or_back(start: Open) -> None:
+    keymap = {"accept_all": "<S-Tab>"}
+    config = {**CONFIG, "next_edit": {"mode": "draw", "keymap": keymap}}
+    desk = start(init="vim.keymap.set('n', '<Tab>', 'G')\n", config=config)
     desk.nvim.lua("vim.keymap.set('n', '<S-Tab>', 'G', { buffer = true })")
     desk.nvim.press("gg/timeout<CR>cwdeadline<Esc>")
     desk.answer()
-    assert desk.has_key("<Tab>")
+    assert not desk.has_key("<Tab>")
+    assert desk.has_key("<Tab>", "i")
     assert desk.has_key("<S-Tab>")
+    assert [2, "1 of 2"] in desk.nvim.lua(DRAWN)  # names no key
     desk.nvim.press("<Esc>")
     assert desk.nvim.lua("return vim.fn.maparg('<Tab>', 'n')") == "G"
     assert desk.nvim.lua("return vim.fn.maparg('<S-Tab>', 'n')") == "G"

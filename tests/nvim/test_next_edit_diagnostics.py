@@ -263,12 +263,9 @@ def test_nulls_in_an_answer_count_as_absent(desk: Desk, is_resolved: bool) -> No
     desk.serve(whole)
     if is_resolved:
         desk.nvim.lua(
-            "local answer = _G.answer function _G.answer(method, params)"
-            " local _, actions = answer(method, params)"
-            " if method == 'codeAction/resolve' then"
-            " _G.data = params.data return nil, _G.whole end"
-            " _G.whole = vim.deepcopy(actions[1]) actions[1].edit = vim.NIL"
-            " return nil, actions end"
+            "local whole = vim.deepcopy(_G.actions[1]) _G.actions[1].edit = vim.NIL"
+            " function _G.answer(method, params) if method ~= 'codeAction/resolve' then"
+            " return nil, _G.actions end _G.data = params.data return nil, whole end"
         )
     desk.last_use()
     assert desk.why() == "Next edit: os is unused (Fake); 1 change left."

@@ -121,12 +121,13 @@ end
 ---@param group lcursor.KeyGroup
 ---@param key lcursor.Key
 ---@param lhs string
+---@param yields boolean whether the user's mapping comes first
 ---@return string?
-local function existing(group, key, lhs)
+local function existing(group, key, lhs, yields)
   local plug = keys.plug(group, key)
   for mode in key[3]:gmatch(".") do
     local others = vim.fn.hasmapto(plug, mode) == 0 and owners(lhs, mode) or {}
-    if #others > 0 then
+    if #others > 0 and yields == keymaps.yields(group, key, mode) then
       return ("in %s mode it is %s"):format(MODES[mode], table.concat(others, "; "))
     end
   end
@@ -140,7 +141,7 @@ local function check_overridden(name, what, settings)
   local group, is_any = keys.groups[name], false
   for _, key in ipairs(group.keys) do
     local lhs = settings.enabled ~= false and settings[key[1]] or ""
-    local own = lhs ~= "" and existing(group, key, lhs)
+    local own = lhs ~= "" and not key.passes and existing(group, key, lhs, false)
     if own then
       is_any = true
       local text = "%s is overridden while a %s is visible (%s); `%s.%s = false` disables that"
@@ -167,11 +168,11 @@ function M.check_keys(found)
     check_overridden("next_edit", "next edit", settings.next_edit.keymap)
   end
   local is_any = false
-  for _, name in ipairs({ "edit", "hunk" }) do
+  for _, name in ipairs({ "edit", "hunk", "next_edit" }) do
     local group = keys.groups[name]
     for _, key in ipairs(group.keys) do
-      local lhs = keymaps.yields(group, key) and key[2] or ""
-      local own = lhs ~= "" and existing(group, key, lhs)
+      local lhs = key[2] or ""
+      local own = lhs ~= "" and existing(group, key, lhs, true)
       if own then
         is_any = true
         local text = "%s is not mapped for %s.%s (%s); %s"
@@ -180,7 +181,7 @@ function M.check_keys(found)
     end
   end
   if is_any then
-    health.info("To map such a key while hunks are open, set it in edit.keymap")
+    health.info("To map such a key nevertheless, set it in the option")
   else
     health.ok("No mapping of yours has a default key of hunks")
   end

@@ -129,7 +129,7 @@ local function draw_hint(buf, target, proposal, row)
     return false -- Tab indents there
   end
   local name = target ~= buf and vim.fs.basename(queue.path(target)) or ""
-  local key = keymaps.shown("next_edit", "accept", buf)
+  local key = keymaps.shown("next_edit", "accept", buf, api.nvim_get_mode().mode)
   if edit_ms + FADE_MS > now then
     refresh_later(edit_ms + FADE_MS - now + 1)
   end
@@ -146,7 +146,7 @@ local function draw_inline(buf, proposal, row)
   if not is_wanted or not is_near(buf, proposal, row) then
     return false
   end
-  local key = keymaps.shown("next_edit", "accept", buf)
+  local key = keymaps.shown("next_edit", "accept", buf, api.nvim_get_mode().mode)
   view.draw(buf, proposal, row, queue.count(buf, proposal), key)
   return true
 end

@@ -111,11 +111,11 @@ local function room_behind(row)
   return width - (vim.wo.wrap and used % width or used) - 1
 end
 
----@param key? string that goes to a proposal or applies it
+---@param key? string that goes to a proposal or applies it; nil if there is none
 ---@param ... string what follows it
 ---@return string
 local function note(key, ...)
-  key = (not key or key:lower() == "<tab>") and "⇥" or key
+  key = key and key:lower() == "<tab>" and "⇥" or key or ""
   local words = vim.tbl_filter(function(word)
     return word ~= ""
   end, { key, ... })

@@ -295,69 +295,6 @@ def test_proposals(name: str) -> None:
     assert proposed(path, text, *edits) == wanted
 
 
-QUOTE = """
-def quote(text, safe):
-    return text
-a = quote("a", safe="/")
-b = quote(clean("b"), safe="")
-c = [quote(one, "+") for one in "cd"]
-def f(strict_mode):
-    return quote("d", "")
-"""
-NEW = (0, "def quote(text, safe, strict: bool):")
-TRUE = (2, 'a = quote("a", safe="/", strict=True)')
-LED = [(3, "strict", 29), (4, "strict", 19), (6, "strict", 24)]
-ARGUMENTS = {
-    "no call has it": ([NEW], [(2, "strict", 23), *LED]),
-    "one call has it": (
-        [NEW, TRUE],
-        [
-            (3, 'b = quote(clean("b"), safe="", strict=True)', -1),
-            (4, 'c = [quote(one, "+", strict=True) for one in "cd"]', -1),
-            (6, '    return quote("d", "", strict=True)', -1),
-        ],
-    ),
-    "a call had it before the definition": (
-        [TRUE, NEW],
-        [
-            (3, 'b = quote(clean("b"), safe="", strict=True)', -1),
-            (4, 'c = [quote(one, "+", strict=True) for one in "cd"]', -1),
-            (6, '    return quote("d", "", strict=True)', -1),
-        ],
-    ),
-    "two calls have different ones": (
-        [NEW, TRUE, (6, '    return quote("d", "", False)')],
-        LED[:2],
-    ),
-    "it has a name that others do not see": (
-        [NEW, (6, '    return quote("d", "", strict_mode)')],
-        [(2, "strict", 23), *LED[:2]],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ARGUMENTS)
-def test_a_new_parameter_leads_to_the_calls_until_one_has_the_argument(name: str) -> None:
-    edits, wanted = ARGUMENTS[name]
-    lines, made = edited("a.py", QUOTE, *edits)
-    found = predict.predict({"a.py": lines}, made)
-    assert sorted((one.row, one.new[0], one.column) for one in found) == wanted
-
-
-@pytest.mark.parametrize(("path", "needed"), [("a.js", 2), ("a.go", 1)])
-def test_an_argument_that_may_be_left_out_needs_two_examples(path: str, needed: int) -> None:
-    text = "function area(w, h) {}\na(area(1, 2))\nb(area(3, 4))\nc(area(5, 6))"
-    edits = [(0, "function area(w, h, unit) {}"), (1, "a(area(1, 2, 7))"), (2, "b(area(3, 4, 7))")]
-    if path == "a.go":
-        text = "func area(w, h int) {}\nvar a = area(1, 2)\nvar b = area(3, 4)\nvar c = area(5, 6)"
-        edits = [(0, "func area(w, h, unit int) {}"), (1, "var a = area(1, 2, 7)")]
-    for count in range(len(edits)):
-        found = proposed(path, text, *edits[: count + 1])
-        last = [new for row, new in found if row == 3]
-        assert (", 7)" in "".join(last)) == (count >= needed)
-        assert path == "a.go" or count >= needed or not found
-
-
 def test_a_repeated_change_keeps_the_white_space_around_it() -> None:
     text = "draw(red)\nfill(1, red)\ndraw(2, red)\n"
     found = proposed("a.js", text, (0, "draw(blue(1))"), (1, "fill(1, blue(1))"))
