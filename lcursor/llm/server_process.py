@@ -39,7 +39,7 @@ LISTEN_S = 120.0
 """Time limit for the server's socket."""
 END_S = 5.0
 MAX_PAUSE_S = 1.0
-"""How long the child stands still at most, if the end of a completion is not reported."""
+"""How long the child stands still at most, also while keys keep beginning completions."""
 FREE_GPU_BYTES = 384 << 20
 """Same as `llama_server.FREE_GPU_MIB`."""
 MAX_LOG_BYTES = 16 << 20
@@ -148,10 +148,14 @@ class ServerProcess:
         """
         with contextlib.suppress(OSError):
             fd = self._folder.open_signals()
-            is_paused = False
+            is_paused, end_s = False, 0.0
             while not self._is_over.is_set():
-                ready, _, _ = select.select([fd], [], [], MAX_PAUSE_S if is_paused else None)
-                is_paused = bool(ready) and os.read(fd, MAX_SIGNALS)[-1:] == BEGIN
+                wait_s = max(end_s - time.monotonic(), 0.0) if is_paused else None
+                ready, _, _ = select.select([fd], [], [], wait_s)
+                is_begin = bool(ready) and os.read(fd, MAX_SIGNALS)[-1:] == BEGIN
+                if is_begin and not is_paused:
+                    end_s = time.monotonic() + MAX_PAUSE_S
+                is_paused = is_begin and time.monotonic() < end_s
                 number = signal.SIGSTOP if is_paused else signal.SIGCONT
                 send_signal(pid, number, is_group=True)
 

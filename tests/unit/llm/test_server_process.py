@@ -58,6 +58,14 @@ def test_it_stands_still_while_a_completion_runs(machine: Machine) -> None:
     begin()
     wait_for(lambda: not is_paused(pid), what="it continues without a message")
     begin()
+
+    def is_running_between_keys() -> bool:
+        has_stopped = is_paused(pid)
+        folder.signal(is_begin=True)
+        return not has_stopped
+
+    wait_for(is_running_between_keys, what="fast typing does not stop it for ever")
+    begin()
     os.kill(running.pid, signal.SIGKILL)
     wait_for(lambda: not is_running(pid), what="it ends with its parent")
     folder.signal(is_begin=True)  # nobody reads it
