@@ -44,7 +44,7 @@ def count_even(numbers):
 #   {suggestion.dismiss}  dismiss the suggestion
 
 def full_name(first, last):
-    return f"{first} {
+    return first + " " + l
 
 
 # LESSON 2: NEXT EDITS

@@ -55,7 +55,7 @@ def test_the_file_is_python_that_fits(editor: Start) -> None:
     path = Path(nvim.lua("return vim.api.nvim_buf_get_name(0)"))
     lines = path.read_text().splitlines()
     assert [line for line in lines if len(line) > 58] == []
-    code = path.read_text().replace('f"{first} {', 'f"{first}"')
+    code = path.read_text().replace('first + " " + l', 'first + " " + last')
     path.with_name("whole.py").write_text(code)
     for each in path.parent.glob("*.py"):
         if each != path:
@@ -117,8 +117,8 @@ def test_lesson_1_needs_an_accepted_and_a_dismissed_suggestion(
     assert done(nvim) == []
     host.skip()
     nvim.press("<Esc>")
-    go_to(nvim, 'f"{first} {$')
-    nvim.offer('last}"', "A")
+    go_to(nvim, 'first + " " + l$')
+    nvim.offer("ast", "A")
     nvim.press("<C-]>")
     nvim.wait_lua(DONE.replace("return done", "return #done == 1"), 0)
 
