@@ -210,7 +210,7 @@ def _index(
         typer.echo(json.dumps({**state, "seconds": time.monotonic() - began_s}))
         return
     typer.echo(
-        f"{root}: {state['files']:,} files, {state['chunks']:,} pieces, {state['symbols']:,} "
+        f"{root}: {state['files']:,} files, {state['chunks']:,} chunks, {state['symbols']:,} "
         f"definitions, {state['embedded']:,} vectors, in {time.monotonic() - began_s:.1f} s"
     )
     for note in filter(None, (state["embedder_note"], *state["remarks"])):

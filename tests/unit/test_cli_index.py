@@ -99,7 +99,10 @@ def test_indexing_reports_what_there_is(state: dict[str, Any]) -> None:
 
 def test_indexing_again_is_done_at_once(shell: Shell, state: dict[str, Any]) -> None:
     said = shell.run("index").stdout
-    assert f"{state['root']}: 3 files" in said
+    assert (
+        f"{state['root']}: 3 files, {state['chunks']} chunks, {state['symbols']} definitions"
+        in said
+    )
     assert "Note: " in said
 
 
