@@ -336,8 +336,16 @@ def test_a_mapping_of_the_user_comes_first_or_back(start: Open) -> None:
     assert desk.nvim.lua("return vim.fn.maparg('<S-Tab>', 'n')") == "G"
 
 
-def test_a_hint_goes_where_it_would_not_fit(start: Open) -> None:
+def test_a_hint_that_does_not_fit_is_at_the_next_line(start: Open) -> None:
     desk = start(FAR.replace("url,", "u" * 54 + ","))
+    desk.nvim.press("gg$F,wcwdeadline<Esc>")
+    desk.answer()
+    assert desk.drawn()[0] == (1, "⇥ line 62 timeout→deadline")
+    assert desk.has_key()
+
+
+def test_a_hint_goes_where_it_would_not_fit_anywhere(start: Open) -> None:
+    desk = start(FAR.replace("url,", "u" * 54 + ",").replace("pass", "p" * 70))
     desk.nvim.press("gg$F,wcwdeadline<Esc>")
     desk.answer()
     assert desk.drawn() == []

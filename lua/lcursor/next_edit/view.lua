@@ -197,7 +197,8 @@ local function summary(proposal)
   return short(old) .. "→" .. short(new)
 end
 
---- Draw a hint at the end of a line of the current window, if there is room for it.
+--- Draw a hint at the end of a line of the current window, or of the one below or above it if there
+--- is no room.
 ---@param buf integer
 ---@param row integer of the cursor
 ---@param target integer row of the proposal
@@ -207,27 +208,45 @@ end
 ---@param key? string that goes there
 ---@return boolean drawn
 function M.hint(buf, row, target, name, proposal, count, key)
-  local room, is_here = room_behind(row), name == ""
-  local line = (target ~= row or not is_here) and ("line %d"):format(target + 1) or ""
-  line = vim.trim(name .. " " .. line)
-  local what = summary(proposal)
-  local words = vim
-    .iter({
+  local is_here, what = name == "", summary(proposal)
+  ---@param at integer row
+  ---@return string? words that fit there
+  local function words_at(at)
+    local is_visible = at >= vim.fn.line("w0") - 1 and at < vim.fn.line("w$")
+    if not is_visible or vim.fn.foldclosed(at + 1) ~= -1 then
+      return nil
+    end
+    local line = (target ~= at or not is_here) and ("line %d"):format(target + 1) or ""
+    line = vim.trim(name .. " " .. line)
+    local forms = {
       note(key, line, what, count ~= "" and ("(%s)"):format(count) or ""),
       note(key, line, what),
       note(key, line ~= "" and line or what),
-    })
-    :find(function(words)
+    }
+    local room = room_behind(at)
+    return vim.iter(forms):find(function(words)
       return api.nvim_strwidth(words) < room
     end)
+  end
+  local words, at
+  for _, other in ipairs({ row, row + 1, row - 1 }) do
+    at, words = other, words_at(other)
+    if words then
+      break
+    end
+  end
   if not words then
     M.hide()
     return false
   end
-  local chunks = { { words, HINT } }
   local tick = api.nvim_buf_get_changedtick(buf)
-  if not is_drawn(buf, ("%d %d %d %s"):format(tick, row, target, words), true) then
-    mark(buf, row, 0, { virt_text = chunks, virt_text_pos = "eol", hl_mode = "combine" })
+  if not is_drawn(buf, ("%d %d %d %s"):format(tick, at, target, words), true) then
+    mark(
+      buf,
+      at,
+      0,
+      { virt_text = { { words, HINT } }, virt_text_pos = "eol", hl_mode = "combine" }
+    )
     if is_here and target ~= row then
       mark(buf, target, 0, { number_hl_group = "LCursorNextEditNumber" })
     end
