@@ -9,7 +9,6 @@ local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.keymaps")
 local menu = require("lcursor.ui.menu")
 local notify = require("lcursor.notify")
-local open = require("lcursor.ui.open")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
 local requests = require("lcursor.next_edit.requests")
@@ -313,7 +312,8 @@ end
 local function jump(proposal, target)
   local here, path = api.nvim_get_current_buf(), queue.path(target)
   if target ~= here then
-    local win, message = open.file(type(target) == "number" and target or path)
+    local file = type(target) == "number" and target or path
+    local win, message = require("lcursor.ui.open").file(file) -- not needed before the first jump
     if not win then
       queue.clear(target)
       refresh()
