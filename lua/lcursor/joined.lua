@@ -19,13 +19,14 @@ local function propose(title, files)
       require("lcursor.edit.hunks").next(1) -- in another file
     end
   end
+  local lhs = require("lcursor.keymaps").shown("hunk", "accept_all", buf)
   return edit.is_on()
     and edit.begin("edit.propose", {
         path = buffers.path(buf),
         title = title,
         files = files,
         buffers = buffers.loaded(paths),
-      }, { answered = go_to_first })
+      }, { answered = go_to_first, hint = lhs and lhs .. " accepts all" or nil })
       ~= nil
 end
 

@@ -85,7 +85,7 @@ def test_all_files_are_reviewed_as_one_edit(editor: Editor, project: Path) -> No
     editor.keys("ggwcwload<Esc>:w<CR>")
     wait_screen(editor, "⇥ b.py line 1 fetch→load")
     editor.keys("<S-Tab>")
-    wait_screen(editor, "3 hunks proposed in 2 files")
+    wait_screen(editor, "3 hunks proposed in 2 files. ghA accepts all")
     editor.wait_lua("return vim.fn.expand('%:t') == 'b.py'")
     editor.keys("<S-Tab>")  # accepts nothing
     editor.keys("ghA")

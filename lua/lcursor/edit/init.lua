@@ -227,11 +227,13 @@ end
 --- Show a proposal, and say what it is.
 ---@param msg lcursor.EditProposed
 ---@param instead? string key of a proposal for the same edit
+---@param hint? string
 ---@return lcursor.EditProposal
-function M.receive(msg, instead)
+function M.receive(msg, instead, hint)
   M.start()
   local proposal = proposals.propose(msg, instead)
-  notify.info(M.describe(msg), not is_visible(msg) and ":LCursor hunk list shows them" or nil)
+  hint = hint or (not is_visible(msg) and ":LCursor hunk list shows them") or nil
+  notify.info(M.describe(msg), hint)
   status.emit("LCursorEditProposed", { turn = msg.turn, files = #msg.files })
   return proposal
 end
@@ -250,7 +252,7 @@ end
 ---@type table<string, fun(run: lcursor.EditRun, params: table)>
 local HANDLERS = {
   ["edit.proposed"] = function(run, params)
-    local proposal = M.receive(params, run.instead)
+    local proposal = M.receive(params, run.instead, run.hint)
     run.instead = proposal.key
     if run.answered then
       run.answered(proposal)

@@ -70,6 +70,7 @@
 ---@field model string
 ---@field instead? string key of the proposal that the next one is an alternative to
 ---@field answered? fun(params: table) receives `edit.message`, or the proposal
+---@field hint? string for the message that hunks were proposed
 ---@field is_stopping boolean
 ---@field is_apart? boolean what it is doing is shown in a row of its own
 ---@field sent lcursor.EditSnapshot[] texts that were sent
