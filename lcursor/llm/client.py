@@ -57,7 +57,10 @@ MIN_READ_TOKENS = 64
 LOCAL = "chat"
 """`Target.setting` of the local server."""
 DEFAULTS = SamplingParams()
-ADVICE = "Try :LCursor server restart, and see :LCursor server log"
+ADVICE = (
+    "Try :LCursor server restart, and see :LCursor server log "
+    "(in a shell: python -m lcursor server restart, and log)"
+)
 
 
 class Stream:
