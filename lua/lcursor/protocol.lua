@@ -3,7 +3,7 @@
 
 local M = {}
 
-M.version = 9
+M.version = 10
 
 -- stylua: ignore
 M.to_lua = {
