@@ -1,7 +1,8 @@
--- What is never read: files with names of secrets, files that contain a private key, and files that
--- git ignores. Git is asked once per file, for many files at a time; until it has answered, and if
--- it fails, the file is not read.
+-- What is never read: files with names of secrets, files that contain a private key, buffers that
+-- the option should_attach excludes, and files that git ignores. Git is asked once per file, for
+-- many files at a time; until it has answered, and if it fails, the file is not read.
 
+local attach = require("lcursor.attach")
 local boundary = require("lcursor.boundary")
 local config = require("lcursor.config")
 local notify = require("lcursor.notify")
@@ -383,6 +384,8 @@ function M.block_reason(buf, more, answered)
     return entry.secret
   elseif M.has_private_key(head_of(buf)) then
     return "secret_text"
+  elseif not attach.is_wanted(buf) then
+    return "not_attached"
   end
   if entry.git == "unknown" and answered then
     ask_git(entry, path)
@@ -392,6 +395,9 @@ function M.block_reason(buf, more, answered)
   end
   local codes = { ignored = "ignored", failed = "ignored_unknown", fine = false }
   local code = codes[entry.git]
+  if code == false then
+    attach.report(buf)
+  end
   return code == nil and "checking" or code or nil
 end
 

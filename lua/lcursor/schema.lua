@@ -14,6 +14,7 @@ local keys = require("lcursor.keys")
 --- false stands for no keys
 ---@field fields? table<string, string|string[]> the fields of a table, with their types
 ---@field rows? table<string, string|string[]> the fields of each table in a table, with their types
+---@field is_function? boolean a function, or the default
 ---@field host? boolean sent to the Python host too
 
 -- stylua: ignore
@@ -25,6 +26,10 @@ local settings = {
     "Python of the host; empty: that of :LCursor install." },
   { "log_level", "info", one_of = { "debug", "info", "warn", "error" },
     "Lowest level in the log." },
+  { "should_attach", false, is_function = true,
+    "Function: whether to read a buffer, by its number." },
+  { "on_attach", false, is_function = true,
+    "Function called with a buffer that is read from now on." },
   { "models", {}, host = true,
     rows = {
       provider = {

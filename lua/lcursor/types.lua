@@ -16,6 +16,8 @@
 ---@field enabled boolean
 ---@field python string
 ---@field log_level "debug"|"info"|"warn"|"error"
+---@field should_attach false|fun(buf: integer): boolean
+---@field on_attach false|fun(buf: integer)
 ---@field models table<string, table<string, any>>
 ---@field completion table<string, any>
 ---@field next_edit table<string, any>

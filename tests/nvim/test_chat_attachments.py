@@ -154,6 +154,17 @@ def test_of_a_very_high_window_the_rows_around_the_cursor_go_along(
     assert piece["first_row"] < 249 < piece["first_row"] + 120
 
 
+def test_a_buffer_that_should_attach_excludes_is_only_sent_if_it_is_named(
+    editor: Start, host: FakeHost
+) -> None:
+    init = "require('lcursor').setup({ should_attach = function() return false end })\n"
+    nvim = editor(FILES, init=init)
+    nvim.press("Goz = 3<Esc>gg")
+    reach.chat(nvim, host)
+    assert sent(nvim, host, "What is alpha?") == []
+    assert named(sent(nvim, host, "Is this right? @buffer")) == [("buffer", "a.py")]
+
+
 def test_nothing_goes_along_unasked_where_the_user_says_so(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, config={"chat": {"auto_context": False}})
     nvim.press("Goz = 3<Esc>ggVj<Esc>")

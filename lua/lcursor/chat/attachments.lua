@@ -1,6 +1,7 @@
 -- Reads editor data into attachments: buffers, selections, diagnostics, the quickfix list,
 -- terminals. Text that privacy.lua excludes is reported, not read.
 
+local attach = require("lcursor.attach")
 local code_window = require("lcursor.chat.code_window")
 local config = require("lcursor.config")
 local context = require("lcursor.context")
@@ -133,13 +134,14 @@ function M.selection(buf)
 end
 
 --- Attach the visible lines of the code window; around the cursor if they are many.
+---@param is_unasked? boolean the user did not name it
 ---@return lcursor.ChatAttachment? nil also for secrets, silently
-local function screen()
+local function screen(is_unasked)
   local win = code_window.window()
   local buf = win and api.nvim_win_get_buf(win)
   if not win or not buf or vim.bo[buf].buftype ~= "" or privacy.private_reason(buf) then
     return nil
-  elseif size_of(buf) > MAX_BYTES then
+  elseif size_of(buf) > MAX_BYTES or (is_unasked and not attach.is_wanted(buf)) then
     return nil
   end
   local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
@@ -310,8 +312,9 @@ end
 local function unsaved(test, is_silent)
   return buffers(function(buf, path)
     local is_wanted = vim.bo[buf].modified and (not test or test(path))
-    return is_wanted
-      and not (is_silent and (privacy.private_reason(buf) or size_of(buf) > MAX_BYTES))
+    local is_excluded = is_silent
+      and (privacy.private_reason(buf) or not attach.is_wanted(buf) or size_of(buf) > MAX_BYTES)
+    return is_wanted and not is_excluded
   end)
 end
 
@@ -433,7 +436,7 @@ function M.with_screen(attached, text, old)
     and not mentions.command(text)
     and #mentions.parse(text) == 0
     and (not old or #old.items == 0)
-  local visible = names_nothing and config.get().chat.auto_context and screen()
+  local visible = names_nothing and config.get().chat.auto_context and screen(true)
   if visible then
     visible.is_offered = true
     return { visible }

@@ -20,6 +20,7 @@ local SENTENCES = {
   big_file = "The file is larger than 2 MiB.",
   long_line = "The line is longer than 4096 bytes.",
 
+  not_attached = "The option should_attach excludes this buffer, so it is never read.",
   secret = "Files with such a name contain secrets and are never read.",
   secret_link = "This file has another name, of a file with secrets, so it is never read.",
   secret_text = "This text contains a private key, so it is never read.",
