@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|.", re.S)
+VIM_TOKEN = re.compile(rf"\\.|{TOKEN.pattern}", re.S)
 WILD = re.compile(r"[*?]|\[!?[^\]/]+\]")
 PATH_WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 VIM_WILDCARDS = {"**/": ".*/", "**": ".*", "*": ".*", "?": "."}
@@ -23,18 +24,22 @@ def translate(glob: str, *, is_vim: bool = False, has_braces: bool = True) -> st
     """Return a glob as a regular expression; `{a,b}` matches either; an open brace is literal.
 
     Args:
-        is_vim: as Vim's `glob2regpat`: `*` and `?` also match a slash, and brackets contain a
-            class of regular expressions. Else `**` crosses folders and `*` does not, and `[!a]`
-            is any character except `a`.
+        is_vim: as `translate` of lua/lcursor/privacy.lua, nearly as Vim: `*` and `?` also match a
+            slash, `[^a]` is any character except `a`, the brackets of a name such as `[slug]`
+            match themselves, too, and a backslash lets the next character match itself. Else
+            `**` crosses folders and `*` does not, and `[!a]` is any character except `a`.
     """
     wildcards = VIM_WILDCARDS if is_vim else PATH_WILDCARDS
     parts: list[str] = []
     depth = 0
-    for part in TOKEN.findall(glob):
+    for part in (VIM_TOKEN if is_vim else TOKEN).findall(glob):
         if part in wildcards:
             parts.append(wildcards[part])
+        elif len(part) > 1 and part[0] == "\\":
+            parts.append(rf"\\?{re.escape(part[1:])}")
         elif len(part) > 1:
-            parts.append(_character_class(part, is_vim))
+            found = _character_class(part, "^" if is_vim else "!")
+            parts.append(f"(?:{found}|{re.escape(part)})" if is_vim else found)
         elif has_braces and part == "{":
             parts.append("(?:")
             depth += 1
@@ -46,11 +51,9 @@ def translate(glob: str, *, is_vim: bool = False, has_braces: bool = True) -> st
     return translate(glob, is_vim=is_vim, has_braces=False) if depth else "".join(parts)
 
 
-def _character_class(part: str, is_vim: bool) -> str:
-    found = part
-    if not is_vim:
-        letters = re.escape(part[1:-1].removeprefix("!")).replace("\\-", "-")
-        found = f"[{'^' if part[1] == '!' else ''}{letters}]"
+def _character_class(part: str, inverted: str = "!") -> str:
+    letters = re.escape(part[1:-1].removeprefix(inverted)).replace("\\-", "-")
+    found = f"[{'^' if part[1] == inverted else ''}{letters}]"
     try:
         re.compile(found)
     except re.error:  # `[z-a]` is literal
@@ -249,7 +252,7 @@ def _tests(part: str) -> list[Test]:
     """Return what matches `?`, a literal character, a class, or the letters of an invalid one."""
     if part == "?":
         return [_is_in_name]
-    pattern = _character_class(part, is_vim=False) if len(part) > 1 else ""
+    pattern = _character_class(part) if len(part) > 1 else ""
     if pattern.startswith("["):
         regex = re.compile(pattern)
         return [lambda char: regex.match(char) is not None]

@@ -13,28 +13,45 @@ from lcursor.project.secrets import REASON, SecretGlobs
 
 ROOT = Path("/home/me/project")
 
+GLOBS = [
+    ("*.vault", "a.vault", True),
+    ("*.vault", "deep/in/a.VAULT", True),
+    ("*.vault", "a.vault.py", False),
+    ("*.vault", "vault", False),
+    ("private/*", "private/a.py", True),
+    ("private/*", "a/private/b/c.py", True),
+    ("private/*", "private.py", False),
+    ("private/*", "notprivate/a.py", False),
+    ("me/project/*", "a.py", True),  # as in the editor, which has whole paths
+    ("{a,b}.txt", "b.txt", True),
+    ("?.txt", "ab.txt", False),
+    ("[abc].txt", "b.txt", True),
+    ("odd[.txt", "odd[.txt", True),
+    ("[z-a].txt", "[z-a].txt", True),
+    ("{open", "{open", True),
+    ("*\n*", "a\nb", True),
+    ("app/[slug]/*", "app/[slug]/page.tsx", True),  # it is a name, or has a class
+    ("app/[slug]/*", "app/s/page.tsx", True),
+    ("app/[slug]/*", "app/x/page.tsx", False),
+    ("[[...slug]]/[a-c].ts", "[[...slug]]/b.ts", True),
+    ("[...all].ts", "[...ALL].ts", True),
+    (r"app/\[slug\]/x", "app/[slug]/x", True),
+    (r"app/\[slug\]/x", "app/s/x", False),
+    (r"\*.vault", "*.vault", True),
+    (r"\*.vault", "a.vault", False),
+    (r"a\d", "a5", False),
+    (r"a\d", r"a\d", True),
+    ("[^a].txt", "a.txt", False),
+    ("[^a].txt", "b.txt", True),
+    ("[[:alpha:]].txt", "[[:ALPHA:]].txt", True),
+    ("a}b,c", "a}b,c", True),
+    ("{a,{b,c}}.txt", "c.txt", True),
+    ("(a)+$ %~@^", "(a)+$ %~@^", True),
+]
+"""Globs, paths, and whether the paths are excluded."""
 
-@pytest.mark.parametrize(
-    ("glob", "path", "is_secret"),
-    [
-        ("*.vault", "a.vault", True),
-        ("*.vault", "deep/in/a.VAULT", True),
-        ("*.vault", "a.vault.py", False),
-        ("*.vault", "vault", False),
-        ("private/*", "private/a.py", True),
-        ("private/*", "a/private/b/c.py", True),
-        ("private/*", "private.py", False),
-        ("private/*", "notprivate/a.py", False),
-        ("me/project/*", "a.py", True),  # as in the editor, which has whole paths
-        ("{a,b}.txt", "b.txt", True),
-        ("?.txt", "ab.txt", False),
-        ("[abc].txt", "b.txt", True),
-        ("odd[.txt", "odd[.txt", True),
-        ("[z-a].txt", "[z-a].txt", True),
-        ("{open", "{open", True),
-        ("*\n*", "a\nb", True),
-    ],
-)
+
+@pytest.mark.parametrize(("glob", "path", "is_secret"), GLOBS)
 def test_a_glob_matches_as_in_the_editor(glob: str, path: str, is_secret: bool) -> None:
     expected = f"{REASON}: {glob}" if is_secret else ""
     assert SecretGlobs(ROOT, [glob]).reason(path) == expected
