@@ -168,6 +168,17 @@ def test_a_host_that_does_not_answer_a_stop_is_not_waited_for(desk: Desk) -> Non
     assert desk.drawn() == ""
 
 
+def test_new_lines_at_the_end_of_a_file_are_on_the_screen(editor: Start, host: FakeHost) -> None:
+    text = "".join(f"line {number}\n" for number in range(60))
+    desk = Desk(editor({"a.txt": text}, init=reach.NOTES), host)
+    desk.nvim.command("normal! G")
+    asked = desk.ask("LCEdit do it")
+    desk.edited(asked, [change(59, ["line 59"], ["new 59", "new 60", "new 61"])])
+    found = desk.nvim.screen.wait(lambda screen: "new 61" in "\n".join(screen.rows()), 20)
+    assert found
+    assert desk.nvim.lua("return vim.fn.line('.')") == 60
+
+
 def test_a_host_that_dies_ends_it(desk: Desk) -> None:
     desk.ask()
     desk.host.kill()

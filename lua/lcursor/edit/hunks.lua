@@ -43,6 +43,16 @@ function M.reveal(hunk)
   end
 end
 
+--- Scroll until the first hunk of the buffer is visible, if its row is: at the end of a window or
+--- of the file, its new lines are below.
+function M.reveal_first()
+  local hunk = proposals.hunks(api.nvim_get_current_buf())[1]
+  local line = hunk and hints.row(0, hunk) + 1
+  if line and line >= vim.fn.line(".") and line <= vim.fn.line("w$") then
+    M.reveal(hunk)
+  end
+end
+
 local function go(hunk)
   vim.cmd("normal! m'")
   local row = hints.row(0, hunk)

@@ -234,6 +234,9 @@ function M.receive(msg, instead, hint)
   local proposal = proposals.propose(msg, instead)
   hint = hint or (not is_visible(msg) and ":LCursor hunk list shows them") or nil
   notify.info(M.describe(msg), hint)
+  if api.nvim_get_mode().mode == "n" then
+    require("lcursor.edit.hunks").reveal_first()
+  end
   status.emit("LCursorEditProposed", { turn = msg.turn, files = #msg.files })
   return proposal
 end
