@@ -33,26 +33,59 @@ M.REASONS = {
 ---@type table<string, lcursor.Checked> by path and globs
 local checked = {}
 
+local PATTERNS = { ["*"] = [[\_.\*]], ["?"] = [[\_.]] }
+
+--- Return a class of characters as a pattern of Vim, and its brackets as those of a name.
+---@param class string such as `[a-z]`, which is both; `[z-a]` is only a name
+---@return string
+local function class_pattern(class)
+  local letters = class:gsub("^%[%^?", ""):gsub("[\\^[]", "\\%0")
+  local pattern = (class:sub(2, 2) == "^" and "\\[^" or "\\[") .. letters
+  local name = class:gsub("\\", "\\\\")
+  local is_class = class ~= "[^]" and pcall(vim.regex, "\\V" .. pattern)
+  return is_class and ("\\%%(%s\\|%s\\)"):format(pattern, name) or name
+end
+
+--- Return a glob as a pattern of Vim after `\V`; the same as `translate` in globs.py.
+---@param glob string
+---@param has_braces boolean whether they are no characters of a name
+---@return string
+local function translate(glob, has_braces)
+  local parts, depth, at = {}, 0, 1
+  local function add(pattern, bytes)
+    table.insert(parts, pattern)
+    at = at + (bytes or 1)
+  end
+  while at <= #glob do
+    local letter = glob:sub(at, at)
+    local class = glob:match("^%[[^%]]+%]", at)
+    if class then
+      add(class_pattern(class), #class)
+    elseif letter == "\\" and at < #glob then
+      add([[\\\?]] .. glob:sub(at + 1, at + 1):gsub("\\", "\\\\"), 2)
+    elseif has_braces and letter == "{" then
+      depth = depth + 1
+      add("\\%(")
+    elseif depth > 0 and letter == "}" then
+      depth = depth - 1
+      add("\\)")
+    else
+      add(depth > 0 and letter == "," and "\\|" or PATTERNS[letter] or letter:gsub("\\", "\\\\"))
+    end
+  end
+  return depth > 0 and translate(glob, false) or table.concat(parts)
+end
+
 ---@return vim.regex? matches an absolute path
 local function compile(globs)
   if #globs == 0 then
     return nil
   end
   local branches = vim.tbl_map(function(glob)
-    -- A regex has at most nine capturing groups.
-    return (vim.fn.glob2regpat("/" .. glob):sub(#"^/" + 1):gsub("\\%(", "\\%%("))
+    return translate(glob, true)
   end, globs)
   -- With the slash before the branches, they are only tried where a name begins.
-  local ok, regex = pcall(vim.regex, ("\\c/\\%%(%s\\)"):format(table.concat(branches, "\\|")))
-  if ok then
-    return regex
-  end
-  notify.error({
-    code = "config_invalid",
-    message = "privacy.exclude contains an invalid glob: " .. table.concat(globs, ", "),
-    hint = "See :help lcursor-config",
-    level = "warn",
-  })
+  return vim.regex(([[\V\c/\%%(%s\)\$]]):format(table.concat(branches, "\\|")))
 end
 
 ---@type vim.regex?

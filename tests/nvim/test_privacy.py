@@ -16,6 +16,7 @@ from lcursor.project.secrets import has_private_key, is_secret_path
 from scripts import gen_docs
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
+from tests.unit.project.test_secrets import GLOBS, ROOT
 
 Start = Callable[..., Pilot]
 
@@ -105,6 +106,15 @@ def test_names_of_secrets(editor: Start) -> None:
     assert [name for name in PUBLIC_NAMES if nvim.lua(code, name)] == []
     assert all(map(is_secret_path, SECRET_NAMES))
     assert not any(map(is_secret_path, PUBLIC_NAMES))
+
+
+def test_the_users_globs_match_as_in_python(editor: Start) -> None:
+    """Also beside others that are no globs."""
+    nvim = editor(DEF)
+    code = "return require('lcursor.privacy').is_secret_path(...)"
+    for glob, path, is_secret in GLOBS:
+        for globs in ([glob], ["[z-a", "{x", "y}", glob, "[", "a]", "}", "z\\"]):
+            assert nvim.lua(code, f"{ROOT}/{path}", globs) == is_secret, (globs, path)
 
 
 def test_the_editor_recognizes_the_same_private_keys_as_python(editor: Start) -> None:
