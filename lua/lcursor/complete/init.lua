@@ -314,7 +314,7 @@ listener = {
 
 local function leave()
   trigger.cancel()
-  sign.hide()
+  sign.hide(true)
   last_update = nil
   local s = current
   if s then

@@ -35,7 +35,9 @@ local function text()
 end
 
 --- Remove it; it comes back if the user waits again.
-function M.hide()
+---@param has_left? boolean Insert mode was left, so that another wait begins
+function M.hide(has_left)
+  began_ms = not has_left and began_ms or nil
   if timer then
     timer:stop()
   end
