@@ -41,7 +41,7 @@ class _Group(TyperGroup):
 
 app = typer.Typer(
     cls=_Group,
-    help="Measure speed, on a machine that does nothing else, or beside --busy processes.",
+    help="Measure speed, on a machine that does nothing else, or while others are busy (--busy).",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -63,9 +63,9 @@ def busy_processes(count: int) -> Iterator[None]:
 
 
 @app.callback()
-def _beside(
+def _busy(
     ctx: typer.Context,
-    busy: Annotated[int, typer.Option(help="Measure beside this many busy processes.")] = 0,
+    busy: Annotated[int, typer.Option(help="Measure while this many other processes are busy.")] = 0,
 ) -> None:
     ctx.with_resource(busy_processes(busy))
 

@@ -1,4 +1,4 @@
-"""`bench --busy`: the processes that run beside a bench."""
+"""`bench --busy`: the processes that run during a bench."""
 
 from __future__ import annotations
 
