@@ -252,6 +252,20 @@ def test_the_key_of_a_line_fixes_it(opener: Callable[..., Pilot], host: FakeHost
     assert nvim.lua("return _G.pulled") == [MODEL, "minilm-l6-v2-int8"]
 
 
+def test_it_shows_what_was_installed_while_the_host_starts(opener: Callable[..., Pilot]) -> None:
+    nvim = opener(READY, init=f"_G.python = install.python {ABSENT}{INSTALLING}")
+    nvim.lua("require('lcursor.status').set('installing', '')")
+    nvim.wait_lua("return table.concat(vim.fn.getline(1, '$')):find('… install')")
+    nvim.lua(
+        "local install, status = require('lcursor.install'), require('lcursor.status')"
+        " install.python, install.progress = _G.python, function() end"
+        " install.is_needed = function() return false end"
+        " status.set('stopped', '') status.set('starting', '')"
+    )
+    nvim.wait_lua("return table.concat(vim.fn.getline(1, '$')):find('✓ python')")
+    assert "host starting" in text(nvim)
+
+
 def test_it_installs(opener: Callable[..., Pilot]) -> None:
     nvim = opener({}, init=ABSENT)
     assert nvim.lua("return vim.api.nvim_get_current_line()").startswith("  ! install")

@@ -265,8 +265,9 @@ local function follow()
     vim.schedule(notify.guarded(function()
       is_pending = false
       if page and status.get().state ~= state then
+        local before = state
         state = status.get().state
-        if is_settled(state) then
+        if is_settled(state) or before == "installing" then
           probe()
         end
       end
