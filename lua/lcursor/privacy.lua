@@ -33,6 +33,9 @@ M.REASONS = {
 ---@type table<string, lcursor.Checked> by path and globs
 local checked = {}
 
+---@type table<string, string> what git answered -> code of complete/why.lua
+local GIT_CODES = { ignored = "ignored", failed = "ignored_unknown" }
+
 local PATTERNS = { ["*"] = [[\_.\*]], ["?"] = [[\_.]] }
 
 --- Return a class of characters as a pattern of Vim, and its brackets as those of a name.
@@ -426,12 +429,11 @@ function M.block_reason(buf, more, answered)
   if entry.git == "asked" and answered then
     table.insert(entry.listeners, answered)
   end
-  local codes = { ignored = "ignored", failed = "ignored_unknown", fine = false }
-  local code = codes[entry.git]
-  if code == false then
+  if entry.git == "fine" then
     attach.report(buf)
+    return nil
   end
-  return code == nil and "checking" or code or nil
+  return GIT_CODES[entry.git] or "checking"
 end
 
 --- Return why a buffer that the user named must not be sent. Files that git ignores may be.
@@ -439,7 +441,7 @@ end
 ---@return string? message
 function M.private_reason(buf)
   local more = config.for_buffer(buf).privacy.exclude
-  return M.REASONS[M.block_reason(buf, more, function() end)]
+  return M.REASONS[M.block_reason(buf, more)]
 end
 
 --- Check whether a file that is not in a buffer may be read, by its name and git.
