@@ -145,6 +145,12 @@ def test_a_file_that_is_not_open_is_not_loaded_before_tab(unopened: Typist) -> N
     assert unopened.texts() == ["load"]
 
 
+def test_why_explains_a_next_edit_in_a_file_that_is_not_open(unopened: Typist) -> None:
+    said = unopened.nvim.lua("return require('lcursor.next_edit').why()")
+    assert said.startswith("Next edit: ")
+    assert said.endswith("; 2 changes left.")
+
+
 @pytest.mark.parametrize("text", [None, "from a import fetch as f\n", "# fetch\n"])
 def test_a_file_that_is_not_open_and_changes_on_disk(unopened: Typist, text: str | None) -> None:
     path = Path(unopened.nvim.lua("return vim.fn.fnamemodify('b.py', ':p')"))

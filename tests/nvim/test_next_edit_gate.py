@@ -47,4 +47,4 @@ def test_a_kind_that_is_hidden(
     desk.answer()
     assert desk.texts() == shown
     said = desk.nvim.lua("return require('lcursor.next_edit').why()")
-    assert ("are hidden here for a while" in said) == (not shown)
+    assert ("is hidden for a while" in said) == (not shown)

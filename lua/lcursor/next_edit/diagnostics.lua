@@ -375,15 +375,18 @@ function M.stop()
   watch = nil
 end
 
---- Return who else found the use that a proposal changes: a server with an error there.
----@param buf integer
+--- Return the language server that reports an error about the name that a proposal changes.
+---@param target lcursor.NextTarget
 ---@param proposal lcursor.NextProposal
----@return string?
-function M.witness(buf, proposal)
+---@return string? nil also for a file that is not open
+function M.witness(target, proposal)
   local word = (view.words(proposal) or {})[1]
-  local old = word and proposal.old[1]:sub(word.first + 1, word.last) or ""
-  local errors = { lnum = queue.row(buf, proposal), severity = ERROR }
-  for _, it in ipairs(old ~= "" and vim.diagnostic.get(buf, errors) or {}) do
+  if type(target) ~= "number" or not word then
+    return nil
+  end
+  local old = proposal.old[1]:sub(word.first + 1, word.last)
+  local errors = { lnum = queue.row(target, proposal), severity = ERROR }
+  for _, it in ipairs(old ~= "" and vim.diagnostic.get(target, errors) or {}) do
     if it.source and it.message:find(old, 1, true) then
       return it.source
     end

@@ -51,8 +51,6 @@ local timer
 local current
 ---@type lcursor.NextProposal? to which Tab went; drawn in its line in Insert mode too
 local reached
----@type table<integer, string> by buffer: why its proposals are not shown
-local silent = {}
 
 --- Proposes changes as an edit, and returns whether it could; joined.lua sets it.
 ---@type fun(title: string, files: lcursor.EditChanges[]): boolean
@@ -158,9 +156,7 @@ refresh = function()
   if not proposal then
     target, proposal, row = queue.elsewhere(buf)
   end
-  local code = proposal and gate.block_reason(buf) or nil
-  silent[buf] = code
-  if not proposal or code then
+  if not proposal or gate.block_reason(buf) then
     return hide()
   end
   local wait_ms = move_ms + delays.move - now_ms()
@@ -310,10 +306,10 @@ end
 ---@param proposal lcursor.NextProposal
 ---@param target lcursor.NextTarget its file
 local function jump(proposal, target)
-  local here, path = api.nvim_get_current_buf(), queue.path(target)
+  local here = api.nvim_get_current_buf()
   if target ~= here then
-    local file = type(target) == "number" and target or path
-    local win, message = require("lcursor.ui.open").file(file) -- not needed before the first jump
+    local path = queue.path(target)
+    local win, message = require("lcursor.ui.open").file(target) -- loaded at the first jump
     if not win then
       queue.clear(target)
       refresh()
@@ -321,7 +317,6 @@ local function jump(proposal, target)
     end
     here = api.nvim_get_current_buf()
     queue.opened(here, path)
-    vim.bo[here].buflisted = true
   else
     vim.cmd("normal! m'")
   end
@@ -365,7 +360,7 @@ end
 function M.dismiss()
   if current then
     local buf = current.buf
-    queue.reject(current.proposal)
+    queue.decide(current.proposal, false)
     refresh()
     status.emit("LCursorNextEditDismiss", { buf = buf })
   end
@@ -378,7 +373,7 @@ function M.accept_all()
   if not it or #files == 0 or (#files == 1 and #files[1].changes == 1) then
     return M.accept()
   elseif M.propose(it.proposal.cause, files) then
-    queue.accept_all(it.proposal)
+    queue.decide(it.proposal, true)
     refresh()
   end
 end
@@ -419,7 +414,7 @@ end
 function M.why()
   refresh() -- the mode may have changed
   local buf = api.nvim_get_current_buf()
-  return why.text(buf, current ~= nil, silent[buf])
+  return why.text(buf, current ~= nil)
 end
 
 --- Start over after a buffer was switched on or off.
@@ -479,7 +474,7 @@ function M.start()
   })
   on("BufUnload", function(event)
     queue.clear(event.buf)
-    waiting[event.buf], parsed[event.buf], silent[event.buf] = nil, nil, nil
+    waiting[event.buf], parsed[event.buf] = nil, nil
     why.note(event.buf)
   end)
   attach(api.nvim_get_current_buf())

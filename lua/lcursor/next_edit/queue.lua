@@ -180,7 +180,7 @@ local function is_unwanted(proposal)
   return (hidden[kind_of(proposal)] or 0) > os.time()
 end
 
---- Return why the last answer shows nothing, although it has proposals for a buffer.
+--- Return why none of the proposals for a buffer is shown.
 ---@param buf integer
 ---@return "hidden"|"muted"|nil
 function M.silence(buf)
@@ -233,6 +233,30 @@ local function newest(before, proposals)
   end)
 end
 
+--- Sort proposals: one first, then those of a group, from a row downwards, and then from the top;
+--- the others keep their order.
+---@param proposals lcursor.NextProposal[]
+---@param rows table<lcursor.NextProposal, integer>
+---@param first? lcursor.NextProposal
+---@param group? string
+---@param from integer row
+local function sort(proposals, rows, first, group, from)
+  local ranks = {} ---@type table<lcursor.NextProposal, integer>
+  for i, proposal in ipairs(proposals) do
+    local is_below = rows[proposal] >= from
+    ranks[proposal] = proposal == first and -3
+      or proposal.group ~= group and i
+      or is_below and -2
+      or -1
+  end
+  table.sort(proposals, function(one, other)
+    if ranks[one] ~= ranks[other] then
+      return ranks[one] < ranks[other]
+    end
+    return rows[one] < rows[other]
+  end)
+end
+
 --- Set the proposals of the host for a file, or the fixes of diagnostics; the others stay. One with
 --- a new cause comes first, else the visible one if it is still among them; those with its cause
 --- follow, from there downwards, and then from the top.
@@ -263,23 +287,11 @@ function M.set(buf, proposals, from, is_fix)
     end
   end
   local same = not new and vim.list_contains(found, shown) and shown or nil
-  local group = (new or same or found[1] or {}).group
-  from = same and shown_row or from
-  local rows, ranks = {}, {}
-  for i, proposal in ipairs(found) do
-    local row = proposal == shown and shown_row or proposal.row
-    rows[proposal] = row
-    ranks[proposal] = proposal == same and -3
-      or proposal.group ~= group and i
-      or row >= from and -2
-      or -1
+  local rows = {} ---@type table<lcursor.NextProposal, integer>
+  for _, proposal in ipairs(found) do
+    rows[proposal] = proposal == shown and shown_row or proposal.row
   end
-  table.sort(found, function(one, other)
-    if ranks[one] ~= ranks[other] then
-      return ranks[one] < ranks[other]
-    end
-    return rows[one] < rows[other]
-  end)
+  sort(found, rows, same, (new or same or found[1] or {}).group, same and shown_row or from)
   M.clear(buf)
   states[buf] = { proposals = found, done = done, silence = silence }
   for _, proposal in ipairs(is_open(buf) and found or {}) do
@@ -372,17 +384,11 @@ local function report(proposal, is_accepted)
   rpc.notify("next_edit.outcome", outcome)
 end
 
---- Note that the user accepts a proposal with all others of its cause.
+--- Note that the user decided about a proposal and all others with its cause.
 ---@param proposal lcursor.NextProposal
-function M.accept_all(proposal)
-  report(proposal, true)
-  mute(proposal)
-end
-
---- Note that the user rejected a proposal.
----@param proposal lcursor.NextProposal
-function M.reject(proposal)
-  report(proposal, false)
+---@param is_accepted boolean
+function M.decide(proposal, is_accepted)
+  report(proposal, is_accepted)
   mute(proposal)
 end
 

@@ -41,7 +41,7 @@ local due = 0
 ---@type fun() called when the proposals changed
 local on_change
 
---- Return whether a file is in the same project as the current buffer.
+--- Return a function that finds out whether a file is in the project of the current buffer.
 ---@return fun(path: string): boolean
 local function in_project()
   local roots = {} ---@type table<string, string|false> by folder
@@ -60,12 +60,12 @@ end
 
 --- Return the buffers whose text a request contains.
 ---@param is_wide boolean
+---@param is_near fun(path: string): boolean
 ---@return integer[] the current one first
-local function buffers(is_wide)
+local function buffers(is_wide, is_near)
   local current = api.nvim_get_current_buf()
   local found, lines = { current }, api.nvim_buf_line_count(current)
   local others = vim.list_extend(recorder.edited(), is_wide and api.nvim_list_bufs() or {})
-  local is_near = in_project()
   for _, buf in ipairs(others) do
     local is_same = api.nvim_buf_is_loaded(buf) and vim.bo[buf].filetype == vim.bo[current].filetype
     is_same = is_same and is_near(api.nvim_buf_get_name(buf))
@@ -100,15 +100,15 @@ end
 ---@param is_wide? boolean also other files
 function M.send(is_wide)
   M.stop()
-  local current, is_near = api.nvim_get_current_buf(), in_project()
-  local edits = vim.tbl_filter(function(edit)
-    return is_near(edit.path)
-  end, recorder.edits())
+  local current = api.nvim_get_current_buf()
   if gate.buffer_block_reason(current, function() end) then
     return
   end
-  local files, texts = {}, {}
-  for _, buf in ipairs(buffers(is_wide or false)) do
+  local is_near, files, texts = in_project(), {}, {}
+  local edits = vim.tbl_filter(function(edit)
+    return is_near(edit.path)
+  end, recorder.edits())
+  for _, buf in ipairs(buffers(is_wide or false, is_near)) do
     local sent = text_of(buf)
     if not privacy.has_private_key(sent.text) then
       table.insert(files, { path = api.nvim_buf_get_name(buf), text = sent.text })
@@ -207,7 +207,7 @@ rpc.on("next_edit.predicted", function(params)
   why.note(it.buf, reason ~= "" and reason or nil)
   on_change()
   local is_current = is_first and it.buf == api.nvim_get_current_buf()
-  if not it.is_wide and is_current and (params.has_renames or #buffers(true) > 1) then
+  if not it.is_wide and is_current and (params.has_renames or #buffers(true, in_project()) > 1) then
     M.send_later(it.buf, delays.wide, true)
   end
 end)

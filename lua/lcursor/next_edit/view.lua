@@ -130,13 +130,8 @@ end
 ---@param key? string that applies it
 function M.draw(buf, proposal, row, count, key)
   local tick = api.nvim_buf_get_changedtick(buf)
-  if
-    is_drawn(
-      buf,
-      ("%d %s %d\n%s"):format(tick, count, row, table.concat(proposal.new, "\n")),
-      false
-    )
-  then
+  local state = ("%d %s %d\n%s"):format(tick, count, row, table.concat(proposal.new, "\n"))
+  if is_drawn(buf, state, false) then
     return
   end
   local options = virt_lines.options(buf)
@@ -241,12 +236,8 @@ function M.hint(buf, row, target, name, proposal, count, key)
   end
   local tick = api.nvim_buf_get_changedtick(buf)
   if not is_drawn(buf, ("%d %d %d %s"):format(tick, at, target, words), true) then
-    mark(
-      buf,
-      at,
-      0,
-      { virt_text = { { words, HINT } }, virt_text_pos = "eol", hl_mode = "combine" }
-    )
+    local hint = { virt_text = { { words, HINT } }, virt_text_pos = "eol", hl_mode = "combine" }
+    mark(buf, at, 0, hint)
     if is_here and target ~= row then
       mark(buf, target, 0, { number_hl_group = "LCursorNextEditNumber" })
     end
