@@ -7,18 +7,12 @@ local diff = require("lcursor.diff")
 local positions = require("lcursor.edit.positions")
 local proposals = require("lcursor.edit.proposals")
 local track = require("lcursor.edit.track")
+local undo = require("lcursor.undo")
 
 local M = {}
 
 local api = vim.api
 local MAX_PAIRS = 200 -- lines that are changed one by one
-
---- Begin a new undo step in a buffer.
-local function break_undo(buf)
-  api.nvim_buf_call(buf, function()
-    vim.go.undolevels = vim.go.undolevels -- setting it ends the step
-  end)
-end
 
 ---@alias lcursor.EditMark { name: string, row: integer, col: integer }
 
@@ -118,13 +112,13 @@ local function change_file(buf, file)
   elseif #file.changes == 0 then
     return nil
   end
-  break_undo(buf)
+  undo.end_step(buf)
   local marks, problem = marks_of(buf), nil
   for i = #file.changes, 1, -1 do
     local change = file.changes[i]
     problem = problem or replace(buf, change.first_row, change.old, change.new, marks)
   end
-  break_undo(buf)
+  undo.end_step(buf)
   return problem
 end
 
@@ -217,14 +211,14 @@ function M.accept(buf, hunks)
     return nil
   end
   local accepted, problem = {}, nil
-  break_undo(buf)
+  undo.end_step(buf)
   for part, some in pairs(by_part(hunks)) do
     local made, failed = write(buf, part, some)
     problem = failed or problem
     accepted[part] = #made > 0 and made or nil
   end
-  break_undo(buf)
-  local seq = buffers.change_number(buf)
+  undo.end_step(buf)
+  local seq = undo.number(buf)
   for part, made in pairs(accepted) do
     for _, hunk in ipairs(made) do
       hunk.state, hunk.seq = "accepted", seq

@@ -52,13 +52,6 @@ function M.location(name, first, last)
     or ("%s:%d"):format(name, first + 1)
 end
 
---- Return the number of the latest change that is not undone.
----@param buf integer
----@return integer
-function M.change_number(buf)
-  return api.nvim_buf_call(buf, vim.fn.changenr)
-end
-
 ---@return integer
 local function size(buf)
   return api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))

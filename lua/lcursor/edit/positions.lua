@@ -5,6 +5,7 @@
 local buffers = require("lcursor.edit.buffers")
 local diff = require("lcursor.diff")
 local track = require("lcursor.edit.track")
+local undo = require("lcursor.undo")
 
 local M = {}
 
@@ -188,7 +189,7 @@ end
 ---@return lcursor.Hunk[] undone accepted before, and not in this text
 function M.locate(part, buf)
   part.buf, part.state = buf, "placed"
-  part.seq = buffers.change_number(buf)
+  part.seq = undo.number(buf)
   part.top, part.since = math.max(part.top, part.seq), part.seq
   local undone = {}
   if not part.base then
@@ -260,12 +261,12 @@ function M.pieces(hunk)
   return found
 end
 
---- Split a hunk in place into runs of pieces that a test is true of, and the others.
+--- Replace a hunk by several: each consists of adjoining pieces for which a test has one result.
 ---@param buf integer
 ---@param hunk lcursor.Hunk
 ---@param test fun(piece: lcursor.EditBlock, index: integer): boolean
----@param row? integer of the buffer, if the pieces that it is true of are made already
----@return lcursor.Hunk[] the runs that it is true of
+---@param row? integer where the hunk begins, if the pieces that pass the test are made already
+---@return lcursor.Hunk[] those whose pieces pass
 function M.split(buf, hunk, test, row)
   local runs = {} ---@type { is_true: boolean, block: lcursor.EditBlock }[]
   for i, piece in ipairs(M.pieces(hunk)) do
@@ -301,43 +302,55 @@ function M.split(buf, hunk, test, row)
   return found
 end
 
---- Accept the pieces of a hunk that are made already: `do` of Neovim's diff mode makes one by one.
+--- Find the pieces of a hunk whose new lines are in a text, which has the old lines of the others.
 ---@param hunk lcursor.Hunk
----@return lcursor.Hunk[] accepted none where its lines are other than old and new ones
-local function accept_made(buf, hunk)
-  local area, has_new = hunk.area, {}
-  local first, last = area.first + area.head, area.last - area.tail
-  if hunk.is_lost or first > last then
-    return {}
-  end
-  local lines, row, old_row = api.nvim_buf_get_lines(buf, first, last, false), 0, 0
-  local function follow(text, from, to)
-    local part = vim.list_slice(lines, row + 1, row + to - from)
-    local is_there = diff.is_same(part, vim.list_slice(text, from + 1, to))
-    row = row + (is_there and to - from or 0)
-    return is_there
+---@param lines string[]
+---@return boolean[]? has_new by piece; nil if there is none, or if the text has other lines
+local function made_pieces(hunk, lines)
+  local has_new, row, old_row = {}, 0, 0
+  --- Skip some lines of a text, if they are the next ones.
+  ---@return boolean are_next
+  local function skip(text, first, last)
+    local part = vim.list_slice(lines, row + 1, row + last - first)
+    local are_next = diff.is_same(part, vim.list_slice(text, first + 1, last))
+    row = row + (are_next and last - first or 0)
+    return are_next
   end
   for i, piece in ipairs(M.pieces(hunk)) do
     local is_deletion = piece.new_first == piece.new_last
-    local is_above = follow(hunk.old, old_row, piece.first)
-    has_new[i] = not is_deletion and follow(hunk.new, piece.new_first, piece.new_last)
-    local has_old = not has_new[i] and follow(hunk.old, piece.first, piece.last)
+    local is_above = skip(hunk.old, old_row, piece.first)
+    has_new[i] = not is_deletion and skip(hunk.new, piece.new_first, piece.new_last)
+    local has_old = not has_new[i] and skip(hunk.old, piece.first, piece.last)
     has_new[i] = has_new[i] or (is_deletion and not has_old)
     if not is_above or not (has_new[i] or has_old) then
-      return {}
+      return nil
     end
     old_row = piece.last
   end
-  local is_whole = follow(hunk.old, old_row, #hunk.old) and row == #lines
-  if not is_whole or not vim.list_contains(has_new, true) then
-    return {}
-  end
-  return M.split(buf, hunk, function(_, i)
-    return has_new[i]
-  end, first)
+  local is_whole = skip(hunk.old, old_row, #hunk.old) and row == #lines
+  return is_whole and vim.list_contains(has_new, true) and has_new or nil
 end
 
---- Place lost hunks after an undo, or a filter such as `:%!cat`, restored a text with known rows.
+--- Return what of a hunk is in the buffer already: the whole hunk, or pieces of it, which become
+--- hunks of their own; `do` of Neovim's diff mode makes one by one.
+---@param hunk lcursor.Hunk
+---@return lcursor.Hunk[]
+local function find_made(buf, hunk)
+  if is_made(buf, hunk) then
+    return { hunk }
+  end
+  local first, last = hunk.area.first + hunk.area.head, hunk.area.last - hunk.area.tail
+  if hunk.seq > 0 or hunk.is_lost or first > last then
+    return {}
+  end
+  local has_new = made_pieces(hunk, api.nvim_buf_get_lines(buf, first, last, false))
+  return has_new and M.split(buf, hunk, function(_, i)
+    return has_new[i]
+  end, first) or {}
+end
+
+--- Find hunks in conflict again where the text is the base with the accepted hunks: after an undo,
+--- or after a filter such as `:%!cat`.
 local function recall(part, buf)
   local is_lost, count = false, #(part.base or {})
   for _, hunk in ipairs(part.hunks) do
@@ -385,9 +398,7 @@ function M.refresh(buf, part, seq)
       -- Undo may bring an older text that has the new lines too.
       local from = hunk.seq > 0 and hunk.seq or not part.proposal.is_hidden and part.since + 1
       local may_be_made = from and seq >= from and not is_typing
-      local made = may_be_made and is_made(buf, hunk) and { hunk }
-        or (may_be_made and hunk.seq == 0 and accept_made(buf, hunk))
-        or {}
+      local made = may_be_made and find_made(buf, hunk) or {}
       for _, one in ipairs(made) do
         one.state, one.seq = "accepted", hunk.seq > 0 and hunk.seq or seq
         table.insert(redone, one)

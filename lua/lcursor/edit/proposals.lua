@@ -7,6 +7,7 @@ local positions = require("lcursor.edit.positions")
 local render = require("lcursor.edit.render")
 local text = require("lcursor.text")
 local track = require("lcursor.edit.track")
+local undo = require("lcursor.undo")
 
 local M = {}
 
@@ -303,7 +304,7 @@ watch = function(buf)
       end
     end,
     changed = function()
-      local seq, is_changed = buffers.change_number(buf), false
+      local seq, is_changed = undo.number(buf), false
       for _, part in ipairs(parts_of(buf, true)) do
         local undone, redone, is_other = positions.refresh(buf, part, seq)
         is_changed = is_changed or is_other

@@ -13,6 +13,7 @@ local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
 local requests = require("lcursor.next_edit.requests")
 local status = require("lcursor.status")
+local undo = require("lcursor.undo")
 local view = require("lcursor.next_edit.view")
 local why = require("lcursor.next_edit.why")
 
@@ -275,10 +276,6 @@ local function on_key()
   end
 end
 
-local function begin_undo_step()
-  vim.cmd("noautocmd let &g:undolevels = &g:undolevels")
-end
-
 --- Apply a proposal of the current buffer as one undo step.
 ---@param proposal lcursor.NextProposal
 local function apply(proposal)
@@ -286,9 +283,9 @@ local function apply(proposal)
   hide()
   recorder.finish(buf)
   local is_insert = api.nvim_get_mode().mode == "i"
-  begin_undo_step()
+  undo.end_step(buf)
   local position = queue.apply(buf, proposal)
-  begin_undo_step()
+  undo.end_step(buf)
   if position then
     local column = is_insert and position[2] or math.max(position[2] - 1, 0)
     api.nvim_win_set_cursor(0, { position[1] + 1, column })

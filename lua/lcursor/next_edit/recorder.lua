@@ -6,6 +6,7 @@
 local delays = require("lcursor.next_edit.delays")
 local diff = require("lcursor.diff")
 local notify = require("lcursor.notify")
+local undo = require("lcursor.undo")
 
 local M = {}
 
@@ -51,11 +52,6 @@ local count = 0 -- of edits
 local is_block = false -- Insert mode for all lines of a block, which change when it ends
 local is_writing = false -- formatters may run
 
----@return integer number of the current change; lower after an undo
-local function change_number(buf)
-  return api.nvim_buf_call(buf, vim.fn.changenr)
-end
-
 --- Take the text of a buffer as it is, without edits; it is kept for the current one only.
 ---@param buf integer
 ---@param it lcursor.Recorded
@@ -63,7 +59,7 @@ local function read(buf, it)
   local is_current = buf == api.nvim_get_current_buf()
   it.lines = is_current and api.nvim_buf_get_lines(buf, 0, -1, false) or nil
   it.edits, it.undone, it.changed, it.due = {}, {}, nil, nil
-  it.number = change_number(buf)
+  it.number = undo.number(buf)
   it.top = it.number
 end
 
@@ -253,7 +249,7 @@ function M.finish(buf, is_accepted)
   if not it or not it.changed then
     return nil
   end
-  local before, number = it.number, change_number(buf)
+  local before, number = it.number, undo.number(buf)
   local is_undo = number < it.top or number < before or (number > before and number <= it.top)
   it.number, it.top = number, math.max(it.top, number)
   count = count + 1
