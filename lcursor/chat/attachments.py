@@ -20,7 +20,7 @@ from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen, count_rows
 from lcursor.errors import CommandUnknown
 from lcursor.llm.tokens import Countable, digest
-from lcursor.project import redaction
+from lcursor.project.redaction import encodable, redact
 from lcursor.protocol.chat import ChatAttachment, ChatItem, ChatPreview, ChatSend
 
 REPEATED = "in the chat already, unchanged"
@@ -59,7 +59,7 @@ class QuestionContext:
     def sent_text(self) -> str:
         """Return the message for the model."""
         items = [each for each in self.items if (each.kind, each.note) != ("rules", REPEATED)]
-        return clean(layout.message(self.text, items))
+        return encodable(layout.message(self.text, items))
 
     def attached(self, count: Count, *, is_near: bool) -> list[Item]:
         """Return the items without text, with their tokens and positions in the message.
@@ -72,17 +72,17 @@ class QuestionContext:
             name = self.text.split()[0]
             found.append(Item("command", "text", name, note=self.note, is_left_out=True))
         for item in self.items:
-            block = clean(layout.block(item) + "\n\n")
+            block = encodable(layout.block(item) + "\n\n")
             tokens, is_exact = (0, True) if item.is_left_out else count(block)
             at = -1 if item.is_left_out else sent.find(block)
             removed = "" if item.is_left_out or is_near else _removed(block)
             found.append(
                 replace(
                     item,
-                    name=clean(item.name),
-                    path=clean(item.path),
+                    name=encodable(item.name),
+                    path=encodable(item.path),
                     text="",
-                    note="; ".join(filter(None, (clean(item.note), removed))),
+                    note="; ".join(filter(None, (encodable(item.note), removed))),
                     rows=count_rows(item.text),
                     tokens=tokens,
                     is_exact=is_exact,
@@ -172,7 +172,7 @@ def question_of(chat: Conversation, params: ChatSend | ChatPreview) -> Question:
         for each in params["attachments"]
         if each not in found and not (has_screen and each["kind"] == "screen")
     ]
-    return Question(clean(params["text"]), params["path"], found, params["dropped"])
+    return Question(encodable(params["text"]), params["path"], found, params["dropped"])
 
 
 def check_command(text: str, root: str) -> None:
@@ -205,7 +205,7 @@ def token_rows(
     if len(before) > 1:
         history, is_history_exact = count(before)
         history -= system
-    own, is_own_exact = count(clean(question))
+    own, is_own_exact = count(encodable(question))
     rows = [
         _row("system", "the instructions", system, is_system_exact),
         _row("history", "the chat so far", history, is_history_exact),
@@ -244,11 +244,6 @@ def fingerprint(item: Item) -> str:
     return digest(f"{item.kind}\n{item.path or item.name}\n{item.first_row}\n{item.text}")
 
 
-def clean(text: str) -> str:
-    """Return a text as valid UTF-8, with question marks for invalid characters."""
-    return text.encode("utf-8", "replace").decode()
-
-
 def _subject(items: Sequence[Item]) -> str:
     """Return the subject of a command in words: a small model mistakes `@selection` for code."""
     if any(item.kind == "selection" for item in items):
@@ -281,7 +276,7 @@ def _row(kind: str, name: str, tokens: int, is_exact: bool, note: str = "") -> C
 
 def _removed(text: str) -> str:
     """Return the note about the secret values that another machine does not get; "" for none."""
-    _, count = redaction.redact(text)
+    _, count = redact(text)
     return f"{count} secret{'s' * (count > 1)} removed before it is sent" if count else ""
 
 

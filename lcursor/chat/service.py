@@ -29,6 +29,7 @@ from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.slot_states import IDLE_S
+from lcursor.project.redaction import encodable
 from lcursor.project.root import root_of
 from lcursor.protocol import chat as wire
 from lcursor.reporting import Notify, error_message, report_error
@@ -166,7 +167,7 @@ class ChatService:
     @_queued
     def rename(self, params: wire.ChatRename) -> None:
         """Change the title of a chat."""
-        title = attachments.clean(" ".join(params["title"].split()))
+        title = encodable(" ".join(params["title"].split()))
         self._change(params, lambda _: [{"op": "title", "title": title}])
 
     @_queued
@@ -205,7 +206,7 @@ class ChatService:
     @_queued
     def amend(self, params: wire.ChatAmend) -> None:
         """Replace the text of an answer; the old one stays as another branch."""
-        text = attachments.clean(params["text"])
+        text = encodable(params["text"])
         self._change(params, lambda chat: amend_ops(chat, params["number"], text))
 
     @_queued
@@ -286,7 +287,7 @@ class ChatService:
             if not question_number:
                 raise ChatMissing("there is no question to answer", "Ask one")
             return make_turn(question_number=question_number)
-        text = attachments.clean(params["text"])
+        text = encodable(params["text"])
 
         def make(chat: Conversation) -> Sequence[Op]:
             after = chat.resolve(params["after"])

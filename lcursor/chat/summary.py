@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lcursor.chat import prompt
-from lcursor.chat.attachments import clean, token_rows
+from lcursor.chat.attachments import token_rows
 from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Conversation, Op, StoredMessage
 from lcursor.config import ChatConfig
@@ -20,6 +20,7 @@ from lcursor.errors import ContextFull
 from lcursor.llm import tokens
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Event, Message, Text
+from lcursor.project.redaction import encodable
 from lcursor.protocol.chat import ChatItem
 
 Count = Callable[[Sequence[Message]], int]
@@ -135,7 +136,7 @@ class PromptFitter:
 
         def make(chat: Conversation) -> Sequence[Op]:
             op = {"op": "sum", "number": chat.next_number, "last": found.last}
-            content = clean(text(written, chat, found.last))
+            content = encodable(text(written, chat, found.last))
             return [{**op, "text": content, "tokens_before": tokens_before}]
 
         op = self._change(make)[-1]

@@ -20,8 +20,9 @@ from lcursor.edit.rewriting.prompt import fence_of
 from lcursor.edit.rewriting.region import MAX_REGION_TOKENS
 from lcursor.edit.run import Outcome, Run
 from lcursor.edit.sources import Sources
-from lcursor.edit.workspace import EditServices, Workspace, clean, counter, language_of
+from lcursor.edit.workspace import EditServices, Workspace, counter, language_of
 from lcursor.errors import Cancelled, LcursorError
+from lcursor.project.redaction import encodable
 from lcursor.protocol import edit as wire
 
 FROM_CHAT, PASTED = "from the chat", "pasted"
@@ -160,6 +161,6 @@ def _to_wire(choice: Choice, sources: Sources) -> wire.EditChoice:
         "name": sources.name(path),
         "first_row": choice.first_row,
         "last_row": choice.last_row,
-        "lines": [clean(line) for line in choice.lines],
-        "why": clean(choice.why),
+        "lines": [encodable(line) for line in choice.lines],
+        "why": encodable(choice.why),
     }

@@ -19,12 +19,13 @@ from lcursor.edit.completion import complete, raise_if_cancelled
 from lcursor.edit.rewriting.rewriter import is_tiny
 from lcursor.edit.run import Outcome, Run
 from lcursor.edit.sources import project_of
-from lcursor.edit.workspace import UNKNOWN_TOKENS, EditServices, Workspace, clean
+from lcursor.edit.workspace import UNKNOWN_TOKENS, EditServices, Workspace
 from lcursor.errors import EditFailed, NothingStaged
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Message, SamplingParams
 from lcursor.project import git
 from lcursor.project.reading import Reader
+from lcursor.project.redaction import encodable
 from lcursor.protocol import edit as wire
 
 ANSWER_TOKENS: Final = 400
@@ -103,7 +104,7 @@ def ask(run: Run, services: EditServices, params: wire.EditCommit) -> Outcome:
         error.hint = AMEND if written else error.hint
         raise
     run.check()
-    run.send("edit.message", text=clean(text), note=clean(note), is_amend=is_amend)
+    run.send("edit.message", text=encodable(text), note=encodable(note), is_amend=is_amend)
     return Outcome("proposed")
 
 
@@ -112,7 +113,7 @@ def rules_of(root: Path, services: EditServices) -> str:
     if not services.models.config.rule_files:
         return ""
     found = rules.applicable(Reader(root, services.secrets), [str(root)])
-    return clean(layout.write([each for each in found if not each.is_left_out]))
+    return encodable(layout.write([each for each in found if not each.is_left_out]))
 
 
 def message(

@@ -16,8 +16,9 @@ from lcursor.edit import diff
 from lcursor.edit.records import Check, FileChange, Lines, Region, digest
 from lcursor.edit.rewriting import retry
 from lcursor.edit.run import Outcome, Run, RunListener
-from lcursor.edit.workspace import EditServices, Workspace, clean, language_of
+from lcursor.edit.workspace import EditServices, Workspace, language_of
 from lcursor.errors import Cancelled, LcursorError, ServerError
+from lcursor.project.redaction import encodable
 from lcursor.protocol import edit as wire
 
 MAX_WORKERS = 8
@@ -193,7 +194,7 @@ def _jobs(
                 problems.append(f"{sources.name(path)} no longer has a line {row + 1}")
                 continue
             region = work.region(lines, language, row, row)
-            text = clean(location["text"].strip())
+            text = encodable(location["text"].strip())
             line = lines[row].strip() if lines else ""
             about = f"About the line `{line}`: {text}" if text and text != line else ""
             targets.append(Target(region, about))

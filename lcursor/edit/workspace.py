@@ -30,6 +30,7 @@ from lcursor.edit.rewriting.task import FailedAttempt, Task
 from lcursor.edit.run import Run, RunListener
 from lcursor.edit.sources import Sources
 from lcursor.llm.pool import Connection, ModelPool
+from lcursor.project.redaction import encodable
 from lcursor.protocol.chat import ChatAttachment
 from lcursor.protocol.edit import EditBuffer
 
@@ -83,7 +84,7 @@ class Question:
             used.append(item)
         notes = [f"{each.name}: {each.note}" for each in used if each.is_left_out and each.note]
         notes += [f"{name}: it does not fit into the model's context" for name in dropped]
-        return clean(layout.write(used)), "\n".join(filter(None, (self.note, *notes)))
+        return encodable(layout.write(used)), "\n".join(filter(None, (self.note, *notes)))
 
 
 class Workspace:
@@ -155,7 +156,7 @@ class Workspace:
         )
         expanded = prompts.expand(instruction, root)
         self.run.check()
-        return Question(clean(expanded.text), tuple(items), expanded.note)
+        return Question(encodable(expanded.text), tuple(items), expanded.note)
 
     def connect(self, model: str, setting: str = "") -> Connection:
         """Connect to a model, starting its server if necessary."""
@@ -284,7 +285,7 @@ class Workspace:
             title=short,
             alternative=alternative,
             files=[sources.to_wire(each, (ticks or {}).get(each.path)) for each in changes],
-            note=clean("\n".join(dict.fromkeys(filter(None, notes)))),
+            note=encodable("\n".join(dict.fromkeys(filter(None, notes)))),
             attempts=self.run.max_attempts,
             chat=chat,
         )
@@ -315,10 +316,5 @@ def language_of(path: str, lines: Lines, filetype: str = "") -> str:
 
 def short_title(text: str) -> str:
     """Return the start of a text on one line."""
-    words = clean(" ".join(text.split()))
+    words = encodable(" ".join(text.split()))
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
-
-
-def clean(text: str) -> str:
-    """Return a text with question marks for bytes that are not UTF-8."""
-    return text.encode("utf-8", "replace").decode()

@@ -13,7 +13,6 @@ import concurrent.futures
 import contextlib
 import json
 import queue
-import re
 import ssl
 import threading
 import time
@@ -49,10 +48,6 @@ KEEP_LOCAL_S, KEEP_REMOTE_S = 5.0, 120.0
 """Lifetime of an unused connection; over a network, a new one takes several round trips."""
 MAX_LINE_BYTES = 4 << 20
 MAX_ERROR_BYTES = 1 << 16
-
-UNREADABLE = "\N{REPLACEMENT CHARACTER}"
-"""What a model gets for each byte of a text or a name that is not UTF-8."""
-_BYTE = re.compile("[\ud800-\udfff]")
 
 FAILURES = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, ValueError)
 """Exceptions of httpx2, also for callers that use it through another library."""
@@ -192,11 +187,10 @@ class Client:
         call = Call(self.name)
         if not self._is_local:
             body, _ = redaction.redact_all(body)
-        content = (
-            None
-            if body is None
-            else encodable(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
-        )
+        content = None
+        if body is not None:
+            text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+            content = redaction.encodable(text).encode()
         with self._lock:  # so that `close` sees every started call
             if self._is_closed:
                 call.close()
@@ -422,11 +416,6 @@ def _event_loop() -> asyncio.AbstractEventLoop:
             _loops.append(asyncio.new_event_loop())
             threading.Thread(target=_loops[0].run_forever, name="lcursor-http", daemon=True).start()
         return _loops[0]
-
-
-def encodable(text: str) -> str:
-    """Return a text with `UNREADABLE` for each byte that is not UTF-8."""
-    return _BYTE.sub(UNREADABLE, text)
 
 
 async def _read_beginning(response: httpx2.Response) -> bytes:

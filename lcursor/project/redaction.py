@@ -1,7 +1,9 @@
-"""Replace passwords and tokens in a text that is sent to another machine. Pure.
+"""Replace what a model does not get of a text, and put it back into the model's lines. Pure.
 
-Only values that their own text or the name before them identifies are found; a password in prose,
-or in `password = "..."`, is not. Source: the pages of each provider on the format of its tokens.
+These are bytes that are not UTF-8 and, for a model on another machine, passwords and tokens. Of
+these only values that their own text or the name before them identifies are found; a password in
+prose, or in `password = "..."`, is not. Source: the pages of each provider on the format of its
+tokens.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from typing import Any, Final, NamedTuple
 
 PLACEHOLDER: Final = "[secret removed by lcursor]"
 """Written instead of each value."""
+UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
+"""Written instead of each byte that is not UTF-8."""
+_BYTE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Token(NamedTuple):
@@ -139,14 +144,42 @@ def restored(lines: Sequence[str], old: Sequence[str]) -> tuple[str, ...]:
     """
     if not any(PLACEHOLDER in line for line in lines):
         return tuple(lines)
+    return _repeated(lines, old, redact("\n".join(old))[0], PLACEHOLDER)
+
+
+def encodable(text: str) -> str:
+    """Return a text with `UNREADABLE` instead of each byte that is not UTF-8."""
+    return _BYTE.sub(UNREADABLE, text)
+
+
+def with_bytes(lines: Sequence[str], old: Sequence[str]) -> tuple[str, ...]:
+    """Return a model's lines with bytes that are not UTF-8 instead of `UNREADABLE`.
+
+    A line gets the bytes of the old line that it repeats. If there are other lines with
+    `UNREADABLE`, and as many in all as in the old text, the bytes are in the same order.
+    """
+    if not any(UNREADABLE in line for line in lines):
+        return tuple(lines)
+    text, made = "\n".join(old), "\n".join(lines)
+    sent = encodable(text)
+    found = _repeated(lines, old, sent, UNREADABLE)
+    known = [char for char, replaced in zip(text, sent, strict=True) if replaced == UNREADABLE]
+    if UNREADABLE in "\n".join(found) and made.count(UNREADABLE) == len(known):
+        parts = zip(made.split(UNREADABLE), [*known, ""], strict=True)
+        return tuple("".join(part + char for part, char in parts).split("\n"))
+    return found
+
+
+def _repeated(lines: Sequence[str], old: Sequence[str], sent: str, sign: str) -> tuple[str, ...]:
+    """Return lines with the old line instead of each one with a sign that repeats what was sent."""
     known: dict[str, set[str]] = {}
-    for line, sent in zip(old, redact("\n".join(old))[0].split("\n"), strict=False):
-        known.setdefault(sent.strip(), set()).add(line.strip())
+    for line, text in zip(old, sent.split("\n"), strict=False):
+        known.setdefault(text.strip(), set()).add(line.strip())
     found = []
     for line in lines:
         text = line.strip()
-        values = {*known.get(text, ())} if PLACEHOLDER in text else set()
-        found.append(line.replace(text, values.pop()) if len(values) == 1 else line)
+        values = known.get(text, set()) if sign in text else set()
+        found.append(line.replace(text, min(values)) if len(values) == 1 else line)
     return tuple(found)
 
 

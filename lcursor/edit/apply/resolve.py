@@ -27,6 +27,7 @@ from lcursor.edit.apply.apply_block import (
 from lcursor.edit.apply.blocks import Block, Files
 from lcursor.edit.lines import has_text, without_returns
 from lcursor.edit.records import Change, FileChange, FileKind, Lines, digest
+from lcursor.project.redaction import encodable, with_bytes
 
 MAX_CHOICES = 12
 """Maximum number of files to choose from."""
@@ -131,7 +132,7 @@ class _Draft:
 
     path: str
     base: Lines | None
-    """The lines of the file, without the CR that may end some."""
+    """The lines of the file as a model got them: without CR at their ends, and encodable."""
     lines: Lines | None
     to: str = ""
     fenced: tuple[Change, ...] = ()
@@ -163,7 +164,7 @@ class _Drafts:
         path = path or _find_file(f"{key}.path", block, self.files, self.answers)
         if path not in self.drafts:
             read = self.files.read(path)
-            base = None if read is None else without_returns(read)
+            base = None if read is None else without_returns([encodable(line) for line in read])
             self.drafts[path] = _Draft(path, base, base)
         self.path, draft = path, self.drafts[path]
         if draft.lines is None:
@@ -205,7 +206,7 @@ class _Drafts:
 
     def _change(self, draft: _Draft, old: Lines | None) -> FileChange:
         to = self.files.absolute(draft.to) if draft.to else ""
-        new = diff.with_line_ends(old or (), draft.lines or ())
+        new = diff.with_line_ends(old or (), with_bytes(draft.lines or (), old or ()))
         base = "" if old is None else digest(old)
         changes = diff.changes(old or (), new)
         return FileChange(self.files.absolute(draft.path), draft.kind, to, base, changes)

@@ -16,8 +16,7 @@ from lcursor.code import grammars, structure
 from lcursor.code.structure import Definition
 from lcursor.edit.lines import has_text, indent_of, stripped
 from lcursor.edit.records import Check, Region
-from lcursor.http.client import UNREADABLE
-from lcursor.project.redaction import PLACEHOLDER
+from lcursor.project.redaction import PLACEHOLDER, UNREADABLE
 
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node

@@ -13,30 +13,11 @@ from lcursor.edit import diff
 from lcursor.edit.lines import contains_run, has_text, indent_of, trim
 from lcursor.edit.records import Lines
 from lcursor.edit.rewriting.task import Task
-from lcursor.http.client import UNREADABLE, encodable
 
 MIN_ECHO: Final = 2
 """Minimum of repeated non-blank lines that count as an echo of the surroundings."""
 MIN_ECHO_CHARS: Final = 20
 MAX_ECHO: Final = 400
-
-
-def with_bytes(new: Sequence[str], old: Sequence[str]) -> Lines:
-    """Return a model's lines with the bytes that are not UTF-8, for which it got only signs.
-
-    If it repeats all signs, they are those of the old text in the same order. Otherwise only a line
-    that repeats an old one gets its bytes.
-    """
-    text, made = "\n".join(old), "\n".join(new)
-    signs = [sign for sign, sent in zip(text, encodable(text), strict=True) if sent == UNREADABLE]
-    if made.count(UNREADABLE) == len(signs):
-        parts = zip(made.split(UNREADABLE), [*signs, ""], strict=True)
-        return tuple("".join(part + sign for part, sign in parts).split("\n")) if new else ()
-    known = {encodable(line).strip(): line.strip() for line in old}
-    return tuple(
-        line.replace(bare, known.get(bare, bare)) if UNREADABLE in (bare := line.strip()) else line
-        for line in new
-    )
 
 
 class Normalizer:

@@ -19,14 +19,14 @@ from lcursor.edit.apply.resolve import Ask, Unresolved, resolve
 from lcursor.edit.completion import close_on_cancel, raise_if_cancelled
 from lcursor.edit.records import Lines
 from lcursor.edit.rewriting import prompt
-from lcursor.edit.rewriting.normalize import Normalizer, with_bytes
+from lcursor.edit.rewriting.normalize import Normalizer
 from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, RewriteProgress, Task
 from lcursor.errors import ContextFull, ReplyUnusable
 from lcursor.llm import tokens
 from lcursor.llm.client import Stream
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Finished, Message, Progress, Reasoning, SamplingParams, Text, Usage
-from lcursor.project.redaction import restored
+from lcursor.project.redaction import restored, with_bytes
 from lcursor.protocol.edit import EditPhase
 
 GROWTH: Final = 3
@@ -168,7 +168,7 @@ class _AnswerReader:
         """Return the region's new text, and the model's text outside of it."""
         old = self._task.old
         if self._reader is None:
-            reply = "\n".join(with_bytes(restored(self.reply.split("\n"), old), old))
+            reply = "\n".join(restored(self.reply.split("\n"), old))
             return _apply_to_region(self._task, reply, self._is_cut), ""
         new = with_bytes(restored(self._reader.finish(self._is_cut), old), old)
         return self._normalizer.whole(new), self._reader.note

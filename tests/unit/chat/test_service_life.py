@@ -389,8 +389,8 @@ def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path, server: ChatServer) -
         extra: list[dict[str, Any]] = [attachment("text", "odd\udcff", "a\udcffb")]
         done = desk.turn("odd \udcff text", attachments=extra)
         assert done["reason"] == "stop", desk.told("error")
-        assert "a?b" in contents(server.bodies[0])[-1]
-        assert desk.shown()[0] == ("user", "odd ? text")
+        assert "a\ufffdb" in contents(server.bodies[0])[-1]
+        assert desk.shown()[0] == ("user", "odd \ufffd text")
 
 
 def test_a_key_is_asked_for_once_and_written_nowhere(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.edit.records import Lines, Region
-from lcursor.edit.rewriting.normalize import Normalizer, with_bytes
+from lcursor.edit.rewriting.normalize import Normalizer
 from lcursor.edit.rewriting.task import Task
 
 CLASS: Lines = (
@@ -47,24 +47,6 @@ CASES = [
 def test_fits(case: tuple[str, Lines, Lines]) -> None:
     _, new, want = case
     assert fitted(new) == want
-
-
-BYTES = ("# caf\udce9", "x = 1", "y = '\udcff'")
-
-
-@pytest.mark.parametrize(
-    ("new", "expected"),
-    [
-        (("# caf\ufffd", "x = 2", "y = '\ufffd'"), ("# caf\udce9", "x = 2", "y = '\udcff'")),
-        (("# the caf\ufffd", "z = '\ufffd'"), ("# the caf\udce9", "z = '\udcff'")),
-        (("y = '\ufffd'", "x = 2"), ("y = '\udcff'", "x = 2")),
-        (("  y = '\ufffd'", "", "\ufffd\ufffd"), ("  y = '\udcff'", "", "\ufffd\ufffd")),
-        (("x = 2",), ("x = 2",)),
-        ((), ()),
-    ],
-)
-def test_bytes_that_are_not_utf_8_stay(new: Lines, expected: Lines) -> None:
-    assert with_bytes(new, BYTES) == expected
 
 
 def test_what_stands_above_is_not_written_again() -> None:

@@ -88,6 +88,27 @@ def test_bytes_that_are_not_utf_8_stay(tmp_path: Path) -> None:
         assert "not UTF-8" in failed["text"]
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "<<<<<<< SEARCH\n# caf\ufffd\nx = 1\n=======\n# caf\ufffd\nx = 3\n>>>>>>> REPLACE",
+        "# caf\ufffd\nx = 3\ny = '\ufffd'",
+    ],
+)
+def test_a_pasted_reply_keeps_bytes_that_are_not_utf_8(tmp_path: Path, code: str) -> None:
+    old = "# caf\udce9\nx = 1\ny = '\udcff'"
+    with scripted(tmp_path) as (_, desk):
+        path = desk.put("a.py", "")
+        text = f"a.py\n```\n{code}\n```\n"
+        number = desk.do(
+            "edit.apply", path=str(path), text=text, file="", chat="", message=0,
+            buffers=[buffer(path, old)],
+        )  # fmt: skip
+        (file,) = desk.proposed(number)["files"]
+        assert made(old, file) == old.replace("x = 1", "x = 3")
+        assert all(each["is_ok"] for each in file["checks"])
+
+
 def test_a_cursor_without_a_selection_means_what_is_around_it(tmp_path: Path) -> None:
     with scripted(tmp_path, reply(fenced(NEW))) as (_, desk):
         found = desk.proposed(desk.ask("a.py", TEXT, "Spell the names out", (4, 4)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.project import redaction
-from lcursor.project.redaction import PLACEHOLDER, redact, redact_all, restored
+from lcursor.project.redaction import PLACEHOLDER, redact, redact_all, restored, with_bytes
 from lcursor.project.secrets import KEY_FORMATS, has_private_key
 
 # In two parts each, so that this file has none.
@@ -166,3 +166,26 @@ def test_a_value_is_not_taken_from_one_of_several_lines() -> None:
     old = [f"key = {TOKENS['GitHub']}", f"key = {TOKENS['GitLab']}", f"key = {TOKENS['GitLab']}"]
     assert restored([f"key = {PLACEHOLDER}"], old) == (f"key = {PLACEHOLDER}",)
     assert restored([f"key = {PLACEHOLDER}"], old[1:]) == (old[1],)
+
+
+BYTES = ("# caf\udce9", "x = 1", "y = '\udcff'")
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (("# caf\ufffd", "x = 2", "y = '\ufffd'"), ("# caf\udce9", "x = 2", "y = '\udcff'")),
+        (("# the caf\ufffd", "z = '\ufffd'"), ("# the caf\udce9", "z = '\udcff'")),
+        (("y = '\ufffd'", "x = 2"), ("y = '\udcff'", "x = 2")),
+        (("  y = '\ufffd'", "", "\ufffd\ufffd"), ("  y = '\udcff'", "", "\ufffd\ufffd")),
+        (("y = '\ufffd'", "# caf\ufffd"), ("y = '\udcff'", "# caf\udce9")),
+        (("x = 2",), ("x = 2",)),
+        ((), ()),
+    ],
+)
+def test_bytes_that_are_not_utf_8_stay(new: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    assert with_bytes(new, BYTES) == expected
+
+
+def test_bytes_are_not_taken_from_one_of_several_lines() -> None:
+    assert with_bytes(["# caf\ufffd"], ["# caf\udce9", "# caf\udce8"]) == ("# caf\ufffd",)
