@@ -89,6 +89,30 @@ def test_files_come_go_and_move_as_one_turn_that_outlives_neovim(home: Home) -> 
     assert files(home) == after
 
 
+@pytest.mark.parametrize("typed", [[], ["typed"]], ids=["saved", "changed"])
+def test_the_buffer_of_a_file_that_moved_moves_back(home: Home, typed: list[str]) -> None:
+    editor = home.open()
+    editor.lua("vim.fn.setreg('\"', ...)", PATCH.replace("*** Delete File: c.py\n-c = 1\n", ""))
+    editor.command("LCursor edit apply")
+    proposed(editor)
+    editor.command("badd b.py | call bufload('b.py')")
+    editor.keys("2GghAghA")
+    at = "return vim.deep_equal({ ... }, vim.fn.getbufline(vim.fn.bufnr('b.py$'), 1, '$'))"
+    at += " and vim.fn.expand('#' .. vim.fn.bufnr('b.py$') .. ':.') == "
+    editor.wait_lua(at + "'lib/b.py'", "b = 2")
+    editor.lua("vim.fn.appendbufline('lib/b.py', 1, ...)", typed)
+    for command, name, value in [
+        ("undo", "b.py", 1),
+        ("redo", "lib/b.py", 2),
+        ("undo", "b.py", 1),
+    ]:
+        editor.command(f"LCursor edit {command}")
+        editor.wait_lua(f"{at}'{name}'", f"b = {value}", *typed)
+        assert files(home)[name] == f"b = {value}\n"
+        modified = "return vim.bo[vim.fn.bufnr('b.py$')].modified"
+        assert editor.lua(modified) == bool(typed)
+
+
 @pytest.mark.parametrize("is_confined", [True, False])
 def test_the_users_test_is_run_in_a_copy_and_its_words_go_back(
     home: Home, *, is_confined: bool

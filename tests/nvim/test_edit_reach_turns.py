@@ -196,6 +196,57 @@ def test_a_file_that_is_renamed_or_deleted_takes_its_buffer_along(desk: Desk) ->
     assert sorted(names) == ["a.py", "d.py"]
 
 
+@pytest.mark.parametrize("is_target_open", [False, True])
+def test_what_is_typed_while_a_file_is_renamed_stays(desk: Desk, *, is_target_open: bool) -> None:
+    asked = desk.ask()
+    old, new = desk.project / "b.py", desk.project / "d.py"
+    renamed = file(old, [change(0, ["b = 1"], ["b = 2"])], kind="rename", to=str(new))
+    key = desk.propose(asked["id"], [renamed])
+    desk.done(asked["id"])
+    desk.nvim.command("badd b.py | call bufload('b.py')")
+    accept_all(desk.nvim)
+    wanted = desk.heard("edit.write")
+    desk.nvim.command("call setbufline('b.py', 2, 'typed')")
+    if is_target_open:
+        desk.nvim.command("badd d.py | call bufload('d.py') | call setbufline('d.py', 1, 'mine')")
+    old.unlink()
+    new.write_text("b = 2\n")
+    said = {"id": wanted["id"], "turn": key, "paths": wanted["paths"], "problem": ""}
+    desk.say("edit.written", said)
+    desk.nvim.settle()
+    name = "b.py" if is_target_open else "d.py"
+    assert desk.nvim.lua("return vim.fn.getbufline(..., 1, '$')", name) == ["b = 1", "typed"]
+    assert ("d.py is open with unsaved text" in reach.told(desk.nvim)[-2]) == is_target_open
+
+
+def test_a_file_is_not_renamed_to_one_with_unsaved_text(desk: Desk) -> None:
+    asked = desk.ask()
+    to = str(desk.project / "d.py")
+    desk.propose(asked["id"], [file(desk.project / "b.py", [], kind="rename", to=to)])
+    desk.done(asked["id"])
+    desk.nvim.command("badd d.py | call bufload('d.py') | call setbufline('d.py', 1, 'mine')")
+    accept_all(desk.nvim)
+    assert desk.host.messages("edit.write") == []
+    assert reach.told(desk.nvim)[-1].startswith("lcursor: close d.py first")
+
+
+def test_the_keys_of_hunks_stay_while_other_files_of_the_edit_are_open(desk: Desk) -> None:
+    """Without the maps `gh` would begin Select mode, and the key after it replace text."""
+    key = both(desk, desk.ask())
+    accept_all(desk.nvim)
+    wanted = desk.heard("edit.write")
+    said = {"id": wanted["id"], "turn": key, "paths": [], "problem": "b.py is read-only"}
+    desk.say("edit.written", said)
+    desk.nvim.settle()
+    lines = desk.lines()
+    for _ in range(2):
+        desk.nvim.press("2GghA")
+        assert (desk.lines(), desk.nvim.lua("return vim.fn.mode()")) == (lines, "n")
+    assert len(desk.host.messages("edit.write")) == 2
+    desk.nvim.command("edit b.py | LCursor hunk accept file | buffer a.py")
+    assert desk.nvim.lua("return vim.fn.maparg('ghA', 'n')") == ""
+
+
 def test_a_changed_buffer_is_not_moved_or_removed(desk: Desk) -> None:
     asked = desk.ask()
     desk.nvim.command("hide edit c.py")

@@ -29,22 +29,44 @@ local function reload(paths)
   end
 end
 
+--- Give a buffer the name that its file got, and its text as well, unless it has unsaved changes.
+---@param is_modified boolean
+local function rename(buf, to, is_modified)
+  local target = buffers.find(to)
+  if target and not pcall(api.nvim_buf_delete, target, {}) then
+    local name = buffers.relative(to)
+    return notify.warn(("%s is open with unsaved text, which is not in its new file"):format(name))
+  end
+  local from = api.nvim_buf_get_name(buf)
+  api.nvim_buf_call(buf, function()
+    api.nvim_buf_set_name(buf, to)
+    if not is_modified then
+      vim.cmd("silent! edit!") -- the text is what was written
+    end
+  end)
+  for _, other in ipairs(api.nvim_list_bufs()) do -- renaming leaves one with the old name
+    if other ~= buf and api.nvim_buf_get_name(other) == from then
+      pcall(api.nvim_buf_delete, other, {})
+    end
+  end
+end
+
 --- Let the buffer of a deleted or renamed file follow it.
 local function follow(file)
   local buf = buffers.find(file.path)
   if buf and file.kind == "delete" then
     pcall(api.nvim_buf_delete, buf, {}) -- not where it was changed since
   elseif buf and file.kind == "rename" then
-    api.nvim_buf_call(buf, function()
-      api.nvim_buf_set_name(buf, file.to)
-      vim.cmd("silent! edit!") -- the text is what was written
-    end)
-    for _, other in ipairs(api.nvim_list_bufs()) do -- renaming leaves one with the old name
-      if other ~= buf and api.nvim_buf_get_name(other) == file.path then
-        pcall(api.nvim_buf_delete, other, {})
-      end
-    end
+    rename(buf, file.to, vim.bo[buf].modified)
   end
+end
+
+--- Shorten a path at the beginning of a message: messages longer than a line are cut.
+---@param problem string
+---@return string
+local function relative(problem)
+  local here = (vim.uv.cwd() or "") .. "/"
+  return vim.startswith(problem, here) and problem:sub(#here + 1) or problem
 end
 
 ---@param is_outside boolean whether files outside of the project are changed, too
@@ -59,7 +81,7 @@ local function accept(proposal, is_outside)
   local params = { turn = proposal.key, paths = paths, outside = is_outside }
   requests.ask("edit.write", params, function(answer)
     if answer.problem ~= "" then
-      return notify.warn("nothing was written to files: " .. answer.problem)
+      return notify.warn("nothing was written to files: " .. relative(answer.problem))
     end
     proposals.written(proposal.key, paths)
     for _, part in ipairs(proposal.parts) do
@@ -111,7 +133,15 @@ function M.accept(proposal)
       if is_whole and part.buf and vim.bo[part.buf].modified then
         return notify.warn(("save %s first: it is moved or removed"):format(file.name))
       end
-      local name = file.kind == "rename" and ("%s → %s"):format(file.name, file.to) or file.name
+      local target = file.kind == "rename" and buffers.find(file.to)
+      if target and vim.bo[target].modified then
+        local why = "close %s first: it has unsaved text, and %s gets its name"
+        return notify.warn(why:format(buffers.relative(file.to), file.name))
+      end
+      local name = file.name
+      if file.kind == "rename" then
+        name = ("%s → %s"):format(name, buffers.relative(file.to))
+      end
       name = name .. (DONE[file.kind] or "") .. (file.is_outside and " (outside the project)" or "")
       is_outside = is_outside or file.is_outside
       table.insert(names, name)
@@ -162,22 +192,24 @@ function M.again(proposal)
   end)
 end
 
---- Shorten a path at the beginning of a message: messages longer than a line are cut.
----@param problem string
----@return string
-local function relative(problem)
-  local here = (vim.uv.cwd() or "") .. "/"
-  return vim.startswith(problem, here) and problem:sub(#here + 1) or problem
-end
-
 ---@param answer table the fields of `edit.reverted`
 local function on_reverted(answer)
   local is_undo = answer["do"] == "undo"
   if is_undo and answer.turn ~= "" then
     proposals.drop(answer.turn) -- before its hunks see that they are undone, and report it
   end
+  local moved = {} ---@type { buf: integer, to: string, is_modified: boolean }[]
+  for _, file in ipairs(answer.files) do
+    local buf = file.kind == "rename" and buffers.find(file.path)
+    if buf then
+      table.insert(moved, { buf = buf, to = file.to, is_modified = vim.bo[buf].modified })
+    end
+  end
   local problems = vim.tbl_map(relative, answer.problems)
   vim.list_extend(problems, apply.change_files(answer.files))
+  for _, each in ipairs(moved) do
+    rename(each.buf, each.to, each.is_modified)
+  end
   reload(answer.paths)
   local title = text.short(answer.title, MAX_TITLE)
   if #problems > 0 then

@@ -165,7 +165,7 @@ function M.start()
   end)
   on("BufEnter", function(event)
     keymaps.sync(event.buf)
-  end, { pattern = "lcursor://*" })
+  end)
   on("BufFilePost", function(event)
     for _, renamed in ipairs(proposals.rename(event.buf)) do
       requests.notify("edit.renamed", renamed)

@@ -84,12 +84,13 @@ end
 
 local TRANSCRIPTS = { lcursor_chat = true, lcursor_agent = true }
 
---- Map the keys that a buffer needs now, and no others. The transcript that an edit comes from has
---- those of hunks too: `ghh` would begin Select mode there, and replace text.
+--- Map the keys that a buffer needs now, and no others. Those of hunks stay until all files of the
+--- edit are decided, and the transcript that an edit comes from has them too: `ghh` would begin
+--- Select mode there, and replace text.
 ---@param buf integer
 function M.sync(buf)
   local is_loaded = api.nvim_buf_is_loaded(buf)
-  local has_hunks = is_loaded and #proposals.hunks(buf) > 0
+  local has_hunks = is_loaded and proposals.is_concerned(buf)
   if is_loaded and TRANSCRIPTS[vim.bo[buf].filetype] then
     has_hunks = proposals.count() > 0
   end

@@ -110,6 +110,15 @@ function M.parts()
   return vim.tbl_filter(M.is_pending, parts_of())
 end
 
+--- Whether a buffer is of an edit that the user still has to decide about, here or in other files.
+---@param buf integer
+---@return boolean
+function M.is_concerned(buf)
+  return vim.iter(parts_of(buf)):any(function(part)
+    return not M.is_decided(part.proposal)
+  end)
+end
+
 ---@return integer open hunks of all files
 function M.count()
   return vim.iter(parts_of()):fold(0, function(count, part)
