@@ -136,6 +136,7 @@ def test_a_file_that_is_only_read_is_not_sent(editor: Start, host: FakeHost) -> 
     nvim.press("<Esc>")
     rest(nvim)
     before = len(names(host))
+    nvim.press("x")
     nvim.command("edit b.py")
     nvim.press("j")
     rest(nvim)

@@ -39,8 +39,8 @@ end
 --- that is typed there comes after as many blanks.
 ---@return integer
 function M.pad()
-  local position = vim.fn.getcurpos()
-  return position[3] > #api.nvim_get_current_line() and position[4] or 0
+  local _, _, col, offset = unpack(vim.fn.getcurpos())
+  return offset > 0 and col > #api.nvim_get_current_line() and offset or 0
 end
 
 ---@return integer[] 'vartabstop'

@@ -52,18 +52,17 @@ local function wait()
     return
   end
   cancel()
-  if not edited[api.nvim_get_current_buf()] then
-    return
-  end
   timer = timer or assert(vim.uv.new_timer())
   timer:start(REST_MS, 0, evaluate_later)
 end
 
 evaluate = function()
-  if api.nvim_get_mode().mode ~= "n" or status.get().state ~= "ready" or is_evaluated() then
+  local buf = api.nvim_get_current_buf()
+  if not edited[buf] or api.nvim_get_mode().mode ~= "n" then
+    return
+  elseif status.get().state ~= "ready" or is_evaluated() then
     return
   end
-  local buf = api.nvim_get_current_buf()
   local settings = config.for_buffer(buf).completion
   if not settings.auto_trigger or not settings.read_ahead or config.completion_server() then
     return

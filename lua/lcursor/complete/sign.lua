@@ -1,5 +1,5 @@
--- A sign at the end of the cursor's line that the first suggestion is on its way: the host starts,
--- loads the model, and reads the file. Shown in a pause only, and gone at the next key.
+-- Shows at the end of the cursor's line what the first suggestion waits for: the host starts, loads
+-- the model, or reads the file. Only in a pause: the next key hides it.
 
 local config = require("lcursor.config")
 local keymaps = require("lcursor.keymaps")
@@ -21,7 +21,7 @@ local began_ms
 ---@type boolean whether the host has answered a request since it started
 local is_answered = false
 
----@return string? nil if nobody waits
+---@return string? what the host is doing; nil if it is not the first suggestion that waits for it
 local function text()
   local it = status.get()
   if it.state == "ready" then
@@ -34,7 +34,7 @@ local function text()
   return config.completion_server() and "connecting to the model" or "loading the model"
 end
 
---- Remove it; it comes back if the user waits again.
+--- Hide it until the user waits again.
 ---@param has_left? boolean Insert mode was left, so that another wait begins
 function M.hide(has_left)
   began_ms = not has_left and began_ms or nil
@@ -50,7 +50,7 @@ end
 local draw = vim.schedule_wrap(notify.guarded(function()
   local what, buf = text(), api.nvim_get_current_buf()
   local is_other = keymaps.is_mapped("next_edit", buf) -- a next edit is shown
-  if not what or is_other or not api.nvim_get_mode().mode:find("^i") then
+  if not what or not began_ms or is_other or not api.nvim_get_mode().mode:find("^i") then
     return M.hide()
   end
   drawn = buf
@@ -78,7 +78,7 @@ function M.answered()
   M.hide()
 end
 
---- Note that the state of the host changed: the next request is its first one.
+--- Note that the state of the host changed: the next request is the first one again.
 function M.changed()
   is_answered = false
 end
