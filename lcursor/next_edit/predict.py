@@ -83,6 +83,8 @@ def why_nothing(texts: Texts, edits: Sequence[Edit]) -> str:
         return f"there is no other `{old}` in the file"
     if count > rename.MAX_USES:
         return f"there are more than {rename.MAX_USES} other uses of `{old}`"
+    if sum(one.names == names for edit in edits if is_cause(edit) for one in changes(edit)) > 1:
+        return f"no other line with `{old}` is near enough, or like the changed ones"
     return f"no other `{old}` is surely the same name; change a second one to go on"
 
 

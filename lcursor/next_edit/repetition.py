@@ -58,6 +58,8 @@ class _Example:
     """The first changed token."""
     old_end: int
     new_end: int
+    is_accepted: bool
+    """Whether it was an accepted proposal."""
 
     @property
     def removed(self) -> tuple[Token, ...]:
@@ -114,7 +116,9 @@ class _Rule:
 def proposals(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
     """Return a proposal for each line that a repeated change fits."""
     valid = history.without_undone(edits)
-    examples = _examples(texts, valid)[-MAX_EXAMPLES:]
+    changed = _examples(texts, valid)
+    examples = [one for one in changed if not (one.is_accepted and one.replaces_name)]
+    examples = examples[-MAX_EXAMPLES:]
     if not examples:
         return []
     last = examples[-1]
@@ -123,7 +127,7 @@ def proposals(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
         if rule is None or not (rule.is_specific or _is_block(rule, examples[-BLOCK:])):
             continue
         if _follows(rule, first) and _follows(rule, last):
-            found = _continued(rule, first, last, examples, texts[last.path])
+            found = _continued(rule, first, last, changed, texts[last.path])
             if found or rule.is_specific:
                 return found
     return _siblings(last, texts[last.path])
@@ -134,11 +138,14 @@ def _follows(rule: _Rule, example: _Example) -> bool:
 
 
 def _is_block(rule: _Rule, examples: Sequence[_Example]) -> bool:
-    """Return whether consecutive lines of one shape were changed by a rule, in one direction."""
+    """Return whether consecutive lines of one shape were changed by a rule, in one direction.
+
+    Lines that were accepted need not be consecutive.
+    """
     last, rows = examples[-1], [one.row for one in examples]
     return (
         len(rows) == BLOCK
-        and rows[-1] - rows[0] in {BLOCK - 1, 1 - BLOCK}
+        and (last.is_accepted or rows[-1] - rows[0] in {BLOCK - 1, 1 - BLOCK})
         and rows in (sorted(rows), sorted(rows, reverse=True))
         and all(one.path == last.path and _follows(rule, one) for one in examples)
         and all(_shape(one.old) == _shape(last.old) for one in examples)
@@ -146,7 +153,7 @@ def _is_block(rule: _Rule, examples: Sequence[_Example]) -> bool:
 
 
 def _continued(
-    rule: _Rule, first: _Example, last: _Example, examples: Sequence[_Example], lines: Lines
+    rule: _Rule, first: _Example, last: _Example, changed: Sequence[_Example], lines: Lines
 ) -> list[Proposal]:
     """Return the proposals for a rule where the user is likely to go on.
 
@@ -156,7 +163,8 @@ def _continued(
     if the line is the same and three were changed.
     """
     found = list(_matches(rule, lines))
-    is_frequent = sum(_follows(rule, one) for one in examples) > 2
+    rows = [one.row for one in changed if one.path == last.path and _follows(rule, one)]
+    is_frequent = len(rows) > 2
     if first.path != last.path or (len(found) > MAX_MATCHES and not is_frequent):
         return []
     low, high = sorted((first.row, last.row))
@@ -169,7 +177,6 @@ def _continued(
     ahead.sort(key=lambda one: abs(one[0] - last.row))
     is_token = len(rule.old) == 1 and isinstance(rule.old[0], str)
     same = {first.old_line.strip(), last.old_line.strip()}
-    rows = [one.row for one in examples if one.path == last.path]
     cause = f"lines {first.row + 1} and {last.row + 1}"
     proposed = []
     for row, line, new in ahead[:MAX_MATCHES]:
@@ -201,13 +208,13 @@ def _examples(texts: Texts, edits: Sequence[Edit]) -> list[_Example]:
         later = [one for one in edits[index + 1 :] if one.path == edit.path]
         for at, (old, new) in enumerate(zip(edit.old, edit.new, strict=True)):
             row = history.current_row(edit.row + at, later)
-            one = _example(edit.path, row, old, new) if row is not None else None
-            if one is not None and not (edit.is_accepted and one.replaces_name):
+            one = _example(edit, row, old, new) if row is not None else None
+            if one is not None:
                 found.append(one)
     return found
 
 
-def _example(path: str, row: int, old_line: str, new_line: str) -> _Example | None:
+def _example(edit: Edit, row: int, old_line: str, new_line: str) -> _Example | None:
     old, new = tokenize(old_line), tokenize(new_line)
     words, others = [one.text for one in old], [one.text for one in new]
     if words == others or not words or not others:
@@ -219,7 +226,9 @@ def _example(path: str, row: int, old_line: str, new_line: str) -> _Example | No
     while same < min(len(words), len(others)) - first and words[-1 - same] == others[-1 - same]:
         same += 1
     old_end, new_end = len(words) - same, len(others) - same
-    return _Example(path, row, old_line, new_line, old, new, first, old_end, new_end)
+    return _Example(
+        edit.path, row, old_line, new_line, old, new, first, old_end, new_end, edit.is_accepted
+    )
 
 
 def _unified(one: _Example, other: _Example) -> _Rule | None:

@@ -384,6 +384,34 @@ def test_accepted_proposals_lead_to_the_next_one() -> None:
     assert predict.predict({"a.py": lines}, edits) == []
 
 
+ERRORS = [line for at in range(8) for line in (f"    return fmt.Errorf({at})", *["x()"] * 9)]
+CODES = [f"A{at} = {at}, 'a'" if at not in {4, 7} else "" for at in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows", "change", "wanted"),
+    [
+        (ERRORS, [40, 50], ("fmt.", "errors."), [60, 70]),
+        (CODES, [0, 1, 2], (" =", ": int ="), [3, 5, 6, 8, 9, 10, 11]),
+    ],
+    ids=["name", "type"],
+)
+def test_accepted_repetitions_lead_to_the_next_line(
+    lines: list[str], rows: list[int], change: tuple[str, str], wanted: list[int]
+) -> None:
+    lines = list(lines)
+    edits: list[Edit] = []
+    for row in (*rows, *wanted):
+        new = lines[row].replace(*change)
+        if row not in rows:
+            first = predict.predict({"a.py": tuple(lines)}, edits)[:1]
+            assert [(one.row, one.new) for one in first] == [(row, (new,))]
+        edits.append(Edit("a.py", row, (lines[row],), (new,), is_accepted=row not in rows))
+        lines[row] = new
+    assert predict.predict({"a.py": tuple(lines)}, edits) == []
+    assert "change a second" not in predict.why_nothing({"a.py": tuple(lines)}, edits)
+
+
 def test_nothing_follows_from_an_edit_of_many_lines_or_from_none() -> None:
     old = tuple(f"x{number} = name" for number in range(30))
     new = tuple(line.replace("name", "title") for line in old)
