@@ -14,6 +14,7 @@ from lcursor.agent.tree import Changed, Tree
 from lcursor.edit import diff, guards
 from lcursor.edit.checkpoints import text
 from lcursor.edit.checkpoints.text import Text
+from lcursor.edit.lines import without_returns
 from lcursor.edit.records import Change, FileChange, Lines, digest
 from lcursor.errors import EditRejected
 from lcursor.project.guarded import runs_by_itself
@@ -98,7 +99,7 @@ def _file(
         note = f"{shown} is executable for the agent: chmod +x {shown}"
     before, after = _text(old, change.path), _text(new, name)
     if before.newline == "\r\n" != after.newline:  # an added line gets the line end of the others
-        after = replace(after, lines=diff.with_line_ends(before.lines, after.lines))
+        after = replace(after, lines=without_returns(after.lines))
     known = digest(before.lines) if old is not None else ""
     if change.kind == "delete":
         gone = (Change(0, len(before.lines), before.lines, ()),)

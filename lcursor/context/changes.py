@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from lcursor.context import patch
 from lcursor.context.items import Item, count_rows, missing
@@ -186,8 +186,15 @@ def _git(
     ok: Sequence[int] = (0,),
     index: Path | None = None,
 ) -> Output:
-    limits: dict[str, Any] = {"max_bytes": MAX_BYTES, "max_s": reader.left_s}
-    return git.output(folder, *words, **limits, ok=ok, cancel=reader.cancel, index=index)
+    return git.output(
+        folder,
+        *words,
+        max_bytes=MAX_BYTES,
+        max_s=reader.left_s,
+        ok=ok,
+        cancel=reader.cancel,
+        index=index,
+    )
 
 
 def _top(reader: Reader) -> Path | str:

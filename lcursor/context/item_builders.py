@@ -87,18 +87,20 @@ def _use_items(name: str, found: Sequence[SymbolLocation], reader: Reader) -> li
     rows, _ = grep.search(reader.root, [name], reader, is_whole=True, keeps_case=True)
     lines: list[str] = []
     for path in sorted(rows, key=lambda path: (-grep.worth(path), path)):
-        if len(lines) > MAX_USES or not (text := reader.read(reader.root / path).text):
+        if len(lines) > MAX_USES:
+            break
+        text = reader.read(reader.root / path).text
+        if not text:  # such as a secret
             continue
-        own = {
-            row for one in found if one.path == path for row in range(one.first_row, one.end_row)
-        }
+        own = [one for one in found if one.path == path]
         around = chunk.read(path, text).symbols
         for row, line in rows[path]:
+            if any(one.first_row <= row < one.end_row for one in own):
+                continue
             scopes = [one for one in around if one.first_row < row < one.end_row]
             scope = max(scopes, key=lambda one: one.first_row).name if scopes else ""
-            if row not in own:
-                where = f"{path}:{row + 1}" + (f" in {scope}" if scope else "")
-                lines.append(f"{where}: {line.strip()}")
+            where = f"{path}:{row + 1}" + (f" in {scope}" if scope else "")
+            lines.append(f"{where}: {line.strip()}")
     if not lines:
         return []
     note = f"the first {MAX_USES} lines" if len(lines) > MAX_USES else ""

@@ -89,9 +89,10 @@ def ask(run: Run, services: EditServices, params: wire.EditCommit) -> Outcome:
     index = None
     with contextlib.suppress(git.GitFailed):  # reported with the diff
         index = git.commit_index(root, params["file"], params["index"], run.cancel.is_set)
-    written = params["written"].split()
-    last = changes.last_message(root, Reader(root, secrets, cancel=run.cancel.is_set))
-    is_amend = bool(written) and written == last.split()  # `git commit --amend` starts with it
+    written, is_amend = params["written"].split(), False
+    if written:  # `git commit --amend` starts with the last message
+        reader = Reader(root, secrets, cancel=run.cancel.is_set)
+        is_amend = written == changes.last_message(root, reader).split()
 
     def write(model: Connection) -> tuple[str, str]:
         return message(
@@ -143,7 +144,8 @@ def message(
         if why == "nothing is changed":
             why = "nothing is staged"
         raise NothingStaged(why, "Run git add FILE or git add -p first")
-    earlier = [subject for _, subject in changes.recent(reader.root, reader, COMPARED)][is_amend:]
+    earlier = [subject for _, subject in changes.recent(reader.root, reader, COMPARED)]
+    earlier = earlier[1:] if is_amend else earlier
     prompt, note = _prompt(reached, seen, hidden, rules, earlier[:SUBJECTS])
     raise_if_cancelled(cancel)
 
@@ -166,9 +168,8 @@ def message(
             text = again if "\n" in again else again + text[size:]
     if not text:
         raise EditFailed("the model wrote no commit message", "Try again, or with another model")
-    is_repeated = repeats(text.partition("\n")[0], earlier)
-    notes = [REPEATED] if is_repeated else []
-    return _with_short_subject(text), ". ".join(filter(None, (*notes, note)))
+    remark = REPEATED if repeats(text.partition("\n")[0], earlier) else ""
+    return _with_short_subject(text), ". ".join(filter(None, (remark, note)))
 
 
 def repeats(subject: str, earlier: Iterable[str]) -> bool:

@@ -56,18 +56,20 @@ def edit_region(
     latest = earlier.texts[-1] if earlier.texts else ()
     with work.commands:
         for temperature in ALTERNATIVE_TEMPERATURES if is_alternative else (0.0,):
-            is_again = temperature == ALTERNATIVE_TEMPERATURES[-1]
             made = work.rewrite(
                 task,
                 tick=params["tick"],
                 remark=remark,
-                before=latest if remark or is_again else (),
+                before=latest if remark or temperature == ALTERNATIVE_TEMPERATURES[-1] else (),
                 temperature=temperature,
             )
-            if made.is_same or made.lines not in earlier.texts:
+            is_repeated = not made.is_same and made.lines in earlier.texts
+            if not is_repeated:
                 break
-    if made.is_same or made.lines in earlier.texts:
-        return Outcome("same", SAME_AGAIN if not made.is_same else made.note or SAME)
+    if is_repeated:
+        return Outcome("same", SAME_AGAIN)
+    if made.is_same:
+        return Outcome("same", made.note or SAME)
     earlier.texts.append(made.lines)
     key = work.propose(
         [replace(made.file, path=path)],

@@ -95,10 +95,13 @@ class NextEdits:
         has_renames: bool = False,
     ) -> None:
         if number == self._newest:
-            answer = {"id": number, "has_renames": has_renames, "reason": reason}
-            self._notify(
-                "next_edit.predicted", {**answer, "proposals": [_to_wire(one) for one in found]}
-            )
+            answer = {
+                "id": number,
+                "has_renames": has_renames,
+                "proposals": [_to_wire(one) for one in found],
+                "reason": reason,
+            }
+            self._notify("next_edit.predicted", answer)
 
     def _ask_model(
         self, params: NextEditPredict, texts: Texts, edits: list[Edit], found: list[Proposal]

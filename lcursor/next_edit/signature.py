@@ -113,10 +113,10 @@ def _calls_to_change(
         if _is_ambiguous(now, function.name, declared[0]):
             continue
         every = [*calls(now, declared[0], function.name)]
-        given = _given(every, function, difference) if difference.kind == "added" else []
         is_lenient = language in LENIENT
-        if len({now.text(_value(one)) for one in given}) > 1 or (is_lenient and len(given) < 2):
-            given = []
+        given = None
+        if difference.kind == "added":
+            given = _given(now, every, function, difference, 2 if is_lenient else 1)
         changed = []
         for call in every:
             if call.node.start_point[0] not in edited:
@@ -168,16 +168,22 @@ class _Changed:
     """In bytes, where an unknown argument is missing."""
 
 
-def _given(calls: Sequence[Call], new: Function, difference: _Difference) -> list[Node]:
-    """Return the arguments that calls already pass for a new parameter."""
-    found = []
-    for call in calls:
+def _given(
+    names: Names, every: Sequence[Call], new: Function, difference: _Difference, least: int
+) -> Node | None:
+    """Return the argument that at least some calls already pass for a new parameter.
+
+    None if they differ, or are fewer.
+    """
+    found: list[Node] = []
+    for call in every:
         node = call.keywords.get(difference.parameter.name)
-        if node is None and len(call.arguments) == len(new.parameters):
-            node = next(iter(call.positional[difference.index :]), None)
         if node is not None:
             found.append(node)
-    return found
+        elif len(call.arguments) == len(new.parameters):
+            found += call.positional[difference.index : difference.index + 1]
+    is_equal = len({names.text(_value(one)) for one in found}) == 1
+    return found[-1] if is_equal and len(found) >= least else None
 
 
 def _value(argument: Node) -> Node:
@@ -186,9 +192,13 @@ def _value(argument: Node) -> Node:
 
 
 def _changed(
-    names: Names, call: Call, old: Function, difference: _Difference, given: Sequence[Node]
+    names: Names, call: Call, old: Function, difference: _Difference, given: Node | None
 ) -> _Changed | None:
-    """Return the changed lines of a call; None if it needs no change, or it is unclear."""
+    """Return the changed lines of a call; None if it needs no change, or it is unclear.
+
+    Args:
+        given: the argument that other calls pass for a new parameter.
+    """
     if not required(old.parameters) <= len(call.arguments) <= len(old.parameters):
         return None
     if difference.kind == "removed":
@@ -220,16 +230,14 @@ def _without(names: Names, call: Call, difference: _Difference) -> _Changed | No
     return _replaced(line, row, [(first[1], end[1], b"")])
 
 
-def _with(
-    names: Names, call: Call, difference: _Difference, given: Sequence[Node]
-) -> _Changed | None:
+def _with(names: Names, call: Call, difference: _Difference, given: Node | None) -> _Changed | None:
     name = difference.parameter.name
     text = _visible(names, call, name)
     positional = call.positional
     is_by_keyword = difference.parameter.is_keyword or difference.index > len(positional)
-    if text is None and given and _is_usable(names, _value(given[-1]), call):
-        text = names.text(_value(given[-1]))
-        is_by_keyword = is_by_keyword or _value(given[-1]) != given[-1]
+    if text is None and given is not None and _is_usable(names, _value(given), call):
+        text = names.text(_value(given))
+        is_by_keyword = is_by_keyword or _value(given) != given
     if is_by_keyword and not names.rules.keyword[0]:
         return None
     if text is None:
@@ -271,19 +279,19 @@ def _is_usable(names: Names, node: Node, call: Call) -> bool:
     while work:
         inner = work.pop()
         work += inner.named_children
-        if inner.type not in names.rules.names and names.text(inner) not in names.rules.receivers:
-            continue
-        one = names.at(names.text(inner), *inner.start_point)
-        if names.text(inner) in names.rules.receivers:
+        text = names.text(inner)
+        if text in names.rules.receivers:
             if names.class_of(call.node) != names.class_of(node):
                 return False
-        elif one is not None and one.key is not None and one.key[0] == "variable":
-            scope, same = names.scope_of(one.key), names.occurrences(names.text(inner))
-            first = min(other.node.start_byte for other in same if other.key == one.key)
-            is_top = scope.parent is None
-            if not (
-                is_top or max(scope.start_byte, first) <= call.node.start_byte < scope.end_byte
-            ):
+        elif inner.type in names.rules.names:
+            one = names.at(text, *inner.start_point)
+            if one is None or one.key is None or one.key[0] != "variable":
+                continue
+            scope = names.scope_of(one.key)
+            same = (other for other in names.occurrences(text) if other.key == one.key)
+            first = min(other.node.start_byte for other in same)
+            is_around = max(scope.start_byte, first) <= call.node.start_byte < scope.end_byte
+            if scope.parent is not None and not is_around:
                 return False
     return True
 

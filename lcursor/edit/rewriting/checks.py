@@ -112,10 +112,10 @@ def effect(old: Sequence[str], new: Sequence[str], language: str, instruction: s
     That is the code, if only comments and docstrings have changed, or these, if the instruction
     asks to add one. Returns None if the language has no grammar, or nothing is left out.
     """
-    trees = _Tree.parse(language, old), _Tree.parse(language, new)
-    if not trees[0] or not trees[1]:
+    before, after = _Tree.parse(language, old), _Tree.parse(language, new)
+    if not before or not after:
         return None
-    (code, notes), (code_now, notes_now) = (tree.texts() for tree in trees if tree)
+    (code, notes), (code_now, notes_now) = before.texts(), after.texts()
     clauses = [each for each in _CLAUSES.split(instruction) if each.strip()]
     if notes != notes_now:
         is_incomplete = code == code_now and not all(map(_ABOUT_NOTES.search, clauses))
