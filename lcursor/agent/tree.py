@@ -236,7 +236,9 @@ class Tree:
         """Return which packages and folders of the settings commands do not see, and why."""
         packages = (self.root / path for path in self._packages())
         found = [(path, why_hidden(path, follows_links=False)) for path in packages]
-        found += [(path, why_hidden(path, is_chosen=True)) for path in _readable(config)]
+        found += [
+            (path, why_hidden(path, is_chosen=True, root=self.root)) for path in _readable(config)
+        ]
         return [f"Commands do not see {quoted(str(path))}: {why}." for path, why in found if why]
 
     def _make_history(self) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from lcursor.process.covers import covered
-from lcursor.process.visibility import home, visible_parts, why_hidden
+from lcursor.process.visibility import home, part_in, visible_parts, why_hidden
 from lcursor.project.reading import open_regular
 
 SYSTEM: Final = (
@@ -163,8 +163,13 @@ def environments(root: Path, commands: Iterable[str]) -> list[Path]:
     return [
         each
         for each in dict.fromkeys(found)
-        if each is not None and not f"{each}/".startswith(tuple(f"{it}/" for it in (*SYSTEM, root)))
-    ]
+        if each is not None and each.is_absolute() and not _is_system(each)
+        and part_in(each, root) is None
+    ]  # fmt: skip
+
+
+def _is_system(path: str | Path) -> bool:
+    return f"{path}/".startswith(tuple(f"{each}/" for each in SYSTEM))
 
 
 def _words(command: str) -> list[str]:
@@ -193,12 +198,13 @@ def _environment_names(path: Path) -> tuple[str, ...]:
     return INSTALLED if any(_installation(path)) else ()
 
 
-def _environment_parts(path: Path) -> Iterator[Path]:
-    """Yield what may be shown of a result of `environments`."""
+def _environment_parts(path: Path, root: Path) -> Iterator[Path]:
+    """Yield what may be shown of a result of `environments`: nothing of the project."""
     if path.is_file():
-        yield from visible_parts(path.parent, [path.name])
-    elif not why_hidden(path):
-        yield from visible_parts(path, _environment_names(path))
+        found = visible_parts(path.parent, [path.name])
+    else:
+        found = visible_parts(path, () if why_hidden(path) else _environment_names(path))
+    yield from (each for each in found if part_in(each, root) is None)
 
 
 def _is_own_file(path: Path) -> bool:
@@ -226,33 +232,47 @@ def all_mounts(
 
     Args:
         can_cover: a part of what is shown can be covered. Otherwise packages with secrets in their
-            upper folders are not shown; never shown is what has more than `MAX_COVERS`.
+            upper folders, and what contains the project, are not shown; never shown is what has
+            more than `MAX_COVERS`.
     """
-    found = list(system())
-    found += dict.fromkeys(each for each in toolchains(search_path) if not _is_below(each, root))
+    found, hidden, project = list(system()), list[Mount](), Path(os.path.realpath(root))
+
+    def show(mounts: Iterable[Mount], *, may_be_bare: bool = can_cover) -> None:
+        """Add mounts and their covers, unless one shows what cannot be covered."""
+        for each in mounts:
+            if each in found:
+                continue
+            covers = [] if _is_system(each.source) else [*_covers(each)]
+            is_bare = not may_be_bare and _is_bare(each, covers)
+            if project.is_relative_to(each.source):
+                is_bare = not can_cover or each.target != each.source
+                covers = [cover for cover in covers if not _is_below(cover, root)]
+            if len(covers) <= MAX_COVERS and not is_bare:
+                found.append(each)
+                hidden.extend(covers)
+
+    found += dict.fromkeys(toolchains(""))
+    known = [root, *(Path(each.target) for each in found if each.kind == "read")]
+
+    def show_new(mounts: Iterable[Mount]) -> None:
+        """Show what is neither of the project nor below a toolchain."""
+        show(each for each in mounts if not any(_is_below(each, it) for it in known))
+
+    show_new(toolchains(search_path))
+    for path in environments:
+        if parts := [*_environment_parts(path, root)]:
+            show(each for part in parts for each in _readable(part))
+            show_new(interpreter(path))
     found.append(Mount("write", str(root), os.path.realpath(tree)))
     found += [Mount("read", str(target), os.path.realpath(source)) for source, target in read_only]
-    hidden = list[Mount]()
     for path in packages:
-        if why_hidden(path, follows_links=False):
-            continue
-        mount = Mount("read", str(path), str(path))
-        covers = [*_covers(mount)]
-        if len(covers) <= MAX_COVERS and (can_cover or not _is_bare(mount, covers)):
-            found.append(mount)
-            found += (each for each in interpreter(path) if not _is_below(each, root))
-            hidden += covers
-    chosen = [(path, True) for path in readable if not why_hidden(path, is_chosen=True)]
-    for path in environments:
-        chosen += [(part, can_cover) for part in _environment_parts(path)]
-        found += interpreter(path)
-    for path, may_be_bare in chosen:
-        shown = [*_readable(path)]
-        covers = [cover for each in shown for cover in _covers(each)]
-        is_bare = not may_be_bare and any(_is_bare(each, covers) for each in shown)
-        if len(covers) <= MAX_COVERS and not is_bare:
-            found += [*shown, *interpreter(Path(os.path.realpath(path)))]
-            hidden += covers
+        if not why_hidden(path, follows_links=False):
+            show([Mount("read", str(path), str(path))])
+            show_new(interpreter(path))
+    for path in readable:
+        if not why_hidden(path, is_chosen=True, root=root):
+            show(_readable(path), may_be_bare=True)
+            show_new(interpreter(Path(os.path.realpath(path))))
     hidden += _covered_sockets(found)
     return [*found, *dict.fromkeys(hidden)] if can_cover else found
 

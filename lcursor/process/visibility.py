@@ -39,12 +39,15 @@ def home() -> Path:
     return found if found.is_absolute() and found != Path("/") else Path("/home/agent")
 
 
-def why_hidden(path: Path, *, is_chosen: bool = False, follows_links: bool = True) -> str:
+def why_hidden(
+    path: Path, *, is_chosen: bool = False, follows_links: bool = True, root: Path | None = None
+) -> str:
     """Return why commands must not see a file or folder; "" if they may.
 
     Args:
         is_chosen: the user named it in the settings, so it may be another project.
         follows_links: what it leads to is judged; otherwise nothing on its path may be a link.
+        root: the project, whose own links are not followed, by any of its names.
     """
     try:
         mode = os.stat(path).st_mode
@@ -53,6 +56,12 @@ def why_hidden(path: Path, *, is_chosen: bool = False, follows_links: bool = Tru
     real = os.path.realpath(path)
     if not follows_links and real != os.path.normpath(path):
         return f"it is, or is below, a link to {real}"
+    if root is not None:
+        if _is_in(os.path.realpath(root), real):
+            return "it contains the project"
+        top = part_in(path, root)
+        if top and real != os.path.normpath(os.path.realpath(top) / path.relative_to(top)):
+            return f"it is, or is below, a link of the project to {real}"
     if stat.S_ISREG(mode):
         if is_secret_path(real):
             return SECRET_NAME
@@ -76,6 +85,13 @@ def why_hidden(path: Path, *, is_chosen: bool = False, follows_links: bool = Tru
             if os.path.lexists(f"{real}/{mark}"):
                 return f"it has {mark}, as another project does"
     return ""
+
+
+def part_in(path: Path, root: Path) -> Path | None:
+    """Return the first part of a path that leads into a project; None if it is elsewhere."""
+    real = os.path.realpath(root)
+    parts = (*reversed(path.parents), path)
+    return next((each for each in parts if _is_in(os.path.realpath(each), real)), None)
 
 
 def _is_in(path: str, folder: str) -> bool:

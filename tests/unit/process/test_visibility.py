@@ -269,8 +269,105 @@ def test_secrets_in_an_environment_are_covered_or_hide_it(home: Path, can_cover:
     folder = home / "venvs/one"
     make_environment(folder)
     (folder / "lib/python3.11/.env").write_text("SECRET")
-    seen = mounts.all_mounts(home, home, (), (), (), "", [folder], can_cover=can_cover)
+    root = home / "project"
+    seen = mounts.all_mounts(root, root, (), (), (), "", [folder], can_cover=can_cover)
     found = {each.target: each.source for each in seen}
     assert (f"{folder}/lib" in found) == can_cover
     assert found.get(f"{folder}/lib/python3.11/.env") == (os.devnull if can_cover else None)
     assert f"{folder}/bin" in found
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("way", ["active", "command", "readable", "link to it"])
+def test_a_link_in_the_project_shows_nothing_by_another_name_of_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, level: Level, way: str
+) -> None:
+    """The user's path of the project leads through a link: its root is another path."""
+    if not probe(level).works:
+        pytest.skip("no sandbox of this level works here")
+    root, tree, alias = home / "project", home / "tree", home / "work"
+    tree.mkdir()
+    alias.symlink_to(root)
+    make_environment(root / ".venv")
+    (root / ".venv/share").symlink_to(home / "notes")
+    venv_path, readable, commands = alias / ".venv", tuple[Path, ...](), list[str]()
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    if way == "active":
+        monkeypatch.setenv("VIRTUAL_ENV", str(venv_path))
+    elif way == "command":
+        commands = [f"{venv_path}/bin/python -m pytest"]
+    elif way == "readable":
+        readable = (root / ".venv/share", venv_path / "share")
+    else:
+        make_environment(home / "own")
+        (home / "own/share").symlink_to(root / "bin")
+        monkeypatch.setenv("VIRTUAL_ENV", str(home / "own"))
+    shown = tuple(mounts.environments(root, commands))
+    confinement = Confinement(tree, root, readable=readable, environments=shown)
+    script = f"cat {home}/notes/* {root}/bin/* .venv/share/* {venv_path}/share/* {home}/own/share/*"
+    done = Sandbox(level).run(["sh", "-c", script], confinement, max_s=20, max_bytes=9999)
+    assert b"SECRET" not in done.data
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_contains_the_project_does_not_show_its_other_files(home: Path, level: Level) -> None:
+    if not probe(level).works:
+        pytest.skip("no sandbox of this level works here")
+    tree, folder = home / "tree", home / "venvs/one"
+    tree.mkdir()
+    make_environment(folder)
+    root = folder / "lib/python3.11/site-packages/project"
+    root.mkdir()
+    (root / "excluded.txt").write_text("SECRET")
+    script = f"touch written && pwd; cat {root}/excluded.txt {home}/link/*/*/*/*/excluded.txt"
+    (home / "link").symlink_to(folder)
+    assert "project" in why_hidden(folder, is_chosen=True, root=root)
+    for readable in ((), (folder, home / "link")):
+        confinement = Confinement(tree, root, readable=readable, environments=(folder,))
+        done = Sandbox(level).run(["sh", "-c", script], confinement, max_s=20, max_bytes=9999)
+        assert (tree / "written").exists(), done.errors
+        assert b"SECRET" not in done.data
+        (tree / "written").unlink()
+
+
+def test_a_relative_environment_is_not_shown(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("VIRTUAL_ENV", "venv")
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    assert mounts.environments(home / "project", []) == []
+
+
+def test_a_hidden_environment_does_not_show_its_python(home: Path) -> None:
+    other = home / "other"
+    for name in ("bin/python3", "lib/python3.11/os.py"):
+        (other / name).parent.mkdir(parents=True)
+        (other / name).touch()
+    (home / "project/pyvenv.cfg").write_text(f"home = {other}/bin\n")
+    (home / "project/lib/python3.11/site-packages").mkdir(parents=True)
+    seen = mounts.all_mounts(home / "tree", home / "tree", (), (), (), "", [home / "project"])
+    assert not [each for each in seen if each.source.startswith(str(other))]
+
+
+@pytest.mark.parametrize("can_cover", [True, False])
+@pytest.mark.parametrize("way", ["path", "interpreter"])
+def test_secrets_are_covered_however_an_environment_was_found(
+    home: Path, way: str, can_cover: bool
+) -> None:
+    folder, search_path, packages = home / "one", "", list[Path]()
+    for name in ("bin/python3", "lib/python3.11/os.py", "lib/python3.11/.env"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("SECRET")
+    if way == "path":
+        (folder / "pyvenv.cfg").touch()
+        search_path = f"{folder}/bin"
+    else:  # a file of the project names it
+        packages = [home / "project/.venv"]
+        packages[0].mkdir()
+        (packages[0] / "pyvenv.cfg").write_text(f"home = {folder}/bin\n")
+    root = home / "project"
+    seen = mounts.all_mounts(root, root, (), packages, (), search_path, can_cover=can_cover)
+    found = {each.target: each.source for each in seen}
+    assert f"{folder}/bin" in found
+    assert (f"{folder}/lib" in found) == can_cover
+    assert found.get(f"{folder}/lib/python3.11/.env") == (os.devnull if can_cover else None)
