@@ -163,6 +163,11 @@ function M.deactivate()
       vim.api.nvim_del_autocmd(autocmd.id)
     end
   end
+  for name, namespace in pairs(vim.api.nvim_get_namespaces()) do
+    for _, buf in ipairs(vim.startswith(name, "lcursor") and vim.api.nvim_list_bufs() or {}) do
+      vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+    end
+  end
   vim.g.loaded_lcursor = nil
 end
 

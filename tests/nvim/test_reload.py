@@ -8,6 +8,7 @@ import pytest
 
 from tests.fakes.control import FakeHost
 from tests.nvim import reach
+from tests.nvim.editing import Desk, change
 from tests.nvim.pilot import Pilot
 from tests.waiting import is_running, wait_for
 
@@ -53,3 +54,13 @@ def test_the_host_of_the_plugin_before_ends(
     nvim.press("<Esc>")
     assert nvim.lua(GROUPS) == before
     assert reach.told(nvim) == []
+
+
+def test_nothing_that_the_plugin_before_drew_stays(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "one\ntwo\n"}, init=reach.NOTES)
+    desk = Desk(nvim, host)
+    desk.edited(desk.ask("1LCEdit do it"), [change(0, ["one"], ["1"])])
+    marks = "return #vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {})"
+    assert nvim.lua(marks) > 0
+    nvim.lua("require('lcursor').deactivate()")
+    assert nvim.lua(marks) == 0
