@@ -201,17 +201,18 @@ class _Session:
 
     def _follow(self, as_json: bool) -> Mapping[str, Any]:
         """Print messages until the end."""
-        with _interrupts(self.messages):
+        progress = _Progress(is_shown=not as_json and sys.stderr.isatty())
+        with _interrupts(self.messages), progress:
             is_stopped = False
             shown = _Json() if as_json else _Lines()
             while True:
                 try:
                     method, params = self.messages.get(timeout=TICK_S)
                 except Empty:
-                    shown.tick()
+                    progress.show()
                     continue
-                if method in ("agent.asks", "agent.planned", "agent.done"):
-                    shown.rest()
+                if method != "agent.delta":
+                    progress.hide()
                 if method == INTERRUPT:
                     if is_stopped:
                         raise KeyboardInterrupt
@@ -228,15 +229,61 @@ class _Session:
                     _note(params["message"])
                 if method == "agent.done":
                     return params
+                progress.follow(method, params)
+
+
+class _Progress:
+    """Shows what a run does at present, in a line below its steps. Hidden at the end of `with`."""
+
+    def __init__(self, *, is_shown: bool) -> None:
+        from rich.console import Console
+
+        self._live = Console(stderr=True).status("") if is_shown else None
+        self._begin("preparing")
+
+    def __enter__(self) -> None:
+        self.show()
+
+    def __exit__(self, *_: object) -> None:
+        self.hide()
+
+    def _begin(self, doing: str) -> None:
+        self._doing, self._chars, self._since_s = doing, 0, time.monotonic()
+
+    def follow(self, method: str, params: Mapping[str, Any]) -> None:
+        """Show what follows from a message."""
+        if method == "agent.delta":
+            if params["is_new"]:
+                self._begin("writing")
+            self._chars += len(params["text"])
+        elif method == "agent.step" and params["state"] == "running":
+            self._begin(f"{params['kind']} {_shortened(params['target'])}")
+        elif method in ("agent.started", "agent.step"):
+            self._begin("reading")
+        self.show()
+
+    def show(self) -> None:
+        """Show what the run does, for how long, and how much the model has written."""
+        from rich.markup import escape
+
+        from lcursor.llm.tokens import BYTES_PER_TOKEN
+
+        if self._live is None:
+            return
+        words = [_safe(self._doing), f"{time.monotonic() - self._since_s:.0f} s"]
+        if self._chars:
+            words.append(f"about {round(self._chars / BYTES_PER_TOKEN)} tokens")
+        self._live.update(escape(", ".join(words)))
+        self._live.start()
+
+    def hide(self) -> None:
+        """Show nothing until the next call of `show`."""
+        if self._live is not None:
+            self._live.stop()
 
 
 class _Json:
     """Prints each message."""
-
-    def tick(self) -> None:
-        """Show no progress."""
-
-    rest = tick
 
     def show(self, method: str, params: Mapping[str, Any]) -> None:
         """Print one."""
@@ -263,55 +310,13 @@ def _totals(done: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Lines:
-    """Prints a line for each step, and on a terminal the progress of the present one below."""
+    """Prints a line for each step."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-
         self._status: Mapping[str, Any] = {}
-        self._live = Console(stderr=True).status("") if sys.stderr.isatty() else None
-        self._begin("preparing")
-
-    def _begin(self, doing: str) -> None:
-        self._doing, self._chars, self._since_s = doing, 0, time.monotonic()
-
-    def tick(self) -> None:
-        """Show what the run does, for how long, and how much the model has written."""
-        from rich.markup import escape
-
-        from lcursor.llm.tokens import BYTES_PER_TOKEN
-
-        if self._live is None:
-            return
-        words = [_safe(self._doing), f"{time.monotonic() - self._since_s:.0f} s"]
-        if self._chars:
-            words.append(f"about {round(self._chars / BYTES_PER_TOKEN)} tokens")
-        self._live.update(escape(", ".join(words)))
-        self._live.start()
-
-    def rest(self) -> None:
-        """Show no progress until the next tick."""
-        if self._live is not None:
-            self._live.stop()
 
     def show(self, method: str, params: Mapping[str, Any]) -> None:
         """Print a message."""
-        if method == "agent.delta":
-            if params["is_new"]:
-                self._begin("writing")
-            self._chars += len(params["text"])
-            self.tick()
-            return
-        self.rest()
-        if method == "agent.step" and params["state"] == "running":
-            self._begin(f"{params['kind']} {_shortened(params['target'])}")
-        elif method in ("agent.started", "agent.step"):
-            self._begin("reading")
-        self._print(method, params)
-        if method != "agent.done":
-            self.tick()
-
-    def _print(self, method: str, params: Mapping[str, Any]) -> None:
         if method == "agent.started":
             dialect, sandbox = params["dialect"], params["sandbox"]
             _note(f"run {params['run']}: {params['model']}, {dialect} calls, sandbox {sandbox}")

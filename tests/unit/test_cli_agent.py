@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -13,15 +14,18 @@ import sys
 import venv
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from lcursor.cli import agent
 from tests.fakes.script_server import Entry, Fault, ScriptServer
 from tests.unit.agent.runs_over_http import FILES, MODEL, bash, call, finish, replace, view
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
+SHOWN_CURSOR = "\x1b[?25h"
 
 
 class Shell:
@@ -172,6 +176,28 @@ def test_a_terminal_shows_the_progress_within_a_step(shell: Callable[..., Shell]
     while not seconds.search(seen):
         assert select.select([screen], [], [], 60)[0], seen
         seen += os.read(screen, 4096).decode("utf-8", "replace")
-    process.kill()
-    process.communicate()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    while select.select([screen], [], [], 0)[0]:
+        try:
+            seen += os.read(screen, 4096).decode("utf-8", "replace")
+        except OSError:  # all is read
+            break
     os.close(screen)
+    assert seen.rindex(SHOWN_CURSOR) > seen.rindex("reading")
+
+
+def test_an_error_leaves_the_cursor_of_the_terminal_visible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    screen = io.StringIO()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    session: Any = agent._Session()
+    for _ in range(2):
+        session.emit(agent.INTERRUPT, {})
+    session.service = SimpleNamespace(handlers=lambda: {"agent.stop": lambda _: None})
+    with pytest.raises(KeyboardInterrupt):
+        session._follow(as_json=False)
+    assert screen.getvalue().rindex(SHOWN_CURSOR) > screen.getvalue().rindex("preparing")
