@@ -113,11 +113,13 @@ def command(
     if {*wanted} - {"lexical"}:
         made = Embedder(find(embedder or DEFAULT), threads=threads)
     facts = run_facts(embedder=made.name if made else "none")
-    names = sorted(path.stem for path in data.glob("*.txt")) if clones else []
-    others = [
-        Corpus(name, clones / name, (".",)) for name in names if clones and (clones / name).is_dir()
-    ]
-    document = as_dict(measure(wanted, made, data, [*CORPORA, *others], progress), facts)
+    corpora = [*CORPORA]
+    if clones is not None:
+        names = (path.stem for path in sorted(data.glob("*.txt")))
+        corpora += [
+            Corpus(each, clones / each, (".",)) for each in names if (clones / each).is_dir()
+        ]
+    document = as_dict(measure(wanted, made, data, corpora, progress), facts)
     emit(document, as_markdown(document, has_misses=misses), as_json)
 
 

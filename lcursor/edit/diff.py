@@ -61,8 +61,8 @@ def with_line_ends(old: Sequence[str], new: Sequence[str]) -> Lines:
     A CR is part of a line only if other lines of the file have none. An unchanged line keeps its
     end; a changed or added one gets that of the line that it replaces, or of a neighbour.
     """
-    if not old:
-        return tuple(new)
+    if not any(line.endswith("\r") for line in old):
+        return without_returns(new) if old else tuple(new)
     bare, made = without_returns(old), list(without_returns(new))
     row = at = 0  # after the last change
     for first, last, start, end in (*spans(bare, made), (len(old), len(old), len(made), len(made))):

@@ -16,7 +16,7 @@ def stripped(lines: Sequence[str]) -> list[str]:
 
 
 def without_returns(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return lines without the CR that ends each in a file with mixed line ends."""
+    """Return lines without the CR at an end, which a file with mixed line ends has in some."""
     return tuple(line.removesuffix("\r") for line in lines)
 
 

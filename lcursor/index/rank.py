@@ -67,7 +67,7 @@ ASIDE = re.compile(
 )
 FACADE = re.compile(r"(?:^|/)(?:__init__\.py|package-info\.java|mod\.rs|index\.[jt]sx?)$")
 PROSE = re.compile(
-    r"\.(?:md|mdx|markdown|rst|adoc|txt|org)$|(?:^|/)(?:CHANGELOG|CONTRIBUTING|LICENSE|README)$"
+    r"(?<!CMakeLists)\.(?:md|mdx|markdown|rst|adoc|txt|org)$|(?:^|/)(?:CHANGELOG|CONTRIBUTING|LICENSE|README)$"
 )
 DECLARED = re.compile(r"\.d\.[cm]?ts$|\.pyi$")
 PENALTIES: tuple[tuple[str, re.Pattern[str], float], ...] = (
@@ -91,7 +91,7 @@ ABOUT: Mapping[str, re.Pattern[str]] = {
         re.I,
     ),
 }
-"""Words of a query that wants such paths."""
+"""Words of a query that asks for such paths; they are not lowered then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,7 @@ class Proposal:
     group: str
     """Proposals with one cause share it; rejecting one silences all."""
     column: int = -1
-    """In bytes, where the user has to write something unknown: the lines stay as they are, and
-    `new` names what is missing."""
+    """In bytes, where the user has to write what `new` names; -1 if `new` replaces the lines."""
 
     @property
     def end_row(self) -> int:

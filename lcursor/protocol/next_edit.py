@@ -43,7 +43,7 @@ class NextEditProposal(TypedDict):
     row: int
     old: list[str]  # empty for an insertion
     new: list[str]
-    column: int  # in bytes, where something is to be written that `new` names; -1: a replacement
+    column: int  # in bytes, where the user is to write what `new` names; -1 for a replacement
     cause: str  # "`timeout` became `deadline` in line 12"
     group: str  # those with one cause share it
 

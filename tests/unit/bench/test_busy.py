@@ -22,7 +22,7 @@ def _ticks(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11])
 
 
-def test_they_use_the_processor_until_the_bench_ends() -> None:
+def test_busy_processes_use_the_processor_until_the_bench_ends() -> None:
     before = _children()
     with cli.busy_processes(2):
         started = _children() - before
@@ -32,7 +32,7 @@ def test_they_use_the_processor_until_the_bench_ends() -> None:
 
 
 @pytest.mark.parametrize("words", [["no-such-part"], ["--busy", "2", "no-such-part"]])
-def test_names_after_it_are_parts_of_the_default_bench(words: list[str]) -> None:
+def test_names_after_the_option_are_parts_of_the_default_bench(words: list[str]) -> None:
     done = CliRunner().invoke(cli.app, words)
     assert done.exit_code == 2
     assert "unknown: no-such-part" in done.output

@@ -264,7 +264,7 @@ def test_an_edit_that_does_half_of_its_instruction_says_so(tmp_path: Path) -> No
         assert len(server.bodies) == 1  # this costs no attempt
 
 
-def test_an_alternative_that_is_not_new_is_no_alternative(tmp_path: Path) -> None:
+def test_an_alternative_that_repeats_an_earlier_one_is_not_proposed(tmp_path: Path) -> None:
     other = NEW.replace("width", "breadth")
     answers = [reply(fenced(each)) for each in (NEW, NEW, other, other, NEW, NEW)]
     with scripted(tmp_path, *answers) as (server, desk):

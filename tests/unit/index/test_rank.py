@@ -202,9 +202,13 @@ def test_paths_that_are_seldom_meant_are_lowered(path: str, part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["src/contest.py", "src/latest/open.py", "attest.py", "src/example.py", "protest/a.py"]
-)
-def test_paths_that_only_look_like_tests_are_not_lowered(path: str) -> None:
+    "path",
+    [
+        "src/contest.py", "src/latest/open.py", "attest.py", "src/example.py", "protest/a.py",
+        "src/CMakeLists.txt",
+    ],
+)  # fmt: skip
+def test_paths_that_only_look_like_tests_or_prose_are_not_lowered(path: str) -> None:
     assert order(ranked("close doors", paths(path, "src/main.py"), lexical=[1, 2])) == [1, 2]
 
 

@@ -428,7 +428,7 @@ def test_stored_changes_are_found_at_once(store: Store, search: Searcher) -> Non
     assert "src/car.py" not in paths(search.search("levitate"))
 
 
-def test_code_is_no_filter(tmp_path: Path) -> None:
+def test_words_of_code_are_no_filters(tmp_path: Path) -> None:
     store = searching.made(tmp_path / "index", {"car.py": "def buy_car(path):\n    return path\n"})
     search = searching.searcher(store)
     for has_filters, expected in ((False, ["car.py"]), (True, [])):
