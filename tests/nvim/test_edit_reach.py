@@ -249,7 +249,7 @@ def test_two_edits_of_the_same_lines_are_distinguished(desk: Desk) -> None:
     one = desk.ask("1,2LCEdit say what it does")
     two = desk.ask("1,2LCEdit rename x", 2)
     assert "  2 edits run here  <C-c> stops them\n" in desk.drawn()
-    assert "rename x: reading attachments" in desk.drawn()
+    assert "rename x: reading files" in desk.drawn()
     for asked in (one, two):
         desk.started(asked, 0, 2)
     desk.progress(one["id"], "writing", done=1, total=2)

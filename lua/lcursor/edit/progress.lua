@@ -29,7 +29,7 @@ local frame, is_animated = 0, false
 
 local PHASES = {
   server = "starting the server",
-  context = "reading attachments",
+  context = "reading files",
   reading = "reading",
   writing = "writing",
   checking = "checking",
