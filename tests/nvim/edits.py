@@ -125,11 +125,22 @@ class Room:
         return self.nvim.lua(f"return require('lcursor.edit.hunks').{name}(...)", *args)
 
     def accept_all(self, turn: str = "t1") -> tuple[list[str], list[str]]:
-        """Accept all of a proposal in buffers; return the files to write and the problems."""
+        """Accept all of a proposal, after its files on the disk were named, and write none of them.
+
+        Returns:
+            The files to write, and the warning if there was one.
+        """
         paths, problems = self.nvim.lua(
             """
+            local requests, notify = require("lcursor.requests"), require("lcursor.notify")
+            local ask, warn, paths, problems = requests.ask, notify.warn, {}, {}
+            requests.ask = function(_, params) paths = params.paths end
+            notify.warn = function(text) problems = { text } end
             local proposal = require("lcursor.edit.proposals").get(...)
-            return { require("lcursor.edit.hunks").accept_loaded(proposal) }
+            require("lcursor.edit.edits").accept(proposal)
+            require("lcursor.edit.edits").accept(proposal)
+            requests.ask, notify.warn = ask, warn
+            return { paths, problems }
             """,
             turn,
         )

@@ -16,6 +16,7 @@ local M = {}
 
 local api = vim.api
 local MAX_TITLE = 56
+local KINDS = { create = " (new)", delete = " (deleted)" } -- behind the name of a file
 
 --- Reload the unmodified buffers of files that were written.
 local function reload(paths)
@@ -69,25 +70,26 @@ local function relative(problem)
   return vim.startswith(problem, here) and problem:sub(#here + 1) or problem
 end
 
----@param is_outside boolean whether files outside of the project are changed, too
-local function accept(proposal, is_outside)
-  local paths, problems = hunks.accept_loaded(proposal)
-  if #problems > 0 then
-    notify.warn(table.concat(problems, "; "))
-  end
-  if #paths == 0 then
+--- Write files of a proposal that no buffer has, and let their buffers follow.
+---@param parts lcursor.EditPart[]
+local function write(proposal, parts)
+  if #parts == 0 then
     return
   end
+  local paths = vim.tbl_map(function(part)
+    return part.file.path
+  end, parts)
+  local is_outside = vim.iter(parts):any(function(part)
+    return part.file.is_outside
+  end)
   local params = { turn = proposal.key, paths = paths, outside = is_outside }
   requests.ask("edit.write", params, function(answer)
     if answer.problem ~= "" then
       return notify.warn("nothing was written to files: " .. relative(answer.problem))
     end
     proposals.written(proposal.key, paths)
-    for _, part in ipairs(proposal.parts) do
-      if vim.list_contains(paths, part.file.path) then
-        follow(part.file)
-      end
+    for _, part in ipairs(parts) do
+      follow(part.file)
     end
     reload(paths)
     notify.info(
@@ -96,13 +98,13 @@ local function accept(proposal, is_outside)
   end)
 end
 
----@type string? what the user was shown of files that accepting all would change on the disk
+---@type string? the files on the disk that were named last, and where the cursor was
 local announced
 
---- Show which files accepting all of a proposal changes on the disk, the first time.
+--- Name the files on the disk that accepting all of a proposal changes, the first time.
 ---@param names string[]
----@return boolean whether they were shown at this place before
-local function are_known(proposal, names)
+---@return boolean whether there are none, or they were named at this place before
+local function were_named(proposal, names)
   local buf, row = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1]
   local named = table.concat(names, ", ")
   local now = ("%s %d %d %s"):format(proposal.key, buf, row, named)
@@ -117,45 +119,114 @@ local function are_known(proposal, names)
   return false
 end
 
-local DONE = { create = " (new)", delete = " (deleted)" }
+--- Describe what accepting does to a file on the disk.
+---@param part lcursor.EditPart
+---@return string
+local function describe(part)
+  local file, name = part.file, part.file.name
+  if file.kind == "rename" then
+    name = ("%s → %s"):format(name, buffers.relative(file.to))
+  end
+  return name .. (KINDS[file.kind] or "") .. (file.is_outside and " (outside the project)" or "")
+end
 
---- Accept all hunks of a proposal: changed buffers stay to be saved, files that are not loaded are
+--- Return why a file cannot be moved or removed: a buffer has unsaved text of it.
+---@param part lcursor.EditPart
+---@return string?
+local function unsaved(part)
+  local file = part.file
+  local target = file.kind == "rename" and buffers.find(file.to)
+  if part.buf and vim.bo[part.buf].modified then
+    return ("save %s first: it is moved or removed"):format(file.name)
+  elseif target and vim.bo[target].modified then
+    local why = "close %s first: it has unsaved text, and %s gets its name"
+    return why:format(buffers.relative(file.to), file.name)
+  end
+end
+
+--- Return whether accepting all leaves a file out, since it runs code by itself: unless it is the
+--- current buffer, and either nothing else was proposed, or it is renamed and nothing else is left.
+---@param part lcursor.EditPart
+---@param count integer of parts that are pending
+---@return boolean
+local function is_left_out(part, count)
+  local is_alone = #part.proposal.parts == 1 or (count == 1 and proposals.is_whole(part))
+  return part.file.is_guarded and not (is_alone and part.buf == api.nvim_get_current_buf())
+end
+
+--- Sort what is open of a proposal by where it is accepted.
+---@param proposal lcursor.EditProposal
+---@return lcursor.EditPart[] loaded in buffers
+---@return lcursor.EditPart[] on_disk in files: no buffer has all of it
+---@return lcursor.EditPart[] left_out nowhere, since they run code by themselves
+local function by_place(proposal)
+  local pending = vim.tbl_filter(proposals.is_pending, proposal.parts)
+  local loaded, on_disk, left_out = {}, {}, {}
+  for _, part in ipairs(pending) do
+    local is_on_disk = proposals.is_whole(part) or not part.buf
+    local some = is_left_out(part, #pending) and left_out or is_on_disk and on_disk or loaded
+    table.insert(some, part)
+  end
+  return loaded, on_disk, left_out
+end
+
+--- Say which files were left out, and how they are accepted.
+---@param parts lcursor.EditPart[]
+---@param is_rest boolean whether nothing else is open
+---@return string? nil if there are none
+local function describe_left_out(parts, is_rest)
+  if #parts == 0 then
+    return nil
+  end
+  local names = vim.tbl_map(function(part)
+    return part.file.name
+  end, parts)
+  local is_renamed = is_rest and #parts == 1 and parts[1].file.kind == "rename"
+  local text_of = "left out, since it runs code by itself: %s. Open it, :LCursor hunk accept %s"
+  return text_of:format(table.concat(names, ", "), is_renamed and "all" or "file")
+end
+
+--- Accept all hunks of a proposal. Changed buffers stay to be saved; files that are not loaded are
 --- written once the user was shown their names; those that run code by themselves are left out, but
 --- not a single open one.
 ---@param proposal lcursor.EditProposal
 function M.accept(proposal)
-  local names, is_outside = {}, false
-  local pending = vim.tbl_filter(proposals.is_pending, proposal.parts)
-  for _, part in ipairs(pending) do
-    local file, is_whole = part.file, proposals.is_whole(part)
-    local is_on_disk = is_whole or not part.buf
-    if is_on_disk and not hunks.is_left_out(part, #pending) then
-      if is_whole and part.buf and vim.bo[part.buf].modified then
-        return notify.warn(("save %s first: it is moved or removed"):format(file.name))
-      end
-      local target = file.kind == "rename" and buffers.find(file.to)
-      if target and vim.bo[target].modified then
-        local why = "close %s first: it has unsaved text, and %s gets its name"
-        return notify.warn(why:format(buffers.relative(file.to), file.name))
-      end
-      local name = file.name
-      if file.kind == "rename" then
-        name = ("%s → %s"):format(name, buffers.relative(file.to))
-      end
-      name = name .. (DONE[file.kind] or "") .. (file.is_outside and " (outside the project)" or "")
-      is_outside = is_outside or file.is_outside
-      table.insert(names, name)
+  local loaded, on_disk, left_out = by_place(proposal)
+  for _, part in ipairs(on_disk) do
+    local problem = unsaved(part)
+    if problem then
+      return notify.warn(problem)
     end
   end
-  if are_known(proposal, names) then
-    accept(proposal, is_outside)
+  if not were_named(proposal, vim.tbl_map(describe, on_disk)) then
+    return
   end
+  local problems = { describe_left_out(left_out, #loaded + #on_disk == 0) }
+  for _, part in ipairs(loaded) do
+    local left, problem = hunks.accept_open(part.buf, part.hunks)
+    table.insert(problems, left and ("%s: %s"):format(part.file.name, left) or problem)
+  end
+  if #problems > 0 then
+    notify.warn(table.concat(problems, "; "))
+  end
+  write(proposal, on_disk)
 end
 
---- Reject all hunks of a proposal.
+--- Reject all of a proposal that is still open.
 ---@param proposal lcursor.EditProposal
 function M.reject(proposal)
-  hunks.reject_all(proposal)
+  local left = {}
+  for _, part in ipairs(proposal.parts) do
+    local open_hunks = vim.tbl_filter(proposals.is_open, part.hunks)
+    vim.list_extend(left, open_hunks)
+    if proposals.is_whole(part) and part.state ~= "done" then
+      part.state = "done"
+      if #open_hunks == 0 then
+        proposals.report(part, {}, {}, false)
+      end
+    end
+  end
+  apply.reject(left)
 end
 
 --- Show another one of the alternatives; after the last one, ask for one more.

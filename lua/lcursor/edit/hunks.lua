@@ -43,8 +43,8 @@ function M.reveal(hunk)
   end
 end
 
---- Scroll until the first hunk of the buffer is visible, if its row is: at the end of a window or
---- of the file, its new lines are below.
+--- Scroll until the new lines of the first hunk are visible, if its row is: at the end of a window
+--- they are below it.
 function M.reveal_first()
   local hunk = proposals.hunks(api.nvim_get_current_buf())[1]
   local line = hunk and hints.row(0, hunk) + 1
@@ -126,7 +126,7 @@ function M.go_to(part, hunk, command)
   end
 end
 
---- Whether an operator or a selection waits for a motion, which then must not leave the buffer.
+--- Whether a motion completes an operator or extends a selection: it must not leave the buffer.
 local function is_motion()
   local mode = api.nvim_get_mode().mode
   return mode:find("^no") ~= nil or mode:find("^[vV\22]") ~= nil
@@ -157,10 +157,10 @@ end
 --- only in this file.
 ---@param by integer how many; below 0 backwards
 function M.next(by)
-  local step, hunk, row = by < 0 and -1 or 1, nil, cursor_row()
+  local step, hunk, row, is_here = by < 0 and -1 or 1, nil, cursor_row(), is_motion()
   for _ = 1, math.abs(by) do
     hunk = beyond(row, step)
-    if not hunk and is_motion() then
+    if not hunk and is_here then
       break
     elseif not hunk then
       local part = neighbor(step)
@@ -171,7 +171,7 @@ function M.next(by)
     end
     row = hunk and hints.row(0, hunk) or row
   end
-  go_or_report(hunk, is_motion() and "no further hunk in this file" or "no open hunks")
+  go_or_report(hunk, is_here and "no further hunk in this file" or "no open hunks")
 end
 
 --- Go to an end of the open hunks of this buffer.
@@ -189,26 +189,30 @@ local function in_state(hunks, state)
   end, hunks)
 end
 
----@return string? problem with those that cannot be accepted
-local function conflicts(hunks)
+--- Accept the open ones of some hunks of a buffer.
+---@param buf integer
+---@param hunks lcursor.Hunk[]
+---@return string? left which are in conflict
+---@return string? problem why an open one was not accepted
+function M.accept_open(buf, hunks)
   local count = #in_state(hunks, "conflict")
-  return count > 0 and many(count, "hunk") .. " in conflict, left out" or nil
+  local left = count > 0 and many(count, "hunk") .. " in conflict, left out" or nil
+  return left, apply.accept(buf, in_state(hunks, "open"))
 end
 
 ---@param what "accept"|"reject"
 local function decide(what, buf, hunks)
   if #hunks == 0 then
     local part = #proposals.hunks(buf) == 0 and neighbor(1)
-    local hint = part and ("Next one: %s, :LCursor hunk next"):format(part.file.name)
-    return notify.info("no open hunk here", hint or nil)
+    local hint = part and ("Next one: %s, :LCursor hunk next"):format(part.file.name) or nil
+    return notify.info("no open hunk here", hint)
   elseif what == "reject" then
     return apply.reject(hunks)
   end
-  local left = conflicts(hunks)
+  local left, problem = M.accept_open(buf, hunks)
   if left and #hunks == 1 then
     left = "hunk is stale: its lines changed; undo (u) restores it"
   end
-  local problem = apply.accept(buf, in_state(hunks, "open"))
   if left or problem then
     notify.warn(left or problem)
   end
@@ -368,64 +372,6 @@ end)
 function M.accept_next()
   times = vim.v.count1
   operate("op_accept_next")
-end
-
---- Return whether accepting all leaves a file out, since it runs code by itself: unless it is the
---- current buffer, and either nothing else was proposed, or it is renamed and nothing else is left.
----@param part lcursor.EditPart
----@param count integer of parts that are pending
----@return boolean
-function M.is_left_out(part, count)
-  local is_alone = #part.proposal.parts == 1 or (count == 1 and proposals.is_whole(part))
-  return part.file.is_guarded and not (is_alone and part.buf == api.nvim_get_current_buf())
-end
-
---- Accept all of a proposal in buffers, an undo step each, and return what is left for the disk.
---- Files that run code by themselves are left out.
----@param proposal lcursor.EditProposal
----@return string[] paths files to be written: no buffer has open hunks of them
----@return string[] problems
-function M.accept_loaded(proposal)
-  local paths, problems, guarded, is_renamed = {}, {}, {}, false
-  local pending = vim.tbl_filter(proposals.is_pending, proposal.parts)
-  for _, part in ipairs(pending) do
-    local name, is_whole = part.file.name, proposals.is_whole(part)
-    if M.is_left_out(part, #pending) then
-      table.insert(guarded, name)
-      is_renamed = part.file.kind == "rename" and #pending == 1
-    elseif is_whole and part.buf and vim.bo[part.buf].modified then
-      table.insert(problems, name .. " has unsaved changes; :write it first")
-    elseif is_whole or not part.buf then
-      table.insert(paths, part.file.path)
-    else
-      local left = conflicts(part.hunks)
-      local problem = apply.accept(part.buf, in_state(part.hunks, "open"))
-      table.insert(problems, left and ("%s: %s"):format(name, left) or problem)
-    end
-  end
-  if #guarded > 0 then
-    local text = "left out, since it runs code by itself: %s. Open it, :LCursor hunk accept %s"
-    local scope = is_renamed and "all" or "file"
-    table.insert(problems, 1, text:format(table.concat(guarded, ", "), scope))
-  end
-  return paths, problems
-end
-
---- Reject all of a proposal that is still open.
----@param proposal lcursor.EditProposal
-function M.reject_all(proposal)
-  local left = {}
-  for _, part in ipairs(proposal.parts) do
-    local open_hunks = vim.tbl_filter(proposals.is_open, part.hunks)
-    vim.list_extend(left, open_hunks)
-    if proposals.is_whole(part) and part.state ~= "done" then
-      part.state = "done"
-      if #open_hunks == 0 then
-        proposals.report(part, {}, {}, false)
-      end
-    end
-  end
-  apply.reject(left)
 end
 
 --- Select the old lines of the hunk at the cursor; for the text object.
