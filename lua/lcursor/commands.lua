@@ -79,7 +79,8 @@ local function words_of(text)
   return vim.split(text, "%s+", { trimempty = true })
 end
 
---- Split what follows `:LCursor` at the first `|`. In a command that takes any text it is text.
+--- Split what follows `:LCursor` at the first `|`, unless the command takes any text: then the `|`
+--- belongs to it.
 ---@param text string
 ---@return string command
 ---@return string? rest the next Ex command
@@ -92,24 +93,22 @@ local function split(text)
   return text, nil
 end
 
---- Open the help of a command if `--help` is its only argument.
----@return boolean
-local function show_help(words)
+--- Return the tag of a command in the help if `--help` is its only argument.
+---@param words string[]
+---@return string?
+local function help_tag(words)
   local before, last = vim.list_slice(words, 1, #words - 1), words[#words]
-  local _, _, count = find(before)
-  local is_asked = (last == "--help" or last == "-h") and count == #before
-  if is_asked then
-    require("lcursor.ui.window").help(table.concat({ ":LCursor", before[1] }, "-"))
-  end
-  return is_asked
+  local is_asked = (last == "--help" or last == "-h") and select(3, find(before)) == #before
+  return is_asked and table.concat({ ":LCursor", before[1] }, "-") or nil
 end
 
 ---@param words string[] after `:LCursor`
 ---@param opts vim.api.keyset.create_user_command.command_args
 local function run(words, opts)
   words = require("lcursor.commands.old").translate(#words > 0 and words or { "start" })
-  if show_help(words) then
-    return
+  local tag = help_tag(words)
+  if tag then
+    return require("lcursor.ui.window").help(tag)
   end
   local verb, noun, count = find(words)
   local name = table.concat(words, " ", 1, count)
@@ -122,11 +121,12 @@ local function run(words, opts)
     return notify.warn(text:format(name, table.concat(known, ", ")))
   end
   local args, known = vim.list_slice(words, count + 1), names(verb.args or {})
-  local is_known = #args == 0 or verb[1]:find("[", 1, true) or vim.list_contains(known, args[1])
+  local is_known = #args == 0 or #args == 1 and vim.list_contains(known, args[1])
+  is_known = is_known or verb[1]:find("[", 1, true) ~= nil
   if not is_known then
     local expected = #known > 0 and table.concat(known, ", ") or "none"
     local text = "invalid argument %s for :LCursor %s (expected: %s)"
-    return notify.warn(text:format(args[1], name, expected))
+    return notify.warn(text:format(args[#args], name, expected))
   end
   if not noun or not noun.is_enabled or noun.is_enabled() then
     local range = opts.range > 0 and { opts.line1, opts.line2 } or nil

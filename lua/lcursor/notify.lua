@@ -10,27 +10,28 @@ local M = {}
 
 local QUIET_MS = 30 * 1000
 local LONG_MS = 10 * 1000 -- a message that needs more than the command line
-local FOREIGN_MS = 10 * 1000 -- a message of somebody else, before progress overwrites it
+local READ_MS = 10 * 1000 -- how long a message is left before progress overwrites it
 local MAX_WIDTH = 76 -- of its window
 local MIN_CELLS = 30 -- of a message before its hint
 
 ---@type table<string, integer> code -> time it was last shown
 local shown = {}
----@type boolean whether progress was the last message
+---@type boolean whether progress is what was shown last
 local is_progress = false
 
----@type { newest: string, ms: integer, until_ms: integer } when progress came last
-local last = { newest = "", ms = -math.huge, until_ms = 0 }
+---@type { message: string, ms: integer, until_ms: integer } the newest message and the time when
+---progress was last reported, and until when it waits
+local progress = { message = "", ms = -math.huge, until_ms = 0 }
 
---- Return whether another message came between the reports of one long job, and was just shown.
+--- Return whether progress has to wait, since a message was shown after its last report.
 ---@return boolean
-local function is_overwriting()
-  local now, newest = vim.uv.now(), vim.fn.execute("1messages")
-  if now - last.ms < FOREIGN_MS and newest ~= last.newest then
-    last.until_ms = now + FOREIGN_MS
+local function must_wait()
+  local now, message = vim.uv.now(), vim.fn.execute("1messages")
+  if now - progress.ms < READ_MS and message ~= progress.message then
+    progress.until_ms = now + READ_MS
   end
-  last.newest, last.ms = newest, now
-  return now < last.until_ms
+  progress.message, progress.ms = message, now
+  return now < progress.until_ms
 end
 
 --- Let a second message at once replace the first, instead of a hit-enter prompt, which stops the
@@ -243,15 +244,15 @@ function M.forget()
   shown = {}
 end
 
---- Show progress in one place, which is overwritten; the last text stays in :messages. A message
---- that came meanwhile is left for a while.
+--- Show progress in the message line, over the report before; the last one stays in :messages. A
+--- message that came in between is left for a while.
 ---@param text string "" clears it, but nothing that was shown since
 ---@param is_last? boolean
 ---@param hint? string kept if the text must be cut
 ---@return boolean whether it was shown
 function M.progress(text, is_last, hint)
-  local must_wait = is_overwriting() and not is_last
-  if must_wait or (text == "" and not is_progress) then
+  local is_early = must_wait() and not is_last
+  if is_early or (text == "" and not is_progress) then
     return false
   end
   is_progress = text ~= ""

@@ -180,7 +180,7 @@ def test_the_first_insert_loads_only_what_the_first_key_needs(
     end, vim.tbl_keys(package.loaded))
     """
     at_once = nvim.lua(f"vim.cmd.doautocmd('InsertEnter') {modules}")
-    assert len(at_once) <= 46
+    assert len(at_once) <= 47
     nvim.insert("o")
     later = set(nvim.lua(modules)) - set(at_once)
     assert later > {"lcursor.index", "lcursor.complete.gather", "lcursor.complete.prefetch"}

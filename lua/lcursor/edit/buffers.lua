@@ -222,7 +222,7 @@ function M.after_command_window(fn)
   })
 end
 
----@return boolean whether a window can take the cursor
+---@return boolean whether no key that is being typed would go to a new window
 local function is_free()
   return api.nvim_get_mode().mode == "n" and vim.fn.getcmdwintype() == ""
 end
@@ -243,10 +243,10 @@ function M.when_normal(what, is_wanted, fn)
     pattern = { "*:n", "?" }, -- CmdwinLeave matches one character, the kind of the window
     callback = function(event)
       vim.schedule(notify.guarded(function()
-        if is_wanted() and not is_free() then
-          return
-        end
-        if pcall(api.nvim_del_autocmd, event.id) and is_wanted() then
+        local is_still_wanted = is_wanted()
+        if is_still_wanted and not is_free() then
+          return -- until the next event
+        elseif pcall(api.nvim_del_autocmd, event.id) and is_still_wanted then
           fn()
         end
       end))

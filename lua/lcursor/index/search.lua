@@ -11,7 +11,7 @@ local M = {}
 
 local api = vim.api
 local MAX_HITS = 30
----@type table<string, string> the parts of a score that say why a hit was found
+---@type table<string, string> part of a score -> why a hit was found
 local REASONS = {
   definition = "defines the name",
   literal = "has the name",
@@ -63,7 +63,7 @@ function M.best_line(hit, words)
   return hit.first_row + (is_whole and best - 1 or 0), vim.trim(lines[best])
 end
 
---- Describe a hit before its line, without the name that the line defines.
+--- Return what is shown before the line of a hit: its scope, without a name that is in the line.
 ---@return string ends with ": " unless it is empty
 local function label(hit, line)
   local names = vim.split(hit.scope, " > ", { plain = true })
@@ -76,7 +76,7 @@ local function label(hit, line)
   return text ~= "" and (text .. ": ") or ""
 end
 
---- Return the hits as lines, each line of a file once: it may be in a class and in its outline.
+--- Return an item for each hit. Hits with the same line, such as a class and its outline, are one.
 ---@param found lcursor.IndexFound
 ---@return lcursor.Item[]
 function M.items(found)
@@ -115,12 +115,10 @@ function M.reasons(hit)
   table.sort(names, function(one, other)
     return hit.parts[one] > hit.parts[other]
   end)
-  return table.concat(
-    vim.tbl_map(function(name)
-      return REASONS[name]
-    end, names),
-    ", "
-  )
+  local reasons = vim.tbl_map(function(name)
+    return REASONS[name]
+  end, names)
+  return table.concat(reasons, ", ")
 end
 
 ---@type integer? id of the latest request

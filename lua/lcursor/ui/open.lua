@@ -1,7 +1,8 @@
--- Opens a file in a window that may show it: not in one whose buffer is fixed, that compares files,
--- that floats or is not for files, and not where unsaved changes would be lost; then in a split.
--- `:buffer` also raises an error when the user answers a question about a swap file, or when an
--- autocommand fails. The file is shown nevertheless, so what counts is what the window shows.
+-- Opens a file in a window that may show it, else in a split. Left alone are windows with
+-- 'winfixbuf' or 'diff', previews, floats, windows that are not for files, and those whose unsaved
+-- changes would be lost. `:buffer` also raises an error when the user answers a question about a
+-- swap file, or when an autocommand fails. The file is shown nevertheless, so what counts is what
+-- the window shows.
 
 local log = require("lcursor.log")
 
@@ -22,9 +23,9 @@ local function is_float(win)
   return api.nvim_win_get_config(win).relative ~= ""
 end
 
---- Return whether a window is one for files.
+--- Return whether another buffer may be shown in a window.
 ---@param win integer
----@param types string[] values of 'buftype' that it may have
+---@param types string[] values of 'buftype' that its buffer may have
 ---@return boolean
 local function may_show(win, types)
   local wo, buf = vim.wo[win], api.nvim_win_get_buf(win)
@@ -33,8 +34,8 @@ local function may_show(win, types)
   return not is_fixed and not is_own and vim.list_contains(types, vim.bo[buf].buftype)
 end
 
---- Return the window for a file among some, else one with something else in the whole width, as is
---- the start page of another plugin.
+--- Return the first window that shows a file; else the first one as wide as the screen that shows
+--- something else, such as the start page of another plugin.
 ---@param wins integer[]
 ---@return integer?
 local function choose(wins)
@@ -46,9 +47,9 @@ local function choose(wins)
   end)
 end
 
---- Return whether `:edit` would refuse to leave the buffer of a window.
+--- Return whether leaving the buffer of a window would lose unsaved changes, so that `:edit` fails.
 ---@return boolean
-local function is_stuck(win)
+local function has_unsaved(win)
   local buf = api.nvim_win_get_buf(win)
   local hides = vim.bo[buf].bufhidden == "hide" or vim.bo[buf].bufhidden == "" and vim.o.hidden
   local is_only = #vim.fn.win_findbuf(buf) == 1
@@ -85,7 +86,7 @@ local function enter(buf, opts)
   if SPLITS[opts.command] then
     api.nvim_set_current_win(wins[1])
     vim.cmd(SPLITS[opts.command])
-  elseif shown or (win and not is_stuck(win)) then
+  elseif shown or (win and not has_unsaved(win)) then
     api.nvim_set_current_win(shown or win)
   else
     split(win or wins[1])
@@ -100,7 +101,7 @@ local function reason(err)
   return (line:gsub("^E325:.*", "E325: a swap file exists"))
 end
 
---- Open a file, or go to where this tab page shows it, and enter that window.
+--- Open a file, or go to the window of this tab page that shows it, and enter that window.
 ---@param file string|integer absolute path, or a buffer
 ---@param opts? lcursor.OpenOpts
 ---@return integer? win nil if the file cannot be shown
@@ -134,10 +135,8 @@ function M.file(file, opts)
     log.debug("opening %s: %s", name, err)
   end
   if opts.row then
-    api.nvim_win_set_cursor(
-      0,
-      { math.min(opts.row + 1, api.nvim_buf_line_count(buf)), opts.col or 0 }
-    )
+    local line = math.min(opts.row + 1, api.nvim_buf_line_count(buf))
+    api.nvim_win_set_cursor(0, { line, opts.col or 0 })
     vim.cmd(opts.col and "normal! zvzz" or "normal! ^zvzz")
   end
   return api.nvim_get_current_win()
