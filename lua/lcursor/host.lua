@@ -265,7 +265,7 @@ function M.version()
   return text:match('__version__ = "([^"]+)"') or "unknown"
 end
 
--- If the modules of the plugin were dropped and are loaded again, the host of those before ends.
+-- When the modules are loaded again, the host that the earlier ones started ends.
 pcall(vim.api.nvim_exec_autocmds, "VimLeavePre", { group = "lcursor.host" })
 notify.autocmds("host")("VimLeavePre", function()
   if vim.v.exiting == vim.NIL then

@@ -147,8 +147,8 @@ function M.toggle(buf)
   return switch(require("lcursor.complete.gate").switched_off(buf) ~= nil, buf)
 end
 
---- Stop the host and everything that waits for events, so that the plugin can be loaded again.
---- Plugin managers call this before they do.
+--- End the host, the autocommands and what is drawn, so that the plugin can be loaded again. Plugin
+--- managers call this before they load it.
 function M.deactivate()
   if package.loaded["lcursor.host"] then
     require("lcursor.host").stop()

@@ -10,7 +10,7 @@ local M = {}
 ---@field [4] string description of two or three words
 ---@field is_expr? boolean it returns what to type
 ---@field yields? string the modes in which a mapping of the user comes before the default
----@field passes? boolean what the key did before happens, too
+---@field passes? boolean the key also does what it did before
 
 ---@class (exact) lcursor.KeyGroup
 ---@field option string that holds the keys; "" for <Plug> maps only

@@ -60,7 +60,7 @@ function M.apply()
   if job.replaces > 0 then
     api.nvim_buf_set_text(job.buf, row - 1, col, row - 1, col + job.replaces, {})
   end
-  if vim.fn.getcurpos()[4] > 0 then -- right of the end of the line; the text has the blanks
+  if vim.fn.getcurpos()[4] > 0 then -- beyond the end of the line; the text begins with blanks
     api.nvim_win_set_cursor(0, { row, col })
   end
   local handler = vim.paste

@@ -8,7 +8,7 @@ local M = {}
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.ghost")
 local MARK, BEHIND = 1, 2 -- the ids of the extmarks: updating them does not flicker
-local PRIORITY = 1 -- below that of inlay hints, which are drawn after it then
+local PRIORITY = 1 -- lower than that of inlay hints, so that these come after it
 local GROUP, COUNT_GROUP = "LCursorGhost", "LCursorGhostCount"
 
 ---@class (exact) lcursor.Shown

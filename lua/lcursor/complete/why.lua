@@ -119,7 +119,7 @@ function M.note(buf, code)
   last[buf] = { code = code, at_ms = vim.uv.now(), row = row, stats = stats }
 end
 
---- Remember why an answer is empty, if that is the decision.
+--- Remember that nothing is shown since an answer is empty, and why it is.
 ---@param buf integer
 ---@param answer lcursor.Answer
 function M.empty(buf, answer)
@@ -136,7 +136,7 @@ function M.cost(buf, stats)
   end
 end
 
---- Return the decision outside of Insert mode, with the last one in the current line.
+--- Return why nothing is shown outside of Insert mode, and what was decided last in this line.
 ---@param buf integer
 ---@return lcursor.Why
 function M.outside(buf)

@@ -79,8 +79,8 @@ local function position()
   return { win, api.nvim_win_get_cursor(win), api.nvim_get_mode().mode }
 end
 
---- Apply a code block of a chat, and go to its first hunk, unless the user went on meanwhile. The
---- names of its fields are those of the chat's own.
+--- Apply a code block of a chat, and go to its first hunk, unless the cursor or the mode changed
+--- meanwhile.
 ---@param session { buf: integer, chat: string, root: string }
 ---@param block { first: integer, last: integer, path: string, message: integer }
 ---@param buf? integer with the code that the chat is about

@@ -1,5 +1,5 @@
--- `:LCursor commit_message`: writes a message for what is staged into the commit's buffer, if that
--- is the current one and has no text yet, or the message of the commit that is amended, else into a
+-- `:LCursor commit_message`: writes a message for what is staged. It goes into the current buffer
+-- if that is a commit's, without a message or with that of the commit that is amended; else into a
 -- buffer of its own.
 
 local buffers = require("lcursor.edit.buffers")
@@ -10,9 +10,8 @@ local M = {}
 
 local api = vim.api
 
---- Return the number of rows above git's comments, which end the buffer.
----
---- What begins them is `core.commentChar` or `core.commentString`; with `auto` git chooses.
+--- Return the number of rows above git's comments, which are at the end of the buffer. They begin
+--- with `core.commentChar` or `core.commentString`, which git itself chooses if it is `auto`.
 ---@param lines string[]
 ---@return integer
 local function rows_above(lines)
@@ -78,7 +77,7 @@ function M.ask()
   end
   if before and vim.bo[buf].buftype == "" and api.nvim_buf_get_name(buf) ~= "" then
     file = buffers.path(buf)
-    -- The file is in the git directory; of a linked work tree that leads nowhere.
+    -- The file is in the git directory. That of a linked work tree is in another one.
     path = file:match("^(.+)/%.git/[^/]+$") or assert(vim.uv.cwd())
     local first = vim.fn.argv(0) -- git starts an editor with this file
     if first ~= "" and vim.uv.fs_realpath(first) == vim.uv.fs_realpath(file) then

@@ -20,7 +20,7 @@ local KEYS = {
   { "next", "next" },
   { "diff", "compare" },
 }
--- What the tick says of checks that passed; the other ones have no name of their own for users.
+-- What the tick names of the checks that passed.
 local PASSED = {
   { "parses", "parses" },
   { "diagnostics", "language server" },

@@ -305,7 +305,7 @@ local HANDLERS = {
   end,
   error = function(run, err)
     finish(run, "failed")
-    if err.code == "host_died" and not run.is_stopping then -- reported as a matter of the host only
+    if err.code == "host_died" and not run.is_stopping then -- that report does not mention the edit
       notify.warn("the edit that was running is lost, request it again")
     end
   end,

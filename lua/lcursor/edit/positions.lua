@@ -224,7 +224,7 @@ function M.locate(part, buf)
   return undone
 end
 
---- Whether the new lines of a hunk are in its place: `<C-r>` brought them, or the user, by hand.
+--- Whether the new lines of a hunk are in its place: `<C-r>` restored them, or the user typed them.
 ---@param hunk lcursor.Hunk open or in conflict
 ---@return boolean
 local function is_made(buf, hunk)
@@ -237,7 +237,7 @@ local function is_made(buf, hunk)
   return false
 end
 
---- Return the blocks of a hunk; those whose lines correspond one to one, line by line.
+--- Return the blocks of a hunk. One with no new lines, or as many as old ones, is split into lines.
 ---@param hunk lcursor.Hunk
 ---@return lcursor.EditBlock[]
 function M.pieces(hunk)

@@ -238,7 +238,7 @@ end
 
 --- Let the hunks of a buffer follow it to its new name.
 ---@param buf integer
----@return { turn: string, path: string, to: string }[] renamed files of proposals, also old ones
+---@return { turn: string, path: string, to: string }[] of all proposals
 function M.rename(buf)
   local to, renamed = buffers.path(buf), {}
   local function rename(turn, file)

@@ -32,7 +32,7 @@
 ---@field above table<string, true> lines that may stand above; for one without old lines
 ---@field below table<string, true>
 ---@field seq integer change number of the buffer that accepted it
----@field area lcursor.EditSpan what was written at it since it was shown
+---@field area lcursor.EditSpan the lines that were written in its place since it was shown
 ---@field is_typed? boolean it was touched in Insert mode
 ---@field is_lost? boolean its place is not known
 
@@ -45,7 +45,7 @@
 ---@field state "waiting"|"placed"|"done" `done`: written to the disk, or rejected as a whole
 ---@field seq integer change number of the buffer when it was looked at last
 ---@field top integer the highest one seen
----@field since integer the one at which the hunks were put into the buffer
+---@field since integer the one when the hunks were put into the buffer
 ---@field written? table<lcursor.Hunk, integer> while hunks are accepted: those that need not move
 
 ---@class (exact) lcursor.EditProposal

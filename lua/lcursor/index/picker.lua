@@ -40,7 +40,7 @@ local FOOTER = " <CR> open, <C-n> next, <C-q> quickfix, <Esc> close "
 ---@type lcursor.Picker?
 local current
 
---- Return the query: the lines of a text that was pasted are one.
+--- Return the query; the lines of a pasted text are joined.
 ---@return string
 local function query(p)
   local lines = {}
@@ -334,7 +334,7 @@ function M.open(path)
       close()
     end
   end
-  on("WinLeave", vim.schedule_wrap(leave), { buffer = input.buf })
+  on({ "WinLeave", "BufLeave" }, vim.schedule_wrap(leave), { buffer = input.buf })
   vim.cmd.startinsert()
 end
 

@@ -10,7 +10,7 @@ local M = {}
 
 ---@type table<string, lcursor.IndexState> by root
 local states = {}
----@type table<string, table<string, boolean>> the phases that were shown of roots whose progress is
+---@type table<string, table<string, boolean>> by root whose progress is shown: the phases that were
 local awaited = {}
 ---@type boolean whether the progress of the next root is shown
 local is_next_awaited = false

@@ -99,7 +99,7 @@ local function rows_of(range)
 end
 
 --- Return the actions for some code, in the order of the menu. Plugins that show a light bulb ask
---- at each line, and most do not say so: without a diagnostic or a selection, only a user gets any.
+--- at each line, and most do not say so: they get actions only for a diagnostic or a selection.
 ---@param buf integer
 ---@param params lsp.CodeActionParams
 ---@return lsp.CodeAction[]

@@ -267,7 +267,7 @@ local function request(edit, it)
       if action and action.edit then
         add(edit, it, action, encoding)
       elseif action and not action.command and client:supports_method("codeAction/resolve") then
-        client:request("codeAction/resolve", actions[index], on_resolve, buf) -- with its nulls
+        client:request("codeAction/resolve", actions[index], on_resolve, buf) -- as it was sent
       end
     end)
     local range = {

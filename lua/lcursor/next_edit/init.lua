@@ -21,7 +21,7 @@ local M = {}
 
 local api = vim.api
 local NEAR_ROWS = 20
-local FADE_MS = 10 * 1000 -- after the last edit, a hint goes, except in the lines of that edit
+local FADE_MS = 10 * 1000 -- from the last edit until a hint is hidden, except in its lines
 local PARSE_MS = 50 -- after the beginning of the first insert
 
 local started = false
@@ -102,7 +102,7 @@ local function is_near(buf, proposal, row)
   return distance <= NEAR_ROWS and is_inside and vim.fn.foldclosed(first) == -1
 end
 
---- Return whether a hint belongs into a line: of the last edit, or anywhere for a while after it.
+--- Return whether a hint may be in a line: always in those of the last edit, elsewhere for a while.
 ---@param line integer from 1
 ---@return boolean
 local function is_due(buf, line)

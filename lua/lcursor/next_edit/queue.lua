@@ -1,6 +1,6 @@
 -- The proposals of each buffer: where they are now, in which order they come, which groups of them
 -- the user rejected. Extmarks move them with the text; one whose lines changed is not shown. Those
--- of a file that is not open are kept by its path: it gets no buffer before somebody goes there.
+-- of a file that is not open are kept by its path: it gets no buffer before the user goes there.
 
 local diff = require("lcursor.diff")
 local many = require("lcursor.text").many
@@ -153,8 +153,8 @@ function M.clear(buf)
   states[buf] = nil
 end
 
---- Forget all proposals after an undo. Groups of which some were applied are silent then, unless
---- the user's own edit was undone, too: whoever makes that again wants them again.
+--- Forget all proposals after an undo, and mute the groups of which some were applied, unless the
+--- edit that caused them was undone as well: whoever makes it again wants them again.
 ---@param is_taken_back? boolean whether that was undone
 function M.clear_all(is_taken_back)
   for buf, state in pairs(states) do

@@ -31,7 +31,7 @@ local MAX_EDITS, MAX_MS = 60, 5 * 60 * 1000
 ---@field now integer the row after the last changed one
 
 ---@class (exact) lcursor.Recorded of a buffer
----@field lines? string[] the text at the last boundary; nil where nobody edits
+---@field lines? string[] the text at the last boundary; nil in a buffer without edits that is left
 ---@field edits lcursor.NextEdit[]
 ---@field undone lcursor.NextEdit[] those that a redo makes again, the next one last
 ---@field changed? lcursor.ChangedRows since the last boundary
@@ -52,7 +52,7 @@ local count = 0 -- of edits
 local is_block = false -- Insert mode for all lines of a block, which change when it ends
 local is_writing = false -- formatters may run
 
---- Take the text of a buffer as it is, without edits; it is kept for the current one only.
+--- Read the text of a buffer, if it is the current one, and forget its edits.
 ---@param buf integer
 ---@param it lcursor.Recorded
 local function read(buf, it)
@@ -218,7 +218,7 @@ local function add(it, edit)
   end
 end
 
---- Take back the edits that an undo took back, or add again those that a redo made again.
+--- Move edits that were undone to `undone`, or those that were made again back.
 ---@param before integer number of the last change
 ---@param number integer of the current one
 ---@return boolean whether these edits are all that changed

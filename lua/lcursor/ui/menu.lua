@@ -1,4 +1,4 @@
--- What else uses keys at the cursor: a completion menu or a snippet, Neovim's own or a plugin's.
+-- Whether a completion menu or a snippet, Neovim's own or a plugin's, uses keys at the cursor.
 
 local M = {}
 
@@ -59,7 +59,7 @@ function M.is_in_snippet()
   return vim.snippet.active() or is_in_plugin_snippet()
 end
 
---- Return whether <Tab> or <S-Tab> jumps in a snippet now. Keys of ours must not be mapped.
+--- Return whether <Tab> or <S-Tab> jumps in a snippet now. Ask it while lcursor maps neither.
 ---@param lhs string
 ---@return boolean
 function M.jumps(lhs)
@@ -70,7 +70,7 @@ function M.jumps(lhs)
   elseif vim.snippet.active({ direction = direction }) then
     return true
   end
-  local is_default = vim.startswith(map.desc or "", "vim.snippet") -- knows no plugins
+  local is_default = vim.startswith(map.desc or "", "vim.snippet") -- does not know the plugin
   return not is_default and is_in_plugin_snippet(direction)
 end
 
