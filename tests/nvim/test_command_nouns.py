@@ -157,6 +157,15 @@ def test_another_command_after_a_bar(editor: Start, command: str, left: str) -> 
     assert nvim.lua("return tostring(vim.g.after)") == left
 
 
+@pytest.mark.parametrize("extra", ["--help", "now"])
+def test_an_argument_too_many_is_no_command(editor: Start, extra: str) -> None:
+    nvim = editor(FILES, init=reach.NOTES)
+    nvim.command(f"LCursor disable buffer {extra}")
+    assert nvim.lua("return tostring(vim.b.lcursor_enabled)") == "nil"
+    text = f"invalid argument {extra} for :LCursor disable (expected: buffer)"
+    assert reach.told(nvim) == [f"lcursor: {text}"]
+
+
 def test_a_bar_belongs_to_a_text(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES)
     nvim.command("LCursor agent fix the parser of a | b")

@@ -236,3 +236,12 @@ def test_the_picker_fits_a_terminal_whose_size_changes(editor: Start, host: Fake
         assert len(cells) == len(set(cells)), "none stands over another"
         assert max(row for row, _ in cells) < lines
         assert max(col for _, col in cells) < columns
+
+
+def test_another_file_in_its_window_closes_the_picker(editor: Start, host: FakeHost) -> None:
+    nvim = editor(FILES, init=NOTES)
+    nvim.command("LCursor search")
+    nvim.press("beta")
+    nvim.command("stopinsert | edit! b.py")
+    nvim.wait_lua("return #vim.api.nvim_list_wins() == 1")
+    assert notes(nvim) == []
