@@ -18,7 +18,7 @@ local REST_MS = 250 -- so that scrolling evaluates nothing
 
 ---@type uv.uv_timer_t?
 local timer
----@type table<integer, true> buffers that were edited
+---@type table<integer, true> buffers that were changed, or in which Insert mode began
 local edited = {}
 ---@type { id: integer, buf: integer, tick: integer, row: integer }? sent last
 local sent
@@ -94,7 +94,8 @@ end
 
 function M.start()
   local on = notify.autocmds("prefetch")
-  on({ "TextChanged", "TextChangedI" }, function(event)
+  edited[api.nvim_get_current_buf()] = true -- an insert there started this module
+  on({ "TextChanged", "InsertEnter" }, function(event)
     edited[event.buf] = true
   end)
   on("BufUnload", function(event)
