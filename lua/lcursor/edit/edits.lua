@@ -159,7 +159,7 @@ end
 ---@return lcursor.EditPart[] loaded in buffers
 ---@return lcursor.EditPart[] on_disk in files: no buffer has all of it
 ---@return lcursor.EditPart[] left_out nowhere, since they run code by themselves
-local function by_place(proposal)
+local function by_destination(proposal)
   local pending = vim.tbl_filter(proposals.is_pending, proposal.parts)
   local loaded, on_disk, left_out = {}, {}, {}
   for _, part in ipairs(pending) do
@@ -191,7 +191,7 @@ end
 --- not a single open one.
 ---@param proposal lcursor.EditProposal
 function M.accept(proposal)
-  local loaded, on_disk, left_out = by_place(proposal)
+  local loaded, on_disk, left_out = by_destination(proposal)
   for _, part in ipairs(on_disk) do
     local problem = unsaved(part)
     if problem then
