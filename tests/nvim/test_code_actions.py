@@ -118,7 +118,7 @@ def test_nobody_who_asks_for_something_else_gets_them(start: Start, host: FakeHo
     assert actions(nvim, context={"only": ["quickfix"], "diagnostics": []}) == [FIX]
 
 
-def test_a_plugin_that_asks_at_each_line_finds_nothing_on_most(
+def test_a_plugin_that_asks_at_each_line_gets_no_actions_on_most(
     start: Start, host: FakeHost
 ) -> None:
     """nvim-lightbulb and lspsaga do not say why they ask: without `triggerKind`."""

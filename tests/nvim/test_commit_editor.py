@@ -201,7 +201,7 @@ def test_the_index_of_another_repository_is_not_used(
     assert "secret" not in project.prompt
 
 
-def test_an_editor_that_was_there_already_finds_the_index(
+def test_an_editor_that_ran_before_the_commit_finds_its_index(
     project: Repository, neovim: Path, tmp_path: Path
 ) -> None:
     """As `nvr` or fugitive do it: the git that waits has no part in the editor's environment."""

@@ -318,7 +318,7 @@ def test_what_is_typed_is_compared_when_insert_mode_ends(room: Room) -> None:
     assert room.states() == ["accepted", "open", "open", "open"]
 
 
-def test_an_older_text_that_undo_brings_is_no_accepted_hunk(room: Room) -> None:
+def test_a_text_that_undo_restores_is_no_accepted_hunk(room: Room) -> None:
     path = room.open("a.txt", ["one", "TWO", *OLD[2:]])
     room.keys(":2s/TWO/two/<CR>")
     room.offer(path, OLD, NEW)

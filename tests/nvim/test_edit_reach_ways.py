@@ -219,7 +219,7 @@ def test_a_plan_and_a_question_wait_for_the_command_line_window(desk: Desk, keys
 
 
 @pytest.mark.parametrize("ask", [planned, question])
-def test_a_window_goes_once_the_command_line_window_is_closed(
+def test_a_window_is_closed_after_the_command_line_window(
     desk: Desk, ask: Callable[[Desk], dict[str, Any]]
 ) -> None:
     asked = ask(desk)

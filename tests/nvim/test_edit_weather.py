@@ -289,7 +289,7 @@ def test_a_buffer_that_takes_the_name_of_another_file_of_the_edit(home: Home) ->
     assert (home.project / "b.py").read_text() == CHANGED
 
 
-def test_outside_of_the_project_only_what_the_user_was_shown(home: Home) -> None:
+def test_outside_of_the_project_only_named_files_are_written(home: Home) -> None:
     path = home.project.parent / "outside.py"
     path.write_text("b = 1\n")
     text = swap(str(path), "b = 1", "b = 2")

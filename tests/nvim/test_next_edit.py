@@ -320,7 +320,7 @@ def test_the_menu_and_snippets_come_first(start: Open) -> None:
     assert desk.drawn() == []
 
 
-def test_a_mapping_of_the_user_comes_first_or_back(start: Open) -> None:
+def test_a_mapping_of_the_user_stays_or_is_restored(start: Open) -> None:
     keymap = {"accept_all": "<S-Tab>"}
     config = {**CONFIG, "next_edit": {"mode": "draw", "keymap": keymap}}
     desk = start(init="vim.keymap.set('n', '<Tab>', 'G')\n", config=config)
@@ -344,7 +344,7 @@ def test_a_hint_that_does_not_fit_is_at_the_next_line(start: Open) -> None:
     assert desk.has_key()
 
 
-def test_a_hint_goes_where_it_would_not_fit_anywhere(start: Open) -> None:
+def test_a_hint_that_fits_in_no_line_is_hidden(start: Open) -> None:
     desk = start(FAR.replace("url,", "u" * 54 + ",").replace("pass", "p" * 70))
     desk.nvim.press("gg$F,wcwdeadline<Esc>")
     desk.answer()

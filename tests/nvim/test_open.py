@@ -74,7 +74,7 @@ def test_a_window_that_may_show_the_file_is_used(
     assert nvim.lua("return vim.bo.buflisted") is True
 
 
-def test_the_window_that_is_wanted_a_column_and_a_row_below_the_end(editor: Start) -> None:
+def test_the_window_and_the_column_can_be_chosen(editor: Start) -> None:
     nvim = editor(FILES)
     win = nvim.lua("return vim.api.nvim_get_current_win()")
     nvim.command("split c.py")
@@ -106,7 +106,7 @@ def test_a_new_window_is_made_on_request_even_where_the_buffer_is_fixed(
     assert nvim.lua("return #vim.api.nvim_list_wins()") == 3
 
 
-def test_a_file_that_was_deleted_and_one_that_begins(editor: Start) -> None:
+def test_a_deleted_file_is_not_opened_but_a_new_one_is(editor: Start) -> None:
     nvim = editor(FILES)
     bufs = nvim.lua("return #vim.api.nvim_list_bufs()")
     assert opened(nvim, "gone.py") == "gone.py no longer exists"
@@ -114,7 +114,7 @@ def test_a_file_that_was_deleted_and_one_that_begins(editor: Start) -> None:
     assert opened(nvim, "gone.py", create=True, row=4) == "gone.py:1:1"
 
 
-def test_what_neovim_says_is_passed_on_without_its_prefixes(editor: Start) -> None:
+def test_an_error_of_neovim_is_shown_without_its_prefixes(editor: Start) -> None:
     nvim = editor(FILES)
     nvim.lua("vim.o.cedit = '<C-f>'")
     nvim.press(":<C-f>")

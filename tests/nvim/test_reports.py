@@ -247,7 +247,7 @@ def test_why_reports_what_an_answer_cost(
     assert notes(nvim)[-1][0] == "lcursor: Waiting for the model."
 
 
-def test_why_answers_about_now(editor: Start, host: FakeHost) -> None:
+def test_why_explains_the_present_state(editor: Start, host: FakeHost) -> None:
     """In Normal mode the last decision counts only in its line."""
     nvim = editor({"a.py": "x = call(a, b)\ny = 2\n"}, init=NOTES)
     nvim.press("3la")

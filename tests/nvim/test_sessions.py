@@ -87,7 +87,7 @@ def test_windows_open_in_a_restored_session(
 
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize("text", ["", "my words"])
-def test_a_file_of_the_name_gives_way_but_keeps_its_text(
+def test_a_restored_buffer_loses_its_name_but_not_its_text(
     editor: Start, host: FakeHost, name: str, text: str
 ) -> None:
     nvim = editor(FILES, init=reach.NOTES)

@@ -81,7 +81,7 @@ def test_the_files_of_the_user_are_not_touched(editor: Start) -> None:
     assert not nvim.lua("return vim.bo.modified"), "Neovim can be quit"
 
 
-def test_two_editors_have_a_file_each(editor: Start, host: FakeHost) -> None:
+def test_two_editors_use_different_files(editor: Start, host: FakeHost) -> None:
     first, second = editor(), editor()
     run = first.lua("return vim.fn.stdpath('run')")
     paths = list[Path]()

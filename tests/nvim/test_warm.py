@@ -146,7 +146,7 @@ def test_a_file_that_is_only_read_is_not_sent(editor: Start, host: FakeHost) -> 
     assert names(host)[before:] == ["b.py"]
 
 
-def test_it_can_be_switched_off(editor: Start, host: FakeHost) -> None:
+def test_reading_ahead_can_be_switched_off(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=RESTS, config={"completion": {"read_ahead": False}})
     nvim.insert("A")
     nvim.press("<Esc>x")
