@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ def estimate(text: str) -> int:
     return int(len(text) / CHARS_PER_TOKEN) + 1
 
 
-def choose(hits: Sequence[Hit], tokens: int, count: Callable[[str], int] = estimate) -> Fitting:
+def choose(hits: Sequence[Hit], tokens: int) -> Fitting:
     """Return the hits that fit into a number of tokens.
 
     The best hit in code is first, so that documents and tests never take its tokens.
@@ -51,7 +51,7 @@ def choose(hits: Sequence[Hit], tokens: int, count: Callable[[str], int] = estim
     min_score = hits[0].score * MIN_SCORE if hits else 0.0
     best = next((hit for hit in hits if not penalties(hit.path)), None)
     for hit in sorted(hits, key=lambda hit: hit is not best):
-        size = count(hit.text) + HEADER_TOKENS
+        size = estimate(hit.text) + HEADER_TOKENS
         room = tokens - total
         if has_several_files and hit.path in spent:
             room = min(room, int(tokens * MAX_FILE_SHARE) - spent[hit.path])
@@ -61,7 +61,7 @@ def choose(hits: Sequence[Hit], tokens: int, count: Callable[[str], int] = estim
         if any(_contains(one, hit) for one in used):
             left_out.append((hit, "part of another hit"))
             continue
-        part = hit if size <= room else _cut(hit, room - HEADER_TOKENS, count)
+        part = hit if size <= room else _cut(hit, room - HEADER_TOKENS)
         if part is None:
             is_full = room == tokens - total
             left_out.append(
@@ -69,7 +69,7 @@ def choose(hits: Sequence[Hit], tokens: int, count: Callable[[str], int] = estim
             )
             continue
         used.append(part)
-        size = count(part.text) + HEADER_TOKENS
+        size = estimate(part.text) + HEADER_TOKENS
         total += size
         spent[hit.path] = spent.get(hit.path, 0) + size
     return Fitting(used, left_out, total)
@@ -82,12 +82,12 @@ def _contains(outer: Hit, hit: Hit) -> bool:
     return is_whole and outer.path == hit.path and is_inside
 
 
-def _cut(hit: Hit, tokens: int, count: Callable[[str], int]) -> Hit | None:
+def _cut(hit: Hit, tokens: int) -> Hit | None:
     """Return the first lines of a hit that fit; None if they are too few."""
     if tokens < MIN_TOKENS:
         return None
     lines = hit.text.split("\n")
     sizes = range(len(lines) + 1)
-    fitting = bisect_right(sizes, tokens, key=lambda size: count("\n".join(lines[:size]))) - 1
+    fitting = bisect_right(sizes, tokens, key=lambda size: estimate("\n".join(lines[:size]))) - 1
     text = "\n".join(lines[:fitting])
     return replace(hit, text=text, end_row=hit.first_row + fitting) if text else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.index import fit
+from lcursor.index.fit import choose
 from lcursor.index.records import Hit
 
 
@@ -21,8 +23,12 @@ def count(text: str) -> int:
     return len(text.split())
 
 
-def choose(hits: list[Hit], tokens: int) -> fit.Fitting:
-    return fit.choose(hits, tokens, count)
+@pytest.fixture(autouse=True, scope="module")
+def words() -> Iterator[None]:
+    """Count a token for each word, so that the numbers below are easy to check."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit, "estimate", count)
+        yield
 
 
 def reasons(receipt: fit.Fitting) -> list[str]:
