@@ -145,6 +145,17 @@ def test_a_file_that_is_not_open_is_not_loaded_before_tab(unopened: Typist) -> N
     assert unopened.texts() == ["load"]
 
 
+@pytest.mark.parametrize("command", ["LCursor disable", "LCursor disable buffer", "setlocal ro"])
+def test_a_file_that_is_not_open_is_not_offered_where_next_edits_are_off(
+    unopened: Typist, command: str
+) -> None:
+    unopened.nvim.command(command)
+    unopened.nvim.lua("require('lcursor.next_edit').refresh()")
+    unopened.nvim.settle()
+    assert unopened.drawn() == []
+    assert "an error" not in unopened.nvim.lua("return vim.fn.execute('messages')")
+
+
 def test_why_explains_a_next_edit_in_a_file_that_is_not_open(unopened: Typist) -> None:
     said = unopened.nvim.lua("return require('lcursor.next_edit').why()")
     assert said.startswith("Next edit: ")

@@ -187,7 +187,7 @@ local function attach(buf)
   local code = gate.buffer_block_reason(buf)
   if code and code ~= "checking" then
     recorder.detach(buf)
-    queue.clear(buf)
+    queue.forget(buf)
   else
     recorder.attach(buf)
   end
@@ -470,7 +470,7 @@ function M.start()
     pattern = { "LCursorCompletion*", "LCursorEdit*", "BlinkCmpMenuOpen", "BlinkCmpMenuClose" },
   })
   on("BufUnload", function(event)
-    queue.clear(event.buf)
+    queue.forget(event.buf)
     waiting[event.buf], parsed[event.buf] = nil, nil
     why.note(event.buf)
   end)

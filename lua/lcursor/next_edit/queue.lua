@@ -153,6 +153,13 @@ function M.clear(buf)
   states[buf] = nil
 end
 
+--- Forget the proposals of a buffer that is unloaded or no longer read; it leads to no others.
+---@param buf integer
+function M.forget(buf)
+  M.clear(buf)
+  linked[buf] = nil
+end
+
 --- Forget all proposals after an undo, and mute the groups of which some were applied, unless the
 --- edit that caused them was undone as well: whoever makes it again wants them again.
 ---@param is_taken_back? boolean whether that was undone
