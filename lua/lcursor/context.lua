@@ -166,6 +166,13 @@ function M.buffer(path)
   end)
 end
 
+--- Return the folder of the repository that a file is in.
+---@param path string absolute
+---@return string?
+function M.repository(path)
+  return vim.fs.root(path, { ".git", ".hg", ".svn" })
+end
+
 --- Return what a command is about: the file of the current buffer, or the working directory.
 ---@return string absolute
 function M.here()

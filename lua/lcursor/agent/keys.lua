@@ -1,6 +1,7 @@
 -- What the keys of a run's buffer do.
 
 local buffer = require("lcursor.agent.buffer")
+local context = require("lcursor.context")
 local decide = require("lcursor.agent.decide")
 local follow = require("lcursor.agent.follow")
 local keymaps = require("lcursor.keymaps")
@@ -48,7 +49,7 @@ local ACTIONS = {
   change = decide.change,
   next_waiting = decide.next_waiting,
   jump = function(run)
-    local root = vim.fs.root(run.path, { ".git", ".hg", ".svn" })
+    local root = context.repository(run.path)
     follow.editor.jump({ root or "", vim.fs.dirname(run.path) })
   end,
   list = list.open,

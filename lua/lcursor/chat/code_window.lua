@@ -1,6 +1,7 @@
 -- The code window of a chat: the file the user was in last, its window, and jumps to files.
 
 local buffer = require("lcursor.chat.buffer")
+local context = require("lcursor.context")
 local notify = require("lcursor.notify")
 local open = require("lcursor.ui.open")
 local sessions = require("lcursor.chat.sessions")
@@ -69,7 +70,7 @@ end
 ---@param path string absolute
 ---@return string
 function M.name(path)
-  local root = vim.fs.root(path, { ".git", ".hg", ".svn" })
+  local root = context.repository(path)
   local session = sessions.current()
   if session and session.root ~= "" and vim.startswith(path, session.root .. "/") then
     root = session.root

@@ -32,7 +32,7 @@ end
 ---@param path string absolute
 ---@return string
 function M.relative(path)
-  local root = vim.fs.root(path, { ".git", ".hg", ".svn" })
+  local root = context.repository(path)
   return root and vim.fs.relpath(root, path) or vim.fn.fnamemodify(path, ":~:.")
 end
 

@@ -3,6 +3,7 @@
 -- project that are not open.
 
 local config = require("lcursor.config")
+local context = require("lcursor.context")
 local delays = require("lcursor.next_edit.delays")
 local gate = require("lcursor.next_edit.gate")
 local host = require("lcursor.host")
@@ -48,7 +49,7 @@ local function in_project()
   local function root_of(path)
     local folder = vim.fs.dirname(path)
     if roots[folder] == nil then
-      roots[folder] = vim.fs.root(path, { ".git", ".hg", ".svn" }) or false
+      roots[folder] = context.repository(path) or false
     end
     return roots[folder]
   end
