@@ -93,9 +93,11 @@ def _calls_to_change(
     if old_names is None or new_names is None:
         return
     olds = {one.name: one for one in functions_at(old_names, edit.row, edit.row + len(edit.old))}
-    edited = {history.current_row(edit.row + at, since) for at in range(len(edit.old))}
-    for one in since[1:]:
-        edited |= {history.current_row(one.row + at, since) for at in range(len(one.old))}
+    edited = {
+        history.current_row(one.row + at, since[index:])
+        for index, one in enumerate(since)
+        for at in range(len(one.old))
+    }
     for function in functions_at(new_names, edit.row, edit.row + len(edit.new)):
         old = olds.get(function.name)
         difference = _difference(old, function) if old is not None else None

@@ -12,8 +12,8 @@ def proposed(path: str, text: str, *edits: tuple[int, str]) -> list[Proposal]:
     """Return what is proposed after edits of single lines."""
     lines, made = text.strip("\n").split("\n"), []
     for row, new in edits:
-        made.append(Edit(path, row, (lines[row],), (new,)))
-        lines[row] = new
+        made.append(Edit(path, row, (lines[row],), tuple(new.split("\n"))))
+        lines[row : row + 1] = new.split("\n")
     return predict.predict({path: tuple(lines)}, made)
 
 
@@ -63,6 +63,12 @@ def test_a_new_parameter_leads_to_the_calls_until_one_has_the_argument(name: str
     edits, wanted = ARGUMENTS[name]
     found = proposed("a.py", QUOTE, *edits)
     assert sorted((one.row, one.new[0], one.column) for one in found) == wanted
+
+
+def test_the_call_after_a_changed_one_is_proposed_if_the_parameters_got_a_line() -> None:
+    edits = [(0, "def quote(text, safe,\n          strict: bool):"), (3, TRUE[1])]
+    (call, *_) = sorted(proposed("a.py", QUOTE, *edits), key=lambda one: one.row)
+    assert (call.row, call.new) == (4, ('b = quote(clean("b"), safe="", strict=True)',))
 
 
 @pytest.mark.parametrize(("path", "needed"), [("a.js", 2), ("a.go", 1)])
