@@ -263,7 +263,7 @@ def _rename(
     ):
         return None
     if is_declared and not is_repeated:
-        if _is_doubtful(names, declarations, is_new):
+        if _is_doubtful(names, declarations, new):
             return None
         if not _is_variant(old, new) and not _is_same(names, declarations[0], old, new, is_alone):
             return None
@@ -285,7 +285,7 @@ def _rename(
     return (confidence if is_declared else BY_USES), uses
 
 
-def _is_doubtful(names: Names, declarations: Sequence[Occurrence], is_new: bool) -> bool:
+def _is_doubtful(names: Names, declarations: Sequence[Occurrence], new: str) -> bool:
     """Return whether the changed declaration may be no rename: it takes a second change to tell.
 
     The name may still have another definition, be one of another module, be in a pattern that was
@@ -298,7 +298,7 @@ def _is_doubtful(names: Names, declarations: Sequence[Occurrence], is_new: bool)
         return len(declarations) > 1 or imports.is_imported(first.node)
     if _is_bound_by(first, "match_pattern", "let_condition"):
         return True
-    return not is_new and _is_bound_by(first, "parameter", "for")
+    return bool(names.occurrences(new)) and _is_bound_by(first, "parameter", "for")
 
 
 def _is_variant(old: str, new: str) -> bool:

@@ -163,8 +163,8 @@ def _continued(
     if the line is the same and three were changed.
     """
     found = list(_matches(rule, lines))
-    rows = [one.row for one in changed if one.path == last.path and _follows(rule, one)]
-    is_frequent = len(rows) > 2
+    rows = [one.row for one in changed[-MAX_EXAMPLES:] if one.path == last.path]
+    is_frequent = sum(_follows(rule, one) for one in changed) > 2
     if first.path != last.path or (len(found) > MAX_MATCHES and not is_frequent):
         return []
     low, high = sorted((first.row, last.row))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.next_edit.test_predict import proposed
+from lcursor.next_edit import predict
+from tests.unit.next_edit.test_predict import edited, proposed
 
 CASES = {
     "a variable that two uses have left, and its declaration": (
@@ -148,3 +149,12 @@ def f(timeout):
 def test_what_follows_from_a_changed_name(name: str) -> None:
     path, text, edits, wanted = CASES[name]
     assert proposed(path, text, *edits) == wanted
+
+
+@pytest.mark.parametrize(("path", "count"), [("a.py", 0), ("b.py", 1)])
+def test_a_parameter_gets_no_other_name_of_its_own_file(path: str, count: int) -> None:
+    texts = {"a.py": "def f(width):\n    return width\n", "b.py": ""}
+    texts[path] += "size = 1"
+    lines, edits = edited("a.py", texts["a.py"], (0, "def f(size):"))
+    found = predict.predict({"a.py": lines, "b.py": (texts["b.py"],)}, edits)
+    assert len(found) == count
