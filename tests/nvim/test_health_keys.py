@@ -48,5 +48,5 @@ def test_default_keys_that_stay_the_users(editor: Start) -> None:
     keys = found.section("Keys")
     assert keys.count("is not mapped for") == 3  # not for those that are set, or mapped otherwise
     assert "<Tab> is not mapped for next_edit.keymap.accept (" in keys
-    assert "set it in the option" in keys
+    assert "Set such a key in its option" in keys
     assert "WARNING" not in keys

@@ -181,9 +181,9 @@ function M.check_keys(found)
     end
   end
   if is_any then
-    health.info("To map such a key nevertheless, set it in the option")
+    health.info("Set such a key in its option to map it nevertheless")
   else
-    health.ok("No mapping of yours has a default key of hunks")
+    health.ok("No mapping of yours has a default key of hunks or next edits")
   end
 end
 
