@@ -38,8 +38,9 @@ FIRST_STEP_S = 0.05
 LISTEN_S = 120.0
 """Time limit for the server's socket."""
 END_S = 5.0
-MAX_PAUSE_S = 1.0
-"""How long the child stands still at most, also while keys keep beginning completions."""
+MAX_PAUSE_S, MIN_RUN_S = 1.0, 0.5
+"""How long the child stands still at most, and how long it runs then at least, while keys keep
+beginning completions."""
 FREE_GPU_BYTES = 384 << 20
 """Same as `llama_server.FREE_GPU_MIB`."""
 MAX_LOG_BYTES = 16 << 20
@@ -91,7 +92,7 @@ class ServerProcess:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._folder = ServerFolder(Path(settings.folder))
-        self._is_over = threading.Event()
+        self._is_over, self._signals = threading.Event(), threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._has_listened = False
         self._started_s = time.monotonic()
@@ -148,16 +149,22 @@ class ServerProcess:
         """
         with contextlib.suppress(OSError):
             fd = self._folder.open_signals()
-            is_paused, end_s = False, 0.0
-            while not self._is_over.is_set():
+            is_paused, end_s, next_s = False, 0.0, 0.0
+            while True:
                 wait_s = max(end_s - time.monotonic(), 0.0) if is_paused else None
                 ready, _, _ = select.select([fd], [], [], wait_s)
                 is_begin = bool(ready) and os.read(fd, MAX_SIGNALS)[-1:] == BEGIN
-                if is_begin and not is_paused:
-                    end_s = time.monotonic() + MAX_PAUSE_S
-                is_paused = is_begin and time.monotonic() < end_s
-                number = signal.SIGSTOP if is_paused else signal.SIGCONT
-                send_signal(pid, number, is_group=True)
+                now_s = time.monotonic()
+                if is_begin and now_s >= next_s:
+                    end_s, next_s = now_s + MAX_PAUSE_S, now_s + MAX_PAUSE_S + MIN_RUN_S
+                elif ready and not is_begin:
+                    end_s = next_s = 0.0
+                is_paused = is_begin and now_s < end_s
+                with self._signals:
+                    if self._is_over.is_set():
+                        return
+                    number = signal.SIGSTOP if is_paused else signal.SIGCONT
+                    send_signal(pid, number, is_group=True)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         command = self._settings.command
@@ -183,7 +190,8 @@ class ServerProcess:
                 os.truncate(self._folder.log_path, 0)  # opened for appending, so this is safe
 
     def _clean_up(self) -> None:
-        self._is_over.set()
+        with self._signals:
+            self._is_over.set()  # from now on, the child is not stopped again
         if self._child is not None:
             send_signal(self._child.pid, signal.SIGTERM, is_group=True)
             send_signal(self._child.pid, signal.SIGCONT, is_group=True)

@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import socket
+import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -105,9 +106,10 @@ class ServerFolder(Supervised):
     def signal(self, *, is_begin: bool) -> None:
         """Report the begin or the end of a completion to the server, if one runs; never blocks."""
         with contextlib.suppress(OSError):
-            fd = os.open(self._pipe_path, os.O_WRONLY | os.O_NONBLOCK)
+            fd = os.open(self._pipe_path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
             with open(fd, "wb", buffering=0) as pipe:
-                pipe.write(BEGIN if is_begin else END)
+                if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                    pipe.write(BEGIN if is_begin else END)
 
     def join(self) -> User:
         """Register this process as a user of the server.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -71,9 +74,72 @@ def test_it_stands_still_while_a_completion_runs(machine: Machine) -> None:
     folder.signal(is_begin=True)  # nobody reads it
 
 
+class Pausing(NamedTuple):
+    process: ServerProcess
+    folder: ServerFolder
+    pid: int
+    thread: threading.Thread
+
+
+@pytest.fixture
+def pausing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pausing]:
+    """A process that pauses another one, `sleep`, for a moment at most, and then hardly again."""
+    monkeypatch.setattr(server_process, "MAX_PAUSE_S", 0.05)
+    monkeypatch.setattr(server_process, "MIN_RUN_S", 10_000.0)
+    folder = ServerFolder(tmp_path / "server")
+    folder.create()
+    settings = Settings(str(folder.path), {}, [], str(tmp_path / "s"), "", 0, 0, 0, [], 0.0)
+    made = ServerProcess(settings)
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as child:
+        made._child = child
+        thread = threading.Thread(target=made._pause, args=(child.pid,), daemon=True)
+        thread.start()
+        wait_for((folder.path / "completions").exists, what="the pipe")
+        yield Pausing(made, folder, child.pid, thread)
+        child.kill()
+
+
+def send(folder: ServerFolder, *, is_begin: bool = True) -> None:
+    """Send the begin or the end of a completion, and wait until it was read."""
+    folder.signal(is_begin=is_begin)
+    fd = os.open(folder.path / "completions", os.O_RDONLY | os.O_NONBLOCK)
+    wait_for(lambda: not select.select([fd], [], [], 0)[0], what="it was read")
+    os.close(fd)
+
+
+def test_after_a_whole_pause_it_goes_on_for_some_time(pausing: Pausing) -> None:
+    """Otherwise it would have a twelfth of the time while somebody types."""
+    folder, pid = pausing.folder, pausing.pid
+    send(folder)
+    wait_for(lambda: is_paused(pid), what="it stands still")
+    wait_for(lambda: not is_paused(pid), what="it continues")
+    for _ in range(50):
+        send(folder)
+        assert not is_paused(pid)
+    send(folder, is_begin=False)  # a completion that ended: the next one has the processor
+    send(folder)
+    wait_for(lambda: is_paused(pid), what="it stands still again")
+
+
+def test_a_key_during_its_end_does_not_pause_it(pausing: Pausing) -> None:
+    task = f"self/task/{pausing.thread.native_id}"
+    wait_for(lambda: state_of(task) == "S", what="it waits for a key")
+    pausing.process._is_over.set()
+    pausing.folder.signal(is_begin=True)
+    pausing.thread.join()
+    assert not is_paused(pausing.pid)
+    pending = Path(f"/proc/{pausing.pid}/status").read_text().partition("ShdPnd:\t")[2].split()[0]
+    assert not int(pending, 16) & 1 << signal.SIGSTOP - 1
+
+
 def is_paused(pid: int) -> bool:
     """Return whether a process stands still."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "T"
+    return state_of(pid) == "T"
+
+
+def state_of(task: int | str) -> str:
+    """Return the letter for what a process, or a thread, does."""
+    return Path(f"/proc/{task}/stat").read_text().rpartition(") ")[2][0]
 
 
 def test_a_server_that_makes_no_socket_is_given_up(

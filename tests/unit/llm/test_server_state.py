@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.errors import LcursorError
-from lcursor.llm.server_state import ServerFolder, ServerState
+from lcursor.llm.server_state import BEGIN, ServerFolder, ServerState
 from lcursor.storage import folders
 from tests.unit.llm.serving import mode
 
@@ -55,6 +56,43 @@ def test_a_state_that_says_nothing(folder: ServerFolder, text: str) -> None:
 def test_a_state_with_more_in_it_than_we_know_is_read(folder: ServerFolder) -> None:
     folder.write_state({**asdict(a_state()), "more": 1})
     assert folder.last() == a_state()
+
+
+@pytest.mark.parametrize("way", ["file", "link", "link to a pipe"])
+def test_signals_are_written_to_the_servers_pipe_only(
+    folder: ServerFolder, tmp_path: Path, way: str
+) -> None:
+    pipe, other = folder.path / "completions", tmp_path / "other"
+    fd = folder.open_signals()
+    folder.signal(is_begin=True)
+    assert os.read(fd, 9) == BEGIN
+    if way == "link to a pipe":
+        pipe.rename(other)
+    else:
+        pipe.unlink()
+        other.write_bytes(b"text")
+    if way == "file":
+        other.rename(pipe)
+        other = pipe
+    else:
+        pipe.symlink_to(other)
+    folder.signal(is_begin=True)
+    if way == "link to a pipe":
+        with pytest.raises(BlockingIOError):
+            os.read(fd, 9)
+    else:
+        assert other.read_bytes() == b"text"
+    os.close(fd)
+
+
+def test_a_full_pipe_does_not_block(folder: ServerFolder) -> None:
+    fd = folder.open_signals()
+    size = fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ)
+    os.write(fd, b"x" * size)
+    folder.signal(is_begin=True)
+    assert os.read(fd, size + 1) == b"x" * size
+    os.close(fd)
+    folder.signal(is_begin=False)  # nobody reads it
 
 
 def test_users_are_counted_and_the_dead_forgotten(folder: ServerFolder) -> None:
