@@ -170,10 +170,11 @@ local function check(setting, value)
     return not is_right and mismatch("one of " .. table.concat(one_of, ", "), value) or nil
   elseif setting.each == "key" and value == false then
     return nil
-  elseif setting.is_function and type(value) == "function" then
-    return nil
+  elseif setting.is_function then
+    local is_right = value == default or type(value) == "function"
+    return not is_right and mismatch("a function", value) or nil
   elseif type(value) ~= type(default) then
-    return mismatch("a " .. (setting.is_function and "function" or type(default)), value)
+    return mismatch("a " .. type(default), value)
   elseif setting.fields then
     return check_fields(setting.fields, value, "")
   elseif setting.rows then

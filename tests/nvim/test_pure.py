@@ -350,6 +350,7 @@ def test_settings_as_a_function(lua: Call) -> None:
         ({"completion": {"keymaps": {}}}, 'did you mean "completion.keymap"'),
         ({"enable": True}, 'did you mean "enabled"'),
         ({"enabled": 1}, "expected a boolean"),
+        ({"should_attach": True}, "should_attach: expected a function, found true"),
         ({"completion": {"max_tokens": 0}}, "expected at least 1"),
         ({"completion": {"files_tokens": -2}}, "expected at least 0"),
         ({"completion": {"max_tokens": 1.5}}, "expected a whole number"),
