@@ -106,7 +106,7 @@ end
 ---@param server? string what completes meanwhile, for the statusline
 function M.set_interim(python, server)
   interim = python and { python = python, server = server or "" } or nil
-  status.set_install(interim and ("via %s, installing"):format(interim.server) or "")
+  status.set_feature("install", interim and ("via %s, installing"):format(interim.server) or "")
 end
 
 --- Return what completes until the engine is compiled.
@@ -195,7 +195,8 @@ local function show(report)
   progress = ("%s: %s%s (%d s)"):format(report.step, percent, report.text, report.elapsed_s)
   show_progress(progress, report.fraction >= 0 and report.fraction or nil)
   if interim then -- the host has a state of its own
-    status.set_install(vim.trim(("via %s, installing %s"):format(interim.server, percent)))
+    local text = vim.trim(("via %s, installing %s"):format(interim.server, percent))
+    status.set_feature("install", text)
   else
     status.set("installing", progress, report.fraction)
   end

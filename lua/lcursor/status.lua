@@ -95,29 +95,11 @@ function M.listen(listener)
   end
 end
 
---- Show how far an installation is while the host completes by a server, after its state.
----@param text string "" for nothing
-function M.set_install(text)
-  features.install = text
-  M.draw()
-end
-
 --- Show what a feature is doing, after the host's state.
+---@param feature "install"|"edit"|"agent"|"index"
 ---@param text string "" for nothing
-function M.set_index(text)
-  features.index = text
-  M.draw()
-end
-
----@param text string "" for nothing
-function M.set_edit(text)
-  features.edit = text
-  M.draw()
-end
-
----@param text string "" for nothing
-function M.set_agent(text)
-  features.agent = text
+function M.set_feature(feature, text)
+  features[feature] = text
   M.draw()
 end
 

@@ -74,7 +74,7 @@ end
 ---@param run lcursor.AgentRun
 function M.draw(run)
   draw_run(run)
-  status.set_agent(status_text())
+  status.set_feature("agent", status_text())
   if is_ticking or #runs.running() == 0 then
     return
   end

@@ -52,7 +52,8 @@ end
 --- Something began or ended: update the status line and the keys.
 local function update(run)
   local count = vim.tbl_count(runs)
-  status.set_edit(count == 0 and "" or count == 1 and "editing" or ("%d edits"):format(count))
+  local text = count == 0 and "" or count == 1 and "editing" or ("%d edits"):format(count)
+  status.set_feature("edit", text)
   if run.buf then
     keymaps.sync(run.buf)
   end

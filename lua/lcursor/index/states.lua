@@ -74,7 +74,7 @@ local function update_status()
     local short = M.short(state)
     text = short ~= "" and short or text
   end
-  status.set_index(text)
+  status.set_feature("index", text)
 end
 
 ---@param state lcursor.IndexState

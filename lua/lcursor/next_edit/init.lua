@@ -378,13 +378,8 @@ end
 --- Do what a key stands for; for the <Plug> maps.
 ---@param action string
 function M.press(action)
-  if action == "accept" then
-    M.accept()
-  elseif action == "accept_all" then
-    M.accept_all()
-  else
-    M.dismiss()
-  end
+  local run = M[action] or M.dismiss -- "dismiss_insert" has no function of its own
+  run()
 end
 
 --- Do what a key stands for, or press it as if lcursor were not there. <Esc> does both.
