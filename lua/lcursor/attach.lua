@@ -9,7 +9,8 @@ local M = {}
 local api = vim.api
 
 ---@class (exact) lcursor.Attached
----@field key string the name and the filetype for which should_attach was called
+---@field fn fun(buf: integer): any should_attach
+---@field key string the name and the filetype for which it was called
 ---@field is_wanted boolean what it returned
 
 ---@type table<integer, lcursor.Attached> by buffer
@@ -41,8 +42,9 @@ function M.is_wanted(buf)
     return true
   end
   local key = vim.bo[buf].filetype .. "\0" .. api.nvim_buf_get_name(buf)
-  if not asked[buf] or asked[buf].key ~= key then
-    asked[buf] = { key = key, is_wanted = call("should_attach", fn, buf) and true or false }
+  if not asked[buf] or asked[buf].key ~= key or asked[buf].fn ~= fn then
+    local is_wanted = call("should_attach", fn, buf) and true or false
+    asked[buf] = { fn = fn, key = key, is_wanted = is_wanted }
   end
   return asked[buf].is_wanted
 end

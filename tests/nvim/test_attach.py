@@ -46,3 +46,12 @@ def test_a_should_attach_that_fails_excludes(editor: Start, host: FakeHost) -> N
     nvim.wait_why("not_attached")
     assert host.requests == []
     nvim.wait_lua("return vim.fn.execute('messages'):find('should_attach failed') ~= nil")
+
+
+def test_another_should_attach_is_asked_again(editor: Start, host: FakeHost) -> None:
+    nvim = editor({"a.py": "x = 1\n"})
+    for value, code in [("false", "not_attached"), ("true", "waiting")]:
+        nvim.lua(f"require('lcursor').setup({{ should_attach = function() return {value} end }})")
+        nvim.press("oy")
+        nvim.wait_why(code)
+        nvim.press("<Esc>")
