@@ -108,6 +108,8 @@ class Rules:
             head, mark, tail = each.partition("{path}")
             path = command[len(head) : len(command) - len(tail)] if mark else ""
             with contextlib.suppress(ValueError):
+                if mark:  # within quotes, those of the path would protect from nothing
+                    shlex.split(head)
                 paths = shlex.split(path)
                 is_path = len(paths) == 1 and shlex.quote(paths[0]) == path and path[0] != "-"
                 if command == each.replace("{path}", path) and (is_path or not mark):

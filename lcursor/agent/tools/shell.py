@@ -216,7 +216,7 @@ def obstacle(result: Result, command: str, root: Path) -> str:
     if result.status in NOT_STARTED:
         found = UNKNOWN_PROGRAM.search(last)
         program = (found[1] or found[2]) if found else next(iter(command.split()), "")
-        help_text = _advice(program, root)
+        help_text = _advice(program, command, root)
         if result.status == CANNOT_RUN:
             help_text = "Make it executable, or correct edit.test (in a shell: --test)"
     else:
@@ -230,8 +230,11 @@ def obstacle(result: Result, command: str, root: Path) -> str:
     return f"The tests cannot start: {last or result.head}. {help_text}"
 
 
-def _advice(program: str, root: Path) -> str:
-    """Return what helps if commands do not find a program."""
+def _advice(program: str, command: str, root: Path) -> str:
+    """Return what helps if commands do not find a program.
+
+    The project may have printed its name, so a path has to be in the user's command.
+    """
     program = os.path.expanduser(program)
     path = os.path.normpath(root / program) if "/" in program else shutil.which(program)
     if not path or not os.path.exists(path):
@@ -240,6 +243,9 @@ def _advice(program: str, root: Path) -> str:
         why = why_hidden(Path(path), follows_links=False)
         reason = f", because {why}" if why else ""
         return f"Commands do not see it{reason}. Name a program that they see in edit.test"
+    named = map(os.path.expanduser, re.split(r"[\s;&|'\"=]+", command))
+    if "/" in program and program not in named:
+        return "Correct the tests, or edit.test (in a shell: --test)"
     shown = environment_of(root, path) or Path(path)
     if why := why_hidden(shown, is_chosen=True):
         return f"Commands must not see {shown}, because {why}. Name another one in edit.test"

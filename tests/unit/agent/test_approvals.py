@@ -104,6 +104,14 @@ def test_commands_of_the_settings_need_no_approval_in_the_sandbox(
     assert decide(forbidden, "ask", "landlock", rules, tmp_path).verdict == "forbid"
 
 
+def test_a_path_in_quotes_could_be_another_command(tmp_path: Path) -> None:
+    """Between double quotes, the quotes of a word protect from nothing."""
+    for text, path in (('sh -c "ruff {path}"', "'$(x)'"), ("ruff \\{path}", "'$(x)'")):
+        rules = Rules.of(AgentConfig(), (), (text,))
+        call = Call("bash", {"command": text.replace("{path}", path)})
+        assert decide(call, "ask", "landlock", rules, tmp_path).verdict == "ask"
+
+
 def test_the_reason_for_a_question(tmp_path: Path) -> None:
     found = decide(CALLS["escalated"], "auto", "bubblewrap", RULES, tmp_path)
     assert found.why == "it leaves the sandbox: network"

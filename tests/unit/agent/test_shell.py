@@ -168,6 +168,21 @@ def test_tests_that_cannot_start(project: Project, command: str, words: str) -> 
     assert words in found.obstacle
 
 
+@pytest.mark.parametrize("status", [126, 127])
+def test_what_tests_print_asks_the_user_to_show_nothing(project: Project, status: int) -> None:
+    """The last line is of the project: it could name any folder of the user."""
+    folder = project.home / "notes"
+    make_environment(folder)
+    for path in (folder, f"{folder}/bin/python", f"{project.home}/../home/notes/bin/python"):
+        words = f"\x1b[2Jsh: line 1: {path}: No such file"
+        project.repository({"test.sh": f"echo '{words}'; exit {status}\n"})
+        shutil.rmtree(project.run, ignore_errors=True)
+        found = with_tests(project, "sh test.sh").bash("sh test.sh")
+        assert found.obstacle.startswith("The tests cannot start: ")
+        assert "readable" not in found.obstacle
+        assert "\x1b" not in found.obstacle
+
+
 @pytest.mark.parametrize("command", ["exit 1", "echo \"No module named 'x'\"; exit 1", "true"])
 def test_tests_that_fail_have_started(project: Project, command: str) -> None:
     assert with_tests(project, command).bash(command).obstacle == ""
