@@ -63,7 +63,8 @@ local function read(buf, it)
   it.top = it.number
 end
 
---- Record the changes of a buffer. Its text is kept while it is the current one, or has edits.
+--- Record the changes of a buffer. Called at each BufEnter: the text of a buffer without edits is
+--- read again then.
 ---@param buf integer loaded
 function M.attach(buf)
   local it = recorded[buf] or {} --[[@as lcursor.Recorded]]
@@ -347,11 +348,6 @@ function M.start(callback)
       boundary(event.data.buf)
     end))
   end, { pattern = "LCursorCompletionAccept" })
-  on("BufEnter", function(event)
-    if recorded[event.buf] then
-      M.attach(event.buf)
-    end
-  end)
   on("BufLeave", function(event)
     local it = recorded[event.buf]
     if it and #it.edits == 0 and not it.changed then
