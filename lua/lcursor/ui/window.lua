@@ -11,9 +11,10 @@ local M = {}
 local api = vim.api
 local MIN_COLUMNS, MIN_LINES = 30, 5 -- of a docked window
 local namespace = api.nvim_create_namespace("lcursor.window")
+local head_namespace = api.nvim_create_namespace("lcursor.window.head")
+
 ---@type table<integer, true> buffers that the plugin made
 local own = {}
-local head_namespace = api.nvim_create_namespace("lcursor.window.head")
 
 ---@param buf integer
 ---@param lines string[]
@@ -64,8 +65,8 @@ function M.set_code(buf, lines, path)
   end
 end
 
---- Remove the buffers with a name in lcursor:// that are not the plugin's: a restored session makes
---- ordinary ones of that name. One that has a text stays, without its name.
+--- Remove the buffers with a name in lcursor:// that a restored session made: the plugin needs these
+--- names. A buffer with a text stays, without its name.
 ---@param name? string by default all of lcursor://
 function M.remove_restored(name)
   for _, buf in ipairs(api.nvim_list_bufs()) do
@@ -220,7 +221,7 @@ function M.fit_height(win, max)
   local rows = api.nvim_win_text_height(win, {}).all
   local winbar = vim.wo[win].winbar ~= "" and 1 or 0
   local height = math.max(math.min(rows + winbar, max), 1 + winbar)
-  api.nvim_win_set_config(win, { height = height }) -- nvim_win_set_height is deprecated
+  api.nvim_win_set_config(win, { height = height }) -- nvim_win_set_height is deprecated in 0.12
   notes.reveal_top(api.nvim_win_get_buf(win))
   return height
 end
