@@ -35,6 +35,11 @@ MANAGERS: Final = (".git", ".bundle")
 """Folders with a file `config` that is needed, and rarely has a password."""
 PASSWORD: Final = re.compile(rb"://[^/\s]+@|extraheader|password|BUNDLE_\w+__\w+:", re.IGNORECASE)
 
+ACTIVATION: Final = ("conda-meta/state", "activate.d/env_vars.sh", "bin/postactivate",
+                     "bin/preactivate")  # fmt: skip
+"""Files in which conda and virtualenvwrapper let users set variables of an environment."""
+VARIABLE: Final = re.compile(rb'^\s*export\s|^\s*\w+=|"env_vars": *\{\s*"', re.MULTILINE)
+
 
 class _Folder(NamedTuple):
     identity: tuple[int, int, int]
@@ -98,6 +103,8 @@ def _look(path: str) -> _Folder:
 def _is_secret(path: str, folder: str, name: str) -> bool:
     if name == "config" and folder in MANAGERS:
         return PASSWORD.search(_content(f"{path}/{name}")) is not None
+    if f"{folder}/{name}" in ACTIVATION:
+        return VARIABLE.search(_content(f"{path}/{name}")) is not None
     if not is_secret_path(f"{folder}/{name}"):
         return False
     if name[0] == "." or folder[:1] == "." or ".env" in name or name.endswith(SETTINGS):

@@ -44,6 +44,13 @@ def names(folder: Path) -> set[str]:
         ("x/.git/config", "[remote]\n\turl = https://me:token@example.com/x\n", True),
         ("x/.git/config", "[remote]\n\turl = https://example.com/x\n", False),
         (".bundle/config", 'BUNDLE_PATH: "vendor"\n', False),
+        ("conda-meta/state", '{"env_vars": {"API_KEY": "x"}}', True),
+        ("conda-meta/state", '{"env_vars": {}}', False),
+        ("x/state", '{"env_vars": {"API_KEY": "x"}}', False),
+        ("etc/conda/activate.d/env_vars.sh", "#!/bin/sh\nexport API_KEY=x\n", True),
+        ("etc/conda/activate.d/libglib.sh", "export GSETTINGS_SCHEMA_DIR=x\n", False),
+        ("bin/postactivate", "#!/bin/zsh\n# This hook is sourced\nexport API_KEY=x\n", True),
+        ("bin/postactivate", "#!/bin/zsh\n# This hook is sourced\n", False),
         (".bundle/config", 'BUNDLE_GEMS__EXAMPLE__COM: "me:token"\n', True),
     ],
 )
