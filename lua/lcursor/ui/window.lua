@@ -65,8 +65,8 @@ function M.set_code(buf, lines, path)
   end
 end
 
---- Remove the buffers with a name in lcursor:// that a restored session made: the plugin needs these
---- names. A buffer with a text stays, without its name.
+--- Remove the buffers that a restored session made with a name in lcursor://, which the plugin
+--- needs. A buffer with a text stays, without its name.
 ---@param name? string by default all of lcursor://
 function M.remove_restored(name)
   for _, buf in ipairs(api.nvim_list_bufs()) do
