@@ -151,6 +151,18 @@ def test_a_key_stops_it_and_is_the_users_again(editor: Start, host: FakeHost) ->
     assert len(desk.host.messages("edit.stop")) == 1
 
 
+def test_the_keys_of_hunks_change_nothing_while_it_runs(desk: Desk) -> None:
+    """Without the maps `gh` would begin Select mode, and the key after it replace text."""
+    asked = desk.ask()
+    text = desk.lines()
+    desk.nvim.press("ghhgHHghAghn]h")
+    assert desk.lines() == text
+    assert desk.nvim.lua("return vim.fn.mode()") == "n"
+    assert "no open hunk" in reach.told(desk.nvim)[-1]
+    desk.done(asked["id"], reason="stopped")
+    assert desk.nvim.lua("return vim.fn.maparg('ghh', 'n')") == ""
+
+
 def test_escape_leaves_insert_mode_and_does_not_stop_it(desk: Desk) -> None:
     desk.ask()
     desk.nvim.press("ix<Esc><Esc>")

@@ -366,14 +366,13 @@ def test_open_hunks_come_back_after_neovim_ended(desk: Desk) -> None:
     assert desk.lines()[1] == "    return x + 1"
 
 
-def test_the_keys_are_there_only_while_hunks_are_open(editor: Start, host: FakeHost) -> None:
+def test_the_keys_are_there_only_until_hunks_are_decided(editor: Start, host: FakeHost) -> None:
     mappings = {"edit": {"keymap": {"accept_file": "ga"}}}
     desk = Desk(editor(FILES, init=reach.NOTES, config=mappings), host)
-    asked = desk.ask()
     keys = "return vim.fn.maparg('ghh', 'n') ~= ''"
     assert not desk.nvim.lua(keys)
     desk.nvim.command("nnoremap <buffer> ga <Cmd>let g:own = 1<CR>")
-    desk.edited(asked, [RETURN])
+    desk.edited(desk.ask(), [RETURN])
     assert desk.nvim.lua(keys)
     desk.nvim.press("ga")
     assert desk.lines()[1] == "    return x + 1"

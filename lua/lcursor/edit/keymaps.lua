@@ -1,5 +1,5 @@
 -- The keys of edits, mapped in a buffer only while they do something: those for hunks while it has
--- open ones, the one that stops while an edit of it runs.
+-- open ones or may get some, the one that stops while an edit of it runs.
 
 local keymaps = require("lcursor.keymaps")
 local notify = require("lcursor.notify")
@@ -85,8 +85,8 @@ end
 local TRANSCRIPTS = { lcursor_chat = true, lcursor_agent = true }
 
 --- Map the keys that a buffer needs now, and no others. Those of hunks stay until all files of the
---- edit are decided, and the transcript that an edit comes from has them too: `ghh` would begin
---- Select mode there, and replace text.
+--- edit are decided. They are also mapped while an edit runs, and in the transcript that an edit
+--- comes from: `ghh` would begin Select mode there, and replace text.
 ---@param buf integer
 function M.sync(buf)
   local is_loaded = api.nvim_buf_is_loaded(buf)
@@ -94,10 +94,8 @@ function M.sync(buf)
   if is_loaded and TRANSCRIPTS[vim.bo[buf].filetype] then
     has_hunks = proposals.count() > 0
   end
-  local is_wanted = {
-    hunk = has_hunks,
-    edit = is_loaded and #require("lcursor.edit").running(buf) > 0,
-  }
+  local is_running = is_loaded and #require("lcursor.edit").running(buf) > 0
+  local is_wanted = { hunk = has_hunks or is_running, edit = is_running }
   for group, wanted in pairs(is_wanted) do
     keymaps[wanted and "map" or "unmap"](group, buf, M.press)
   end
