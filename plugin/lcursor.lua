@@ -6,14 +6,15 @@ end
 vim.g.loaded_lcursor = true
 
 if vim.fn.has("nvim-0.11") == 0 then
-  local text = "lcursor: this Neovim is too old. Update to 0.11 or newer."
-  vim.api.nvim_echo({ { text, "WarningMsg" } }, true, {})
+  vim.api.nvim_echo({ { "lcursor: this needs Neovim 0.11 or newer.", "WarningMsg" } }, true, {})
   return
 end
 
 local function command(name, desc, opts, run)
   opts = vim.tbl_extend("keep", opts, { nargs = "*", range = true, desc = "lcursor: " .. desc })
-  vim.api.nvim_create_user_command(name, run, opts)
+  vim.api.nvim_create_user_command(name, function(call)
+    require("lcursor.notify").run(run, call)
+  end, opts)
 end
 
 local words = "customlist,v:lua.require'lcursor.commands'.complete"

@@ -199,6 +199,28 @@ end
 
 config.on_problems = M.config_problems
 
+--- Report that Neovim opens no window from the command-line window, if an error says that.
+---@param err string
+---@return boolean whether it does
+local function is_command_window(err)
+  local is_it = err:find("E11: ", 1, true) ~= nil
+  if is_it then
+    M.warn("this opens a window. Close the command-line window first")
+  end
+  return is_it
+end
+
+--- Run a command of the user.
+---@generic T
+---@param fn fun(call: T)
+---@param call T
+function M.run(fn, call)
+  local ok, err = pcall(fn, call)
+  if not ok and not is_command_window(tostring(err)) then
+    error(err, 0)
+  end
+end
+
 --- Wrap a callback so that its errors are reported once, instead of at every key.
 ---@generic F: fun(...)
 ---@param fn F
@@ -210,6 +232,9 @@ function M.guarded(fn)
       log.error("%s", err)
       -- Later, or Neovim would report that an autocommand failed.
       vim.schedule(function()
+        if is_command_window(err) then
+          return
+        end
         M.error({
           code = "internal",
           message = "an error in lcursor: " .. err:match("^[^\n]*"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lcursor.fim import outcomes
 from tests.fakes.control import FakeHost
 from tests.nvim import reach
 from tests.nvim.editing import Desk, change
@@ -282,3 +283,30 @@ def test_a_former_name_works_and_hints_once(editor: Start, host: FakeHost) -> No
         "lcursor: :LCursor chats is now :LCursor chat list",
         "lcursor: invalid argument dance for :LCursor chat list (expected: all)",
     ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("LCChat hi", "LCursor chat list", "LCursor agent do it", "LCursor agent", "LCursor log"),
+        *("LCursor status", "LCursor search", "LCursor tutor", "LCursor health", "LCursor start"),
+        *("LCursor edit list", "LCursor stats"),
+    ],
+)
+def test_in_the_command_line_window_it_is_said_what_to_do(
+    editor: Start, host: FakeHost, command: str
+) -> None:
+    nvim = editor(FILES, init=reach.NOTES)
+    nvim.press("q:")
+    nvim.wait_lua("return vim.fn.getcmdwintype() == ':'")
+    nvim.command(command)
+    if command.endswith("stats"):
+        reach.asked(host, "stats.request")
+        host.send("stats", dict(outcomes.stats([], {}, "/x", "")))
+    text = "lcursor: this opens a window. Close the command-line window first"
+    nvim.wait_lua("return #_G.notes > 0")
+    assert nvim.lua("return vim.tbl_map(function(n) return n[1] end, _G.notes)") == [text]
+    nvim.press("<C-c><C-c>")
+    nvim.wait_lua("return vim.fn.getcmdwintype() == ''")
+    nvim.command("LCursor status")
+    assert nvim.lua("return vim.api.nvim_win_get_config(0).relative") == "editor"
