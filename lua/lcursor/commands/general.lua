@@ -79,7 +79,8 @@ M.verbs = {
   { "tutor", "Practise in a file of its own, in seven short lessons.", call("tutor", "open") },
   { "status", "Show the state of the host, its model and the cost of the last completion.",
     call("commands.status", "show") },
-  { "why", "Explain why there is a suggestion or next edit here, or none.", why },
+  { "why", "Explain why there is a suggestion or next edit here, or none. A map for Insert mode "
+    .. "needs <Cmd>LCursor why<CR>: <C-o> leaves it, which ends a request.", why },
   { "next", "List the next edits in the quickfix list.", call("next_edit.queue", "list") },
   { "search [words]", "Search the indexed project, with the results in the quickfix list; for "
     .. "definitions with @ and the beginning of a name. Without words, search while you type.",

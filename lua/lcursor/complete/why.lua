@@ -8,7 +8,7 @@ local SENTENCES = {
   shown = "A suggestion is shown.",
   waiting = "Waiting for the model.",
   no_alternatives = "A suggestion is shown; the model has no alternative.",
-  left = "Insert mode was left before the model answered.",
+  left = "The model had not answered yet when Insert mode was left.",
   dismissed = "The suggestion was dismissed, and the text has not changed since.",
   manual_only = "Suggestions come only on <Plug>(lcursor-trigger) (completion.auto_trigger).",
 
