@@ -1,7 +1,7 @@
 """Record the pictures of the README: `make pictures`.
 
-Drives a real Neovim with real models through completion, next edits, an edit, a chat and a search,
-and writes an animation and stills to `doc/pictures/`. In the animation the waiting for the chat's
+Drives a real Neovim with real models through completion, next edits, an edit, a chat, a search and
+an agent, and writes an animation and stills to `doc/pictures/`. In the animation the waiting for the chat's
 model is played faster, and pauses are shorter.
 """
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from lcursor.cli.editor import find_neovim  # noqa: E402
-from lcursor.drive import demo_chat, demo_edit  # noqa: E402
+from lcursor.drive import demo_agent, demo_chat, demo_edit  # noqa: E402
 from lcursor.drive.demo import SAMPLE, SOURCE  # noqa: E402
 from lcursor.drive.editor import Editor  # noqa: E402
 from lcursor.drive.screen import Screen  # noqa: E402
@@ -37,7 +37,7 @@ PACE_MS = 70
 WAIT_SPEED = 4.0
 """How much faster the waiting for the chat's model is played."""
 SHOWS = (
-    "tests/screens/[!a]*.txt",  # no picture shows agents
+    "tests/screens/*.txt",
     "lua/lcursor/ui/highlights.lua",
     "scripts/pictures.py",
 )
@@ -49,6 +49,13 @@ vim.o.showmode, vim.o.ruler, vim.o.laststatus, vim.o.number = false, false, 0, t
 vim.o.wrap, vim.o.cmdheight = false, 1
 """
 IS_DRAWN = "return require('lcursor.next_edit.view').is_inline()"
+AGENT_TIMEOUT_S = 240.0
+LISTEN_AGENT = """
+vim.api.nvim_create_autocmd("User", { pattern = "LCursorAgentDone", callback = function(args)
+  _G.agent_state = args.data.state
+end })
+require("lcursor").setup({ edit = { test = %r } })
+"""
 IS_INDEXED = """
 local state = require("lcursor.index").states()[1]
 return state ~= nil and state.phase == "ready"
@@ -200,13 +207,28 @@ def chat(editor: Editor, recorder: Recorder) -> None:
 
 def search(editor: Editor, recorder: Recorder) -> None:
     """Search by meaning while typing."""
-    editor.wait_lua(IS_INDEXED, timeout_s=60)
     editor.type(":LCursor search", PACE_MS / 2)
     editor.keys("<CR>")
     recorder.pause(0.5)
     editor.type("which files hold secrets", PACE_MS)
     recorder.pause(1.2)
     recorder.still("search")
+    editor.keys("<Esc><Esc>")
+
+
+def agent(editor: Editor, recorder: Recorder) -> None:
+    """Let an agent correct a function whose test fails, and show its hunks."""
+    editor.command(f"stopinsert | only | edit {demo_agent.FILE}")
+    editor.lua(LISTEN_AGENT % demo_agent.TEST)
+    editor.type(f":LCursor agent {demo_agent.TASK}", PACE_MS / 2)
+    editor.keys("<CR>")
+    with recorder.faster(WAIT_SPEED):
+        state = editor.wait_lua("return _G.agent_state", timeout_s=AGENT_TIMEOUT_S)
+    if state != "done":
+        raise TimeoutError(f"the agent did not succeed: {state}")
+    editor.screen.wait(lambda screen: screen.has("DiffAdd"), 5)
+    recorder.pause(1.2)
+    recorder.still("agent")
 
 
 def main() -> None:
@@ -217,6 +239,7 @@ def main() -> None:
         (project / "src").mkdir(parents=True)
         (project / "pyproject.toml").touch()
         shutil.copy(SAMPLE, project / SOURCE)
+        (project / demo_agent.FILE).write_text(demo_agent.TEXT)
         for name in SEARCHED:
             shutil.copytree(ROOT / "lcursor" / name, project / "src" / name)
         home.mkdir()
@@ -230,12 +253,15 @@ def main() -> None:
                 editor.wait_state("ready", timeout_s=120)
                 editor.keys("<Esc>")
                 editor.command("LCursor index start")
+                editor.wait_lua(IS_INDEXED, timeout_s=120)
+                editor.command("echo")
                 recorder = Recorder(editor)
                 complete(editor, recorder)
                 rename(editor, recorder)
                 edit(editor, recorder)
                 chat(editor, recorder)
                 search(editor, recorder)
+                agent(editor, recorder)
                 recorder.animation("tour")
         finally:
             demo_chat.leave(home)

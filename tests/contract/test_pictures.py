@@ -7,7 +7,7 @@ import re
 from scripts import pictures
 
 README = (pictures.ROOT / "README.md").read_text()
-NAMES = ("completion", "next-edit", "edit", "chat", "search", "tour")
+NAMES = ("completion", "next-edit", "edit", "chat", "search", "agent", "tour")
 
 
 def test_each_picture_is_of_the_present_windows() -> None:

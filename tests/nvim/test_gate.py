@@ -72,8 +72,8 @@ def test_switching_off_takes_next_edits_along(editor: Start, host: FakeHost, whe
     asked = host.wait(requests)[0]
     nvim.command(f"LCursor disable{where}")
     proposal = {"kind": "repetition", "path": asked["files"][0]["path"], "row": 0, "cause": "x"}
-    proposal |= {"old": ["def f(x):"], "new": ["def f(y):"], "group": "a"}
-    answer = {"id": asked["id"], "has_renames": False, "proposals": [proposal]}
+    proposal |= {"old": ["def f(x):"], "new": ["def f(y):"], "group": "a", "column": -1}
+    answer = {"id": asked["id"], "has_renames": False, "proposals": [proposal], "reason": ""}
     host.send("next_edit.predicted", answer)
     nvim.press("oy<Esc>")
     assert nvim.lua("return require('lcursor.next_edit').why()") == ""
