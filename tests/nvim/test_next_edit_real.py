@@ -68,6 +68,21 @@ def test_a_rename(editor: Editor) -> None:
     editor.wait_lua(KEY.replace("==", "~="), "lcursor: go there; apply")
 
 
+def test_the_last_use_is_shown_as_a_hunk_and_not_applied(editor: Editor) -> None:
+    editor.keys(":edit rename.py<CR>i<Esc>")
+    editor.wait_lua(ATTACHED)
+    editor.keys("gg/timeout<CR>cwdeadline<Esc>")
+    editor.wait_lua(KEY, "lcursor: go there; apply")
+    editor.keys("<Tab>")
+    editor.wait_lua("return vim.fn.getline(3):find('deadline') ~= nil")
+    editor.wait_lua(KEY, "lcursor: go there; apply")
+    editor.keys("<S-Tab>")
+    wait_screen(editor, "1 hunk proposed")
+    assert "deadline" not in editor.lua("return vim.fn.getline(5)")
+    editor.keys("ghA")
+    editor.wait_lua("return vim.fn.getline(5):find('deadline') ~= nil")
+
+
 def test_tab_opens_a_file_that_imports_the_name(editor: Editor) -> None:
     editor.keys("ggwcwload<Esc>")
     wait_screen(editor, "⇥ b.py line 1 fetch→load")

@@ -85,6 +85,7 @@ def test_search_results_are_items(start: Start, host: FakeHost) -> None:
     answer(nvim, host, "call beta", [hit(nvim), hit(nvim, "sub/b.py", first_row=0, end_row=9)])
     first, second = items(nvim)
     path = str(nvim.home / "project/a.py")
+    assert first.pop("hit")["name"] == "a.py"
     assert first == {
         "cells": "a.py:5: def beta(y):",
         "file": path,

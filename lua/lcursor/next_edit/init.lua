@@ -367,7 +367,7 @@ end
 function M.accept_all()
   local it = current
   local files = it and queue.changes(it.proposal.group) or {}
-  if not it or #files == 0 or (#files == 1 and #files[1].changes == 1) then
+  if not it or #files == 0 then
     return M.accept()
   elseif M.propose(it.proposal.cause, files) then
     queue.decide(it.proposal, true)

@@ -194,7 +194,7 @@ ENDLESS = {
     "its output has no end": "yes {0}",
     "it starts many": "for i in $(seq 99); do sleep {0} & done; wait",
     "it becomes a daemon": "setsid sh -c 'trap \"\" TERM; (sleep {0} &)' & sleep {0}",
-    "it fills the disk": "sleep {0} & while cat /proc/self/environ; do :; done >> full",
+    "it fills the disk": "sleep {0} & while :; do cat /proc/self/environ; done >> full",
 }
 
 
