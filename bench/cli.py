@@ -65,7 +65,7 @@ def busy_processes(count: int) -> Iterator[None]:
 @app.callback()
 def _busy(
     ctx: typer.Context,
-    busy: Annotated[int, typer.Option(help="Measure while this many other processes are busy.")] = 0,
+    busy: Annotated[int, typer.Option(help="Measure while so many processes are busy.")] = 0,
 ) -> None:
     ctx.with_resource(busy_processes(busy))
 

@@ -1,8 +1,8 @@
 """Record the pictures of the README: `make pictures`.
 
 Drives a real Neovim with real models through completion, next edits, an edit, a chat, a search and
-an agent, and writes an animation and stills to `doc/pictures/`. In the animation the waiting for the chat's
-model is played faster, and pauses are shorter.
+an agent, and writes an animation and stills to `doc/pictures/`. In the animation the waiting for
+models is played faster, and pauses are shorter.
 """
 
 from __future__ import annotations
