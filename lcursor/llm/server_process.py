@@ -4,7 +4,7 @@ Started as a file by `launch.py`, with the lock as an open file. Its child is a 
 this file again with `xllamacpp` (the only importer: creating its server holds the interpreter lock
 until the model is loaded, so no Python runs meanwhile, not even a signal handler).
 
-On a CPU the child stands still while a completion runs, because any time slice that it takes blocks
+On a CPU the child is paused while a completion runs, because any time slice that it takes blocks
 all threads of that model. Its priority stays normal: a process without rights cannot raise a
 priority again that it has lowered, and an answer that a user waits for is no background job.
 """
@@ -39,7 +39,7 @@ LISTEN_S = 120.0
 """Time limit for the server's socket."""
 END_S = 5.0
 MAX_PAUSE_S, MIN_RUN_S = 1.0, 0.5
-"""How long the child stands still at most, and how long it runs then at least, while keys keep
+"""How long the child is paused at most, and how long it runs then at least, while keys keep
 beginning completions."""
 FREE_GPU_BYTES = 384 << 20
 """Same as `llama_server.FREE_GPU_MIB`."""
@@ -145,7 +145,7 @@ class ServerProcess:
     def _pause(self, pid: int) -> None:
         """Stop the child at each `BEGIN`, and continue it at `END` or in time. On its own thread.
 
-        If this process ends, the kernel ends the child, also one that stands still.
+        If this process ends, the kernel ends the child, also a paused one.
         """
         with contextlib.suppress(OSError):
             fd = self._folder.open_signals()

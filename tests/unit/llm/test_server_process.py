@@ -38,7 +38,7 @@ def test_a_server_whose_socket_was_removed_makes_room(machine: Machine) -> None:
     assert answers(server.ensure())
 
 
-def test_it_stands_still_while_a_completion_runs(machine: Machine) -> None:
+def test_it_is_paused_while_a_completion_runs(machine: Machine) -> None:
     """Its priority stays: one that is lowered cannot be raised again without rights."""
     machine.server().ensure()
     folder = folder_of(machine)
@@ -53,7 +53,7 @@ def test_it_stands_still_while_a_completion_runs(machine: Machine) -> None:
             folder.signal(is_begin=True)  # the pipe may not exist yet
             return is_paused(pid)
 
-        wait_for(is_stopped, what="it stands still")
+        wait_for(is_stopped, what="it is paused")
 
     begin()
     folder.signal(is_begin=False)
@@ -111,14 +111,14 @@ def test_after_a_whole_pause_it_goes_on_for_some_time(pausing: Pausing) -> None:
     """Otherwise it would have a twelfth of the time while somebody types."""
     folder, pid = pausing.folder, pausing.pid
     send(folder)
-    wait_for(lambda: is_paused(pid), what="it stands still")
+    wait_for(lambda: is_paused(pid), what="it is paused")
     wait_for(lambda: not is_paused(pid), what="it continues")
     for _ in range(50):
         send(folder)
         assert not is_paused(pid)
     send(folder, is_begin=False)  # a completion that ended: the next one has the processor
     send(folder)
-    wait_for(lambda: is_paused(pid), what="it stands still again")
+    wait_for(lambda: is_paused(pid), what="it is paused again")
 
 
 def test_a_key_during_its_end_does_not_pause_it(pausing: Pausing) -> None:
@@ -133,7 +133,7 @@ def test_a_key_during_its_end_does_not_pause_it(pausing: Pausing) -> None:
 
 
 def is_paused(pid: int) -> bool:
-    """Return whether a process stands still."""
+    """Return whether a process is paused."""
     return state_of(pid) == "T"
 
 
