@@ -35,7 +35,9 @@ DATA = ROOT / "evals/data/queries"
 LIMIT = 20
 FOLDERS = ("bench", "doc", "evals", "lcursor", "lua", "plugin", "rplugin", "scripts", "tests")
 SKIPPED = ("bench/results/", "evals/data/")
-ENDINGS = frozenset({".py", ".go", ".lua", ".md", ".txt", ".toml", ".lock"})
+ENDINGS = frozenset(
+    {".py", ".go", ".lua", ".rs", ".ts", ".md", ".txt", ".toml", ".lock"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +283,7 @@ def _row(found: Sequence[Judged]) -> dict[str, float]:
     return {
         "questions": counted.questions,
         "mrr": counted.mrr,
+        "ndcg10": counted.ndcg10,
         "first": counted.recall1,
         "recall10": counted.recall10,
     }
@@ -290,13 +293,13 @@ def as_markdown(document: Mapping[str, Any], *, has_misses: bool = False) -> lis
     """Return the lines of the report."""
     rows = [
         (name, mode, row["questions"], f"{100 * row['first']:.1f} %")
-        + (f"{row['mrr']:.3f}", f"{row['recall10']:.3f}")
+        + tuple(f"{row[each]:.3f}" for each in ("mrr", "ndcg10", "recall10"))
         for mode, found in document["modes"].items()
         for name, row in found.items()
     ]
     lines = [
         *head(document, f"Embedder: {document['embedder']}"),
-        *table(["questions", "mode", "n:", "right first:", "MRR:", "recall@10:"], rows),
+        *table(["questions", "mode", "n:", "right first:", "MRR:", "NDCG@10:", "recall@10:"], rows),
     ]
     if has_misses:
         missed = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -131,7 +132,9 @@ def test_ranks_are_counted() -> None:
     found = [Judged(question, "lexical", 1, "a.py:1"), Judged(other, "lexical", 2, "b.py:3")]
     document = queries.as_dict(found, {})
     rows = document["modes"]["lexical"]
-    assert rows["symbols"] == {"questions": 2, "mrr": 0.75, "first": 0.5, "recall10": 1.0}
+    counted = rows["symbols"]
+    assert counted.pop("ndcg10") == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert counted == {"questions": 2, "mrr": 0.75, "first": 0.5, "recall10": 1.0}
     assert rows["symbols of boats"]["mrr"] == 0.5
     assert [each["question"] for each in document["misses"]] == ["sail"]
 
