@@ -20,6 +20,7 @@ from evals import (
     tool_calls,
 )
 from evals.escapes import command as escapes
+from evals.keys import command as keys
 from evals.next_edit import command as next_edit
 from evals.next_edit import scan
 
@@ -30,6 +31,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("fim")(fim.command)
+app.command("keys")(keys.command)
 app.command("splice")(splice.command)
 app.command("context")(context.command)
 app.command("search")(search.command)

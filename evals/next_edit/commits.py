@@ -104,6 +104,33 @@ def load(repository: Path, count: int, revision: str = "HEAD") -> Iterator[Commi
                     return
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A commit, with the lines of each modified file before and after it."""
+
+    name: str
+    files: dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+
+
+def changes(repository: Path, count: int, revision: str = "HEAD") -> Iterator[Change]:
+    """Yield the newest commits that modify some code, at most `MAX_CHANGED_LINES` lines of it.
+
+    Raises:
+        LcursorError: it is no repository, or lacks the revision.
+    """
+    entries = _entries(repository, revision)[:count]
+    for start in range(0, len(entries), BATCH):
+        batch = entries[start : start + BATCH]
+        blobs = _blobs(
+            repository, {blob for each in batch for file in each.files for blob in file[1:]}
+        )
+        for each in batch:
+            texts = {path: (blobs[before], blobs[after]) for path, before, after in each.files}
+            files = {path: (old, new) for path, (old, new) in texts.items() if old and new}
+            if files:
+                yield Change(each.name, files)
+
+
 def digest(repository: Path, revision: str) -> str:
     """Return the short digest of a commit."""
     return _git(repository, "rev-parse", "--short=10", revision).decode().strip()

@@ -52,6 +52,7 @@ class Engine:
         ring: source of chunks of other files.
         on_improved: called on the engine's thread, in idle time, with the answer of a larger window
             to a request that was answered from a smaller one, also if it is the same.
+        is_machine_busy: other programs use all cores; idle work then only improves an answer.
         warnings: non-fatal problems for the user; the reader clears the list.
 
     Raises:
@@ -60,6 +61,7 @@ class Engine:
 
     ring: ContextRing | None = None
     on_improved: Callable[[Result], None] | None = None
+    is_machine_busy = False
 
     def __init__(
         self, path: Path, family: str, config: CompletionConfig, progress: llama.Progress
@@ -101,7 +103,7 @@ class Engine:
         opened.callback(self.model.close)
         self.family: Resolved = families.resolve(family, self.model.tokenize)
         size = context_size(config, self._on_gpu, self.model.n_ctx_train)
-        self._context = llama.Context(self.model, size)
+        self._context = self._new_context(size)
         opened.callback(self._context.close)
         self.abort = self._context.abort
         self._disk = KVDiskCache(kv_disk.default_folder(), self._fingerprint())
@@ -130,6 +132,9 @@ class Engine:
             self._use(found)
         else:
             self._vocabulary.start()
+
+    def _new_context(self, size: llama.ContextSize) -> llama.Context:
+        return llama.Context(self.model, size)
 
     def configure(self, config: CompletionConfig) -> None:
         """Apply settings that do not require reloading the model."""
@@ -308,6 +313,8 @@ class Engine:
                 self._shrink(error)
                 self._latest = None
             return True
+        if self.is_machine_busy:
+            return False
         result = latest.result
         if result.text and not result.replace_bytes and self._read_ahead != latest.source:
             self._read_ahead = latest.source

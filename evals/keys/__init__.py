@@ -1,0 +1,11 @@
+"""`eval keys`: how many keys completion saves while the added lines of real commits are typed.
+
+| module | contents |
+| --- | --- |
+| `insertions` | reads texts to type from the commits of a repository |
+| `recorded` | a llama.cpp context that records its logits, and a simulated clock |
+| `typist` | types a text against the clock, and accepts what saves keys |
+| `completing` | lcursor's completer on that clock |
+| `llama_vim` | the rules of llama.vim on the same clock and model |
+| `command` | the command and its report |
+"""

@@ -1,0 +1,189 @@
+"""The figures of `eval keys`, and their tables."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench.report import head, percent, table
+from evals.keys.typist import READING_KEYS, Shown, Typed
+
+DRAWS, SEED = 1000, 1
+
+KINDS = {
+    "body": "after a signature",
+    "block": "new block",
+    "line": "line in a block",
+    "top": "line without indentation",
+    "middle": "middle of a line",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What typing some texts or lines cost.
+
+    Attributes:
+        saved: share of the keys that were saved.
+        read: the same, less what reading costs.
+        low, high: 95 % interval of `saved`; bootstrap over texts.
+        offered: share of the lines with a suggestion.
+        full, part: shares of the suggestions that were accepted, to their end or in part.
+        wrong: wrong suggestions for each 100 keys that were pressed.
+        several: share of the suggestions with several lines.
+        length: mean characters of a suggestion.
+    """
+
+    texts: int
+    lines: int
+    keys: int
+    saved: float
+    low: float
+    high: float
+    read: float
+    offered: float
+    shown: int
+    full: float
+    part: float
+    wrong: float
+    several: float
+    length: float
+
+
+def figures(typed: Sequence[Typed], of: str = "") -> Figures:
+    """Return the figures of texts, or of their lines and suggestions of one kind."""
+    lines = [[line for line in each.lines if line.keys and of in ("", line.kind)] for each in typed]
+    shown = [s for each in typed for s in each.shown if of in ("", s.kind)]
+    all_lines = [line for each in lines for line in each]
+    keys = sum(line.keys for line in all_lines)
+    pressed = sum(line.pressed for line in all_lines)
+    sums = [(sum(x.keys for x in each), sum(x.pressed for x in each)) for each in lines if each]
+    low, high = _interval(sums)
+    full = [s for s in shown if s.accepted and s.accepted >= len(s.text.rstrip())]
+    part = [s for s in shown if s.accepted and s.accepted < len(s.text.rstrip())]
+    wrong = [s for s in shown if s.is_wrong and not s.accepted]
+    return Figures(
+        texts=len(sums),
+        lines=len(all_lines),
+        keys=keys,
+        saved=_share(keys - pressed, keys),
+        low=low,
+        high=high,
+        read=_share(keys - pressed - READING_KEYS * len(shown), keys),
+        offered=_share(sum(line.shown > 0 for line in all_lines), len(all_lines)),
+        shown=len(shown),
+        full=_share(len(full), len(shown)),
+        part=_share(len(part), len(shown)),
+        wrong=100 * _share(len(wrong), pressed),
+        several=_share(sum("\n" in s.text.strip() for s in shown), len(shown)),
+        length=_share(sum(len(s.text) for s in shown), len(shown)),
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _interval(sums: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    if not sums:
+        return 0.0, 0.0
+    chance, found = random.Random(SEED), []
+    for _ in range(DRAWS):
+        drawn = chance.choices(sums, k=len(sums))
+        keys = sum(each[0] for each in drawn)
+        found.append(_share(keys - sum(each[1] for each in drawn), keys))
+    found.sort()
+    return found[DRAWS // 40], found[-DRAWS // 40]
+
+
+def ratio(ours: Sequence[Typed], others: Sequence[Typed]) -> tuple[float, float, float]:
+    """Return how many times the keys the first policy saves, and its 95 % interval."""
+    sums = [(_saved(one), _saved(other)) for one, other in zip(ours, others, strict=True)]
+    chance, found = random.Random(SEED), []
+    for _ in range(DRAWS):
+        drawn = chance.choices(sums, k=len(sums))
+        found.append(_share(sum(e[0] for e in drawn), max(sum(e[1] for e in drawn), 1)))
+    found.sort()
+    whole = _share(sum(e[0] for e in sums), max(sum(e[1] for e in sums), 1))
+    return whole, found[DRAWS // 40], found[-DRAWS // 40]
+
+
+def _saved(typed: Typed) -> int:
+    return sum(line.keys - line.pressed for line in typed.lines)
+
+
+def as_dict(found: Mapping[str, Sequence[Typed]], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the report as JSON.
+
+    Args:
+        found: by policy.
+    """
+    policies = {name: _groups(typed) for name, typed in found.items()}
+    names = [*found]
+    ratios = {}
+    if len(names) == 2:
+        ratios = dict(zip(("saved", "low", "high"), ratio(*found.values()), strict=True))
+    return {**facts, "policies": policies, "ratio": ratios}
+
+
+def _groups(typed: Sequence[Typed]) -> dict[str, Any]:
+    languages = sorted({each.insertion.language for each in typed})
+    rows = {"all": figures(typed)}
+    for language in languages:
+        rows[language] = figures([each for each in typed if each.insertion.language == language])
+    for kind, words in KINDS.items():
+        rows[words] = figures(typed, kind)
+    return {name: asdict(row) for name, row in rows.items()}
+
+
+def as_markdown(document: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the report."""
+    title = (
+        f"Model: {document['model']}; one decode takes {document['pass_ms']:.1f} ms and "
+        f"{document['token_ms']:.2f} ms for each token; {document['repositories']}; "
+        f"seed {document['seed']}"
+    )
+    lines = head(document, title)
+    for policy, rows in document["policies"].items():
+        lines += [f"{policy}:", "", *_table(rows), ""]
+    if document["ratio"]:
+        names, found = [*document["policies"]], document["ratio"]
+        lines.append(
+            f"{names[0]} saves {found['saved']:.2f} × the keys that {names[1]} saves "
+            f"({found['low']:.2f} to {found['high']:.2f})"
+        )
+    return lines
+
+
+def _table(rows: Mapping[str, Mapping[str, float]]) -> Iterable[str]:
+    heads = ["", "lines:", "keys:", "saved:", "less reading:", "lines with one:", "shown:"]
+    heads += ["accepted:", "in part:", "wrong in 100 keys:", "several lines:", "length:"]
+    return table(
+        heads,
+        [
+            (
+                name,
+                row["lines"],
+                row["keys"],
+                f"{percent(row['saved'])} ({percent(row['low'])} to {percent(row['high'])})",
+                percent(row["read"]),
+                percent(row["offered"]),
+                row["shown"],
+                percent(row["full"]),
+                percent(row["part"]),
+                f"{row['wrong']:.1f}",
+                percent(row["several"]),
+                f"{row['length']:.0f}",
+            )
+            for name, row in rows.items()
+            if row["lines"]
+        ],
+    )
+
+
+def describe(shown: Shown) -> str:
+    """Return a suggestion with its truth, to read."""
+    sign = "+" if shown.accepted else "-" if shown.is_wrong else " "
+    return f"{sign} {shown.reason or 'running':8} {shown.text!r}  |  {shown.truth[:80]!r}"
