@@ -8,8 +8,8 @@ local notify = require("lcursor.notify")
 
 local M = {}
 
---- Time limit of the process.
-M.limit_ms = 10000
+--- Time limit of the process; loading all packages takes 10 s beside a build.
+M.limit_ms = 30000
 
 -- Readable by every Python, so that an old one can report its version.
 local CODE = [[
