@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from lcursor.errors import ConfigInvalid
 
+AUTO = "auto"
+"""The value of `completion.model` that leaves the choice to lcursor."""
 FIXED = {"is_option": False}
 """Metadata of fields that are not options of the user; benchmarks and tests set some of them."""
 
@@ -83,8 +85,9 @@ class ModelConfig:
 class CompletionConfig:
     """Settings of completion."""
 
-    model: str = "qwen2.5-coder-0.5b"
-    """A name in `models` or of the manifest, or the path of a GGUF file."""
+    model: str = AUTO
+    """A name in `models` or of the manifest, or the path of a GGUF file; `AUTO` for the recommended
+    one if it is on this machine, else the small one."""
     gpu_layers: int = -1
     """Layers on the GPU; -1 is all, if the build supports a GPU."""
     main_gpu: int = 0

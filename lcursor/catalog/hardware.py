@@ -1,4 +1,7 @@
-"""Detect this machine's GPU, RAM, physical cores and power supply. Never fails; blocks < 5 s."""
+"""Detect this machine's GPU, RAM, physical cores, power supply and load.
+
+Never fails; blocks < 5 s.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,12 @@ GIB = 1 << 30
 _PROBE_S = 5.0
 POWER_S = 30.0
 """Time after which the power supply is checked again."""
+LOAD_S = 1.0
+"""Time after which the load is checked again."""
+MIN_BUSY = 0.4
+"""Share of all cores that other programs must use to count as busy, while this one computes."""
+MIN_BUSY_OF_REST = 0.9
+"""The same, of what this process leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,53 @@ class Power:
         )
 
 
+class Load:
+    """Checks whether other programs use all cores, at most every `LOAD_S`.
+
+    Programs of low priority do not count, because they make way. The first check finds nothing.
+
+    Args:
+        stat: Linux's count of the time of each kind; without it, the machine is not busy.
+        own_s: processor time of this process.
+    """
+
+    def __init__(
+        self,
+        stat: Path = Path("/proc/stat"),
+        own_s: Callable[[], float] = time.process_time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stat, self._own_s, self._clock = stat, own_s, clock
+        self._until_s = -1.0
+        self._before: tuple[float, float, float] | None = None
+        self._is_busy = False
+
+    def is_busy(self) -> bool:
+        """Return whether other programs left no core to this one since the last check."""
+        now_s = self._clock()
+        if now_s >= self._until_s:
+            self._is_busy, self._until_s = self._look(), now_s + LOAD_S
+        return self._is_busy
+
+    def _look(self) -> bool:
+        before, self._before = self._before, self._read()
+        if before is None or self._before is None:
+            return False
+        total, rest, own = (now - then for now, then in zip(self._before, before, strict=True))
+        others = total - rest - own
+        return others >= MIN_BUSY * total and others >= MIN_BUSY_OF_REST * (total - own)
+
+    def _read(self) -> tuple[float, float, float] | None:
+        """Return seconds of all cores: in total, free or of low priority, and of this process."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with self._stat.open() as file:
+                ticks = [int(each) for each in file.readline().split()[1:9]]
+            _, nice, _, idle, waiting, *_ = ticks
+            second = os.sysconf("SC_CLK_TCK")
+            return sum(ticks) / second, (nice + idle + waiting) / second, self._own_s()
+        return None
+
+
 def _word(path: Path) -> str:
     """Return the content of a file; "" if it cannot be read."""
     try:
@@ -137,7 +193,8 @@ def physical_cores() -> int:
     return min(found or allowed, allowed)
 
 
-def _ram_bytes() -> int | None:
+def ram_bytes() -> int | None:
+    """Return the size of the RAM; None if unknown."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(ValueError):
@@ -147,7 +204,7 @@ def _ram_bytes() -> int | None:
 
 def detect() -> Hardware:
     """Detect this machine."""
-    rest = {"ram_bytes": _ram_bytes(), "cores": physical_cores()}
+    rest = {"ram_bytes": ram_bytes(), "cores": physical_cores()}
     query = ["--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]
     if nvidia := parse_nvidia(output_of(["nvidia-smi", *query], max_s=_PROBE_S)):
         return Hardware("nvidia", *nvidia, **rest)  # type: ignore[arg-type]

@@ -1,11 +1,13 @@
 """Recommend a pair of models for a machine, with the reasons. Pure.
 
-The pairs are tried from the best to the smallest; the first one that fits is recommended.
+On a GPU the pairs are tried from the best to the smallest; the first one that fits is recommended.
+On a CPU the completion model is the one that saves the most keys at the speed of this machine.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from lcursor.catalog import manifest
@@ -19,6 +21,7 @@ from lcursor.catalog.memory import (
     gib,
     pair_bytes,
 )
+from lcursor.catalog.speed import Measured, Speed, predict
 
 GPU_PAIRS = (
     ("qwen2.5-coder-7b", "qwen3-coder-30b-a3b"),
@@ -32,17 +35,27 @@ GPU_PAIRS = (
 )
 """Completion and chat models, best first: the chat model matters more."""
 
-CPU_COMPLETION = (
-    (8, "qwen2.5-coder-1.5b"),
-    (2, "qwen2.5-coder-1.5b-q4_0"),
-    (0, "qwen2.5-coder-0.5b"),
-)
-"""Minimum physical cores with which a completion model keeps up with typing, best model first.
+SMALL = "qwen2.5-coder-0.5b"
+"""The completion model that is installed first, and used until a better one is here."""
 
-On 2 cores with AVX-512, right after a jump, the 1.5B as Q4_0 had 22 of 60 lines exact and the 0.5B
-as Q4_K_M 13, with the last key answered after 0.5 s and 0.25 s at the median: `bench typing`,
-bench/results/2026-11-23-weights-cpu.md. Other processors were not measured.
+WINDOW_TOKENS, TEXT_TOKENS = 130, 6
+"""What a suggestion right after a jump costs: tokens that are read, and written until it is
+certain enough to be shown."""
+DELAYS_S = (0.0, 1.0, 2.0, 4.0)
+"""Speed classes: the time of such a suggestion, see `first_s`."""
+KEYS_SAVED = {
+    "qwen2.5-coder-1.5b": (42, 31, 21, 0),
+    "qwen2.5-coder-1.5b-q4_0": (42, 31, 21, 0),
+    SMALL: (32, 24, 16, 0),
+}
+"""Keys of a line that a model on a CPU saves in each speed class, in percent; the best model first.
+
+The first column is measured: 131 and 99 of 313 keys at 16 positions in Python, however long it
+took. The others assume that a line takes 4 s to type, so that a suggestion after 2 s saves half.
+The 1.5B as Q4_K_M was not measured and is assumed to be as good as its Q4_0 copy.
 """
+TOLERANCE = 0.05
+"""Share of the keys that a better model may save less because it is slower."""
 _CPU_RAM_BYTES = 4 * GIB
 """With less RAM, one small model serves both slots."""
 
@@ -102,20 +115,44 @@ def _on_gpu(here: Hardware, gpu_bytes: int) -> Recommendation | None:
     return None
 
 
-def _on_cpu(here: Hardware, notes: list[str]) -> Recommendation:
-    # A machine with unknown RAM is assumed to have enough.
+def first_s(speed: Speed) -> float:
+    """Return the time from a key to the first suggestion after a jump, in seconds."""
+    return WINDOW_TOKENS / speed.read_tokens_s + TEXT_TOKENS / speed.write_tokens_s
+
+
+def keys_saved(model: str, speed: Speed) -> float:
+    """Return how many keys a model of `KEYS_SAVED` saves at a speed, in percent."""
+    row, delay_s = KEYS_SAVED[model], first_s(speed)
+    for (start_s, before), (end_s, after) in pairwise(zip(DELAYS_S, row, strict=True)):
+        if delay_s < end_s:
+            return before + (after - before) * (delay_s - start_s) / (end_s - start_s)
+    return row[-1]
+
+
+def for_cpu(ram_bytes: int | None, measured: Measured | None) -> tuple[str, Speed | None]:
+    """Return the completion model for a CPU, and its speed, if one was measured.
+
+    Args:
+        ram_bytes: None if unknown, which is assumed to be enough.
+        measured: the speed of any model here; without it, the small model is the choice.
+    """
+    if measured is None:
+        return SMALL, None
+    speeds = {name: predict(measured, manifest.find(name)) for name in KEYS_SAVED}
+    if ram_bytes is not None and ram_bytes < _CPU_RAM_BYTES:
+        return SMALL, speeds[SMALL]
+    saved = {name: keys_saved(name, speed) for name, speed in speeds.items()}
+    most = max(saved.values())
+    best = next((name for name in saved if saved[name] >= most * (1 - TOLERANCE) > 0), SMALL)
+    return best, speeds[best]
+
+
+def _on_cpu(here: Hardware, measured: Measured | None, notes: list[str]) -> Recommendation:
     roomy = here.ram_bytes is None or here.ram_bytes >= _CPU_RAM_BYTES
-    few, completion = CPU_COMPLETION[-1]
-    if roomy:
-        few, completion = next(row for row in CPU_COMPLETION if here.cores >= row[0])
-    chat = "qwen2.5-coder-1.5b" if roomy else "qwen2.5-coder-0.5b"
+    completion, speed = for_cpu(here.ram_bytes, measured)
+    chat = "qwen2.5-coder-1.5b" if roomy else SMALL
     need_completion, need_chat = completion_bytes(completion), chat_bytes(chat, "on the CPU")
-    cores = f"{here.cores} physical core{'s' if here.cores != 1 else ''}"
-    if few:
-        size = manifest.find(completion).parameters
-        why = f"{cores}, enough for {size} to keep up with typing"
-    else:
-        why = f"{cores}: a larger one would not keep up with typing"
+    why = speed.describe() if speed else "how fast larger ones would be here is not measured yet"
     ram = gib(here.ram_bytes) if here.ram_bytes is not None else "an unknown amount"
     if not roomy:
         notes.append("with so little RAM one small model serves both slots; chat will be weak")
@@ -126,8 +163,13 @@ def _on_cpu(here: Hardware, notes: list[str]) -> Recommendation:
     )
 
 
-def recommend(here: Hardware) -> Recommendation:
-    """Choose a pair of models for a machine."""
+def recommend(here: Hardware, measured: Measured | None = None) -> Recommendation:
+    """Choose a pair of models for a machine.
+
+    Args:
+        here: a result of `hardware.detect`.
+        measured: the measured speed, from `speed.load`; it matters only without a GPU.
+    """
     notes: list[str] = []
     if here.gpu_bytes is not None:
         found = _on_gpu(here, here.gpu_bytes)
@@ -145,4 +187,4 @@ def recommend(here: Hardware) -> Recommendation:
             f"lcursor cannot read the memory of an {here.gpu}, so this is for the CPU. "
             f"GPU memory needed by pairs of models: {sizes}"
         )
-    return _on_cpu(here, notes)
+    return _on_cpu(here, measured, notes)

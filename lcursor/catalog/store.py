@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from lcursor.catalog import manifest
+from lcursor.catalog import hardware, manifest, recommend, speed
 from lcursor.catalog.manifest import Model, Slot
+from lcursor.config import AUTO
 from lcursor.errors import DiskFull, DownloadFailed, ModelMissing, ModelUnsuitable
 from lcursor.storage import folders, json_text
 
@@ -149,17 +150,33 @@ def pull_command(name: str) -> str:
     return f"python -m lcursor models pull {name}"
 
 
+def completion_model(setting: str) -> str:
+    """Return the model that `completion.model` names.
+
+    Args:
+        setting: `AUTO` is the model recommended for this CPU if it is on this machine, else the
+            small one; anything else names the model.
+    """
+    if setting != AUTO:
+        return setting
+    best, _ = recommend.for_cpu(hardware.ram_bytes(), speed.load())
+    is_here = path_of(manifest.find(best)).is_file()
+    return best if is_here else recommend.SMALL
+
+
 def resolve(name_or_path: str, slot: Slot) -> Path:
     """Find the file of a setting.
 
     Args:
-        name_or_path: a name of the manifest, or the path of a GGUF file.
+        name_or_path: a name of the manifest, the path of a GGUF file, or `AUTO` for completion.
 
     Raises:
         ModelUnknown: no such name; the nearest are suggested.
         ModelMissing: the file is not on this machine.
         ModelUnsuitable: according to the manifest, the model is not for this slot.
     """
+    if slot == "completion":
+        name_or_path = completion_model(name_or_path)
     if os.sep in name_or_path or name_or_path.endswith(".gguf"):
         path = Path(name_or_path).expanduser()
         if not path.is_file():

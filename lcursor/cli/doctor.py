@@ -50,18 +50,19 @@ LISTS = {"package": "packages", "chat_model": "chat_models", "edit": "edit_check
 
 
 def _hardware() -> Fact:
-    from lcursor.catalog import hardware
+    from lcursor.catalog import hardware, speed
     from lcursor.catalog.recommend import recommend
 
-    here = hardware.detect()
-    recommended = recommend(here).as_dict()
+    here, measured = hardware.detect(), speed.load()
+    recommended = recommend(here, measured).as_dict() | {"is_measured": measured is not None}
     return Fact("hardware", here.describe(), here.as_dict() | {"recommended": recommended})
 
 
-def _model(name: str) -> Fact:
+def _model(setting: str) -> Fact:
     from lcursor.catalog import gguf, manifest, store
     from lcursor.catalog.store import format_bytes
 
+    name = store.completion_model(setting)
     fact = Fact("model", name, {"name": name, "path": None})
     try:
         path = store.resolve(name, "completion")

@@ -88,14 +88,18 @@ def list_models(as_json: Json = False) -> None:
 
 @app.command()
 def recommend(as_json: Json = False) -> None:
-    """Recommend a pair of models for this machine, with the reasons."""
-    from lcursor.catalog import hardware, manifest, store
+    """Recommend a pair of models for this machine, with the reasons.
+
+    Measures first how fast a completion model is here, if that is not known.
+    """
+    from lcursor.catalog import hardware, manifest, speed, store
     from lcursor.catalog.recommend import recommend as decide
     from lcursor.errors import OutOfMemory
     from lcursor.llm import fit
 
     here = hardware.detect()
-    found = decide(here)
+    note = "" if here.gpu_bytes is not None or speed.load() else _measure_speed()
+    found = decide(here, speed.load())
     served = None
     with suppress(OutOfMemory):
         served = fit.expected_plan(found.chat.model, here, found.completion.model)
@@ -124,11 +128,26 @@ def recommend(as_json: Json = False) -> None:
         typer.echo(f"{slot + ':':<12}{pick.model}, {pick.placement}{mark}\n{'':<12}{pick.why}")
     if served is not None:
         typer.echo(f"{'':<12}the server would use now: {served.describe()}")
-    for note in found.notes:
-        typer.echo(f"\nNote: {note}")
+    for each in filter(None, (note, *found.notes)):
+        typer.echo(f"\nNote: {each}")
     typer.echo("\n" + ("Get them:" if commands else "Both are on this machine."))
     for command in commands:
         typer.echo(f"  {command}")
+
+
+def _measure_speed() -> str:
+    """Measure the speed of the completion model that is here; return why it is not measured."""
+    from lcursor.catalog import store
+    from lcursor.config import AUTO
+    from lcursor.errors import LcursorError
+
+    try:
+        from lcursor.fim import speed
+
+        found = speed.measure_here(store.completion_model(AUTO))
+    except LcursorError as error:
+        return f"the speed of this machine was not measured: {error}"
+    return "" if found else "other programs use the processor: run this again when it is idle"
 
 
 @app.command()

@@ -58,6 +58,9 @@ NEEDS_MODEL = frozenset(["model", "gpu_layers", "main_gpu", "threads", "context_
 FAR_ROWS = STEP_LINES
 """Distance in rows between two cursors whose next batches have little in common."""
 
+BUSY_S = 1.0
+"""Pause of idle work while other programs use all cores."""
+
 Progress = Callable[[float], bool]
 """Called with the progress of a load, 0 to 1; returning False stops it."""
 OpenBackend = Callable[[CompletionConfig, Progress], Any]
@@ -78,7 +81,11 @@ class Completer:
         emit: sends a message to the editor.
         open_backend: opens an `Engine` or `Endpoint`.
         retriever: searches the project; none by default.
-        power: reports whether the machine runs on battery, which disables idle work.
+        power: reports whether the machine runs on battery, which disables reading ahead.
+        load: reports whether other programs use all cores; then idle work only improves the last
+            answer.
+        measure: measures the speed of an `Engine`, once, when there is no other idle work; returns
+            a line for the log.
         clock: time in seconds, to measure idle time.
     """
 
@@ -89,13 +96,16 @@ class Completer:
         open_backend: OpenBackend,
         retriever: Retriever | None = None,
         power: hardware.Power | None = None,
+        load: hardware.Load | None = None,
+        measure: Callable[[Any], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._wanted = config  # set on any thread; applied on the engine's thread
         self._config = config  # the engine's; used only on the engine's thread
         self._emit = emit
         self._open_backend = open_backend
-        self._power = power or hardware.Power()
+        self._power, self._others = power or hardware.Power(), load or hardware.Load()
+        self._measure = measure  # None once it has measured
         self._engine: Any = None  # an Engine or an Endpoint; used on the engine's thread
         self._clock, self._used_s = clock, clock()
         self._is_unloaded = False  # after a long time without requests
@@ -361,7 +371,7 @@ class Completer:
     def _warm(self, position: FimWarm) -> None:
         if self._engine is None or self._config.endpoint:
             return
-        if self._power.is_on_battery():
+        if self._power.is_on_battery() or self._others.is_busy():
             return
         self._answered = None
         with contextlib.suppress(Cancelled):
@@ -383,14 +393,32 @@ class Completer:
         return self._emit("prompt", Prompt(pieces=pieces))
 
     def _idle(self) -> float | None:
-        if self._engine is None:
+        engine = self._engine
+        if engine is None:
             return None
+        is_busy = engine.is_machine_busy = self._others.is_busy()
         try:
-            if self._engine.idle():
+            if engine.idle():
                 return 0.0
+            if not is_busy and self._measure and not self._config.endpoint:
+                self._measure_speed(self._measure)
         except Cancelled:
             return 0.0
-        return self._unload_if_unused()
+        left_s = self._unload_if_unused()
+        return BUSY_S if is_busy and not self._is_unloaded else left_s
+
+    def _measure_speed(self, measure: Callable[[Any], str]) -> None:
+        if self._power.is_on_battery():
+            return
+        try:
+            text = measure(self._engine)
+        except Cancelled:
+            raise
+        except LcursorError as error:
+            text = f"the speed was not measured: {error}"
+        self._measure = None
+        if text:
+            self._log(text)
 
     def _unload_if_unused(self) -> float | None:
         """Free the model after `idle_minutes` without a job; return the remaining seconds."""

@@ -4,7 +4,7 @@
 
 Prints one JSON object per line: `{"doing": …}` before each step, so that the parent
 (`installer/selftest.py`) can name the step of a crash or hang, and a last line
-`{"result": "passed" | "wrong" | "no-gpu", …}`. If the default model is installed, it is tested,
+`{"result": "passed" | "wrong" | "no-gpu", …}`. If the small model is installed, it is tested,
 too, because its shapes use other kernels.
 """
 
@@ -21,8 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from lcursor.catalog import hardware, manifest, selftest_model, store
-from lcursor.config import CompletionConfig
+from lcursor.catalog import hardware, manifest, recommend, selftest_model, store
 from lcursor.errors import LcursorError
 from lcursor.fim import llama
 
@@ -80,9 +79,9 @@ def _batches(name: str) -> tuple[int, ...]:
 
 
 def _models(tiny: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the models to test: the tiny one, and the default one if installed."""
+    """Yield the models to test: the tiny one, and the small one if installed."""
     yield "tiny", tiny
-    name = CompletionConfig().model
+    name = recommend.SMALL
     known = next((model for model in manifest.load() if model.name == name), None)
     if known and name in selftest_model.references() and store.path_of(known).is_file():
         yield name, store.path_of(known)

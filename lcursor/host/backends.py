@@ -1,4 +1,4 @@
-"""Open the completion backend: a model in this process, or a server.
+"""Open the completion backend: a model in this process, or a server. Measure the model's speed.
 
 The imports are lazy, on the completion service's thread, because llama.cpp takes 0.3 s.
 """
@@ -31,3 +31,15 @@ def open_backend(config: CompletionConfig, progress: Progress) -> Engine | Endpo
 
     path = store.resolve(config.model, "completion")
     return Engine(path, manifest.family_of(path), config, progress)
+
+
+def measure_speed(engine: Engine) -> str:
+    """Measure and store the speed of a model, if none is stored; return a line for the log.
+
+    Raises:
+        LcursorError, Cancelled: see `speed.measure`.
+    """
+    from lcursor.fim import speed
+
+    found = speed.measure_once(engine.model, engine.abort)
+    return f"{engine.model.path.name} {found.describe()}" if found else ""

@@ -8,6 +8,8 @@ local status = require("lcursor.status")
 
 local M = {}
 
+M.small_model = "qwen2.5-coder-0.5b" -- what "auto" is until the recommended one is here
+
 local STAMP = "lcursor-stamp.json"
 local CANDIDATES = { "python3", "python3.13", "python3.12", "python3.11", "python3.10", "python" }
 ---@type (fun(err?: lcursor.Error))[]? callbacks of the installation that runs; nil if none does
@@ -178,6 +180,7 @@ end
 local function models()
   local settings, options = config.get(), {}
   local model = settings.completion.model
+  model = model == "auto" and M.small_model or model
   -- A local file or a model on a server is not downloaded.
   local is_named = not model:find("[/\\]") and not vim.endswith(model, ".gguf")
   if is_named and not config.completion_server() then

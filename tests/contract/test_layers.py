@@ -75,6 +75,7 @@ LUA_LAYERS = {
     "rpc": 3,
     "files": 0,
     "text": 0,
+    "processor": 0,
     "undo": 0,
     "diff": 0,
     "wrap": 0,

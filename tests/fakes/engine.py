@@ -74,6 +74,7 @@ class FakeEngine:
         self.model = SimpleNamespace(path=Path(config.model))
         self.description = config.model
         self.abort = FakeAbort()
+        self.is_machine_busy = False
 
     def _act(self, name: str) -> None:
         self._models.note(name, self.config)

@@ -41,7 +41,7 @@ def test_the_host_starts_at_the_first_insert_in_a_file(editor: Start, host: Fake
     nvim.lua("vim.bo.buftype = ''")
     nvim.insert("A")
     assert len(host.pids) == 1
-    assert host.messages("hello")[0]["config"]["completion"]["model"] == "qwen2.5-coder-0.5b"
+    assert host.messages("hello")[0]["config"]["completion"]["model"] == "auto"
 
 
 def test_the_host_knows_what_the_user_calls_secret(editor: Start, host: FakeHost) -> None:
@@ -250,7 +250,7 @@ def test_status(editor: Start, host: FakeHost) -> None:
     screen = "\n".join(nvim.screen.rows())
     for part in (
         "ready",
-        "qwen2.5-coder-0.5b",
+        "model       auto",
         str(host.pids[0]),
         "first text after 30 ms",
         "90 of 100",

@@ -252,6 +252,60 @@ def test_the_key_of_a_line_fixes_it(opener: Callable[..., Pilot], host: FakeHost
     assert nvim.lua("return _G.pulled") == [MODEL, "minilm-l6-v2-int8"]
 
 
+CPU = READY["hardware"]["text"]
+BEST = f"{BETTER}-q4_0"
+WORDS = "needs 1.5 GiB; reads about 90 and writes 15 tokens per second here"
+SLOW: dict[str, Fact] = {
+    **READY,
+    "hardware": {
+        "text": CPU,
+        "recommended": {
+            "completion": {"model": BEST, "why": WORDS, "placement": "on the CPU"},
+            "is_measured": True,
+        },
+    },
+}
+
+
+def test_a_better_model_is_offered_and_used(opener: Callable[..., Pilot], host: FakeHost) -> None:
+    nvim = opener(SLOW)
+    nvim.lua("require('lcursor.host').start()")
+    host.wait(lambda: host.pids)
+    nvim.wait_lua("return require('lcursor.status').get().state == 'ready'")
+    assert f"✓ model {MODEL}: the default; better here: {BEST} ({WORDS}) m download" in text(nvim)
+    nvim.lua(
+        "require('lcursor.install').pull = function(_, name, on_line, on_done)"
+        " _G.pulled, _G.done = name, on_done end"
+    )
+    nvim.press("m")
+    assert nvim.lua("return _G.pulled") == BEST
+    pids = len(host.pids)
+    nvim.lua("_G.done()")
+    host.wait(lambda: len(host.pids) > pids)
+    assert notes(nvim)[-1][0] == f"lcursor: {BEST} is downloaded"
+
+
+def test_a_model_of_the_user_stays(opener: Callable[..., Pilot]) -> None:
+    nvim = opener(SLOW, config={"completion": {"model": MODEL}})
+    shown = text(nvim)
+    assert f"{MODEL}: set in completion.model; recommended here: {BEST} ({WORDS})" in shown
+    assert "m download" not in shown
+
+
+def test_it_waits_for_the_speed_of_this_machine(
+    opener: Callable[..., Pilot], host: FakeHost, tmp_path: Path
+) -> None:
+    facts: dict[str, Fact] = json.loads(json.dumps(READY))
+    facts["hardware"]["recommended"]["is_measured"] = False
+    nvim = opener(facts)
+    nvim.lua("package.loaded['lcursor.notify'].later = function(_, fn) _G.later = fn end")
+    nvim.lua("require('lcursor.host').start()")
+    nvim.wait_lua("return _G.later ~= nil")
+    facts_file(tmp_path, SLOW)
+    nvim.lua("_G.later()")
+    nvim.wait_lua("return table.concat(vim.fn.getline(1, '$')):find('better here') ~= nil")
+
+
 def test_it_shows_what_was_installed_while_the_host_starts(opener: Callable[..., Pilot]) -> None:
     nvim = opener(READY, init=f"_G.python = install.python {ABSENT}{INSTALLING}")
     nvim.lua("require('lcursor.status').set('installing', '')")

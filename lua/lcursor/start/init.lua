@@ -21,6 +21,7 @@ local M = {}
 
 local api = vim.api
 local MAX_COLUMNS = 76
+local MEASURE_MS = 8000 -- in which the host measures the speed of its model, unless keys are typed
 local INDENT = 14 -- columns before the text of a row
 local MARKS = {
   ready = { "✓", "LCursorStartReady" },
@@ -78,6 +79,16 @@ local function probe()
     it.is_probing = false
     it.facts = facts
     M.draw()
+    local fact = (facts.hardware or {})[1]
+    local is_unknown = fact and not fact.gpu and fact.recommended.is_measured == false
+    if is_unknown and not it.has_waited and status.get().state == "ready" then
+      it.has_waited = true
+      notify.later(MEASURE_MS, function()
+        if page == it then
+          probe()
+        end
+      end)
+    end
   end
   it.job = doctor.follow(python, it.path, function(fact)
     facts[fact.section] = vim.list_extend(facts[fact.section] or {}, { fact })
@@ -90,7 +101,8 @@ end
 
 ---@param python string
 ---@param name string
-local function pull(python, name)
+---@param is_used boolean the host uses it as soon as it is here
+local function pull(python, name, is_used)
   pulls[name] = ""
   install.pull(python, name, function(line)
     pulls[name] = line:match("%(%d+ %%%)") or ""
@@ -102,8 +114,8 @@ local function pull(python, name)
     else
       notify.info(name .. " is downloaded")
     end
-    if not err and status.get().state == "failed" then
-      host.restart() -- it may have been the completion model that was missing
+    if not err and (status.get().state == "failed" or is_used and host.info().job) then
+      host.restart() -- a missing completion model may be here now, or a better one
     end
     if page then
       probe()
@@ -123,7 +135,7 @@ local function run(it, fix)
   elseif fix.action == "toggle" then
     require("lcursor").toggle(fix.name == "disabled_buffer" and it.buf or nil)
   elseif fix.action == "pull" and it.python then
-    pull(it.python, fix.name)
+    pull(it.python, fix.name, fix.key == "m")
   elseif fix.action == "index" then
     require("lcursor.index.report").start(it.path, { rebuild = fix.name == "rebuild" })
   end

@@ -29,6 +29,7 @@ local M = {}
 ---@field missing? string why nothing is installed
 ---@field facts table<string, lcursor.Fact[]> by section, from the doctor
 ---@field is_probing boolean the doctor still runs
+---@field has_waited? boolean the doctor ran again for the measured speed
 ---@field server? lcursor.ServerStatus
 ---@field pulls table<string, string> progress of downloads, by model
 ---@field win integer
@@ -170,19 +171,23 @@ end
 ---@param page lcursor.StartPage
 ---@param model string
 ---@return string
+---@return string? better the recommended model, which is used as soon as it is downloaded
 local function reason(page, model)
-  local is_set = config.is_set("completion.model")
-  local why = is_set and "set in completion.model" or "the default"
+  local is_auto = config.get().completion.model == "auto"
+  local why = is_auto and "the default" or "set in completion.model"
   local hardware = first(page, "hardware")
   local best = hardware and hardware.recommended and hardware.recommended.completion
-  if best and best.model == model then
+  if not best then
+    return why
+  elseif best.model == model then
     return ("%s, and recommended here (%s)"):format(why, best.why)
-  elseif best then
-    local format = is_set and "%s; recommended here: %s (%s)"
-      or "%s; set completion.model to %s, recommended here (%s)"
-    return format:format(why, best.model, best.why)
+  elseif not is_auto then
+    return ("%s; recommended here: %s (%s)"):format(why, best.model, best.why)
+  elseif best.placement == "on the CPU" then
+    return ("%s; better here: %s (%s)"):format(why, best.model, best.why), best.model
   end
-  return why
+  local format = "%s; set completion.model to %s, recommended here (%s)"
+  return format:format(why, best.model, best.why)
 end
 
 ---@param page lcursor.StartPage
@@ -198,17 +203,22 @@ local function model_row(page)
     end
     return row("model", "ready", fact.text)
   end
-  local name, fact = settings.model, first(page, "model")
-  local text = ("%s: %s"):format(vim.fs.basename(name), reason(page, name))
+  local fact = first(page, "model")
+  local name = fact and fact.name or settings.model
+  name = name == "auto" and install.small_model or name
+  local why, better = reason(page, name)
+  local text = ("%s: %s"):format(vim.fs.basename(name), why)
   if not fact then
     return row("model", page.is_probing and "busy" or "none", text)
   elseif fact.problem then
     local pull = fact.problem.hint:match("models pull (%S+)")
     if pull then
-      text = ("%s (not downloaded): %s"):format(name, reason(page, name))
+      text = ("%s (not downloaded): %s"):format(name, why)
       return with_download(page, "model", "missing", text, "m", pull)
     end
     return row("model", "missing", fact.problem.message .. "; see completion.model")
+  elseif better then
+    return with_download(page, "model", "ready", text, "m", better)
   end
   return row("model", "ready", text)
 end

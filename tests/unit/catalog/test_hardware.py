@@ -1,12 +1,13 @@
-"""What the machine tells of its power supply."""
+"""What the machine reports of its power supply, and of other programs."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from lcursor.catalog.hardware import Power
+from lcursor.catalog.hardware import Load, Power
 
 MAINS_ON, MAINS_OFF = {"type": "Mains", "online": "1"}, {"type": "Mains", "online": "0"}
 FULL, EMPTYING = (
@@ -58,3 +59,60 @@ def test_power_is_looked_at_every_half_minute(tmp_path: Path) -> None:
     assert power.is_on_battery()
     now_s[0] = 30.0
     assert not power.is_on_battery()
+
+
+class Machine:
+    """Two cores, whose seconds pass as a test says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.now_s, self.own_s = folder / "stat", 0.0, 0.0
+        self._ticks = [0] * 10
+        self.load = Load(self.path, lambda: self.own_s, lambda: self.now_s)
+        self.run()
+
+    def run(self, others: float = 0, own: float = 0, nice: float = 0, seconds: float = 1) -> bool:
+        """Let programs use that many cores for a while; return whether it counts as busy."""
+        self.now_s += seconds
+        self.own_s += own * seconds
+        second = os.sysconf("SC_CLK_TCK") * seconds
+        for at, cores in enumerate((others / 2 + own, nice, others / 2, 2 - others - own - nice)):
+            self._ticks[at] += round(cores * second)
+        self.path.write_text(f"cpu  {' '.join(map(str, self._ticks))}\ncpu0 1 2 3\n")
+        return self.load.is_busy()
+
+
+@pytest.mark.parametrize(
+    ("others", "own", "nice", "is_busy"),
+    [
+        (0, 0, 0, False),
+        (0, 2, 0, False),
+        (1, 0, 0, False),  # one program, while the engine rests
+        (0.66, 1.34, 0, False),  # and while it computes
+        (2, 0, 0, True),  # two programs
+        (1, 1, 0, True),
+        (0, 0, 2, False),
+        (1.95, 0.05, 0, True),
+    ],
+)
+def test_other_programs_use_all_cores(
+    tmp_path: Path, others: float, own: float, nice: float, is_busy: bool
+) -> None:
+    assert Machine(tmp_path).run(others, own, nice) is is_busy
+
+
+def test_the_load_is_looked_at_every_second(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    assert not machine.run(2, seconds=0.9), "too early to look again"
+    assert machine.run(2, seconds=0.2)
+    assert machine.run(0, seconds=0.9)
+    assert not machine.run(0, seconds=0.2)
+
+
+def test_without_a_count_the_machine_is_not_busy(tmp_path: Path) -> None:
+    now_s = iter(range(9))
+    for text in (None, "", "cpu 1 2\n", "cpu a b c d e f\n"):
+        if text is not None:
+            (tmp_path / "stat").write_text(text)
+        load = Load(tmp_path / "stat", lambda: 0.0, lambda: float(next(now_s)))
+        assert not load.is_busy()
+        assert not load.is_busy()

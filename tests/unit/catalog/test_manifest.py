@@ -39,10 +39,10 @@ def test_the_menu_is_whole() -> None:
 
 
 def test_the_default_model_is_verified_and_its_parts_add_up() -> None:
+    from lcursor.catalog.recommend import SMALL
     from lcursor.catalog.registry import part_sizes
-    from lcursor.config import CompletionConfig
 
-    model = manifest.find(CompletionConfig().model)
+    model = manifest.find(SMALL)
     assert model.digest == "verified"
     assert model.sha256 == "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32"
     assert model.registry is not None

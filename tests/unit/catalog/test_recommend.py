@@ -4,6 +4,7 @@ import pytest
 
 from lcursor.catalog import hardware, manifest, memory, recommend
 from lcursor.catalog.hardware import GIB, MIB, Hardware
+from lcursor.catalog.speed import Measured, Speed
 
 Q05, Q15, Q7 = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "qwen2.5-coder-7b"
 DEVSTRAL, Q30 = "devstral-small-24b", "qwen3-coder-30b-a3b"
@@ -38,29 +39,38 @@ def test_pairs_by_gpu_memory(total_mib: int, completion: str, chat: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("ram_gib", "cores", "completion", "chat"),
+    ("ram_gib", "speed", "completion", "chat"),
     [
-        (2, 2, Q05, Q05),
-        (8, 1, Q05, Q15),
-        (8, 2, f"{Q15}-q4_0", Q15),
-        (8, 8, Q15, Q15),
-        (24, 4, f"{Q15}-q4_0", Q15),
-        (24, 16, Q15, Q15),
+        (2, Speed(5000, 200), Q05, Q05),
+        (8, Speed(20, 3), Q05, Q15),
+        (24, Speed(5000, 200), Q15, Q15),
+        (24, None, Q05, Q15),
     ],
 )
-def test_pairs_without_a_gpu(ram_gib: int, cores: int, completion: str, chat: str) -> None:
-    found = recommend.recommend(Hardware("none", None, None, None, ram_gib * GIB, cores))
+def test_pairs_without_a_gpu(ram_gib: int, speed: Speed | None, completion: str, chat: str) -> None:
+    here = Hardware("none", None, None, None, ram_gib * GIB, 2)
+    found = recommend.recommend(here, Measured("", Q05, speed) if speed else None)
     assert (found.completion.model, found.chat.model) == (completion, chat)
     assert found.completion.placement == "on the CPU"
+    words = "tokens per second here" if speed else "not measured yet"
+    assert found.completion.why.endswith(words)
 
 
-def test_the_completion_model_of_a_cpu_follows_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = f"{Q05}-q4_0"
-    monkeypatch.setattr(recommend, "CPU_COMPLETION", ((6, Q15), (4, copy), (0, Q05)))
-    for cores, model in ((2, Q05), (4, copy), (6, Q15)):
-        found = recommend.recommend(Hardware("none", None, None, None, 8 * GIB, cores))
-        assert found.completion.model == model
-    assert "6 physical cores, enough for 1.5B to keep up with typing" in found.completion.why
+def test_a_model_saves_less_the_later_it_answers() -> None:
+    for model, row in recommend.KEYS_SAVED.items():
+        delays = [recommend.first_s(Speed(read, read / 5)) for read in (1e9, 320, 160, 80, 1)]
+        assert delays == sorted(delays)
+        saved = [recommend.keys_saved(model, Speed(read, read / 5)) for read in (1e9, 160, 80, 1)]
+        assert saved[0] == pytest.approx(row[0])
+        assert saved[1:] == pytest.approx([row[1], row[2], row[-1]])
+
+
+def test_a_better_model_needs_to_save_only_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = Measured("", Q05, Speed(300, 40))
+    for saved, best in ((100, Q15), (102, Q05)):
+        table = {Q15: (96,) * 4, Q05: (saved,) * 4}
+        monkeypatch.setattr(recommend, "KEYS_SAVED", table)
+        assert recommend.for_cpu(None, measured)[0] == best
 
 
 def test_a_gpu_that_is_too_small_is_said() -> None:

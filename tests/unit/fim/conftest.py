@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.catalog.hardware import Power
+from lcursor.catalog.hardware import Load, Power
 from lcursor.config import CompletionConfig
 from lcursor.fim.completer import Completer
 from tests.fakes.engine import Models
@@ -29,7 +29,7 @@ def start(models: Models, tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def begin(config: CompletionConfig, **more: Any) -> Completer:
-            options = {"power": Power(tmp_path), **more}
+            options = {"power": Power(tmp_path), "load": Load(tmp_path / "none"), **more}
             completer = Completer(config, models._tell, models.open, **options)
             completer.start()
             stack.callback(_close, completer)

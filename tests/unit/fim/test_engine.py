@@ -120,6 +120,22 @@ def test_idle_work_generates_what_follows(engine: Engine) -> None:
     assert ahead.source == "speculation"
 
 
+def test_with_other_programs_idle_work_only_improves_the_answer(engine: Engine) -> None:
+    engine.is_machine_busy = True
+    engine.reader.window = "staged"
+    better = list[Result]()
+    engine.on_improved = better.append
+    complete(engine, source(FILLER + BEFORE))
+    rest(engine)
+    assert [each.window for each in better] == ["full"]
+    typed = source(FILLER + BEFORE + "first + second")
+    assert complete(engine, typed)[0].source == "model", "nothing was generated ahead"
+    engine.is_machine_busy = False
+    complete(engine, source(FILLER + BEFORE))
+    rest(engine)
+    assert complete(engine, typed)[0].source in ("cache", "speculation")
+
+
 def test_what_follows_is_generated_once(engine: Engine) -> None:
     complete(engine, source())
     rest(engine)

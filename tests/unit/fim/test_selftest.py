@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.catalog import hardware, manifest, selftest_model, store
-from lcursor.config import CompletionConfig
+from lcursor.catalog import hardware, manifest, recommend, selftest_model, store
 from lcursor.errors import OutOfMemory
 from lcursor.fim import llama, selftest
 
@@ -59,7 +58,7 @@ def test_wrong_logits_are_reported_with_the_step(
 def test_the_default_model_is_tested_as_well_if_it_is_installed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    name = CompletionConfig().model
+    name = recommend.SMALL
     model = next(each for each in manifest.load() if each.name == name)
     selftest_model.write(store.path_of(model))  # which is another one
     *steps, last = run(capsys)
