@@ -247,6 +247,40 @@ def test_why_reports_what_an_answer_cost(
     assert notes(nvim)[-1][0] == "lcursor: Waiting for the model."
 
 
+BUSY = "require('lcursor.processor').is_busy = function() return %s end"
+
+
+@pytest.mark.parametrize(
+    ("total_ms", "is_busy", "is_local"),
+    [(2500, True, True), (2500, False, True), (1500, True, True), (2500, True, False)],
+)
+def test_why_mentions_other_programs(
+    editor: Start, host: FakeHost, total_ms: int, is_busy: bool, is_local: bool
+) -> None:
+    server = {"models": {"x": {"url": "http://model.test:1"}}, "completion": {"model": "x"}}
+    nvim = editor(DEF, init=NOTES, config={} if is_local else server)
+    nvim.lua(BUSY % str(is_busy).lower())
+    done(host, nvim.insert("o"), "return x", "end", total_ms=total_ms)
+    nvim.wait_ghost()
+    nvim.lua(BUSY % "false")  # what counts is the time of the answer
+    nvim.keys("<Cmd>LCursor why<CR>")
+    nvim.settle()
+    words = "It is slow because other programs use the processor."
+    assert (words in str(notes(nvim)[-1][0])) is (total_ms > 2000 and is_busy and is_local)
+
+
+def test_why_mentions_other_programs_while_an_answer_is_awaited(
+    editor: Start, host: FakeHost
+) -> None:
+    nvim = editor(DEF, init=NOTES)
+    nvim.insert("o")
+    nvim.lua(BUSY % "true")
+    nvim.lua("local now = vim.uv.now vim.uv.now = function() return now() + 2500 end")
+    nvim.command("LCursor why")
+    words = "Waiting for the model. It is slow because other programs use the processor."
+    assert notes(nvim)[-1][0] == f"lcursor: {words}"
+
+
 def test_why_explains_the_present_state(editor: Start, host: FakeHost) -> None:
     """In Normal mode the last decision counts only in its line."""
     nvim = editor({"a.py": "x = call(a, b)\ny = 2\n"}, init=NOTES)

@@ -5,15 +5,14 @@ local config = require("lcursor.config")
 local format = require("lcursor.chat.format")
 local lsp_progress = require("lcursor.lsp_progress")
 local notify = require("lcursor.notify")
+local processor = require("lcursor.processor")
 
 local M = {}
 
 local uv = vim.uv
 local INTERVAL_MS = 250
 local BUSY_RANK = 9 -- of parts
-local PRESSURE = "/proc/pressure/cpu" -- how long programs waited for the processor
-local SLOW_MS = 10000 -- the time that its first average covers
-local BUSY_PERCENT = 50 -- of that time
+local SLOW_MS = 10000
 local TOKEN_BYTES = 3.6 -- on average; the exact count comes with the end of the answer
 
 ---@return string
@@ -64,13 +63,8 @@ end
 ---@return string "" unless other programs use the processor
 function M.why_slow(model, waited_ms, path)
   local is_elsewhere = config.get().models[model] ~= nil
-  local file = waited_ms >= SLOW_MS and not is_elsewhere and io.open(path or PRESSURE)
-  if not file then
-    return ""
-  end
-  local percent = tonumber((file:read("*l") or ""):match("^some avg10=([%d.]+)")) or 0
-  file:close()
-  return percent >= BUSY_PERCENT and ", other programs use the processor" or ""
+  local is_slow = waited_ms >= SLOW_MS and not is_elsewhere and processor.is_busy(path)
+  return is_slow and (", %s"):format(processor.text) or ""
 end
 
 ---@param session lcursor.ChatSession with a turn

@@ -1,6 +1,11 @@
 -- Why there is a suggestion or none: the last decision in each buffer, and the text of each reason.
 
+local config = require("lcursor.config")
+local processor = require("lcursor.processor")
+
 local M = {}
+
+local SLOW_MS = 2000 -- of an answer, or of waiting for one
 
 ---@type table<string, string> code -> sentence
 local SENTENCES = {
@@ -59,6 +64,7 @@ local SENTENCES = {
 ---@field at_ms integer
 ---@field row integer of the cursor
 ---@field stats? lcursor.Stats the cost of the last answer
+---@field is_slowed? boolean other programs used the processor while it was computed
 
 ---@type table<integer, lcursor.Decided> by buffer
 local last = {}
@@ -68,6 +74,13 @@ local SOURCES = {
   cache = "from the cache",
   speculation = "generated ahead",
 }
+
+--- Return whether other programs slow a model of this machine.
+---@param ms number that the model has needed
+---@return boolean
+local function is_slowed(ms)
+  return ms >= SLOW_MS and not config.completion_server() and processor.is_busy()
+end
 
 ---@return boolean whether it is the outcome of an answer
 local function is_answered(code)
@@ -114,9 +127,14 @@ end
 ---@param buf integer
 ---@param code string
 function M.note(buf, code)
-  local stats = code ~= "waiting" and last[buf] and last[buf].stats or nil
-  local row = vim.api.nvim_win_get_cursor(0)[1]
-  last[buf] = { code = code, at_ms = vim.uv.now(), row = row, stats = stats }
+  local before = code ~= "waiting" and last[buf] or {}
+  last[buf] = {
+    code = code,
+    at_ms = vim.uv.now(),
+    row = vim.api.nvim_win_get_cursor(0)[1],
+    stats = before.stats,
+    is_slowed = before.is_slowed,
+  }
 end
 
 --- Remember that nothing is shown since an answer is empty, and why it is.
@@ -133,6 +151,7 @@ end
 function M.cost(buf, stats)
   if last[buf] then
     last[buf].stats = stats
+    last[buf].is_slowed = stats and is_slowed(stats.total_ms)
   end
 end
 
@@ -156,6 +175,10 @@ end
 function M.get(buf, code)
   local it = not code and last[buf]
   local why = it and reason(it.code, it.at_ms, it.stats) or reason(code or "nothing", vim.uv.now())
+  local is_late = it and is_answered(it.code) and it.is_slowed
+  if is_late or it and it.code == "waiting" and is_slowed(vim.uv.now() - it.at_ms) then
+    why.text = ("%s It is slow because %s."):format(why.text, processor.text)
+  end
   local failure = why.code == "ignored_unknown" and require("lcursor.privacy").git_failure(buf)
   if failure then
     why.text = ("%s Git says: %s"):format(why.text, failure)
