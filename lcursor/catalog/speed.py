@@ -28,11 +28,13 @@ CPUINFO = Path("/proc/cpuinfo")
 WEIGHTS = {"qwen2.5-coder-0.5b": 0.36, "qwen2.5-coder-1.5b": 1.31}
 """Billions of weights in the layers, where the embedding, with which nothing is multiplied, is a
 large part of the parameters."""
-READ_COSTS = {"qwen2.5-coder-0.5b": 1.8}
-"""Time per weight to read a token, relative to a Q4_0 copy: these rows are too short for Q4_K, so
-they are Q5_0."""
-READ_COST = 1.15
+READ_COSTS = {"qwen2.5-coder-0.5b": 1.65}
+"""Time per weight to read a token, relative to a Q4_0 copy: the rows of this model are too short
+for Q4_K, so they are Q5_0. Measured with AVX2, bench/results/2026-11-27-speed-cpu.md."""
+READ_COST = 1.1
 """The same for other models."""
+COPY_BYTES = 0.9
+"""Size of a Q4_0 copy, relative to its original."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,8 @@ def _read_cost(model: Model) -> float:
 def _write_cost(model: Model) -> float:
     """Return the time to write a token: the bytes of the weights that it needs."""
     billions = _billions(model)
-    return model.bytes * billions[-1] / billions[0]
+    size = model.bytes * (COPY_BYTES if model.made_from else 1.0)
+    return size * billions[-1] / billions[0]
 
 
 def _billions(model: Model) -> list[float]:

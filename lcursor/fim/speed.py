@@ -1,4 +1,4 @@
-"""Measure how fast a model reads and writes on this machine's CPU, in about 3 s.
+"""Measure how fast a model reads and writes on this machine's CPU, in at most 5 s.
 
 Other programs make a model look slow, so the best of several short runs counts, and only if these
 programs left the cores to it. Runs on the engine's thread.

@@ -1,7 +1,6 @@
 -- Why there is a suggestion or none: the last decision in each buffer, and the text of each reason.
 
 local config = require("lcursor.config")
-local processor = require("lcursor.processor")
 
 local M = {}
 
@@ -79,7 +78,8 @@ local SOURCES = {
 ---@param ms number that the model has needed
 ---@return boolean
 local function is_slowed(ms)
-  return ms >= SLOW_MS and not config.completion_server() and processor.is_busy()
+  local is_here = ms >= SLOW_MS and not config.completion_server()
+  return is_here and require("lcursor.processor").is_busy()
 end
 
 ---@return boolean whether it is the outcome of an answer
@@ -177,7 +177,8 @@ function M.get(buf, code)
   local why = it and reason(it.code, it.at_ms, it.stats) or reason(code or "nothing", vim.uv.now())
   local is_late = it and is_answered(it.code) and it.is_slowed
   if is_late or it and it.code == "waiting" and is_slowed(vim.uv.now() - it.at_ms) then
-    why.text = ("%s It is slow because %s."):format(why.text, processor.text)
+    local cause = require("lcursor.processor").text
+    why.text = ("%s It is slow because %s."):format(why.text, cause)
   end
   local failure = why.code == "ignored_unknown" and require("lcursor.privacy").git_failure(buf)
   if failure then

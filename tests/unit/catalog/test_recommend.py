@@ -58,17 +58,32 @@ def test_pairs_without_a_gpu(ram_gib: int, speed: Speed | None, completion: str,
 
 def test_a_model_saves_less_the_later_it_answers() -> None:
     for model, row in recommend.KEYS_SAVED.items():
-        delays = [recommend.first_s(Speed(read, read / 5)) for read in (1e9, 320, 160, 80, 1)]
-        assert delays == sorted(delays)
-        saved = [recommend.keys_saved(model, Speed(read, read / 5)) for read in (1e9, 160, 80, 1)]
-        assert saved[0] == pytest.approx(row[0])
-        assert saved[1:] == pytest.approx([row[1], row[2], row[-1]])
+        # 160 tokens are read, in effect: 6 tokens are written, each in the time of five.
+        speeds = [Speed(160 / delay_s, 160 / delay_s / 5) for delay_s in recommend.DELAYS_S]
+        saved = [recommend.keys_saved(model, each) for each in speeds]
+        assert saved == pytest.approx(row)
+        ends = [recommend.keys_saved(model, Speed(read, read)) for read in (1e9, 1)]
+        assert ends == pytest.approx([row[0], row[-1]])
+        middle = recommend.keys_saved(model, Speed(160 / 1.5, 160 / 1.5 / 5))
+        assert middle == pytest.approx((row[1] + row[2]) / 2)
+
+
+@pytest.mark.parametrize(
+    ("speed", "model"),
+    [
+        (Speed(207, 43), f"{Q15}-q4_0"),  # two cores with AVX-512
+        (Speed(88, 25), Q05),  # with AVX2
+        (Speed(500, 60), Q15),
+    ],
+)
+def test_what_is_recommended_follows_what_was_measured(speed: Speed, model: str) -> None:
+    assert recommend.for_cpu(None, Measured("", Q05, speed))[0] == model
 
 
 def test_a_better_model_needs_to_save_only_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = Measured("", Q05, Speed(300, 40))
     for saved, best in ((100, Q15), (102, Q05)):
-        table = {Q15: (96,) * 4, Q05: (saved,) * 4}
+        table = {Q15: (96,) * 5, Q05: (saved,) * 5}
         monkeypatch.setattr(recommend, "KEYS_SAVED", table)
         assert recommend.for_cpu(None, measured)[0] == best
 

@@ -66,6 +66,21 @@ def test_the_measured_model_is_as_fast_as_measured() -> None:
     assert speed.predict(Measured("", SMALL, FAST), manifest.find(SMALL)) == FAST
 
 
+@pytest.mark.parametrize(
+    ("model", "real"),
+    [
+        ("qwen2.5-coder-0.5b-q4_0", Speed(169, 35.1)),
+        ("qwen2.5-coder-1.5b-q4_0", Speed(40.5, 11.3)),
+        ("qwen2.5-coder-1.5b", Speed(34.8, 10.5)),
+    ],
+)
+def test_a_prediction_is_within_a_quarter_of_what_was_measured(model: str, real: Speed) -> None:
+    """The medians of bench/results/2026-11-27-speed-cpu.md."""
+    found = speed.predict(Measured("", SMALL, Speed(88.1, 23.9)), manifest.find(model))
+    assert found.read_tokens_s == pytest.approx(real.read_tokens_s, rel=0.25)
+    assert found.write_tokens_s == pytest.approx(real.write_tokens_s, rel=0.25)
+
+
 def test_a_larger_model_is_slower() -> None:
     measured = Measured("", SMALL, FAST)
     names = [SMALL, LARGE, "starcoder2-3b", "qwen2.5-coder-7b"]
