@@ -70,14 +70,21 @@ PROSE = re.compile(
     r"(?<!CMakeLists)\.(?:md|mdx|markdown|rst|adoc|txt|org)$|(?:^|/)(?:CHANGELOG|CONTRIBUTING|LICENSE|README)$"
 )
 DECLARED = re.compile(r"\.d\.[cm]?ts$|\.pyi$")
+TEST_FACTOR = 0.3
 PENALTIES: tuple[tuple[str, re.Pattern[str], float], ...] = (
-    ("tests", TESTS, 0.3),
+    ("tests", TESTS, TEST_FACTOR),
     ("aside", ASIDE, 0.3),
     ("facade", FACADE, 0.5),
     ("declared", DECLARED, 0.7),
     ("prose", PROSE, 0.6),
 )
 """Paths that are rarely wanted: name in the parts, pattern, factor of the score."""
+TEST_SCOPE = re.compile(r"(?:\w+_)?tests?(?= > |$)")
+"""Scopes of tests inside of a file with code, like `mod tests` in Rust."""
+OUTLINE = 0.85
+"""Factor of an outline, whose lines are in other chunks, too."""
+BARE = 0.7
+"""Factor of a chunk without a definition: imports, licences, documentation of a module."""
 MIN_PREFIX = 3
 """Minimum common prefix of two words that count as equal."""
 CACHED_PATHS = 20_000
@@ -105,6 +112,10 @@ class Facts:
     """The name that it defines."""
     is_literal: bool = False
     """Whether it contains the requested identifier, which has no definition."""
+    scope: str = ""
+    is_outline: bool = False
+    is_bare: bool = False
+    """Whether it is code in which no definition begins, and in no definition itself."""
 
 
 @dataclass(slots=True)
@@ -204,11 +215,19 @@ def _cohere(found: Sequence[Ranked], facts: Mapping[int, Facts]) -> None:
 
 
 def _penalize(query: Query, found: Iterable[Ranked], facts: Mapping[int, Facts]) -> None:
-    """Lower chunks of paths that are rarely wanted, unless the query names them."""
+    """Lower chunks that are rarely wanted, unless the query names them."""
     named = {name for path in query.filters.paths for name, _ in penalties(f"{path}/")}
     named |= {name for name, pattern in ABOUT.items() if pattern.search(query.text)}
     for one in found:
-        for name, factor in penalties(facts[one.id].path):
+        about = facts[one.id]
+        factors = dict(penalties(about.path))
+        if TEST_SCOPE.match(about.scope):
+            factors.setdefault("tests", TEST_FACTOR)
+        if about.is_outline:
+            factors["outline"] = OUTLINE
+        if about.is_bare and "prose" not in factors:
+            factors["bare"] = BARE
+        for name, factor in factors.items():
             if name not in named:
                 one.add(name, one.score * (factor - 1))
 

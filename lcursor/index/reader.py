@@ -19,12 +19,17 @@ from numpy.typing import NDArray
 
 from lcursor.index.database import Connection, Database, pack, plain, typed, unpack
 from lcursor.index.postings import NO_REVISION, Postings, Revision, read_revision
-from lcursor.index.records import FileState, Filters, StoredChunk, StoredSymbol
+from lcursor.index.records import FileState, Filters, Origin, StoredChunk, StoredSymbol
 from lcursor.project.globs import path_test as path_test
 
 CHUNK = """
 SELECT c.first_row, c.end_row, t.text, c.scope, c.kind, c.digest, c.id, f.path, f.language
 FROM chunks c JOIN files f ON f.id = c.file JOIN texts t ON t.id = c.id
+"""
+ORIGIN = """
+SELECT c.id, f.path, c.scope, c.kind, EXISTS (SELECT 1 FROM symbols s
+  WHERE s.file = c.file AND s.first_row >= c.first_row AND s.first_row < c.end_row)
+FROM chunks c JOIN files f ON f.id = c.file
 """
 SYMBOL = """
 SELECT s.name, s.kind, s.first_row, s.end_row, s.scope, f.path, f.language
@@ -32,6 +37,7 @@ FROM symbols s JOIN files f ON f.id = s.file
 """
 STATE = "SELECT path, size_bytes, mtime_ns, digest FROM files"
 CHUNK_TYPES = (int, int, bytes, bytes, str, bytes, int, bytes, str)
+ORIGIN_TYPES = (int, bytes, bytes, str, int)
 SYMBOL_TYPES = (str, str, int, int, bytes, bytes, str)
 STATE_TYPES = (bytes, int, int, bytes)
 LISTED = "(SELECT value FROM json_each(?))"
@@ -128,11 +134,13 @@ class Reader:
         rows = self._rows(f"{CHUNK} WHERE c.id IN {LISTED}", CHUNK_TYPES, _listed(ids))
         return {one.id: one for one in map(stored, rows)}
 
-    def paths_of(self, ids: Iterable[int]) -> dict[int, str]:
-        """Return the paths of chunks by id, without removed ones."""
-        paths = "SELECT c.id, f.path FROM chunks c JOIN files f ON f.id = c.file"
-        rows = self._rows(f"{paths} WHERE c.id IN {LISTED}", (int, bytes), _listed(ids))
-        return {number: unpack(path) for number, path in rows}
+    def origins(self, ids: Iterable[int]) -> dict[int, Origin]:
+        """Return the origins of chunks by id, without removed ones."""
+        rows = self._rows(f"{ORIGIN} WHERE c.id IN {LISTED}", ORIGIN_TYPES, _listed(ids))
+        return {
+            number: Origin(unpack(path), unpack(scope), kind, bool(is_defining))
+            for number, path, scope, kind, is_defining in rows
+        }
 
     def chunks_at(self, path: str, row: int) -> list[StoredChunk]:
         """Return the chunks of a file that contain a row, the smallest first."""

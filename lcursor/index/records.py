@@ -72,6 +72,17 @@ class StoredChunk(Chunk):
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a chunk comes from."""
+
+    path: str
+    scope: str
+    kind: ChunkKind
+    is_defining: bool
+    """Whether a definition begins in it."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoredSymbol(Symbol):
     """A definition in the store."""
 

@@ -22,7 +22,7 @@ from lcursor.index.overlay import Overlay, OverlayChunks
 from lcursor.index.query import Query, parse
 from lcursor.index.rank import Facts, Leg, Ranked, Scored, penalties, rank
 from lcursor.index.reader import Reader
-from lcursor.index.records import Filters, Hit, Mode, Parsed, StoredChunk, StoredSymbol
+from lcursor.index.records import Filters, Hit, Mode, Origin, Parsed, StoredChunk, StoredSymbol
 from lcursor.index.vector_index import VectorIndex
 
 DEPTH = 100
@@ -139,17 +139,21 @@ class Searcher:
             literal = self._literal(request, definitions)
         if mode == "vector" or (mode == "hybrid" and not _is_certain(query, definitions)):
             legs["vector"] = near.result() if near else self._nearest(request)
-        paths = self._paths({chunk for leg in legs.values() for chunk, _ in leg}, unsaved)
+        origins = self._origins({chunk for leg in legs.values() for chunk, _ in leg}, unsaved)
         if recent:
+            paths = {number: one.path for number, one in origins.items()}
             legs["recent"] = _by_recency(paths, recent)
         facts = {
             number: Facts(
-                path,
+                one.path,
                 definitions[number].certainty if number in definitions else 0.0,
                 definitions[number].symbol.name if number in definitions else "",
                 number in literal,
+                one.scope,
+                one.kind == "outline",
+                one.kind == "code" and not one.scope and not one.is_defining,
             )
-            for number, path in paths.items()
+            for number, one in origins.items()
         }
         ranked = rank(query, legs, facts, has_rules=has_rules)[:limit]
         chunks = self._chunks({one.id for one in ranked}, unsaved)
@@ -252,11 +256,23 @@ class Searcher:
                     found.setdefault(each.id, one)
         return found
 
-    # Chunks and their paths
+    # Chunks and their origins
 
-    def _paths(self, wanted: set[int], unsaved: OverlayChunks) -> dict[int, str]:
-        fresh = {number: one.path for number, one in unsaved.all().items() if number in wanted}
-        return {**self.reader.paths_of(wanted - fresh.keys()), **fresh}
+    def _origins(self, wanted: set[int], unsaved: OverlayChunks) -> dict[int, Origin]:
+        fresh = {
+            number: Origin(
+                one.path,
+                one.scope,
+                one.kind,
+                any(
+                    one.first_row <= each.first_row < one.end_row
+                    for each in unsaved.parsed[one.path].symbols
+                ),
+            )
+            for number, one in unsaved.all().items()
+            if number in wanted
+        }
+        return {**self.reader.origins(wanted - fresh.keys()), **fresh}
 
     def _chunks(self, wanted: set[int], unsaved: OverlayChunks) -> dict[int, StoredChunk]:
         fresh = unsaved.all()

@@ -409,7 +409,7 @@ def query(store: Store) -> None:
     try:
         hits = reader.lexical(words.terms("alpha beta"), 50)
         reader.chunks([number for number, _ in hits])
-        reader.paths_of([number for number, _ in hits])
+        reader.origins([number for number, _ in hits])
         reader.counts()
         reader.files()
         reader.chunk_ids()

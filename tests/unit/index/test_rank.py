@@ -223,10 +223,50 @@ def test_questions_about_documents_find_them(question: str) -> None:
     assert order(ranked(question, facts, lexical=[1, 2])) == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("low", "part"),
+    [
+        (Facts("src/a.rs", scope="tests"), "tests"),
+        (Facts("src/a.rs", scope="tests > opens"), "tests"),
+        (Facts("src/a.rs", scope="fmt_tests > opens"), "tests"),
+        (Facts("src/a.rs", scope="Door", is_outline=True), "outline"),
+        (Facts("src/a.rs", is_bare=True), "bare"),
+    ],
+)
+def test_chunks_that_are_seldom_meant_are_lowered(low: Facts, part: str) -> None:
+    found = ranked("close every door", {1: low, 2: Facts("b.rs", scope="Door")}, lexical=[1, 2])
+    assert order(found) == [2, 1]
+    assert found[1].parts[part] < 0
+
+
+@pytest.mark.parametrize(
+    "high",
+    [
+        Facts("src/a.rs", scope="latest > opens"),
+        Facts("src/a.rs", scope="tests_left > opens"),
+        Facts("src/a.rs", scope="Door > tests"),
+    ],
+)
+def test_scopes_that_only_look_like_tests_are_not_lowered(high: Facts) -> None:
+    assert order(ranked("close doors", {1: high, 2: Facts("b.rs")}, lexical=[1, 2])) == [1, 2]
+
+
+def test_a_test_and_prose_are_lowered_once() -> None:
+    facts = {1: Facts("tests/a.rs", scope="tests"), 2: Facts("a.md", is_bare=True)}
+    parts = {one.id: set(one.parts) for one in ranked("close doors", facts, lexical=[1, 2])}
+    assert parts[1] - {"file"} == {"lexical", "tests"}
+    assert parts[2] - {"file"} == {"lexical", "prose"}
+
+
 @pytest.mark.parametrize("question", ["test that doors close", "doors path:tests"])
 def test_questions_about_tests_find_tests(question: str) -> None:
     facts = paths("tests/a.py", "src/main.py")
     assert order(ranked(question, facts, lexical=[1, 2])) == [1, 2]
+
+
+def test_a_question_about_tests_finds_those_beside_the_code() -> None:
+    facts = {1: Facts("src/a.rs", scope="tests > opens"), 2: Facts("src/b.rs", scope="open")}
+    assert order(ranked("test that doors close", facts, lexical=[1, 2])) == [1, 2]
 
 
 def close(*paths_: str) -> list[int]:

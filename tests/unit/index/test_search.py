@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lcursor.index import chunk
 from lcursor.index.query import parse
 from lcursor.index.records import Hit, Mode, StoredSymbol
 from lcursor.index.search import Searcher, certainty_of, find_definitions
@@ -450,3 +451,38 @@ def test_an_incomplete_last_word_is_completed(tmp_path: Path) -> None:
     assert rest == [first] * len(rest)
     unsaved = {"new.py": "prox = 1\n"}
     assert paths(search.search("the prox", overlay=unsaved)) == ["new.py"]
+
+
+RUST = """//! Doors of a garage: opening and closing of doors.
+use std::{};
+
+/// Opens.
+pub fn open_door() {{
+    push(closing);
+}}
+
+#[cfg(test)]
+mod tests {{
+    #[test]
+    fn door_opens_and_closes() {{
+        open_door();
+    }}
+}}
+"""
+
+
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_imports_and_tests_in_a_file_of_code_rank_below_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_saved: bool
+) -> None:
+    for limit in ("MAX_CHARS", "GOOD_CHARS", "MIN_CHARS"):  # each part is a chunk
+        monkeypatch.setattr(chunk, limit, 60)
+    text = RUST.format("closing")
+    store = searching.made(tmp_path, {"a.rs": text if is_saved else "fn a() {}\n"})
+    overlay = {} if is_saved else {"a.rs": text}
+    found = searching.searcher(store).search("opening and closing of doors", overlay=overlay)
+    rows = {hit.text.split("\n")[0].strip(): set(hit.parts) for hit in found}
+    assert "bare" in rows[RUST.split("\n")[0]]
+    assert "tests" in rows["#[cfg(test)]"]
+    assert not {"bare", "tests"} & rows["/// Opens."]
+    store.close()
