@@ -23,11 +23,13 @@ The rules, by module:
 | stops | drop_closed_below | no last line that closes what the next line closes |
 | rest | cut_or_replace | text right of the cursor is not repeated: cut, or replaced |
 | partial | find_end | an unfinished line ends at a sensible point |
+| partial | ends_in_call | no last line ends inside a call or string that the text opens |
+| parses | may_continue | no last line with which the code before the cursor cannot be valid |
 
 `shown` returns the certain part while the text is generated: it holds back text that a rule may
-still remove. Unlike other tools, there is no minimum length and no time limit here (the confidence
-gate and the engine have them), and no edit distance between lines (it would treat similar rows of a
-table as repetitions).
+still remove. Unlike other tools, there is no minimum length of a line and no time limit here (the
+confidence gate and the engine have them), and no edit distance between lines (it would treat
+similar rows of a table as repetitions).
 """
 
 from __future__ import annotations
@@ -92,13 +94,14 @@ def shown(text: str, cursor: CursorContext, behind: str = "") -> str:
         body = allowed[: allowed.rindex("\n")]
         lines = (cursor.line + body).split("\n")
         lines = stops.drop_closed_below(stops.without_begun_block(lines), cursor)
-        return rest.cut_or_replace("\n".join(lines)[len(cursor.line) :], cursor)[0].rstrip()
+        part = rest.cut_or_replace("\n".join(lines)[len(cursor.line) :], cursor)[0].rstrip()
+        return _sound(part, cursor, cursor.rest)
     if stops.may_repeat(cursor.line + allowed, cursor):
         return ""
-    certain = rest.held_back(without_beginning_of_comment(allowed, cursor), cursor).rstrip()
     # If a rule ended the line, its last word is complete.
-    follows = (allowed + (behind if text.endswith(allowed) else "\n"))[len(certain) :]
-    return certain[: partial.find_end(certain, cursor, follows)]
+    follows = behind if text.endswith(allowed) else "\n"
+    line = without_beginning_of_comment(allowed, cursor)
+    return _part(line, cursor, (allowed + follows)[len(line) :])
 
 
 def finish(text: str, cursor: CursorContext) -> tuple[str, int]:
@@ -107,7 +110,39 @@ def finish(text: str, cursor: CursorContext) -> tuple[str, int]:
     lines = stops.drop_closed_below((cursor.line + allowed).split("\n"), cursor)
     final, replace_bytes = rest.cut_or_replace("\n".join(lines)[len(cursor.line) :], cursor)
     final = final.rstrip()
-    return (final, replace_bytes) if final.strip() else ("", 0)
+    sound = _sound(final, cursor, "" if replace_bytes else cursor.rest)
+    if not sound.strip():
+        return "", 0
+    return sound, replace_bytes if sound == final else 0
+
+
+def _sound(text: str, cursor: CursorContext, behind: str) -> str:
+    """Remove the end of a text of complete lines that may not be shown.
+
+    These are last lines that end inside a call or string, or with which the code before the cursor
+    cannot be valid; of a single line, what is left is the part that is worth showing.
+
+    Args:
+        behind: text of the last line that follows.
+    """
+    while text.strip():
+        if not partial.ends_in_call(text, cursor, behind) and cursor.may_be_valid(text):
+            return text
+        lines = text.rpartition("\n")[0]
+        if not lines.strip():
+            return _part(text, cursor, "\n")
+        text = lines
+    return ""
+
+
+def _part(text: str, cursor: CursorContext, behind: str) -> str:
+    """Return the part of an unfinished line that is worth showing, and valid."""
+    certain = rest.held_back(text, cursor).rstrip()
+    whole = text + behind
+    end = partial.find_end(certain, cursor, whole[len(certain) :])
+    while end and not cursor.may_be_valid(text[:end]):
+        end = partial.find_end(text[: end - 1], cursor, whole[end - 1 :])
+    return text[:end]
 
 
 def _apply_rules(text: str, cursor: CursorContext) -> tuple[str, bool]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lcursor.fim.trim import syntax
-from lcursor.fim.trim.syntax import CLOSER, Mark, Syntax
+from lcursor.fim.trim.parses import CodeBefore
+from lcursor.fim.trim.syntax import CLOSER, Mark, Scan, Syntax
 
 LINES_BELOW = 2
 LINES_ABOVE = 2
@@ -31,9 +32,11 @@ class CursorContext:
         above: the last non-blank lines before the cursor's, the nearest last.
         inside: the string or comment that is open at the start of the cursor's line; see
             `syntax.scan`.
-        wanted: closing brackets that the text before the cursor needs and the lines below lack.
+        opened: opening brackets that the text before the cursor does not close, outermost first.
+        closing: closing brackets of the lines below that close nothing there, in order.
         comment: start of comments that are removed after code; "" if they may stay.
         indent: one step of the file's indentation; "" if lines disagree on tabs or spaces.
+        code: the code before the cursor, for a parser.
     """
 
     line: str
@@ -44,9 +47,11 @@ class CursorContext:
     max_lines: int = 12
     syntax: Syntax = syntax.UNKNOWN
     inside: str = ""
-    wanted: str = ""
+    opened: str = ""
+    closing: str = ""
     comment: str = ""
     indent: str = ""
+    code: CodeBefore = field(default=CodeBefore("", ""), compare=False)
 
     @property
     def next_line(self) -> str:
@@ -65,7 +70,7 @@ class CursorContext:
         line = self.line.strip()
         if self.rest.strip() or self.inside or not self.syntax.pairs or not _OPENS.search(line):
             return False
-        marks, inside = syntax.scan(self.line, self.syntax)
+        marks, inside, _ = syntax.scan(self.line, self.syntax)
         if inside:  # a string, or a comment
             return False
         if line.endswith("{"):
@@ -73,11 +78,42 @@ class CursorContext:
         has_blocks = self.syntax.comment == "#" and line[0] not in "\"'"
         return not syntax.unclosed(marks) and (has_blocks or bool(_LABEL.match(line)))
 
-    def marks(self, text: str) -> list[Mark]:
-        """Scan a text at the cursor; offsets count from the cursor."""
+    @property
+    def wanted(self) -> str:
+        """Closing brackets that the text before the cursor needs and the lines below lack."""
+        return self.missing([])
+
+    def missing(self, marks: list[Mark]) -> str:
+        """Return the closing brackets that are missing below a text with these marks.
+
+        The innermost is the first. Brackets are matched from the cursor outwards, because the
+        windows may end anywhere.
+        """
+        before: list[Mark] = [(-1, sign) for sign in self.opened]
+        given, missing = list(reversed(self.closing)), ""
+        for opener in reversed(syntax.unclosed(before + marks)):
+            if given and given[-1] == CLOSER[opener]:
+                given.pop()
+            else:
+                missing += CLOSER[opener]
+        return missing
+
+    def scan(self, text: str) -> Scan:
+        """Scan a text at the cursor; offsets count from the cursor, and marks start there."""
         shift = len(self.line)
-        found, _ = syntax.scan(self.line + text, self.syntax, self.inside)
-        return [(at - shift, sign) for at, sign in found if at >= shift]
+        found, inside, since = syntax.scan(self.line + text, self.syntax, self.inside)
+        own = [(at - shift, sign) for at, sign in found if at >= shift]
+        return Scan(own, inside, since - shift)
+
+    def marks(self, text: str) -> list[Mark]:
+        """Return the marks of a text at the cursor; see `scan`."""
+        return self.scan(text).marks
+
+    def may_be_valid(self, text: str) -> bool:
+        """Return whether a text at the cursor may be the start of valid code; True if unknown."""
+        found = self.scan(text)
+        is_in_string = bool(found.inside) and found.since < 0
+        return is_in_string or self.code.may_continue(text)
 
 
 def cursor_context(
@@ -90,12 +126,12 @@ def cursor_context(
     head, newline, line = prefix.rpartition("\n")
     rest, _, after = suffix.partition("\n")
     rules = syntax.for_path(path)
-    marks, inside = syntax.scan(head + newline, rules)
-    own, behind = syntax.scan(line, rules, inside)
+    marks, inside, _ = syntax.scan(head + newline, rules)
+    own, behind, _ = syntax.scan(line, rules, inside)
     below = [other for other in after.split("\n") if other.strip()]
     above = [other for other in head.split("\n") if other.strip()]
-    _, behind = syntax.scan(rest + "\n", rules, behind)
-    closing, _ = syntax.scan(after, rules, behind)
+    behind = syntax.scan(rest + "\n", rules, behind).inside
+    closing = syntax.scan(after, rules, behind).marks
     return CursorContext(
         line=line,
         rest=rest,
@@ -105,25 +141,12 @@ def cursor_context(
         max_lines=max_lines,
         syntax=rules,
         inside=inside,
-        wanted=_wanted(syntax.unclosed(marks + own), syntax.unopened(closing)),
+        opened="".join(syntax.unclosed(marks + own)),
+        closing="".join(sign for _, sign in syntax.unopened(closing)),
         comment="" if _has_comments(head, marks, rules) else rules.comment,
         indent=_indentation([*above, *below]),
+        code=CodeBefore(path, prefix),
     )
-
-
-def _wanted(opening: list[str], closing: list[Mark]) -> str:
-    """Return the closing brackets that are missing in the text below, innermost first.
-
-    Brackets are matched from the cursor outwards, because the windows may end anywhere.
-    """
-    given = [sign for _, sign in reversed(closing)]
-    wanted = []
-    for opener in reversed(opening):
-        if given and given[-1] == CLOSER[opener]:
-            given.pop()
-        else:
-            wanted.append(CLOSER[opener])
-    return "".join(wanted)
 
 
 def _has_comments(head: str, marks: list[Mark], rules: Syntax) -> bool:

@@ -2,7 +2,8 @@
 
 A line is unfinished while it is generated, and stays so if the model becomes uncertain or a budget
 runs out. The visible part must make sense on its own: it ends after a closed bracket or string, a
-complete operand or the colon of a block, never after an operator or inside a name.
+complete operand or the colon of a block, never after an operator or inside a name, a string or a
+bracket that it opens. It is short only if it completes a name.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from lcursor.fim.trim import syntax
 from lcursor.fim.trim.cursor import CursorContext
 from lcursor.fim.trim.syntax import OPENER
 
-MIN_VISIBLE = 2
-"""Minimum characters of a line that are worth showing."""
+MIN_VISIBLE = 7
+"""Minimum characters of an unfinished line that are worth showing."""
+MIN_REST = 2
+"""The same, if the first of them complete a name that the user has begun."""
 
 _NEEDS_MORE = re.compile(
     r"(?:and|as|assert|async|await|begin|case|catch|chan|class|const|continue|def|default|defer"
@@ -43,8 +46,11 @@ _BEHIND_OPERAND = re.compile(
 )
 """Text that proves that the name or number before it is a complete operand."""
 
-_BEHIND_BEGUN_NAME = re.compile(r"[\s)\]},;.:=?+*/%&|^~-]|!=|[<>]=")
+_BEHIND_BEGUN_NAME = re.compile(r"[\s()\[\]{},;.:=?+*/%&|^~\"'`-]|!=|[<>]=")
 """Text that proves that a partly typed name is complete."""
+
+_BEHIND_PROSE = re.compile(r"[^\w\s]*(?:\s|$)")
+"""Text that proves that a word of a comment or docstring is complete."""
 
 _BLOCK = re.compile(
     r"\s*(?:async|case|class|def|elif|else|except|finally|for|if|match|try|while|with)\b"
@@ -53,6 +59,8 @@ _LABEL = re.compile(r"\s*(?:case\b|default\s*:)")
 _LOOP_NAME = re.compile(r"\bfor\b(?!.*\b(?:in|of)\b)[^=;]*$")
 _ONLY_A_NAME = re.compile(r"\s*[\w.$@]+$")
 _TYPE_ARGUMENT = re.compile(r"\w<[^<>()=;]*$")
+_OPENS_BLOCK = re.compile(r"(?:\bfunction\b.*\)|[-=]>)\s*$")
+"""A line with an open bracket in which a block without braces follows."""
 
 
 def find_end(text: str, cursor: CursorContext, behind: str = "") -> int:
@@ -64,9 +72,13 @@ def find_end(text: str, cursor: CursorContext, behind: str = "") -> int:
     """
     start = text.rfind("\n") + 1
     whole = text + behind
+    is_begun = not start and _is_word(cursor.line[-1:]) and _is_word(text[:1])
+    least = MIN_REST if is_begun else MIN_VISIBLE
     for end in range(len(text), start, -1):
+        if len(whole[start:end].strip()) < least:
+            return 0
         if _is_sensible(whole[:end], whole[end:], cursor):
-            return end if len(whole[start:end].strip()) >= MIN_VISIBLE else 0
+            return end
     return 0
 
 
@@ -79,19 +91,44 @@ def cut(text: str, cursor: CursorContext, behind: str = "") -> str:
     return lines if lines.strip() else text[: find_end(text, cursor, behind)]
 
 
+def ends_in_call(text: str, cursor: CursorContext, rest: str) -> bool:
+    """Return whether a text of complete lines ends inside a call or string that it opens.
+
+    Args:
+        rest: text of the last line that follows.
+    """
+    found = cursor.scan(text + rest)
+    if _is_own_string(found, cursor):
+        return True
+    opened = syntax.unclosed_marks(found.marks) if cursor.syntax.pairs else []
+    own = [mark for mark in opened if mark[0] < len(text)]
+    if not own or own[-1][1] != "(" or _OPENS_BLOCK.search(text[own[-1][0] :].partition("\n")[0]):
+        return False
+    is_closed_below = ")" in cursor.next_line and ")" not in cursor.missing(found.marks)
+    return not is_closed_below
+
+
+def _is_own_string(found: syntax.Scan, cursor: CursorContext) -> bool:
+    is_string = found.inside not in {"", cursor.syntax.comment}
+    return is_string and found.since >= 0
+
+
 def _is_sensible(before: str, after: str, cursor: CursorContext) -> bool:
     """Whether the text makes sense if it ends between these two parts."""
     last = before[-1]
     is_word = _is_word(last)
     if last.isspace() or (is_word and (not after or _is_word(after[0]))):
         return False
-    line = cursor.line + before
-    marks, inside = syntax.scan(line, cursor.syntax, cursor.inside)
-    if inside:  # a string or a comment
-        return is_word
+    line, found = cursor.line + before, cursor.scan(before)
+    if _is_own_string(found, cursor):
+        return False
+    if found.inside and (found.inside == cursor.syntax.comment or len(found.inside) == 3):
+        return is_word and bool(_BEHIND_PROSE.match(after))
+    if not found.inside and cursor.syntax.pairs and syntax.unclosed(found.marks):
+        return False
     if is_word and _is_word(cursor.line[-1:]) and all(map(_is_word, before)):
         return not _NEEDS_MORE.fullmatch(_last_word(line)) and bool(_BEHIND_BEGUN_NAME.match(after))
-    if _ASSIGNMENT.match(after):
+    if found.inside or _ASSIGNMENT.match(after):
         return False
     if last in OPENER or last in cursor.syntax.quotes:
         return not after.startswith("(")
@@ -100,6 +137,7 @@ def _is_sensible(before: str, after: str, cursor: CursorContext) -> bool:
     own_line = line[line.rfind("\n") + 1 :]
     if last == ":":
         opener = _BLOCK if cursor.syntax.comment == "#" else _LABEL
+        marks = syntax.scan(line, cursor.syntax, cursor.inside).marks
         return bool(opener.match(own_line)) and not syntax.unclosed(marks)
     if not is_word:
         return bool(re.search(r"[\w)\]](?:\+\+|--)$", before))

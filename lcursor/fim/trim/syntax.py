@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 CLOSER = {"(": ")", "[": "]", "{": "}"}
 OPENER = {closer: opener for opener, closer in CLOSER.items()}
@@ -69,19 +70,29 @@ def _signs(syntax: Syntax) -> re.Pattern[str]:
 _PREFIXES = {"", "b", "br", "f", "fr", "l", "r", "rb", "rf", "u", "u8"}
 
 
-def scan(text: str, syntax: Syntax, inside: str = "") -> tuple[list[Mark], str]:
-    """Find the brackets and comment starts that are neither in strings nor in comments.
+class Scan(NamedTuple):
+    """What is found in a text.
 
-    The marks up to an offset depend only on the text before it.
+    Attributes:
+        marks: the brackets and comment starts that are neither in strings nor in comments; those
+            up to an offset depend only on the text before it.
+        inside: the string or comment that is open at the end: a quote, or the start of a comment.
+        since: offset where it starts; -1 if it was open at the start of the text.
+    """
+
+    marks: list[Mark]
+    inside: str
+    since: int
+
+
+def scan(text: str, syntax: Syntax, inside: str = "") -> Scan:
+    """Find the brackets and comments in a text that begins at the start of a line.
 
     Args:
-        text: text from the start of a line on.
-        inside: the string or comment that is open there: a quote, or the start of a comment.
-
-    Returns:
-        The marks, and the string or comment that is open at the end.
+        inside: the string or comment that is open there.
     """
     marks: list[Mark] = []
+    since = -1
     for match in _signs(syntax).finditer(text):
         sign, at = match[0], match.start()
         if inside:
@@ -92,13 +103,13 @@ def scan(text: str, syntax: Syntax, inside: str = "") -> tuple[list[Mark], str]:
         elif sign == syntax.comment:
             if at == 0 or text[at - 1].isspace():
                 marks.append((at, sign))
-                inside = sign
+                inside, since = sign, at
         elif sign[0] in "\"'`":
             if sign[0] in syntax.quotes and (sign != "'" or _begins_string(text, at)):
-                inside = sign
+                inside, since = sign, at
         elif sign in CLOSER or sign in OPENER:
             marks.append((at, sign))
-    return marks, inside
+    return Scan(marks, inside, since)
 
 
 def _begins_string(text: str, at: int) -> bool:
@@ -107,15 +118,20 @@ def _begins_string(text: str, at: int) -> bool:
     return word is None or word[0].lower() in _PREFIXES
 
 
-def unclosed(marks: list[Mark]) -> list[str]:
+def unclosed_marks(marks: list[Mark]) -> list[Mark]:
     """Return the unclosed opening brackets, outermost first."""
-    stack: list[str] = []
-    for _, sign in marks:
+    stack: list[Mark] = []
+    for at, sign in marks:
         if sign in CLOSER:
-            stack.append(sign)
-        elif sign in OPENER and stack and stack[-1] == OPENER[sign]:
+            stack.append((at, sign))
+        elif sign in OPENER and stack and stack[-1][1] == OPENER[sign]:
             stack.pop()
     return stack
+
+
+def unclosed(marks: list[Mark]) -> list[str]:
+    """Return the unclosed opening brackets without their offsets, outermost first."""
+    return [sign for _, sign in unclosed_marks(marks)]
 
 
 def unopened(marks: list[Mark]) -> list[Mark]:

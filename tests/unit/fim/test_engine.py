@@ -27,6 +27,7 @@ KNOWN = {
     "first + second": ["\n    pass"],
     "x = ": ["1\n    pass", "2"],
     "y = ": ["1\n    pass", "1 + 2"],
+    "z = ": ["combined + second"],
 }
 BEFORE = "def combine(first, second):\n    return "
 AFTER = "\n\n\nprint(combine(1, 2))\n"
@@ -77,9 +78,9 @@ def rest(engine: Engine) -> int:
 
 
 def test_a_text_is_generated_and_streamed(engine: Engine) -> None:
-    result, told = complete(engine, source())
-    assert (result.text, result.source, result.window) == ("first + second", "model", "full")
-    assert told == ["first"]  # the next part of the line that makes sense is all of it
+    result, told = complete(engine, source("z = "))
+    assert (result.text, result.source, result.window) == ("combined + second", "model", "full")
+    assert told == ["combined"]  # the next part of the line that makes sense is all of it
     assert result.prompt_tokens == result.read_tokens
 
 

@@ -87,12 +87,12 @@ def generate(generator: Generator, where: Completion, **options: Any) -> tuple[R
     ("script", "text", "reason"),
     [
         ([("a", 0.9), (" +", 0.9), (" b", 0.9), ("", 0.9)], "a + b", "end"),
-        ([("count", 0.9), (" +", 0.9), (" b", 0.1)], "count", "unsure"),
-        ([("count", 0.9), (" +", 0.1)], "count", "unsure"),  # the refused token ends the name
-        ([("count", 0.9), ("(", 0.1)], "", "unsure"),
-        ([("count", 0.9), ("ed", 0.1)], "", "unsure"),
+        ([("counter", 0.9), (" +", 0.9), (" b", 0.1)], "counter", "unsure"),
+        ([("counter", 0.9), (" +", 0.1)], "counter", "unsure"),  # the last token ends the name
+        ([("counter", 0.9), ("(", 0.1)], "", "unsure"),
+        ([("counter", 0.9), ("ed", 0.1)], "", "unsure"),
         ([("count", 0.9), (" +", 0.4), (" b", 0.9), ("", 0.9)], "count + b", "end"),
-        ([("f", 0.9), ("(a", 0.9), (") ", 0.9), ("+ ", 0.9), ("x", 0.1)], "f(a)", "unsure"),
+        ([("find", 0.9), ("(a", 0.9), (") ", 0.9), ("+ ", 0.9), ("x", 0.1)], "find(a)", "unsure"),
     ],
 )
 def test_a_text_that_becomes_unsure_ends_where_it_makes_sense(
@@ -107,8 +107,8 @@ def test_a_text_that_becomes_unsure_ends_where_it_makes_sense(
     ("script", "confidence"),
     [
         ([("\n", 0.99), ("    x", 0.3)], 0.3),  # the rest of the line is empty
-        ([("count", 0.9), ("ed", 0.1)], 0.09),
-        ([("count", 0.9), (" +", 0.1)], 0.9),  # "count" is shown
+        ([("counter", 0.9), ("ed", 0.1)], 0.09),
+        ([("counter", 0.9), (" +", 0.1)], 0.9),  # "counter" is shown
     ],
 )
 def test_the_confidence_is_that_of_the_line_that_decided(
@@ -120,9 +120,9 @@ def test_the_confidence_is_that_of_the_line_that_decided(
 
 
 def test_a_budget_of_tokens_cuts_as_well() -> None:
-    tape = Tape(("f(a)", 0.9), (" +", 0.9), (" b", 0.9))
+    tape = Tape(("find(a)", 0.9), (" +", 0.9), (" b", 0.9))
     result, _ = generate(generator(tape, max_tokens=2), completion("    return "))
-    assert (result.text, result.reason, result.passes) == ("f(a)", "tokens", 1)
+    assert (result.text, result.reason, result.passes) == ("find(a)", "tokens", 1)
 
 
 LINE = [("find", 0.9), ("(a", 0.9), (",", 0.9), (" b", 0.9), (")", 0.9), ("", 0.9)]

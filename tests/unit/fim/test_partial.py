@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.trim import CursorContext, Suggestion, cursor_context, cut
+from lcursor.fim.trim import CursorContext, Suggestion, cursor_context, cut, finish
 from lcursor.fim.trim.partial import find_end
 
 
@@ -22,11 +22,7 @@ LINES: dict[str, tuple[str, str, str, list[str]]] = {
         "    ¦",
         "a.py",
         "pattern = nargs_pattern.replace('-*', '') + tail",
-        [
-            "pattern = nargs_pattern.replace('-*'",
-            "pattern = nargs_pattern.replace('-*', ''",
-            "pattern = nargs_pattern.replace('-*', '')",
-        ],
+        ["pattern = nargs_pattern.replace('-*', '')"],
     ),
     "a short name": ("    ¦", "a.py", "ix = text.find(a", []),
     "a condition": (
@@ -40,61 +36,52 @@ LINES: dict[str, tuple[str, str, str, list[str]]] = {
         "x = ¦",
         "a.py",
         "[f(y) for y in ys if y is not None]",
-        [
-            "[f(y",
-            "[f(y)",
-            "[f(y) for y in ys",
-            "[f(y) for y in ys if y",
-            "[f(y) for y in ys if y is not None",
-            "[f(y) for y in ys if y is not None]",
-        ],
+        ["[f(y) for y in ys if y is not None]"],
     ),
     "a signature": (
         "def ¦",
         "a.py",
         "get(self, name: str = None) -> int:",
-        [
-            "get(self",
-            "get(self, name: str = None",
-            "get(self, name: str = None)",
-            "get(self, name: str = None) -> int:",
-        ],
+        ["get(self, name: str = None)", "get(self, name: str = None) -> int:"],
     ),
     "a named argument": ("f(¦", "a.py", "key=None, x", ["key=None"]),
-    "a key": ("x = ¦", "a.py", "{'key': 12, ", ["{'key", "{'key': 12"]),
-    "a number": ("x = ¦", "a.py", "10.25 - y", ["10.25"]),
+    "a key": ("x = ¦", "a.py", "{'key': 12}, ", ["{'key': 12}"]),
+    "a number": ("x = ¦", "a.py", "1000.25 - y", ["1000.25"]),
+    "a short part": ("x = ¦", "a.py", "f(a, b) - y", ["f(a, b)"]),
+    "a part that is too short": ("x = ¦", "a.py", "f(a,b) - y", []),
     "a keyword": ("¦", "a.py", "return not x", []),
     "an import": ("¦", "a.py", "from os import path", []),
     "a string": (
         "x = ¦",
         "a.py",
         "f'no such file: {name}'",
-        ["f'no", "f'no such", "f'no such file", "f'no such file: {name", "f'no such file: {name}'"],
+        ["f'no such file: {name}'"],
     ),
+    "a string of the user": ("x = 'no ¦", "a.py", "such file' + y", ["such file'"]),
+    "a word of such a string": ("x = 'no su¦", "a.py", "ch file' + y", ["ch", "ch file'"]),
     "a docstring": (
         'def f():\n    """¦',
         "a.py",
         "Return the sum.",
-        ["Return", "Return the", "..sum"],
+        ["Return the", "..sum"],
     ),
-    "a comment": ("# ¦", "a.py", "the first one", ["the", "the first"]),
-    "a word begun by hand": ("nar¦", "a.py", "gs = f(x)", ["gs", "gs = f(x", "gs = f(x)"]),
+    "a comment": ("# ¦", "a.py", "the first: don't", ["the first"]),
+    "a name in a comment": ("# see ¦", "a.py", "os.path.join or", ["os.path.join"]),
+    "a word begun by hand": ("nar¦", "a.py", "gs = f(x)", ["gs", "gs = f(x)"]),
     "a word begun by hand and its attribute": ("x = nar¦", "a.py", "gs.count(", ["gs"]),
-    "a word begun by hand and its call": ("x = nar¦", "a.py", "gs_of(", []),
+    "a word begun by hand and its call": ("x = nar¦", "a.py", "gs_of(x", ["gs_of"]),
     "a keyword begun by hand": ("retu¦", "a.py", "rn x.y", []),
     "Lua": (
         "  ¦",
         "a.lua",
         "local x = self:get(a) .. tail .. 'b'",
         [
-            "local x = self:get(a",
             "local x = self:get(a)",
             "local x = self:get(a) .. tail",
-            "local x = self:get(a) .. tail .. 'b",
             "local x = self:get(a) .. tail .. 'b'",
         ],
     ),
-    "a condition in Lua": ("  ¦", "a.lua", "if x == nil then", ["if x", "if x == nil"]),
+    "a condition in Lua": ("  ¦", "a.lua", "if x == nil then", ["if x == nil"]),
     "TypeScript": (
         "  ¦",
         "a.ts",
@@ -109,9 +96,6 @@ LINES: dict[str, tuple[str, str, str, list[str]]] = {
         "a.ts",
         "return items.filter((x) => x.id !== id);",
         [
-            "return items.filter((x",
-            "return items.filter((x) => x.id",
-            "return items.filter((x) => x.id !== id",
             "return items.filter((x) => x.id !== id)",
             "return items.filter((x) => x.id !== id);",
         ],
@@ -126,35 +110,35 @@ LINES: dict[str, tuple[str, str, str, list[str]]] = {
         "¦",
         "a.go",
         "func (s *Server) Run() error {",
-        ["func (s *Server", "..)", "..()"],
+        ["func (s *Server)", "..()"],
     ),
     "Rust": (
         "    ¦",
         "a.rs",
         "let v: Vec<u8> = xs.iter().map(|x| x + 1).collect()?;",
-        ["let v: Vec<u8> = xs.iter()", "...map(|x| x", "... + 1", "...)", "...()", "..;"],
+        ["let v: Vec<u8> = xs.iter()", "...map(|x| x + 1)", "...()", "..;"],
     ),
     "a macro": (
         "    ¦",
         "a.rs",
         'println!("a", x);',
-        ['println!("a', 'println!("a"', "..x", "..)", "..;"],
+        ['println!("a", x)', "..;"],
     ),
     "C": (
         "    ¦",
         "a.c",
         "const char *name = strdup(argv[i]);",
-        ["const char *name = strdup(argv[i", "...]", "...)", "...;"],
+        ["const char *name = strdup(argv[i])", "...;"],
     ),
     "a loop in C": (
         "    ¦",
         "a.c",
         "for (int i = 0; i < n; i++) {",
-        ["for (int i = 0", "..;", ".. i", ".. n", "..;", "..++", "..)"],
+        ["for (int i = 0; i < n; i++)"],
     ),
-    "a pointer": ("    ¦", "a.c", "if (p->next == 0) x", ["if (p->next", ".. 0", "..)"]),
-    "a shell": ("¦", "a.sh", "if [ -z $x ]; the", ["if", "if [ -z", "..x", "..]", "..;"]),
-    "prose": ("¦", "a.md", "The brown (fox) j", ["The", "The brown", "The brown (fox", "..)"]),
+    "a pointer": ("    ¦", "a.c", "if (p->next == 0) x", ["if (p->next == 0)"]),
+    "a shell": ("¦", "a.sh", "if [ -z $x ]; the", ["if [ -z", "..x", "..]", "..;"]),
+    "prose": ("¦", "a.md", "The brown (fox) j", ["The brown", "The brown (fox", "..)"]),
 }
 """In a list, dots stand for what lies between the part before and the end that is given."""
 
@@ -187,7 +171,7 @@ def test_a_part_that_is_shown_makes_sense(code: str, name: str, line: str, ends:
         ("return count", "\n", len("return count")),
         ("return count", " + 1", len("return count")),
         ("return count)", "", len("return count)")),
-        ("return f(x", ")", len("return f(x")),
+        ("return f(x", ")", 0),
     ],
 )
 def test_a_name_is_complete_when_what_follows_is_known(text: str, behind: str, size: int) -> None:
@@ -195,10 +179,10 @@ def test_a_name_is_complete_when_what_follows_is_known(text: str, behind: str, s
 
 
 def test_the_colon_of_a_block_is_an_end() -> None:
-    assert find_end("else:", at("¦")) == len("else:")
+    assert find_end("if done:", at("¦")) == len("if done:")
     assert find_end("case 1:", at("¦", "a.c")) == len("case 1:")
-    assert find_end("if x :", at("¦", "a.go")) == 0
-    assert find_end("if d[1:", at("¦")) == 0
+    assert find_end("if done :", at("¦", "a.go")) == 0
+    assert find_end("if done[1:", at("¦")) == 0
 
 
 def test_what_is_streamed_waits_for_a_sensible_end() -> None:
@@ -206,15 +190,15 @@ def test_what_is_streamed_waits_for_a_sensible_end() -> None:
     for size in range(len(line) + 1):
         if suggestion.grow(line[:size]):
             seen.append(suggestion.text)
-    assert seen == ["ix = text.find(a", "ix = text.find(a, b)"]
+    assert seen == ["ix = text.find(a, b)"]
     assert suggestion.finish(line) == line
 
 
 def test_what_is_unsure_may_show_that_a_name_is_complete() -> None:
     suggestion = Suggestion(at("    return ¦"))
-    assert not suggestion.grow("count")
-    assert suggestion.grow("count", " + 1")
-    assert suggestion.text == "count"
+    assert not suggestion.grow("counter")
+    assert suggestion.grow("counter", " + 1")
+    assert suggestion.text == "counter"
 
 
 @pytest.mark.parametrize(
@@ -223,13 +207,41 @@ def test_what_is_unsure_may_show_that_a_name_is_complete() -> None:
         ("a = f()\nb = ", "g", "a = f()"),
         ("a = f()\n", "", "a = f()"),
         ("\n    return f(x) + ", "y", "\n    return f(x)"),
-        ("f(x) + ", "y", "f(x)"),
+        ("f(x, y) + ", "y", "f(x, y)"),
+        ("f(x) + ", "y", ""),  # a few characters are not worth it
         ("a", "\n", ""),  # a character is not worth it
         ("", "", ""),
     ],
 )
 def test_what_remains_of_a_text_that_was_cut(text: str, behind: str, kept: str) -> None:
     assert cut(text, at("x = ¦"), behind) == kept
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "text", "end"),
+    [
+        ("¦", "a.py", "x = f(a)\ny = f(\n", "x = f(a)"),
+        ("¦", "a.py", "x = f(a)\ny = f(\n    a,\n    b", "x = f(a)"),
+        ("¦", "a.py", "x = f(a)\ny = [\n    a", "x = f(a)\ny = [\n    a"),
+        ("¦", "a.py", 'x = f(a)\ns = """An\nx', "x = f(a)"),
+        ("x = ¦", "a.py", "first(a).last(", "first(a)"),
+        ("x = ¦", "a.py", "f(", ""),
+        ("x = ¦\n    a, b)", "a.py", "f(", "f("),  # it is closed below
+        ("x = f(\n    ¦\n)", "a.py", "g(", ""),  # what is closed below is another one
+        ("x = f(¦)", "a.py", "a) + g(b", "a) + g(b"),
+        ("¦", "a.ts", "f(a, () => {\n  g(b);", "f(a, () => {\n  g(b);"),
+        ("¦", "a.lua", "f(a, function(x)\n  g(b)", "f(a, function(x)\n  g(b)"),
+        ("¦", "a.sh", "case x in\n  x) f (", "case x in\n  x) f ("),
+    ],
+)
+def test_complete_lines_end_outside_of_calls_and_strings(
+    code: str, name: str, text: str, end: str
+) -> None:
+    assert finish(text, at(code, name)) == (end, 0)
+    suggestion = Suggestion(at(code, name))
+    for size in range(len(text) + 1):
+        suggestion.grow(text[:size])
+        assert end.startswith(suggestion.text)
 
 
 @given(st.text(alphabet="ab(){}=.,: \n'\"+", max_size=30), st.text(alphabet="ab(= \n", max_size=3))

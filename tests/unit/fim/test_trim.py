@@ -232,7 +232,7 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
     "what was just typed, and a blank": (at("while i <=¦", "a.lua"), " i <= #list do", " #list do"),
     "in braces": (at("  {{.UseLine}}{{end}}¦", "a.txt"), "{{end}}{{if .A}}", "{{if .A}}"),
     "twice": (at("f(a, b), f(a, b), ¦"), "f(a, b), f(a, b), c", "c"),
-    "a name is no echo": (at("x = total ¦"), "total", "total"),
+    "a name is no echo": (at("x = total ¦", "a.txt"), "total", "total"),
     "the end of a name is no echo": (at("first = a.first = ¦"), "st = 1", "st = 1"),
     "too short for an echo": (at("x[1][2¦"), "][2] = 3", "][2] = 3"),
     # indented
@@ -324,23 +324,23 @@ def test_first_line_streams_and_later_lines_come_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "text", "longer"),
+    ("code", "name", "text", "longer"),
     [
-        ("    ¦\n    return x", "return", "return f()"),
-        (LONG + "    ¦", "result = compute_everything", "result = compare()"),
-        ("a()\na()\n¦", "a(", "ab()"),
-        ("a\na\n¦", "``", "``x()"),
+        ("    ¦\n    return x", "a.py", "return", "return f()"),
+        (LONG + "    ¦", "a.py", "result = compute_everything", "result = compare()"),
+        ("a()\na()\n¦", "a.py", "a(", "ab(a, b)"),
+        ("a\na\n¦", "a.c", "``", "``x, y()"),
     ],
 )
-def test_what_may_be_taken_away_waits(code: str, text: str, longer: str) -> None:
-    cursor = at(code)
+def test_what_may_be_taken_away_waits(code: str, name: str, text: str, longer: str) -> None:
+    cursor = at(code, name)
     assert shown(text, cursor) == ""
     assert shown(longer, cursor) == longer
 
 
 def test_a_slash_that_may_begin_a_comment_waits() -> None:
     cursor = at("x = ¦", "a.c")
-    assert shown("f() /", cursor) == "f()"
+    assert shown("f(a, b) /", cursor) == "f(a, b)"
     assert shown("f() / g()", cursor) == "f() / g()"
 
 
