@@ -46,6 +46,8 @@ def uses(
     if language == "lua":
         modules = _lua_modules(names, stem) if is_member else set[str]()
         return [one for one in found if _receiver(names, one) in modules]
+    if language == "rust":
+        return [] if is_member else _rust_uses(names, found, name, stem)
     if is_member:
         return []
     keys = {
@@ -71,6 +73,31 @@ def _lua_modules(names: Names, stem: str) -> set[str]:
     """Return the variables that hold a module."""
     pattern = re.compile(rf"local (\w+) = require\(?\s*[\"'](?:[\w.-]*[./])?{re.escape(stem)}[\"']")
     return {match[1] for line in names.lines if (match := pattern.search(line))}
+
+
+def _rust_uses(names: Names, found: list[Occurrence], name: str, stem: str) -> list[Occurrence]:
+    """Return the uses of an item of a module: `module::name`, or `name` where it is imported."""
+    pattern = re.compile(rf"\buse [\w:]*\b{stem}::(?:{name};|\{{[^;]*\b{name}\b(?! as)[^;]*\}};)")
+    is_imported = pattern.search("\n".join(names.lines)) is not None
+    uses = []
+    for one in found:
+        access = one.node.parent
+        path = access.child_by_field_name("path") if access is not None else None
+        module = names.text(path).rpartition("::")[2] if path is not None else ""
+        module = module or macro_path(names, one)
+        if module == stem or (is_imported and not module and not one.is_member):
+            uses.append(one)
+    return uses
+
+
+def macro_path(names: Names, one: Occurrence) -> str:
+    """Return the word before `::` or `.` and a name in a macro of Rust; "" for none."""
+    sign = one.node.prev_sibling
+    is_in_macro = one.node.parent is not None and one.node.parent.type == "token_tree"
+    if not is_in_macro or sign is None or sign.type not in {".", "::"}:
+        return ""
+    before = sign.prev_sibling
+    return names.text(before) if before is not None and sign.type == "::" else sign.type
 
 
 def _imported_from(names: Names, node: Node) -> str:

@@ -92,6 +92,10 @@ class Names:
         """Return the text of a node."""
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "surrogateescape")
 
+    def text_of(self, first: Node, last: Node) -> str:
+        """Return the text from a node to another one."""
+        return self.data[first.start_byte : last.end_byte].decode("utf-8", "surrogateescape")
+
     def field_of(self, node: Node) -> str:
         """Return the field in which a node is in its parent; "" for none."""
         parent = node.parent
@@ -119,11 +123,14 @@ class Names:
 
     def callee(self, call: Node) -> Occurrence | None:
         """Return the name of the called function."""
-        function = call.child_by_field_name("function") or call.child_by_field_name("name")
+        fields = ("function", "name", "constructor")
+        function = next((one for it in fields if (one := call.child_by_field_name(it))), None)
         if function is None:
             return None
         if function.type in self.rules.members:
             function = function.child_by_field_name(self.rules.members[function.type][1])
+        elif function.type == "scoped_identifier":
+            function = function.child_by_field_name("name")
         if function is None or function.type not in self.rules.names:
             return None
         return self.at(self.text(function), *function.start_point)

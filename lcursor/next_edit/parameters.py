@@ -21,6 +21,10 @@ IGNORED: Final = frozenset({"comment", "line_comment", "block_comment", "diction
 MARKERS: Final = frozenset({"keyword_separator"})
 """The parameters behind it are passed by keyword."""
 RECEIVERS: Final = frozenset({"self", "cls"})
+UNNAMED: Final = frozenset({"arrow_function", "function_expression"})
+"""Functions whose name is that of the variable or member that they are the value of."""
+CONSTRUCTORS: Final = frozenset({"__init__", "constructor"})
+"""Functions that are called by the name of their class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Function:
     """A function definition."""
 
     name: str
+    """By which it is called."""
     name_node: Node
     list_node: Node
     """The node of its parameters."""
@@ -50,21 +55,52 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a call: one node, or in a macro several tokens."""
+
+    nodes: tuple[Node, ...]
+    name: str
+    """With which it is passed; "" by position."""
+
+    @property
+    def start_point(self) -> tuple[int, int]:
+        """Its first row and column."""
+        return self.nodes[0].start_point
+
+    @property
+    def end_point(self) -> tuple[int, int]:
+        """The row and column behind it."""
+        return self.nodes[-1].end_point
+
+    @property
+    def value(self) -> Argument:
+        """The argument without its name."""
+        own = self.nodes[0].child_by_field_name("value") if self.name else None
+        return Argument((own,), "") if own is not None else self
+
+    def text(self, names: Names) -> str:
+        """Return its text."""
+        return names.text_of(self.nodes[0], self.nodes[-1])
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A call of a function."""
 
     node: Node
     list_node: Node
-    arguments: tuple[Node, ...]
+    arguments: tuple[Argument, ...]
     """In source order."""
-    keywords: dict[str, Node]
-    """Those that are passed by name."""
 
     @property
-    def positional(self) -> list[Node]:
+    def keywords(self) -> dict[str, Argument]:
+        """Those that are passed by name."""
+        return {one.name: one for one in self.arguments if one.name}
+
+    @property
+    def positional(self) -> list[Argument]:
         """The arguments that are passed by position."""
-        named = {node.id for node in self.keywords.values()}
-        return [node for node in self.arguments if node.id not in named]
+        return [one for one in self.arguments if not one.name]
 
 
 def functions_at(names: Names, first: int, end: int) -> list[Function]:
@@ -88,20 +124,26 @@ def functions_named(names: Names, name: str) -> Iterator[Function]:
             yield function
 
 
-def calls(names: Names, function: Occurrence, name: str) -> Iterator[Call]:
-    """Yield the calls of a declared function, without those with spread arguments."""
-    for one in names.occurrences(name):
-        if one.key != function.key or one.role != "use":
-            continue
-        node = one.node.parent
-        if node is not None and node.type in names.rules.members:
-            node = node.parent
-        if node is None or node.child_by_field_name("arguments") is None:
-            continue
-        own = names.callee(node)
-        found = _call(names, node)
-        if own is not None and own.node.id == one.node.id and found is not None:
-            yield found
+def call_of(names: Names, one: Occurrence) -> Call | None:
+    """Return the call of the function that a name means there; None with spread arguments."""
+    node = one.node.parent
+    while node is not None and _is_last_part(names, one, node):
+        node = node.parent
+    if node is None:
+        return None
+    if node.type == "token_tree":
+        return _macro_call(names, one.node)
+    own = names.callee(node) if node.child_by_field_name("arguments") is not None else None
+    return _call(names, node) if own is not None and own.node.id == one.node.id else None
+
+
+def _is_last_part(names: Names, one: Occurrence, node: Node) -> bool:
+    """Return whether a node is an access of the member with a name: `a.name`, `a::name`."""
+    fields = names.rules.members.get(node.type, ("path", "name"))
+    if node.type not in names.rules.members and node.type != "scoped_identifier":
+        return False
+    own = node.child_by_field_name(fields[1])
+    return own is not None and own.id == one.node.id
 
 
 def _around(root: Node, first: int, end: int) -> Iterator[Node]:
@@ -120,10 +162,16 @@ def _function(names: Names, node: Node) -> Function | None:
         return None
     if name is None and node.type == "function_declarator":
         name = node.child_by_field_name("declarator")
+    if name is None and node.parent is not None and node.type in UNNAMED:
+        name = node.parent.child_by_field_name("name")
     if name is None:
         return None
     if name.type in names.rules.members:
         name = name.child_by_field_name(names.rules.members[name.type][1])
+    if name is not None and names.text(name) in CONSTRUCTORS:
+        around = names.class_of(node)
+        owner = around.parent if around is not None and around.type == "class_body" else around
+        name = owner.child_by_field_name("name") if owner is not None else None
     found = _parameters(names, parameters)
     if name is None or found is None:
         return None
@@ -171,16 +219,31 @@ def _call(names: Names, node: Node) -> Call | None:
     found = node.child_by_field_name("arguments")
     if found is None or not names.text(found).startswith("("):
         return None
-    arguments = [one for one in found.named_children if one.type not in IGNORED]
-    if any(one.type in SPREADS for one in arguments):
+    nodes = [one for one in found.named_children if one.type not in IGNORED]
+    if any(one.type in SPREADS for one in nodes):
         return None
     kind, field = names.rules.keyword
-    keywords = {}
-    for one in arguments:
+    arguments = []
+    for one in nodes:
         own = one.child_by_field_name(field) if one.type == kind else None
-        if own is not None:
-            keywords[names.text(own)] = one
-    return Call(node, found, tuple(arguments), keywords)
+        arguments.append(Argument((one,), names.text(own) if own is not None else ""))
+    return Call(node, found, tuple(arguments))
+
+
+def _macro_call(names: Names, name: Node) -> Call | None:
+    """Return a call in a macro of Rust, which the grammar leaves as tokens."""
+    found = name.next_sibling
+    if found is None or found.type != "token_tree" or not names.text(found).startswith("("):
+        return None
+    arguments: list[list[Node]] = [[]]
+    for one in found.children[1:-1]:
+        if names.text(one) in {"|", "<"}:
+            return None  # a comma may not separate arguments
+        if one.type == ",":
+            arguments.append([])
+        else:
+            arguments[-1].append(one)
+    return Call(name, found, tuple(Argument(tuple(one), "") for one in arguments if one))
 
 
 def required(parameters: Sequence[Parameter]) -> int:

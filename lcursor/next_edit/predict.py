@@ -7,6 +7,8 @@ from typing import Final
 
 from lcursor.code import languages
 from lcursor.next_edit import history, rename, repetition, signature, trees
+from lcursor.next_edit.callers import References
+from lcursor.next_edit.names import Occurrence
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
 from lcursor.next_edit.tokens import changes, is_cause, tokenize
 
@@ -24,17 +26,22 @@ MAX_CHECKED: Final = 8
 """Proposals of a file that are checked one by one if they add a syntax error together."""
 
 
-def predict(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
+def predict(
+    texts: Texts, edits: Sequence[Edit], known: Sequence[References] = ()
+) -> list[Proposal]:
     """Return the proposals worth showing, best first.
 
     Args:
         texts: the current lines of the known files, with all edits.
         edits: the last edits of the user, oldest first.
+        known: what language servers know of calls.
     """
     if not edits:
         return []
-    edits = edits[-MAX_EDITS:]
-    return checked(texts, edits, [found for one in PREDICTORS for found in one(texts, edits)])
+    edits, found = edits[-MAX_EDITS:], list[Proposal]()
+    for one in PREDICTORS:
+        found += one(texts, edits, known) if one is signature.proposals else one(texts, edits)
+    return checked(texts, edits, found)
 
 
 def checked(texts: Texts, edits: Sequence[Edit], proposals: Iterable[Proposal]) -> list[Proposal]:
@@ -66,6 +73,19 @@ def replaced_names(edits: Sequence[Edit]) -> list[str]:
         if change.names
     ]
     return list(dict.fromkeys(found))
+
+
+def changed_functions(texts: Texts, edits: Sequence[Edit]) -> list[tuple[str, Occurrence, str]]:
+    """Return the functions whose parameters the last edits changed, newest first.
+
+    Returns:
+        The path of each, its name in the current text, and that name.
+    """
+    found = {
+        (one.path, one.new.name): one.declared
+        for one in signature.signatures(texts, edits[-MAX_EDITS:])
+    }
+    return [(path, declared, name) for (path, name), declared in found.items()]
 
 
 def why_nothing(texts: Texts, edits: Sequence[Edit]) -> str:

@@ -122,7 +122,7 @@ _SCRIPT_SCOPES: Final = (
 JAVASCRIPT: Final = Rules(
     names=_set(
         "identifier type_identifier shorthand_property_identifier property_identifier "
-        "shorthand_property_identifier_pattern"
+        "shorthand_property_identifier_pattern private_property_identifier"
     ),
     scopes=_set(_SCRIPT_SCOPES),
     functions=_set(

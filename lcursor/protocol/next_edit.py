@@ -24,6 +24,24 @@ class NextEditFile(TypedDict):
     text: str  # with all edits
 
 
+class NextEditReference(TypedDict):
+    """Where a language server found a function."""
+
+    path: str
+    row: int
+    character: int  # in units of the encoding
+
+
+class NextEditReferences(TypedDict):
+    """The references of a function, by a language server; the declaration is not among them."""
+
+    path: str  # of the declaration
+    name: str
+    encoding: str  # utf-8, utf-16 or utf-32
+    edits: int  # how many edits of the request were made before the server was asked
+    found: list[NextEditReference]
+
+
 class NextEditPredict(TypedDict):
     """Request the edits that follow from the last ones; a newer request supersedes an older one."""
 
@@ -31,6 +49,7 @@ class NextEditPredict(TypedDict):
     files: list[NextEditFile]  # the current one first
     is_wide: bool  # other files of the project may need edits, too
     edits: list[NextEdit]  # oldest first; empty to parse the current file in advance
+    references: list[NextEditReferences]  # of functions that an answer named
     row: int  # of the cursor in the current file
     column: int  # in bytes
 
@@ -48,11 +67,21 @@ class NextEditProposal(TypedDict):
     group: str  # those with one cause share it
 
 
+class NextEditFunction(TypedDict):
+    """A function whose parameters were changed, and its name in the text of the request."""
+
+    path: str
+    row: int
+    column: int  # in bytes
+    name: str
+
+
 class NextEditPredicted(TypedDict):
     """The answer to `next_edit.predict`; a later one, with a model's proposals, replaces it."""
 
     id: int
-    has_renames: bool  # files that are not open may have old names
+    has_names: bool  # files that are not open may have names that the edits concern
+    functions: list[NextEditFunction]  # whose calls may need a change; newest first
     proposals: list[NextEditProposal]  # best first
     reason: str  # why there are none; for :LCursor why
 

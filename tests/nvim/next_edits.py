@@ -67,6 +67,12 @@ return found
 """
 
 
+def predicted(number: int, proposal: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer of the host with one proposal."""
+    answer = {"id": number, "has_names": False, "functions": [], "reason": ""}
+    return {**answer, "proposals": [dict(proposal)]}
+
+
 def wait_for_git(nvim: Pilot) -> None:
     """Wait until git has answered about all open files, and this has been noticed."""
     nvim.wait_lua(CHECKED)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.control import FakeHost
+from tests.nvim.next_edits import predicted
 from tests.nvim.pilot import Pilot
 
 Start = Callable[..., Pilot]
@@ -73,7 +74,7 @@ def test_switching_off_takes_next_edits_along(editor: Start, host: FakeHost, whe
     nvim.command(f"LCursor disable{where}")
     proposal = {"kind": "repetition", "path": asked["files"][0]["path"], "row": 0, "cause": "x"}
     proposal |= {"old": ["def f(x):"], "new": ["def f(y):"], "group": "a", "column": -1}
-    answer = {"id": asked["id"], "has_renames": False, "proposals": [proposal], "reason": ""}
+    answer = predicted(asked["id"], proposal)
     host.send("next_edit.predicted", answer)
     nvim.press("oy<Esc>")
     assert nvim.lua("return require('lcursor.next_edit').why()") == ""

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim.next_edits import CONFIG, DRAWN, LONG_MS, RENAME, SHORT, Typist, wait_for_git
+from tests.nvim.next_edits import (
+    CONFIG,
+    DRAWN,
+    LONG_MS,
+    RENAME,
+    SHORT,
+    Typist,
+    predicted,
+    wait_for_git,
+)
 from tests.nvim.pilot import Pilot
 from tests.nvim.reach import NOTES, notes
 from tests.waiting import wait_for
@@ -415,7 +424,7 @@ def test_whole_lines_are_drawn_below_the_old_ones_and_applied(
     path = request["files"][0]["path"]
     proposal = {"kind": "rename", "path": path, "row": 2, "old": old, "new": new}
     proposal |= {"cause": "", "group": "a", "column": -1}
-    answer = {"id": request["id"], "has_renames": False, "proposals": [proposal], "reason": ""}
+    answer = predicted(request["id"], proposal)
     host.send("next_edit.predicted", answer)
     desk.nvim.wait_lua("return vim.fn.maparg('<Tab>', 'n') ~= ''")
     desk.nvim.settle()
@@ -478,7 +487,7 @@ def test_lines_below_the_last_one(start: Open, host: FakeHost) -> None:
     [request] = desk.requests()
     proposal = {"kind": "repetition", "path": request["files"][0]["path"], "row": 61, "old": []}
     proposal |= {"new": ["    return Y"], "cause": "", "group": "a", "column": -1}
-    answer = {"id": request["id"], "has_renames": False, "proposals": [proposal], "reason": ""}
+    answer = predicted(request["id"], proposal)
     host.send("next_edit.predicted", answer)
     assert desk.wait_drawn() == ["⇥ line 62 +return Y"]
     desk.nvim.press("<Tab>")

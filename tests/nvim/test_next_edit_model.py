@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.fakes.control import FakeHost
-from tests.nvim.next_edits import CONFIG, Typist
+from tests.nvim.next_edits import CONFIG, Typist, predicted
 from tests.nvim.pilot import Pilot
 
 TEXT = "first line\nsecond line\n"
@@ -30,7 +30,7 @@ def late_answer(desk: Typist, number: int) -> None:
         "group": "model a",
         "column": -1,
     }
-    answer = {"id": number, "has_renames": False, "proposals": [proposal], "reason": ""}
+    answer = predicted(number, proposal)
     desk.host.send("next_edit.predicted", answer)
     desk.nvim.settle()
 

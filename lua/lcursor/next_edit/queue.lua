@@ -7,6 +7,7 @@ local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local rpc = require("lcursor.rpc")
 local view = require("lcursor.next_edit.view")
+local visited = require("lcursor.next_edit.visited")
 
 local M = {}
 
@@ -157,6 +158,7 @@ end
 ---@param buf integer
 function M.forget(buf)
   M.clear(buf)
+  visited.forget(buf)
   linked[buf] = nil
 end
 
@@ -169,6 +171,7 @@ function M.clear_all(is_taken_back)
       muted[group] = { at_ms = vim.uv.now(), words = {}, is_undone = true }
     end
     M.clear(buf)
+    visited.forget(buf)
   end
   muted = not is_taken_back and muted
     or vim.iter(muted):fold({}, function(found, group, it)
@@ -281,7 +284,7 @@ function M.set(buf, proposals, from, is_fix)
       silence = "hidden"
     elseif muted[proposal.group] then
       silence = silence or "muted"
-    else
+    elseif not (proposal.column >= 0 and visited.has(buf, proposal.row, proposal.group)) then
       table.insert(found, proposal)
       done[proposal.group] = before and before.done[proposal.group]
     end
@@ -438,6 +441,9 @@ end
 function M.finish(buf, proposal)
   local state = states[buf]
   state.done[proposal.group] = (state.done[proposal.group] or 0) + 1
+  if proposal.column >= 0 then
+    visited.add(buf, M.row(buf, proposal) --[[@as integer]], proposal.group)
+  end
   state.proposals = vim.tbl_filter(function(other)
     return other ~= proposal
   end, state.proposals)

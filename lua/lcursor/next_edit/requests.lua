@@ -12,6 +12,7 @@ local notify = require("lcursor.notify")
 local privacy = require("lcursor.privacy")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
+local references = require("lcursor.next_edit.references")
 local rpc = require("lcursor.rpc")
 local status = require("lcursor.status")
 local why = require("lcursor.next_edit.why")
@@ -39,6 +40,8 @@ local pending
 local timer
 ---@type integer number of the request to be sent later; a timer that has fired cannot be stopped
 local due = 0
+---@type integer number of the last narrow request; what a server knows is for that one
+local round = 0
 ---@type fun() called when the proposals changed
 local on_change
 
@@ -101,6 +104,7 @@ end
 ---@param is_wide? boolean also other files
 function M.send(is_wide)
   M.stop()
+  round = is_wide and round or round + 1
   local current = api.nvim_get_current_buf()
   if gate.buffer_block_reason(current, function() end) then
     return
@@ -128,6 +132,7 @@ function M.send(is_wide)
   local id, last = next_id(), recorder.last(current)
   local line, column = unpack(api.nvim_win_get_cursor(0))
   local params = { id = id, files = files, is_wide = is_wide or false, edits = edits }
+  params.references = references.known(edits)
   params.row, params.column = line - 1, column
   if rpc.notify("next_edit.predict", params) and #edits > 0 then
     why.note(current, "waiting")
@@ -169,7 +174,7 @@ end
 
 --- Ignore later answers, and do not send what was to be sent later.
 function M.forget()
-  pending = nil
+  pending, round = nil, round + 1
   M.stop()
 end
 
@@ -200,15 +205,23 @@ rpc.on("next_edit.predicted", function(params)
     end
   end
   queue.link(it.buf, vim.tbl_keys(it.texts), it.is_wide)
-  if it.is_wide or (is_first and not params.has_renames) then
+  if it.is_wide or (is_first and not params.has_names) then
     queue.set_unopened(it.is_wide and wanted(it.buf) or {})
   end
   local switched = params.proposals[1] and #wanted(it.buf) == 0 and params.proposals[1].kind
   local reason = switched and ("next_edit.%s is off"):format(switched) or params.reason
   why.note(it.buf, reason ~= "" and reason or nil)
   on_change()
-  local is_current = is_first and it.buf == api.nvim_get_current_buf()
-  if not it.is_wide and is_current and (params.has_renames or #buffers(true, in_project()) > 1) then
+  if it.is_wide or not is_first or it.buf ~= api.nvim_get_current_buf() then
+    return
+  end
+  local own = round
+  local is_asked = references.ask(params.functions, function()
+    if own == round then
+      M.send_later(it.buf, 0, true)
+    end
+  end)
+  if not is_asked and (params.has_names or #buffers(true, in_project()) > 1) then
     M.send_later(it.buf, delays.wide, true)
   end
 end)

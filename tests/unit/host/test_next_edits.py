@@ -26,7 +26,15 @@ EDIT: NextEdit = {
 
 def request(number: int, edits: list[NextEdit]) -> NextEditPredict:
     files: list[NextEditFile] = [{"path": "/p/a.py", "text": TEXT}]
-    return {"id": number, "files": files, "is_wide": False, "edits": edits, "row": 0, "column": 6}
+    return {
+        "id": number,
+        "files": files,
+        "is_wide": False,
+        "edits": edits,
+        "references": [],
+        "row": 0,
+        "column": 6,
+    }
 
 
 class Receiver:
