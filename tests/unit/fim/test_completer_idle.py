@@ -123,8 +123,10 @@ def test_the_speed_is_not_measured(
         models.wait("error")
     else:
         models.wait_call("idle")
+    count = len(models.names("idle"))
     completer.request(request(1))
     models.wait("fim.done", 1)
+    models.wait_call("idle", count + 1)
     completer.prompt()
     models.wait("prompt")
     assert meter.count == 0
