@@ -31,6 +31,9 @@ MAX_DEFINITIONS = 40
 """Maximum definitions whose chunks are looked up."""
 MIN_CERTAINTY = 0.7
 """Certainty of a definition from which a vector search for its name is unnecessary."""
+CROWDING = 0.2
+"""Share of a chunk's crowding that is subtracted from its cosine: what resembles many other results
+answers no particular question."""
 CACHED_QUERIES = 64
 NO_FILTERS = Filters()
 MAX_NAMES = 6
@@ -223,12 +226,22 @@ class Searcher:
         vector = self._embed(request.query.text)
         depth = request.depth + len(unsaved.removed)
         found = []
-        for number, score in self.vectors.search(vector, depth, request.allowed):
+        for number, score in self._spread(self.vectors.search(vector, depth, request.allowed)):
             # A new chunk of a buffer has no vector; its predecessor's vector is similar.
             chunk = unsaved.successors.get(number, number) if number in unsaved.removed else number
             if chunk not in unsaved.removed:
                 found.append((chunk, score))
         return found[: request.depth]
+
+    def _spread(self, found: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Lower the chunks that resemble others of the list; return them best first."""
+        assert self.vectors is not None
+        crowding = self.vectors.crowding([number for number, _ in found])
+        lowered = [
+            (number, score - CROWDING * each)
+            for (number, score), each in zip(found, crowding, strict=True)
+        ]
+        return sorted(lowered, key=lambda one: (-one[1], one[0]))
 
     def _query_vector(self, text: str) -> NDArray[np.float32]:
         assert self.embedder is not None

@@ -7,7 +7,7 @@ All vectors of a project form one matrix in memory, and usearch compares the que
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from lcursor.index.embed import load_early
 
 MARGIN = 50
 """Number of additional candidates that are compared again in 32-bit floats."""
+NEIGHBOURS = 5
+"""Number of neighbours by which `crowding` measures how much a chunk resembles others."""
 MIN_ROWS = 256
 """Initial capacity of the matrix."""
 
@@ -108,6 +110,25 @@ class VectorIndex:
         scores = (wide @ query) / np.maximum(np.linalg.norm(wide, axis=1), 1e-6)
         best = np.lexsort((ids, -scores))[:limit]
         return list(zip(ids[best].tolist(), scores[best].tolist(), strict=True))
+
+    def crowding(self, ids: Sequence[int]) -> list[float]:
+        """Return the mean cosine of each chunk with the nearest of the other ones, -1 to 1.
+
+        It is 0 for a single chunk; a chunk without a vector has the cosine 0 with all others.
+        Takes about 1 ms for 200 chunks.
+        """
+        count = min(NEIGHBOURS, len(ids) - 1)
+        if count < 1:
+            return [0.0] * len(ids)
+        with self._lock:
+            rows = [self._row_of.get(number, -1) for number in ids]
+            vectors = self._vectors[rows].astype(np.float32)
+        vectors[[at for at, row in enumerate(rows) if row < 0]] = 0.0
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+        cosines = vectors @ vectors.T
+        np.fill_diagonal(cosines, -np.inf)
+        nearest: list[float] = np.partition(cosines, -count)[:, -count:].mean(axis=1).tolist()
+        return nearest
 
     def _nearest(
         self, vectors: NDArray[np.float16], query: NDArray[np.float32], limit: int

@@ -272,6 +272,18 @@ def test_vectors_find_synonyms(store: Store) -> None:
     assert "vector" in hits[0].parts
 
 
+def test_of_two_equally_near_chunks_the_one_unlike_all_others_comes_first(tmp_path: Path) -> None:
+    alike = {f"a{n}.py": f"def polish(wax, cloth, chrome, a{n}): pass\n" for n in range(6)}
+    store = searching.made(tmp_path, {**alike, "b.py": "def polish(deck, rope, sail, b0): pass\n"})
+    search = searching.with_vectors(store)
+    scores = dict.fromkeys(range(1, 8), 0.5)
+    assert search.vectors is not None
+    search.vectors.search = lambda *_: list(scores.items())  # type: ignore[method-assign]
+    hits = search.search("make it shine", mode="vector")
+    assert paths(hits)[0] == "b.py"
+    store.close()
+
+
 def test_each_mode_searches_its_lists(store: Store) -> None:
     search = searching.with_vectors(store)
     modes: tuple[Mode, ...] = ("lexical", "vector", "hybrid")

@@ -58,6 +58,25 @@ def test_the_nearest_come_first_with_their_cosine(small: VectorIndex) -> None:
         assert scores == sorted(scores, reverse=True)
 
 
+def test_crowding_is_the_mean_cosine_with_the_nearest_others(small: VectorIndex) -> None:
+    rows = clouds(40)
+    small.update(range(40), rows)
+    ids = [3, 1, *range(10, 30)]
+    wide = rows[ids].astype(np.float64)
+    wide /= np.linalg.norm(wide, axis=1, keepdims=True)
+    cosines = wide @ wide.T
+    for at, found in enumerate(small.crowding(ids)):
+        others = np.sort(np.delete(cosines[at], at))
+        assert found == pytest.approx(others[-5:].mean(), abs=1e-3)
+
+
+def test_crowding_of_few_chunks_and_of_unknown_ones(small: VectorIndex) -> None:
+    small.update(range(3), clouds(3))
+    assert small.crowding([]) == []
+    assert small.crowding([1]) == [0.0]
+    assert small.crowding([1, 77]) == [0.0, 0.0]
+
+
 def test_only_allowed_chunks_are_found(small: VectorIndex) -> None:
     rows, dice = clouds(2000), np.random.default_rng(1)
     ids = np.arange(2000) * 3
