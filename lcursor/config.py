@@ -103,7 +103,7 @@ class CompletionConfig:
     """Maximum length of a suggestion."""
     max_lines: int = 12
     """Maximum length of a suggestion."""
-    min_confidence: float = 0.5
+    min_confidence: float = 0.2
     """Probability of a line, 0 to 1, below which it is not shown; 0 shows everything."""
     save_cache: bool = True
     """Whether the KV cache is saved to disk for the next start."""

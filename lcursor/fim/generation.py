@@ -183,7 +183,10 @@ class Generator:
         is_idle: bool = False,
     ) -> _Generation:
         factor = MEDIUM_FACTOR if completion.window == "medium" else 1.0
-        gate = ConfidenceGate(self.threshold if threshold is None else threshold, factor)
+        threshold = self.threshold if threshold is None else threshold
+        if completion.cursor.begins_block:
+            threshold *= confidence.EMPTY_BLOCK_SHARE
+        gate = ConfidenceGate(threshold, factor)
         common = self._model, self._family, self._config, self.vocabulary
         return _Generation(*common, completion, gate, on_text, started, is_idle)
 
@@ -272,7 +275,7 @@ class _Generation:
         result.tokens.append(token)
         result.logprobs.append(math.log(max(probability, 1e-9)))
         if b"\n" in added:
-            self._gate.end_line()
+            self._gate.end_line(is_blank=not self._text.strip())
             decision = "show"  # the line is complete
         if decision == "show":
             self._shown = self._text

@@ -70,7 +70,7 @@ local settings = {
     "Maximum length of a suggestion in tokens." },
   { "completion.max_lines", 12, min = 1, host = true,
     "Maximum length of a suggestion in lines." },
-  { "completion.min_confidence", 0.5, share = true, host = true,
+  { "completion.min_confidence", 0.2, share = true, host = true,
     "Show no line below this probability; adapts to you." },
   { "completion.save_cache", true, host = true,
     "Keep KV caches on disk, see |lcursor-privacy|." },

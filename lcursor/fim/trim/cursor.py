@@ -18,6 +18,7 @@ COMMENT_SHARE = 3
 
 
 _OPENS = re.compile(r"[:{]$")
+_BEGINS = re.compile(r"(?:[:{]|\b(?:then|do|else|repeat)|\bfunction\b[^()]*\([^()]*\))\s*$")
 _LABEL = re.compile(r"(case\b|default\s*:)")
 
 
@@ -63,6 +64,18 @@ class CursorContext:
         """The line ending of the file."""
         lines = (self.rest, *self.above, *self.below)
         return "\r\n" if any(line.endswith("\r") for line in lines) else "\n"
+
+    @property
+    def begins_block(self) -> bool:
+        """Whether the cursor is where the first line of a block belongs that has no lines yet."""
+        if self.rest.strip() or self.inside or not self.syntax.pairs:
+            return False
+        is_blank = not self.line.strip()
+        opener = self.line if not is_blank else self.above[-1] if self.above else ""
+        depth = _depth(opener)
+        if not _BEGINS.search(opener) or (self.next_line and _depth(self.next_line) > depth):
+            return False
+        return not is_blank or _depth(self.line) > depth
 
     @property
     def opens_block(self) -> bool:
@@ -170,3 +183,7 @@ def _indentation(lines: list[str]) -> str:
     if tabs == bool(widths):
         return ""
     return "\t" if tabs else " " * min(widths)
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())

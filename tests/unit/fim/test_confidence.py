@@ -35,19 +35,31 @@ def test_without_a_threshold_everything_is_shown() -> None:
     assert set(decisions(0.0, 0.1, 0.01, 0.5)) == {"show"}
 
 
-def test_only_a_first_line_may_be_held() -> None:
+def test_a_later_line_is_held_and_needs_less() -> None:
     gate = ConfidenceGate(0.5)
     assert gate.add(0.4) == "hold"
-    gate.end_line()
-    assert gate.add(0.9) == "show"
-    assert gate.add(0.5) == "stop"
+    gate.end_line(is_blank=False)
+    assert gate.add(0.9) == "hold"
+    assert gate.add(0.3) == "hold"
+    assert gate.add(0.9) == "stop"
+
+
+def test_the_line_below_a_blank_one_counts_as_the_first() -> None:
+    gate = ConfidenceGate(0.5)
+    assert gate.add(1.0) == "show"
+    gate.end_line(is_blank=True)
+    assert gate.add(0.4) == "hold"
+    assert gate.confidence == pytest.approx(0.4)
+    gate.end_line(is_blank=False)
+    gate.add(0.9)
+    assert gate.confidence == pytest.approx(0.4)
 
 
 def test_the_confidence_is_that_of_the_first_line() -> None:
     gate = ConfidenceGate(0.5)
     for probability in (0.8, 0.9, 0.5):
         gate.add(probability)
-    gate.end_line()
+    gate.end_line(is_blank=False)
     gate.add(0.1)
     assert gate.confidence == pytest.approx(0.36)
     assert gate.shown_confidence == pytest.approx(0.72)
@@ -59,6 +71,6 @@ def test_a_factor_applies_to_each_line_and_a_confidence_is_at_most_one() -> None
     assert gate.confidence == 1.0
     assert gate.add(0.4) == "show"
     assert gate.confidence == pytest.approx(0.54)
-    gate.end_line()
-    assert gate.add(0.35) == "show"
-    assert gate.add(0.9) == "stop"
+    gate.end_line(is_blank=False)
+    assert gate.add(0.35) == "hold"
+    assert gate.add(0.4) == "stop"

@@ -106,7 +106,7 @@ def test_a_text_that_becomes_unsure_ends_where_it_makes_sense(
 @pytest.mark.parametrize(
     ("script", "confidence"),
     [
-        ([("\n", 0.99), ("    x", 0.3)], 0.3),  # the rest of the line is empty
+        ([("\n", 0.99), ("    x", 0.2)], 0.2),  # the rest of the line is empty
         ([("counter", 0.9), ("ed", 0.1)], 0.09),
         ([("counter", 0.9), (" +", 0.1)], 0.9),  # "counter" is shown
     ],
@@ -117,6 +117,22 @@ def test_the_confidence_is_that_of_the_line_that_decided(
     result, _ = generate(generator(Tape(*script)), completion("    return "), threshold=0.5)
     assert result.reason == "unsure"
     assert result.confidence == pytest.approx(confidence, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "text"),
+    [
+        ("def f(a):\n    ", "return a\n    return b"),
+        ("x = 1\ndef f(a):", "\n    return a"),
+        ("a = ", ""),
+    ],
+)
+def test_less_is_needed_in_an_empty_block(prefix: str, text: str) -> None:
+    lines = [("\n    ", 0.9)] if prefix.endswith(":") else []
+    tape = Tape(*lines, ("return a", 0.1), ("\n    ", 0.9), ("return b", 0.1), ("", 0.9))
+    result, _ = generate(generator(tape), completion(prefix), threshold=0.4)
+    assert result.text.startswith(text)
+    assert bool(result.text) == bool(text)
 
 
 def test_a_budget_of_tokens_cuts_as_well() -> None:

@@ -431,3 +431,24 @@ def test_a_suggestion_only_grows(
         assert rest in final
     if single_line:
         assert "\n" not in seen[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "begins"),
+    [
+        ("a.py", "def f():", "", True),
+        ("a.py", "def f():\n    ", "\n\nx = 1", True),
+        ("a.py", "def f():\n    ", "\n    return 1", False),  # the block has a line
+        ("a.py", "def f():\n", "\nx = 1", False),  # outside
+        ("a.py", "x = 1\n", "", False),
+        ("a.py", "def f():", " # why", False),
+        ("a.go", "func f() {\n\t", "\n}\n", True),
+        ("a.lua", "local function f(a)\n  ", "\nend", True),
+        ("a.lua", "if a then", "\nend", True),
+        ("a.md", "Note:", "", False),
+    ],
+)
+def test_where_a_block_without_lines_begins(
+    name: str, before: str, after: str, begins: bool
+) -> None:
+    assert cursor_context(before, after, False, 12, name).begins_block == begins
