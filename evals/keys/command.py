@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from evals.keys import insertions, report
 from evals.keys.completing import Completing, SimulatedEngine
 from evals.keys.llama_vim import LlamaVim
 from evals.keys.recorded import Clock, Context, Record, Speed, measure
-from evals.keys.typist import Completer, Typed, Typist
+from evals.keys.typist import BODY_S, LINE_S, Completer, Typed, Typist
 from evals.run import Cases, Model, chosen, collect
 from lcursor.catalog import manifest, store
 from lcursor.config import CompletionConfig
@@ -46,6 +47,9 @@ def command(
         Path | None, typer.Option(help="Where the model's answers are recorded.")
     ] = None,
     examples: Annotated[bool, typer.Option("--examples", help="Print each suggestion.")] = False,
+    bodies: Annotated[
+        bool, typer.Option("--bodies", help="Type only bodies of new functions.")
+    ] = False,
     cases: Cases = None,
     as_json: Json = False,
 ) -> None:
@@ -55,7 +59,10 @@ def command(
     machine, or what --pass-ms and --token-ms say. What the model answers is recorded, so a second
     run takes seconds.
     """
-    texts = [(each, text) for each in repo for text in insertions.load(each, n, seed)]
+    loaded = [
+        [(one, text) for text in insertions.load(one, n, seed, bodies=bodies)] for one in repo
+    ]
+    texts = [text for row in zip_longest(*loaded) for text in row if text]
     if not texts:
         raise LcursorError("no commit of these adds code", "Name clones with their history")
     config = CompletionConfig(
@@ -75,7 +82,7 @@ def command(
     recorded = Record(record or folders.cache_home() / "keys" / f"{path.stem}.db")
     found = {}
     for name in chosen(policy, POLICIES, "policy"):
-        typed = _type(name, path, config, speed, recorded, texts)
+        typed = _type(name, path, config, speed, recorded, texts, BODY_S if bodies else LINE_S)
         found[name] = collect(typed, len(texts), _progress, cases)
     if examples:
         for name, all_typed in found.items():
@@ -105,6 +112,7 @@ def _type(
     speed: Speed,
     record: Record,
     texts: list[tuple[Path, insertions.Insertion]],
+    first_s: float,
 ) -> Iterator[Typed]:
     clock = Clock()
     engine = SimulatedEngine(path, manifest.family_of(path), config, clock, speed, record)
@@ -123,7 +131,7 @@ def _type(
             else:
                 context = Context(engine.model.n_vocab, size, clock, speed, record, open_real)
                 completer = LlamaVim(engine.model, context, engine.family, clock)
-            yield Typist(clock, completer).type(text)
+            yield Typist(clock, completer, first_s).type(text)
     finally:
         record.save()
         engine.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -24,7 +24,7 @@ MIN_CHARS = 8
 
 _SIGNATURE = re.compile(
     r"^\s*(?:(?:pub|async|export|default|static|public|private|protected|local|override)\b[\s(\w)]*)*"
-    r"(?:def|func|function|fn)\b|\bfunction\s*\([^)]*\)\s*$|=>\s*\{$"
+    r"(?:def|func|function|fn)\b|\bfunction\s*\([^)]*\)\s*$|=>$"
 )
 _OPENER = re.compile(r"[:{(\[]$|\b(?:then|do|else|repeat)$")
 
@@ -56,38 +56,50 @@ def kind(before: str, is_middle: bool) -> Kind:
     """Return the kind of the line that is typed after a text."""
     if is_middle:
         return "middle"
-    lines = before.split("\n")
-    above = next((line.rstrip() for line in reversed(lines[:-1]) if line.strip()), "")
-    if _OPENER.search(above):
-        return "body" if _signature(lines[:-1]) else "block"
-    return "line" if lines[-1][:1].isspace() else "top"
+    *above, own = before.split("\n")
+    if _is_in_signature(above, own):
+        return "body"
+    last = next((line.rstrip() for line in reversed(above) if line.strip()), "")
+    if _OPENER.search(last):
+        return "block"
+    return "line" if own[:1].isspace() else "top"
 
 
-def _signature(lines: Sequence[str]) -> bool:
-    """Return whether the last statement of some lines, perhaps over several lines, is one."""
+def _is_in_signature(above: Sequence[str], own: str) -> bool:
+    """Return whether the last statement above, perhaps over several lines, is a signature."""
     depth = 0
-    for line in reversed([line for line in lines if line.strip()][-12:]):
+    for line in reversed([line for line in above if line.strip()][-12:]):
         depth += sum(map(line.count, ")]")) - sum(map(line.count, "(["))
         if depth <= 0:
-            return bool(_SIGNATURE.search(line.rstrip().removesuffix("{").rstrip() or line))
+            head = line.rstrip().removesuffix("{").rstrip()
+            return bool(_SIGNATURE.search(head)) and _indent(own) > _indent(line)
     return False
 
 
-def load(repository: Path, count: int, seed: int, revision: str = "HEAD") -> list[Insertion]:
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def load(
+    repository: Path, count: int, seed: int, revision: str = "HEAD", *, bodies: bool = False
+) -> list[Insertion]:
     """Return a random sample of the texts that the newest commits add.
 
     Args:
         count: maximum number of texts, at most one for each file of a commit.
         seed: of the sample.
+        bodies: only bodies of new functions; typing begins at the end of the signature.
 
     Raises:
         LcursorError: it is no repository, or lacks the revision.
     """
     chance = random.Random(seed)
     found: list[Insertion] = []
-    for commit in commits.changes(repository, 4 * count, revision):
+    for commit in commits.changes(repository, (40 if bodies else 4) * count, revision):
         for path, (old, new) in commit.files.items():
             candidates = list(_insertions(commit.name, path, old, new))
+            if bodies:
+                candidates = [body for each in candidates if (body := _body(each))]
             if candidates:
                 found.append(chance.choice(candidates))
     chance.shuffle(found)
@@ -119,6 +131,18 @@ def _insertions(
         typed = text.lstrip()
         before = "\n".join([*above, text[: len(text) - len(typed)]])
         yield Insertion(commit, path, language, before, typed, "\n" + "\n".join(below))
+
+
+def _body(insertion: Insertion) -> Insertion | None:
+    """Return the first body of a function in a text."""
+    lines = insertion.text.split("\n")
+    for at in range(1, len(lines)):
+        before, rest = "\n".join(lines[:at]), "\n".join(["", *lines[at:]])
+        indent = lines[at][: _indent(lines[at])]
+        before = insertion.before + before
+        if kind(before + "\n" + indent, False) == "body" and rest.strip():
+            return replace(insertion, before=before, text=rest)
+    return None
 
 
 def _until_moved(lines: list[str], known: set[str]) -> list[str]:

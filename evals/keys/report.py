@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 from bench.report import head, percent, table
+from evals.keys.insertions import kind
 from evals.keys.typist import READING_KEYS, Shown, Typed
 
 DRAWS, SEED = 1000, 1
+SIMILAR = 0.8
+"""Ratio of equal characters of two lines that mean the same."""
 
 KINDS = {
     "body": "after a signature",
@@ -98,6 +103,36 @@ def _interval(sums: Sequence[tuple[int, int]]) -> tuple[float, float]:
     return found[DRAWS // 40], found[-DRAWS // 40]
 
 
+def bodies(typed: Sequence[Typed]) -> tuple[int, int, int]:
+    """Return what was shown before the first key of a function's body.
+
+    Returns:
+        The number of bodies, and of those at which several lines were shown, and a first line that
+        is right in spirit.
+    """
+    places = several = right = 0
+    for each in typed:
+        text = each.insertion.text
+        starts = [
+            found for found in re.finditer(r"(?:^|\n)[ \t]*", text) if found.end() < len(text)
+        ]
+        for found in starts:
+            before = each.insertion.before + text[: found.end()]
+            if "\n" not in found[0] or kind(before, False) != "body":
+                continue
+            places += 1
+            truth = text[found.end() :].partition("\n")[0].strip()
+            shown = [s for s in each.shown if found.start() <= s.at <= found.end()]
+            lines = [[line for line in s.text.split("\n") if line.strip()] for s in shown]
+            several += any(len(part) > 1 for part in lines)
+            right += any(part and _is_similar(part[0].strip(), truth) for part in lines)
+    return places, several, right
+
+
+def _is_similar(line: str, truth: str) -> bool:
+    return SequenceMatcher(None, line, truth, autojunk=False).ratio() >= SIMILAR
+
+
 def ratio(ours: Sequence[Typed], others: Sequence[Typed]) -> tuple[float, float, float]:
     """Return how many times the keys the first policy saves, and its 95 % interval."""
     sums = [(_saved(one), _saved(other)) for one, other in zip(ours, others, strict=True)]
@@ -125,7 +160,11 @@ def as_dict(found: Mapping[str, Sequence[Typed]], facts: Mapping[str, Any]) -> d
     ratios = {}
     if len(names) == 2:
         ratios = dict(zip(("saved", "low", "high"), ratio(*found.values()), strict=True))
-    return {**facts, "policies": policies, "ratio": ratios}
+    begun = {
+        name: dict(zip(("bodies", "several", "right"), bodies(typed), strict=True))
+        for name, typed in found.items()
+    }
+    return {**facts, "policies": policies, "bodies": begun, "ratio": ratios}
 
 
 def _groups(typed: Sequence[Typed]) -> dict[str, Any]:
@@ -133,8 +172,8 @@ def _groups(typed: Sequence[Typed]) -> dict[str, Any]:
     rows = {"all": figures(typed)}
     for language in languages:
         rows[language] = figures([each for each in typed if each.insertion.language == language])
-    for kind, words in KINDS.items():
-        rows[words] = figures(typed, kind)
+    for each, words in KINDS.items():
+        rows[words] = figures(typed, each)
     return {name: asdict(row) for name, row in rows.items()}
 
 
@@ -148,6 +187,14 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
     lines = head(document, title)
     for policy, rows in document["policies"].items():
         lines += [f"{policy}:", "", *_table(rows), ""]
+        begun = document["bodies"][policy]
+        if begun["bodies"]:
+            lines += [
+                f"Before the first key of {begun['bodies']} bodies of functions: several lines "
+                f"were shown at {begun['several']}, the first one was right in spirit at "
+                f"{begun['right']}",
+                "",
+            ]
     if document["ratio"]:
         names, found = [*document["policies"]], document["ratio"]
         lines.append(

@@ -18,6 +18,8 @@ from lcursor.fim.prompt import Source
 
 KEY_S, LINE_S, REST_S = 0.2, 0.8, 2.0
 """Seconds before a key, before the first key of a line, and in Normal mode before the first one."""
+BODY_S = 4.0
+"""Before the first key of the body of a new function, with `--bodies`."""
 LOOK_S = 0.1
 """A suggestion must have been visible for this long before the next key to be accepted."""
 READING_KEYS = 2
@@ -139,10 +141,14 @@ def choose(suggestion: str, truth: str) -> tuple[int, int, int]:
 
 
 class Typist:
-    """Types texts with a completer."""
+    """Types texts with a completer.
 
-    def __init__(self, clock: Clock, completer: Completer) -> None:
-        self._clock, self._completer = clock, completer
+    Args:
+        first_s: seconds before the first key in Insert mode.
+    """
+
+    def __init__(self, clock: Clock, completer: Completer, first_s: float = LINE_S) -> None:
+        self._clock, self._completer, self._first_s = clock, completer, first_s
         clock.on_event = self._act
         self._typed: Typed
         self._text = ""
@@ -174,7 +180,7 @@ class Typist:
         if self._is_resting:  # Insert mode begins
             self._is_resting = False
             self._completer.changed(0)
-            clock.next_s = clock.now_s + LINE_S
+            clock.next_s = clock.now_s + self._first_s
             return
         truth, view = self._text[self._at :], self._completer.view()
         if view and clock.now_s - view.since_s < LOOK_S:
