@@ -81,8 +81,6 @@ PENALTIES: tuple[tuple[str, re.Pattern[str], float], ...] = (
 """Paths that are rarely wanted: name in the parts, pattern, factor of the score."""
 TEST_SCOPE = re.compile(r"(?:\w+_)?tests?(?= > |$)")
 """Scopes of tests inside of a file with code, like `mod tests` in Rust."""
-OUTLINE = 0.85
-"""Factor of an outline, whose lines are in other chunks, too."""
 BARE = 0.7
 """Factor of a chunk without a definition: imports, licences, documentation of a module."""
 MIN_PREFIX = 3
@@ -113,7 +111,6 @@ class Facts:
     is_literal: bool = False
     """Whether it contains the requested identifier, which has no definition."""
     scope: str = ""
-    is_outline: bool = False
     is_bare: bool = False
     """Whether it is code in which no definition begins, and in no definition itself."""
 
@@ -223,8 +220,6 @@ def _penalize(query: Query, found: Iterable[Ranked], facts: Mapping[int, Facts])
         factors = dict(penalties(about.path))
         if TEST_SCOPE.match(about.scope):
             factors.setdefault("tests", TEST_FACTOR)
-        if about.is_outline:
-            factors["outline"] = OUTLINE
         if about.is_bare and "prose" not in factors:
             factors["bare"] = BARE
         for name, factor in factors.items():

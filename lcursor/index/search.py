@@ -153,7 +153,6 @@ class Searcher:
                 definitions[number].symbol.name if number in definitions else "",
                 number in literal,
                 one.scope,
-                one.kind == "outline",
                 one.kind == "code" and not one.scope and not one.is_defining,
             )
             for number, one in origins.items()

@@ -229,7 +229,6 @@ def test_questions_about_documents_find_them(question: str) -> None:
         (Facts("src/a.rs", scope="tests"), "tests"),
         (Facts("src/a.rs", scope="tests > opens"), "tests"),
         (Facts("src/a.rs", scope="fmt_tests > opens"), "tests"),
-        (Facts("src/a.rs", scope="Door", is_outline=True), "outline"),
         (Facts("src/a.rs", is_bare=True), "bare"),
     ],
 )
