@@ -16,7 +16,7 @@ from lcursor.fim.trim.syntax import OPENER
 
 MIN_VISIBLE = 7
 """Minimum characters of an unfinished line that are worth showing."""
-MIN_REST = 2
+MIN_REST = 4
 """The same, if the first of them complete a name that the user has begun."""
 
 _NEEDS_MORE = re.compile(

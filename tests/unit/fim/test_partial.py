@@ -58,7 +58,12 @@ LINES: dict[str, tuple[str, str, str, list[str]]] = {
         ["f'no such file: {name}'"],
     ),
     "a string of the user": ("x = 'no ¦", "a.py", "such file' + y", ["such file'"]),
-    "a word of such a string": ("x = 'no su¦", "a.py", "ch file' + y", ["ch", "ch file'"]),
+    "a word of such a string": (
+        "x = 'no direc¦",
+        "a.py",
+        "tory there' + y",
+        ["tory", "tory there'"],
+    ),
     "a docstring": (
         'def f():\n    """¦',
         "a.py",
@@ -67,8 +72,9 @@ LINES: dict[str, tuple[str, str, str, list[str]]] = {
     ),
     "a comment": ("# ¦", "a.py", "the first: don't", ["the first"]),
     "a name in a comment": ("# see ¦", "a.py", "os.path.join or", ["os.path.join"]),
-    "a word begun by hand": ("nar¦", "a.py", "gs = f(x)", ["gs", "gs = f(x)"]),
-    "a word begun by hand and its attribute": ("x = nar¦", "a.py", "gs.count(", ["gs"]),
+    "a word begun by hand": ("nar¦", "a.py", "guments = f(x)", ["guments", "guments = f(x)"]),
+    "a word begun by hand and its attribute": ("x = nar¦", "a.py", "guments.count(", ["guments"]),
+    "the last letters of a word": ("x = nargume¦", "a.py", "nts.count(", []),
     "a word begun by hand and its call": ("x = nar¦", "a.py", "gs_of(x", ["gs_of"]),
     "a keyword begun by hand": ("retu¦", "a.py", "rn x.y", []),
     "Lua": (
