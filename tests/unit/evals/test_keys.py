@@ -17,7 +17,6 @@ from evals.keys.recorded import Clock, Context, Record, Speed, pack, unpack
 from evals.keys.typist import Typed, Typist, View
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama
-from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import Source
 from tests.fakes.llama import engines
 
@@ -31,8 +30,10 @@ CODE = "def area(w, h):\n    product = w * h\n    return product\n"
         ("def f(a):\n    ", False, "body"),
         ("def f(\n    a,\n    b,\n):\n    ", False, "body"),
         ("func (c *Command) Run(a string) error {\n\t", False, "body"),
-        ("local function f(a)\n  ", False, "line"),
+        ("local function f(a)\n  ", False, "body"),
         ("pub fn f(a: u8) -> u8 {\n    ", False, "body"),
+        ("const f = (a) => {\n\t", False, "body"),
+        ("def f(): return 1\n", False, "top"),
         ("if a:\n    ", False, "block"),
         ("for i := range a {\n\t", False, "block"),
         ("def f():\n    a = 1\n    ", False, "line"),
@@ -183,7 +184,7 @@ def test_a_recorded_context_changes_no_answer(
         budget_ms=60_000,
     )
 
-    def answers(engine: Engine) -> list[str]:
+    def answers(engine: llama.Model) -> list[str]:
         found = []
         for source in texts():
             found.append(engine.complete(source, lambda text: None).text)
@@ -229,7 +230,7 @@ def test_a_text_is_typed_with_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_pa
         figures = report.figures([ours])
         assert figures.keys == 20
         assert figures.saved > 0.7, ours
-        assert ours.shown[0].truth == text
+        assert [shown.truth for shown in ours.shown][0] == text
         engine.close()
 
 

@@ -263,7 +263,7 @@ def test_questions_about_tests_find_tests(question: str) -> None:
     assert order(ranked(question, facts, lexical=[1, 2])) == [1, 2]
 
 
-def test_a_question_about_tests_finds_those_beside_the_code() -> None:
+def test_a_question_about_tests_finds_those_in_files_of_code() -> None:
     facts = {1: Facts("src/a.rs", scope="tests > opens"), 2: Facts("src/b.rs", scope="open")}
     assert order(ranked("test that doors close", facts, lexical=[1, 2])) == [1, 2]
 
