@@ -11,7 +11,6 @@ local menu = require("lcursor.ui.menu")
 local notify = require("lcursor.notify")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
-local references = require("lcursor.next_edit.references")
 local requests = require("lcursor.next_edit.requests")
 local status = require("lcursor.status")
 local undo = require("lcursor.undo")
@@ -221,7 +220,7 @@ local function on_boundary(buf, kind)
   edit_ms, move_ms, reached = now_ms(), 0, nil
   if kind ~= "edit" then
     diagnostics.stop()
-    references.forget()
+    require("lcursor.next_edit.references").forget()
   end
   requests.forget()
   why.note(buf, kind ~= "edit" and kind or vim.fn.reg_recording() ~= "" and "macro" or nil)

@@ -1,19 +1,21 @@
--- The proposals of each buffer: where they are now, in which order they come, which groups of them
--- the user rejected. Extmarks move them with the text; one whose lines changed is not shown. Those
--- of a file that is not open are kept by its path: it gets no buffer before the user goes there.
+-- The proposals of each buffer: where they are, their order, and which groups the user rejected.
+-- Extmarks move them; one whose lines changed is not shown. Those of unopened files have a path.
 
 local diff = require("lcursor.diff")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local rpc = require("lcursor.rpc")
 local view = require("lcursor.next_edit.view")
-local visited = require("lcursor.next_edit.visited")
 
 local M = {}
 
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.next_edit.queue")
 local MUTE_MS = 30 * 1000
+
+local function visited()
+  return require("lcursor.next_edit.visited") -- not before there is a proposal
+end
 
 ---@class (exact) lcursor.NextProposal as on the wire, and its place
 ---@field kind "rename"|"signature"|"repetition"|"model"|"diagnostics" the last: by a server
@@ -158,7 +160,7 @@ end
 ---@param buf integer
 function M.forget(buf)
   M.clear(buf)
-  visited.forget(buf)
+  visited().forget(buf)
   linked[buf] = nil
 end
 
@@ -171,7 +173,7 @@ function M.clear_all(is_taken_back)
       muted[group] = { at_ms = vim.uv.now(), words = {}, is_undone = true }
     end
     M.clear(buf)
-    visited.forget(buf)
+    visited().forget(buf)
   end
   muted = not is_taken_back and muted
     or vim.iter(muted):fold({}, function(found, group, it)
@@ -284,7 +286,7 @@ function M.set(buf, proposals, from, is_fix)
       silence = "hidden"
     elseif muted[proposal.group] then
       silence = silence or "muted"
-    elseif not (proposal.column >= 0 and visited.has(buf, proposal.row, proposal.group)) then
+    elseif not (proposal.column >= 0 and visited().has(buf, proposal.row, proposal.group)) then
       table.insert(found, proposal)
       done[proposal.group] = before and before.done[proposal.group]
     end
@@ -324,8 +326,7 @@ function M.set_unopened(proposals)
   end
   local by_path = {} ---@type table<string, lcursor.NextProposal[]>
   for _, proposal in ipairs(proposals) do
-    by_path[proposal.path] = by_path[proposal.path] or {}
-    table.insert(by_path[proposal.path], proposal)
+    by_path[proposal.path] = vim.list_extend(by_path[proposal.path] or {}, { proposal })
   end
   for _, buf in ipairs(api.nvim_list_bufs()) do
     by_path[is_open(buf) and M.path(buf) or ""] = nil
@@ -442,7 +443,7 @@ function M.finish(buf, proposal)
   local state = states[buf]
   state.done[proposal.group] = (state.done[proposal.group] or 0) + 1
   if proposal.column >= 0 then
-    visited.add(buf, M.row(buf, proposal) --[[@as integer]], proposal.group)
+    visited().add(buf, M.row(buf, proposal) --[[@as integer]], proposal.group)
   end
   state.proposals = vim.tbl_filter(function(other)
     return other ~= proposal

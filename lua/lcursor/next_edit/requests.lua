@@ -12,7 +12,6 @@ local notify = require("lcursor.notify")
 local privacy = require("lcursor.privacy")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
-local references = require("lcursor.next_edit.references")
 local rpc = require("lcursor.rpc")
 local status = require("lcursor.status")
 local why = require("lcursor.next_edit.why")
@@ -132,7 +131,7 @@ function M.send(is_wide)
   local id, last = next_id(), recorder.last(current)
   local line, column = unpack(api.nvim_win_get_cursor(0))
   local params = { id = id, files = files, is_wide = is_wide or false, edits = edits }
-  params.references = references.known(edits)
+  params.references = require("lcursor.next_edit.references").known(edits)
   params.row, params.column = line - 1, column
   if rpc.notify("next_edit.predict", params) and #edits > 0 then
     why.note(current, "waiting")
@@ -216,7 +215,7 @@ rpc.on("next_edit.predicted", function(params)
     return
   end
   local own = round
-  local is_asked = references.ask(params.functions, function()
+  local is_asked = require("lcursor.next_edit.references").ask(params.functions, function()
     if own == round then
       M.send_later(it.buf, 0, true)
     end
