@@ -15,6 +15,7 @@ The rules, by module:
 | stops | out_of_scope | ends where the indentation leaves the scope; one closing line may |
 | stops | unmatched_closer | ends at a closing bracket that nothing opened |
 | stops | repeats_next_line | ends at the next line of the file, ignoring spaces and quotes |
+| stops | resembles_next_line | ends at a later line that is almost the next line of the file |
 | stops | repeats_line_above | no repetition of the long line above |
 | stops | triple_repeat | the same line three times in a row |
 | stops | repeated_block | the same block twice in a row |
@@ -28,8 +29,8 @@ The rules, by module:
 
 `shown` returns the certain part while the text is generated: it holds back text that a rule may
 still remove. Unlike other tools, there is no minimum length of a line and no time limit here (the
-confidence gate and the engine have them), and no edit distance between lines (it would treat
-similar rows of a table as repetitions).
+confidence gate and the engine have them), and a first line is not compared by similarity (similar
+rows of a table would count as repetitions).
 """
 
 from __future__ import annotations

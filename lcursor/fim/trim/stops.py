@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
 
 from lcursor.fim.trim import syntax
 from lcursor.fim.trim.cursor import CursorContext
@@ -17,6 +19,8 @@ MARKERS = ("```", "[/code]", "# end of file", "// end of file")
 lines that start like this."""
 LONG_LINE = 30
 """Lines of at least this length are rarely wanted twice in a row."""
+SIMILAR = 0.85
+"""Share of equal characters of two lines that stand for each other."""
 
 Rule = Callable[[Sequence[str], CursorContext], int]
 
@@ -93,6 +97,17 @@ def repeats_next_line(lines: Sequence[str], cursor: CursorContext) -> int:
     return len(lines) - before if is_pair and closes_next_line(lines[: before + 1], cursor) else 0
 
 
+def resembles_next_line(lines: Sequence[str], cursor: CursorContext) -> int:
+    """End at a later line that resembles the file's next line: the rest is there already."""
+    line, below = lines[-1].strip(), cursor.next_line.strip()
+    return int(len(lines) > 1 and has_content(below) and _similarity(line, below) >= SIMILAR)
+
+
+@lru_cache(maxsize=256)
+def _similarity(line: str, other: str) -> float:
+    return SequenceMatcher(None, line, other, autojunk=False).ratio()
+
+
 def repeats_line_above(lines: Sequence[str], cursor: CursorContext) -> int:
     """Remove a repetition of the long line above in a blank line."""
     if len(lines) > 1 or cursor.line.strip() or not is_long_line_above(cursor):
@@ -141,6 +156,7 @@ LINE_RULES: tuple[Rule, ...] = (end_marker, too_many_lines, out_of_scope, loopin
 """Rules for every line, complete or not."""
 WHOLE_LINE_RULES: tuple[Rule, ...] = (
     repeats_next_line,
+    resembles_next_line,
     repeats_line_above,
     triple_repeat,
     repeated_block,

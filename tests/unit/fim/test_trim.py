@@ -85,6 +85,16 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
     "the next line at once": (at("    ¦\n    return x"), "return x", ""),
     "the next line behind typed text": (at("    ret¦\n    return x"), "urn x\n", ""),
     "the next line in other quotes": (at("    ¦\n    f('a', 'b'),"), 'f("a","b")', ""),
+    "a later line that is almost the next one": (
+        at("    mid¦\n    if items[mid] < value:"),
+        " = 1\n    if items[mid] == value:\n        return mid",
+        " = 1",
+    ),
+    "a later line that is another one": (
+        at("    mid¦\n    if items[mid] < value:"),
+        " = 1\n    value = items[mid]",
+        " = 1\n    value = items[mid]",
+    ),
     "a line that only looks like it": (at("    ¦\n    A = 1"), "B = 1", "B = 1"),
     "brackets below say nothing": (at("f(¦\n}"), "{\n  a\n}", "{\n  a\n}"),
     "the next bracket and what is behind it": (
