@@ -118,7 +118,7 @@ def test_requests_are_answered(desk: Desk) -> None:
     assert desk.complete(7) == "return a"
     desk.dispatch("fim.more", {"id": 7, "typed": "re"})
     assert desk.wait("fim.alternatives") == {"id": 7, "texts": []}  # a server knows none
-    row = sse({"content": "ret, ", "stop": False})
+    row = sse({"content": "return value, ", "stop": False})
     desk.server.routes["/completion"] = (200, "text/event-stream", desk.server.drip(row))
     desk.dispatch("fim.request", request(8))
     desk.wait("fim.partial", 8)
