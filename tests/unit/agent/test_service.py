@@ -226,16 +226,17 @@ def test_a_stop_while_it_waits_for_the_user(editor: Callable[..., Editor]) -> No
 
 
 def test_a_run_that_does_not_end_in_time_ends_once(editor: Callable[..., Editor]) -> None:
-    go_on, has_ended = threading.Event(), threading.Event()
+    has_begun, go_on, has_ended = threading.Event(), threading.Event(), threading.Event()
 
     def hang(model: ScriptModel) -> str:
+        has_begun.set()
         assert go_on.wait(20)
         has_ended.set()
         return finish()
 
     it = editor([hang])
     it.start()
-    it.wait("agent.started")
+    assert has_begun.wait(20)
     it.service.close()
     assert it.all("agent.done")[0]["state"] == "stopped"
     threads = [each for each in threading.enumerate() if each.name == "lcursor-agent"]
