@@ -17,6 +17,7 @@ from evals.keys.recorded import Clock, Context, Record, Speed, pack, unpack
 from evals.keys.typist import Typed, Typist, View
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama
+from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import Source
 from tests.fakes.llama import engines
 
@@ -184,7 +185,7 @@ def test_a_recorded_context_changes_no_answer(
         budget_ms=60_000,
     )
 
-    def answers(engine: llama.Model) -> list[str]:
+    def answers(engine: Engine) -> list[str]:
         found = []
         for source in texts():
             found.append(engine.complete(source, lambda text: None).text)
@@ -230,7 +231,7 @@ def test_a_text_is_typed_with_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_pa
         figures = report.figures([ours])
         assert figures.keys == 20
         assert figures.saved > 0.7, ours
-        assert [shown.truth for shown in ours.shown][0] == text
+        assert ours.shown[0].truth == text
         engine.close()
 
 
