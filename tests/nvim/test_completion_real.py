@@ -89,7 +89,7 @@ def test_a_suggestion_of_a_server_is_shown_and_accepted(start: Start, server: Mo
 
 
 def test_a_key_stops_what_the_server_still_writes(start: Start, server: ModelServer) -> None:
-    row = sse({"content": "wrong, ", "stop": False})
+    row = sse({"content": "wrong_name, ", "stop": False})
     server.routes["/completion"] = (200, "text/event-stream", server.drip(row))
     editor = start()
     editor.type("    x = ")
