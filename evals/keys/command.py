@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from bench.report import Json, emit, run_facts
-from evals.keys import insertions, report
+from bench.report import Json, emit, progress, run_facts
+from evals.keys import in_neovim, insertions, report
 from evals.keys.completing import Completing, SimulatedEngine
 from evals.keys.llama_vim import LlamaVim
 from evals.keys.recorded import Clock, Context, Record, Speed, measure
@@ -24,7 +24,7 @@ from lcursor.fim import llama
 from lcursor.fim.slots import context_size
 from lcursor.storage import folders
 
-POLICIES = ("lcursor", "llama.vim")
+POLICIES = ("lcursor", "llama.vim", "neovim")
 BUDGET_MS = 600_000
 """The engine's own limit counts real time."""
 
@@ -34,7 +34,7 @@ def command(
     n: Annotated[int, typer.Option("--n", min=1, help="Texts of each repository.")] = 20,
     model: Model = "",
     policy: Annotated[
-        str, typer.Option(help="lcursor, llama.vim, or both by a comma.")
+        str, typer.Option(help="lcursor, llama.vim, neovim (in real time); several by a comma.")
     ] = "lcursor",
     threshold: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Replaces completion.min_confidence.")
@@ -82,7 +82,11 @@ def command(
     recorded = Record(record or folders.cache_home() / "keys" / f"{path.stem}.db")
     found = {}
     for name in chosen(policy, POLICIES, "policy"):
-        typed = _type(name, path, config, speed, recorded, texts, BODY_S if bodies else LINE_S)
+        first_s = BODY_S if bodies else LINE_S
+        if name == "neovim":
+            typed = _type_in_neovim(config, texts, first_s)
+        else:
+            typed = _type(name, path, config, speed, recorded, texts, first_s)
         found[name] = collect(typed, len(texts), _progress, cases)
     if examples:
         for name, all_typed in found.items():
@@ -135,6 +139,18 @@ def _type(
     finally:
         record.save()
         engine.close()
+
+
+def _type_in_neovim(
+    config: CompletionConfig, texts: list[tuple[Path, insertions.Insertion]], first_s: float
+) -> Iterator[Typed]:
+    clock, mismatches = Clock(), 0
+    with in_neovim.opened(config) as editor:
+        for repo, text in texts:
+            completer = in_neovim.InNeovim(editor, clock, repo.name)
+            yield Typist(clock, completer, first_s).type(text)
+            mismatches += completer.mismatches
+    progress(f"{mismatches} acceptances gave another text")
 
 
 def _progress(found: Sequence[Typed]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evals.keys.insertions import Insertion
 from evals.keys.recorded import Clock, Context, Record, Speed
-from evals.keys.typist import View
+from evals.keys.typist import Choice, View
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled
 from lcursor.fim import llama
@@ -102,6 +102,10 @@ class Completing:
                 return
             self._drop()
         self._ask()
+
+    def accepted(self, at: int, choice: Choice) -> None:
+        """React to the acceptance of the suggestion, or a part."""
+        self.changed(at)
 
     def end(self) -> None:
         """Leave Insert mode."""

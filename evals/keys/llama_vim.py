@@ -18,7 +18,7 @@ import numpy as np
 
 from evals.keys.insertions import Insertion
 from evals.keys.recorded import Clock, Context
-from evals.keys.typist import View
+from evals.keys.typist import Choice, View
 from lcursor.fim.families import Resolved
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ class LlamaVim:
             right = self._insertion.after.partition("\n")[0]
             if len(right) <= MAX_RIGHT and at not in self._answers:
                 self._wanted = (at, "")
+
+    def accepted(self, at: int, choice: Choice) -> None:
+        """React to the acceptance of the suggestion, or a part."""
+        self.changed(at)
 
     def end(self) -> None:
         """Leave Insert mode."""

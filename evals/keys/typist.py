@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from evals.keys.insertions import Insertion, Kind, kind
 from evals.keys.recorded import Clock
@@ -86,6 +86,23 @@ class View(NamedTuple):
     reason: str
 
 
+Unit = Literal["all", "line", "word"]
+
+
+class Choice(NamedTuple):
+    """What to do with a suggestion.
+
+    Attributes:
+        length: characters of it to accept.
+        units: what to accept, a key each.
+        wrong: characters at its end to delete again, a key each.
+    """
+
+    length: int = 0
+    units: tuple[Unit, ...] = ()
+    wrong: int = 0
+
+
 class Completer(Protocol):
     """A completion policy on the clock."""
 
@@ -94,6 +111,9 @@ class Completer(Protocol):
 
     def changed(self, at: int) -> None:
         """React to a key in Insert mode; `at` characters of the text have been typed."""
+
+    def accepted(self, at: int, choice: Choice) -> None:
+        """React to the acceptance of the suggestion, or a part; then `at` characters are typed."""
 
     def end(self) -> None:
         """Leave Insert mode."""
@@ -116,27 +136,25 @@ def source(insertion: Insertion, at: int, repo: str) -> Source:
     return Source(prefix, insertion.after, 0, insertion.path, repo)
 
 
-def choose(suggestion: str, truth: str) -> tuple[int, int, int]:
-    """Return the best use of a suggestion: its length, keys to press, and keys to delete again.
-
-    Parts are accepted by line, then by word.
-    """
+def choose(suggestion: str, truth: str) -> Choice:
+    """Return the best use of a suggestion; parts are accepted by line, then by word."""
     same = 0
     while same < min(len(suggestion), len(truth)) and suggestion[same] == truth[same]:
         same += 1
-    best, gain = (0, 0, 0), 0
-    end = presses = 0
-    for unit in (_LINE, _WORD):
+    best, gain = Choice(), 0
+    end, units = 0, tuple[Unit, ...]()
+    by_unit: tuple[tuple[Unit, re.Pattern[str]], ...] = (("line", _LINE), ("word", _WORD))
+    for unit, pattern in by_unit:
         while end < same:
-            found = unit.match(suggestion, end)
+            found = pattern.match(suggestion, end)
             if found is None or found.end() > same or found.end() == end:
                 break
-            end, presses = found.end(), presses + 1
-            if keys(suggestion[:end]) - presses > gain:
-                best, gain = (end, presses, 0), keys(suggestion[:end]) - presses
+            end, units = found.end(), (*units, unit)
+            if keys(suggestion[:end]) - len(units) > gain:
+                best, gain = Choice(end, units), keys(suggestion[:end]) - len(units)
     wrong = keys(suggestion[same:])
     if keys(suggestion[:same]) - 1 - wrong > gain:
-        best = len(suggestion), 1, wrong
+        best = Choice(len(suggestion), ("all",), wrong)
     return best
 
 
@@ -186,17 +204,17 @@ class Typist:
         if view and clock.now_s - view.since_s < LOOK_S:
             view = None
         seen = self._see(view, truth) if view else None
-        length, presses, wrong = choose(view.rest, truth) if view else (0, 0, 0)
-        if seen and view and length:
-            seen.accepted += self._accept(view.rest[:length], presses, wrong)
+        choice = choose(view.rest, truth) if view else Choice()
+        if seen and view and choice.length:
+            seen.accepted += self._accept(view.rest[: choice.length], choice)
+            self._completer.accepted(self._at, choice)
         else:
             if seen and view:
                 seen.is_wrong = seen.is_wrong or view.rest[0] != truth[0]
             self._type_key(truth)
+            self._completer.changed(self._at)
         if self._at >= len(self._text):
             self._is_done, clock.next_s = True, math.inf
-        else:
-            self._completer.changed(self._at)
 
     def _type_key(self, truth: str) -> None:
         line = self._typed.lines[-1]
@@ -221,12 +239,13 @@ class Typist:
         seen.reason = view.reason
         return seen
 
-    def _accept(self, text: str, presses: int, wrong: int) -> int:
+    def _accept(self, text: str, choice: Choice) -> int:
         """Accept a text and delete its wrong end; return the number of right characters."""
         truth, same = self._text[self._at :], 0
         while same < min(len(text), len(truth)) and text[same] == truth[same]:
             same += 1
-        self._typed.lines[-1].pressed += presses + wrong
+        presses = len(choice.units) + choice.wrong
+        self._typed.lines[-1].pressed += presses
         for part in re.findall(r"\n[ \t]*|[^\n]+", truth[:same]):
             self._at += len(part)
             if part[0] == "\n":
@@ -234,5 +253,5 @@ class Typist:
             line = self._typed.lines[-1]
             line.keys += keys(part)
             line.accepted_keys += keys(part)
-        self._clock.next_s = self._clock.now_s + KEY_S * (presses + wrong + 1)
+        self._clock.next_s = self._clock.now_s + KEY_S * (presses + 1)
         return same

@@ -14,7 +14,7 @@ from evals.keys import insertions, llama_vim, report, typist
 from evals.keys.completing import Completing, SimulatedEngine
 from evals.keys.insertions import Insertion
 from evals.keys.recorded import Clock, Context, Record, Speed, pack, unpack
-from evals.keys.typist import Typed, Typist, View
+from evals.keys.typist import Choice, Typed, Typist, View
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama
 from lcursor.fim.engine import Engine
@@ -72,18 +72,18 @@ def test_texts_come_from_what_commits_add(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("suggestion", "truth", "chosen"),
     [
-        ("return a + b", "return a + b", (12, 1, 0)),
-        ("return a", "return a + b", (8, 1, 0)),
-        ("return a - b", "return a + b", (8, 2, 0)),  # two words
-        ("return abc", "return a + b", (6, 1, 0)),  # one of 3 wrong characters would cost more
-        ("a = 1\nb = 2\nc = 3", "a = 1\nb = 2\nd = 4", (11, 2, 0)),  # two lines
-        ("long_name_x", "long_name_y", (11, 1, 1)),  # all, and one character deleted
-        ("x", "x", (0, 0, 0)),  # a key for a key
-        ("nothing", "anything", (0, 0, 0)),
+        ("return a + b", "return a + b", (12, ("line",), 0)),
+        ("return a", "return a + b", (8, ("line",), 0)),
+        ("return a - b", "return a + b", (8, ("word", "word"), 0)),
+        ("return abc", "return a + b", (6, ("word",), 0)),  # to delete 3 would cost more
+        ("a = 1\nb = 2\nc = 3", "a = 1\nb = 2\nd = 4", (11, ("line", "line"), 0)),
+        ("long_name_x", "long_name_y", (11, ("all",), 1)),
+        ("x", "x", (0, (), 0)),  # a key for a key
+        ("nothing", "anything", (0, (), 0)),
     ],
 )
 def test_the_best_use_of_a_suggestion(
-    suggestion: str, truth: str, chosen: tuple[int, int, int]
+    suggestion: str, truth: str, chosen: tuple[int, tuple[str, ...], int]
 ) -> None:
     assert typist.choose(suggestion, truth) == chosen
 
@@ -102,6 +102,9 @@ class Scripted:
 
     def changed(self, at: int) -> None:
         self.at, self.since_s = at, self.clock.now_s
+
+    def accepted(self, at: int, choice: Choice) -> None:
+        self.changed(at)
 
     def work(self) -> None:
         self.clock.advance(max(self.clock.next_s - self.clock.now_s, 0.0))
