@@ -49,7 +49,7 @@ OPEN = """
 vim.cmd.edit(vim.fn.fnameescape((...)))
 vim.bo.autoindent, vim.bo.smartindent, vim.bo.cindent = false, false, false
 vim.bo.indentexpr, vim.bo.indentkeys, vim.bo.formatoptions = "", "", ""
-vim.bo.textwidth, vim.bo.softtabstop, vim.bo.expandtab = 0, 0, false
+vim.bo.textwidth, vim.bo.softtabstop, vim.bo.expandtab, vim.o.smarttab = 0, 0, false, false
 local row, col = select(2, ...)
 vim.api.nvim_win_set_cursor(0, { row, col })
 vim.cmd.normal({ "zz", bang = true })

@@ -30,10 +30,12 @@ def test_a_text_is_typed_and_accepted(editor: Callable[..., Pilot], host: FakeHo
     host.done(nvim.request("y <"), " 22\n    return valid\n    z")
     nvim.wait_ghost()
     seen = person.view()
-    assert seen is not None and seen.rest == " 22\n    return valid\n    z"
+    assert seen
+    assert seen.rest == " 22\n    return valid\n    z"
     person.accepted(16, Choice(3, ("line",)))
     seen = person.view()
-    assert seen is not None and seen.rest == "\n    return valid\n    z"
+    assert seen
+    assert seen.rest == "\n    return valid\n    z"
     person.accepted(len(text) - 2, Choice(21, ("all",), 4))
     assert nvim.lines() == ["def f():", "    x = 1", "    y < 22", "    return val", "", "", "f()"]
     assert person.mismatches == 0
