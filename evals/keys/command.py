@@ -101,7 +101,7 @@ def command(
 def speed_of(path: Path) -> Speed:
     """Measure the time of a decode with a model."""
     model = llama.Model(path, 0, lambda fraction: True)
-    context = llama.Context(model, context_size(CompletionConfig(context_tokens=256), False, 0))
+    context = llama.Context(model, context_size(CompletionConfig(context_tokens=2048), False, 0))
     try:
         return measure(context, model.tokenize("a")[0])
     finally:
