@@ -300,6 +300,7 @@ class Completer:
         began = time.perf_counter()
         threshold = self.thresholds.get(request["filetype"], self.thresholds[""])
         self._engine.threshold = threshold
+        self._engine.is_machine_busy = self._others.is_busy()
         source = _source(request)
         keys = {"id": job.id, "buf": request["buf"], "tick": request["tick"]}
         try:

@@ -52,7 +52,6 @@ class Engine:
         ring: source of chunks of other files.
         on_improved: called on the engine's thread, in idle time, with the answer of a larger window
             to a request that was answered from a smaller one, also if it is the same.
-        is_machine_busy: other programs use all cores; idle work then only improves an answer.
         warnings: non-fatal problems for the user; the reader clears the list.
 
     Raises:
@@ -61,7 +60,7 @@ class Engine:
 
     ring: ContextRing | None = None
     on_improved: Callable[[Result], None] | None = None
-    is_machine_busy = False
+    _is_machine_busy = False
 
     def __init__(
         self, path: Path, family: str, config: CompletionConfig, progress: llama.Progress
@@ -103,6 +102,7 @@ class Engine:
         opened.callback(self.model.close)
         self.family: Resolved = families.resolve(family, self.model.tokenize)
         size = context_size(config, self._on_gpu, self.model.n_ctx_train)
+        self._threads = size.threads
         self._context = self._new_context(size)
         opened.callback(self._context.close)
         self.abort = self._context.abort
@@ -158,6 +158,22 @@ class Engine:
         if value != self._generator.threshold:
             self._generator.threshold = value
             self._completions.clear()
+
+    @property
+    def is_machine_busy(self) -> bool:
+        """Whether other programs use all cores.
+
+        A CPU then evaluates with half of the threads, because all of them wait for the slowest one
+        many times in each pass. Idle work only improves an answer.
+        """
+        return self._is_machine_busy
+
+    @is_machine_busy.setter
+    def is_machine_busy(self, value: bool) -> None:
+        if value != self._is_machine_busy:
+            self._is_machine_busy = value
+            if not self._on_gpu:
+                self._context.use_threads(max(self._threads // 2, 1) if value else self._threads)
 
     @property
     def read_tokens(self) -> int:

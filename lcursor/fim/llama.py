@@ -482,6 +482,10 @@ class Context:
         pointer = data.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
         return bool(L.llama_state_seq_set_data(self.handle, pointer, len(data), sequence))
 
+    def use_threads(self, count: int) -> None:
+        """Set the number of threads that evaluate from now on."""
+        L.llama_set_n_threads(self.handle, count, count)
+
     def length(self, sequence: int = 0) -> int:
         """Return the position after the sequence's last token; 0 if it is empty."""
         return int(L.llama_memory_seq_pos_max(self._memory, sequence)) + 1

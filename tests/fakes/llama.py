@@ -121,6 +121,7 @@ class FakeContext:
 
     Attributes:
         batches: number of tokens of each batch that was decoded.
+        threads: that evaluate.
     """
 
     batch_tokens = 512
@@ -130,6 +131,7 @@ class FakeContext:
         self.held: list[tuple[int, int, set[int]]] = []  # token, position, sequences
         self.abort = Flag()
         self.batches: list[int] = []
+        self.threads = 0
         self._model = model
         self._outputs: list[tuple[list[int], int]] = []  # for each token of the last batch: a
         # sequence, and how many tokens of it are up to this one
@@ -137,10 +139,15 @@ class FakeContext:
     @classmethod
     def open(cls, model: FakeModel, size: ContextSize) -> FakeContext:
         """Replace `llama.Context`."""
-        return cls(size.cells, model)
+        opened = cls(size.cells, model)
+        opened.threads = size.threads
+        return opened
 
     def close(self) -> None:
         pass
+
+    def use_threads(self, count: int) -> None:
+        self.threads = count
 
     def decode(
         self, tokens: Sequence[int], position: int, sequence: int = 0, outputs: int = 1

@@ -137,6 +137,14 @@ def test_with_other_programs_idle_work_only_improves_the_answer(engine: Engine) 
     assert complete(engine, typed)[0].source in ("cache", "speculation")
 
 
+def test_with_other_programs_half_of_the_threads_evaluate(engine: Engine) -> None:
+    all_threads = context(engine).threads
+    engine.is_machine_busy = True
+    assert context(engine).threads == max(all_threads // 2, 1)
+    engine.is_machine_busy = False
+    assert context(engine).threads == all_threads
+
+
 def test_what_follows_is_generated_once(engine: Engine) -> None:
     complete(engine, source())
     rest(engine)
