@@ -105,7 +105,7 @@ class Power:
 class Load:
     """Checks whether other programs use all cores, at most every `LOAD_S`.
 
-    Programs of low priority do not count, because they make way. The first check finds nothing.
+    Programs of low priority do not count, because they make way. Time counts from the creation on.
 
     Args:
         stat: Linux's count of the time of each kind; without it, the machine is not busy.
@@ -119,8 +119,8 @@ class Load:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stat, self._own_s, self._clock = stat, own_s, clock
-        self._until_s = -1.0
-        self._before: tuple[float, float, float] | None = None
+        self._until_s = clock() + LOAD_S
+        self._before = self._read()
         self._is_busy = False
 
     def is_busy(self) -> bool:

@@ -108,8 +108,14 @@ def test_the_load_is_looked_at_every_second(tmp_path: Path) -> None:
     assert not machine.run(0, seconds=0.2)
 
 
+def test_the_first_look_is_back_to_the_creation(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.load = Load(machine.path, lambda: machine.own_s, lambda: machine.now_s)
+    assert machine.run(2)
+
+
 def test_without_a_count_the_machine_is_not_busy(tmp_path: Path) -> None:
-    now_s = iter(range(9))
+    now_s = iter(range(99))
     for text in (None, "", "cpu 1 2\n", "cpu a b c d e f\n"):
         if text is not None:
             (tmp_path / "stat").write_text(text)
