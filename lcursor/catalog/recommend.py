@@ -41,20 +41,17 @@ SMALL = "qwen2.5-coder-0.5b"
 WINDOW_TOKENS, TEXT_TOKENS = 130, 6
 """What a suggestion right after a jump costs: tokens that are read, and written until it is
 certain enough to be shown."""
-DELAYS_S = (0.5, 1.0, 2.0, 4.0, 5.0)
+DELAYS_S = (1.0, 2.0, 4.0, 6.0)
 """Speed classes: the time of such a suggestion, see `first_s`."""
 KEYS_SAVED = {
-    "qwen2.5-coder-1.5b": (42, 38, 27, 6, 0),
-    "qwen2.5-coder-1.5b-q4_0": (42, 38, 27, 6, 0),
-    SMALL: (32, 29, 21, 5, 0),
+    "qwen2.5-coder-1.5b": (44, 38, 17, 0),
+    "qwen2.5-coder-1.5b-q4_0": (44, 38, 17, 0),
+    SMALL: (36, 31, 11, 0),
 }
-"""Keys of a line that a model on a CPU saves in each speed class, in percent; the best model first.
+"""Keys that a model on a CPU saves in each speed class, in percent; the best model first.
 
-The first column is measured: 131 and 99 of 313 keys at 16 positions in Python, however long the
-answer took. The others are computed: the model reads from the jump, 0.6 s before the key, and a
-line takes 4 s to type, so that a suggestion 2 s after the key saves half of its keys. With two
-cores and AVX-512 this agrees with bench/results/2026-11-23-weights-cpu.md. The 1.5B as Q4_K_M is
-assumed to be as good as its Q4_0 copy, which was measured.
+Measured by `eval keys` for the first three classes, bench/results/2026-11-27-keys-cpu.md; that
+nothing is left in the last one is assumed, as is that the Q4_0 copy is as good as its original.
 """
 TOLERANCE = 0.05
 """Share of the keys that a better model may save less because it is slower."""
