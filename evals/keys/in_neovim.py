@@ -58,7 +58,7 @@ vim.cmd.normal({ "zz", bang = true })
 
 @contextmanager
 def opened(config: CompletionConfig) -> Iterator[Editor]:
-    """Open a Neovim whose model is ready; new projects can be put below its home."""
+    """Open a Neovim and wait until its model is ready."""
     own = {"model": config.model, "min_confidence": config.min_confidence}
     settings = json.dumps({"completion": {**own, "threads": config.threads}})
     with tempfile.TemporaryDirectory(prefix="lcursor-eval-", ignore_cleanup_errors=True) as name:
@@ -76,7 +76,7 @@ class InNeovim:
 
     Args:
         editor: see `opened`.
-        clock: will show real time.
+        clock: is set to real time.
         repo: name of the repository.
 
     Attributes:

@@ -105,7 +105,8 @@ class Power:
 class Load:
     """Checks whether other programs use all cores, at most every `LOAD_S`.
 
-    Programs of low priority do not count, because they make way. Time counts from the creation on.
+    Programs of low priority do not count, because they make way. The first check covers the
+    time since this object was created.
 
     Args:
         stat: Linux's count of the time of each kind; without it, the machine is not busy.

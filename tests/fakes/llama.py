@@ -121,7 +121,7 @@ class FakeContext:
 
     Attributes:
         batches: number of tokens of each batch that was decoded.
-        threads: that evaluate.
+        threads: number of threads that evaluate.
     """
 
     batch_tokens = 512

@@ -108,7 +108,7 @@ def test_the_load_is_looked_at_every_second(tmp_path: Path) -> None:
     assert not machine.run(0, seconds=0.2)
 
 
-def test_the_first_look_is_back_to_the_creation(tmp_path: Path) -> None:
+def test_the_first_check_covers_the_time_since_the_creation(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.load = Load(machine.path, lambda: machine.own_s, lambda: machine.now_s)
     assert machine.run(2)
