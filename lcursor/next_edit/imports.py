@@ -42,7 +42,7 @@ def uses(
         return [one for one in found if one.key is None and one.role == "use"]
     stem = PurePosixPath(source).stem
     if stem in {"init", "__init__", "index", "mod"}:
-        stem = PurePosixPath(source).parent.name
+        stem = PurePosixPath(source).parent.name or stem
     if language == "lua":
         modules = _lua_modules(names, stem) if is_member else set[str]()
         return [one for one in found if _receiver(names, one) in modules]

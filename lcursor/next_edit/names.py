@@ -344,7 +344,7 @@ class Names:
 def _words(data: bytes, name: str) -> Iterator[tuple[int, int]]:
     """Yield the starts and ends of a word in a text; a regular expression is slower."""
     word = trees.encode(name)
-    start = data.find(word)
+    start = data.find(word) if word else -1
     while start >= 0:
         end = start + len(word)
         if not WORD_BYTE.match(data, start - 1 if start else end) and not WORD_BYTE.match(

@@ -45,6 +45,14 @@ FORMS = {
         (1, "  constructor(a: number, b: number) {}"),
         [("a.ts", 3, 17)],
     ),
+    "a module in the root of the project": (
+        {
+            "index.ts": "export function area(wide) {}",
+            "b.ts": "import {area} from './index.js';\narea(1);",
+        },
+        (0, "export function area(wide, high) {}"),
+        [("b.ts", 1, 6)],
+    ),
     "an arrow function": (
         {
             "is.ts": "export const isA = (x: unknown): boolean => !!x;\nisA(1);",
