@@ -232,6 +232,8 @@ def _visible(caller: Caller, name: str) -> str | None:
         if one.role != "declaration" or one.key is None:
             continue
         scope = names.scope_of(one.key)
+        if scope.has_error:  # a function without its end may contain the next one
+            continue
         is_around = scope.start_byte <= node.start_byte < scope.end_byte
         if is_around and one.key[0] == "variable" and one.node.start_byte < node.start_byte:
             return name

@@ -147,10 +147,15 @@ def _renames_of(
 def _members(every: Mapping[str, Names], name: str) -> dict[str, list[Occurrence]]:
     """Return all members with a name, of whatever object, by file; none if it is ambiguous.
 
-    That is if it is declared nowhere in these files, or more than once.
+    That is if it is declared nowhere in these files, or more than once. A method that calls one of
+    the same name of another object wraps a method of another class, which keeps its name.
     """
     found = {
-        path: [one for one in names.occurrences(name) if one.is_member]
+        path: [
+            one
+            for one in names.occurrences(name)
+            if one.is_member and not _is_wrapped(names, one, name)
+        ]
         for path, names in every.items()
     }
     declared = [
@@ -161,6 +166,19 @@ def _members(every: Mapping[str, Names], name: str) -> dict[str, list[Occurrence
     ]
     is_one = len({one for one in declared if one[1] is not None}) < 2
     return found if declared and is_one else {}
+
+
+def _is_wrapped(names: Names, one: Occurrence, name: str) -> bool:
+    """Return whether a function of the same name uses the member of another object."""
+    if one.role == "declaration" or (names.rules.receivers and names.is_of_self(one)):
+        return False
+    above = one.node.parent
+    while above is not None:
+        own = above.child_by_field_name("name")
+        if own is not None and own.id != one.node.id and names.text(own) == name:
+            return True
+        above = above.parent
+    return False
 
 
 def _of_file(edits: Sequence[Edit], path: str) -> list[Edit]:

@@ -9,7 +9,7 @@ spread arguments, and those that do not fit the old parameters, are left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lcursor.code import languages
@@ -51,12 +51,41 @@ def proposals(
     Args:
         known: what language servers know of calls.
     """
-    found: list[Proposal] = []
+    rows: dict[tuple[str, int], list[Proposal]] = {}
     for signature in signatures(texts, edits):
         for one in _calls_to_change(texts, signature, known):
-            if not any((one.path, one.row) == (other.path, other.row) for other in found):
-                found.append(one)
-    return found
+            rows.setdefault((one.path, one.row), []).append(one)
+    return [_joined(same) for same in rows.values()]
+
+
+def _joined(found: Sequence[Proposal]) -> Proposal:
+    """Return the proposals for calls in the same row as one; the first one if that is not clear."""
+    first = found[0]
+    is_clear = all(
+        len(one.old) == len(one.new) == 1 and one.column < 0 and one.group == first.group
+        for one in found
+    )
+    if len(found) == 1 or not is_clear:
+        return first
+    line = first.old[0]
+    parts = sorted((_span(line, one.new[0]) for one in found), reverse=True)
+    left = len(line)
+    for start, end, text in parts:
+        if end > left:
+            return first
+        line, left = line[:start] + text + line[end:], start
+    return replace(first, new=(line,))
+
+
+def _span(old: str, new: str) -> tuple[int, int, str]:
+    """Return the start and end of the part of a line that differs, and its new text."""
+    start, end = 0, 0
+    most = min(len(old), len(new))
+    while start < most and old[start] == new[start]:
+        start += 1
+    while end < most - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    return start, len(old) - end, new[start : len(new) - end]
 
 
 def signatures(texts: Texts, edits: Sequence[Edit]) -> Iterator[Signature]:

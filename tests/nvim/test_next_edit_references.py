@@ -123,6 +123,34 @@ def test_nonsense_from_a_server_is_no_reference(start: Open, answer: str) -> Non
     assert desk.answer(is_wide=True)["references"] == []
 
 
+def test_a_server_that_failed_is_asked_again_after_the_next_edit(start: Open) -> None:
+    desk = start()
+    desk.nvim.lua("require('lcursor.next_edit.references').limit_ms = 30000")
+    desk.nvim.press(ADD)
+    desk.answer()
+    desk.nvim.wait_lua("return #asked == 1")
+    desk.nvim.lua("table.remove(answers, 1)({ code = -32801, message = 'ContentModified' })")
+    desk.nvim.press("Go# end<Esc>")
+    desk.answer()
+    desk.nvim.wait_lua("return #asked == 2")
+    desk.nvim.lua("answer(...)", CALLS)
+    assert len(desk.answer(is_wide=True)["references"][0]["found"]) == 2
+
+
+def test_a_function_that_is_changed_again_is_asked_about_again(start: Open) -> None:
+    desk = start()
+    desk.nvim.press(ADD)
+    desk.answer()
+    desk.nvim.wait_lua("return #asked == 1")
+    desk.nvim.lua("answer(...)", CALLS[:1])
+    assert len(desk.answer(is_wide=True)["references"][0]["found"]) == 1
+    desk.nvim.press("gg/y<CR>a, z<Esc>")
+    desk.answer()
+    desk.nvim.wait_lua("return #asked == 2")
+    desk.nvim.lua("answer(...)", CALLS)
+    assert len(desk.answer(is_wide=True)["references"][0]["found"]) == 2
+
+
 def test_references_are_forgotten_after_an_undo(start: Open) -> None:
     desk = start()
     desk.nvim.press(ADD)

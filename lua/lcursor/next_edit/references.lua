@@ -12,7 +12,7 @@ local METHOD = "textDocument/references"
 local MAX_FOUND = 500
 
 M.limit_ms = 1000 -- until other files are asked about without an answer
-M.late_ms = 5000 -- until an answer is ignored
+M.late_ms = 5000 -- after which an answer is ignored
 
 ---@class (exact) lcursor.NextFunction as on the wire
 ---@field path string
@@ -24,6 +24,7 @@ M.late_ms = 5000 -- until an answer is ignored
 ---@field path string
 ---@field name string
 ---@field order integer of the last edit before the server was asked
+---@field asked_ms integer when it was
 ---@field encoding? string nil until there is an answer
 ---@field found { path: string, row: integer, character: integer }[]
 
@@ -88,16 +89,18 @@ local function request(it, client, buf, on_answer)
     character = vim.str_utfindex(line or "", encoding, it.column, false),
   }
   local last = recorder.edits()
-  local own =
-    { path = it.path, name = it.name, found = {}, order = last[#last] and last[#last].order or 0 }
+  local order, asked_ms = last[#last] and last[#last].order or 0, vim.uv.now()
+  local own = { path = it.path, name = it.name, found = {}, order = order, asked_ms = asked_ms }
   known[key_of(it)] = own
-  local asked_ms = vim.uv.now()
   client:request(METHOD, {
     textDocument = { uri = vim.uri_from_bufnr(buf) },
     position = position,
     context = { includeDeclaration = false },
-  }, function(_, result)
-    if known[key_of(it)] ~= own or vim.uv.now() - asked_ms > M.late_ms then
+  }, function(err, result)
+    if known[key_of(it)] ~= own then
+      return
+    elseif err or vim.uv.now() - asked_ms > M.late_ms then
+      known[key_of(it)] = nil -- after the next edit the server is asked again
       return
     end
     local ok, found = pcall(read, result)
@@ -113,12 +116,16 @@ end
 ---@param callback fun()
 ---@return boolean asked
 function M.ask(functions, callback)
-  local keys, open = {}, 0
+  local keys, open, edits = {}, 0, recorder.edits()
+  local last = edits[#edits]
   for _, it in ipairs(functions) do
-    keys[key_of(it)] = true
+    local is_last = last and last.path == it.path and last.row == it.row
+    keys[key_of(it)] = is_last and last.at_ms or 0
   end
-  for key in pairs(known) do
-    known[key] = keys[key] and known[key] or nil
+  for key, own in pairs(known) do
+    if not keys[key] or keys[key] > own.asked_ms then
+      known[key] = nil -- the function is unchanged again, or was changed again
+    end
   end
   local timer ---@type uv.uv_timer_t?
   local function on_answer()

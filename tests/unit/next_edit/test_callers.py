@@ -211,3 +211,31 @@ def test_positions_of_a_server_are_moved_by_later_edits(encoding: str, character
     one = {"path": "a.py", "name": "get", "encoding": encoding, "edits": 1, "found": found}
     known = references(cast(NextEditReferences, one), {"b.py": lines}, [before, after])
     assert known == References("a.py", "get", frozenset({("b.py", 4, 17)}))
+
+
+def test_two_calls_in_a_row_are_changed_together() -> None:
+    files = {"a.py": "def put(a, b): pass\nput(1, 2); x = [put(3, 4), put(put(5, 6), 7)]\n"}
+    [found] = proposed(files, 0, "def put(a): pass")
+    assert found.new == ("put(1); x = [put(3), put(put(5))]",)
+
+
+def test_a_method_of_another_class_that_is_wrapped_keeps_its_name() -> None:
+    files = {
+        "a.py": "class Cookies:\n    def extract_cookies(self, response):\n"
+        "        self.jar.extract_cookies(response)\n        self.extract_cookies(1)\n",
+        "b.py": "def send(client):\n    client.cookies.extract_cookies(1)\n",
+    }
+    texts = {name: tuple(text.split("\n")) for name, text in files.items()}
+    new = "    def take_cookies(self, response):"
+    edit = Edit("a.py", 1, (texts["a.py"][1],), (new,))
+    lines = texts["a.py"]
+    now = texts | {"a.py": (lines[0], new, *lines[2:])}
+    found = predict.predict(now, [edit], [])
+    assert sorted((one.path, one.row) for one in found) == [("a.py", 3), ("b.py", 1)]
+
+
+def test_a_parameter_of_a_function_without_an_end_is_not_visible_in_the_next_one() -> None:
+    old = ("local function put(a)", "  show(a)", "end", "local function all()", "  put(1)", "end")
+    head, broken = "local function put(a, b)", "  show(a, {"
+    edits = [Edit("a.lua", 0, old[:1], (head,)), Edit("a.lua", 1, old[1:2], (broken,))]
+    assert predict.predict({"a.lua": (head, broken, *old[2:])}, edits, []) == []
