@@ -81,7 +81,6 @@ class ConfidenceGate:
 
     Args:
         threshold: required confidence of a line, 0 to 1; 0 shows everything.
-        factor: correction of each line's confidence, if the model underestimates it.
 
     Attributes:
         confidence: confidence of the first line so far.
@@ -89,10 +88,10 @@ class ConfidenceGate:
         line_confidence: confidence of the current line so far.
     """
 
-    def __init__(self, threshold: float, factor: float = 1.0) -> None:
-        self._threshold, self._factor = threshold, factor
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
         self._is_later = False
-        self._line = factor
+        self._line = 1.0
         self.line_confidence = 1.0
         self.confidence = 1.0
         self.shown_confidence = 1.0
@@ -100,7 +99,7 @@ class ConfidenceGate:
     def add(self, probability: float) -> Decision:
         """Add the probability of the next token; return the decision about the text up to it."""
         self._line *= probability
-        self.line_confidence = min(self._line, 1.0)
+        self.line_confidence = self._line
         if self._is_later:
             return "hold" if self._line >= self._threshold * LATER_LINE_SHARE else "stop"
         self.confidence = self.line_confidence
@@ -116,4 +115,4 @@ class ConfidenceGate:
             is_blank: whether all text so far is blank; the next line then counts as the first one.
         """
         self._is_later = not is_blank
-        self._line = self._factor
+        self._line = 1.0

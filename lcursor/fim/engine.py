@@ -299,10 +299,8 @@ class Engine:
         self._latest = None
         completion = self.reader.load_saved(self.reader.lay_out(source, single_line=False))
         self.reader.prefill(completion.prompt)
-        if completion.window == "short":
-            larger = self.reader.lay_out_larger(completion)
-            if larger.window == "medium":
-                self.reader.prefill(larger.prompt)
+        if completion.window == "short" and not self._on_gpu:
+            self.reader.prefill(completion.full_prompt)
 
     def idle(self) -> bool:
         """Do one step of work for later requests; return whether there is more.
@@ -345,13 +343,13 @@ class Engine:
         return False
 
     def _improve(self, completion: Completion) -> None:
-        """Answer a request again, with the next larger window and without a time limit.
+        """Answer a request again, with the full window and without a time limit.
 
         After an abort, the next call reuses the evaluated part.
         """
         if self._slots.cost(completion.full_prompt) > len(completion.full_prompt.tokens) // 2:
             self._admit_all_files(completion)
-        better = self.reader.lay_out_larger(completion)
+        better = self.reader.lay_out_full(completion)
         self.reader.prefill(better.prompt)
         draft = self._generator.draft(better)
         self._generator.generate(better, ignore_text, time.perf_counter(), draft, is_idle=True)

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 MAX_ALTERNATIVES = len(BRANCHES)
 MIN_PROBABILITY = 0.03
 """Minimum probability of the first token of an alternative."""
-MEDIUM_FACTOR = 1.4
-"""With a medium window the model underestimates its confidence: 0.35 is as often right as 0.5 with
-the full window (bench/results/2026-11-22-short-window.md)."""
 RESUMABLE = 3
 """Number of recent suggestions used for drafts: the visible one and those made in advance."""
 
@@ -182,11 +179,10 @@ class Generator:
         threshold: float | None,
         is_idle: bool = False,
     ) -> _Generation:
-        factor = MEDIUM_FACTOR if completion.window == "medium" else 1.0
         threshold = self.threshold if threshold is None else threshold
         if completion.cursor.begins_block:
             threshold *= confidence.EMPTY_BLOCK_SHARE
-        gate = ConfidenceGate(threshold, factor)
+        gate = ConfidenceGate(threshold)
         common = self._model, self._family, self._config, self.vocabulary
         return _Generation(*common, completion, gate, on_text, started, is_idle)
 

@@ -26,7 +26,7 @@ CELLS_STEP = 256
 Machine = Literal["cpu", "gpu", "server"]
 SETTINGS = "context_tokens", "prefix_tokens", "suffix_tokens", "files_tokens", "idle_minutes"
 DEFAULTS: dict[Machine, tuple[int, ...]] = {
-    "cpu": (4096, 768, 512, 256, 0),
+    "cpu": (4096, 384, 128, 256, 0),
     "gpu": (16384, 3072, 1024, 2048, 30),
     # The hardware of a server is unknown, and it evaluates the whole suffix after each key.
     "server": (4096, 768, 96, 256, 0),

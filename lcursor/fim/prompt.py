@@ -46,15 +46,18 @@ class SmallWindow(NamedTuple):
 
     Attributes:
         prefix_tokens: tokens of the lines before the cursor, without headers of enclosing blocks.
-        suffix_tokens: tokens of everything after the cursor.
+        suffix_tokens: tokens after the cursor.
         lines_below: number of lines after the cursor's line.
-        related_lines: number of other lines of the file that share words with the cursor's line.
+        related_lines: number of other lines of the file, before all others, that share words with
+            the cursor's line.
+        related_tokens: tokens of these.
     """
 
     prefix_tokens: int
     suffix_tokens: int
     lines_below: int
     related_lines: int
+    related_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +148,20 @@ def build_small(
     *,
     prefix_tokens: int,
     suffix: Sequence[int],
+    related: Sequence[str] = (),
     first_row: int = -1,
     bos: int | None = None,
 ) -> tuple[Prompt, int]:
     """Lay out a prompt that can be evaluated quickly: the lines at the cursor and their context.
 
-    The headers of the definitions and blocks around the first line come first, each with less
-    indentation than the next.
+    Before them are related lines, and the headers of the definitions and blocks around the first
+    line, each with less indentation than the next.
 
     Args:
         source, family, tokenize, bos: see `build`.
         prefix_tokens: maximum tokens of the lines before the cursor.
         suffix: tokens after the cursor, see `small_suffix`.
+        related: see `related_to`.
         first_row: first row of the window, as returned by an earlier call, so that typing does not
             change its start; -1 chooses one.
 
@@ -168,25 +173,37 @@ def build_small(
     if not 0 <= start < len(lines) or first_row < 0:
         start = _small_start(lines, tokenize, prefix_tokens)
     most = GROWTH * prefix_tokens
-    text = "\n".join([*_heads(lines, start), *lines[start:]])[-MAX_CHARS_PER_TOKEN * most :]
+    front = [*related, ""] if related else []
+    text = "\n".join([*front, *_heads(lines, start), *lines[start:]])
+    text = text[-MAX_CHARS_PER_TOKEN * most :]
     before = tokenize(text, False)[-most:]
     small = _lay_out(source, family, tokenize, bos, (text, before), ("", list(suffix)), [])
     return small, source.first_row + start
 
 
 def small_suffix(source: Source, tokenize: Tokenize, window: SmallWindow) -> list[int]:
-    """Return the tokens after the cursor in a small window.
+    """Return the tokens after the cursor in a small window: the rest of its line, and the next."""
+    below = source.suffix.split("\n")[: 1 + window.lines_below]
+    return tokenize("\n".join(below), False)[: window.suffix_tokens]
 
-    These are the rest of the cursor's line, the next lines, and then the lines of the file that
-    share the most words with the text at the cursor, because they contain likely next names.
+
+def related_to(source: Source, tokenize: Tokenize, window: SmallWindow) -> list[str]:
+    """Return the lines of the file that share the most words with the text at the cursor.
+
+    They contain likely next names. Those that do not fit are left out.
     """
     above, below = source.prefix.split("\n"), source.suffix.split("\n")
     head, near = above[-1], above[-1 - NEAR_LINES : -1]
-    end = 1 + window.lines_below
-    related = related_lines(above[: -1 - NEAR_LINES], below[end:], near, head, window.related_lines)
-    lines = [line[:MAX_LINE_CHARS] for line in related]
-    text = "\n".join([*below[:end], "", *lines, ""] if lines else below[:end])
-    return tokenize(text, False)[: window.suffix_tokens]
+    far, behind = above[: -1 - NEAR_LINES], below[1 + window.lines_below :]
+    found = related_lines(far, behind, near, head, window.related_lines)
+    lines, left = list[str](), window.related_tokens
+    for line in found:
+        text = line[:MAX_LINE_CHARS]
+        size = len(tokenize(text + "\n", False))
+        if size <= left:
+            lines.append(text)
+            left -= size
+    return lines
 
 
 def _lay_out(

@@ -43,33 +43,33 @@ class Windows(NamedTuple):
         immediate: tokens that a request may evaluate before its answer.
         suffix: tokens after the cursor that are evaluated first of the full window.
         short: window for the first answer at a cold position.
-        medium: window for its first improvement; None if the full window is fast enough.
     """
 
     immediate: int
     suffix: int
     short: SmallWindow
-    medium: SmallWindow | None
 
 
 class LastWindow(NamedTuple):
-    """A small window that typing continues.
+    """A short window that typing continues.
 
     Attributes:
         path: the file.
         first_row: row of the file with which the window starts.
         below: the first `BELOW_CHARS` characters after the line of the cursor.
         suffix: tokens after the cursor.
+        related: the related lines before it.
     """
 
     path: str
     first_row: int
     below: str
     suffix: Sequence[int]
+    related: Sequence[str]
 
 
-ON_CPU = Windows(32, 24, SmallWindow(48, 96, 2, 8), SmallWindow(160, 144, 5, 10))
-ON_GPU = Windows(512, 128, SmallWindow(768, 384, 2, 8), None)
+ON_CPU = Windows(32, 24, SmallWindow(48, 32, 2, 4, 80))
+ON_GPU = Windows(512, 128, SmallWindow(768, 256, 2, 8, 256))
 
 
 class PromptReader:
@@ -106,7 +106,7 @@ class PromptReader:
         self.files_tokens = config.files_tokens
         self.slots = Slots(context, context.batch_tokens if on_gpu else SLICE_TOKENS)
         self._windows = ON_GPU if on_gpu else ON_CPU
-        self._last: dict[SmallWindow, LastWindow] = {}
+        self._last: LastWindow | None = None
         self._shrunk = 1
         self._since_shrunk = 0
         self._last_prompt: prompt.Prompt | None = None
@@ -176,25 +176,12 @@ class PromptReader:
         result = Result(window=window)
         return Completion(source, single_line, chosen, forced, cursor, result, full, window)
 
-    def lay_out_larger(self, completion: Completion) -> Completion:
-        """Lay out a completion again, with the next larger window."""
-        larger = self.lay_out(completion.source, completion.single_line)
-        window, chosen = self._next_window(completion, larger.full_prompt)
+    def lay_out_full(self, completion: Completion) -> Completion:
+        """Lay out a completion again, with the full window."""
+        full = self.lay_out(completion.source, completion.single_line)
         return dataclasses.replace(
-            larger, prompt=chosen, window=window, result=Result(window=window)
+            full, prompt=full.full_prompt, window="full", result=Result(window="full")
         )
-
-    def _next_window(
-        self, completion: Completion, full: prompt.Prompt
-    ) -> tuple[Window, prompt.Prompt]:
-        medium = self._windows.medium
-        if completion.window == "short" and medium:
-            built = self._small_prompt(completion.source, medium)
-            # It is not larger than the start of the full prompt, see `_choose`.
-            is_larger = len(built.before) > len(completion.prompt.before)
-            if is_larger and 2 * self.slots.cost(built) < self.slots.cost(full):
-                return "medium", built
-        return "full", full
 
     def _back_off(self, built: prompt.Prompt) -> tuple[prompt.Prompt, bytes]:
         """Remove the last tokens for token healing; return also their bytes."""
@@ -210,50 +197,49 @@ class PromptReader:
             self.window == "staged" and slots.cost(full) <= windows.immediate
         ):
             return "full", full
-        short = self._small_prompt(source, windows.short)
+        short = self._short_prompt(source)
         if self.window == "short":
             return "short", short
         fuller: list[tuple[Window, prompt.Prompt]] = [("full", full)]
         if full.after:
             fuller.append(("short", slots.shorten(full, windows.suffix)))
-        last = windows.medium and self._last.get(windows.medium)
-        if windows.medium and last and last.path == source.path:
-            fuller.append(("medium", self._small_prompt(source, windows.medium)))
         allowed = max(windows.immediate, slots.cost(short))
         cheap = (each for each in fuller if slots.cost(each[1]) <= allowed)
         return next(cheap, ("short", short))
 
-    def _small_prompt(self, source: prompt.Source, window: SmallWindow) -> prompt.Prompt:
-        """Lay out a small window: a new one, or the last one continued if that is cheaper."""
-        last = self._last.get(window)
+    def _short_prompt(self, source: prompt.Source) -> prompt.Prompt:
+        """Lay out a short window: a new one, or the last one continued if that is cheaper."""
+        last, window = self._last, self._windows.short
         suffix = prompt.small_suffix(source, self._tokenize, window)
         below = source.suffix.partition("\n")[2][:BELOW_CHARS]
-        cheapest, row = self._build_small(source, window, suffix, -1)
-        self._last[window] = LastWindow(source.path, row, below, suffix)
+        related = prompt.related_to(source, self._tokenize, window)
+        new = LastWindow(source.path, -1, below, suffix, related)
+        cheapest, self._last = self._build_short(source, new)
         if last is None or last.path != source.path:
             return cheapest
         # Elsewhere in the file, the old suffix would be text of another position.
         for behind in (suffix, last.suffix) if last.below == below else (suffix,):
-            built, row = self._build_small(source, window, behind, last.first_row)
+            continued = last._replace(below=below, suffix=behind)
+            built, continued = self._build_short(source, continued)
             has_grown = len(built.before) >= prompt.GROWTH * window.prefix_tokens
             if not has_grown and self.slots.cost(built) < self.slots.cost(cheapest):
-                cheapest = built
-                self._last[window] = LastWindow(source.path, row, below, behind)
+                cheapest, self._last = built, continued
         return cheapest
 
-    def _build_small(
-        self, source: prompt.Source, window: SmallWindow, suffix: Sequence[int], first_row: int
-    ) -> tuple[prompt.Prompt, int]:
+    def _build_short(
+        self, source: prompt.Source, like: LastWindow
+    ) -> tuple[prompt.Prompt, LastWindow]:
         built, row = prompt.build_small(
             source,
             self._family,
             self._tokenize,
-            prefix_tokens=window.prefix_tokens,
-            suffix=suffix,
-            first_row=first_row,
+            prefix_tokens=self._windows.short.prefix_tokens,
+            suffix=like.suffix,
+            related=like.related,
+            first_row=like.first_row,
             bos=self._bos,
         )
-        return self._back_off(built)[0], row
+        return self._back_off(built)[0], like._replace(first_row=row)
 
     def prefill(self, built: prompt.Prompt, exact: bool = False, draft: Sequence[int] = ()) -> None:
         """Evaluate the new part of a prompt, and cache its logits; see `SlotCache.prefill`."""

@@ -13,7 +13,7 @@ from lcursor.protocol.fim import FimStats
 
 Reason = Literal["end", "line", "tokens", "time", "trimmed", "cancelled", "unsure"]
 Origin = Literal["model", "cache", "speculation"]
-Window = Literal["short", "medium", "full"]
+Window = Literal["short", "full"]
 OnText = Callable[[str], None]
 """Called with the whole text each time it grows."""
 

@@ -14,7 +14,7 @@ of `fim/trim/` cut it, its confidence was below the threshold, a newer request c
 failed."""
 TextSource = Literal["model", "cache", "speculation"]
 """Where an answer came from: generated now, cached, or generated before it was requested."""
-Window = Literal["short", "medium", "full"]
+Window = Literal["short", "full"]
 """How much text around the cursor an answer was made from."""
 Outcome = Literal["accepted", "partial", "typed", "rejected", "ignored"]
 """The outcome of a suggestion that was shown: all or a part was accepted, it was typed to its end,

@@ -63,14 +63,3 @@ def test_the_confidence_is_that_of_the_first_line() -> None:
     gate.add(0.1)
     assert gate.confidence == pytest.approx(0.36)
     assert gate.shown_confidence == pytest.approx(0.72)
-
-
-def test_a_factor_applies_to_each_line_and_a_confidence_is_at_most_one() -> None:
-    gate = ConfidenceGate(0.5, factor=1.5)
-    assert gate.add(0.9) == "show"
-    assert gate.confidence == 1.0
-    assert gate.add(0.4) == "show"
-    assert gate.confidence == pytest.approx(0.54)
-    gate.end_line(is_blank=False)
-    assert gate.add(0.35) == "hold"
-    assert gate.add(0.4) == "stop"

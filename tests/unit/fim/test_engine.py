@@ -229,30 +229,13 @@ def test_a_text_that_ran_out_of_time_is_completed_in_idle_time(start: Open) -> N
     assert complete(engine, source())[0].source == "cache"
 
 
-def test_between_the_short_and_the_full_window_there_is_a_medium_one(start: Open) -> None:
+def test_after_the_short_window_idle_time_uses_the_full_one(start: Open) -> None:
     engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
     engine.reader.window = "staged"
     better = list[Result]()
     engine.on_improved = better.append
     where = source(5 * FILLER + BEFORE, AFTER + 2 * FILLER)
     assert complete(engine, where)[0].window == "short"
-    rest(engine)
-    assert [each.window for each in better] == ["medium", "full"]
-
-
-def test_behind_the_full_prefix_the_medium_window_is_not_asked(start: Open) -> None:
-    """What was answered from the full window with part of its suffix has no use for less text."""
-    engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
-    engine.reader.window = "staged"
-    better = list[Result]()
-    engine.on_improved = better.append
-    before, after = 5 * FILLER + BEFORE, AFTER + 2 * FILLER
-    complete(engine, source(before, after))
-    rest(engine)
-    better.clear()
-    later = source(before, after.split("\n", 1)[1])
-    result, _ = complete(engine, later, bypass_cache=True)
-    assert result.window == "short"
     rest(engine)
     assert [each.window for each in better] == ["full"]
 
@@ -266,13 +249,13 @@ def test_an_answer_from_the_cache_reports_the_window_of_its_place(start: Open) -
     assert [*windows, complete(engine, where)[0].window] == ["short", "short", "full"]
 
 
-def test_a_place_that_is_warm_is_answered_from_the_medium_window(start: Open) -> None:
+def test_a_place_that_is_warm_is_answered_from_the_full_window(start: Open) -> None:
     engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
     engine.reader.window = "staged"
     where = source(5 * FILLER + BEFORE, AFTER + 2 * FILLER)
     engine.warm(where)
     result, _ = complete(engine, source(5 * FILLER + BEFORE + "f", AFTER + 2 * FILLER))
-    assert (result.window, result.read_tokens <= 4) == ("medium", True)
+    assert (result.window, result.read_tokens <= 4) == ("full", True)
 
 
 def test_an_answer_stays_where_a_larger_window_has_none(start: Open) -> None:

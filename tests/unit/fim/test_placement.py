@@ -66,7 +66,7 @@ def test_without_numbers_there_is_still_advice() -> None:
 @pytest.mark.parametrize(
     ("machine", "cells", "before", "after", "files", "minutes"),
     [
-        ("cpu", 4096, 768, 512, 256, 0),
+        ("cpu", 4096, 384, 128, 256, 0),
         ("gpu", 16384, 3072, 1024, 2048, 30),
         ("server", 4096, 768, 96, 256, 0),
     ],
@@ -92,7 +92,7 @@ def test_what_is_set_stays(machine: placement.Machine) -> None:
 
 def test_a_small_cache_is_mostly_for_the_text_before_the_cursor() -> None:
     found = placement.resolve(CompletionConfig(context_tokens=1024), "cpu")
-    assert (found.prefix_tokens, found.suffix_tokens, found.files_tokens) == (768, 128, 64)
+    assert (found.prefix_tokens, found.suffix_tokens, found.files_tokens) == (384, 32, 64)
     found = placement.resolve(CompletionConfig(context_tokens=1024, suffix_tokens=300), "gpu")
     assert (found.prefix_tokens, found.suffix_tokens, found.files_tokens) == (3072, 300, 128)
 

@@ -15,6 +15,7 @@ from lcursor.fim.prompt import (
     Source,
     build,
     build_small,
+    related_to,
     small_suffix,
 )
 
@@ -175,7 +176,7 @@ def lay_out_short(
         family(name),
         by_character,
         prefix_tokens=before,
-        suffix=small_suffix(source, by_character, SmallWindow(0, 5, 2, 8)),
+        suffix=small_suffix(source, by_character, SmallWindow(0, 5, 2, 8, 99)),
         first_row=first_row,
     )
     return spell(short.tokens), row
@@ -269,29 +270,39 @@ def test_a_brace_on_a_line_of_its_own_has_its_head_above() -> None:
     assert "<pre>main(void)\n{\n    int b;\n    return <suf>" in text
 
 
-def test_behind_a_short_window_stand_the_next_lines_and_related_ones() -> None:
+WINDOW = SmallWindow(0, 999, 2, 8, 999)
+
+
+def test_behind_a_short_window_are_the_next_lines() -> None:
+    source = Source("return join_", "(1)\ny = 2\nz = 3\nlast = join_all(4)\n")
+    text = "".join(map(chr, small_suffix(source, by_character, WINDOW)))
+    assert text == "(1)\ny = 2\nz = 3"
+
+
+def test_before_a_short_window_are_related_lines() -> None:
     above = "def join_parts(parts):\n    return parts\n\n" + "x = 1\n" * 9
     source = Source(above + "return join_", "(1)\ny = 2\nz = 3\nlast = join_all(4)\n")
-    text = "".join(map(chr, small_suffix(source, by_character, SmallWindow(0, 999, 2, 8))))
-    assert (
-        text
-        == "(1)\ny = 2\nz = 3\n\ndef join_parts(parts):\n    return parts\nlast = join_all(4)\n"
+    related = related_to(source, by_character, WINDOW)
+    assert related == ["def join_parts(parts):", "    return parts", "last = join_all(4)"]
+    small = WINDOW._replace(related_tokens=22)
+    assert related_to(source, by_character, small) == [related[1]]
+    built, _ = build_small(
+        source, family(), by_character, prefix_tokens=20, suffix=[], related=related
     )
+    assert built.prefix == "\n".join([*related, "", "x = 1", "return join_"])
 
 
 def test_the_five_lines_above_the_cursor_say_what_is_related_and_are_not_repeated() -> None:
     above = ["def join_parts(parts):", "other = 2", *["x = 1"] * 3, "join_parts(b)", "y = "]
-    source = Source("\n".join(above), "")
-    text = "".join(map(chr, small_suffix(source, by_character, SmallWindow(0, 999, 2, 8))))
-    assert text == "\n\ndef join_parts(parts):\n"
+    assert related_to(Source("\n".join(above), ""), by_character, WINDOW) == [
+        "def join_parts(parts):"
+    ]
 
 
-def test_where_no_line_is_related_only_the_next_ones_stand_behind() -> None:
+def test_no_line_may_be_related() -> None:
     source = Source("a = 1\nb = ", "\nc = 2\nd = 3\ne = 4\n")
-    assert (
-        "".join(map(chr, small_suffix(source, by_character, SmallWindow(0, 999, 2, 8))))
-        == "\nc = 2\nd = 3"
-    )
+    assert related_to(source, by_character, WINDOW) == []
+    assert related_to(source, by_character, WINDOW._replace(related_lines=0)) == []
 
 
 def test_a_short_window_of_a_family_with_the_suffix_first() -> None:
