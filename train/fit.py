@@ -1,0 +1,147 @@
+"""Train an adapter on samples; a run that was killed goes on where it was.
+
+python -m train.fit BASE.gguf SAMPLES.npz ADAPTER.npz [--rank R] [--limit TOKENS]
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from train.qwen2 import Linear, Qwen2
+
+BATCH = 4
+"""Samples of a step."""
+CONTEXT, CONTEXT_SHARE = 96, 0.5
+"""Random tokens of the prompt that are predicted too, and the weight of their average loss."""
+TARGET_TOKENS = 12
+"""A target of this length has the weight 1."""
+HELD = 60
+"""The last samples are not trained on."""
+WARMUP = 0.05
+SAVE_EVERY, REPORT_EVERY = 20, 20
+
+
+class Samples:
+    """The samples of a file."""
+
+    def __init__(self, path: Path) -> None:
+        data = np.load(path)
+        self.targets = data["targets"]
+        self.languages = data["languages"]
+        ends = np.cumsum(data["sizes"])
+        self._tokens = np.split(data["tokens"], ends[:-1])
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __getitem__(self, number: int) -> tuple[Tensor, int]:
+        return torch.from_numpy(self._tokens[number].astype(np.int64)), int(self.targets[number])
+
+
+def loss(model: Qwen2, tokens: Tensor, target: int, chance: torch.Generator) -> Tensor:
+    """Return the loss of one sample."""
+    hidden = model.hidden(tokens[:-1])
+    first = len(tokens) - 1 - target
+    nll = F.cross_entropy(model.logits(hidden[first:]), tokens[first + 1 :], reduction="sum")
+    at = torch.randperm(max(first - 1, 1), generator=chance)[:CONTEXT]
+    context = F.cross_entropy(model.logits(hidden[at]), tokens[at + 1])
+    return nll / TARGET_TOKENS + CONTEXT_SHARE * context
+
+
+@torch.no_grad()
+def held_out(model: Qwen2, samples: Samples) -> tuple[float, float]:
+    """Return nats per target token without the last one, and the share of exact greedy targets."""
+    nats, count, exact = 0.0, 0, 0
+    numbers = range(len(samples) - HELD, len(samples))
+    for number in numbers:
+        tokens, target = samples[number]
+        hidden = model.hidden(tokens[:-1])[-target:]
+        logits, truth = model.logits(hidden), tokens[-target:]
+        nats += float(F.cross_entropy(logits[:-1], truth[:-1], reduction="sum"))
+        count += target - 1
+        exact += bool((logits[:-1].argmax(-1) == truth[:-1]).all())
+    return nats / max(count, 1), exact / HELD
+
+
+def main(
+    base: Annotated[Path, typer.Argument()],
+    data: Annotated[Path, typer.Argument()],
+    out: Annotated[Path, typer.Argument()],
+    rank: Annotated[int, typer.Option()] = 16,
+    alpha: Annotated[float, typer.Option()] = 32.0,
+    rate: Annotated[float, typer.Option(help="Learning rate.")] = 4e-4,
+    limit: Annotated[int, typer.Option(help="Tokens to train on; 0 for all.")] = 0,
+    threads: Annotated[int, typer.Option()] = 2,
+) -> None:
+    """Train."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    model = Qwen2(base, rank, alpha)
+    samples = Samples(data)
+    count = len(samples) - HELD
+    if limit:
+        sizes = np.cumsum([len(samples[number][0]) for number in range(count)])
+        count = int(np.searchsorted(sizes, limit))
+    steps = count // BATCH
+    parameters = list(model.parameters())
+    optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.0)
+    state = out.with_suffix(".state")
+    first = 0
+    if state.exists():
+        saved = torch.load(state)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        first = saved["step"]
+        typer.echo(f"goes on after step {first}")
+    else:
+        typer.echo("held out: {:.3f} nats, {:.0%} exact".format(*held_out(model, samples)))
+    began, total, seen = time.perf_counter(), 0.0, 0
+    for step in range(first, steps):
+        progress = step / steps
+        for group in optimizer.param_groups:
+            group["lr"] = rate * min(progress / WARMUP + 1 / steps, 1.0) * (1 - progress)
+        chance = torch.Generator().manual_seed(step)
+        for number in range(step * BATCH, (step + 1) * BATCH):
+            tokens, target = samples[number]
+            value = loss(model, tokens, target, chance) / BATCH
+            value.backward()
+            total += float(value.detach())
+            seen += len(tokens)
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        if (step + 1) % REPORT_EVERY == 0:
+            rate_s = seen / (time.perf_counter() - began)
+            typer.echo(f"{step + 1}/{steps} loss {total / REPORT_EVERY:.3f} {rate_s:.0f} tokens/s")
+            total = 0.0
+        if (step + 1) % SAVE_EVERY == 0:
+            kept = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            torch.save({**kept, "step": step + 1}, part := state.with_suffix(".part"))
+            os.replace(part, state)
+    typer.echo("held out: {:.3f} nats, {:.0%} exact".format(*held_out(model, samples)))
+    save(model, out, alpha)
+
+
+def save(model: Qwen2, out: Path, alpha: float) -> None:
+    """Write the adapter: for each layer its two matrices, float16."""
+    arrays = {"alpha": np.array(alpha, np.float32)}
+    for number, block in enumerate(model.blocks):
+        for name, layer in block.items():
+            assert isinstance(layer, Linear)
+            for end, matrix in (("a", layer.down), ("b", layer.up)):
+                values = matrix.detach().numpy().astype(np.float16)
+                arrays[f"blk.{number}.{name}.{end}"] = values
+    np.savez(out, allow_pickle=False, **arrays)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,205 @@
+"""Turn commits into samples: a prompt of the product, and the text that should follow it.
+
+    python -m train.samples OUT.npz --repo CLONE --repo CLONE [--n TEXTS]
+
+A commit's added lines are typed up to a random cut. The product's own code lays out the prompt: one
+of its windows, with the last tokens removed for token healing. The target ends where a suggestion
+should: after the line, or after the block that the line opens.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+
+from evals.keys.insertions import Insertion, load
+from lcursor.catalog import manifest, store
+from lcursor.errors import LcursorError
+from lcursor.fim import families, llama, prompt
+from lcursor.fim.reader import ON_CPU
+from lcursor.fim.vocabulary import Vocabulary
+
+END = "<|endoftext|>"
+MAX_LINES, MAX_TOKENS = 8, 96
+"""Of a target; a longer one has no end."""
+CUTS = 3
+"""Of each text."""
+FULL_PREFIX, FULL_SUFFIX = 384, 128
+"""Tokens of the full window on a CPU."""
+SECRET = re.compile(
+    r"-----BEGIN|AKIA[0-9A-Z]{16}|gh[pousr]_\w{30}|xox[bap]-|\b[0-9a-f]{32,}\b|\b[A-Za-z0-9+/]{60,}"
+)
+WORD = re.compile(r"\w+|[^\w\s]+|\s+")
+
+
+class Sample(NamedTuple):
+    """Tokens of a prompt and its target; the last `target` of them are the target."""
+
+    tokens: list[int]
+    target: int
+    language: str
+
+
+def target(text: str, at: int, indent: str = "") -> str:
+    """Return what a suggestion at a position should be: the line, and the block that it opens.
+
+    Args:
+        indent: indentation of the first line, which is not part of the text.
+    """
+    lines = text[at:].split("\n")
+    own = text.rfind("\n", 0, at) + 1
+    first = (indent if own == 0 else "") + text[own:].partition("\n")[0]
+    if not lines[0].strip() and len(lines) > 1:  # the text begins with a new line
+        depth = _depth(lines[1])
+        taken = 2
+        while taken < len(lines) and (not lines[taken].strip() or _depth(lines[taken]) >= depth):
+            taken += 1
+        return "\n".join(lines[:taken]).rstrip()
+    depth, taken = _depth(first), 1
+    for line in lines[1:]:
+        if line.strip() and _depth(line) <= depth:
+            is_closing = bool(re.match(r"\s*(?:[\])}]|end\b)", line)) and _depth(line) == depth
+            if is_closing and taken > 1:
+                taken += 1
+            break
+        taken += 1
+    return "\n".join(lines[:taken]).rstrip()
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def cuts(insertion: Insertion, chance: random.Random) -> Iterator[tuple[int, str]]:
+    """Yield positions in a text and their targets: a line's start, after a word, inside of one."""
+    text, own = insertion.text, insertion.before.rpartition("\n")[2]
+    indent = own[: _depth(own)]
+    starts = [0, *(m.end() for m in re.finditer(r"\n[ \t]*", text))]
+    words = [m for m in WORD.finditer(text) if m.group().strip()]
+    places = [(0, ""), *((at, "") for at in starts)]
+    for _ in range(CUTS):
+        kind = chance.random()
+        if kind < 0.3:
+            at = chance.choice(places)[0]
+        elif kind < 0.65:
+            found = chance.choice(words)
+            at = found.start() if chance.random() < 0.5 else found.end()
+        else:
+            found = chance.choice(words)
+            at = chance.randint(found.start(), found.end())
+        wanted = target(text, at, indent)
+        if len(wanted.strip()) >= 3:
+            yield at, wanted
+
+
+class Layout:
+    """The product's prompts of one model."""
+
+    def __init__(self, path: Path) -> None:
+        self.model = llama.Model(path, 0, lambda fraction: True)
+        self._family = families.resolve(manifest.family_of(path), self.model.tokenize)
+        pieces = [self.model.piece(token) for token in range(self.model.n_vocab)]
+        self._vocabulary = Vocabulary.build(pieces)
+        (self._end,) = self.model.tokenize(END, True)
+
+    def sample(
+        self, insertion: Insertion, repo: str, at: int, wanted: str, window: str
+    ) -> Sample | None:
+        """Lay out the prompt at a cut, and the target behind it."""
+        source = prompt.Source(
+            insertion.before + insertion.text[:at], insertion.after, 0, insertion.path, repo
+        )
+        tokenize: Callable[..., list[int]] = self.model.tokenize
+        if window == "full":
+            built = prompt.build(
+                source,
+                self._family,
+                tokenize,
+                prefix_tokens=FULL_PREFIX,
+                suffix_tokens=FULL_SUFFIX,
+                files_tokens=0,
+            )
+        else:
+            short = ON_CPU.short
+            built, _ = prompt.build_small(
+                source,
+                self._family,
+                tokenize,
+                prefix_tokens=short.prefix_tokens,
+                suffix=prompt.small_suffix(source, tokenize, short),
+                related=prompt.related_to(source, tokenize, short),
+            )
+        before, forced = self._vocabulary.back_off(built.before)
+        marker = () if built.marker is None else (built.marker,)
+        lines = wanted.split("\n")
+        is_whole = len(lines) <= MAX_LINES
+        text = forced.decode("utf-8", "ignore") + "\n".join(lines[:MAX_LINES])
+        tail = tokenize(text, False)
+        if len(tail) > MAX_TOKENS:
+            tail, is_whole = tail[:MAX_TOKENS], False
+        if is_whole:
+            tail.append(self._end)
+        head = [*before, *marker, *built.after, *built.middle]
+        return Sample([*head, *tail], len(tail), insertion.language)
+
+
+def samples(layout: Layout, texts: Sequence[tuple[str, Insertion]], seed: int) -> Iterator[Sample]:
+    """Yield the samples of texts in random order."""
+    chance = random.Random(seed)
+    for repo, insertion in texts:
+        if SECRET.search(insertion.text) or SECRET.search(insertion.after[:2000]):
+            continue
+        for at, wanted in cuts(insertion, chance):
+            window = chance.choices(("short", "full"), (2, 1))[0]
+            found = layout.sample(insertion, repo, at, wanted, window)
+            if found:
+                yield found
+
+
+def main(
+    out: Annotated[Path, typer.Argument()],
+    repo: Annotated[list[Path], typer.Option()],
+    n: Annotated[int, typer.Option()] = 60,
+    model: Annotated[str, typer.Option()] = "qwen2.5-coder-0.5b",
+    seed: Annotated[int, typer.Option()] = 7,
+    tokens: Annotated[int, typer.Option(help="At most this many.")] = 400_000,
+) -> None:
+    """Write samples."""
+    texts: list[tuple[str, Insertion]] = []
+    for each in repo:
+        try:
+            texts += [(each.name, text) for text in load(each, n, seed)]
+        except LcursorError as error:  # for example, its largest files are missing
+            typer.echo(f"{each.name} is left out: {error.message}", err=True)
+    random.Random(seed).shuffle(texts)
+    layout = Layout(store.resolve(model, "completion"))
+    found: list[Sample] = []
+    count = 0
+    for one in samples(layout, texts, seed):
+        found.append(one)
+        count += len(one.tokens)
+        if count >= tokens:
+            break
+    random.Random(seed).shuffle(found)
+    sizes = np.array([len(one.tokens) for one in found], np.int32)
+    np.savez_compressed(
+        out,
+        tokens=np.concatenate([np.array(one.tokens, np.int32) for one in found]),
+        sizes=sizes,
+        targets=np.array([one.target for one in found], np.int32),
+        languages=np.array([one.language for one in found]),
+    )
+    by = Counter(one.language for one in found)
+    wanted = sum(one.target for one in found)
+    typer.echo(f"{len(found)} samples, {count} tokens, {wanted} of targets; {dict(by)}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
