@@ -166,12 +166,20 @@ def _calls_to_change(
     given = None
     if it.difference.kind == "added":
         given = arguments.given(found, it.new, it.difference, 2 if is_lenient else 1)
-    made = []
+    calls, adapted = list[tuple[tuple[str, int], Changed]](), set[tuple[str, int]]()
     for one in found:
-        if (one.path, one.call.node.start_point[0]) not in edited:
-            changed = arguments.changed(one, it.old, it.difference, given)
-            if changed is not None and not (is_lenient and changed.column >= 0):
-                made.append(_proposal(one.path, changed, it))
+        row = one.path, one.call.node.start_point[0]
+        changed = arguments.changed(one, it.old, it.difference, given)
+        if changed is None:
+            adapted.add(row)
+        elif not (is_lenient and changed.column >= 0):
+            calls.append((row, changed))
+    # In an edited row a call is proposed only if the user adapted another one there.
+    made = [
+        _proposal(row[0], changed, it)
+        for row, changed in calls
+        if row not in edited or row in adapted
+    ]
     made.sort(key=lambda one: (one.path != it.path, abs(one.row - it.declared.row)))
     yield from made[:MAX_CALLS]
 

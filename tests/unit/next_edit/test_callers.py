@@ -239,3 +239,11 @@ def test_a_parameter_of_a_function_without_an_end_is_not_visible_in_the_next_one
     head, broken = "local function put(a, b)", "  show(a, {"
     edits = [Edit("a.lua", 0, old[:1], (head,)), Edit("a.lua", 1, old[1:2], (broken,))]
     assert predict.predict({"a.lua": (head, broken, *old[2:])}, edits, []) == []
+
+
+def test_after_one_of_two_calls_in_a_row_the_other_one_is_proposed() -> None:
+    old = ("def put(a): pass", "x = [put(1), put(2)]")
+    head, row = "def put(a, b): pass", "x = [put(1, 5), put(2)]"
+    edits = [Edit("a.py", 0, old[:1], (head,)), Edit("a.py", 1, old[1:], (row,))]
+    [found] = predict.predict({"a.py": (head, row)}, edits, [])
+    assert found.new == ("x = [put(1, 5), put(2, 5)]",)
