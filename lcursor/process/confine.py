@@ -19,7 +19,15 @@ import os
 import struct
 import sys
 import time
-from _signal import SIGKILL, SIGTERM, signal  # type: ignore[import-not-found]
+from _signal import (  # type: ignore[import-not-found]
+    SIG_BLOCK,
+    SIG_SETMASK,
+    SIGCHLD,
+    SIGKILL,
+    SIGTERM,
+    pthread_sigmask,
+    sigwait,
+)
 
 TYPE_CHECKING = False  # the module typing takes longer to import than all others
 if TYPE_CHECKING:
@@ -239,6 +247,7 @@ def filter_calls(code: bytes) -> None:
 
 def _execute(plan: dict[str, Any]) -> NoReturn:
     """Become the command."""
+    pthread_sigmask(SIG_SETMASK, ())
     os.setsid()
     call("prctl", DEATH_SIGNAL, SIGKILL, 0, 0, 0)
     for name, text in (("oom_score_adj", "1000"), ("autogroup", plan["nice"])):
@@ -264,13 +273,23 @@ def _supervise(plan: dict[str, Any]) -> int:
         command = os.fork()
         if command == 0:
             _run_and_exit(lambda: _execute(plan))
-        while True:
-            pid, status = os.wait()
-            if pid == command:
-                return _status(status)
+        # A handler could run just before a call that waits, which would then wait on.
+        while sigwait((SIGCHLD, SIGTERM)) == SIGCHLD:
+            for pid, status in _ended():
+                if pid == command:
+                    return _status(status)
+        return 128 + SIGTERM
     finally:
-        signal(SIGTERM, 1)
         _end_descendants()
+
+
+def _ended() -> Iterator[tuple[int, int]]:
+    """Yield the ids and statuses of the children that have ended, until there is no more."""
+    try:
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            yield ended
+    except ChildProcessError:
+        pass
 
 
 def _status(status: int) -> int:
@@ -307,16 +326,10 @@ def descendants(ancestor: int) -> set[int]:
     return found - {ancestor}
 
 
-def _stop(*_: object) -> None:
-    raise SystemExit(128 + SIGTERM)
-
-
 def _run_and_exit(function: Any) -> NoReturn:
     """Exit with the result of a function, or with a message."""
     try:
         status = function()
-    except SystemExit as end:
-        status = end.code
     except OSError as error:
         os.write(2, FAILED + str(error.strerror or error).encode() + b"\n")
         status = 1
@@ -342,7 +355,7 @@ def main(plan_fd: int) -> NoReturn:
         os.close(listening)
         os.close(plan["info_fd"])
         os.setsid()
-        signal(SIGTERM, _stop)
+        pthread_sigmask(SIG_BLOCK, (SIGCHLD, SIGTERM))
         call("prctl", SUBREAPER, 1, 0, 0, 0)
         call("prctl", DEATH_SIGNAL, SIGTERM, 0, 0, 0)
         os.write(speaking, b"1")  # fails if the launcher is dead already

@@ -52,6 +52,8 @@ class Watch:
     def exceeded(self, pid: int) -> str:
         """Return the limit that a process and its descendants exceed; "" for none."""
         free_bytes, free_files = self._measure()
+        # What other programs gave back meanwhile must not hide what this one takes.
+        self._free = max(self._free[0], free_bytes), max(self._free[1], free_files)
         if (
             self._free[0] - free_bytes > self._max_bytes
             or self._free[1] - free_files > self._max_files
@@ -66,12 +68,14 @@ class Watch:
                 return f"stopped: it wrote more than {self._max_files:,} files"
             self._free = free_bytes + size, free_files + count  # others took the rest
         threads = _threads()
+        self._threads = min(self._threads, threads)
         if threads - self._threads > self._max_processes:
             count = len(confine.descendants(pid))
             if count > self._max_processes:
                 return f"stopped: it ran more than {self._max_processes:,} processes"
             self._threads = threads - count
         shared = _shared_memory()
+        self._shared = min(self._shared, shared)
         if shared - self._shared > self._max_shared_bytes:
             size = _shared_by({pid, *confine.descendants(pid)})
             if size > self._max_shared_bytes:
