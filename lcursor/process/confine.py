@@ -278,7 +278,7 @@ def _supervise(plan: dict[str, Any]) -> int:
             for pid, status in _ended():
                 if pid == command:
                     return _status(status)
-        return 128 + SIGTERM
+        return int(128 + SIGTERM)
     finally:
         _end_descendants()
 
