@@ -96,12 +96,12 @@ def test_typing_while_the_full_window_is_read_uses_the_short_one(
 
 
 def test_a_jump_within_a_file_uses_the_text_after_the_new_position(engine: Engine) -> None:
-    definitions = [f"def area_{n}(w, h):\n    return w * h * {n}\n\n\n" for n in range(300)]
+    definitions = [f"def area_{n}(w, h):\n    return w * h * {n}\n" for n in range(300)]
 
     def source(n: int) -> Source:
         return Source(
             "".join(definitions[:n]) + f"def area_{n}(w, h):\n    return ",
-            "\n\n\n" + "".join(definitions[n + 1 :]),
+            "\n" + "".join(definitions[n + 1 :]),
             path="areas.py",
         )
 
