@@ -47,7 +47,7 @@ def real(neovim: Path, tmp_path: Path) -> Iterator[Editor]:
 
 
 def test_another_suggestion_is_shown_and_taken(real: Editor) -> None:
-    real.type("return")
+    real.type("largest =")
     real.wait_lua(SETTLED, timeout_s=WAIT_S)
     first = real.wait_ghost(timeout_s=WAIT_S)
     real.keys("<M-]>")
@@ -55,9 +55,9 @@ def test_another_suggestion_is_shown_and_taken(real: Editor) -> None:
     second = real.ghost()
     assert second.strip() not in {"", first.strip()}
     real.keys("<S-Tab>")
-    real.wait_lua("return vim.api.nvim_get_current_line() ~= '    return'")
+    real.wait_lua("return vim.api.nvim_get_current_line() ~= '    largest ='")
     taken = real.lua("return vim.api.nvim_get_current_line()")
-    assert taken.startswith("    return" + second.rstrip())
+    assert taken.startswith("    largest =" + second.rstrip())
 
 
 def test_a_restart_reads_next_to_nothing_and_counts_ghosts(real: Editor, tmp_path: Path) -> None:
