@@ -1,6 +1,8 @@
-"""Train an adapter on samples; a run that was killed goes on where it was.
+"""Train an adapter on samples.
 
-python -m train.fit BASE.gguf SAMPLES.npz ADAPTER.npz [--rank R] [--limit TOKENS]
+    python -m train.fit BASE.gguf SAMPLES.npz ADAPTER.npz [--rank R] [--limit TOKENS]
+
+The state is saved next to the adapter every few minutes, and a new run continues from there.
 """
 
 from __future__ import annotations
@@ -36,7 +38,6 @@ class Samples:
     def __init__(self, path: Path) -> None:
         data = np.load(path)
         self.targets = data["targets"]
-        self.languages = data["languages"]
         ends = np.cumsum(data["sizes"])
         self._tokens = np.split(data["tokens"], ends[:-1])
 
@@ -101,7 +102,7 @@ def main(
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         first = saved["step"]
-        typer.echo(f"goes on after step {first}")
+        typer.echo(f"continues after step {first}")
     else:
         typer.echo("held out: {:.3f} nats, {:.0%} exact".format(*held_out(model, samples)))
     began, total, seen = time.perf_counter(), 0.0, 0

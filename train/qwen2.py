@@ -1,7 +1,6 @@
 """Qwen2 in torch, with trainable low-rank changes of its linear layers; weights from a GGUF file.
 
-Source of the architecture: the Qwen2 technical report, and llama.cpp's `qwen2` graph, with whose
-logits `fit --check` compares it.
+Source of the architecture: the Qwen2 technical report, and llama.cpp's `qwen2` graph.
 """
 
 from __future__ import annotations

@@ -21,21 +21,20 @@ import typer
 
 from evals.keys.insertions import Insertion, load
 from lcursor.catalog import manifest, store
+from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError
-from lcursor.fim import families, llama, prompt
+from lcursor.fim import families, llama, placement, prompt
 from lcursor.fim.reader import ON_CPU
 from lcursor.fim.vocabulary import Vocabulary
+from lcursor.project import redaction, secrets
 
 END = "<|endoftext|>"
 MAX_LINES, MAX_TOKENS = 8, 96
 """Of a target; a longer one has no end."""
 CUTS = 3
 """Of each text."""
-FULL_PREFIX, FULL_SUFFIX = 384, 128
-"""Tokens of the full window on a CPU."""
-SECRET = re.compile(
-    r"-----BEGIN|AKIA[0-9A-Z]{16}|gh[pousr]_\w{30}|xox[bap]-|\b[0-9a-f]{32,}\b|\b[A-Za-z0-9+/]{60,}"
-)
+NEAR_CHARS = 4000
+"""On each side of a text, where a secret leaves it out; more than a prompt has."""
 WORD = re.compile(r"\w+|[^\w\s]+|\s+")
 
 
@@ -108,10 +107,9 @@ class Layout:
         pieces = [self.model.piece(token) for token in range(self.model.n_vocab)]
         self._vocabulary = Vocabulary.build(pieces)
         (self._end,) = self.model.tokenize(END, True)
+        self._config = placement.resolve(CompletionConfig(), "cpu")
 
-    def sample(
-        self, insertion: Insertion, repo: str, at: int, wanted: str, window: str
-    ) -> Sample | None:
+    def sample(self, insertion: Insertion, repo: str, at: int, wanted: str, window: str) -> Sample:
         """Lay out the prompt at a cut, and the target behind it."""
         source = prompt.Source(
             insertion.before + insertion.text[:at], insertion.after, 0, insertion.path, repo
@@ -122,8 +120,8 @@ class Layout:
                 source,
                 self._family,
                 tokenize,
-                prefix_tokens=FULL_PREFIX,
-                suffix_tokens=FULL_SUFFIX,
+                prefix_tokens=self._config.prefix_tokens,
+                suffix_tokens=self._config.suffix_tokens,
                 files_tokens=0,
             )
         else:
@@ -150,17 +148,26 @@ class Layout:
         return Sample([*head, *tail], len(tail), insertion.language)
 
 
+def has_secret(insertion: Insertion) -> bool:
+    """Return whether there is a key, a token or a password in a text or near it."""
+    parts = insertion.before[-NEAR_CHARS:], insertion.text, insertion.after[:NEAR_CHARS]
+    text = "".join(parts)
+    return bool(
+        secrets.is_secret_path(insertion.path)
+        or secrets.has_private_key(text.encode("utf-8", "surrogateescape"))
+        or redaction.redact(text)[1]
+    )
+
+
 def samples(layout: Layout, texts: Sequence[tuple[str, Insertion]], seed: int) -> Iterator[Sample]:
     """Yield the samples of texts in random order."""
     chance = random.Random(seed)
     for repo, insertion in texts:
-        if SECRET.search(insertion.text) or SECRET.search(insertion.after[:2000]):
+        if has_secret(insertion):
             continue
         for at, wanted in cuts(insertion, chance):
             window = chance.choices(("short", "full"), (2, 1))[0]
-            found = layout.sample(insertion, repo, at, wanted, window)
-            if found:
-                yield found
+            yield layout.sample(insertion, repo, at, wanted, window)
 
 
 def main(

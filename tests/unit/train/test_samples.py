@@ -7,7 +7,7 @@ import random
 import pytest
 
 from evals.keys.insertions import Insertion
-from train.samples import cuts, target
+from train.samples import cuts, has_secret, target
 
 BODY = """if a:
     b = 1
@@ -46,3 +46,10 @@ def test_cuts_are_in_the_text_and_have_something_to_complete() -> None:
     assert {at for at, _ in found} >= {0, own.text.index("return")}
     assert all(own.text[at:].startswith(wanted.rstrip()) for at, wanted in found)
     assert all(len(wanted.strip()) >= 3 for _, wanted in found)
+
+
+def test_a_text_near_a_secret_is_left_out() -> None:
+    key = "ghp_" + "a1B2c3D4e5" * 4
+    assert has_secret(Insertion("c", "a.py", "python", f'TOKEN = "{key[:40]}"\n', "x = 1", "\n"))
+    assert has_secret(Insertion("c", ".env", "python", "", "x = 1", "\n"))
+    assert not has_secret(Insertion("c", "a.py", "python", "def f():\n    ", "x = 1", "\n"))
