@@ -75,6 +75,13 @@ def start(editor: Start, host: FakeHost) -> Open:
     return begin
 
 
+def add_parameter(desk: Typist) -> None:
+    """Add one to the function of a.py, and wait until the server is asked."""
+    desk.nvim.press(ADD)
+    desk.answer()
+    desk.nvim.wait_lua("return #asked == 1")
+
+
 def test_calls_that_a_server_knows_are_proposed_in_other_files(start: Open) -> None:
     desk = start()
     desk.nvim.press(ADD)
@@ -116,9 +123,7 @@ def test_a_late_answer_still_counts_and_none_does_no_harm(start: Open) -> None:
 @pytest.mark.parametrize("answer", ["{ 1, 'nonsense' }", "vim.NIL", "nil"])
 def test_nonsense_from_a_server_is_no_reference(start: Open, answer: str) -> None:
     desk = start()
-    desk.nvim.press(ADD)
-    desk.answer()
-    desk.nvim.wait_lua("return #asked == 1")
+    add_parameter(desk)
     desk.nvim.lua(f"answers[1](nil, {answer})")
     assert desk.answer(is_wide=True)["references"] == []
 
@@ -126,9 +131,7 @@ def test_nonsense_from_a_server_is_no_reference(start: Open, answer: str) -> Non
 def test_a_server_that_failed_is_asked_again_after_the_next_edit(start: Open) -> None:
     desk = start()
     desk.nvim.lua("require('lcursor.next_edit.references').limit_ms = 30000")
-    desk.nvim.press(ADD)
-    desk.answer()
-    desk.nvim.wait_lua("return #asked == 1")
+    add_parameter(desk)
     desk.nvim.lua("table.remove(answers, 1)({ code = -32801, message = 'ContentModified' })")
     desk.nvim.press("Go# end<Esc>")
     desk.answer()
@@ -139,9 +142,7 @@ def test_a_server_that_failed_is_asked_again_after_the_next_edit(start: Open) ->
 
 def test_a_function_that_is_changed_again_is_asked_about_again(start: Open) -> None:
     desk = start()
-    desk.nvim.press(ADD)
-    desk.answer()
-    desk.nvim.wait_lua("return #asked == 1")
+    add_parameter(desk)
     desk.nvim.lua("answer(...)", CALLS[:1])
     assert len(desk.answer(is_wide=True)["references"][0]["found"]) == 1
     desk.nvim.press("gg/y<CR>a, z<Esc>")
@@ -153,9 +154,7 @@ def test_a_function_that_is_changed_again_is_asked_about_again(start: Open) -> N
 
 def test_references_are_forgotten_after_an_undo(start: Open) -> None:
     desk = start()
-    desk.nvim.press(ADD)
-    desk.answer()
-    desk.nvim.wait_lua("return #asked == 1")
+    add_parameter(desk)
     desk.nvim.press("u")
     desk.nvim.lua("answer(...)", CALLS)
     desk.nvim.press("gg/x<CR>a, z<Esc>")

@@ -116,14 +116,14 @@ end
 ---@param callback fun()
 ---@return boolean asked
 function M.ask(functions, callback)
-  local keys, open, edits = {}, 0, recorder.edits()
+  local changed_ms, open, edits = {}, 0, recorder.edits()
   local last = edits[#edits]
   for _, it in ipairs(functions) do
     local is_last = last and last.path == it.path and last.row == it.row
-    keys[key_of(it)] = is_last and last.at_ms or 0
+    changed_ms[key_of(it)] = is_last and last.at_ms or 0
   end
   for key, own in pairs(known) do
-    if not keys[key] or keys[key] > own.asked_ms then
+    if not changed_ms[key] or changed_ms[key] > own.asked_ms then
       known[key] = nil -- the function is unchanged again, or was changed again
     end
   end
