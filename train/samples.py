@@ -4,7 +4,7 @@
 
 A commit's added lines are typed up to a random cut. The product's own code lays out the prompt: one
 of its windows, with the last tokens removed for token healing. The target ends where a suggestion
-should: after the line, or after the block that the line opens.
+should: before the next blank line, or where the commit's added lines end.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ CUTS = 3
 """Of each text."""
 NEAR_CHARS = 4000
 """On each side of a text, where a secret leaves it out; more than a prompt has."""
+BLANK = re.compile(r"\n[ \t]*(?:\n|$)")
 WORD = re.compile(r"\w+|[^\w\s]+|\s+")
 
 
@@ -46,40 +47,17 @@ class Sample(NamedTuple):
     language: str
 
 
-def target(text: str, at: int, indent: str = "") -> str:
-    """Return what a suggestion at a position should be: the line, and the block that it opens.
-
-    Args:
-        indent: indentation of the first line, which is not part of the text.
-    """
-    lines = text[at:].split("\n")
-    own = text.rfind("\n", 0, at) + 1
-    first = (indent if own == 0 else "") + text[own:].partition("\n")[0]
-    if not lines[0].strip() and len(lines) > 1:  # the text begins with a new line
-        depth = _depth(lines[1])
-        taken = 2
-        while taken < len(lines) and (not lines[taken].strip() or _depth(lines[taken]) >= depth):
-            taken += 1
-        return "\n".join(lines[:taken]).rstrip()
-    depth, taken = _depth(first), 1
-    for line in lines[1:]:
-        if line.strip() and _depth(line) <= depth:
-            is_closing = bool(re.match(r"\s*(?:[\])}]|end\b)", line)) and _depth(line) == depth
-            if is_closing and taken > 1:
-                taken += 1
-            break
-        taken += 1
-    return "\n".join(lines[:taken]).rstrip()
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())
+def target(text: str, at: int) -> str:
+    """Return what a suggestion at a position should be: the rest of the lines up to a blank one."""
+    rest = text[at:]
+    body = rest.lstrip("\n")
+    blank = BLANK.search(body)
+    return (rest[: len(rest) - len(body)] + body[: blank.start() if blank else None]).rstrip()
 
 
 def cuts(insertion: Insertion, chance: random.Random) -> Iterator[tuple[int, str]]:
     """Yield positions in a text and their targets: a line's start, after a word, inside of one."""
-    text, own = insertion.text, insertion.before.rpartition("\n")[2]
-    indent = own[: _depth(own)]
+    text = insertion.text
     starts = [0, *(m.end() for m in re.finditer(r"\n[ \t]*", text))]
     words = [m for m in WORD.finditer(text) if m.group().strip()]
     places = [(0, ""), *((at, "") for at in starts)]
@@ -93,7 +71,7 @@ def cuts(insertion: Insertion, chance: random.Random) -> Iterator[tuple[int, str
         else:
             found = chance.choice(words)
             at = chance.randint(found.start(), found.end())
-        wanted = target(text, at, indent)
+        wanted = target(text, at)
         if len(wanted.strip()) >= 3:
             yield at, wanted
 

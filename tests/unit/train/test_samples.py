@@ -9,35 +9,28 @@ import pytest
 from evals.keys.insertions import Insertion
 from train.samples import cuts, has_secret, target
 
-BODY = """if a:
+TEXT = """if a:
     b = 1
     c = 2
-d = 3"""
-CALL = """call(
-    a,
-    b,
-)
-d = 3"""
+
+d = 3
+"""
 
 
 @pytest.mark.parametrize(
-    ("text", "at", "indent", "wanted"),
+    ("text", "at", "wanted"),
     [
-        (BODY, 0, "", "if a:\n    b = 1\n    c = 2"),  # the block that the line opens
-        (BODY, 3, "", "a:\n    b = 1\n    c = 2"),
-        (BODY, BODY.index("b ="), "", "b = 1"),
-        (BODY, BODY.index("= 2"), "", "= 2"),
-        (CALL, 2, "", "ll(\n    a,\n    b,\n)"),
-        ("\n    return a\n\n    return b", 0, "", "\n    return a\n\n    return b"),  # a body
-        ("\n        x\n    y", 0, "    ", "\n        x"),
-        ("a(\n        b\n    )\n    c", 0, "    ", "a(\n        b\n    )"),
-        ("a\n    b", 0, "    ", "a"),
+        (TEXT, 0, "if a:\n    b = 1\n    c = 2"),
+        (TEXT, 3, "a:\n    b = 1\n    c = 2"),
+        (TEXT, TEXT.index("= 2"), "= 2"),
+        (TEXT, TEXT.index("d"), "d = 3"),
+        ("\n    return a\n    \n    return b", 0, "\n    return a"),
+        ("\n\n    return a", 0, "\n\n    return a"),
+        ("a  \n", 0, "a"),
     ],
 )
-def test_a_target_is_the_line_and_the_block_that_it_opens(
-    text: str, at: int, indent: str, wanted: str
-) -> None:
-    assert target(text, at, indent) == wanted
+def test_a_target_is_the_rest_of_a_paragraph(text: str, at: int, wanted: str) -> None:
+    assert target(text, at) == wanted
 
 
 def test_cuts_are_in_the_text_and_have_something_to_complete() -> None:
