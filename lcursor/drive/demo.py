@@ -88,7 +88,10 @@ def run(neovim: Path, model: str = "") -> None:
                 cwd=project,
             ) as editor:
                 _introduce(editor)
-                rows = [_play(editor, step) for step in STEPS]
+                rows = []
+                for step in STEPS:
+                    rows.append(_play(editor, step))
+                    editor.command("edit!")  # whatever was accepted, the file is as it was
                 _print_table(rows)
                 demo_chat.play(editor)
                 demo_edit.play(editor)

