@@ -21,6 +21,7 @@ from evals import (
 )
 from evals.escapes import command as escapes
 from evals.keys import command as keys
+from evals.keys import lines
 from evals.next_edit import command as next_edit
 from evals.next_edit import scan
 
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.command("fim")(fim.command)
 app.command("keys")(keys.command)
+app.command("lines")(lines.command)
 app.command("splice")(splice.command)
 app.command("context")(context.command)
 app.command("search")(search.command)

@@ -135,13 +135,28 @@ def _is_similar(line: str, truth: str) -> bool:
 
 def ratio(ours: Sequence[Typed], others: Sequence[Typed]) -> tuple[float, float, float]:
     """Return how many times the keys the first policy saves, and its 95 % interval."""
-    sums = [(_saved(one), _saved(other)) for one, other in zip(ours, others, strict=True)]
+    return paired_ratio(range(len(ours)), [*map(_saved, ours)], [*map(_saved, others)])
+
+
+def paired_ratio(
+    texts: Sequence[int], ours: Sequence[float], others: Sequence[float]
+) -> tuple[float, float, float]:
+    """Return how many times the sum of others ours is, and its 95 % interval.
+
+    Args:
+        texts: the number of the text that each pair of values belongs to; texts are drawn.
+    """
+    sums: dict[int, tuple[float, float]] = {}
+    for text, one, other in zip(texts, ours, others, strict=True):
+        before = sums.get(text, (0.0, 0.0))
+        sums[text] = before[0] + one, before[1] + other
+    pairs = list(sums.values())
     chance, found = random.Random(SEED), []
     for _ in range(DRAWS):
-        drawn = chance.choices(sums, k=len(sums))
+        drawn = chance.choices(pairs, k=len(pairs))
         found.append(_share(sum(e[0] for e in drawn), max(sum(e[1] for e in drawn), 1)))
     found.sort()
-    whole = _share(sum(e[0] for e in sums), max(sum(e[1] for e in sums), 1))
+    whole = _share(sum(e[0] for e in pairs), max(sum(e[1] for e in pairs), 1))
     return whole, found[DRAWS // 40], found[-DRAWS // 40]
 
 

@@ -151,6 +151,12 @@ class PromptReader:
             self._shrunk //= 2
             self._since_shrunk = 0
 
+    def forget(self) -> None:
+        """Empty the slots, so that the next prompt is evaluated like the first one."""
+        self._last = None
+        for slot in self.slots.all():
+            slot.clear()
+
     def full_prompt(
         self, source: prompt.Source, files: tuple[File, ...] | None = None
     ) -> prompt.Prompt:

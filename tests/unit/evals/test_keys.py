@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evals.keys import insertions, llama_vim, report, typist
+from evals.keys import insertions, lines, llama_vim, report, typist
 from evals.keys.completing import Completing, SimulatedEngine
 from evals.keys.insertions import Insertion
 from evals.keys.recorded import Clock, Context, Record, Speed, pack, unpack
@@ -261,3 +262,57 @@ def test_llama_vim_answers_after_the_prompt(
             text[len(text) - len(found.shown[0].text) :]
         ]
         assert report.figures([found]).saved > 0.5
+
+
+TEXT = Insertion("c", "a.py", "python", "def f():\n    ", "if a:\n        return b + 1", "\n")
+
+
+def test_positions_in_texts_are_where_something_is_left_to_type() -> None:
+    found = [cut for seed in range(40) for _, cut in lines.cuts([("r", TEXT)] * 3, seed)]
+    by = {name: {cut.at for cut in found if cut.position == name} for name in lines.POSITIONS}
+    assert by["start"] == {0, TEXT.text.index("return")}
+    assert by["word"] <= {2, 20, 22, 24} | {4, 5}
+    assert all(len(TEXT.text[cut.at :].split("\n")[0].strip()) >= 3 for cut in found)
+    assert {cut.window for cut in found} == {"short", "full"}
+
+
+def test_a_body_is_completed_at_its_first_line() -> None:
+    body = Insertion("c", "a.py", "python", "def f(a):", "\n    return a", "\n")
+    ((number, cut),) = lines.cuts([("r", body)], 1, bodies=True)
+    assert (number, cut.position, body.text[cut.at :]) == (0, "body", "return a")
+
+
+@pytest.mark.parametrize(
+    ("text", "saved"),
+    [("return b + 1", 11), ("return b", 7), ("return c", 5), ("x", 0), ("", 0)],
+)
+def test_the_keys_that_a_suggestion_saves(text: str, saved: int) -> None:
+    assert lines.gain(text, "return b + 1") == saved
+
+
+@pytest.mark.parametrize(("won", "lost", "chance"), [(0, 0, 1), (5, 5, 1), (6, 0, 0.03125)])
+def test_the_sign_test(won: int, lost: int, chance: float) -> None:
+    assert lines.sign_test(won, lost) == chance
+
+
+def test_an_answer_is_compared_to_the_one_of_another_model(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = CompletionConfig(save_cache=False, budget_ms=60_000)
+    cut = lines.Cut("r", TEXT, "word", TEXT.text.index(" b"), "full")
+    with engines(monkeypatch, tmp_path, {"return": [" b + 1"]}) as start:
+        engine = start(config)
+        base = lines.answer(engine, "base", 0, cut, [0.0, 0.2])
+        engine.close()
+    assert (base.text, base.truth, base.is_exact) == (" b + 1", " b + 1", True)
+    assert (base.gains, base.shown, base.similarity) == ([5, 5], [True, True], 1.0)
+    right = replace(base, model="tuned", gains=[9, 9])
+    wrong = replace(base, is_exact=False, gains=[3, 3])
+    document = lines.as_dict(["base", "tuned"], [wrong, right], [0.0, 0.2], {})
+    tuned = document["groups"]["all"][1]
+    assert (tuned["won"], tuned["lost"], tuned["gains"]) == (1, 0, [9, 9])
+    assert tuned["gain_ratios"][0] == (3.0, 3.0, 3.0)
+    table = lines.as_markdown(
+        document | {"repositories": "r", "seed": 1, "machine": {}, "command": "x"}
+    )
+    assert any("| tuned | 1 |" in line and "3.00 × (3.00 to 3.00)" in line for line in table)
