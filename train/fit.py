@@ -7,6 +7,7 @@ The state is saved next to the adapter every few minutes, and a new run continue
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from pathlib import Path
@@ -129,12 +130,13 @@ def main(
             torch.save({**kept, "step": step + 1}, part := state.with_suffix(".part"))
             os.replace(part, state)
     typer.echo("held out: {:.3f} nats, {:.0%} exact".format(*held_out(model, samples)))
-    save(model, out, alpha)
+    save(model, base, out, alpha)
 
 
-def save(model: Qwen2, out: Path, alpha: float) -> None:
-    """Write the adapter: for each layer its two matrices, float16."""
-    arrays = {"alpha": np.array(alpha, np.float32)}
+def save(model: Qwen2, base: Path, out: Path, alpha: float) -> None:
+    """Write the adapter in the format of `lcursor.fim.quantize`, with float16 matrices."""
+    digest = hashlib.sha256(base.read_bytes()).hexdigest()
+    arrays = {"base": np.array(digest), "alpha": np.array(alpha, np.float32)}
     for number, block in enumerate(model.blocks):
         for name, layer in block.items():
             assert isinstance(layer, Linear)

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -58,14 +59,14 @@ def pull(model: Model, watch: Reporter, directory: Path | None = None) -> Path:
 
 
 def verify(model: Model, watch: Reporter, directory: Path | None = None) -> str:
-    """Check the digests of a model's files, without removing any.
+    """Check the digests of a model's files, without removing any, and of its adapted copy.
 
     Returns:
         The sha256 of the main one.
 
     Raises:
         ModelMissing: it is not on this machine.
-        ModelCorrupt: a digest is wrong.
+        ModelCorrupt: a digest is wrong; an adapted copy is removed then.
     """
     found = ""
     hint = f"Run {store.pull_command(model.name)}"
@@ -85,7 +86,19 @@ def verify(model: Model, watch: Reporter, directory: Path | None = None) -> str:
             )
         if record is None:
             store.write_record(target, each, found, "found", None)
+    if store.is_adapted(model):
+        _verify_copy(store.adapted_path(model), model, watch)
     return found
+
+
+def _verify_copy(copy: Path, model: Model, watch: Reporter) -> None:
+    record = store.read_record(copy, replace(model, sha256=None))
+    if record and hash_with_progress(copy, watch) != record.sha256:
+        store.remove(copy)
+        raise ModelCorrupt(
+            f"{copy.name} was removed: it has changed since it was made",
+            f"Run {store.pull_command(model.name)}: it is made again",
+        )
 
 
 @contextmanager

@@ -9,11 +9,13 @@ follow llama.cpp's `llama-arch.cpp` and `llama-vocab.cpp`.
 
 from __future__ import annotations
 
+import math
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from lcursor.catalog import manifest
 from lcursor.errors import ModelCorrupt, ModelMissing, ModelUnsuitable
@@ -114,6 +116,27 @@ class Head:
         )
 
 
+class Tensor(NamedTuple):
+    """The position of a tensor in a file.
+
+    Attributes:
+        shape: the length of a row first.
+        kind: type of its values in ggml.
+        start: offset in bytes.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    kind: int
+    start: int
+
+    @property
+    def size(self) -> int:
+        """Bytes; 0 if the type is unknown."""
+        block, size = _BLOCKS.get(self.kind, (1, 0))
+        return -(-math.prod(self.shape) // block) * size
+
+
 class _Reader:
     """Reads values from a buffer, with bounds checks."""
 
@@ -175,16 +198,13 @@ def _markers(data: mmap.mmap, start: int, end: int) -> tuple[str, ...] | None:
     return None
 
 
-def _tensor_ends(reader: _Reader, count: int) -> Iterator[int]:
-    """Yield the end of each tensor, relative to the start of the data."""
+def _tensors(reader: _Reader, count: int) -> Iterator[Tensor]:
+    """Yield the tensors, with starts relative to the start of the data."""
     for _ in range(count):
-        reader.text()
-        elements = 1
-        for _ in range(int(reader.number("I"))):
-            elements *= int(reader.number("Q"))
-        kind, offset = int(reader.number("I")), int(reader.number("Q"))
-        block, size = _BLOCKS.get(kind, (1, 0))
-        yield offset + -(-elements // block) * size
+        name = reader.text()
+        shape = tuple(int(reader.number("Q")) for _ in range(int(reader.number("I"))))
+        kind, start = int(reader.number("I")), int(reader.number("Q"))
+        yield Tensor(name, shape, kind, start)
 
 
 def _read(data: mmap.mmap) -> Head:
@@ -204,9 +224,8 @@ def _read(data: mmap.mmap) -> Head:
             scalars[key] = value
         elif key == "tokenizer.ggml.tokens":
             markers = _markers(data, start, reader.at)
-    end = max(_tensor_ends(reader, tensors), default=0)
-    alignment = max(1, int(scalars.get("general.alignment", 32)))
-    data_start = -(-reader.at // alignment) * alignment
+    end = max((each.start + each.size for each in _tensors(reader, tensors)), default=0)
+    data_start = _aligned(reader.at, scalars)
     return Head(
         tensors=tensors,
         scalars=scalars,
@@ -277,6 +296,30 @@ def read_raw(path: Path, prefix: str) -> dict[str, bytes]:
             if key.startswith(prefix):
                 found[key] = data[start : reader.at]
     return found
+
+
+def tensors(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file by name.
+
+    Raises:
+        ModelMissing, ModelCorrupt: see `check`.
+    """
+    head = check(path)  # so that the reads below stay inside the file
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        reader = _Reader(data)
+        reader.skip(16)  # magic, version, tensors
+        for _ in range(int(reader.number("Q"))):
+            reader.text()
+            reader.value(int(reader.number("I")))
+        found = list(_tensors(reader, head.tensors))
+        first = _aligned(reader.at, head.scalars)
+    return {each.name: each._replace(start=first + each.start) for each in found}
+
+
+def _aligned(at: int, scalars: Mapping[str, Scalar]) -> int:
+    """Return where the data of tensors starts, behind a header that ends at an offset."""
+    alignment = max(1, int(scalars.get("general.alignment", 32)))
+    return -(-at // alignment) * alignment
 
 
 def check(path: Path) -> Head:

@@ -43,6 +43,15 @@ class Registry:
 
 
 @dataclass(frozen=True, slots=True)
+class Adapter:
+    """A change of a model's weights that lcursor trained, for completion."""
+
+    file: str
+    """File name in `models/`."""
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A model: a GGUF file, or an ONNX network with its other files."""
 
@@ -72,6 +81,7 @@ class Model:
     """Of chat models; None for others."""
     companions: tuple[Model, ...] = ()
     """Other files, such as a tokenizer, each as a model of one file."""
+    adapter: Adapter | None = None
     made_from: str = ""
     """The original model of a local Q4_0 copy; "" for other models."""
 
@@ -79,6 +89,11 @@ class Model:
     def files(self) -> tuple[Model, ...]:
         """All files, the main one last."""
         return (*self.companions, replace(self, companions=()))
+
+    @property
+    def adapted_file(self) -> str:
+        """File name of the copy with the adapter; "" if there is no adapter."""
+        return self.file.removesuffix(".gguf") + "-adapted.gguf" if self.adapter else ""
 
     @property
     def all_bytes(self) -> int:
@@ -94,6 +109,7 @@ def _bad(where: object, reason: object) -> ModelCorrupt:
 
 def _model(raw: dict[str, Any]) -> Model:
     table = raw.pop("registry", None)
+    adapter = raw.pop("adapter", None)
     companions = raw.pop("companion", [])
     shared = {key: raw[key] for key in raw if key not in {"path", "sha256", "bytes_exact"}}
     defaults = {"family": None, "sha256": None, "bytes_exact": True, "notes": ""}
@@ -103,6 +119,7 @@ def _model(raw: dict[str, Any]) -> Model:
         **raw,
         "slots": tuple(raw["slots"]),
         "registry": Registry(**table) if table else None,
+        "adapter": Adapter(**adapter) if adapter else None,
         "companions": tuple(_model({**shared, **each}) for each in companions),
     }
     return Model(**fields)
@@ -165,6 +182,7 @@ def _requantized(models: tuple[Model, ...]) -> tuple[Model, ...]:
             revision="",
             notes=f"A Q4_0 copy of {model.name}, made on this machine.",
             registry=None,
+            adapter=None,
             made_from=model.name,
         )
         for model in models
@@ -181,8 +199,9 @@ def requantized() -> tuple[Model, ...]:
 
 
 def with_file(name: str) -> Model | None:
-    """Return the model, or the Q4_0 copy of one, with that file name."""
-    return next((model for model in (*load(), *requantized()) if model.file == name), None)
+    """Return the model of a file by its name: the original, a copy with the adapter, or in Q4_0."""
+    models = (*load(), *requantized())
+    return next((model for model in models if name in (model.file, model.adapted_file)), None)
 
 
 def family_of(path: Path) -> str:

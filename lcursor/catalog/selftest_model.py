@@ -78,9 +78,14 @@ def _is_finite(value: float) -> bool:
 
 @functools.cache
 def references() -> dict[str, dict[str, list[float]]]:
-    """Return samples by model (`tiny`, or a name of the manifest), then by batch size."""
+    """Return samples by model (`tiny`, a name, or `adapted` of a name), then by batch size."""
     found: dict[str, dict[str, list[float]]] = json.loads(REFERENCE.read_text(encoding="utf-8"))
     return found
+
+
+def adapted(model: str) -> str:
+    """Return the name under which the samples of a model with its adapter are recorded."""
+    return f"{model}-adapted"
 
 
 def write(path: Path) -> None:

@@ -58,6 +58,24 @@ def path_of(model: Model, directory: Path | None = None) -> Path:
     return (directory or models_dir()) / model.file
 
 
+def adapted_path(model: Model) -> Path:
+    """Return the path of the copy that has the model's adapter; it need not exist."""
+    return models_dir() / model.adapted_file
+
+
+def is_adapted(model: Model) -> bool:
+    """Return whether there is a copy with the model's adapter, of its present version."""
+    if model.adapter is None:
+        return False
+    record = read_record(adapted_path(model), replace(model, sha256=None))
+    return record is not None and record.revision == model.adapter.sha256
+
+
+def float16_of(partial: Path) -> Path:
+    """Return the path of the intermediate file of a copy."""
+    return partial.with_name(partial.name + ".f16")
+
+
 def made_here() -> list[Model]:
     """Return the Q4_0 copies that are on this machine, each with the size of its file."""
     return [
@@ -170,6 +188,9 @@ def resolve(name_or_path: str, slot: Slot) -> Path:
     Args:
         name_or_path: a name of the manifest, the path of a GGUF file, or `AUTO` for completion.
 
+    Returns:
+        For completion the copy with the model's adapter, if it was made.
+
     Raises:
         ModelUnknown: no such name; the nearest are suggested.
         ModelMissing: the file is not on this machine.
@@ -201,4 +222,4 @@ def resolve(name_or_path: str, slot: Slot) -> Path:
                 f"The model {model.name} {state} ({path})",
                 f"Run :LCursor install, or in a shell {pull_command(model.name)}",
             )
-    return path
+    return adapted_path(model) if slot == "completion" and is_adapted(model) else path

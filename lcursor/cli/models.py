@@ -74,7 +74,9 @@ def list_models(as_json: Json = False) -> None:
             ("" if model.bytes_exact else "~") + format_bytes(model.all_bytes),
             model.licence,
             model.digest,
-            f"{state}, made from {model.made_from}" if model.made_from else state,
+            state
+            + (f", made from {model.made_from}" if model.made_from else "")
+            + (", adapted" if store.is_adapted(model) else ""),
         )
         for model, state, _ in rows
     ]
@@ -154,14 +156,20 @@ def _measure_speed() -> str:
 def pull(name: Name) -> None:
     """Download a model and verify it; an interrupted download continues.
 
-    A name that ends in -q4_0 downloads the model before it, and makes its Q4_0 copy.
+    A name that ends in -q4_0 downloads the model before it, and makes its Q4_0 copy. A model for
+    which lcursor has an adapter gets a copy with it, which completion uses.
     """
-    from lcursor.catalog import download, manifest
+    from lcursor.catalog import copies, download, manifest
     from lcursor.cli.progress import watching
+    from lcursor.errors import LcursorError
 
     model = manifest.find(name)
     with _interruptible("run the same command to continue"), watching(model.name) as watch:
         path = _make(model, watch) if model.made_from else download.pull(model, watch)
+        try:
+            copies.adapt(model, watch)
+        except LcursorError as error:
+            typer.echo(f"lcursor: {error}; {model.name} completes without its adapter", err=True)
     origin = f"made from {model.made_from}" if model.made_from else "verified"
     typer.echo(f"{model.name} is here and {origin}: {path}")
 
@@ -179,7 +187,7 @@ def _interruptible(words: str) -> Iterator[None]:
 def _make(model: Model, watch: Reporter) -> Path:
     """Return the file of a Q4_0 copy; if it is missing, download its source and make it."""
     from lcursor.catalog import download, manifest, store
-    from lcursor.catalog.requantize import requantize
+    from lcursor.catalog.copies import requantize
 
     path = store.path_of(model)
     if store.read_record(path, model):
@@ -203,7 +211,7 @@ def requantize(
     The copy is written next to the model; its name is that of the model with -q4_0.
     """
     from lcursor.catalog import manifest, store
-    from lcursor.catalog.requantize import requantize as make
+    from lcursor.catalog.copies import requantize as make
     from lcursor.cli.progress import watching
 
     if to.upper() != "Q4_0":

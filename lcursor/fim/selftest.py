@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         selftest_model.write(tiny)
         if name := options.record:
             path = tiny if name == "tiny" else store.resolve(name, "completion")
-            _say(**{name: dict(_decode(name, path, 0, hardware.physical_cores(), False))})
+            _say(**{name: dict(decode(name, path, 0, hardware.physical_cores(), False))})
             return 0
         try:
             _say(**_test(tiny, options.gpu_layers))
@@ -79,12 +79,18 @@ def _batches(name: str) -> tuple[int, ...]:
 
 
 def _models(tiny: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the models to test: the tiny one, and the small one if installed."""
+    """Yield the models to test: the tiny one, and the small one if installed, as it is used."""
     yield "tiny", tiny
     name = recommend.SMALL
     known = next((model for model in manifest.load() if model.name == name), None)
-    if known and name in selftest_model.references() and store.path_of(known).is_file():
-        yield name, store.path_of(known)
+    if known is None:
+        return
+    files = {name: store.path_of(known)}
+    if store.is_adapted(known):
+        files[selftest_model.adapted(name)] = store.adapted_path(known)
+    for each, path in files.items():
+        if each in selftest_model.references() and path.is_file():
+            yield each, path
 
 
 def _step(name: str, batch: int, threads: int, is_secondary: bool) -> str:
@@ -96,16 +102,21 @@ def _run(
     name: str, path: Path, gpu_layers: int, threads: int, is_secondary: bool
 ) -> Iterable[tuple[int, list[float]]]:
     """Return batch sizes and sampled logits; from a second thread all at its end."""
-    decoded = _decode(name, path, gpu_layers, threads, is_secondary)
+    decoded = decode(name, path, gpu_layers, threads, is_secondary)
     if not is_secondary:
         return decoded
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(list, decoded).result()
 
 
-def _decode(
+def decode(
     name: str, path: Path, gpu_layers: int, threads: int, is_secondary: bool
 ) -> Iterator[tuple[int, list[float]]]:
+    """Yield each batch size and the sampled logits after such a batch of fixed tokens.
+
+    Args:
+        name: of the model, for messages.
+    """
     _say(doing=f"loading the model {name}")
     model = llama.Model(path, gpu_layers, lambda _: True)
     size = llama.ContextSize(cells=1024, batch=512, ubatch=512, threads=threads)
