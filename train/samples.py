@@ -39,6 +39,22 @@ BLANK = re.compile(r"\n[ \t]*(?:\n|$)")
 WORD = re.compile(r"\w+|[^\w\s]+|\s+")
 
 
+PRIVATE = re.compile(
+    r"(?i:password|passwd|secret|token|api_?key|credential)\w*[\"']?\s*[:=]\s*[\"'][^\"'\s]{8,}[\"']"
+    r"|(?<![\w/+.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-zA-Z])[\w+/-]{32,}(?![\w/+.-])"
+    r"|[\w.+-]+@[\w-]+\.[a-z]{2,}\b"
+)
+"""Passwords, long values such as digests and keys, and addresses; also those that are none."""
+
+
+FOREIGN_PATH = re.compile(
+    r"(?:^|/)(?:vendor|third_party|node_modules|dist|generated|fixtures)/|\.min\."
+)
+GENERATED = re.compile(r"(?i)\b(?:generated (?:by|from|code|file)|do not edit|auto-?generated)\b")
+HEAD_CHARS = 600
+"""Of a file, where it says that it was generated."""
+
+
 class Sample(NamedTuple):
     """Tokens of a prompt and its target; the last `target` of them are the target."""
 
@@ -126,23 +142,32 @@ class Layout:
         return Sample([*head, *tail], len(tail), insertion.language)
 
 
+def is_foreign(insertion: Insertion) -> bool:
+    """Return whether a file is generated, or a copy of another project's."""
+    head = insertion.before[:HEAD_CHARS]
+    return bool(FOREIGN_PATH.search(insertion.path) or GENERATED.search(head))
+
+
 def has_secret(insertion: Insertion) -> bool:
-    """Return whether there is a key, a token or a password in a text or near it."""
+    """Return whether there is a key, a password, a digest or an address in a text or near it."""
     parts = insertion.before[-NEAR_CHARS:], insertion.text, insertion.after[:NEAR_CHARS]
     text = "".join(parts)
     return bool(
         secrets.is_secret_path(insertion.path)
         or secrets.has_private_key(text.encode("utf-8", "surrogateescape"))
         or redaction.redact(text)[1]
+        or PRIVATE.search(text)
     )
 
 
 def samples(layout: Layout, texts: Sequence[tuple[str, Insertion]], seed: int) -> Iterator[Sample]:
     """Yield the samples of texts in random order."""
-    chance = random.Random(seed)
+    chance, known = random.Random(seed), set[str]()
     for repo, insertion in texts:
-        if has_secret(insertion):
+        same = "".join(insertion.text.split())
+        if same in known or is_foreign(insertion) or has_secret(insertion):
             continue
+        known.add(same)
         for at, wanted in cuts(insertion, chance):
             window = chance.choices(("short", "full"), (2, 1))[0]
             yield layout.sample(insertion, repo, at, wanted, window)

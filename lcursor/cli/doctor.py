@@ -69,13 +69,15 @@ def _model(setting: str) -> Fact:
         fact.data |= {"path": str(path), "bytes": path.stat().st_size}
         head = gguf.check_for_completion(path)
         known = manifest.with_file(path.name)
-        if known and store.path_of(known) != path:
+        is_adapted = bool(known and store.adapted_path(known) == path)
+        if known and not is_adapted and store.path_of(known) != path:
             known = None
-        checked = bool(known and store.read_record(path, known))
+        checked = bool(known and (is_adapted or store.read_record(path, known)))
         fact.data |= {"architecture": head.architecture, "is_verified": checked}
         if known and not checked:
             fact.data["verify"] = exact(f"{COMMAND} models verify {known.name}")
-        words = f", {head.architecture}" + (", digest verified" if checked else "")
+        how = ", with its adapter" if is_adapted else ", digest verified" if checked else ""
+        words = f", {head.architecture}{how}"
         label = name if known else "a file of your own"
         fact.text = f"{label}: {path} ({format_bytes(path.stat().st_size)}{words})"
     except LcursorError as error:

@@ -226,6 +226,9 @@ def pull(venv: Path, model: str, tools: Tools) -> int:
         if not messages:
             raise
         raise InstallFailed(messages[-1].removeprefix("lcursor: ").rstrip(".")) from error
+    for line in tools.tail:
+        if line.startswith("lcursor: "):  # it succeeded all the same
+            report.note(line.removeprefix("lcursor: "))
     report.end(tools.tail[-1] if tools.tail else model)
     return 0
 
