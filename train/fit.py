@@ -143,7 +143,7 @@ def save(model: Qwen2, base: Path, out: Path, alpha: float) -> None:
             for end, matrix in (("a", layer.down), ("b", layer.up)):
                 values = matrix.detach().numpy().astype(np.float16)
                 arrays[f"blk.{number}.{name}.{end}"] = values
-    np.savez(out, allow_pickle=False, **arrays)
+    np.savez(out, **arrays)
 
 
 if __name__ == "__main__":
