@@ -26,7 +26,9 @@ BATCH = 4
 CONTEXT, CONTEXT_SHARE = 96, 0.5
 """Random tokens of the prompt that are predicted too, and the weight of their average loss."""
 TARGET_TOKENS = 12
-"""A target of this length has the weight 1."""
+"""A target of one line and of this length has the weight 1."""
+LATER = 0.4
+"""Weight of a token behind the first line, which is often accepted without the others."""
 HELD = 60
 """The last samples are not trained on."""
 WARMUP = 0.05
@@ -38,22 +40,25 @@ class Samples:
 
     def __init__(self, path: Path) -> None:
         data = np.load(path)
-        self.targets = data["targets"]
+        self.targets, self._lines = data["targets"], data["lines"]
         ends = np.cumsum(data["sizes"])
         self._tokens = np.split(data["tokens"], ends[:-1])
 
     def __len__(self) -> int:
         return len(self._tokens)
 
-    def __getitem__(self, number: int) -> tuple[Tensor, int]:
-        return torch.from_numpy(self._tokens[number].astype(np.int64)), int(self.targets[number])
+    def __getitem__(self, number: int) -> tuple[Tensor, int, int]:
+        tokens = torch.from_numpy(self._tokens[number].astype(np.int64))
+        return tokens, int(self.targets[number]), int(self._lines[number])
 
 
-def loss(model: Qwen2, tokens: Tensor, target: int, chance: torch.Generator) -> Tensor:
+def loss(model: Qwen2, sample: tuple[Tensor, int, int], chance: torch.Generator) -> Tensor:
     """Return the loss of one sample."""
+    tokens, target, line = sample
     hidden = model.hidden(tokens[:-1])
     first = len(tokens) - 1 - target
-    nll = F.cross_entropy(model.logits(hidden[first:]), tokens[first + 1 :], reduction="sum")
+    each = F.cross_entropy(model.logits(hidden[first:]), tokens[first + 1 :], reduction="none")
+    nll = each[:line].sum() + LATER * each[line:].sum()
     at = torch.randperm(max(first - 1, 1), generator=chance)[:CONTEXT]
     context = F.cross_entropy(model.logits(hidden[at]), tokens[at + 1])
     return nll / TARGET_TOKENS + CONTEXT_SHARE * context
@@ -65,7 +70,7 @@ def held_out(model: Qwen2, samples: Samples) -> tuple[float, float]:
     nats, count, exact = 0.0, 0, 0
     numbers = range(len(samples) - HELD, len(samples))
     for number in numbers:
-        tokens, target = samples[number]
+        tokens, target, _ = samples[number]
         hidden = model.hidden(tokens[:-1])[-target:]
         logits, truth = model.logits(hidden), tokens[-target:]
         nats += float(F.cross_entropy(logits[:-1], truth[:-1], reduction="sum"))
@@ -113,11 +118,10 @@ def main(
             group["lr"] = rate * min(progress / WARMUP + 1 / steps, 1.0) * (1 - progress)
         chance = torch.Generator().manual_seed(step)
         for number in range(step * BATCH, (step + 1) * BATCH):
-            tokens, target = samples[number]
-            value = loss(model, tokens, target, chance) / BATCH
+            value = loss(model, samples[number], chance) / BATCH
             value.backward()
             total += float(value.detach())
-            seen += len(tokens)
+            seen += len(samples[number][0])
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         optimizer.zero_grad()

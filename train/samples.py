@@ -56,10 +56,16 @@ HEAD_CHARS = 600
 
 
 class Sample(NamedTuple):
-    """Tokens of a prompt and its target; the last `target` of them are the target."""
+    """Tokens of a prompt and its target.
+
+    Attributes:
+        target: the last tokens, which are the target.
+        line: the first of these, up to the end of the first line that is not blank.
+    """
 
     tokens: list[int]
     target: int
+    line: int
     language: str
 
 
@@ -139,7 +145,16 @@ class Layout:
         if is_whole:
             tail.append(self._end)
         head = [*before, *marker, *built.after, *built.middle]
-        return Sample([*head, *tail], len(tail), insertion.language)
+        return Sample([*head, *tail], len(tail), self._line(tail), insertion.language)
+
+    def _line(self, tokens: Sequence[int]) -> int:
+        """Return the number of tokens up to the end of the first line that is not blank."""
+        text = b""
+        for number, token in enumerate(tokens, 1):
+            text += self.model.piece(token)
+            if b"\n" in text.lstrip():
+                return number
+        return len(tokens)
 
 
 def is_foreign(insertion: Insertion) -> bool:
@@ -204,6 +219,7 @@ def main(
         tokens=np.concatenate([np.array(one.tokens, np.int32) for one in found]),
         sizes=sizes,
         targets=np.array([one.target for one in found], np.int32),
+        lines=np.array([one.line for one in found], np.int32),
         languages=np.array([one.language for one in found]),
     )
     by = Counter(one.language for one in found)
