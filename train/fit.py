@@ -11,7 +11,7 @@ import hashlib
 import os
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -140,7 +140,7 @@ def main(
 def save(model: Qwen2, base: Path, out: Path, alpha: float) -> None:
     """Write the adapter in the format of `lcursor.fim.quantize`, with float16 matrices."""
     digest = hashlib.sha256(base.read_bytes()).hexdigest()
-    arrays = {"base": np.array(digest), "alpha": np.array(alpha, np.float32)}
+    arrays: dict[str, Any] = {"base": np.array(digest), "alpha": np.array(alpha, np.float32)}
     for number, block in enumerate(model.blocks):
         for name, layer in block.items():
             assert isinstance(layer, Linear)
