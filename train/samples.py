@@ -195,12 +195,13 @@ def main(
     model: Annotated[str, typer.Option()] = "qwen2.5-coder-0.5b",
     seed: Annotated[int, typer.Option()] = 7,
     tokens: Annotated[int, typer.Option(help="At most this many.")] = 400_000,
+    revision: Annotated[str, typer.Option(help="Of each clone; no newer commits.")] = "HEAD",
 ) -> None:
     """Write samples."""
     texts: list[tuple[str, Insertion]] = []
     for each in repo:
         try:
-            texts += [(each.name, text) for text in load(each, n, seed)]
+            texts += [(each.name, text) for text in load(each, n, seed, revision)]
         except LcursorError as error:  # for example, its largest files are missing
             typer.echo(f"{each.name} is left out: {error.message}", err=True)
     random.Random(seed).shuffle(texts)
