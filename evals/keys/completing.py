@@ -22,7 +22,7 @@ from lcursor.fim.scheduler import IDLE_S
 
 PAUSE_S, PREFETCH_S = 1.0, 0.25
 """`PAUSE_MS` of init.lua, and `REST_MS` of prefetch.lua."""
-_INERT = re.compile(r"\s*[)>}\]\"'`]*\s*[:{;,]?\s*")
+INERT = re.compile(r"\s*[)>}\]\"'`]*\s*[:{;,]?\s*")
 """`is_inert` of text.lua: text right of the cursor that allows a suggestion."""
 
 
@@ -164,7 +164,7 @@ class Completing:
         right = self._insertion.after.partition("\n")[0]
         self._abort()
         self._answered = None
-        if not _INERT.fullmatch(right):
+        if not INERT.fullmatch(right):
             return
         self._request = self._current = Suggestion(self._at, bool(right.strip()))
         self._count += 1

@@ -20,6 +20,7 @@ import typer
 from bench.report import Json, emit, head, run_facts, table
 from evals import fim
 from evals.keys import insertions, report
+from evals.keys.completing import INERT
 from evals.keys.insertions import Insertion
 from evals.keys.typist import choose, keys, source
 from evals.run import Cases, collect
@@ -27,7 +28,7 @@ from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError
 from lcursor.fim.engine import Engine, Result
 
-POSITIONS = {"start": "start of a line", "word": "behind a word", "inside": "at any character"}
+POSITIONS = {"start": "start of a line", "word": "behind a word", "inside": "inside a word"}
 BODY = {"body": "body of a new function"}
 MIN_REST = 3
 """Characters of the rest of a line; shorter ones are not asked for."""
@@ -55,7 +56,7 @@ class Answer:
     Attributes:
         truth: the rest of the commit's text.
         is_exact: whether the first line is the rest of the line, whatever the confidence.
-        similarity: of the first lines of text and truth, 0 to 1.
+        similarity: of the first line of text and truth, or of the first two of a body; 0 to 1.
         gains: for each threshold, the keys that the best use of the shown text saves.
         shown: for each threshold, whether something is shown.
     """
@@ -105,9 +106,10 @@ def command(
     chosen = cuts(texts, seed, bodies=bodies)
     if not chosen:
         raise LcursorError("no commit of these adds code", "Name clones with their history")
+    names = dict(zip(models, _labels(models), strict=True))
     facts = run_facts(seed=seed, repositories=", ".join(each.name for each in repo))
     engines = {name: fim.load(name) for name in models}
-    names = dict(zip(models, _labels(models), strict=True))
+    facts["files"] = {names[name]: engine.model.path.name for name, engine in engines.items()}
     try:
         answered = (
             answer(engine, names[name], number, cut, thresholds)
@@ -123,7 +125,10 @@ def command(
 
 
 def _labels(models: Sequence[str]) -> list[str]:
-    return [Path(each).stem if "/" in each else each for each in models]
+    names = [Path(each).stem if "/" in each else each for each in models]
+    if len(set(names)) < len(names):
+        raise typer.BadParameter("two models have the same name")
+    return names
 
 
 def cuts(
@@ -138,14 +143,19 @@ def cuts(
     found: list[tuple[int, str, str, int, Insertion]] = []
     for number, (repo, insertion) in enumerate(texts):
         text = insertion.text
+        if not INERT.fullmatch(insertion.after.partition("\n")[0]):
+            continue  # the product asks for nothing there
         if bodies:
             first = _START.match(text)
             found.append((number, repo, "body", first.end() if first else 0, insertion))
             continue
         words = list(_WORD.finditer(text))
         inside = chance.choice(words)
+        starts = [each.end() for each in _START.finditer(text)]
+        if not insertion.before.rpartition("\n")[2].strip():
+            starts.append(0)
         for position, at in (
-            ("start", chance.choice([0, *(each.end() for each in _START.finditer(text))])),
+            ("start", chance.choice(starts) if starts else len(text)),
             ("word", chance.choice(words).end()),
             ("inside", chance.randint(inside.start(), inside.end())),
         ):
@@ -173,7 +183,9 @@ def answer(
         return engine.complete(asked, lambda text: None, single_line=one_line, bypass_cache=True)
 
     whole = complete(0.0)
-    shown = [complete(each).text for each in thresholds]
+    # A text that replaces some is not compared.
+    answers = [complete(each) for each in thresholds]
+    shown = ["" if each.replace_bytes else each.text for each in answers]
     return Answer(
         model=model,
         repo=cut.repo,
@@ -184,7 +196,7 @@ def answer(
         text=whole.text,
         truth=truth,
         is_exact=_line(whole.text) == _line(truth),
-        similarity=_similarity(whole.text, truth),
+        similarity=_similarity(whole.text, truth, BODY_LINES if cut.position == "body" else 1),
         gains=[gain(each, truth) for each in shown],
         shown=[bool(each.strip()) for each in shown],
         confidence=whole.confidence,
@@ -205,8 +217,8 @@ def _line(text: str) -> str:
     return text.partition("\n")[0].rstrip()
 
 
-def _similarity(text: str, truth: str) -> float:
-    one, other = ("\n".join(each.split("\n")[:BODY_LINES]).strip() for each in (text, truth))
+def _similarity(text: str, truth: str, count: int) -> float:
+    one, other = ("\n".join(each.split("\n")[:count]).strip() for each in (text, truth))
     return SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
@@ -239,8 +251,12 @@ def _figures(mine: Sequence[Answer], base: Sequence[Answer]) -> dict[str, Any]:
     numbers = [each.text_number for each in mine]
     columns = range(len(mine[0].gains))
     pairs = list(zip(mine, base, strict=True))
-    won = sum(a.is_exact and not b.is_exact for a, b in pairs)
-    lost = sum(b.is_exact and not a.is_exact for a, b in pairs)
+    by_text: dict[int, int] = {}
+    for one, other in pairs:  # positions in the same text are no independent samples
+        more = one.is_exact - other.is_exact
+        by_text[one.text_number] = by_text.get(one.text_number, 0) + more
+    won = sum(more > 0 for more in by_text.values())
+    lost = sum(more < 0 for more in by_text.values())
     return {
         "cuts": len(mine),
         "exact": sum(each.is_exact for each in mine),
@@ -265,17 +281,26 @@ def _figures(mine: Sequence[Answer], base: Sequence[Answer]) -> dict[str, Any]:
 
 
 def sign_test(won: int, lost: int) -> float:
-    """Return how likely a difference this large is by chance; two sides."""
+    """Return how likely a difference this large is by chance, two-sided."""
     count, least = won + lost, min(won, lost)
     ways = sum(math.comb(count, at) for at in range(least + 1))
-    return min(1.0, float(ways) / 2.0 ** (count - 1))
+    return min(1.0, 2 * ways / 2**count)
 
 
 def as_markdown(document: Mapping[str, Any]) -> list[str]:
     """Return the lines of the report."""
     models, thresholds = document["models"], document["thresholds"]
     title = f"{document['repositories']}; seed {document['seed']}; compared to {models[0]}"
-    heads = ["", "", "cuts:", "exact:", "won, lost:", "by chance:", "similar:", "several lines:"]
+    heads = [
+        "",
+        "",
+        "cuts:",
+        "exact:",
+        "texts won, lost:",
+        "by chance:",
+        "similar:",
+        "several lines:",
+    ]
     for each in thresholds:
         heads += [f"keys saved at {each:g}:", "shown:", "useful:"]
     rows = []

@@ -290,7 +290,9 @@ def test_the_keys_that_a_suggestion_saves(text: str, saved: int) -> None:
     assert lines.gain(text, "return b + 1") == saved
 
 
-@pytest.mark.parametrize(("won", "lost", "chance"), [(0, 0, 1), (5, 5, 1), (6, 0, 0.03125)])
+@pytest.mark.parametrize(
+    ("won", "lost", "chance"), [(0, 0, 1), (5, 5, 1), (6, 0, 0.03125), (900, 900, 1)]
+)
 def test_the_sign_test(won: int, lost: int, chance: float) -> None:
     assert lines.sign_test(won, lost) == chance
 

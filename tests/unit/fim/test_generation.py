@@ -122,14 +122,14 @@ def test_the_confidence_is_that_of_the_line_that_decided(
 @pytest.mark.parametrize(
     ("prefix", "text"),
     [
-        ("def f(a):\n    ", "return a\n    return b"),
-        ("x = 1\ndef f(a):", "\n    return a"),
+        ("def f(a):\n    ", "a += 1\n    return b"),
+        ("x = 1\ndef f(a):", "\n    a += 1"),
         ("a = ", ""),
     ],
 )
 def test_less_is_needed_in_an_empty_block(prefix: str, text: str) -> None:
     lines = [("\n    ", 0.9)] if prefix.endswith(":") else []
-    tape = Tape(*lines, ("return a", 0.1), ("\n    ", 0.9), ("return b", 0.1), ("", 0.9))
+    tape = Tape(*lines, ("a += 1", 0.1), ("\n    ", 0.9), ("return b", 0.1), ("", 0.9))
     result, _ = generate(generator(tape), completion(prefix), threshold=0.4)
     assert result.text.startswith(text)
     assert bool(result.text) == bool(text)
