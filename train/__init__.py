@@ -10,5 +10,7 @@ them out, `fit` trains on them, and `lcursor.fim.quantize` writes a model with t
     .venv-train/bin/python -m train.fit MODEL.gguf samples.npz adapter.npz
     .venv/bin/python -m lcursor.fim.quantize MODEL.gguf merged.gguf 15 adapter.npz SHA256 trial
 
+SHA256 is that of MODEL.gguf.
+
 Only repositories with a permissive licence may be used.
 """

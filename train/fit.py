@@ -29,8 +29,6 @@ TARGET_TOKENS = 12
 """A target of one line and of this length has the weight 1."""
 LATER = 0.4
 """Weight of a token behind the first line, which is often accepted without the others."""
-HELD = 60
-"""The last samples are not trained on."""
 WARMUP = 0.05
 SAVE_EVERY, REPORT_EVERY = 20, 20
 
@@ -41,6 +39,8 @@ class Samples:
     def __init__(self, path: Path) -> None:
         data = np.load(path)
         self.targets, self._lines = data["targets"], data["lines"]
+        self.held = int(data["held"])
+        """The last samples, which are not trained on."""
         ends = np.cumsum(data["sizes"])
         self._tokens = np.split(data["tokens"], ends[:-1])
 
@@ -68,7 +68,7 @@ def loss(model: Qwen2, sample: tuple[Tensor, int, int], chance: torch.Generator)
 def held_out(model: Qwen2, samples: Samples) -> tuple[float, float]:
     """Return nats per target token without the last one, and the share of exact greedy targets."""
     nats, count, exact = 0.0, 0, 0
-    numbers = range(len(samples) - HELD, len(samples))
+    numbers = range(len(samples) - samples.held, len(samples))
     for number in numbers:
         tokens, target, _ = samples[number]
         hidden = model.hidden(tokens[:-1])[-target:]
@@ -76,7 +76,7 @@ def held_out(model: Qwen2, samples: Samples) -> tuple[float, float]:
         nats += float(F.cross_entropy(logits[:-1], truth[:-1], reduction="sum"))
         count += target - 1
         exact += bool((logits[:-1].argmax(-1) == truth[:-1]).all())
-    return nats / max(count, 1), exact / HELD
+    return nats / max(count, 1), exact / samples.held
 
 
 def main(
@@ -94,7 +94,7 @@ def main(
     torch.manual_seed(1)
     model = Qwen2(base, rank, alpha)
     samples = Samples(data)
-    count = len(samples) - HELD
+    count = len(samples) - samples.held
     if limit:
         sizes = np.cumsum([len(samples[number][0]) for number in range(count)])
         count = int(np.searchsorted(sizes, limit))
@@ -103,8 +103,11 @@ def main(
     optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.0)
     state = out.with_suffix(".state")
     first = 0
+    run = f"{_digest(base)} {_digest(data)} {rank} {alpha} {rate} {limit}"
     if state.exists():
         saved = torch.load(state)
+        if saved["run"] != run:
+            raise typer.BadParameter(f"{state} is of another run: remove it")
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         first = saved["step"]
@@ -131,16 +134,20 @@ def main(
             total = 0.0
         if (step + 1) % SAVE_EVERY == 0:
             kept = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-            torch.save({**kept, "step": step + 1}, part := state.with_suffix(".part"))
+            torch.save({**kept, "step": step + 1, "run": run}, part := state.with_suffix(".part"))
             os.replace(part, state)
     typer.echo("held out: {:.3f} nats, {:.0%} exact".format(*held_out(model, samples)))
     save(model, base, out, alpha)
+    state.unlink(missing_ok=True)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def save(model: Qwen2, base: Path, out: Path, alpha: float) -> None:
     """Write the adapter in the format of `lcursor.fim.quantize`, with float16 matrices."""
-    digest = hashlib.sha256(base.read_bytes()).hexdigest()
-    arrays: dict[str, Any] = {"base": np.array(digest), "alpha": np.array(alpha, np.float32)}
+    arrays: dict[str, Any] = {"base": np.array(_digest(base)), "alpha": np.array(alpha, np.float32)}
     for number, block in enumerate(model.blocks):
         for name, layer in block.items():
             assert isinstance(layer, Linear)

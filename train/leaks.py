@@ -26,7 +26,7 @@ REPEATED = 50
 def main(
     model: Annotated[Path, typer.Argument()],
     data: Annotated[Path, typer.Argument()],
-    n: Annotated[int, typer.Option(help="The first samples, as `fit` uses them.")] = 1000,
+    n: Annotated[int, typer.Option(help="The first samples, which `fit` uses first.")] = 1000,
 ) -> None:
     """Count repeated training text."""
     loaded = np.load(data)

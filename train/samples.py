@@ -19,6 +19,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 
+from evals.keys import insertions
 from evals.keys.insertions import Insertion, load
 from lcursor.catalog import manifest, store
 from lcursor.config import CompletionConfig
@@ -33,18 +34,20 @@ MAX_LINES, MAX_TOKENS = 8, 96
 """Of a target; a longer one has no end."""
 CUTS = 3
 """Of each text."""
-NEAR_CHARS = 4000
-"""On each side of a text, where a secret leaves it out; more than a prompt has."""
+HELD, HELD_TEXTS = 60, 40
+"""Samples that are not trained on, and the number of texts that they are from."""
 BLANK = re.compile(r"\n[ \t]*(?:\n|$)")
 WORD = re.compile(r"\w+|[^\w\s]+|\s+")
 
 
 PRIVATE = re.compile(
-    r"(?i:password|passwd|secret|token|api_?key|credential)\w*[\"']?\s*[:=]\s*[\"'][^\"'\s]{8,}[\"']"
-    r"|(?<![\w/+.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-zA-Z])[\w+/-]{32,}(?![\w/+.-])"
-    r"|[\w.+-]+@[\w-]+\.[a-z]{2,}\b"
+    r"(?:password|passwd|secret|token|api_?key|credential)\w*[\"']?\s*[:=]\s*[\"'][^\"'\s]{8,}[\"']"
+    r"|(?:password|passwd|secret)\s*:\s*(?=\w*\d)\w{8,}"
+    r"|(?<![\w/+.-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])[\w+/-]{32,}(?![\w/+.-])"
+    r"|[\w.+-]+@[\w-]+\.[a-z]{2,}\b",
+    re.IGNORECASE,
 )
-"""Passwords, long values such as digests and keys, and addresses; also those that are none."""
+"""Passwords, long values such as digests and keys, and addresses; some matches are harmless."""
 
 
 FOREIGN_PATH = re.compile(
@@ -82,11 +85,10 @@ def cuts(insertion: Insertion, chance: random.Random) -> Iterator[tuple[int, str
     text = insertion.text
     starts = [0, *(m.end() for m in re.finditer(r"\n[ \t]*", text))]
     words = [m for m in WORD.finditer(text) if m.group().strip()]
-    places = [(0, ""), *((at, "") for at in starts)]
     for _ in range(CUTS):
         kind = chance.random()
         if kind < 0.3:
-            at = chance.choice(places)[0]
+            at = chance.choice(starts)
         elif kind < 0.65:
             found = chance.choice(words)
             at = found.start() if chance.random() < 0.5 else found.end()
@@ -122,7 +124,7 @@ class Layout:
                 tokenize,
                 prefix_tokens=self._config.prefix_tokens,
                 suffix_tokens=self._config.suffix_tokens,
-                files_tokens=0,
+                files_tokens=self._config.files_tokens,
             )
         else:
             short = ON_CPU.short
@@ -137,7 +139,9 @@ class Layout:
         before, forced = self._vocabulary.back_off(built.before)
         marker = () if built.marker is None else (built.marker,)
         lines = wanted.split("\n")
-        is_whole = len(lines) <= MAX_LINES
+        is_cut = insertion.text.count("\n") == insertions.MAX_LINES - 1
+        is_at_end = insertion.text.endswith(wanted)
+        is_whole = len(lines) <= MAX_LINES and not (is_cut and is_at_end)
         text = forced.decode("utf-8", "ignore") + "\n".join(lines[:MAX_LINES])
         tail = tokenize(text, False)
         if len(tail) > MAX_TOKENS:
@@ -159,14 +163,13 @@ class Layout:
 
 def is_foreign(insertion: Insertion) -> bool:
     """Return whether a file is generated, or a copy of another project's."""
-    head = insertion.before[:HEAD_CHARS]
+    head = (insertion.before + insertion.text)[:HEAD_CHARS]
     return bool(FOREIGN_PATH.search(insertion.path) or GENERATED.search(head))
 
 
 def has_secret(insertion: Insertion) -> bool:
-    """Return whether there is a key, a password, a digest or an address in a text or near it."""
-    parts = insertion.before[-NEAR_CHARS:], insertion.text, insertion.after[:NEAR_CHARS]
-    text = "".join(parts)
+    """Return whether there is a key, a password, a digest or an address in a file."""
+    text = insertion.before + insertion.text + insertion.after
     return bool(
         secrets.is_secret_path(insertion.path)
         or secrets.has_private_key(text.encode("utf-8", "surrogateescape"))
@@ -205,20 +208,23 @@ def main(
         except LcursorError as error:  # for example, its largest files are missing
             typer.echo(f"{each.name} is left out: {error.message}", err=True)
     random.Random(seed).shuffle(texts)
-    layout = Layout(store.resolve(model, "completion"))
+    layout = Layout(store.path_of(manifest.find(model)))
+    held = list(samples(layout, texts[:HELD_TEXTS], seed))[:HELD]
     found: list[Sample] = []
     count = 0
-    for one in samples(layout, texts, seed):
+    for one in samples(layout, texts[HELD_TEXTS:], seed):
         found.append(one)
         count += len(one.tokens)
         if count >= tokens:
             break
     random.Random(seed).shuffle(found)
+    found += held
     sizes = np.array([len(one.tokens) for one in found], np.int32)
     np.savez_compressed(
         out,
         tokens=np.concatenate([np.array(one.tokens, np.int32) for one in found]),
         sizes=sizes,
+        held=np.array(len(held)),
         targets=np.array([one.target for one in found], np.int32),
         lines=np.array([one.line for one in found], np.int32),
         languages=np.array([one.language for one in found]),

@@ -284,7 +284,7 @@ def sign_test(won: int, lost: int) -> float:
     """Return how likely a difference this large is by chance, two-sided."""
     count, least = won + lost, min(won, lost)
     ways = sum(math.comb(count, at) for at in range(least + 1))
-    return min(1.0, 2 * ways / 2**count)
+    return float(min(1.0, 2 * ways / 2**count))
 
 
 def as_markdown(document: Mapping[str, Any]) -> list[str]:

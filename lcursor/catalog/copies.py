@@ -49,9 +49,8 @@ def requantize(source: Path, watch: download.Reporter) -> Path:
         )
     target = source.with_name(manifest.requantized_file(source.name))
     model = manifest.with_file(target.name)
-    with download.locked(target, watch):
-        store.check_space(target, source.stat().st_size)
-        _write(source, target, model, "Requantizing to Q4_0", [str(Q4_0)], watch)
+    with download.locked(target, watch) as lock:
+        _write(source, target, model, "Requantizing to Q4_0", [str(Q4_0)], lock, watch)
     return target
 
 
@@ -68,8 +67,10 @@ def adapt(model: Model, watch: download.Reporter) -> Path | None:
     if model.adapter is None:
         return None
     source, target = store.path_of(model), store.adapted_path(model)
-    with download.locked(target, watch):
-        if store.is_adapted(model):
+    if store.is_adapted(model):
+        return target
+    with download.locked(target, watch) as lock:
+        if store.is_adapted(model):  # another process may have been faster
             return target
         record = store.read_record(source, model)
         if record is None:
@@ -82,10 +83,9 @@ def adapt(model: Model, watch: download.Reporter) -> Path | None:
                 f"models/{adapter.name} is missing or damaged", "Restore it from the repository"
             )
         file_type = gguf.check(source).scalars.get("general.file_type", Q4_K_M)
-        store.check_space(target, MERGING_SIZE * source.stat().st_size)
         made = replace(model, sha256=None, repo="", revision=model.adapter.sha256)
         arguments = [str(file_type), str(adapter), record.sha256, model.name]
-        _write(source, target, made, "Adapting", arguments, watch)
+        _write(source, target, made, "Adapting", arguments, lock, watch)
     return target
 
 
@@ -102,6 +102,7 @@ def _write(
     model: Model | None,
     what: str,
     arguments: list[str],
+    lock: int,
     watch: download.Reporter,
 ) -> None:
     """Write a copy and its record.
@@ -110,27 +111,39 @@ def _write(
         model: of the record; None writes none.
         what: is done, in words.
         arguments: further ones of `fim/quantize.py`.
+        lock: descriptor of the target's lock, which the child holds until it ends.
     """
-    partial = store.partial_of(target)
+    partial, size = store.partial_of(target), source.stat().st_size
+    _clean(partial)
     try:
-        watch.begin(what, source.stat().st_size)
-        _run(source, partial, arguments, watch)
-        digest = download.hash_with_progress(partial, watch)
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(partial, target)
+        store.check_space(target, size * (MERGING_SIZE if len(arguments) > 1 else 1))
+        with store.writing(partial):
+            watch.begin(what, size)
+            _run(source, partial, arguments, lock, watch)
+            digest = download.hash_with_progress(partial, watch)
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
+            os.replace(partial, target)
     finally:
-        partial.unlink(missing_ok=True)
-        store.float16_of(partial).unlink(missing_ok=True)
+        _clean(partial)
     if model:
         store.write_record(target, model, digest, "made", None)
 
 
-def _run(source: Path, partial: Path, arguments: list[str], watch: download.Reporter) -> None:
+def _clean(partial: Path) -> None:
+    """Remove unfinished files, also those that a killed process left."""
+    partial.unlink(missing_ok=True)
+    store.float16_of(partial).unlink(missing_ok=True)
+
+
+def _run(
+    source: Path, partial: Path, arguments: list[str], lock: int, watch: download.Reporter
+) -> None:
     """Run the child that writes the file; kill it when this process is interrupted."""
 
     def report() -> bool:
-        watch.at(partial.stat().st_size if partial.exists() else 0)
+        if partial.exists():
+            watch.at(partial.stat().st_size)
         return False
 
     files = (str(source.absolute()), str(partial.absolute()))
@@ -141,6 +154,7 @@ def _run(source: Path, partial: Path, arguments: list[str], watch: download.Repo
         max_error_bytes=1 << 20,
         drops_excess=True,
         max_s=None,
+        pass_fds=(lock,),
         cancel=report,
     )
     if not done.failure:

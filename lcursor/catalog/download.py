@@ -102,8 +102,8 @@ def _verify_copy(copy: Path, model: Model, watch: Reporter) -> None:
 
 
 @contextmanager
-def locked(target: Path, watch: Reporter) -> Iterator[None]:
-    """Lock a file against other downloads, and create its folder.
+def locked(target: Path, watch: Reporter) -> Iterator[int]:
+    """Lock a file against other downloads, and create its folder; yield the lock's descriptor.
 
     Raises:
         DownloadFailed: the folder cannot be written.
@@ -118,7 +118,7 @@ def locked(target: Path, watch: Reporter) -> Iterator[None]:
             time.sleep(_LOCK_POLL_S)
             lock = file_lock.try_lock(path)
     try:
-        yield
+        yield lock
     finally:
         os.close(lock)
 

@@ -201,7 +201,8 @@ def requantized() -> tuple[Model, ...]:
 def with_file(name: str) -> Model | None:
     """Return the model of a file by its name: the original, a copy with the adapter, or in Q4_0."""
     models = (*load(), *requantized())
-    return next((model for model in models if name in (model.file, model.adapted_file)), None)
+    names = (each for each in models if name and name in (each.file, each.adapted_file))
+    return next(names, None)
 
 
 def family_of(path: Path) -> str:

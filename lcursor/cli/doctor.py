@@ -69,7 +69,7 @@ def _model(setting: str) -> Fact:
         fact.data |= {"path": str(path), "bytes": path.stat().st_size}
         head = gguf.check_for_completion(path)
         known = manifest.with_file(path.name)
-        is_adapted = bool(known and store.adapted_path(known) == path)
+        is_adapted = bool(known and store.is_adapted(known) and store.adapted_path(known) == path)
         if known and not is_adapted and store.path_of(known) != path:
             known = None
         checked = bool(known and (is_adapted or store.read_record(path, known)))

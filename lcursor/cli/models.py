@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,6 +56,7 @@ def list_models(as_json: Json = False) -> None:
                 "context_tokens": model.context_tokens,
                 "digest": model.digest,
                 "made_from": model.made_from,
+                "is_adapted": store.is_adapted(model),
                 "sha256": model.sha256,
                 "repo": model.repo,
                 "revision": model.revision,
@@ -74,9 +76,9 @@ def list_models(as_json: Json = False) -> None:
             ("" if model.bytes_exact else "~") + format_bytes(model.all_bytes),
             model.licence,
             model.digest,
-            state
-            + (f", made from {model.made_from}" if model.made_from else "")
-            + (", adapted" if store.is_adapted(model) else ""),
+            f"{state}, made from {model.made_from}"
+            if model.made_from
+            else state + (", adapted" if state and store.is_adapted(model) else ""),
         )
         for model, state, _ in rows
     ]
@@ -169,14 +171,17 @@ def pull(name: Name) -> None:
         try:
             copies.adapt(model, watch)
         except LcursorError as error:
-            typer.echo(f"lcursor: {error}; {model.name} completes without its adapter", err=True)
+            words = f"{model.name} completes without its adapter: {error.message}"
+            typer.echo(f"lcursor: {words}", err=True)
     origin = f"made from {model.made_from}" if model.made_from else "verified"
     typer.echo(f"{model.name} is here and {origin}: {path}")
 
 
 @contextmanager
 def _interruptible(words: str) -> Iterator[None]:
-    """Print these words when the user presses Ctrl-C."""
+    """Print these words when the user presses Ctrl-C, or the terminal is closed."""
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
@@ -217,6 +222,9 @@ def requantize(
     if to.upper() != "Q4_0":
         raise typer.BadParameter(f"unknown format: {to}; only Q4_0", param_hint="--to")
     source = store.resolve(name, "completion")
+    known = manifest.with_file(source.name)
+    if known and source == store.adapted_path(known):
+        source = store.path_of(known)
     with _interruptible("no copy was made"), watching(source.stem) as watch:
         path = make(source, watch)
     copy = manifest.with_file(path.name)
@@ -270,4 +278,5 @@ def path(name: Name) -> None:
     from lcursor.catalog import manifest, store
 
     model = manifest.find(name)
-    typer.echo(store.resolve(model.name, model.slots[0]))
+    store.resolve(model.name, model.slots[0])
+    typer.echo(store.path_of(model))

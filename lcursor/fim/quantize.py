@@ -3,9 +3,8 @@
     python -m lcursor.fim.quantize SOURCE TARGET FILE_TYPE [ADAPTER SHA256 MODEL]
 
 quantizes the file to a type of llama.cpp. With an adapter, its change is added to the weights
-before, if it was trained on the file with this digest; the copy is tested with the logits that are
-recorded for the model. The last line on standard error
-is the error.
+first; it must have been trained on the file with this digest. The copy is tested with the logits
+that are recorded for the model. The last line on standard error is the error.
 
 An adapter is a NumPy archive: `base`, the sha256 of the file that it was trained on; `alpha`; and
 for each changed layer `<layer>.a` [rank, in] and `<layer>.b` [out, rank], whose product times
@@ -65,12 +64,15 @@ def merge(source: Path, sha256: str, adapter: Path, target: Path, file_type: int
     try:
         llama.quantize(source, whole, F16)
         tensors = gguf.tensors(whole)
-        for layer, (down, up) in changes.items():
-            tensor = tensors[f"{layer}.weight"]
-            weights = np.memmap(whole, np.float16, "r+", tensor.start, tensor.shape[::-1])
-            change = up.astype(np.float32) @ down.astype(np.float32)
-            weights[:] = (weights + alpha / len(down) * change).astype(np.float16)
-            del weights  # writes it
+        try:
+            for layer, (down, up) in changes.items():
+                tensor = tensors[f"{layer}.weight"]
+                weights = np.memmap(whole, np.float16, "r+", tensor.start, tensor.shape[::-1])
+                change = (alpha / len(down) * up.astype(np.float32)) @ down.astype(np.float32)
+                weights += change.astype(np.float16)
+                del weights  # writes it
+        except (KeyError, ValueError) as error:
+            raise ModelCorrupt(f"{adapter.name} does not fit {source.name} ({error})") from error
         llama.quantize(whole, target, file_type)
     finally:
         whole.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from lcursor.catalog import hardware, manifest, recommend, selftest_model, store
+from lcursor.catalog.selftest_model import references
 from lcursor.errors import LcursorError
 from lcursor.fim import llama
 
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         tiny = Path(folder) / "tiny.gguf"
         selftest_model.write(tiny)
         if name := options.record:
-            path = tiny if name == "tiny" else store.resolve(name, "completion")
+            path = tiny if name == "tiny" else _file_of(name)
             _say(**{name: dict(decode(name, path, 0, hardware.physical_cores(), False))})
             return 0
         try:
@@ -58,7 +59,7 @@ def _test(tiny: Path, gpu_layers: int) -> dict[str, Any]:
     cores = 2 if gpu_layers else hardware.physical_cores()
     worst = 0.0
     for name, path in _models(tiny):
-        expected = selftest_model.references()[name]
+        expected = references()[name]
         plans = {(1, False), (cores, False), (cores, True)} if name == "tiny" else {(cores, True)}
         for threads, is_secondary in sorted(plans):
             for batch, found in _run(name, path, gpu_layers, threads, is_secondary):
@@ -83,14 +84,18 @@ def _models(tiny: Path) -> Iterator[tuple[str, Path]]:
     yield "tiny", tiny
     name = recommend.SMALL
     known = next((model for model in manifest.load() if model.name == name), None)
-    if known is None:
-        return
-    files = {name: store.path_of(known)}
-    if store.is_adapted(known):
-        files[selftest_model.adapted(name)] = store.adapted_path(known)
-    for each, path in files.items():
-        if each in selftest_model.references() and path.is_file():
-            yield each, path
+    if known and store.is_adapted(known) and selftest_model.adapted(name) in references():
+        name = selftest_model.adapted(name)
+    if known and name in references() and _file_of(name).is_file():
+        yield name, _file_of(name)
+
+
+def _file_of(name: str) -> Path:
+    """Return the file of a model of the manifest, or of its copy with the adapter."""
+    for model in manifest.load():
+        if name == selftest_model.adapted(model.name):
+            return store.adapted_path(model)
+    return store.path_of(manifest.find(name))
 
 
 def _step(name: str, batch: int, threads: int, is_secondary: bool) -> str:

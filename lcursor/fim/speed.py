@@ -83,7 +83,9 @@ def measure_once(model: llama.Model, abort: llama.Abort | None = None) -> Speed 
         What was stored now; None for nothing.
     """
     known = manifest.with_file(model.path.name)
-    if known is None or store.path_of(known) != model.path or llama.has_gpu() or speed.load():
+    if known is None or llama.has_gpu() or speed.load():
+        return None
+    if model.path not in (store.path_of(known), store.adapted_path(known)):
         return None
     found = measure(model, abort)
     if found is not None:

@@ -92,11 +92,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tools = Tools(report, cache_dir() / "log" / f"install-{name}.log")
         with tools.lock(cache_dir() / "locks" / name, str(venv)):
             install(venv, options.extras, tools, verify=options.verify)
+        without: list[str] = []
         for model in options.models:
-            if code := pull(venv, model, tools):
+            code, warning = pull(venv, model, tools)
+            if code:
                 return code
-        without = pull_embedder(venv, options.embedder, tools) if options.embedder else ""
-        report.finish(f"{venv} is ready", without)
+            without += [warning] if warning else []
+        if options.embedder and (warning := pull_embedder(venv, options.embedder, tools)):
+            without.append(warning)
+        report.finish(f"{venv} is ready", "\n".join(without))
     except InstallFailed as error:
         output = [line for line in (tools.tail if tools else ()) if "WARNING" not in line]
         report.fail(error.message, error.hint, output[-8:])
@@ -203,15 +207,19 @@ def _should_retry(venv: Venv, tools: Tools) -> bool:
     return outcome.kind != "passed"
 
 
-def pull(venv: Path, model: str, tools: Tools) -> int:
-    """Download a model with `models pull`, and return the exit status.
+def pull(venv: Path, model: str, tools: Tools) -> tuple[int, str]:
+    """Download a model with `models pull`.
 
     On a terminal that command draws its own progress; otherwise its lines are reported.
+
+    Returns:
+        The exit status, and a warning after a success, which a terminal shows already.
     """
     command = [str(python_of(venv)), "-m", "lcursor", "models", "pull", model]
     report = tools.report
     if report.mode == "terminal":
-        return subprocess.run(command, cwd=ROOT, env=clean_environment(), check=False).returncode
+        done = subprocess.run(command, cwd=ROOT, env=clean_environment(), check=False)
+        return done.returncode, ""
 
     def listen(line: str) -> None:
         percent = re.search(r"\((\d+) %\)", line)
@@ -226,18 +234,17 @@ def pull(venv: Path, model: str, tools: Tools) -> int:
         if not messages:
             raise
         raise InstallFailed(messages[-1].removeprefix("lcursor: ").rstrip(".")) from error
-    for line in tools.tail:
-        if line.startswith("lcursor: "):  # it succeeded all the same
-            report.note(line.removeprefix("lcursor: "))
     report.end(tools.tail[-1] if tools.tail else model)
-    return 0
+    warnings = [line for line in tools.tail if line.startswith("lcursor: ")]
+    return 0, warnings[-1].removeprefix("lcursor: ") if warnings else ""
 
 
 def pull_embedder(venv: Path, name: str, tools: Tools) -> str:
     """Download the optional embedder; return a message if that fails."""
     try:
-        if not (code := pull(venv, name, tools)):
-            return ""
+        code, warning = pull(venv, name, tools)
+        if not code:
+            return warning
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         reason = ""

@@ -296,14 +296,18 @@ end
 ---@param on_line fun(line: string) called with each line of progress
 ---@param on_done fun(err?: string) called once
 function M.pull(python, name, on_line, on_done)
-  local last = ""
+  local last, warning = "", nil
   local function on_output(_, data)
     for line in vim.gsplit(data or "", "\n", { trimempty = true }) do
       last = vim.trim(line)
+      warning = last:match("^lcursor: (.*)") or warning
       vim.schedule_wrap(notify.guarded(on_line))(last)
     end
   end
   local finish = vim.schedule_wrap(function(result)
+    if result.code == 0 and warning then
+      notify.warn(warning)
+    end
     on_done(result.code ~= 0 and last:gsub("^lcursor: ", "") or nil)
   end)
   local command = { python, "-X", "utf8", "-m", "lcursor", "models", "pull", name }

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.fakes.hub import FakeHub
@@ -164,6 +165,43 @@ def test_a_q4_0_copy_is_pulled_with_its_source(tmp_path: Path) -> None:
     again = shell.run("requantize", "small-q4_0")
     assert again.returncode == 1
     assert again.stderr.startswith("lcursor: small-q4_0.gguf is Q4_0 already")
+
+
+def test_a_model_is_adapted_when_it_is_pulled_and_completion_alone_uses_the_copy(
+    tmp_path: Path,
+) -> None:
+    write_model(tmp_path / "model.gguf")
+    blob = (tmp_path / "model.gguf").read_bytes()
+    matrix = np.full((1, 256), 0.01, np.float16)
+    arrays = {"blk.0.attn_q.a": matrix, "blk.0.attn_q.b": matrix.T}
+    adapter = tmp_path / "small.npz"
+    np.savez(adapter, base=hashlib.sha256(blob).hexdigest(), alpha=2.0, **arrays)
+    digest = hashlib.sha256(adapter.read_bytes()).hexdigest()
+    right = adapter.read_bytes()
+    with FakeHub(blob, COMMIT) as hub:
+        shell = Shell(tmp_path, hub.url, blob)
+        with (tmp_path / "manifest.toml").open("a") as file:
+            file.write(f'[model.adapter]\nfile = "small.npz"\nsha256 = "{digest}"\n')
+        adapter.write_bytes(b"damaged")
+        plain = shell.run("pull", "small")
+        assert plain.returncode == 0
+        assert plain.stderr.endswith(
+            "lcursor: small completes without its adapter: models/small.npz is missing or damaged\n"
+        )
+        assert not json.loads(shell.run("list", "--json").stdout)[0]["is_adapted"]
+
+        adapter.write_bytes(right)
+        pulled = shell.run("pull", "small")
+        assert (pulled.returncode, "lcursor:" in pulled.stderr) == (0, False), pulled.stderr
+        assert hub.asked == ["GET 0"]
+    copy = shell.models / "small-adapted.gguf"
+    assert copy.is_file()
+    assert json.loads(shell.run("list", "--json").stdout)[0]["is_adapted"]
+    assert "here, adapted\n" in shell.run("list").stdout
+    assert shell.run("path", "small").stdout == f"{shell.models / 'small.gguf'}\n"
+    made = shell.run("requantize", "small")
+    assert "Made from small.gguf: " in made.stdout, made.stderr
+    assert shell.run("verify").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -93,10 +93,12 @@ def unreachable(lines: Sequence[str], cursor: CursorContext) -> int:
     return int(is_behind and not _REACHED.match(line))
 
 
-_LEAVES = re.compile(r"\s*(?:return|raise|throw|break|continue)\b(?!.*\b(?:if|unless|while)\b)")
+_LEAVES = re.compile(
+    r"\s*(?:return|raise|throw|break|continue)\b(?![-:.]|\s*[:=])(?!.*\b(?:if|unless|while)\b)"
+)
 _REACHED = re.compile(
     r"\s*(?:(?:end|el(?:se|if|sif|seif)|except|finally|catch|rescue|ensure|case|default|when|then|fi"
-    r"|done|esac|until|and|or|in)\b|\w+:(?!\S)|[^\w\s\"'`({])|.*=>"
+    r"|done|esac|until|and|or|in|where|function)\b|\w+:(?!\S)|[^\w\s\"'`({])|.*=>"
 )
 """Lines behind a jump that are reached: the next part of a block, a label, a match arm, a closing
 bracket, a comment, or the rest of the statement."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -270,3 +271,51 @@ def test_a_copy_that_computes_something_else_is_not_used(
     monkeypatch.setattr(selftest_model, "references", lambda: wrong)
     with pytest.raises(EngineFailed, match="does not compute what it should"):
         quantize.check(source, "small")
+
+
+def test_what_a_killed_process_left_is_removed_before_space_is_checked(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter(source)
+    left = store.partial_of(store.adapted_path(manifest.find("small")))
+    for path in (left, store.float16_of(left)):
+        path.write_bytes(b"left")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2_000_000))
+    with pytest.raises(DiskFull):
+        copies.adapt(manifest.find("small"), Watch())
+    assert names(source) == {source.name, f"{source.name}.json"}
+
+
+def test_a_disk_that_becomes_full_is_an_error_of_the_disk(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter(source)
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(DiskFull):
+        copies.adapt(manifest.find("small"), Watch())
+    assert names(source) == {source.name, f"{source.name}.json"}
+
+
+def test_the_child_holds_the_lock(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_child(monkeypatch, tmp_path, 'ls -l /proc/self/fd | grep -c "q4_0.gguf.lock" >&2; exit 1')
+    with pytest.raises(EngineFailed, match=r"^1\."):
+        copies.requantize(source, Watch())
+
+
+def test_a_layer_that_the_model_lacks_is_named(source: Path, tmp_path: Path) -> None:
+    path = adapter(source)
+    base = hashlib.sha256(source.read_bytes()).hexdigest()
+    other = {name.replace("blk.0", "blk.9"): array for name, array in np.load(path).items()}
+    np.savez(path, **other)
+    with pytest.raises(ModelCorrupt, match=r"does not fit small-Q4_K_M\.gguf \('blk.9"):
+        quantize.merge(source, base, path, tmp_path / "out.gguf", copies.Q4_K_M)
+
+
+def test_a_name_without_a_file_is_of_no_model() -> None:
+    assert manifest.with_file("") is None

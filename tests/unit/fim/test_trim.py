@@ -42,6 +42,16 @@ CASES: dict[str, tuple[CursorContext, str, str]] = {
         "case 1:\n    break;\ncase 2:\n    b();",
         "case 1:\n    break;\ncase 2:\n    b();",
     ),
+    "properties named like jumps": (
+        at("  ¦", "a.css"),
+        "break-inside: avoid;\n  margin: 1em;",
+        "break-inside: avoid;\n  margin: 1em;",
+    ),
+    "a function below a return": (
+        at("  ¦", "a.js"),
+        "return g();\n  function g() {\n    h();",
+        "return g();\n  function g() {\n    h();",
+    ),
     "a conditional return": (
         at("    ¦", "a.rb"),
         "return 1 if a\n    b",
