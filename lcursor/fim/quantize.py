@@ -55,7 +55,7 @@ def merge(source: Path, sha256: str, adapter: Path, target: Path, file_type: int
         ModelCorrupt: the adapter is damaged, or belongs to another file.
         EngineFailed: llama.cpp failed.
 
-    Cost: 20 s for 0.5B on two cores.
+    Cost: 11 s for 0.5B and 60 s for 1.5B on two cores.
     """
     base, alpha, changes = _read(adapter)
     if base != sha256:
