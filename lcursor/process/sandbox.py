@@ -24,6 +24,7 @@ import os
 import platform
 import select
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -241,7 +242,7 @@ class Sandbox:
         code = seccomp.make_filter(platform.machine(), is_mapped=self.level != "landlock")
         info, info_fd = os.pipe()
         stack.callback(os.close, info)
-        stack.callback(_wait_for_end, info)
+        stack.callback(_wait_for_end, info, kills=self.level == "bubblewrap")
         passed.callback(os.close, info_fd)
         size_bytes = confinement.limits.file_bytes
         if self.level == "bubblewrap":
@@ -271,16 +272,22 @@ class Sandbox:
         return confine.command_line(fd), variables, (fd, info_fd)
 
 
-def _wait_for_end(info: int) -> None:
+def _wait_for_end(info: int, *, kills: bool) -> None:
     """Wait until the last process has ended.
 
     Args:
         info: a descriptor with the id of the process that all others end before.
+        kills: end that process. If bubblewrap is killed while it starts, the child stays alive
+            when it has left its process group, but does not depend on its parent yet.
     """
     with contextlib.suppress(ValueError, ProcessLookupError):  # never started, or gone
         ended = os.pidfd_open(json.loads(os.read(info, 4096))["child-pid"])
-        select.select([ended], [], [], END_S)
-        os.close(ended)
+        try:
+            if kills:
+                signal.pidfd_send_signal(ended, signal.SIGKILL)
+            select.select([ended], [], [], END_S)
+        finally:
+            os.close(ended)
 
 
 def _file_of(data: bytes, stack: contextlib.ExitStack) -> int:

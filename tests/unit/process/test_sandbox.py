@@ -13,10 +13,12 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lcursor.errors import Cancelled, SandboxFailed, SandboxMissing
+from lcursor.process import bubblewrap
 from lcursor.process.run import Output
 from lcursor.process.sandbox import LEVELS, Confinement, Level, Limits, Sandbox, probe
 from tests.waiting import wait_for
@@ -210,6 +212,21 @@ def test_stop(sandbox: Sandbox, folders: Confinement, script: str, number: str) 
             cancel=lambda: bool(processes(number)),
         )
     assert processes(number) == []
+
+
+def test_stop_while_bubblewrap_starts(
+    folders: Confinement, number: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child that does not depend on its parent yet is ended too."""
+    if not probe("bubblewrap").works:
+        pytest.skip("bubblewrap does not work here")
+    words = bubblewrap.command_line
+
+    def independent(*args: Any, **options: Any) -> list[str]:
+        return [word for word in words(*args, **options) if word != "--die-with-parent"]
+
+    monkeypatch.setattr(bubblewrap, "command_line", independent)
+    test_stop(Sandbox("bubblewrap"), folders, "sleep {0}", number)
 
 
 def test_end(sandbox: Sandbox, folders: Confinement, number: str) -> None:
