@@ -27,8 +27,8 @@ from lcursor.agent.assembly import Assembly
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.records import Call
 from lcursor.agent.service import AgentService
+from lcursor.changes.histories import Histories
 from lcursor.config import AgentConfig, ChatConfig, Config, ModelConfig
-from lcursor.edit.histories import Histories
 from lcursor.errors import LcursorError
 from lcursor.llm.pool import ModelPool
 from lcursor.process.sandbox import open_sandbox

@@ -24,9 +24,9 @@ from lcursor.agent.records import Call, Observation, Shown
 from lcursor.agent.run_log import RunState, Step
 from lcursor.agent.summary import summarize
 from lcursor.agent.tools.toolbox import TOOLS
-from lcursor.agent.tree import Changed
 from lcursor.config import ChatConfig
 from lcursor.llm.pool import ModelPool
+from lcursor.workspace.tree import Changed
 
 ROOT = Path(__file__).resolve().parents[1]
 DIALECT = Native("json")

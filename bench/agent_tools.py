@@ -20,13 +20,13 @@ from bench.report import Json, Report, measuring, ms_since
 from lcursor.agent.records import Call, Observation
 from lcursor.agent.tools.lookup import open_codebase
 from lcursor.agent.tools.toolbox import make_toolbox
-from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.drive.editor import ROOT
 from lcursor.errors import LcursorError
 from lcursor.index.client import Client
 from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.process.sandbox import open_sandbox
+from lcursor.workspace.tree import Tree
 
 FILES = 5000
 ROUNDS = 60

@@ -14,8 +14,8 @@ import typer
 
 from bench.report import Json, Report, measuring
 from lcursor.agent.result import file_changes
-from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
+from lcursor.workspace.tree import Tree
 
 CREATED, STEPS, TREES = 5, 60, 8
 CREATE_MS, CHECKPOINT_MS = 375.0, (50.0, 200.0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,9 +20,9 @@ from unittest import mock
 import typer
 
 from bench.report import Json, Promise, emit, exit_unless, head, measuring, run_facts, table
+from lcursor.changes.records import Region
 from lcursor.code import grammars, languages, structure
 from lcursor.config import ChatConfig, EditConfig
-from lcursor.edit.records import Region
 from lcursor.edit.rewriting.rewriter import Rewriter
 from lcursor.edit.rewriting.task import RewriteListener, Task
 from lcursor.errors import LcursorError, ReplyUnusable
@@ -31,6 +30,7 @@ from lcursor.llm import llama_server
 from lcursor.llm.llama_server import SPECULATIONS, Speculation
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import Usage
+from lcursor.stop import Stop
 
 MODEL: Final = "qwen2.5-coder-0.5b"
 CONTEXT_TOKENS: Final = 8192
@@ -221,7 +221,7 @@ def task_of(file: str, name: str, instruction: str) -> Task:
 def _answer(connection: Connection, task: Task) -> Answer:
     config, began_s = EditConfig(max_tokens=MAX_TOKENS), time.monotonic()
     try:
-        written = Rewriter(connection, config).run(task, RewriteListener(), threading.Event())
+        written = Rewriter(connection, config).run(task, RewriteListener(), Stop())
     except ReplyUnusable as error:
         if not isinstance(error.usage, Usage):
             raise
@@ -235,7 +235,7 @@ def _server(folder: Path, model: str, speculations: Sequence[Speculation]) -> It
     models = ModelPool(config, folder, lambda _: None)
     try:
         with mock.patch.object(llama_server, "SPECULATIONS", speculations):
-            connection = models.connect(models.names()[0], threading.Event())
+            connection = models.connect(models.names()[0], Stop())
         yield connection
     finally:
         models.local_server().stop()

@@ -17,10 +17,10 @@ import typer
 
 from bench.report import Json, percent, table
 from evals.corpus import ROOT
-from lcursor.edit.apply import parse, resolve
-from lcursor.edit.apply.apply_block import Choice
-from lcursor.edit.apply.blocks import Block
-from lcursor.edit.records import FileChange, Lines
+from lcursor.changes.apply import parse, resolve
+from lcursor.changes.apply.apply_block import Choice
+from lcursor.changes.apply.blocks import Block
+from lcursor.changes.records import FileChange, Lines
 from lcursor.errors import LcursorError
 
 DATA = ROOT / "evals/data/apply"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,10 +24,9 @@ from bench.report import Json, emit, progress, run_facts
 from evals import bugs, examples, run, sandbox
 from evals.bugs import Bug
 from evals.edit_answers import OURS, PLAIN, Answer, AnswerCache, as_dict, as_markdown, complete
+from lcursor.changes.records import Format, Lines
 from lcursor.config import ChatConfig, EditConfig
-from lcursor.edit.records import Format, Lines
-from lcursor.edit.rewriting import checks, prompt
-from lcursor.edit.rewriting.commands import CheckCommands
+from lcursor.edit.rewriting import prompt
 from lcursor.edit.rewriting.region import MAX_REGION_TOKENS, grow
 from lcursor.edit.rewriting.retry import RetryLoop, cost_of
 from lcursor.edit.rewriting.rewriter import Rewriter
@@ -36,7 +34,10 @@ from lcursor.edit.rewriting.task import RewriteListener, Task
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import Finished, Message, SamplingParams, Text
+from lcursor.stop import Stop
 from lcursor.storage import folders
+from lcursor.workspace import checks
+from lcursor.workspace.commands import CheckCommands
 
 MODEL: Final = "qwen2.5-coder-1.5b"
 CONTEXT_TOKENS: Final = 4096
@@ -103,7 +104,7 @@ def running(model: str) -> Iterator[Connection]:
         )
         models = ModelPool(config, Path(folder), lambda _: None)
         try:
-            yield models.connect(model, threading.Event())
+            yield models.connect(model, Stop())
         finally:
             models.local_server().stop()
             models.close()
@@ -219,7 +220,7 @@ class Judge:
             text="",
         )
         try:
-            made = attempts.run(task, RewriteListener(), threading.Event(), answer_tokens=budget)
+            made = attempts.run(task, RewriteListener(), Stop(), answer_tokens=budget)
         except ReplyUnusable as error:
             usage = cost_of(error)
             return replace(

@@ -28,12 +28,12 @@ from lcursor.agent import assembly, runs, service
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.records import Call
 from lcursor.agent.run_log import NAME, RunLog
-from lcursor.agent.tree import Tree
+from lcursor.changes import histories
 from lcursor.cli.agent import agent
-from lcursor.edit import histories
 from lcursor.errors import AgentMissing
 from lcursor.llm import pool
 from lcursor.process.sandbox import open_sandbox
+from lcursor.workspace.tree import Tree
 
 Execute = Callable[[int], None]
 IMPORTED = (assembly, histories, pool, service)

@@ -18,9 +18,9 @@ from typing import Annotated
 import typer
 
 from bench.report import Json, emit
-from lcursor.edit import diff
-from lcursor.edit.checkpoints.merge import rebase
-from lcursor.edit.records import Lines
+from lcursor.changes import diff
+from lcursor.changes.merge import rebase
+from lcursor.changes.records import Lines
 
 WRITERS = ("user", "A", "B")
 MAX_LINES = 40

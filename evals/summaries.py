@@ -22,11 +22,11 @@ from evals.corpus import ROOT
 from lcursor.agent import summary
 from lcursor.agent.records import Call, Observation, Shown
 from lcursor.agent.run_log import RunState, Step
-from lcursor.agent.tree import Changed
 from lcursor.catalog import store
 from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError
 from lcursor.fim.engine import Engine
+from lcursor.workspace.tree import Changed
 
 MIN_FILES, MAX_FILES = 2, 14
 MIN_STEPS, MAX_STEPS = 20, 170

@@ -45,9 +45,9 @@ TARGETS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["lcursor/fim/**/*.py"],
         ["tests/unit/fim/test_*.py", "tests/unit/host/test_dispatch.py"],
     ),
-    "edit/apply": (
-        ["lcursor/edit/apply/*.py"],
-        ["tests/unit/edit/test_*.py", "tests/unit/evals/test_apply.py"],
+    "changes/apply": (
+        ["lcursor/changes/apply/*.py"],
+        ["tests/unit/changes/test_*.py", "tests/unit/evals/test_apply.py"],
     ),
     "index/rank": (
         [f"lcursor/index/{name}.py" for name in ("query", "rank", "retrieve", "search")],

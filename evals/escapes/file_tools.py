@@ -13,10 +13,10 @@ from evals.escapes.attempts import Attempt
 from evals.escapes.host import Finding, Names
 from lcursor.agent.records import Call
 from lcursor.agent.tools.toolbox import make_toolbox
-from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import GrepSearch
 from lcursor.process.sandbox import Level, Sandbox
+from lcursor.workspace.tree import Tree
 
 EDITOR = "str_replace_editor"
 TOKENS = 4000

@@ -29,10 +29,10 @@ from evals.escapes.attempts import (
 from evals.escapes.baits import PYTHON
 from evals.escapes.host import IDENTITY, MAX_BYTES, Finding, Names
 from lcursor.agent.result import file_changes
-from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
 from lcursor.errors import LcursorError
 from lcursor.process.sandbox import Confinement, Level, Limits, Sandbox
+from lcursor.workspace.tree import Tree
 
 Runner = Callable[[Attempt, Level | None, Names], tuple[bytes, set[Finding]]]
 """Makes an attempt at a level; None is the control. Returns its output, and what it found."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from evals.next_edit import commits
-from lcursor.edit import diff
+from lcursor.changes import diff
 
 Kind = Literal["body", "block", "line", "top", "middle"]
 """Where a line is typed: first line after a signature, first line of another block, another line

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
+from lcursor.changes import diff
 from lcursor.code import grammars, languages
-from lcursor.edit import diff
 from lcursor.errors import LcursorError
 from lcursor.process.run import Output
 from lcursor.project import git

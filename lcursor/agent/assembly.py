@@ -13,7 +13,6 @@ from typing import Final
 
 from lcursor.agent import observe, result
 from lcursor.agent.approvals import Approvals
-from lcursor.agent.content import content_id
 from lcursor.agent.dialects import choice
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.model import open_model
@@ -24,14 +23,15 @@ from lcursor.agent.shell_rules import Rules
 from lcursor.agent.summary import summarize
 from lcursor.agent.tools import lookup
 from lcursor.agent.tools.toolbox import make_toolbox
-from lcursor.agent.tree import Tree
+from lcursor.changes.records import FileChange, Lines
 from lcursor.config import Config
 from lcursor.context import rules
-from lcursor.edit.records import FileChange, Lines
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.process.sandbox import open_sandbox
 from lcursor.project.reading import Reader
+from lcursor.workspace.content import content_id
+from lcursor.workspace.tree import Tree
 
 MAX_TOP: Final = 40
 """Number of names of the project's top level in the system text."""

@@ -7,7 +7,6 @@ reported to the model, and not repeated. Blocks; on the run's thread.
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import asdict, replace
 from typing import Any
@@ -33,6 +32,7 @@ from lcursor.errors import (
     ServerSlow,
     ServerUnreachable,
 )
+from lcursor.stop import Stop
 
 MAX_ANSWER_TOKENS = 4096
 MIN_ANSWER_TOKENS = 256
@@ -57,7 +57,7 @@ class Loop:
         stopped: set by another thread to stop the run, which then also closes the model.
     """
 
-    def __init__(self, log: RunLog, parts: Parts, user: User, stopped: threading.Event) -> None:
+    def __init__(self, log: RunLog, parts: Parts, user: User, stopped: Stop) -> None:
         self._log, self._parts, self._user, self._stopped = log, parts, user, stopped
         self._state = log.state
         self._model, self._dialect = parts.model, parts.dialect

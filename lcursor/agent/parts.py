@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Protocol
 from lcursor.agent.records import Call, Decision, Dialect, Model, Policy, State, Toolbox
 from lcursor.agent.run_log import RunState, Step
 from lcursor.protocol.agent import AgentChoice, StepState
+from lcursor.stop import Stop
 
 
 class ChangedFile(Protocol):
@@ -135,7 +135,7 @@ class Wanted:
     unsaved: Mapping[str, str]
     """Texts of the editor by absolute path, for a new run."""
     is_new: bool
-    stopped: threading.Event
+    stopped: Stop
     log: Callable[[Exception], None]
     """Writes an unexpected error of a tool to the log."""
 

@@ -10,15 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lcursor.agent.tree import Changed, Tree
-from lcursor.edit import diff, guards
-from lcursor.edit.checkpoints import text
-from lcursor.edit.checkpoints.text import Text
-from lcursor.edit.lines import without_returns
-from lcursor.edit.records import Change, FileChange, Lines, digest
+from lcursor.changes import diff, guards, text
+from lcursor.changes.lines import without_returns
+from lcursor.changes.records import Change, FileChange, Lines, digest
+from lcursor.changes.text import Text
 from lcursor.errors import EditRejected
 from lcursor.project.guarded import runs_by_itself
 from lcursor.project.names import has_controls, quoted
+from lcursor.workspace.tree import Changed, Tree
 
 
 @dataclass(frozen=True, slots=True)

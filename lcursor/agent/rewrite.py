@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,16 +11,17 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.agent.tools.editor import Test
+from lcursor.changes.records import Check, Lines, Region
 from lcursor.code import languages
 from lcursor.config import EditConfig
-from lcursor.edit.records import Check, Lines, Region
-from lcursor.edit.rewriting.commands import CheckResults
 from lcursor.edit.rewriting.retry import FIXES, RetryLoop, cost_of
 from lcursor.edit.rewriting.rewriter import Rewriter
 from lcursor.edit.rewriting.task import RewriteListener, Task
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import Usage
+from lcursor.stop import Stop
+from lcursor.workspace.commands import CheckResults
 
 SAME = "the model wrote the same lines again"
 PART = "This is a part of the task: "
@@ -43,11 +43,11 @@ class _Tests:
     def __init__(self, test: Test) -> None:
         self._test = cache(test)
 
-    def format(self, _path: str, lines: Lines, _cancel: threading.Event) -> Lines:
+    def format(self, _path: str, lines: Lines, _cancel: Stop) -> Lines:
         """Return the lines as they are: the linter may format them after the edit."""
         return lines
 
-    def run(self, files: Mapping[str, Lines | None], _cancel: threading.Event) -> CheckResults:
+    def run(self, files: Mapping[str, Lines | None], _cancel: Stop) -> CheckResults:
         """Run the tests, unless they ran on these lines."""
         (lines,) = files.values()
         found = self._test(lines or ())
@@ -71,7 +71,7 @@ class RegionRewriter:
         config: EditConfig,
         root: Path,
         task: str,
-        stopped: threading.Event,
+        stopped: Stop,
         on_usage: Callable[[Usage], None],
     ) -> None:
         self._models, self._model, self._config = models, model, config

@@ -19,6 +19,7 @@ from lcursor.agent.run_log import RunLog, RunState, Step
 from lcursor.errors import Cancelled
 from lcursor.protocol.agent import AgentChoice, StepState
 from lcursor.reporting import Notify, as_lcursor_error, error_message
+from lcursor.stop import Stop
 
 DELTA_S = 0.05
 """Minimum time between two messages with text of the model."""
@@ -47,7 +48,7 @@ class AgentRun:
         on_finish: Callable[[AgentRun], None] = lambda _: None,
     ) -> None:
         self.number = number
-        self.stopped = threading.Event()
+        self.stopped = Stop()
         self._log: RunLog | None = None
         self._parts: Parts | None = None
         self._changed = ("", 0, 0)

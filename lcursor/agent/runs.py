@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lcursor.agent import run_log
 from lcursor.agent.run_log import RunLog
-from lcursor.edit.checkpoints import history
+from lcursor.changes import history
 from lcursor.errors import AgentBusy, AgentFailed, AgentMissing
 from lcursor.protocol.agent import AgentRow
 from lcursor.storage import file_lock, folders

@@ -14,10 +14,10 @@ from typing import Final, Protocol
 
 from lcursor.agent.records import Model, Shown
 from lcursor.agent.run_log import RunState, Step
-from lcursor.agent.tree import Changed
-from lcursor.edit import diff
+from lcursor.changes import diff
 from lcursor.errors import ContextFull
 from lcursor.project import filetypes
+from lcursor.workspace.tree import Changed
 
 Count = Callable[[str], int]
 

@@ -21,9 +21,9 @@ from lcursor.reporting import error_message
 
 if TYPE_CHECKING:
     from lcursor.agent.service import AgentService
+    from lcursor.changes.histories import Histories
+    from lcursor.changes.records import FileChange, Lines
     from lcursor.config import Config
-    from lcursor.edit.histories import Histories
-    from lcursor.edit.records import FileChange, Lines
     from lcursor.protocol.edit import EditWrite
 
 INTERRUPTED = 130
@@ -181,7 +181,7 @@ class _Session:
         Raises:
             EditFailed: they cannot be written.
         """
-        from lcursor.edit.checkpoints.history import History
+        from lcursor.changes.history import History
 
         turn = done["turn"]
         files = History(done["root"]).open_files(turn)
@@ -360,7 +360,7 @@ def _session(config: Config, secrets: Sequence[str]) -> Iterator[_Session]:
     """Open a service with its models and histories."""
     from lcursor.agent.assembly import Assembly
     from lcursor.agent.service import AgentService
-    from lcursor.edit.histories import Histories
+    from lcursor.changes.histories import Histories
     from lcursor.edit.workspace import short_title
     from lcursor.llm.pool import ModelPool
 

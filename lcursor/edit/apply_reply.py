@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 
+from lcursor.changes import diff
+from lcursor.changes.apply import elision, parse
+from lcursor.changes.apply.apply_block import Choice
+from lcursor.changes.apply.resolve import Ask, Resolved, Unresolved, resolve
+from lcursor.changes.records import FileChange, Lines, Region, digest
+from lcursor.changes.sources import Sources
 from lcursor.code import symbols
 from lcursor.context.items import Seen
-from lcursor.edit import diff
-from lcursor.edit.apply import elision, parse
-from lcursor.edit.apply.apply_block import Choice
-from lcursor.edit.apply.resolve import Ask, Resolved, Unresolved, resolve
-from lcursor.edit.records import FileChange, Lines, Region, digest
 from lcursor.edit.rewriting.prompt import fence_of
 from lcursor.edit.rewriting.region import MAX_REGION_TOKENS
 from lcursor.edit.run import Outcome, Run
-from lcursor.edit.sources import Sources
 from lcursor.edit.workspace import EditServices, Workspace, counter, language_of
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.project.redaction import encodable

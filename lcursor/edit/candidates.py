@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from lcursor.changes.records import Lines
+from lcursor.changes.sources import Sources
 from lcursor.code import languages, symbols
 from lcursor.context.codebase import Codebase
-from lcursor.edit.records import Lines
-from lcursor.edit.sources import Sources
 
 MAX_FILES = 16
 MAX_SYMBOLS = 40

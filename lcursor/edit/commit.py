@@ -8,17 +8,16 @@ from __future__ import annotations
 import contextlib
 import re
 import textwrap
-import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from lcursor.changes.sources import project_of
 from lcursor.context import changes, layout, rules
 from lcursor.context.items import Item
-from lcursor.edit.completion import complete, raise_if_cancelled
+from lcursor.edit.ask_model import complete
 from lcursor.edit.rewriting.rewriter import is_tiny
 from lcursor.edit.run import Outcome, Run
-from lcursor.edit.sources import project_of
 from lcursor.edit.workspace import UNKNOWN_TOKENS, EditServices, Workspace
 from lcursor.errors import EditFailed, NothingStaged
 from lcursor.llm.pool import Connection
@@ -27,6 +26,7 @@ from lcursor.project import git
 from lcursor.project.reading import Reader
 from lcursor.project.redaction import encodable
 from lcursor.protocol import edit as wire
+from lcursor.stop import Stop
 
 ANSWER_TOKENS: Final = 400
 FOLLOW_UP_TOKENS: Final = 256
@@ -120,7 +120,7 @@ def rules_of(root: Path, services: EditServices) -> str:
 def message(
     reached: Connection,
     root: Path,
-    cancel: threading.Event,
+    cancel: Stop,
     *,
     rules: str = "",
     secrets: Sequence[str] = (),
@@ -147,7 +147,7 @@ def message(
     earlier = [subject for _, subject in changes.recent(reader.root, reader, COMPARED)]
     earlier = earlier[1:] if is_amend else earlier
     prompt, note = _prompt(reached, seen, hidden, rules, earlier[:SUBJECTS])
-    raise_if_cancelled(cancel)
+    cancel.check()
 
     def answer(messages: Sequence[Message]) -> str:
         return complete(reached, messages, SamplingParams(ANSWER_TOKENS, TEMPERATURE), cancel).text

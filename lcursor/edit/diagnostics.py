@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from lcursor.edit.records import Check, Lines
+from lcursor.changes.records import Check, Lines
 from lcursor.edit.rewriting.retry import DiagnosticsCheck
 from lcursor.edit.run import Run
 from lcursor.protocol.edit import EditProblem, EditServer

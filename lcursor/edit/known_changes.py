@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lcursor.edit.records import Change, FileChange, Lines, digest
+from lcursor.changes.records import Change, FileChange, Lines, digest
 from lcursor.edit.run import Outcome, Run
 from lcursor.edit.workspace import EditServices, Workspace
 from lcursor.protocol import edit as wire

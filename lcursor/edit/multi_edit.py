@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 
-from lcursor.edit import diff
-from lcursor.edit.records import Check, FileChange, Lines, Region, digest
+from lcursor.changes import diff
+from lcursor.changes.records import Check, FileChange, Lines, Region, digest
 from lcursor.edit.rewriting import retry
 from lcursor.edit.run import Outcome, Run, RunListener
 from lcursor.edit.workspace import EditServices, Workspace, language_of

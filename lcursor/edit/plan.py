@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
+from lcursor.changes.records import FileKind
+from lcursor.changes.sources import Sources
+from lcursor.changes.steps import VCS_FOLDERS
 from lcursor.config import EditConfig
 from lcursor.context.codebase import Codebase
 from lcursor.edit import candidates
+from lcursor.edit.ask_model import complete
 from lcursor.edit.candidates import Candidate, Entry
-from lcursor.edit.checkpoints.steps import VCS_FOLDERS
-from lcursor.edit.completion import complete
-from lcursor.edit.records import FileKind
 from lcursor.edit.rewriting.region import MAX_REGION_TOKENS
-from lcursor.edit.sources import Sources
 from lcursor.edit.workspace import UNKNOWN_TOKENS
 from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Message, SamplingParams, Usage, add_usage
+from lcursor.stop import Stop
 
 LIST_SHARE: Final = 3
 """Maximum part of the context for the list of candidates, as a divisor."""
@@ -94,7 +94,7 @@ def plan(
     instruction: str,
     context: str,
     codebase: Codebase | None,
-    cancel: threading.Event,
+    cancel: Stop,
     sources: Sources,
 ) -> Plan:
     """Return a plan."""
@@ -340,7 +340,7 @@ class _StepReader:
 
 
 def _with_sketch(
-    step: Step, reached: Connection, instruction: str, sources: Sources, cancel: threading.Event
+    step: Step, reached: Connection, instruction: str, sources: Sources, cancel: Stop
 ) -> Step:
     """Return a step with the planner's sketch."""
     if step.kind not in ("edit", "create"):

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import cast
 
+from lcursor.changes.records import Change, FileChange, Region, digest
+from lcursor.changes.sources import DISK, Sources
 from lcursor.edit import plan
 from lcursor.edit.multi_edit import Batch, FileJob, Target
 from lcursor.edit.plan import Plan, Step
-from lcursor.edit.records import Change, FileChange, Region, digest
 from lcursor.edit.run import Outcome, Run
-from lcursor.edit.sources import DISK, Sources
 from lcursor.edit.workspace import EditServices, Workspace
 from lcursor.errors import LcursorError
 from lcursor.llm.pool import Connection

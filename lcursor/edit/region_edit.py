@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from lcursor.edit.records import Lines, lines_of
+from lcursor.changes.records import Lines, lines_of
 from lcursor.edit.run import Outcome, Run
 from lcursor.edit.workspace import EditServices, Workspace, language_of
 from lcursor.protocol import edit as wire

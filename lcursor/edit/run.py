@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from lcursor.edit.completion import raise_if_cancelled
-from lcursor.edit.records import Lines, Region
+from lcursor.changes.records import Lines, Region
 from lcursor.edit.rewriting.task import RewriteListener, RewriteProgress
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage, add_usage
 from lcursor.protocol.edit import EditChoice, EditDiagnosed, EditEnd, EditPhase, EditStep
 from lcursor.reporting import Notify, as_lcursor_error, error_message
+from lcursor.stop import Stop
 
 NO_CODE = frozenset({"empty", "prose"})
 """Reasons of an unusable reply for which the model wrote no code at all."""
@@ -59,7 +59,7 @@ class Run:
         lsp_files: Sequence[str] = (),
     ) -> None:
         self.number, self.lsp_files = number, frozenset(lsp_files)
-        self.cancel = threading.Event()
+        self.cancel = Stop()
         self.max_attempts = 0
         """Maximum number of attempts of one rewrite."""
         self._usage, self._attempts = Usage(), 0
@@ -106,7 +106,7 @@ class Run:
 
     def check(self) -> None:
         """Raise `Cancelled` if it was stopped."""
-        raise_if_cancelled(self.cancel)
+        self.cancel.check()
 
     def add_cost(self, usage: Usage, attempts: int) -> None:
         """Add the cost of a request to a model. Thread: any."""

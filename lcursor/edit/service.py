@@ -13,13 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lcursor.changes.histories import ChatEdited, Histories
+from lcursor.changes.records import FileChange, Lines
 from lcursor.config import EditConfig
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
 from lcursor.edit import apply_reply, commit, known_changes, multi_edit, project_edit, region_edit
-from lcursor.edit.histories import ChatEdited, Histories
-from lcursor.edit.permission import Permissions
-from lcursor.edit.records import FileChange, Lines
 from lcursor.edit.region_edit import Alternatives
 from lcursor.edit.run import Outcome, Run
 from lcursor.edit.workspace import EditServices, short_title
@@ -28,6 +27,7 @@ from lcursor.executor import SerialExecutor
 from lcursor.llm.pool import ModelPool
 from lcursor.protocol import edit as wire
 from lcursor.reporting import Notify, error_message, report_error
+from lcursor.workspace.approval import Permissions
 
 STOP_S = 0.1
 """Time limit for a stopped edit to end."""

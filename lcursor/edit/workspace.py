@@ -13,26 +13,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lcursor.changes import diff
+from lcursor.changes.histories import Histories
+from lcursor.changes.records import Check, FileChange, Lines, Region
+from lcursor.changes.sources import Sources
 from lcursor.code import languages
 from lcursor.config import EditConfig
 from lcursor.context import gather, layout, prompts
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen
-from lcursor.edit import diagnostics, diff
-from lcursor.edit.histories import Histories
-from lcursor.edit.permission import Permissions
-from lcursor.edit.records import Check, FileChange, Lines, Region
-from lcursor.edit.rewriting import checks, region
-from lcursor.edit.rewriting.commands import CheckCommands
+from lcursor.edit import diagnostics
+from lcursor.edit.rewriting import region
 from lcursor.edit.rewriting.retry import RetryLoop, RewriteResult
 from lcursor.edit.rewriting.rewriter import Rewriter
 from lcursor.edit.rewriting.task import FailedAttempt, Task
 from lcursor.edit.run import Run, RunListener
-from lcursor.edit.sources import Sources
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.project.redaction import encodable
 from lcursor.protocol.chat import ChatAttachment
 from lcursor.protocol.edit import EditBuffer
+from lcursor.workspace import checks
+from lcursor.workspace.approval import Permissions
+from lcursor.workspace.commands import CheckCommands
 
 T = TypeVar("T")
 CONTEXT_SHARE = 2
@@ -112,7 +114,9 @@ class Workspace:
     def allow_commands(self) -> str:
         """Remove lint and test commands that must not run; return a note about them."""
         sources = self.sources
-        config, note = self.services.permissions.allowed(self.run, sources.root, self.config)
+        config, note = self.services.permissions.allowed(
+            sources.root, self.config, self.run.ask, self.run.cancel
+        )
         self.commands = CheckCommands(
             sources.root, config, sources.unsaved(), self.services.secrets
         )

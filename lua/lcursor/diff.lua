@@ -255,7 +255,7 @@ is_similar = function(old, new)
   return #spans + #new_spans > 0
 end
 
---- Return the digest of lines, as lcursor/edit/records.py does.
+--- Return the digest of lines, as lcursor/changes/records.py does.
 ---@param lines string[]
 ---@return string
 function M.digest(lines)

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILDER = ROOT / "lcursor/project/git.py"
-CALLERS = {BUILDER, ROOT / "lcursor/agent/shadow_git.py"}
+CALLERS = {BUILDER, ROOT / "lcursor/workspace/shadow_git.py"}
 """May use its command lines; the second only on a repository of our own."""
 TABLE, ASKING = ROOT / "lua/lcursor/boundary.lua", ROOT / "lua/lcursor/privacy.lua"
 STARTS = re.compile(r"run|call|Popen|popen|system|check_\w+|exec\w*|spawn\w*|create_sub\w+|split")

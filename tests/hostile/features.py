@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 
 from lcursor.agent.result import file_changes
-from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context import complete, gather, prompts, rules
 from lcursor.context.codebase import GrepSearch
 from lcursor.edit import commit
-from lcursor.edit.rewriting.commands import CheckCommands
 from lcursor.errors import AgentFailed, EditFailed, IndexFailed
 from lcursor.index import pipeline
 from lcursor.index.chunk_embedder import ChunkEmbedder
@@ -26,6 +23,9 @@ from lcursor.process.sandbox import Sandbox, probe_all
 from lcursor.project import ignore, listing
 from lcursor.project.reading import Reader
 from lcursor.project.secrets import SecretGlobs
+from lcursor.stop import Stop
+from lcursor.workspace.commands import CheckCommands
+from lcursor.workspace.tree import Tree
 from tests.fakes.chat_server import ChatServer, say
 from tests.hostile.world import World, everything_below
 from tests.waiting import wait_for
@@ -173,7 +173,7 @@ def commit_message(world: World) -> str:
     ):
         reached = Connection("fake", client, client.probe())
         try:
-            said = str(commit.message(reached, world.project, threading.Event()))
+            said = str(commit.message(reached, world.project, Stop()))
         except EditFailed as error:
             said = error.message
         return f"{server.bodies}{said}"
@@ -186,7 +186,7 @@ def checks(world: World) -> str:
     config = EditConfig(test=f"{command} | sort -u; ls lib; exit 1", check_seconds=30)
     with CheckCommands(world.project, config) as made:
         files = {str(world.project / "main.py"): ("main = 2",)}
-        return str(made.run(files, threading.Event()))
+        return str(made.run(files, Stop()))
 
 
 def agent(world: World) -> str:

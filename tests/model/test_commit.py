@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from lcursor.edit import commit
 from lcursor.llm import llama_server
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.server import LocalServer
+from lcursor.stop import Stop
 
 MODEL = "qwen2.5-coder-0.5b"
 AREA = "def area(width, height):\n    return width * height\n"
@@ -48,7 +48,7 @@ def reached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
     config = ChatConfig(model=MODEL, context_tokens=4096)
     models = ModelPool(config, folder)
     try:
-        yield models.connect(MODEL, threading.Event())
+        yield models.connect(MODEL, Stop())
     finally:
         models.close()
         server = LocalServer(config, folder, lambda _: None)
@@ -70,7 +70,7 @@ def test_messages_have_the_form_that_git_wants(reached: Connection, tmp_path: Pa
         for path, text in files.items():
             (root / path).write_text(text)
         git(root, "add", ".")
-        text, note = commit.message(reached, root, threading.Event())
+        text, note = commit.message(reached, root, Stop())
         rows = text.split("\n")
         assert max(map(len, rows)) <= commit.WIDTH, (name, text)
         assert len(rows[0].split()) >= 2, (name, text)

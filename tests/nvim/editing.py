@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lcursor.edit.records import digest
+from lcursor.changes.records import digest
 from lcursor.protocol import TO_LUA, check
 from tests.fakes.control import FakeHost
 from tests.nvim import reach

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.edit.records import digest
+from lcursor.changes.records import digest
 from tests.fakes.control import FakeHost
 from tests.nvim import reach
 from tests.nvim.editing import Desk, change, file, row

@@ -20,12 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
+from lcursor.changes.history import History
+from lcursor.changes.records import Change, FileChange, digest
+from lcursor.changes.write import write
 from lcursor.chat.archive import Archive
 from lcursor.chat.chat_file import ChatFile
 from lcursor.chat.conversation import Conversation
-from lcursor.edit.checkpoints.history import History
-from lcursor.edit.checkpoints.write import write
-from lcursor.edit.records import Change, FileChange, digest
 from lcursor.fim.kv import KVShadow
 from lcursor.fim.kv_disk import KVDiskCache, SavedSlot
 from lcursor.fim.outcomes import OutcomeStore, Row

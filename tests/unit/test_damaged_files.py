@@ -24,14 +24,14 @@ from lcursor import protocol
 from lcursor.agent import runs
 from lcursor.agent.run import step_row
 from lcursor.agent.run_log import RunLog, difference
+from lcursor.changes import text, undo
+from lcursor.changes import write as writes
+from lcursor.changes.history import History
+from lcursor.changes.records import Change, FileChange, to_wire
+from lcursor.changes.turn import Action
 from lcursor.chat import views
 from lcursor.chat.archive import Archive
 from lcursor.chat.chat_file import ChatFile
-from lcursor.edit.checkpoints import text, undo
-from lcursor.edit.checkpoints import write as writes
-from lcursor.edit.checkpoints.history import History
-from lcursor.edit.checkpoints.turn import Action
-from lcursor.edit.records import Change, FileChange, to_wire
 from lcursor.errors import LcursorError
 from lcursor.fim.kv import KVShadow
 from lcursor.fim.kv_disk import KVDiskCache, SavedSlot

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lcursor.changes import turn as turns
+from lcursor.changes.history import OLD_NAMES, History
+from lcursor.changes.records import FileChange
+from lcursor.changes.turn import Turn
+from lcursor.changes.undo import revert
 from lcursor.chat.archive import Archive
 from lcursor.chat.chat_file import ChatFile
-from lcursor.edit.checkpoints import turn as turns
-from lcursor.edit.checkpoints.history import OLD_NAMES, History
-from lcursor.edit.checkpoints.turn import Turn
-from lcursor.edit.checkpoints.undo import revert
-from lcursor.edit.records import FileChange
 from lcursor.errors import LcursorError
 from lcursor.fim.kv_disk import KVDiskCache
 from lcursor.fim.outcomes import OutcomeStore, Rows

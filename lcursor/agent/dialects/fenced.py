@@ -13,8 +13,9 @@ from typing import Any, Final
 from lcursor.agent.dialects import ladder, texts
 from lcursor.agent.dialects.arguments import Malformed, call_of
 from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply, Tool
-from lcursor.edit.apply import fences, parse, patches
-from lcursor.edit.apply.blocks import Block
+from lcursor.changes import fences
+from lcursor.changes.apply import parse, patches
+from lcursor.changes.apply.blocks import Block
 
 FORMS: Final = {
     "bash": "Run shell commands. They start in the root, without network or input:\n\n"

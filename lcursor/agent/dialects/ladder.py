@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from lcursor.agent.dialects.arguments import Malformed, call_of
 from lcursor.agent.records import Answer, Call, Reply, Tool
-from lcursor.edit.apply import fences
+from lcursor.changes import fences
 from lcursor.llm.records import Text
 from lcursor.llm.streaming import ReasoningSplitter
 

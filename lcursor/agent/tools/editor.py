@@ -13,19 +13,19 @@ from typing import Final
 from lcursor.agent.observe import NAME, Limit, Outputs, counted, numbered, printable
 from lcursor.agent.records import Observation, Shown
 from lcursor.agent.tools import gate, replace
-from lcursor.agent.tools.files import Denied, File, Files
 from lcursor.agent.tools.gate import Gate
 from lcursor.agent.tools.pages import Pages, Rows
 from lcursor.agent.tools.replace import Problem, Replacement
 from lcursor.agent.tools.seen import Seen
+from lcursor.changes import diff
+from lcursor.changes.lines import without_returns
+from lcursor.changes.records import Check
+from lcursor.changes.text import Text
 from lcursor.code import languages, symbols
-from lcursor.edit import diff
-from lcursor.edit.checkpoints.text import Text
-from lcursor.edit.lines import without_returns
-from lcursor.edit.records import Check
-from lcursor.edit.rewriting.outputs import new_lines
 from lcursor.process.run import Cancel
 from lcursor.project.redaction import PLACEHOLDER
+from lcursor.workspace.files import Denied, File, Files
+from lcursor.workspace.outputs import new_lines
 
 VIEW_ROWS: Final = 200
 AROUND_ROWS: Final = 4

@@ -16,19 +16,19 @@ from typing import Final
 
 from lcursor.agent.observe import Limit, Outputs
 from lcursor.agent.records import Observation
-from lcursor.agent.shadow_git import ShadowGit
 from lcursor.agent.tools import shell
 from lcursor.agent.tools.shell import DEFAULT_S, Result, Shell
-from lcursor.agent.tree import Tree
+from lcursor.changes.records import Check, Region, digest
 from lcursor.code import languages
 from lcursor.config import EditConfig
-from lcursor.edit.records import Check, Region, digest
-from lcursor.edit.rewriting import checks
-from lcursor.edit.rewriting.commands import MAX_SHOWN_CHARS
-from lcursor.edit.rewriting.outputs import new_lines
 from lcursor.errors import AgentFailed
 from lcursor.process.run import Cancel
 from lcursor.project.git import GitFailed
+from lcursor.workspace import checks
+from lcursor.workspace.commands import MAX_SHOWN_CHARS
+from lcursor.workspace.outputs import new_lines
+from lcursor.workspace.shadow_git import ShadowGit
+from lcursor.workspace.tree import Tree
 
 BASE: Final = "base"
 """Folder of the run with the files of the first checkpoint, while commands run on them."""

@@ -13,16 +13,16 @@ from typing import Final
 
 from lcursor.agent.observe import Limit, counted, cut_line, printable
 from lcursor.agent.records import Observation
-from lcursor.agent.shadow_git import ShadowGit
-from lcursor.agent.tools.files import Denied, Files
 from lcursor.agent.tools.pages import Pages, Rows
 from lcursor.agent.tools.seen import Seen
-from lcursor.agent.tree import Tree
 from lcursor.context.codebase import Codebase, GrepSearch, IndexSearch
 from lcursor.context.items import SearchHit
 from lcursor.index.client import Client
 from lcursor.process.run import Cancel, Output
 from lcursor.project.globs import path_test
+from lcursor.workspace.files import Denied, Files
+from lcursor.workspace.shadow_git import ShadowGit
+from lcursor.workspace.tree import Tree
 
 MAX_HITS: Final = 60
 MAX_FILE_HITS: Final = 15

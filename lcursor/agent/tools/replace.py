@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from lcursor.edit.apply import match, similar
-from lcursor.edit.apply.match import Several
+from lcursor.changes.apply import match, similar
+from lcursor.changes.apply.match import Several
 
 MAX_LISTED: Final = 20
 MAX_COMPARED: Final = 5_000

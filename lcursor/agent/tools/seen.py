@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from lcursor.agent.records import Shown
-from lcursor.edit import diff
-from lcursor.edit.lines import stripped
+from lcursor.changes import diff
+from lcursor.changes.lines import stripped
 
 MAX_PRINTED = 50_000
 """Maximum number of lines printed by commands that are remembered."""

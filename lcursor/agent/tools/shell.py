@@ -15,15 +15,15 @@ from typing import Final
 
 from lcursor.agent.observe import Limit, Outputs, cut_line, ends_of, lines_of
 from lcursor.agent.records import Observation
-from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
-from lcursor.edit.rewriting.commands import environment
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.process import run
 from lcursor.process.mounts import environment_of, environments
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Confinement, Sandbox
 from lcursor.process.visibility import why_hidden
+from lcursor.workspace.commands import environment
+from lcursor.workspace.tree import Tree
 
 DEFAULT_S: Final = 120
 MAX_S: Final = 600

@@ -17,19 +17,19 @@ from lcursor.agent.observe import Limit, Outputs, cut_line, printable
 from lcursor.agent.records import Call, DialectName, Known, Observation, Shown, Tool
 from lcursor.agent.tools import gate, shell
 from lcursor.agent.tools.editor import Editor, Rewrite
-from lcursor.agent.tools.files import Denied, Files
 from lcursor.agent.tools.gate import Gate
 from lcursor.agent.tools.lookup import Lookup
 from lcursor.agent.tools.pages import Pages
 from lcursor.agent.tools.seen import Seen
 from lcursor.agent.tools.shell import DEFAULT_S, MAX_S, Shell
-from lcursor.agent.tree import Tree
 from lcursor.code import languages, symbols
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Sandbox
+from lcursor.workspace.files import Denied, Files
+from lcursor.workspace.tree import Tree
 
 OUTPUTS: Final = "outputs"
 """Folder of a run with the full outputs."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from lcursor.edit import diff
-from lcursor.edit.lines import contains_run, has_text, indent_of, trim
-from lcursor.edit.records import Lines
+from lcursor.changes import diff
+from lcursor.changes.lines import contains_run, has_text, indent_of, trim
+from lcursor.changes.records import Lines
 from lcursor.edit.rewriting.task import Task
 
 MIN_ECHO: Final = 2

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from lcursor.edit.lines import without_returns
-from lcursor.edit.records import Format, Lines
+from lcursor.changes.lines import without_returns
+from lcursor.changes.records import Format, Lines
 from lcursor.edit.rewriting.task import FailedAttempt, Task
 from lcursor.llm.records import Message
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
+from lcursor.changes.lines import has_text, indent_of, trim
+from lcursor.changes.records import Region
 from lcursor.code import grammars, structure
 from lcursor.code.structure import CONTAINERS, Definition
-from lcursor.edit.lines import has_text, indent_of, trim
-from lcursor.edit.records import Region
 
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from lcursor.changes import diff
+from lcursor.changes.records import Check, FileChange, Lines, digest
 from lcursor.config import EditConfig
-from lcursor.edit import diff
-from lcursor.edit.completion import raise_if_cancelled
-from lcursor.edit.records import Check, FileChange, Lines, digest
-from lcursor.edit.rewriting import checks
-from lcursor.edit.rewriting.commands import CheckResults
 from lcursor.edit.rewriting.normalize import moved
 from lcursor.edit.rewriting.rewriter import ModelOutput, Rewriter
 from lcursor.edit.rewriting.task import (
@@ -24,6 +20,9 @@ from lcursor.edit.rewriting.task import (
 )
 from lcursor.errors import Cancelled, CheckFailed, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage, add_usage
+from lcursor.stop import Stop
+from lcursor.workspace import checks
+from lcursor.workspace.commands import CheckResults
 
 PENALTIES: Final = {
     "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "diagnostics": 3,
@@ -70,10 +69,10 @@ class Checks(Protocol):
     def has_tests(self) -> bool:
         """Whether there are tests to run."""
 
-    def format(self, path: str, lines: Lines, cancel: threading.Event) -> Lines:
+    def format(self, path: str, lines: Lines, cancel: Stop) -> Lines:
         """Return the formatted text."""
 
-    def run(self, files: Mapping[str, Lines | None], cancel: threading.Event) -> CheckResults:
+    def run(self, files: Mapping[str, Lines | None], cancel: Stop) -> CheckResults:
         """Run linter and tests with some files changed, or deleted (None)."""
 
 
@@ -133,7 +132,7 @@ class RetryLoop:
         self,
         task: Task,
         listener: RewriteListener,
-        cancel: threading.Event,
+        cancel: Stop,
         remark: str = "",
         *,
         answer_tokens: int = 0,
@@ -224,7 +223,7 @@ class RetryLoop:
         task: Task,
         output: ModelOutput,
         listener: RewriteListener,
-        cancel: threading.Event,
+        cancel: Stop,
         attempt: int,
     ) -> Candidate:
         """Format and check the output of a model."""
@@ -250,11 +249,11 @@ class RetryLoop:
             results = self._commands.run({task.path: whole}, cancel)
             found += results.checks
             note = "\n".join(filter(None, (note, results.note)))
-        raise_if_cancelled(cancel)
+        cancel.check()
         return Candidate(lines, tuple(found), note, is_same)
 
     def _formatted(
-        self, task: Task, lines: Lines, commands: Checks, cancel: threading.Event
+        self, task: Task, lines: Lines, commands: Checks, cancel: Stop
     ) -> tuple[Lines, Check]:
         """Run the user's formatter; keep only its changes within the region."""
         whole = task.with_new(lines)
@@ -271,7 +270,7 @@ def with_test_output(
     commands: Checks,
     files: Mapping[str, Lines | None],
     listener: RewriteListener,
-    cancel: threading.Event,
+    cancel: Stop,
 ) -> str:
     """Return an instruction to fix something, with the output of currently failing tests."""
     if not commands.has_tests or not FIXES.search(instruction):

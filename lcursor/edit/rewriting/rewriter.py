@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from lcursor.changes import diff
+from lcursor.changes.apply.parse import RegionReader, blocks
+from lcursor.changes.apply.resolve import Ask, Unresolved, resolve
+from lcursor.changes.records import Lines
 from lcursor.config import EditConfig
-from lcursor.edit import diff
-from lcursor.edit.apply.parse import RegionReader, blocks
-from lcursor.edit.apply.resolve import Ask, Unresolved, resolve
-from lcursor.edit.completion import close_on_cancel, raise_if_cancelled
-from lcursor.edit.records import Lines
 from lcursor.edit.rewriting import prompt
 from lcursor.edit.rewriting.normalize import Normalizer
 from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, RewriteProgress, Task
@@ -28,6 +26,7 @@ from lcursor.llm.pool import Connection
 from lcursor.llm.records import Finished, Message, Progress, Reasoning, SamplingParams, Text, Usage
 from lcursor.project.redaction import restored, with_bytes
 from lcursor.protocol.edit import EditPhase
+from lcursor.stop import Stop
 
 GROWTH: Final = 3
 """Maximum size of an answer, in multiples of the region's tokens, plus `SPARE_TOKENS`."""
@@ -59,7 +58,7 @@ class Rewriter:
         self,
         task: Task,
         listener: RewriteListener,
-        cancel: threading.Event,
+        cancel: Stop,
         *,
         attempt: int = 1,
         feedback: Sequence[FailedAttempt] = (),
@@ -79,10 +78,10 @@ class Rewriter:
             temperature=temperature,
             has_counts=True,
         )
-        raise_if_cancelled(cancel)
+        cancel.check()
         reader = _AnswerReader(bare, listener, attempt)
         stream = self.reached.client.stream(messages, wish)
-        with close_on_cancel(stream, cancel):
+        with cancel.closing(stream.close):
             reader.read(stream)
         try:
             new, note = reader.finish()

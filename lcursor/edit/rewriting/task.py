@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lcursor.edit.lines import without_returns
-from lcursor.edit.records import Format, Lines, Region
+from lcursor.changes.lines import without_returns
+from lcursor.changes.records import Format, Lines, Region
 from lcursor.protocol.edit import EditPhase
 
 

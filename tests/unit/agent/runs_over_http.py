@@ -15,8 +15,8 @@ from lcursor.agent.dialects.native import Native
 from lcursor.agent.records import Call
 from lcursor.agent.run_log import NOT_RUN, RunLog, RunState, has_effect
 from lcursor.agent.service import AgentService
+from lcursor.changes.histories import Histories
 from lcursor.config import AgentConfig, ChatConfig, Config, EditConfig, ModelConfig
-from lcursor.edit.histories import Histories
 from lcursor.llm.pool import ModelPool
 from tests.fakes.script_server import END, Entry, ScriptServer
 from tests.unit.agent.messages import Messages

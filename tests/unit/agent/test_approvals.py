@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from evals import policy_escapes
 from evals.policy_escapes import ATTEMPTS, Attempt
 from lcursor.agent.approvals import PLAN_ONLY, Approvals, approved_plan, decide
-from lcursor.agent.content import content_id
 from lcursor.agent.records import Call, Policy
 from lcursor.agent.shell_rules import Rules
-from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
 from lcursor.process.sandbox import Level
+from lcursor.workspace.content import content_id
+from lcursor.workspace.tree import Tree
 
 RULES = Rules.of(AgentConfig(allow=("make test",), forbid=("curl",)))
 CALLS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from lcursor.agent.loop import Loop
 from lcursor.agent.records import Policy
 from lcursor.agent.run_log import NAME, RunLog
 from lcursor.errors import ServerFailed
+from lcursor.stop import Stop
 from tests.fakes.agent import (
     Scripted,
     Watcher,
@@ -102,7 +102,7 @@ def execute(
         log.write("resume", sandbox="")
     gate = [False, True] if ServerFailed in map(type, script) else [True]
     made, _, tree, _ = parts(folder, script, asks=asks, gate=gate)
-    end = Loop(log, made, Yes(), threading.Event()).run()
+    end = Loop(log, made, Yes(), Stop()).run()
     log.write("done", state=end.state, message="", is_checked=False, turn="", paths=[])
     return tree.files(), log
 

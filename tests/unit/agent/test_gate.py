@@ -6,9 +6,9 @@ import pytest
 
 from lcursor.agent.tools import gate
 from lcursor.config import EditConfig
-from lcursor.edit.rewriting.outputs import new_lines
-from tests.unit.agent.projects import Project, project
+from lcursor.workspace.outputs import new_lines
 from tests.unit.agent.toolboxes import Bench
+from tests.unit.workspace.projects import Project, project
 
 __all__ = ["project"]
 LINT = "! grep -nH bad {path}"

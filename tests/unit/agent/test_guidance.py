@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from pathlib import Path
-from threading import Event
 
 import pytest
 
@@ -14,6 +13,7 @@ from lcursor.agent.guidance import MAX_LOOKS, MIN_STEPS, OPENING, offered, own_a
 from lcursor.agent.loop import Loop
 from lcursor.agent.records import Answer, Call, Known, Observation, Shown
 from lcursor.agent.run_log import RunLog, RunState, Step
+from lcursor.stop import Stop
 from tests.fakes.agent import Watcher, parts
 
 CART, TEST = "shop/cart.py", "tests/test_cart.py"
@@ -166,7 +166,7 @@ def test_a_run_with_tests_begins_with_them(tmp_path: Path) -> None:
     log = RunLog(tmp_path)
     fields = {"root": "/p", "task": "", "context": "", "note": "", "sandbox": ""}
     log.start(key="k", model="m", dialect="choice", policy="auto", **fields)
-    Loop(log, dataclasses.replace(made, dialect=Choice()), Watcher(), Event()).run()
+    Loop(log, dataclasses.replace(made, dialect=Choice()), Watcher(), Stop()).run()
     assert model.rows[2] == ["assistant", OPENING]
     assert [each.call.tool for each in log.state.steps] == ["bash", "finish"]
     assert log.state.steps[0].shown_state == "done"

@@ -13,8 +13,8 @@ from lcursor.context.codebase import GrepSearch, IndexSearch
 from lcursor.context.items import SearchHit, SearchResult, SymbolLocation
 from lcursor.index.client import Client
 from lcursor.process.run import Cancel
-from tests.unit.agent.projects import Project, project
 from tests.unit.agent.toolboxes import Bench
+from tests.unit.workspace.projects import Project, project
 
 __all__ = ["project"]
 FILES: dict[str, str | bytes] = {

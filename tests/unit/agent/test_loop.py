@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +16,7 @@ from lcursor.agent.parts import End, Limits
 from lcursor.agent.records import Answer, Policy
 from lcursor.agent.run_log import NAME, RunLog
 from lcursor.errors import ContextFull, ServerDenied, ServerFailed, ServerUnreachable
+from lcursor.stop import Stop
 from tests.fakes.agent import (
     FolderTree,
     Scripted,
@@ -67,7 +67,7 @@ def run(
         log.write("said", text=text)
     made, model, tree, _ = parts(folder, script, **options)
     user = user or Watcher()
-    end = Loop(log, made, user, threading.Event()).run()
+    end = Loop(log, made, user, Stop()).run()
     return Result(end, model, tree, user, log)
 
 
@@ -258,7 +258,7 @@ def test_a_lasting_failure_ends_the_run(failures: list[Exception], tmp_path: Pat
     log = RunLog.open(tmp_path)
     made, model, _, _ = parts(tmp_path, [finish()])
     log.write("resume", sandbox="none")
-    assert Loop(log, made, Watcher(), threading.Event()).run().state == "done"
+    assert Loop(log, made, Watcher(), Stop()).run().state == "done"
     assert model.prompts[0][-1] == ["user", "x = 1\n"]  # nothing was lost
 
 
@@ -305,7 +305,7 @@ def test_a_call_that_the_user_wants_again_is_no_repetition(tmp_path: Path) -> No
         return view("a.py")
 
     made, *_ = parts(tmp_path, [look] * 5 + [finish()])
-    assert Loop(log, made, Watcher(), threading.Event()).run().state == "done"
+    assert Loop(log, made, Watcher(), Stop()).run().state == "done"
     texts = [each.observation.text for each in log.state.steps if each.observation]
     assert texts[:5] == ["x = 1\n"] * 5
 
@@ -346,5 +346,5 @@ def test_budgets(limits: Limits, reason: str, tmp_path: Path) -> None:
     count = len(done.log.state.steps)
     done.log.write("resume", sandbox="none")
     made, _, _, _ = parts(tmp_path, [bash(f"echo {n}") for n in range(20)], limits=limits)
-    Loop(done.log, made, Watcher(), threading.Event()).run()
+    Loop(done.log, made, Watcher(), Stop()).run()
     assert len(done.log.state.steps) >= count  # a continued run has a new budget

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from lcursor.agent.tools.lookup import Lookup
-from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig
 from lcursor.errors import AgentFailed
 from lcursor.process.sandbox import open_sandbox
 from lcursor.storage.log_file import LogFile
+from lcursor.workspace.tree import Tree
 from tests.fakes.script_server import Entry, Fault, Long, ScriptServer, Slow, Stream
 from tests.unit.agent.runs_over_http import (
     FILES,

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from lcursor.agent.result import Result, file_changes
-from lcursor.agent.tree import Tree
-from lcursor.edit.checkpoints.history import History
-from lcursor.edit.checkpoints.undo import Resumed, resume, revert
-from lcursor.edit.checkpoints.write import write as write_files
-from lcursor.edit.histories import Histories
+from lcursor.changes.histories import Histories
+from lcursor.changes.history import History
+from lcursor.changes.undo import Resumed, resume, revert
+from lcursor.changes.write import write as write_files
 from lcursor.errors import AgentFailed, EditRejected, EditStale, EditUnsaved
-from tests.unit.agent.projects import Project, files_in, kinds, project, write
+from lcursor.workspace.tree import Tree
 from tests.unit.edit.desk import buffer, decision, hunk_at
 from tests.unit.project.trees import anybody, git
+from tests.unit.workspace.projects import Project, files_in, kinds, project, write
 
 __all__ = ["project"]
 TEXT = "".join(f"line {number}\n" for number in range(20))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,11 +11,12 @@ import pytest
 from lcursor.agent import rewrite
 from lcursor.agent.rewrite import ATTEMPTS, SAME, RegionRewriter
 from lcursor.agent.tools.editor import Test
+from lcursor.changes.records import Check
 from lcursor.config import ChatConfig, EditConfig, ModelConfig
-from lcursor.edit.records import Check
 from lcursor.edit.rewriting.retry import MAX_SAME
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import Usage
+from lcursor.stop import Stop
 from tests.fakes.chat_server import ChatServer, say
 
 LINES = ["def one():", "    return 2", "", "two = 2"]
@@ -39,7 +39,7 @@ class Desk:
         stack.callback(pool.close)
         self.usages: list[Usage] = []
         self._rewriter = RegionRewriter(
-            pool, "server", EditConfig(), place, task, threading.Event(), self.usages.append
+            pool, "server", EditConfig(), place, task, Stop(), self.usages.append
         )
 
     def rewrite(self, test: Test = passes, last_row: int = 2) -> Sequence[str] | str:

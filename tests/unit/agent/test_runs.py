@@ -12,7 +12,7 @@ import pytest
 
 from lcursor.agent import run_log, runs
 from lcursor.agent.run_log import RunLog
-from lcursor.edit.checkpoints.history import History
+from lcursor.changes.history import History
 from lcursor.errors import AgentFailed
 from lcursor.storage import stored
 

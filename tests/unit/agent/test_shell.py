@@ -12,8 +12,8 @@ import pytest
 from lcursor.agent.records import Call
 from lcursor.agent.tools import shell
 from lcursor.config import AgentConfig, EditConfig
-from tests.unit.agent.projects import Project, project
 from tests.unit.agent.toolboxes import Bench
+from tests.unit.workspace.projects import Project, project
 
 __all__ = ["project"]
 

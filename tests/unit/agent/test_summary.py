@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from lcursor.agent import summary
 from lcursor.agent.records import Answer, Call, Observation, Shown
 from lcursor.agent.run_log import Reading, RunState, Step
-from lcursor.agent.tree import LINK, Changed
 from lcursor.errors import ContextFull, ServerFailed
 from lcursor.llm.records import Usage
+from lcursor.workspace.tree import LINK, Changed
 
 WRITTEN = "Known:\n- a\nTried and failed:\n- b\nNext:\n- c\n"
 

@@ -9,12 +9,12 @@ import pytest
 from lcursor.agent.records import Call, Shown
 from lcursor.agent.tools.editor import Test
 from lcursor.agent.tools.lookup import Lookup
+from lcursor.changes.records import Check
 from lcursor.config import AgentConfig, EditConfig
-from lcursor.edit.records import Check
 from lcursor.errors import Cancelled
 from lcursor.project.redaction import PLACEHOLDER
-from tests.unit.agent.projects import Project, project
 from tests.unit.agent.toolboxes import Bench
+from tests.unit.workspace.projects import Project, project
 
 __all__ = ["project"]
 CODE = "import os\n\n\ndef add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from lcursor.config import AgentConfig
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Level
 from lcursor.protocol.agent import AgentChoice
+from lcursor.stop import Stop
 from tests.fakes.agent import TOOLS, LineDialect, ScriptModel, Watcher, call, create, finish, view
 from tests.unit.agent.test_crashes import Killed, Mortal
 from tests.unit.agent.test_loop import start
@@ -159,4 +159,4 @@ def _execute(log: RunLog, level: Level, script: list[str], user: User, files: Fi
     tools, limits = Tools(user, approvals, level), Limits(steps=20)
     model = ScriptModel(script, 100_000)
     made = Parts(model, LineDialect(), tools, files, approvals, summarize, limits=limits)
-    Loop(log, made, user, threading.Event()).run()
+    Loop(log, made, user, Stop()).run()

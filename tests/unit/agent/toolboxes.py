@@ -9,12 +9,12 @@ from lcursor.agent.observe import Outputs
 from lcursor.agent.records import Call, DialectName, Observation
 from lcursor.agent.tools.editor import Rewrite
 from lcursor.agent.tools.toolbox import OUTPUTS, ToolboxOfTree, make_toolbox
-from lcursor.agent.tree import Tree
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Level, Sandbox, open_sandbox
-from tests.unit.agent.projects import Project
+from lcursor.workspace.tree import Tree
+from tests.unit.workspace.projects import Project
 
 TOKENS = 600
 

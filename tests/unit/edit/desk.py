@@ -9,13 +9,13 @@ from types import TracebackType
 from typing import Any
 
 from lcursor import protocol
+from lcursor.changes import diff
+from lcursor.changes.records import Change, digest, to_wire
 from lcursor.config import EditConfig
-from lcursor.edit import diff
-from lcursor.edit.permission import Permissions
-from lcursor.edit.records import Change, digest, to_wire
 from lcursor.edit.service import EditService
 from lcursor.llm.pool import ModelPool
 from lcursor.protocol.edit import EditDecided, EditHunk
+from lcursor.workspace.approval import Permissions
 from tests.fakes.chat_server import Answer, ChatServer, say
 from tests.fakes.heard import Heard, Told, config_of
 

@@ -15,6 +15,7 @@ from lcursor.errors import Cancelled, EditFailed, NothingStaged
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target
+from lcursor.stop import Stop
 from tests.fakes.chat_server import Answer as Said
 from tests.fakes.chat_server import ChatServer, Hang, say
 from tests.waiting import wait_for
@@ -77,7 +78,7 @@ def test_it_is_written_from_what_is_staged_and_nothing_else(root: Path, reach: R
     stage(root, "hello.py", "print('hello, world')\n")
     (root / "hello.py").write_text("print('not staged')\n")
     server = ChatServer([say(f"{SUBJECT}.\n", "\nIt was ", "too short.")])
-    text, note = commit.message(reach(server), root, threading.Event(), rules="Be brief.")
+    text, note = commit.message(reach(server), root, Stop(), rules="Be brief.")
     assert text == f"{SUBJECT}\n\nIt was too short."
     assert note == ""
     said = asked(server)
@@ -93,7 +94,7 @@ def test_from_a_folder_below_and_before_the_first_commit(tmp_path: Path, reach: 
     git(tmp_path, "init", "-q")
     stage(tmp_path, "lib/a.py", "x = 1\n")
     server = ChatServer([say("Add x")])
-    assert commit.message(reach(server), tmp_path / "lib", threading.Event())[0] == "Add x"
+    assert commit.message(reach(server), tmp_path / "lib", Stop())[0] == "Add x"
     assert "+x = 1" in asked(server)
 
 
@@ -101,25 +102,25 @@ def test_nothing_staged_says_what_to_do(root: Path, reach: Reach) -> None:
     (root / "hello.py").write_text("print('changed')\n")
     server = ChatServer()
     with pytest.raises(NothingStaged, match="nothing is staged") as caught:
-        commit.message(reach(server), root, threading.Event())
+        commit.message(reach(server), root, Stop())
     assert "git add" in caught.value.hint
     assert not server.bodies
 
 
 def test_a_folder_without_git_says_so(tmp_path: Path, reach: Reach) -> None:
     with pytest.raises(NothingStaged, match="no git repository"):
-        commit.message(reach(ChatServer()), tmp_path, threading.Event())
+        commit.message(reach(ChatServer()), tmp_path, Stop())
 
 
 def test_secrets_are_named_and_not_shown(root: Path, reach: Reach) -> None:
     stage(root, ".env", "TOKEN=abc123secret\n")
     stage(root, "hello.py", "print('x')\n")
     server = ChatServer([say("Change it")])
-    _, note = commit.message(reach(server), root, threading.Event())
+    _, note = commit.message(reach(server), root, Stop())
     assert "abc123secret" not in asked(server)
     assert ".env" in note
     stage(root, "own.txt", "hidden word\n")
-    _, note = commit.message(reach(server), root, threading.Event(), secrets=["own.txt"])
+    _, note = commit.message(reach(server), root, Stop(), secrets=["own.txt"])
     assert "hidden word" not in asked(server)
     assert "own.txt" in note
 
@@ -128,7 +129,7 @@ def test_what_does_not_fit_is_cut_and_reported(root: Path, reach: Reach) -> None
     stage(root, "big.py", "".join(f"value_{number} = {number}\n" for number in range(4000)))
     stage(root, "hello.py", "print('small')\n")
     server = ChatServer([say("Add values")], context_tokens=2048)
-    _, note = commit.message(reach(server), root, threading.Event())
+    _, note = commit.message(reach(server), root, Stop())
     said = asked(server)
     assert server.tokens(said) < 2048 - commit.ANSWER_TOKENS
     assert "+print('small')" in said
@@ -143,7 +144,7 @@ def test_deleted_renamed_and_binary_files(root: Path, reach: Reach) -> None:
     (root / "image.bin").write_bytes(bytes(range(256)) * 20)
     git(root, "add", ".")
     server = ChatServer([say("Rename the greeting")])
-    text, _ = commit.message(reach(server), root, threading.Event())
+    text, _ = commit.message(reach(server), root, Stop())
     assert text == "Rename the greeting"
     assert "rename to greeting.py" in asked(server)
 
@@ -151,7 +152,7 @@ def test_deleted_renamed_and_binary_files(root: Path, reach: Reach) -> None:
 def test_stopping_lets_go_at_once(root: Path, reach: Reach) -> None:
     stage(root, "hello.py", "print('x')\n")
     server = ChatServer([Said([Hang()])])
-    cancel = threading.Event()
+    cancel = Stop()
     reached = reach(server)
 
     def stop() -> None:
@@ -166,13 +167,13 @@ def test_stopping_lets_go_at_once(root: Path, reach: Reach) -> None:
 def test_an_empty_answer_is_an_error(root: Path, reach: Reach) -> None:
     stage(root, "hello.py", "print('x')\n")
     with pytest.raises(EditFailed, match="no commit message"):
-        commit.message(reach(ChatServer([say("  \n"), say("```")])), root, threading.Event())
+        commit.message(reach(ChatServer([say("  \n"), say("```")])), root, Stop())
 
 
 def test_a_first_line_that_is_too_long_is_asked_for_again(root: Path, reach: Reach) -> None:
     stage(root, "hello.py", "print('hello, world')\n")
     server = ChatServer([say(f"{LONG}\n\nIt was short."), say(SUBJECT)])
-    text, _ = commit.message(reach(server), root, threading.Event())
+    text, _ = commit.message(reach(server), root, Stop())
     assert text == f"{SUBJECT}\n\nIt was short."
     first, second = (body["messages"] for body in server.bodies)
     assert second[: len(first)] == first  # what was read stays in the cache
@@ -183,7 +184,7 @@ def test_a_first_line_that_is_too_long_is_asked_for_again(root: Path, reach: Rea
 def test_a_first_line_that_stays_too_long_goes_on_below(root: Path, reach: Reach) -> None:
     stage(root, "hello.py", "print('hello, world')\n")
     server = ChatServer([say(LONG), say(f"{LONG} else")])
-    text, _ = commit.message(reach(server), root, threading.Event())
+    text, _ = commit.message(reach(server), root, Stop())
     rows = text.split("\n")
     assert rows[0] == "Say hello to the world and to all those who live in it, whoever they …"
     assert rows[1] == ""
@@ -194,10 +195,10 @@ def test_a_first_line_that_stays_too_long_goes_on_below(root: Path, reach: Reach
 def test_a_copy_of_the_diff_is_no_message(root: Path, reach: Reach) -> None:
     stage(root, "hello.py", "print('hello, world')\n")
     server = ChatServer([say(f"```diff\n{DIFF}```"), say(f"`{SUBJECT}`")])
-    assert commit.message(reach(server), root, threading.Event())[0] == SUBJECT
+    assert commit.message(reach(server), root, Stop())[0] == SUBJECT
     assert "no commit message" in server.bodies[1]["messages"][-1]["content"]
     with pytest.raises(EditFailed, match="no commit message"):
-        commit.message(reach(ChatServer([say(DIFF), say(DIFF)])), root, threading.Event())
+        commit.message(reach(ChatServer([say(DIFF), say(DIFF)])), root, Stop())
 
 
 @pytest.mark.parametrize(
@@ -296,17 +297,17 @@ def test_a_message_that_repeats_an_earlier_one_is_written_again(root: Path, reac
     stage(root, "hello.py", "print('hello, world')\n")
     copied = "Begin with a greeting\n\nThis adds one."
     server = ChatServer([say(copied), say(SUBJECT)])
-    assert commit.message(reach(server), root, threading.Event()) == (SUBJECT, "")
+    assert commit.message(reach(server), root, Stop()) == (SUBJECT, "")
     assert "An earlier commit has that subject" in server.bodies[1]["messages"][-1]["content"]
     server = ChatServer([say(copied), say("Begin with a greeting")])
-    text, note = commit.message(reach(server), root, threading.Event())
+    text, note = commit.message(reach(server), root, Stop())
     assert (text, note) == ("Begin with a greeting", commit.REPEATED)
 
 
 def test_the_subject_of_the_amended_commit_may_be_repeated(root: Path, reach: Reach) -> None:
     stage(root, "hello.py", "print('hello, world')\n")
     server = ChatServer([say("Begin with a greeting")])
-    text, _ = commit.message(reach(server), root, threading.Event(), is_amend=True)
+    text, _ = commit.message(reach(server), root, Stop(), is_amend=True)
     assert text == "Begin with a greeting"
     assert "+print('hello, world')" in asked(server)
     assert "-print" not in asked(server)  # compared with the commit before, here none

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from lcursor.changes.records import Check
 from lcursor.config import EditConfig
 from lcursor.edit import diagnostics
 from lcursor.edit import run as runs
-from lcursor.edit.records import Check
 from tests.fakes.chat_server import ChatServer
 from tests.fakes.heard import Told
 from tests.unit.edit.desk import Desk, fenced, made, reply

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.edit.records import Lines, Region
+from lcursor.changes.records import Lines, Region
 from lcursor.edit.rewriting.normalize import Normalizer
 from lcursor.edit.rewriting.task import Task
 

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
+from lcursor.changes.sources import Sources
 from lcursor.config import EditConfig
 from lcursor.context.codebase import GrepSearch
 from lcursor.edit import plan
 from lcursor.edit.plan import Plan, parse_answer
-from lcursor.edit.sources import Sources
 from lcursor.errors import Cancelled, ReplyUnusable
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target
+from lcursor.stop import Stop
 from tests.fakes.chat_server import Answer, ChatServer, Hang, Script, say
 
 FILES = {
@@ -39,7 +40,7 @@ class Desk:
         self.root, self.server = root, server
         client = ChatClient(Target("fake", server.url))
         self.reached = Connection("fake", client, client.probe())
-        self.cancel = threading.Event()
+        self.cancel = Stop()
 
     def ask(self, instruction: str = "Rename parse to parse_text", **more: Any) -> Plan:
         config = more.pop("config", EditConfig())

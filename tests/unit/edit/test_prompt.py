@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lcursor.edit.records import Format, Lines, Region
+from lcursor.changes.records import Format, Lines, Region
 from lcursor.edit.rewriting import prompt
 from lcursor.edit.rewriting.task import FailedAttempt, Task
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from lcursor.changes import diff
+from lcursor.changes.records import Lines, Region, digest
 from lcursor.config import EditConfig
-from lcursor.edit import diff
-from lcursor.edit.records import Lines, Region, digest
-from lcursor.edit.rewriting.commands import CheckCommands
 from lcursor.edit.rewriting.retry import NOW, SAME, WARMER, RetryLoop, RewriteResult, changes_inside
 from lcursor.edit.rewriting.rewriter import ModelOutput, Rewriter
 from lcursor.edit.rewriting.task import (
@@ -24,6 +22,8 @@ from lcursor.edit.rewriting.task import (
 )
 from lcursor.errors import Cancelled, ContextFull, LcursorError, ReplyUnusable, ServerEnded
 from lcursor.llm.records import Usage, add_usage
+from lcursor.stop import Stop
+from lcursor.workspace.commands import CheckCommands
 
 LINES = ("import os", "", "def f(a):", "    return a", "", "def g():", "    return 1")
 REGION = Region(2, 4, "function f")
@@ -46,7 +46,7 @@ class Scripted(Rewriter):
         self,
         task: Task,
         listener: RewriteListener,
-        cancel: threading.Event,
+        cancel: Stop,
         *,
         attempt: int = 1,
         feedback: Sequence[FailedAttempt] = (),
@@ -84,7 +84,7 @@ def run(
     answer_tokens: int = 0,
 ) -> RewriteResult:
     attempts = RetryLoop(writer, trial, config or EditConfig(retries=2))
-    return attempts.run(task(path), Heard(), threading.Event(), answer_tokens=answer_tokens)
+    return attempts.run(task(path), Heard(), Stop(), answer_tokens=answer_tokens)
 
 
 def test_one_clean_try_is_enough() -> None:
@@ -126,7 +126,7 @@ def test_where_none_is_clean_the_best_is_shown_with_what_is_wrong() -> None:
 def test_a_definition_that_is_gone_is_no_reason_for_another_try(instruction: str) -> None:
     writer = Scripted(("def h(a):", "    return a"))
     attempts = RetryLoop(writer, None, EditConfig(retries=2))
-    made = attempts.run(task(instruction=instruction), Heard(), threading.Event())
+    made = attempts.run(task(instruction=instruction), Heard(), Stop())
     assert made.attempts == 1
     assert [each.text for each in made.file.checks if each.text] == ["removes f"]
 
@@ -136,7 +136,7 @@ def test_a_text_at_the_wrong_margin_is_moved() -> None:
     region = Region(1, 3, "method f")
     asked = Task("/p/a.py", "a.py", "python", lines, region, "return two")
     writer = Scripted(("def f(self):", "    # two", "    return 2"))
-    made = RetryLoop(writer, None, EditConfig(retries=0)).run(asked, Heard(), threading.Event())
+    made = RetryLoop(writer, None, EditConfig(retries=0)).run(asked, Heard(), Stop())
     assert made.lines == ("    def f(self):", "        # two", "        return 2")
     assert all(each.is_ok for each in made.file.checks)
 
@@ -212,12 +212,12 @@ def test_a_stop_during_a_later_try_keeps_nothing() -> None:
 def test_a_remark_goes_along() -> None:
     writer = Scripted(GOOD)
     attempts = RetryLoop(writer, None, EditConfig())
-    attempts.run(task(), Heard(), threading.Event(), "use a loop")
+    attempts.run(task(), Heard(), Stop(), "use a loop")
     assert writer.asked[0][2] == "use a loop"
 
 
 def test_a_stop_is_noticed_after_a_try() -> None:
-    cancel = threading.Event()
+    cancel = Stop()
     cancel.set()
     with pytest.raises(Cancelled):
         RetryLoop(Scripted(GOOD), None, EditConfig()).run(task(), Heard(), cancel)
@@ -251,7 +251,7 @@ def test_who_asks_for_a_fix_sees_the_tests_at_once(root: Path) -> None:
         with CheckCommands(root, config) as trial:
             attempts = RetryLoop(writer, trial, config)
             asked = task(str(root / "a.py"), words)
-            assert attempts.run(asked, Heard(), threading.Event()).attempts == 1
+            assert attempts.run(asked, Heard(), Stop()).attempts == 1
         assert (NOW in writer.tasks[0].instruction) is is_told
         assert ("AssertionError: 1" in writer.tasks[0].instruction) is is_told
         assert asked.instruction == words

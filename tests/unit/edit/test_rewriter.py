@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from lcursor.changes.records import Lines, Region
 from lcursor.config import EditConfig
-from lcursor.edit.records import Lines, Region
 from lcursor.edit.rewriting.rewriter import ModelOutput, Rewriter, is_tiny
 from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, RewriteProgress, Task
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable, ServerFailed
@@ -19,6 +19,7 @@ from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Target, Usage
 from lcursor.project.redaction import PLACEHOLDER
+from lcursor.stop import Stop
 from tests.fakes.chat_server import Answer, ChatServer, Hang, delta, refuse, say
 from tests.fakes.loopback import sse
 from tests.waiting import wait_for
@@ -45,7 +46,7 @@ class Heard(RewriteListener):
 
     def __init__(self) -> None:
         self.said: list[tuple[Any, ...]] = []
-        self.has_lines = threading.Event()
+        self.has_lines = Stop()
 
     def started(self, region: Region, attempt: int) -> None:
         """A region is written."""
@@ -88,7 +89,7 @@ def run(
     reached: Connection, task: Task = TASK, heard: Heard | None = None, **more: Any
 ) -> ModelOutput:
     """Write a region once."""
-    return Rewriter(reached, EditConfig()).run(task, heard or Heard(), threading.Event(), **more)
+    return Rewriter(reached, EditConfig()).run(task, heard or Heard(), Stop(), **more)
 
 
 def test_a_region_is_written_again(reach: Reach) -> None:
@@ -180,7 +181,7 @@ def test_the_same_text_comes_back_as_it_is(reach: Reach) -> None:
 
 @pytest.mark.parametrize("parts", [[Hang()], [sse(delta(content="```python\ndef area")), Hang()]])
 def test_it_stops_at_once(reach: Reach, parts: list[Any]) -> None:
-    cancel, ended = threading.Event(), list[object]()
+    cancel, ended = Stop(), list[object]()
     with ChatServer([Answer(parts)]) as server:
         reached = reach(server)
 
@@ -199,7 +200,7 @@ def test_it_stops_at_once(reach: Reach, parts: list[Any]) -> None:
 
 
 def test_an_edit_that_was_stopped_before_asks_nobody(reach: Reach) -> None:
-    cancel = threading.Event()
+    cancel = Stop()
     cancel.set()
     with ChatServer() as server, pytest.raises(Cancelled):
         Rewriter(reach(server), EditConfig()).run(TASK, Heard(), cancel)

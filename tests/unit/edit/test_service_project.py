@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any
 import pytest
 
 from lcursor.config import EditConfig
-from lcursor.edit.rewriting.commands import CheckCommands
+from lcursor.stop import Stop
+from lcursor.workspace.commands import CheckCommands
 from tests.fakes.chat_server import Answer, ChatServer
 from tests.fakes.gone import gone_once
 from tests.fakes.heard import Told
@@ -266,7 +266,7 @@ def test_a_rename_across_files_is_tested_once_as_a_whole(
     copies = list[Path]()
     fill = CheckCommands._fill
 
-    def counted(trial: CheckCommands, folder: Path, cancel: threading.Event) -> str:
+    def counted(trial: CheckCommands, folder: Path, cancel: Stop) -> str:
         copies.append(folder)
         return fill(trial, folder, cancel)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lcursor.edit import diff
-from lcursor.edit.records import FileChange, digest
+from lcursor.changes import diff
+from lcursor.changes.records import FileChange, digest
 from tests.fakes.chat_server import ChatServer
 from tests.fakes.heard import Told
 from tests.unit.edit.desk import Desk, buffer, fenced, hunk_of, made, reply

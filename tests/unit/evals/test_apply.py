@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from evals import apply
 from evals.cli import app
-from lcursor.edit.apply import resolve
-from lcursor.edit.records import Change, FileChange
+from lcursor.changes.apply import resolve
+from lcursor.changes.records import Change, FileChange
 from lcursor.errors import LcursorError
 
 TASKS = apply.load()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from evals import merges
-from lcursor.edit.checkpoints.merge import rebase
-from lcursor.edit.records import Change, Lines
+from lcursor.changes.merge import rebase
+from lcursor.changes.records import Change, Lines
 
 
 def test_no_line_is_lost_or_doubled() -> None:

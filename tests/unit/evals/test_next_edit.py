@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from evals.cli import app
 from evals.next_edit import commits, labels, replay, report, traps
 from evals.next_edit.commits import Commit, Step
-from lcursor.edit import diff
+from lcursor.changes import diff
 from lcursor.errors import LcursorError
 from lcursor.next_edit.predict import predict
 from lcursor.next_edit.records import Edit, Proposal, Texts

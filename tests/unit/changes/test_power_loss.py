@@ -1,0 +1,254 @@
+"""Power fails at each point of a write, an undo and a rollback: no file is damaged, undo works.
+
+More states by chance: `pytest --hypothesis-profile thorough`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lcursor.changes import steps, text, undo
+from lcursor.changes import write as writes
+from lcursor.changes.history import History
+from lcursor.changes.records import Change, FileChange
+from lcursor.changes.steps import Step
+from lcursor.errors import EditMissing, EditUnsaved
+from tests.fakes.power import Disk
+from tests.thorough import is_thorough
+from tests.unit.edit.desk import decision, hunk_at
+
+CHANCES, THOROUGH_CHANCES = 2, 60
+"""Number of states by chance at each point."""
+Files = dict[str, bytes]
+
+
+def edit(path: Path, to: str = "") -> FileChange:
+    found = text.read(path)
+    change = Change(0, 1, (found.lines[0],), ("NEW",))
+    kind = "rename" if to else "edit"
+    return FileChange(str(path), kind, to, found.digest, (change,))  # type: ignore[arg-type]
+
+
+class Desk:
+    """A project and the data of its history, on a disk that loses power."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.root, self.data = place / "project", place / "data"
+        self.root.mkdir(parents=True)
+        # Random bytes: no part of one text is a part of another, and nothing is compressed.
+        chance = random.Random(1)
+        for name in ("a.py", "b.py", "gone.py", "old.py", "moved.py"):
+            lines = [f"{chance.getrandbits(80):x}\n" for _ in range(30)]
+            (self.root / name).write_text("".join(lines))
+        (self.root / "c.py").write_bytes(b"\n")
+        os.setxattr(self.root / "gone.py", "user.note", b"kept")
+        os.link(self.root / "b.py", self.root / "linked.py")
+        self.before = self.files()
+
+    def changes(self) -> list[FileChange]:
+        gone, new = self.root / "gone.py", str(self.root / "deep/er/n.py")
+        return [
+            edit(self.root / "a.py"),
+            edit(self.root / "b.py"),
+            edit(self.root / "c.py"),
+            FileChange(str(gone), "delete", base=text.read(gone).digest),
+            edit(self.root / "old.py", str(self.root / "sub/new.py")),
+            FileChange(str(self.root / "moved.py"), "rename", str(self.root / "there.py")),
+            FileChange(new, "create", changes=(Change(0, 0, (), ("n",)),)),
+        ]
+
+    def files(self) -> Files:
+        found = sorted(path for path in self.root.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.root)): path.read_bytes() for path in found}
+
+    def history(self) -> History:
+        return History(self.root, self.data)  # as after a restart
+
+    def begin(self) -> str:
+        """Propose the changes, as the editor does."""
+        changes = self.changes()
+        bases = {each.path: text.read(each.path).lines for each in changes if each.base}
+        return self.history().begin("t", changes, bases=bases)
+
+    def fail(self, disk: Disk, check: Callable[[str], None]) -> int:
+        """Lose power after each change of the disk; return the number of different states."""
+        seen, count = set[str](), THOROUGH_CHANCES if is_thorough() else CHANCES
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "fsync", lambda _: None)  # for speed
+            for at in range(disk.now + 1):
+                for number, state in enumerate(disk.states(at, count)):
+                    if (shown := repr(sorted(state.files.items()))) not in seen:
+                        seen.add(shown)
+                        disk.restore(state)
+                        check(f"after {at} of {disk.now} changes, state {number}")
+        return len(seen)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path / "disk")
+
+
+@pytest.fixture(params=["replaced", "in place"])
+def in_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether files have an owner whom new files cannot have."""
+    if request.param == "in place":
+        monkeypatch.setattr(steps, "_can_be_replaced", lambda _: False)
+
+
+def undone(desk: Desk, key: str, where: str) -> None:
+    """Recover and undo what was written: the old bytes are there."""
+    history = desk.history()
+    writes.recover(history)
+    try:
+        assert undo.revert(history, key, "undo", []).problems == (), where
+    except EditMissing:
+        assert not any(turn.is_applied for turn in history.turns()), where
+    assert desk.files() == desk.before, where
+    assert history.damaged == 0, where
+
+
+@pytest.mark.usefixtures("in_place")
+def test_a_write_that_loses_power_can_be_undone(desk: Desk) -> None:
+    disk = Disk(desk.place)
+    with disk.recording():
+        key = desk.begin()
+        writes.write(desk.changes(), desk.history(), key)
+    after = desk.files()
+
+    def check(where: str) -> None:
+        history = desk.history()
+        writes.recover(history)
+        for name, data in desk.files().items():
+            assert data in (desk.before.get(name), after.get(name)), f"{where}: {name}"
+        undone(desk, key, where)
+        if desk.history().redo_key():
+            undo.revert(desk.history(), key, "redo", [])
+            assert desk.files() == after, where
+
+    assert desk.fail(disk, check) > 100
+    disk.restore(disk.state(disk.now, lambda: False, lambda found: found[0]))
+    assert desk.files() == after, "what was reported as done survives"
+
+
+@pytest.mark.usefixtures("in_place")
+def test_an_undo_that_loses_power_can_be_repeated(desk: Desk) -> None:
+    key = desk.begin()
+    writes.write(desk.changes(), desk.history(), key)
+    after, disk = desk.files(), Disk(desk.place)
+    with disk.recording():
+        assert undo.revert(desk.history(), key, "undo", []).problems == ()
+    assert desk.files() == desk.before
+
+    def check(where: str) -> None:
+        writes.recover(desk.history())
+        for name, data in desk.files().items():
+            assert data in (desk.before.get(name), after.get(name)), f"{where}: {name}"
+        undone(desk, key, where)
+
+    assert desk.fail(disk, check) > 40
+    disk.restore(disk.state(disk.now, lambda: False, lambda found: found[0]))
+    assert desk.files() == desk.before, "what was reported as done survives"
+    assert os.getxattr(desk.root / "gone.py", "user.note") == b"kept"
+
+
+@pytest.mark.usefixtures("in_place")
+def test_a_rollback_that_loses_power_leaves_the_old_bytes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, real = Disk(desk.place), writes._do
+
+    def fail(step: Step) -> None:
+        real(step)
+        if step.path.endswith("/old.py"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with disk.recording(), monkeypatch.context() as patch:
+        patch.setattr(writes, "_do", fail)
+        key = desk.begin()
+        with pytest.raises(EditUnsaved, match="nothing was changed"):
+            writes.write(desk.changes(), desk.history(), key)
+    assert desk.files() == desk.before
+    assert desk.fail(disk, lambda where: undone(desk, key, where)) > 100
+
+
+def test_files_that_exchange_their_names_both_survive(desk: Desk) -> None:
+    """No order of the steps leaves each content a name all the time."""
+    one, two = desk.root / "old.py", desk.root / "moved.py"
+    changes = [edit(one, str(two)), edit(two, str(one))]
+    disk = Disk(desk.place)
+    with disk.recording():
+        writes.write(changes, desk.history(), desk.history().begin("t", changes))
+    after = desk.files()
+    texts = {desk.before[one.name], desk.before[two.name], after[one.name], after[two.name]}
+
+    def check(where: str) -> None:
+        writes.recover(desk.history())
+        now = desk.files()
+        assert now.keys() == desk.before.keys(), where
+        assert {now[one.name], now[two.name]} <= texts, where
+        assert now[one.name].split(b"\n", 1)[1] != now[two.name].split(b"\n", 1)[1], where
+
+    assert desk.fail(disk, check) > 20
+
+
+def test_undoing_a_rename_loses_nothing_that_was_typed_since(desk: Desk) -> None:
+    old, new = desk.root / "old.py", desk.root / "sub/new.py"
+    change = edit(old, str(new))
+    key = desk.history().begin("t", [change])
+    writes.write([change], desk.history(), key)
+    new.write_bytes(typed := new.read_bytes() + b"typed since\n")
+    disk = Disk(desk.place)
+    with disk.recording():
+        assert undo.revert(desk.history(), key, "undo", []).problems == ()
+    undone = desk.before["old.py"] + b"typed since\n"
+    assert old.read_bytes() == undone
+
+    def check(where: str) -> None:
+        writes.recover(desk.history())
+        found = {path: path.read_bytes() for path in (old, new) if path.exists()}
+        assert found, where
+        assert found.items() <= {old: undone, new: typed}.items(), where
+
+    assert desk.fail(disk, check) > 10
+
+
+def test_a_decision_about_a_hunk_damages_no_turn(desk: Desk) -> None:
+    """A turn is as before or as after; it is never damaged."""
+    change = edit(desk.root / "a.py")
+    lines, (only,) = text.read(change.path).lines, change.changes
+    disk = Disk(desk.place)
+    with disk.recording():
+        key = desk.history().begin("t", [change], bases={change.path: lines})
+        hunk = hunk_at(("NEW", *lines[1:]), 0, only.old, only.new)
+        desk.history().decided(decision(key, change.path, hunk))
+
+    def check(where: str) -> None:
+        history = desk.history()
+        assert history.damaged == 0, where
+        assert [turn.open for turn in history.turns()] in ([], [1], [0]), where
+
+    assert desk.fail(disk, check) > 10
+    disk.restore(disk.state(disk.now, lambda: False, lambda found: found[0]))
+    assert [turn.open for turn in desk.history().turns()] == [0]
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_content_is_stored_before_its_file_may_be_deleted(desk: Desk, is_known: bool) -> None:
+    images, data = desk.history().images, b"precious" * 9
+    disk = Disk(desk.place)
+    with disk.recording():
+        if is_known:
+            images.put(data)
+        key = images.put(data, fsync=True)
+        images.sync_names()
+    for state in disk.states(disk.now, 9):
+        disk.restore(state)
+        assert desk.history().images.get(key) == data
