@@ -24,6 +24,7 @@ from lcursor.executor import SerialExecutor
 from lcursor.project.root import root_of
 from lcursor.protocol import agent as wire
 from lcursor.reporting import Notify, log_exception, report_error
+from lcursor.run.run import Runs
 
 STOP_S = 5.0
 """Time limit for a stopped run to end with its changes."""
@@ -51,10 +52,9 @@ class AgentService:
         busy: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._config, self._send, self._assembly = config, send, assembly
-        self._folder, self._busy = folder, busy
+        self._folder = folder
         self._model_turn = threading.Lock()
-        self._lock = threading.Lock()
-        self._runs: dict[int, AgentRun] = {}
+        self._runs: Runs[AgentRun] = Runs(busy)
         self._executor = SerialExecutor("lcursor-agents", self._on_error)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
@@ -74,7 +74,7 @@ class AgentService:
         number = params["id"]
 
         def deliver() -> None:
-            run = self._find(number)
+            run = self._runs.find(number)
             if run is None or not run.say(params["text"]):
                 raise AgentMissing("this agent is not running", "Resume it first")
 
@@ -82,18 +82,16 @@ class AgentService:
 
     def stop(self, params: wire.AgentStop) -> None:
         """Stop a run at once."""
-        if run := self._find(params["id"]):
-            run.stop()
-            threading.Thread(target=run.leave, args=(STOP_S,), daemon=True).start()
+        self._runs.stop(params["id"], STOP_S)
 
     def decide(self, params: wire.AgentDecide) -> None:
         """Answer the question whether a call may run."""
-        if run := self._find(params["id"]):
+        if run := self._runs.find(params["id"]):
             run.answer((params["choice"], params["text"]), params["ask"])
 
     def approve_plan(self, params: wire.AgentApprovePlan) -> None:
         """Answer the question whether to carry out a plan."""
-        if run := self._find(params["id"]):
+        if run := self._runs.find(params["id"]):
             run.answer(params["text"])
 
     def list(self, params: wire.AgentList) -> None:
@@ -107,12 +105,7 @@ class AgentService:
 
     def close(self) -> None:
         """Stop all runs; blocks only briefly."""
-        with self._lock:
-            found = list(self._runs.values())
-        for run in found:
-            run.stop()
-        for run in found:
-            run.leave(LEAVE_S)
+        self._runs.close(LEAVE_S)
         self._executor.close(LEAVE_S)
 
     # Runs. Thread: the run's.
@@ -200,26 +193,10 @@ class AgentService:
     # Parts of the above.
 
     def _start(self, params: Any, execute: Callable[[AgentRun, Any], RunState]) -> None:
-        run = AgentRun(
-            params["id"],
-            self._send,
-            lambda run: execute(run, params),
-            self._model_turn,
-            self._busy,
-            self._on_finish,
-        )
-        with self._lock:
-            self._runs[run.number] = run
-        run.start()
+        def work(run: AgentRun) -> RunState:
+            return execute(run, params)
 
-    def _find(self, number: int) -> AgentRun | None:
-        with self._lock:
-            return self._runs.get(number)
-
-    def _on_finish(self, run: AgentRun) -> None:
-        """Thread: any."""
-        with self._lock:
-            self._runs.pop(run.number, None)
+        self._runs.start(AgentRun(params["id"], self._send, self._runs, work, self._model_turn))
 
     def _log(self, error: Exception) -> None:
         log_exception(self._send, error)

@@ -33,6 +33,7 @@ from lcursor.project.redaction import encodable
 from lcursor.project.root import root_of
 from lcursor.protocol import chat as wire
 from lcursor.reporting import Notify, error_message, report_error
+from lcursor.run.run import Runs
 
 STOP_S = 0.1
 """Time limit for a stopped turn to end."""
@@ -81,7 +82,7 @@ class ChatService:
         on_busy: Callable[[bool], None] = lambda _: None,
         idle_s: float = IDLE_S,
     ) -> None:
-        self._notify, self._on_busy = notify, on_busy
+        self._notify = notify
         self._codebase, self._secrets = codebase, tuple(secrets)
         self._archive = Archive(folder)
         self._models = models or ModelPool(config, server, self._log, idle_s=idle_s)
@@ -90,7 +91,7 @@ class ChatService:
         self._deps = ChatDeps(config, self._models, gatherer, notify)
         self._lock = threading.Lock()
         self._files: dict[str, ChatFile] = {}
-        self._turns: dict[int, Turn] = {}
+        self._turns: Runs[Turn] = Runs(on_busy)
         self._executor = SerialExecutor("lcursor-chat", self._on_error)
         self._queries = ChatQueries(
             self._deps, self._open_file, self._open_codebase, self._on_error
@@ -139,22 +140,18 @@ class ChatService:
         except BaseException:
             file.unlock_turn()
             raise
-        self._start(turn)
+        self._turns.start(turn)
 
     def stop(self, params: wire.ChatStop) -> None:
         """Stop a turn."""
         number = params["id"]
 
         def stop_now() -> None:
-            with self._lock:
-                turn = self._turns.get(number)
-            if turn is not None:
+            if (turn := self._turns.find(number)) is not None:
                 turn.stop()
-                turn.wait_or_abandon(STOP_S)
+                turn.leave(STOP_S)
 
-        with self._lock:
-            turn = self._turns.get(number)
-        if turn is not None:
+        if (turn := self._turns.find(number)) is not None:
             turn.stop()
         self._executor.submit(stop_now)  # it may not have started yet
 
@@ -174,11 +171,10 @@ class ChatService:
     def delete(self, params: wire.ChatNamed) -> None:
         """Delete a chat with its saved KV states, and list the others."""
         key = params["chat"]
-        with self._lock:
-            turns = [turn for turn in self._turns.values() if turn.key == key]
-        for turn in turns:
-            turn.stop()
-            turn.wait_or_abandon(STOP_S)
+        for turn in self._turns.all():
+            if turn.key == key:
+                turn.stop()
+                turn.leave(STOP_S)
         file = self._open_file(key)
         file.lock_turn()  # raises if an answer is being written
         try:
@@ -229,9 +225,7 @@ class ChatService:
         """Summarize a chat."""
         file = self._open_file(params["chat"])
         file.lock_turn()
-        self._start(
-            Turn(params["id"], file, self._deps, question_number=0, on_end=self._on_turn_end)
-        )
+        self._turns.start(Turn(params["id"], file, self._deps, self._turns, question_number=0))
 
     def record_edits(self, key: str, edits: Sequence[Mapping[str, Any]]) -> None:
         """Store accepted edits that came from a chat; see `conversation.Edit` for their fields."""
@@ -264,12 +258,11 @@ class ChatService:
         """
         self._executor.close(CLOSE_S)
         self._queries.close()
-        with self._lock:
-            turns, files = list(self._turns.values()), list(self._files.values())
-        for turn in turns:
+        for turn in self._turns.all():
             turn.stop(INTERRUPTED)
-        for turn in turns:
-            turn.wait_or_abandon(CLOSE_S)
+        self._turns.close(CLOSE_S)
+        with self._lock:
+            files = list(self._files.values())
         self._models.slot_states.close(CLOSE_S if is_leaving else 0.0)
         for file in files:
             file.close()
@@ -279,7 +272,7 @@ class ChatService:
     def _make_turn(self, file: ChatFile, params: wire.ChatSend) -> Turn:
         """Store a question, or find the question to answer again."""
         make_turn = partial(
-            Turn, params["id"], file, self._deps, model=params["model"], on_end=self._on_turn_end
+            Turn, params["id"], file, self._deps, self._turns, model=params["model"]
         )
         if not params["text"].strip():
             file.refresh()
@@ -300,20 +293,6 @@ class ChatService:
         number = int(file.change(make, fsync=False)[-1]["number"])
         question = attachments.question_of(file.snapshot(), params)
         return make_turn(question_number=number, question=question)
-
-    def _start(self, turn: Turn) -> None:
-        with self._lock:
-            is_first = not self._turns
-            self._turns[turn.number] = turn
-        if is_first:
-            self._on_busy(True)
-        turn.start()
-
-    def _on_turn_end(self, turn: Turn) -> None:
-        with self._lock:
-            is_last = self._turns.pop(turn.number, None) is not None and not self._turns
-        if is_last:
-            self._on_busy(False)
 
     def _log(self, words: str) -> None:
         self._notify("log", {"level": "info", "message": words})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from lcursor.chat.conversation import Cost, Op
 from lcursor.chat.summary import PromptFitter
 from lcursor.chat.views import item_row
 from lcursor.config import ChatConfig
-from lcursor.errors import Cancelled, ChatMissing, ServerGarbled
+from lcursor.errors import Cancelled, ChatMissing, LcursorError, ServerGarbled
 from lcursor.llm import tokens
 from lcursor.llm.client import Stream
 from lcursor.llm.pool import Connection, ModelPool
@@ -37,7 +37,8 @@ from lcursor.llm.records import (
 )
 from lcursor.llm.slot_states import SLOT
 from lcursor.protocol.chat import ChatEnd, ChatPhase
-from lcursor.reporting import Notify, as_lcursor_error, error_message, log_exception
+from lcursor.reporting import Notify
+from lcursor.run.run import Run, Runs
 
 PROGRESS_S = 0.1
 """Minimum time between two reports of prompt progress."""
@@ -55,7 +56,7 @@ class ChatDeps:
     notify: Notify
 
 
-class Turn:
+class Turn(Run[ChatEnd]):
     """A turn.
 
     Args:
@@ -63,31 +64,29 @@ class Turn:
         question_number: number of the question; 0 to summarize only.
         question: the question if its context was not gathered yet.
         model: name of the model; "" for the chat's.
-        on_end: called at the end, on the turn's thread.
     """
+
+    thread_name = "lcursor-chat-turn"
+    failure = "the chat failed to answer"
 
     def __init__(
         self,
         number: int,
         file: ChatFile,
         deps: ChatDeps,
+        runs: Runs[Turn],
         *,
         question_number: int,
         question: Question | None = None,
         model: str = "",
-        on_end: Callable[[Turn], None] = lambda _: None,
     ) -> None:
-        self.number, self.question_number = number, question_number
-        self.key = file.chat.key
+        super().__init__(number, deps.notify, runs)
+        self.question_number, self.key = question_number, file.chat.key
         self._file, self._deps = file, deps
-        self._question, self._model, self._on_end = question, model, on_end
-        self._stopped = threading.Event()
-        self._lock = threading.Lock()
+        self._question, self._model = question, model
         self._writing = threading.RLock()
         self._has_ended = False
         """Whether the end is in the chat's file; guarded by `_writing`."""
-        self._is_ending = False
-        self._is_over = threading.Event()
         self._stream: Stream | None = None
         self._answer = 0
         self._unstored = {"text": "", "reasoning": ""}
@@ -95,11 +94,6 @@ class Turn:
         self._written_chars = 0
         self._cost = Cost()
         self._server = self._why = ""
-        self._thread = threading.Thread(target=self._run, name="lcursor-chat-turn", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
 
     def stop(self, why: str = "") -> None:
         """Stop at once, and keep the partial answer. Thread: any.
@@ -108,36 +102,27 @@ class Turn:
             why: shown to the user, unless the user stopped it.
         """
         self._why = self._why or why
-        self._stopped.set()
+        super().stop()
         with self._lock:
             stream = self._stream
         if stream is not None:
             stream.close()
 
-    def wait_or_abandon(self, wait_s: float) -> None:
-        """Wait for the end; after a timeout finish the turn even if its thread hangs."""
-        if not self._is_over.wait(wait_s):
-            self._finish("stopped")
-            self._is_over.wait(wait_s)  # its own thread may be finishing
+    def _work(self) -> ChatEnd:
+        with self.using_model():
+            return self._answer_question() if self.question_number else self._compact()
 
-    def _run(self) -> None:
-        reason: ChatEnd = "failed"
-        try:
-            reason = self._answer_question() if self.question_number else self._compact()
-        except Cancelled:
-            reason = "stopped"
-        except Exception as error:  # noqa: BLE001 - the root of a thread
-            known = as_lcursor_error(self._deps.notify, error, "the chat failed to answer")
-            self._why = known.message
-            if not self._is_ending:
-                self._deps.notify("error", error_message(known, self.number))
-        self._finish(reason)
+    def _ended_by(self, error: LcursorError) -> ChatEnd:
+        if isinstance(error, Cancelled):
+            return "stopped"
+        self._why = error.message
+        return "failed"
 
     def _answer_question(self) -> ChatEnd:
         if self._question is not None:
             self._progress("context")
             self._attach(self._question)
-        self._check_running()
+        self.check()
         model = self._choose_model()
         self._begin_answer(model)
         connect = partial(self._connect, model)
@@ -149,7 +134,7 @@ class Turn:
         names = kv_states.names_of(chat, self.question_number, model)
         states.restore(connection, names, kv_states.server_of(chat, self.question_number))
         messages = self._fitter(connection).fit(self.question_number)
-        self._check_running()
+        self.check()
         try:
             return self._stream_answer(connection, messages)
         finally:
@@ -169,7 +154,7 @@ class Turn:
             ops = self._change(lambda it: [{**op, "number": it.next_number}])
             self._answer = int(ops[-1]["number"])
         question = self._file.snapshot().messages[self.question_number]
-        self._deps.notify(
+        self._send(
             "chat.started",
             {
                 "id": self.number,
@@ -202,7 +187,7 @@ class Turn:
             chat,
             chat.messages[self.question_number].parent,
             question,
-            self._stopped,
+            self.stopped,
             known.context_tokens if known else 0,
             with_screen=models.may_see(model, question.text),
         )
@@ -232,8 +217,8 @@ class Turn:
         if self._deps.models.known(model) is None:
             self._progress("server")
         report = partial(self._progress, "server")
-        connection = self._deps.models.connect(model, self._stopped, report)
-        self._check_running()
+        connection = self._deps.models.connect(model, self.stopped, report)
+        self.check()
         self._server = connection.server
         self._cost = replace(self._cost, context_tokens=connection.context_tokens)
         return connection
@@ -254,7 +239,7 @@ class Turn:
         )
 
     def _report_summary(self, summary: Mapping[str, Any]) -> None:
-        self._deps.notify("chat.summed", {"id": self.number, "chat": self.key, **summary})
+        self.send("chat.summed", chat=self.key, **summary)
 
     def _stream_answer(self, connection: Connection, messages: Sequence[Message]) -> ChatEnd:
         started_s = reported_s = time.monotonic()
@@ -295,7 +280,7 @@ class Turn:
         stream = connection.client.stream(messages, sampling)
         with self._lock:
             self._stream = stream
-        if self._stopped.is_set():
+        if self.stopped.is_set():
             stream.close()
         return stream
 
@@ -310,9 +295,7 @@ class Turn:
                 timer.start()
             self._written_chars += len(text)
             self._unstored[field] += text
-            self._deps.notify(
-                "chat.delta", {"id": self.number, "text": "", "reasoning": "", field: text}
-            )
+            self.send("chat.delta", **{"text": "", "reasoning": "", field: text})
 
     def _store_answer(self) -> None:
         """Write new text to the chat's file. Thread: any."""
@@ -349,32 +332,10 @@ class Turn:
         )
 
     def _progress(self, phase: ChatPhase, detail: str = "", **numbers: float) -> None:
-        if not self._is_ending:
-            default = {"done": 0, "total": 0, "cached": 0, "seconds_left": -1.0}
-            message = {"id": self.number, "phase": phase, "detail": detail, **default, **numbers}
-            self._deps.notify("chat.progress", message)
+        default = {"done": 0, "total": 0, "cached": 0, "seconds_left": -1.0}
+        self.send("chat.progress", phase=phase, detail=detail, **{**default, **numbers})
 
-    def _check_running(self) -> None:
-        if self._stopped.is_set():
-            raise Cancelled("the turn was stopped")
-
-    def _finish(self, reason: ChatEnd) -> None:
-        """Store and report the end; only the first call does anything. Thread: any."""
-        with self._lock:
-            if self._is_ending:
-                return
-            self._is_ending = True
-        try:
-            self._store_end(reason)
-        except Exception as error:  # noqa: BLE001 - the end must be reported
-            log_exception(self._deps.notify, error)
-        self._is_over.set()
-        title = self._file.snapshot().display_title()
-        self._on_end(self)
-        done = {"id": self.number, "chat": self.key, "reason": reason, "title": title}
-        self._deps.notify("chat.done", {**done, **asdict(self._cost)})
-
-    def _store_end(self, reason: ChatEnd) -> None:
+    def _store_end(self, outcome: ChatEnd) -> None:
         with self._writing:
             try:
                 if self.question_number and not self._answer:
@@ -384,7 +345,7 @@ class Turn:
                     op: Op = {
                         "op": "end",
                         "number": self._answer,
-                        "reason": reason,
+                        "reason": outcome,
                         "cost": asdict(self._cost),
                         "server": self._server,
                         "why": self._why,
@@ -393,6 +354,11 @@ class Turn:
             finally:
                 self._has_ended = True
                 self._file.unlock_turn()
+
+    def _send_end(self, outcome: ChatEnd) -> None:
+        title = self._file.snapshot().display_title()
+        done = {"id": self.number, "chat": self.key, "reason": outcome, "title": title}
+        self._send("chat.done", {**done, **asdict(self._cost)})
 
 
 def _with_usage(cost: Cost, usage: Usage) -> Cost:

@@ -19,7 +19,7 @@ from lcursor.code import symbols
 from lcursor.context.items import Seen
 from lcursor.edit.rewriting.prompt import fence_of
 from lcursor.edit.rewriting.region import MAX_REGION_TOKENS
-from lcursor.edit.run import Outcome, Run
+from lcursor.edit.run import EditRun, Outcome
 from lcursor.edit.workspace import EditServices, Workspace, counter, language_of
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.project.redaction import encodable
@@ -35,7 +35,7 @@ SKETCH_TASK = (
 FILLED_IN = "The code was incomplete, and the model completed it: review it carefully"
 
 
-def apply(run: Run, services: EditServices, params: wire.EditApply) -> Outcome:
+def apply(run: EditRun, services: EditServices, params: wire.EditApply) -> Outcome:
     """Resolve the blocks of a reply, and propose the changes."""
     path, buffers, chat = params["path"], params["buffers"], params["chat"]
     current = "" if os.path.isdir(path) else path

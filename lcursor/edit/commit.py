@@ -17,7 +17,7 @@ from lcursor.context import changes, layout, rules
 from lcursor.context.items import Item
 from lcursor.edit.ask_model import complete
 from lcursor.edit.rewriting.rewriter import is_tiny
-from lcursor.edit.run import Outcome, Run
+from lcursor.edit.run import EditRun, Outcome
 from lcursor.edit.workspace import UNKNOWN_TOKENS, EditServices, Workspace
 from lcursor.errors import EditFailed, NothingStaged
 from lcursor.llm.pool import Connection
@@ -79,7 +79,7 @@ _DIFF = re.compile(
 _LIST = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
 
 
-def ask(run: Run, services: EditServices, params: wire.EditCommit) -> Outcome:
+def ask(run: EditRun, services: EditServices, params: wire.EditCommit) -> Outcome:
     """Write a message and send it."""
     root = project_of(params["path"])
     work = Workspace(run, services, params["path"], ())
@@ -88,15 +88,15 @@ def ask(run: Run, services: EditServices, params: wire.EditCommit) -> Outcome:
     known, secrets = rules_of(root, services), services.secrets
     index = None
     with contextlib.suppress(git.GitFailed):  # reported with the diff
-        index = git.commit_index(root, params["file"], params["index"], run.cancel.is_set)
+        index = git.commit_index(root, params["file"], params["index"], run.stopped.is_set)
     written, is_amend = params["written"].split(), False
     if written:  # `git commit --amend` starts with the last message
-        reader = Reader(root, secrets, cancel=run.cancel.is_set)
+        reader = Reader(root, secrets, cancel=run.stopped.is_set)
         is_amend = written == changes.last_message(root, reader).split()
 
     def write(model: Connection) -> tuple[str, str]:
         return message(
-            model, root, run.cancel, rules=known, secrets=secrets, index=index, is_amend=is_amend
+            model, root, run.stopped, rules=known, secrets=secrets, index=index, is_amend=is_amend
         )
 
     try:

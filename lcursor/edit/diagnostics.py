@@ -1,7 +1,7 @@
 """Check a proposal for new errors with the editor's language servers.
 
 The editor requests diagnostics of the old and the new text, which this module compares. Blocks no
-longer than `Run.diagnose`.
+longer than `EditRun.diagnose`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from lcursor.changes.records import Check, Lines
 from lcursor.edit.rewriting.retry import DiagnosticsCheck
-from lcursor.edit.run import Run
+from lcursor.edit.run import EditRun
 from lcursor.protocol.edit import EditProblem, EditServer
 
 NAME: Final = "diagnostics"
@@ -27,7 +27,7 @@ MAX_SHOWN_CHARS: Final = 240
 DIGITS: Final = re.compile(r"\d+")
 
 
-def checker(run: Run, path: str) -> DiagnosticsCheck | None:
+def checker(run: EditRun, path: str) -> DiagnosticsCheck | None:
     """Return a function that checks a file's new text; None for a file without servers."""
     real = os.path.realpath(path)
     if not any(each == path or os.path.realpath(each) == real for each in run.lsp_files):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lcursor.changes.records import Change, FileChange, Lines, digest
-from lcursor.edit.run import Outcome, Run
+from lcursor.edit.run import EditRun, Outcome
 from lcursor.edit.workspace import EditServices, Workspace
 from lcursor.protocol import edit as wire
 
 
-def propose(run: Run, services: EditServices, params: wire.EditPropose) -> Outcome:
+def propose(run: EditRun, services: EditServices, params: wire.EditPropose) -> Outcome:
     """Propose the changes whose old lines are still there."""
     path = params["path"]
     work = Workspace(run, services, path, params["buffers"], path)

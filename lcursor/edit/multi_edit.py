@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from lcursor.changes import diff
 from lcursor.changes.records import Check, FileChange, Lines, Region, digest
 from lcursor.edit.rewriting import retry
-from lcursor.edit.run import Outcome, Run, RunListener
+from lcursor.edit.run import EditRun, Outcome, RunListener
 from lcursor.edit.workspace import EditServices, Workspace, language_of
 from lcursor.errors import Cancelled, LcursorError, ServerError
 from lcursor.project.redaction import encodable
@@ -81,7 +81,7 @@ class Batch:
             run, files = self.work.run, {job.path: job.lines for job in jobs}
             listener = RunListener(run, "", 0)
             self.instruction = retry.with_test_output(
-                self.instruction, self.work.commands, files, listener, run.cancel
+                self.instruction, self.work.commands, files, listener, run.stopped
             )
 
     def rewrite(self, jobs: Sequence[FileJob]) -> list[str]:
@@ -93,7 +93,7 @@ class Batch:
         def rewrite_file(job: FileJob) -> None:
             nonlocal done
             for target in job.targets:
-                if run.cancel.is_set() or failures:
+                if run.stopped.is_set() or failures:
                     return
                 with lock:
                     done += 1
@@ -151,7 +151,7 @@ class Batch:
         return Outcome("proposed")
 
 
-def edit_locations(run: Run, services: EditServices, params: wire.EditMany) -> Outcome:
+def edit_locations(run: EditRun, services: EditServices, params: wire.EditMany) -> Outcome:
     """Rewrite regions at many positions, and propose them as one turn."""
     work = Workspace(run, services, params["path"], params["buffers"])
     not_run = work.allow_commands()

@@ -11,7 +11,7 @@ from lcursor.changes.sources import DISK, Sources
 from lcursor.edit import plan
 from lcursor.edit.multi_edit import Batch, FileJob, Target
 from lcursor.edit.plan import Plan, Step
-from lcursor.edit.run import Outcome, Run
+from lcursor.edit.run import EditRun, Outcome
 from lcursor.edit.workspace import EditServices, Workspace
 from lcursor.errors import LcursorError
 from lcursor.llm.pool import Connection
@@ -20,7 +20,7 @@ from lcursor.protocol import edit as wire
 NEW_FILE = "a new file"
 
 
-def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outcome:
+def edit_project(run: EditRun, services: EditServices, params: wire.EditAsk) -> Outcome:
     """Plan a change of several files; after its approval rewrite each region, and propose all."""
     own: list[wire.EditBuffer] = []
     if params["tick"] != DISK:
@@ -36,7 +36,7 @@ def edit_project(run: Run, services: EditServices, params: wire.EditAsk) -> Outc
 
     def make(model: Connection) -> Plan:
         codebase = services.codebase(sources.root)
-        return plan.plan(model, config, question.text, context, codebase, run.cancel, sources)
+        return plan.plan(model, config, question.text, context, codebase, run.stopped, sources)
 
     planned = work.with_retry(make)
     run.add_cost(planned.usage, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from lcursor.changes.records import Lines, lines_of
-from lcursor.edit.run import Outcome, Run
+from lcursor.edit.run import EditRun, Outcome
 from lcursor.edit.workspace import EditServices, Workspace, language_of
 from lcursor.protocol import edit as wire
 
@@ -25,7 +25,7 @@ class Alternatives:
 
 
 def edit_region(
-    run: Run, services: EditServices, params: wire.EditAsk, earlier: Alternatives
+    run: EditRun, services: EditServices, params: wire.EditAsk, earlier: Alternatives
 ) -> Outcome:
     """Rewrite a region, propose the result, and add it to the alternatives."""
     path, lines = params["path"], lines_of(params["text"])

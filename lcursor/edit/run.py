@@ -1,25 +1,22 @@
-"""One running edit: its thread, its messages, its questions to the user, and its end.
+"""One running edit: its messages, its questions to the user and to language servers, its cost.
 
-It ends exactly once, and sends nothing after that. A stop takes effect at once, even while the
-thread blocks. Independent of models and files.
+Independent of models and files.
 """
 
 from __future__ import annotations
 
 import queue
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from lcursor.changes.records import Lines, Region
 from lcursor.edit.rewriting.task import RewriteListener, RewriteProgress
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage, add_usage
 from lcursor.protocol.edit import EditChoice, EditDiagnosed, EditEnd, EditPhase, EditStep
-from lcursor.reporting import Notify, as_lcursor_error, error_message
-from lcursor.stop import Stop
+from lcursor.reporting import Notify
+from lcursor.run.run import Run, Runs
 
 NO_CODE = frozenset({"empty", "prose"})
 """Reasons of an unusable reply for which the model wrote no code at all."""
@@ -37,76 +34,47 @@ class Outcome:
     message: str = ""
 
 
-class Run:
+class EditRun(Run[Outcome]):
     """A running edit.
 
     Args:
-        number: id of the request.
-        send: sends a message, from any thread.
         work: does the edit, on the run's thread; returns its outcome or raises.
-        on_busy: called when it starts to work, and when it ends or waits for the user.
-        on_finish: called on any thread, once, before `edit.done`.
         lsp_files: files with language servers in the editor.
     """
+
+    thread_name = "lcursor-edit"
+    failure = "the edit failed"
 
     def __init__(
         self,
         number: int,
         send: Notify,
-        work: Callable[[Run], Outcome],
-        on_busy: Callable[[bool], None] = lambda _: None,
-        on_finish: Callable[[Run], None] = lambda _: None,
+        runs: Runs[EditRun],
+        work: Callable[[EditRun], Outcome],
         lsp_files: Sequence[str] = (),
     ) -> None:
-        self.number, self.lsp_files = number, frozenset(lsp_files)
-        self.cancel = Stop()
+        super().__init__(number, send, runs)
+        self.lsp_files = frozenset(lsp_files)
         self.max_attempts = 0
         """Maximum number of attempts of one rewrite."""
         self._usage, self._attempts = Usage(), 0
-        self._send, self._work, self._on_busy, self._on_finish = send, work, on_busy, on_finish
-        self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._is_asking = False
+        self._edit = work
         self._diagnostics: list[queue.SimpleQueue[EditDiagnosed | None]] = []
-        self._lock = threading.RLock()
-        self._is_finishing = False
-        self._is_over = threading.Event()
         self._began_s = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name="lcursor-edit", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
 
     def stop(self) -> None:
         """Stop it. Thread: any."""
-        self.cancel.set()
-        self._answers.put(None)
+        super().stop()
         with self._lock:
             waiting = list(self._diagnostics)
         for each in waiting:
             each.put(None)
-
-    def leave(self, wait_s: float) -> None:
-        """Wait for the end; after a timeout send it without the thread."""
-        if not self._is_over.wait(wait_s):
-            self._finish(Outcome("stopped"))
-
-    def answer(self, answer: object) -> None:
-        """Deliver the user's answer; ignored without a question. Thread: any."""
-        with self._lock:
-            if self._is_asking:
-                self._is_asking = False
-                self._answers.put(answer)
 
     def receive_diagnostics(self, found: EditDiagnosed) -> None:
         """Deliver diagnostics of language servers. Thread: any."""
         with self._lock:
             if 0 <= found["check"] < len(self._diagnostics):
                 self._diagnostics[found["check"]].put(found)
-
-    def check(self) -> None:
-        """Raise `Cancelled` if it was stopped."""
-        self.cancel.check()
 
     def add_cost(self, usage: Usage, attempts: int) -> None:
         """Add the cost of a request to a model. Thread: any."""
@@ -115,24 +83,18 @@ class Run:
             self._attempts += attempts
             self.max_attempts = max(self.max_attempts, attempts)
 
-    def send(self, method: str, **fields: Any) -> None:
-        """Send a message of this edit, unless it has ended."""
-        with self._lock:
-            if not self._is_finishing:
-                self._send(method, {"id": self.number, **fields})
-
     def progress(self, phase: EditPhase, detail: str = "") -> None:
         """Send the current phase."""
         self.send("edit.progress", **asdict(RewriteProgress(phase, detail)))
 
     def ask(self, text: str, choices: Sequence[EditChoice]) -> int:
         """Ask the user to choose; return the index of the choice, -1 for none."""
-        answer = self._wait("edit.question", text=text, choices=list(choices))
+        answer = self.wait_for_answer("edit.question", text=text, choices=list(choices))
         return answer if isinstance(answer, int) and 0 <= answer < len(choices) else -1
 
     def show_plan(self, summary: str, steps: Sequence[EditStep]) -> frozenset[str]:
         """Show a plan, wait for the approval, and return the keys of the rejected steps."""
-        answer = self._wait("edit.planned", summary=summary, steps=list(steps))
+        answer = self.wait_for_answer("edit.planned", summary=summary, steps=list(steps))
         return frozenset(answer if isinstance(answer, (list, tuple, set, frozenset)) else ())
 
     def diagnose(self, path: str, before: str, after: str) -> EditDiagnosed | None:
@@ -155,48 +117,21 @@ class Run:
         self.check()
         return answer
 
-    def _wait(self, method: str, **fields: Any) -> Any:
-        """Send a question and wait for the answer; meanwhile the run is not busy."""
-        self._on_busy(False)
+    def _work(self) -> Outcome:
         try:
-            with self._lock:
-                self._is_asking = True
-                self.send(method, **fields)
-            answer = self._answers.get()
-        finally:
-            self._on_busy(True)
-        self.check()
-        return answer
-
-    def _run(self) -> None:
-        outcome = Outcome("failed")
-        self._on_busy(True)
-        try:
-            outcome = self._work(self)
-        except Cancelled:
-            outcome = Outcome("stopped")
+            with self.using_model():
+                outcome = self._edit(self)
         except ReplyUnusable as error:
             outcome = Outcome("nothing" if error.reason in NO_CODE else "rejected", str(error))
-        except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._fail(as_lcursor_error(self._send, error, "the edit failed"))
-        finally:
-            self._on_busy(False)
-        self._finish(Outcome("stopped") if self.cancel.is_set() else outcome)
+        self.check()
+        return outcome
 
-    def _fail(self, error: LcursorError) -> None:
-        with self._lock:
-            if not self._is_finishing and not self.cancel.is_set():
-                self._send("error", error_message(error, self.number))
+    def _ended_by(self, error: LcursorError) -> Outcome:
+        return Outcome("stopped" if isinstance(error, Cancelled) else "failed")
 
-    def _finish(self, outcome: Outcome) -> None:
-        """Send the outcome; only the first call counts. Thread: any."""
+    def _send_end(self, outcome: Outcome) -> None:
         with self._lock:
-            if self._is_finishing:
-                return
-            self._is_finishing = True
             usage = self._usage
-        self.cancel.set()  # stops worker threads
-        self._on_finish(self)
         self._send(
             "edit.done",
             {
@@ -211,13 +146,12 @@ class Run:
                 "attempts": self._attempts,
             },
         )
-        self._is_over.set()
 
 
 class RunListener(RewriteListener):
     """Sends the progress of a rewrite to the editor, each detail with a prefix."""
 
-    def __init__(self, run: Run, path: str, tick: int, prefix: str = "") -> None:
+    def __init__(self, run: EditRun, path: str, tick: int, prefix: str = "") -> None:
         self._run, self._path, self._tick, self._prefix = run, path, tick, prefix
         self._sent_s, self._phase = 0.0, ""
 

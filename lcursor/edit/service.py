@@ -20,13 +20,14 @@ from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
 from lcursor.edit import apply_reply, commit, known_changes, multi_edit, project_edit, region_edit
 from lcursor.edit.region_edit import Alternatives
-from lcursor.edit.run import Outcome, Run
+from lcursor.edit.run import EditRun, Outcome
 from lcursor.edit.workspace import EditServices, short_title
 from lcursor.errors import LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.llm.pool import ModelPool
 from lcursor.protocol import edit as wire
 from lcursor.reporting import Notify, error_message, report_error
+from lcursor.run.run import Runs
 from lcursor.workspace.approval import Permissions
 
 STOP_S = 0.1
@@ -64,7 +65,7 @@ class EditService:
         chat_edited: ChatEdited = lambda _chat, _edits: None,
         chat_seen: Callable[[str, int], Sequence[Seen]] = lambda _chat, _message: (),
     ) -> None:
-        self._send, self._models, self._busy = send, models, busy
+        self._send, self._models = send, models
         self._histories = Histories(folder, self._report, chat_edited, self._warn)
         self._services = EditServices(
             config,
@@ -77,8 +78,7 @@ class EditService:
             chat_seen,
         )
         self._lock = threading.Lock()
-        self._runs: dict[int, Run] = {}
-        self._working = 0
+        self._runs: Runs[EditRun] = Runs(busy)
         self._alternatives: OrderedDict[int, Alternatives] = OrderedDict()
         self._writer = SerialExecutor("lcursor-edits", self._on_writer_error)
 
@@ -115,14 +115,14 @@ class EditService:
             while len(self._alternatives) > MAX_REMEMBERED:
                 self._alternatives.popitem(last=False)
 
-        def edit(run: Run, services: EditServices, params: wire.EditAsk) -> Outcome:
+        def edit(run: EditRun, services: EditServices, params: wire.EditAsk) -> Outcome:
             return region_edit.edit_region(run, services, params, earlier)
 
         self._start(params, edit)
 
     def receive_diagnostics(self, params: wire.EditDiagnosed) -> None:
         """Deliver diagnostics of language servers to an edit."""
-        if run := self._find(params["id"]):
+        if run := self._runs.find(params["id"]):
             run.receive_diagnostics(params)
 
     def record(
@@ -140,55 +140,27 @@ class EditService:
 
     def stop(self, params: wire.EditStop) -> None:
         """Stop an edit at once."""
-        if run := self._find(params["id"]):
-            run.stop()
-            threading.Thread(target=run.leave, args=(STOP_S,), daemon=True).start()
+        self._runs.stop(params["id"], STOP_S)
 
     def close(self) -> None:
         """Write the history, and stop all edits; blocks only briefly."""
         self._writer.close(LEAVE_S)
-        with self._lock:
-            runs = list(self._runs.values())
-        for run in runs:
-            run.stop()
-        for run in runs:
-            run.leave(LEAVE_S)
+        self._runs.close(LEAVE_S)
 
-    def _start(self, params: Any, edit: Callable[[Run, EditServices, Any], Outcome]) -> None:
-        def work(run: Run) -> Outcome:
+    def _start(self, params: Any, edit: Callable[[EditRun, EditServices, Any], Outcome]) -> None:
+        def work(run: EditRun) -> Outcome:
             return edit(run, self._services, params)
 
         number, lsp_files = params["id"], params.get("served", ())
-        run = Run(number, self._send, work, self._on_busy, self._on_finish, lsp_files)
-        with self._lock:
-            self._runs[number] = run
-        run.start()
-
-    def _find(self, number: int) -> Run | None:
-        with self._lock:
-            return self._runs.get(number)
+        self._runs.start(EditRun(number, self._send, self._runs, work, lsp_files))
 
     def _answer(self, params: Mapping[str, Any], answer: object) -> None:
-        if run := self._find(params["id"]):
+        if run := self._runs.find(params["id"]):
             run.answer(answer)
 
     def _write(self, reply: str, method: Callable[[Any], Any], params: Any) -> None:
         """Call a method on the writer's thread, and send its result."""
         self._writer.submit(lambda: self._send(reply, method(params)), params["id"])
-
-    def _on_busy(self, is_busy: bool) -> None:
-        """Thread: an edit's."""
-        with self._lock:
-            before = self._working
-            self._working += 1 if is_busy else -1
-            is_changed = not before or not self._working
-        if is_changed:
-            self._busy(is_busy)
-
-    def _on_finish(self, run: Run) -> None:
-        """Thread: any."""
-        with self._lock:
-            self._runs.pop(run.number, None)
 
     def _warn(self, message: str) -> None:
         self._send("log", {"level": "warn", "message": message})

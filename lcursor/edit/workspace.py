@@ -27,7 +27,7 @@ from lcursor.edit.rewriting import region
 from lcursor.edit.rewriting.retry import RetryLoop, RewriteResult
 from lcursor.edit.rewriting.rewriter import Rewriter
 from lcursor.edit.rewriting.task import FailedAttempt, Task
-from lcursor.edit.run import Run, RunListener
+from lcursor.edit.run import EditRun, RunListener
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.project.redaction import encodable
 from lcursor.protocol.chat import ChatAttachment
@@ -94,7 +94,7 @@ class Workspace:
 
     def __init__(
         self,
-        run: Run,
+        run: EditRun,
         services: EditServices,
         path: str,
         buffers: Sequence[EditBuffer],
@@ -115,7 +115,7 @@ class Workspace:
         """Remove lint and test commands that must not run; return a note about them."""
         sources = self.sources
         config, note = self.services.permissions.allowed(
-            sources.root, self.config, self.run.ask, self.run.cancel
+            sources.root, self.config, self.run.ask, self.run.stopped
         )
         self.commands = CheckCommands(
             sources.root, config, sources.unsaved(), self.services.secrets
@@ -154,7 +154,7 @@ class Workspace:
             attachments=[*attachments, *offered],
             codebase=services.codebase(root),
             secrets=services.secrets,
-            cancel=self.run.cancel.is_set,
+            cancel=self.run.stopped.is_set,
             with_rules=services.models.config.rule_files,
             codebase_tokens=min(gather.CODEBASE_TOKENS, share),
         )
@@ -169,7 +169,7 @@ class Workspace:
         if services.models.known(name) is None:
             self.run.progress("server")
         report = partial(self.run.progress, "server")
-        reached = services.models.connect(name, self.run.cancel, report)
+        reached = services.models.connect(name, self.run.stopped, report)
         self.run.check()
         services.on_model_use()
         self.reached = reached
@@ -226,7 +226,7 @@ class Workspace:
         def write(model: Connection) -> RewriteResult:
             loop = RetryLoop(Rewriter(model, config), commands, config, check)
             return loop.run(
-                task, listener, run.cancel, remark, before=failed, temperature=temperature
+                task, listener, run.stopped, remark, before=failed, temperature=temperature
             )
 
         made = self.with_retry(write)
@@ -252,7 +252,7 @@ class Workspace:
                 found += [made] if made is not None else []
         if files and self.commands.has_any:
             self.run.progress("checking")
-            results = self.commands.run(after, self.run.cancel)
+            results = self.commands.run(after, self.run.stopped)
             found, note = [*found, *results.checks], results.note
         return [replace(each, checks=(*each.checks, *found)) for each in files], note
 

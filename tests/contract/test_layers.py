@@ -37,14 +37,15 @@ LAYERS = {
     "context": 3,
     "changes": 4,
     "workspace": 5,
-    "chat": 6,
-    "edit": 6,
-    "next_edit": 6,
-    "agent": 7,
-    "host": 8,
-    "drive": 8,
-    "cli": 9,
-    "__main__": 10,
+    "run": 6,
+    "chat": 7,
+    "edit": 7,
+    "next_edit": 7,
+    "agent": 8,
+    "host": 9,
+    "drive": 9,
+    "cli": 10,
+    "__main__": 11,
 }
 SEALED = ({"code", "project"}, {"fim", "llm", "index"}, {"chat", "edit", "next_edit"})
 """Packages of one layer that never import each other."""

@@ -182,9 +182,10 @@ def test_a_stop_while_an_answer_begins_leaves_one_answer(
     with server, desk:
         number = desk.ask("Tell me")
         assert begun.wait(30)
-        running = desk.slot._turns[number]
+        running = desk.slot._turns.find(number)
+        assert running is not None
         desk.do("chat.stop", id=number)
-        wait_for(lambda: running._is_ending)  # on another thread
+        wait_for(lambda: running._is_finishing)  # on another thread
         other.wait(0.5)  # which has to wait, and not begin an answer of its own
         goes_on.set()
         assert desk.wait("chat.done", number)["reason"] == "stopped"
