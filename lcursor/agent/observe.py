@@ -13,22 +13,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from lcursor.agent.records import Observation
 from lcursor.project.reading import open_regular
 from lcursor.storage.folders import make_private, write_file
+from lcursor.workspace.outputs import cut_line, ends_of, lines_of, printable
+from lcursor.workspace.shell import MAX_BYTES, Result
 
 SHARE: Final = 16
 """The limit of an observation, as a divisor of the context."""
 MIN_TOKENS: Final = 400
 MAX_TOKENS: Final = 4000
-MAX_LINE_CHARS: Final = 500
-HEAD_SHARE: Final = 0.3
-"""Share of the lines that are taken from the beginning of a long output; the rest is its end."""
 MAX_TOKEN_CHARS: Final = 16
 """Texts with more characters a token are shortened before their tokens are counted."""
 NAME: Final = "out:"
-
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+MAX_TOKEN_LINES: Final = 16
+"""Empty lines that one token may stand for."""
+OFFLINE: Final = re.compile(
+    r"could not resolve host|name resolution|network is unreachable|getaddrinfo|ENOTFOUND",
+    re.IGNORECASE,
+)
 
 
 def limit_tokens(context_tokens: int) -> int:
@@ -75,48 +78,10 @@ class Limit:
         return size if size < self.tokens else self.count(text)  # a token has at least a byte
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 line`, `2,000 lines`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def cut_line(line: str) -> str:
-    """Return a line without what exceeds `MAX_LINE_CHARS`, and the length of that."""
-    if len(line) <= MAX_LINE_CHARS:
-        return line
-    return f"{line[:MAX_LINE_CHARS]} … {len(line) - MAX_LINE_CHARS:,} more characters"
-
-
 def numbered(lines: Sequence[str], first_row: int, last_row: int) -> list[str]:
     """Return rows of a text with their line numbers."""
     rows = range(first_row, min(last_row, len(lines)))
     return [f"{row + 1:6d}\t{cut_line(printable(lines[row]))}" for row in rows]
-
-
-def printable(text: str) -> str:
-    """Return a text without escape sequences, control characters and surrogates."""
-    text = _CONTROLS.sub("", _ESCAPES.sub("", text))
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def lines_of(data: bytes) -> list[str]:
-    """Return the printable lines of an output; of a line that was overwritten, the last version."""
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-    lines = [line.rstrip("\r").rpartition("\r")[2] if "\r" in line else line
-             for line in text.split("\n")]  # fmt: skip
-    if lines and not lines[-1]:
-        lines.pop()
-    return [printable(line) for line in lines]
-
-
-def ends_of(lines: Sequence[str], number: int) -> list[str]:
-    """Return some lines of the beginning and the end, and between them how many are left out."""
-    if number >= len(lines):
-        return [cut_line(line) for line in lines]
-    head = int(number * HEAD_SHARE)
-    tail = lines[len(lines) - (number - head) :]
-    rest = counted(len(lines) - number, "line")
-    return [*map(cut_line, lines[:head]), f"… {rest} left out …", *map(cut_line, tail)]
 
 
 class Outputs:
@@ -152,3 +117,41 @@ class Outputs:
                 return lines_of(file.read())
         except OSError:
             return None
+
+
+def command_observation(
+    result: Result, command: str, limit: Limit, outputs: Outputs, remarks: Sequence[str] = ()
+) -> Observation:
+    """Return what the model reads of a command: within the limit, and its full output stored."""
+    notes = [*remarks]
+    if result.jobs:
+        noun = "a background job was" if result.jobs == 1 else f"{result.jobs} background jobs were"
+        notes.append(f"{noun} killed at the end; run it together with what needs it")
+    if result.is_cut:
+        notes.append(f"output after the first {MAX_BYTES >> 20} MB was dropped")
+    if not result.is_ok and any(map(OFFLINE.search, result.lines[-50:])):
+        notes.append("commands have no network")
+    head = f"{result.head} · {result.seconds:.1f} s"
+    first = command.strip().partition("\n")[0]
+    lines, name = result.lines, ""
+
+    def make(number: int) -> str:
+        stored = [f"full output: {name}, {len(lines):,} lines"] if name else []
+        return "\n".join([head, *ends_of(lines, number), *notes, *stored])
+
+    most = min(len(lines), limit.tokens * MAX_TOKEN_LINES)
+    text = limit.fit(make, most)
+    if text != "\n".join([head, *lines, *notes]):
+        try:
+            name = outputs.store(lines)
+        except OSError as error:
+            notes.append(f"the full output could not be stored: {error.strerror}")
+        text = limit.fit(make, most)
+    return Observation(
+        text,
+        is_error=not result.is_ok,
+        target=cut_line(first),
+        result=result.brief,
+        output=name,
+        status=result.status,
+    )

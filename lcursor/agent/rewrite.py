@@ -21,7 +21,7 @@ from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import Usage
 from lcursor.stop import Stop
-from lcursor.workspace.commands import CheckResults
+from lcursor.workspace.trial import CheckResults
 
 SAME = "the model wrote the same lines again"
 PART = "This is a part of the task: "

@@ -15,7 +15,7 @@ from typing import Any
 
 from lcursor.changes.histories import ChatEdited, Histories
 from lcursor.changes.records import FileChange, Lines
-from lcursor.config import EditConfig
+from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
 from lcursor.edit import apply_reply, commit, known_changes, multi_edit, project_edit, region_edit
@@ -46,6 +46,7 @@ class EditService:
         models: shared with the chat, and closed by their owner.
         codebase: returns the search of a project; None for a search without an index.
         secrets: globs of files that are never read, in addition to the built-in ones.
+        agent: settings of agents: what commands in a sandbox see.
         folder: of all histories; None for the default.
         busy: called on any thread when the first edit starts to work, and when the last one stops.
         chat_edited: called with the accepted changes of a chat.
@@ -60,6 +61,7 @@ class EditService:
         codebase: Callable[[Path], Codebase] | None = None,
         *,
         secrets: Sequence[str] = (),
+        agent: AgentConfig | None = None,
         folder: Path | None = None,
         busy: Callable[[bool], None] = lambda _: None,
         chat_edited: ChatEdited = lambda _chat, _edits: None,
@@ -75,6 +77,7 @@ class EditService:
             self._histories,
             Permissions(folder),
             models.claim_cache,
+            agent or AgentConfig(),
             chat_seen,
         )
         self._lock = threading.Lock()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from lcursor.changes.histories import Histories
 from lcursor.changes.records import Check, FileChange, Lines, Region
 from lcursor.changes.sources import Sources
 from lcursor.code import languages
-from lcursor.config import EditConfig
+from lcursor.config import AgentConfig, EditConfig
 from lcursor.context import gather, layout, prompts
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen
@@ -34,7 +34,7 @@ from lcursor.protocol.chat import ChatAttachment
 from lcursor.protocol.edit import EditBuffer
 from lcursor.workspace import checks
 from lcursor.workspace.approval import Permissions
-from lcursor.workspace.commands import CheckCommands
+from lcursor.workspace.trial import Trial
 
 T = TypeVar("T")
 CONTEXT_SHARE = 2
@@ -61,6 +61,8 @@ class EditServices:
     permissions: Permissions
     on_model_use: Callable[[], None]
     """Called when an edit uses a model, and so replaces its KV cache."""
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    """What commands in a sandbox see."""
     seen: Callable[[str, int], Sequence[Seen]] = lambda _chat, _message: ()
     """Returns the text in the prompt of a chat message, the newest first."""
 
@@ -102,9 +104,7 @@ class Workspace:
     ) -> None:
         self.run, self.services, self.config = run, services, services.config
         self.sources = Sources.for_path(path, buffers, current, services.secrets)
-        self.commands = CheckCommands(
-            self.sources.root, self.config, self.sources.unsaved(), services.secrets
-        )
+        self.commands = self._trial(self.config)
         self.reached: Connection
         """The model, after `connect`."""
         self.is_whole_edit = True
@@ -117,10 +117,12 @@ class Workspace:
         config, note = self.services.permissions.allowed(
             sources.root, self.config, self.run.ask, self.run.stopped
         )
-        self.commands = CheckCommands(
-            sources.root, config, sources.unsaved(), self.services.secrets
-        )
+        self.commands = self._trial(config)
         return note
+
+    def _trial(self, config: EditConfig) -> Trial:
+        services, sources = self.services, self.sources
+        return Trial(sources.root, config, sources.unsaved(), services.secrets, services.agent)
 
     def question(
         self,
@@ -216,7 +218,7 @@ class Workspace:
         if self.is_whole_edit:
             check = diagnostics.checker(run, task.path)
         else:
-            commands = CheckCommands(self.sources.root, replace(config, lint="", test=""))
+            commands = Trial(self.sources.root, replace(config, lint="", test=""))
         tick = self.sources.tick(task.path) if tick is None else tick
         listener = RunListener(run, task.path, tick, prefix)
         run.check()

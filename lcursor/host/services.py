@@ -119,6 +119,7 @@ class Services:
                 self._get_models(),
                 self._codebase,
                 secrets=self._settings.privacy.exclude,
+                agent=self._settings.agent,
                 busy=partial(self._pause.set_busy, "edit"),
                 chat_edited=lambda key, edits: self._get_chat().record_edits(key, edits),
                 chat_seen=self._read_before,

@@ -194,6 +194,21 @@ class Files:
             except OSError as error:
                 raise Denied(f"{name} cannot be written: {error.strerror}") from error
 
+    def delete(self, path: str) -> None:
+        """Delete a file, if it exists.
+
+        Raises:
+            Denied: it cannot be deleted.
+        """
+        name = self.relative(path)
+        above, _, last = name.rpartition("/")
+        if self.exists(name):
+            with self._handle(above or ".") as folder:
+                try:
+                    os.unlink(last, dir_fd=folder)
+                except OSError as error:
+                    raise Denied(f"{name} cannot be deleted: {error.strerror}") from error
+
     def _replace(self, folder: int, name: str, data: bytes, mode: int) -> None:
         """Write a temporary file outside of the folder, and move it there."""
         fd, made = tempfile.mkstemp(dir=self._scratch)

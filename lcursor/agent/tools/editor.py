@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from lcursor.agent.observe import NAME, Limit, Outputs, counted, numbered, printable
+from lcursor.agent.observe import NAME, Limit, Outputs, numbered
 from lcursor.agent.records import Observation, Shown
 from lcursor.agent.tools import gate, replace
 from lcursor.agent.tools.gate import Gate
@@ -25,7 +25,7 @@ from lcursor.code import languages, symbols
 from lcursor.process.run import Cancel
 from lcursor.project.redaction import PLACEHOLDER
 from lcursor.workspace.files import Denied, File, Files
-from lcursor.workspace.outputs import new_lines
+from lcursor.workspace.outputs import counted, new_lines, printable
 
 VIEW_ROWS: Final = 200
 AROUND_ROWS: Final = 4

@@ -1,37 +1,21 @@
-"""Check an agent's changes: syntax and linter after an edit, linter and tests at the end.
-
-Only what is new counts. What a command said before the changes is found out by running it on a copy
-of the first checkpoint, once for each command. Blocks.
-"""
+"""Check an agent's changes: syntax and linter after an edit, linter and tests at the end."""
 
 from __future__ import annotations
 
-import contextlib
-import shlex
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Final
 
-from lcursor.agent.observe import Limit, Outputs
+from lcursor.agent.observe import Limit, Outputs, command_observation
 from lcursor.agent.records import Observation
-from lcursor.agent.tools import shell
-from lcursor.agent.tools.shell import DEFAULT_S, Result, Shell
 from lcursor.changes.records import Check, Region, digest
 from lcursor.code import languages
 from lcursor.config import EditConfig
-from lcursor.errors import AgentFailed
 from lcursor.process.run import Cancel
-from lcursor.project.git import GitFailed
-from lcursor.workspace import checks
-from lcursor.workspace.commands import MAX_SHOWN_CHARS
-from lcursor.workspace.outputs import new_lines
-from lcursor.workspace.shadow_git import ShadowGit
+from lcursor.workspace import checks, shell
+from lcursor.workspace.commands import Commands, with_path
+from lcursor.workspace.shell import DEFAULT_S, Result, Shell
 from lcursor.workspace.tree import Tree
-
-BASE: Final = "base"
-"""Folder of the run with the files of the first checkpoint, while commands run on them."""
+from lcursor.workspace.trial import MAX_SHOWN_CHARS
 
 
 class Gate:
@@ -44,8 +28,7 @@ class Gate:
         self._limit, self._outputs = limit, outputs
         self._lint: dict[tuple[str, str], list[str]] = {}
         """Problems by path and digest of the text."""
-        self._results: dict[tuple[str, str], Result] = {}
-        """Results of commands by checkpoint."""
+        self._commands = Commands(tree, commands, config, max(config.check_seconds, DEFAULT_S))
 
     def lint(self, path: str, lines: Sequence[str], cancel: Cancel) -> list[str]:
         """Return what the linter says of a file in the tree; nothing if there is none.
@@ -59,7 +42,7 @@ class Gate:
         if key not in self._lint:
             max_s = max(self._config.check_seconds, DEFAULT_S)
             command = with_path(self._config.lint, path)
-            self._lint[key] = _problems(self._shell.run(command, cancel, max_s=max_s))
+            self._lint[key] = self._shell.run(command, cancel, max_s=max_s).problems()
         return self._lint[key]
 
     def test(self, path: str, cancel: Cancel) -> Check | None:
@@ -81,101 +64,44 @@ class Gate:
             Cancelled: `cancel` returned true.
         """
         target = summary.strip().partition("\n")[0]
-        all_changed, now = self._tree.changed(), self._tree.last
+        all_changed = self._tree.changed()
         changed = [each.to or each.path for each in all_changed if each.kind != "delete"]
         if not all_changed:
             return Observation("finished; no file was changed", target=target, result="done")
-        lint, test = self._config.lint, self._config.test
-        if not self._shell.is_confined and not is_unconfined and (lint or test):
+        has_lint, has_tests = bool(self._config.lint), bool(self._config.test)
+        if not self._shell.is_confined and not is_unconfined and (has_lint or has_tests):
             words = f"finished; linter and tests were not run: {shell.NO_SANDBOX}"
             return Observation(words, target=target, result="done")
-        with self._base_folder() as base:
-            for path in changed if lint else ():
-                command = with_path(lint, path)
-                result = self._run(command, now, cancel, is_unconfined=is_unconfined)
-                new = self._new_problems(result, path, base, cancel)
-                if new:
-                    found = shell.observation(
-                        replace(result, lines=new), command, self._limit, self._outputs,
-                        [f"new problems of {command}; correct them, then call finish again"],
-                    )  # fmt: skip
-                    return replace(found, is_error=True, target=target, result="linter failed")
-            if not test:
+        with self._commands as commands:
+            for path in changed if has_lint else ():
+                found = commands.lint(path, cancel, is_unconfined=is_unconfined)
+                if not found.is_ok:
+                    words = f"new problems of {found.command}; correct them, then call finish again"
+                    result = replace(found.result, lines=found.lines)
+                    return self._failed(found.command, result, words, target, "linter failed")
+            if not has_tests:
                 words = "finished; the user has not set a test command"
                 return Observation(words, target=target, result="done")
-            command = with_path(test, next(iter(changed), ""))
-            result = self._run(command, now, cancel, is_unconfined=is_unconfined)
-            if result.is_ok:
+            found = commands.test(next(iter(changed), ""), cancel, is_unconfined=is_unconfined)
+            command, result = found.command, found.result
+            if found.is_ok:
                 return Observation("finished; the tests passed", False, target, "done", status=0)
-            reason = shell.obstacle(result, command, self._tree.root)
-            if reason and self._before(command, base, cancel).status == result.status:
-                return Observation(reason, True, target, result.brief, obstacle=reason)
-            notes = [f"the tests ({command}) failed"]
-            if not is_unconfined:
-                before = self._before(command, base, cancel)
-                notes[0] += (
-                    ", but not before your changes" if before.is_ok else
-                    f", as before your changes ({before.head})"
-                )  # fmt: skip
-            notes[0] += "; correct them, then call finish again"
-            found = shell.observation(result, command, self._limit, self._outputs, notes)
-            return replace(found, is_error=True, target=target, result="tests failed")
+            before = commands.before(command, cancel, is_unconfined=is_unconfined)
+        reason = shell.obstacle(result, command, self._tree.root)
+        if reason and before.status == result.status:
+            return Observation(reason, True, target, result.brief, obstacle=reason)
+        when = (
+            "but not before your changes" if before.is_ok else
+            f"as before your changes ({before.head})"
+        )  # fmt: skip
+        words = f"the tests ({command}) failed, {when}; correct them, then call finish again"
+        return self._failed(command, result, words, target, "tests failed")
 
-    def _new_problems(self, result: Result, path: str, base: Path, cancel: Cancel) -> list[str]:
-        if result.is_ok:
-            return []
-        command = with_path(self._config.lint, path)
-        return new_lines(_problems(self._before(command, base, cancel)), _problems(result))
-
-    def _before(self, command: str, base: Path, cancel: Cancel) -> Result:
-        """Return the result of a command at the first checkpoint."""
-        if (command, self._tree.base) not in self._results and not base.exists():
-            self._export(base)
-        return self._run(command, self._tree.base, cancel, folder=base)
-
-    def _run(
-        self,
-        command: str,
-        tree_id: str,
-        cancel: Cancel,
-        *,
-        is_unconfined: bool = False,
-        folder: Path | None = None,
-    ) -> Result:
-        """Return the result of a command for a checkpoint; it runs once."""
-        key = command, tree_id
-        if key not in self._results:
-            self._results[key] = self._shell.run(
-                command,
-                cancel,
-                max_s=max(self._config.check_seconds, DEFAULT_S),
-                is_unconfined=is_unconfined,
-                folder=folder,
-            )
-        return self._results[key]
-
-    @contextlib.contextmanager
-    def _base_folder(self) -> Iterator[Path]:
-        """Return the path of a folder for the first checkpoint; delete it in the end."""
-        folder = self._tree.folder / BASE
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _export(self, folder: Path) -> None:
-        git, index = ShadowGit(self._tree.folder), self._tree.folder / f"{BASE}.index"
-        try:
-            folder.mkdir(mode=0o700)
-            git.ask(folder, "read-tree", self._tree.base, index=index)
-            git.ask(folder, "checkout-index", "-a", "-q", index=index)
-        except (OSError, GitFailed) as error:
-            raise AgentFailed(
-                f"the first checkpoint cannot be copied: {error}", "Check disk space"
-            ) from error
-        finally:
-            index.unlink(missing_ok=True)
+    def _failed(
+        self, command: str, result: Result, words: str, target: str, brief: str
+    ) -> Observation:
+        found = command_observation(result, command, self._limit, self._outputs, [words])
+        return replace(found, is_error=True, target=target, result=brief)
 
 
 def syntax_problem(
@@ -188,12 +114,3 @@ def syntax_problem(
     language = languages.detect(path, after[0] if after else "")
     found = checks.parses(before, after, Region(first_row, last_row, ""), language)
     return "" if found is None or found.is_ok else found.text
-
-
-def _problems(result: Result) -> list[str]:
-    return [] if result.is_ok else result.lines or [result.head]
-
-
-def with_path(command: str, path: str) -> str:
-    """Return a command of the settings for a file."""
-    return command.replace("{path}", shlex.quote(path))

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lcursor.agent.observe import Limit, counted, cut_line, printable
+from lcursor.agent.observe import Limit
 from lcursor.agent.records import Observation
 from lcursor.agent.tools.pages import Pages, Rows
 from lcursor.agent.tools.seen import Seen
@@ -21,6 +21,7 @@ from lcursor.index.client import Client
 from lcursor.process.run import Cancel, Output
 from lcursor.project.globs import path_test
 from lcursor.workspace.files import Denied, Files
+from lcursor.workspace.outputs import counted, cut_line, printable
 from lcursor.workspace.shadow_git import ShadowGit
 from lcursor.workspace.tree import Tree
 

@@ -13,22 +13,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NoReturn
 
-from lcursor.agent.observe import Limit, Outputs, cut_line, printable
+from lcursor.agent.observe import Limit, Outputs, command_observation
 from lcursor.agent.records import Call, DialectName, Known, Observation, Shown, Tool
-from lcursor.agent.tools import gate, shell
 from lcursor.agent.tools.editor import Editor, Rewrite
 from lcursor.agent.tools.gate import Gate
 from lcursor.agent.tools.lookup import Lookup
 from lcursor.agent.tools.pages import Pages
 from lcursor.agent.tools.seen import Seen
-from lcursor.agent.tools.shell import DEFAULT_S, MAX_S, Shell
 from lcursor.code import languages, symbols
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Sandbox
+from lcursor.workspace import shell
+from lcursor.workspace.commands import with_path
 from lcursor.workspace.files import Denied, Files
+from lcursor.workspace.outputs import cut_line, printable
+from lcursor.workspace.shell import DEFAULT_S, MAX_S, Shell
 from lcursor.workspace.tree import Tree
 
 OUTPUTS: Final = "outputs"
@@ -266,7 +268,7 @@ class ToolboxOfTree:
         command = given["command"]
         max_s = min(max(given.get("timeout_s") or DEFAULT_S, 1), MAX_S)
         result = self._shell.run(command, cancel, max_s=max_s, is_unconfined=is_unconfined)
-        found = shell.observation(result, command, self._limit, self._outputs)
+        found = command_observation(result, command, self._limit, self._outputs)
         lines = found.text.split("\n")
         self._seen.print(lines)
         if self._is_choice:
@@ -311,7 +313,7 @@ class ToolboxOfTree:
         found = {}
         for name, command in named.items():
             if command and ("{path}" not in command or self._editor.changed):
-                found[name] = gate.with_path(command, self._editor.changed)
+                found[name] = with_path(command, self._editor.changed)
         return found
 
 

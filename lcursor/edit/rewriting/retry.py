@@ -22,7 +22,7 @@ from lcursor.errors import Cancelled, CheckFailed, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage, add_usage
 from lcursor.stop import Stop
 from lcursor.workspace import checks
-from lcursor.workspace.commands import CheckResults
+from lcursor.workspace.trial import CheckResults
 
 PENALTIES: Final = {
     "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "diagnostics": 3,
@@ -59,7 +59,7 @@ Raises `Cancelled` if the edit is stopped."""
 
 
 class Checks(Protocol):
-    """Commands of the user that check a text; see `commands.CheckCommands`."""
+    """Commands of the user that check a text; see `commands.Trial`."""
 
     @property
     def has_any(self) -> bool:

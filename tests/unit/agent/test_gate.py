@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.agent.tools import gate
 from lcursor.config import EditConfig
+from lcursor.workspace import commands
 from lcursor.workspace.outputs import new_lines
 from tests.unit.agent.toolboxes import Bench
 from tests.unit.workspace.projects import Project, project
@@ -70,7 +70,7 @@ def test_failed_tests_with_the_verdict_before(files: Project) -> None:
     assert "checking" in found.text
     assert bench.text("runs") == "ran\n"
     assert bench.text("a.txt") == "bad one\nfine\n"
-    assert not (bench.tree.folder / gate.BASE).exists()
+    assert not (bench.tree.folder / commands.BASE).exists()
 
 
 def test_tests_that_failed_only_now(files: Project) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lcursor.agent import observe
 from lcursor.agent.observe import Limit, Outputs
+from lcursor.workspace import outputs
 
 COUNTS: list[Callable[[str], int]] = [
     lambda text: len(text.encode("utf-8", "replace")),
@@ -34,11 +35,11 @@ def test_the_limit_of_a_context(context: int, limit: int) -> None:
 def test_an_output_fits_and_states_what_is_left_out(
     texts: list[str], count: Callable[[str], int], tokens: int
 ) -> None:
-    lines = observe.lines_of("\n".join(texts).encode("utf-8", "replace"))
+    lines = outputs.lines_of("\n".join(texts).encode("utf-8", "replace"))
     limit = Limit(tokens, count)
-    text = limit.fit(lambda number: "\n".join(observe.ends_of(lines, number)), len(lines))
+    text = limit.fit(lambda number: "\n".join(outputs.ends_of(lines, number)), len(lines))
     assert count(text) <= tokens
-    whole = "\n".join(observe.cut_line(line) for line in lines)
+    whole = "\n".join(outputs.cut_line(line) for line in lines)
     rest = re.search(r"… ([\d,]+) lines? left out …", text)
     if text != whole and "more characters" not in text.rpartition("\n")[2]:
         assert rest
@@ -49,7 +50,7 @@ def test_an_output_fits_and_states_what_is_left_out(
 def test_a_text_that_cannot_be_shortened_by_lines_is_cut(
     text: str, count: Callable[[str], int]
 ) -> None:
-    text = observe.printable(text)
+    text = outputs.printable(text)
     cut = Limit(400, count).cut(text)
     assert count(cut) <= 400
     if cut != text:
@@ -71,7 +72,7 @@ def test_short_texts_are_not_counted() -> None:
 
 def test_the_end_of_an_output_has_more_room_than_its_beginning() -> None:
     lines = [str(number) for number in range(100)]
-    shown = observe.ends_of(lines, 10)
+    shown = outputs.ends_of(lines, 10)
     assert shown == ["0", "1", "2", "… 90 lines left out …", *map(str, range(93, 100))]
 
 
@@ -87,7 +88,7 @@ def test_the_end_of_an_output_has_more_room_than_its_beginning() -> None:
     ],
 )
 def test_outputs_become_printable(data: bytes, lines: list[str]) -> None:
-    assert observe.lines_of(data) == lines
+    assert outputs.lines_of(data) == lines
 
 
 def test_outputs_are_private_and_numbered_once(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lcursor.agent.records import Call
-from lcursor.agent.tools import shell
 from lcursor.config import AgentConfig, EditConfig
+from lcursor.workspace import shell
 from tests.unit.agent.toolboxes import Bench
 from tests.unit.workspace.projects import Project, project
 

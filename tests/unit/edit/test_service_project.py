@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from lcursor.config import EditConfig
-from lcursor.stop import Stop
-from lcursor.workspace.commands import CheckCommands
+from lcursor.workspace.tree import Tree
 from tests.fakes.chat_server import Answer, ChatServer
 from tests.fakes.gone import gone_once
 from tests.fakes.heard import Told
@@ -263,15 +262,14 @@ def test_a_server_of_ours_that_went_before_it_was_asked_is_reached_once_more(
 def test_a_rename_across_files_is_tested_once_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copies = list[Path]()
-    fill = CheckCommands._fill
+    copies, ran = list[Path](), tmp_path / "ran"
+    create = Tree.create
 
-    def counted(trial: CheckCommands, folder: Path, cancel: Stop) -> str:
+    def counted(root: Path, folder: Path, **options: Any) -> Tree:
         copies.append(folder)
-        return fill(trial, folder, cancel)
+        return create(root, folder, **options)
 
-    monkeypatch.setattr(CheckCommands, "_fill", counted)
-    ran = tmp_path / "ran"
+    monkeypatch.setattr(Tree, "create", counted)
     # It passes where both files say `value` or both say `x`: not at a step in between.
     test = f"echo >> {ran}; test $(grep -c value one.py) -gt 0 -a $(grep -c value two.py) -gt 0"
     config = EditConfig(retries=2, test=test)

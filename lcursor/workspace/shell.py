@@ -13,8 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from lcursor.agent.observe import Limit, Outputs, cut_line, ends_of, lines_of
-from lcursor.agent.records import Observation
 from lcursor.config import AgentConfig
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.process import run
@@ -22,15 +20,13 @@ from lcursor.process.mounts import environment_of, environments
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Confinement, Sandbox
 from lcursor.process.visibility import why_hidden
-from lcursor.workspace.commands import environment
+from lcursor.workspace.outputs import cut_line, lines_of
 from lcursor.workspace.tree import Tree
 
 DEFAULT_S: Final = 120
 MAX_S: Final = 600
 MAX_BYTES: Final = 4 << 20
 """Maximum of an output; the rest is dropped, with a note."""
-MAX_TOKEN_LINES: Final = 16
-"""Empty lines that one token may stand for."""
 ENVIRONMENT: Final = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -42,10 +38,6 @@ ENVIRONMENT: Final = {
 PRELUDE: Final = "exec 9>&2 2>&1; trap 'jobs -pr >&9' EXIT; "
 """Joins both outputs, and reports background jobs at the end. On the command's first line, so that
 line numbers in messages are right."""
-OFFLINE: Final = re.compile(
-    r"could not resolve host|name resolution|network is unreachable|getaddrinfo|ENOTFOUND",
-    re.IGNORECASE,
-)
 CANNOT_RUN: Final = 126
 NOT_STARTED: Final = (CANNOT_RUN, 127)
 """Statuses of a shell that did not find a program, or could not run it."""
@@ -54,6 +46,12 @@ UNKNOWN_PROGRAM: Final = re.compile(
 )
 MODULE: Final = re.compile(r"No module named '?([\w.]+)")
 NO_SANDBOX: Final = "no sandbox works on this machine, so commands run only with approval"
+PRIVATE: Final = re.compile(
+    r"GIT_|LCURSOR_|NVIM$|NVIM_LISTEN_ADDRESS$|SSH_AUTH_SOCK$|SSH_AGENT_PID$"
+    r"|.*(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY)",
+    re.IGNORECASE,
+)
+"""Variables hidden from the commands: the user's repository, the editor, keys and passwords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +73,10 @@ class Result:
     def is_ok(self) -> bool:
         """Whether it ended with status 0."""
         return self.status == 0
+
+    def problems(self) -> list[str]:
+        """Return what a linter or tests complain about."""
+        return [] if self.is_ok else self.lines or [self.head]
 
     @property
     def head(self) -> str:
@@ -135,8 +137,8 @@ class Shell:
             if is_unconfined:
                 output = run.run(
                     words,
-                    self._tree.path,
-                    env={**environment(), **ENVIRONMENT},
+                    folder or self._tree.path,
+                    env={**environment(), **ENVIRONMENT, "PWD": str(folder or self._tree.path)},
                     max_bytes=MAX_BYTES,
                     max_error_bytes=MAX_BYTES,
                     drops_excess=True,
@@ -166,44 +168,6 @@ class Shell:
         if output.is_cut or output.status is None:
             return Result(lines, seconds, None, output.failure, len(jobs), is_cut)
         return Result(lines, seconds, output.status, "", len(jobs), is_cut)
-
-
-def observation(
-    result: Result, command: str, limit: Limit, outputs: Outputs, remarks: Sequence[str] = ()
-) -> Observation:
-    """Return what the model reads of a command: within the limit, and its full output stored."""
-    notes = [*remarks]
-    if result.jobs:
-        noun = "a background job was" if result.jobs == 1 else f"{result.jobs} background jobs were"
-        notes.append(f"{noun} killed at the end; run it together with what needs it")
-    if result.is_cut:
-        notes.append(f"output after the first {MAX_BYTES >> 20} MB was dropped")
-    if not result.is_ok and any(map(OFFLINE.search, result.lines[-50:])):
-        notes.append("commands have no network")
-    head = f"{result.head} · {result.seconds:.1f} s"
-    first = command.strip().partition("\n")[0]
-    lines, name = result.lines, ""
-
-    def make(number: int) -> str:
-        stored = [f"full output: {name}, {len(lines):,} lines"] if name else []
-        return "\n".join([head, *ends_of(lines, number), *notes, *stored])
-
-    most = min(len(lines), limit.tokens * MAX_TOKEN_LINES)
-    text = limit.fit(make, most)
-    if text != "\n".join([head, *lines, *notes]):
-        try:
-            name = outputs.store(lines)
-        except OSError as error:
-            notes.append(f"the full output could not be stored: {error.strerror}")
-        text = limit.fit(make, most)
-    return Observation(
-        text,
-        is_error=not result.is_ok,
-        target=cut_line(first),
-        result=result.brief,
-        output=name,
-        status=result.status,
-    )
 
 
 def obstacle(result: Result, command: str, root: Path) -> str:
@@ -251,3 +215,8 @@ def _advice(program: str, command: str, root: Path) -> str:
         return f"Commands must not see {shown}, because {why}. Name another one in edit.test"
     option = f"--readable {shlex.quote(str(shown))}"
     return f'Show it to commands: agent.readable = {{ "{shown}" }} (in a shell: {option})'
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of commands without a sandbox: ours without `PRIVATE`."""
+    return {name: value for name, value in os.environ.items() if not PRIVATE.match(name)}
