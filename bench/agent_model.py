@@ -23,7 +23,7 @@ from lcursor.agent.model import TokenModel, open_model
 from lcursor.agent.records import Call, Observation, Shown
 from lcursor.agent.run_log import RunState, Step
 from lcursor.agent.summary import summarize
-from lcursor.agent.tools.toolbox import TOOLS
+from lcursor.agent.tools.table import TOOLS
 from lcursor.config import ChatConfig
 from lcursor.llm.pool import ModelPool
 from lcursor.workspace.tree import Changed

@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 
 from bench.report import Json, Report, measuring, ms_since
+from lcursor.agent.dialects.native import Native
 from lcursor.agent.records import Call, Observation
 from lcursor.agent.tools.lookup import open_codebase
 from lcursor.agent.tools.toolbox import make_toolbox
@@ -102,7 +103,7 @@ def _measure(report: Report, root: Path, run: Path) -> None:
         open_codebase(tree),
         AgentConfig(),
         EditConfig(),
-        dialect="native",
+        dialect=Native(),
         count=lambda text: int(len(text) / BYTES_PER_TOKEN),
         budget_tokens=TOKENS,
     )

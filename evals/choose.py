@@ -21,7 +21,7 @@ import typer
 from bench.report import Json, emit, head, percent, run_facts, table
 from evals import run
 from evals.corpus import ROOT
-from lcursor.agent.dialects.choice import Choice, facts
+from lcursor.agent.guided.choice import Choice, facts
 from lcursor.agent.records import Answer, Known, Observation, Shown
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError

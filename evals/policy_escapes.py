@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from lcursor.agent.approvals import COMMAND, EDITOR, ESCALATE, Approvals
+from lcursor.agent.approvals import COMMAND, ESCALATE, Approvals
 from lcursor.agent.records import Call, Policy, Verdict
 from lcursor.agent.shell_rules import Rules
+from lcursor.agent.tools import edit
 from lcursor.config import AgentConfig
 from lcursor.process.run import run
 from lcursor.protocol.agent import AgentChoice
@@ -158,7 +159,7 @@ def unapproved(seed: int, folder: Path) -> Iterator[str]:
     for _ in range(chance.randint(5, 20)):
         if chance.random() < 0.2:
             verb = chance.choice(("view", "create", "str_replace", "insert", "delete"))
-            found = answers.decide(Call(EDITOR, {"command": verb, "path": "a.txt"})).verdict
+            found = answers.decide(Call(edit.TOOL.name, {"command": verb, "path": "a.txt"})).verdict
             may = verb == "view" or (verb != "delete" and policy != "plan")
             if found == "allow" and not may:
                 yield f"{policy}: {verb}"

@@ -17,9 +17,11 @@ import typer
 
 from bench.report import Json, percent, table
 from evals.corpus import ROOT
+from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
-from lcursor.agent.records import Answer, Call, Dialect, Known, Tool
+from lcursor.agent.records import Answer, Call, Known
+from lcursor.agent.tools.tool import Tool
 from lcursor.errors import LcursorError
 
 DATA = ROOT / "evals/data/agent/calls.jsonl"

@@ -11,6 +11,7 @@ from string import Template
 
 from evals.escapes.attempts import Attempt
 from evals.escapes.host import Finding, Names
+from lcursor.agent.dialects.native import Native
 from lcursor.agent.records import Call
 from lcursor.agent.tools.toolbox import make_toolbox
 from lcursor.config import AgentConfig, EditConfig
@@ -74,7 +75,7 @@ def _properly(tree: Tree, level: Level, paths: list[str]) -> bytes:
         GrepSearch(tree.path),
         AgentConfig(),
         EditConfig(),
-        dialect="native",
+        dialect=Native(),
         count=lambda text: len(text) // 3,
         budget_tokens=TOKENS,
     )

@@ -16,14 +16,11 @@ from typing import Final
 from lcursor.agent import shell_rules
 from lcursor.agent.records import Call, Decision, Policy
 from lcursor.agent.shell_rules import Rules
+from lcursor.agent.tools import bash, table
 from lcursor.process.sandbox import Level
 from lcursor.protocol.agent import AgentChoice
 
-READS: Final = frozenset({"grep", "glob", "search", "finish"})
-EDITOR: Final = "str_replace_editor"
-EDITS: Final = frozenset({"create", "str_replace", "insert"})
-REWRITE: Final = "rewrite"
-COMMAND: Final = "bash"
+COMMAND: Final = bash.TOOL.name
 ESCALATE: Final = "escalate"
 """The argument of `bash` with a reason to run outside of the sandbox."""
 
@@ -56,14 +53,14 @@ def decide(
         is_unchanged: whether the files are those that the run started with; otherwise no rule
             allows a command outside of the sandbox.
     """
-    command = str(call.arguments.get("command") or "")
-    if call.tool in READS or (call.tool == EDITOR and command == "view"):
-        return Decision("allow")
-    if call.tool == REWRITE or (call.tool == EDITOR and command in EDITS):
-        return Decision("forbid", PLAN_ONLY) if policy == "plan" else Decision("allow")
-    if call.tool != COMMAND:
+    tool, command = table.ALL.get(call.tool), str(call.arguments.get("command") or "")
+    if tool is None or not tool.has_command(call.arguments):
         why = f"{call.tool} {command}".strip() + " is unknown"
         return Decision("forbid", PLAN_ONLY) if policy == "plan" else Decision("ask", why)
+    if not table.has_effect(call):
+        return Decision("allow")
+    if table.kind_of(call) == "edit":
+        return Decision("forbid", PLAN_ONLY) if policy == "plan" else Decision("allow")
     found = _decide_command(call, command, policy, level, rules, root)
     if found.verdict != "allow" or policy == "full" or is_unchanged or not is_outside(call, level):
         return found

@@ -13,11 +13,10 @@ from typing import Final
 
 from lcursor.agent import observe, result
 from lcursor.agent.approvals import Approvals
-from lcursor.agent.dialects import choice
 from lcursor.agent.dialects.select import dialect_for
+from lcursor.agent.guided.rewrite import RegionRewriter
 from lcursor.agent.model import open_model
 from lcursor.agent.parts import Assembled, Limits, Parts, Recorded, Wanted
-from lcursor.agent.rewrite import RegionRewriter
 from lcursor.agent.run_log import RunState
 from lcursor.agent.shell_rules import Rules
 from lcursor.agent.summary import summarize
@@ -39,9 +38,6 @@ RULES_SHARE: Final = 0.15
 """Share of the context for the project's rules files."""
 NO_SANDBOX: Final = (
     "No sandbox works here, so each command needs your approval: python -m lcursor sandbox check"
-)
-GUIDED: Final = (
-    "This small model can look up, test and rewrite single functions, not plan larger work"
 )
 
 Record = Callable[[Path, str, Sequence[FileChange], Mapping[str, Lines]], str]
@@ -92,17 +88,14 @@ class Assembly:
             lookup.open_codebase(tree, self._secrets),
             agent,
             config.edit,
-            dialect=dialect.name,
+            dialect=dialect,
             count=model.count,
             budget_tokens=observe.limit_tokens(model.context_tokens),
             rewrite=rewriter,
             log=wanted.log,
         )
-        if dialect.name == "choice":  # more would confuse a small model
-            facts = choice.facts(toolbox.known())
-        else:
-            facts = self._facts(wanted, tree, model.context_tokens)
-        system = dialect.system(toolbox.tools, facts)
+        of_project = partial(self._facts, wanted, tree, model.context_tokens)
+        system = dialect.system(toolbox.tools, dialect.facts(toolbox.known(), of_project))
         parts = Parts(
             model=model,
             dialect=dialect,
@@ -122,7 +115,7 @@ class Assembly:
             policy="ask" if agent.policy == "ask" else "auto",
         )
         notes = [NO_SANDBOX] if sandbox.level == "none" else []
-        notes += [GUIDED] if dialect.name == "choice" else []
+        notes += [dialect.note] if dialect.note else []
         notes += tree.hidden(agent)
         return Assembled(parts, name, sandbox.level, "\n".join(notes))
 

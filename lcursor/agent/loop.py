@@ -13,14 +13,14 @@ from typing import Any
 
 from lcursor.agent import stuck
 from lcursor.agent.approvals import ESCALATE, approved_plan
-from lcursor.agent.guidance import offered, own_answer
 from lcursor.agent.parts import End, Parts, User
 from lcursor.agent.records import (
     Answer,
     Call,
     Observation,
 )
-from lcursor.agent.run_log import NOT_RUN, Reading, RunLog, Step, difference, has_effect
+from lcursor.agent.run_log import NOT_RUN, Reading, RunLog, Step, difference
+from lcursor.agent.tools.table import has_effect
 from lcursor.errors import (
     Cancelled,
     ContextFull,
@@ -137,14 +137,14 @@ class Loop:
             self._summarize()
         known, began_s = toolbox.known(), time.monotonic()
         self._user.status("running")
-        is_guided = dialect.name == "choice"
-        if is_guided and (text := own_answer(known, self._state, self._tree_id)):
+        if text := dialect.own_answer(known, self._state, self._tree_id):
             model.add_answer(text)
             answer = Answer(text)
         else:
-            named = offered(known, self._state, self._tree_id) if is_guided else known
+            named = dialect.offered(known, self._state, self._tree_id)
             grammar = dialect.grammar(toolbox.tools, named)
-            answer = self._answer(grammar, is_forced=is_guided or self._state.malformed > 0)
+            is_forced = dialect.is_forced or self._state.malformed > 0
+            answer = self._answer(grammar, is_forced=is_forced)
         reply = dialect.parse(answer, toolbox.tools, known)
         problem = reply.problem
         if answer.finish == "stopped":

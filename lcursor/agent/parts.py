@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from lcursor.agent.records import Call, Decision, Dialect, Model, Policy, State, Toolbox
+from lcursor.agent.dialects.dialect import Dialect
+from lcursor.agent.records import (
+    Call,
+    Decision,
+    Known,
+    Model,
+    Observation,
+    Policy,
+    Shown,
+    State,
+)
 from lcursor.agent.run_log import RunState, Step
+from lcursor.agent.tools.tool import Tool
+from lcursor.process.run import Cancel
 from lcursor.protocol.agent import AgentChoice, StepState
 from lcursor.stop import Stop
 
@@ -43,6 +55,28 @@ class Checkpoints(Protocol):
 
     def changed(self, since: str = "") -> Sequence[ChangedFile]:
         """Return the files that differ from a checkpoint, by default from the start."""
+
+
+class Toolbox(Protocol):
+    """The tools of a run. On the run's thread."""
+
+    tools: Sequence[Tool]
+
+    def run(self, call: Call, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
+        """Run a call; an error is an observation, not an exception.
+
+        Args:
+            is_unconfined: run a command without the sandbox, which the user approved.
+
+        Raises:
+            Cancelled: `cancel` returned true.
+        """
+
+    def remember(self, shown: Sequence[Shown]) -> None:
+        """Restore what an earlier observation showed, in the order of the run's log."""
+
+    def known(self) -> Known:
+        """Return what the model may name."""
 
 
 class Approver(Protocol):

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from lcursor.llm.records import Usage
-from lcursor.process.run import Cancel
 
 Policy = Literal["plan", "ask", "auto", "full"]
 State = Literal["preparing", "running", "waiting", "done", "stuck", "failed", "stopped"]
 DialectName = Literal["native", "fenced", "choice"]
 Verdict = Literal["allow", "ask", "forbid"]
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool, as a model is shown it."""
-
-    name: str
-    what: str
-    """One line for the prompt."""
-    required: Mapping[str, str]
-    """Names of the arguments, in order, with their descriptions. All are strings, except for those
-    in `integers` and `lists`."""
-    optional: Mapping[str, str] = field(default_factory=dict)
-    integers: frozenset[str] = frozenset()
-    lists: frozenset[str] = frozenset()
-    """Arguments that are lists of integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,28 +161,9 @@ class Model(Protocol):
         """Stop the current answer. Thread: any."""
 
 
-class Dialect(Protocol):
-    """A form of tool calls. Pure."""
-
-    name: DialectName
-    temperature: float
-
-    def system(self, tools: Sequence[Tool], facts: str) -> str:
-        """Return the system text: the task's rules, the tools, and facts on the project."""
-
-    def grammar(self, tools: Sequence[Tool], known: Known) -> str:
-        """Return the GBNF grammar of an answer, or of a call; "" for none."""
-
-    def parse(self, answer: Answer, tools: Sequence[Tool], known: Known) -> Reply:
-        """Parse an answer."""
-
-    def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
-        """Return the message with the results of calls."""
-
-
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the model may name in the dialect `choice`."""
+    """What a model may name whose dialect lets it choose."""
 
     paths: tuple[str, ...] = ()
     """Files it has seen named, relative to the root."""
@@ -214,25 +178,3 @@ class Known:
     may_search: bool = True
     """Whether it may search, although it could read."""
     may_end: bool = True
-
-
-class Toolbox(Protocol):
-    """The tools of a run. On the run's thread."""
-
-    tools: Sequence[Tool]
-
-    def run(self, call: Call, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
-        """Run a call; an error is an observation, not an exception.
-
-        Args:
-            is_unconfined: run a command without the sandbox, which the user approved.
-
-        Raises:
-            Cancelled: `cancel` returned true.
-        """
-
-    def remember(self, shown: Sequence[Shown]) -> None:
-        """Restore what an earlier observation showed, in the order of the run's log."""
-
-    def known(self) -> Known:
-        """Return what the model may name."""

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from lcursor.agent import run_ops as ops
 from lcursor.agent.records import Call, Observation, Policy, Shown, State
 from lcursor.agent.stuck import Done
+from lcursor.agent.tools.table import kind_of
 from lcursor.errors import AgentFailed
 from lcursor.protocol.agent import AgentChoice, StepKind, StepState
 from lcursor.storage import stored
@@ -27,14 +28,6 @@ VERSION = 1
 NAME = "run.jsonl"
 MAX_AT_S = 1 << 36
 """Times are earlier, as seconds since 1970, so that each is a date."""
-KINDS: Mapping[str, StepKind] = {
-    "bash": "command",
-    "grep": "search",
-    "glob": "search",
-    "search": "search",
-    "finish": "finish",
-    "rewrite": "edit",
-}
 NOT_RUN = frozenset({"rejected", "not run", "skipped"})
 """Results of calls that did not run."""
 
@@ -373,18 +366,6 @@ class RunLog:
     def start(self, **fields: Any) -> None:
         """Append the first operation."""
         self.write("start", fsync=True, version=VERSION, at_s=time.time(), **fields)
-
-
-def kind_of(call: Call) -> StepKind:
-    """Return the kind of a call, for the user."""
-    if call.tool == "str_replace_editor":
-        return "read" if call.arguments.get("command") == "view" else "edit"
-    return KINDS.get(call.tool, "command")
-
-
-def has_effect(call: Call) -> bool:
-    """Return whether a call may change files."""
-    return kind_of(call) in ("edit", "command")
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

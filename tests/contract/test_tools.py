@@ -1,7 +1,7 @@
-"""Each tool of an agent is in each table that says what it may do.
+"""Each tool of an agent says what it may do, and is in the table.
 
-A tool that is missing would count as one that only reads: it would run without a checkpoint, and
-after a crash a second time.
+A tool that is missing would be unknown to the approvals; one with a wrong kind would run without a
+checkpoint, and after a crash a second time.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.agent import approvals, run_log
-from lcursor.agent.records import Call, Policy, Tool
-from lcursor.agent.run_log import has_effect, kind_of
+from lcursor.agent import approvals, tools
+from lcursor.agent.records import Call, Policy
 from lcursor.agent.shell_rules import Rules
-from lcursor.agent.tools.toolbox import CHOICE_TOOLS, EDIT, EDIT_NEEDS, TOOLS
+from lcursor.agent.tools import edit
+from lcursor.agent.tools.table import ALL, has_effect, kind_of
+from lcursor.agent.tools.tool import Tool
 
-ALL = {tool.name: tool for tool in (*TOOLS, *CHOICE_TOOLS)}
 EFFECTS = {
     "str_replace_editor create": "edit",
     "str_replace_editor insert": "edit",
@@ -33,11 +33,11 @@ EFFECTS = {
 
 
 def calls(tool: Tool) -> dict[str, Call]:
-    if tool is not EDIT:
+    if tool is not edit.TOOL:
         return {tool.name: Call(tool.name, dict.fromkeys(tool.required, "x"))}
     return {
         f"{tool.name} {command}": Call(tool.name, {"command": command, "path": "x"})
-        for command in ("view", *EDIT_NEEDS)
+        for command in ("view", *edit.TOOL.needs)
     }
 
 
@@ -46,7 +46,6 @@ CALLS = {name: call for tool in ALL.values() for name, call in calls(tool).items
 
 def test_each_call_has_its_kind() -> None:
     assert {name: kind_of(call) for name, call in CALLS.items()} == EFFECTS
-    assert ALL.keys() == {EDIT.name, *run_log.KINDS}
 
 
 def test_only_what_is_checkpointed_may_be_forbidden_in_plan_mode() -> None:
@@ -60,3 +59,10 @@ def test_no_tool_is_unknown_to_the_approvals(policy: Policy) -> None:
     for name, call in CALLS.items():
         found = approvals.decide(call, policy, "bubblewrap", Rules(), Path("/"))
         assert "is unknown" not in found.why, name
+
+
+def test_each_module_of_a_tool_is_in_the_table() -> None:
+    folder = Path(tools.__file__ or "").parent
+    modules = {path.stem for path in folder.glob("*.py") if "\nTOOL: Final" in path.read_text()}
+    assert modules == {"bash", "edit", "finish", "glob", "grep", "search"}
+    assert len(ALL) == len(modules) + 1, "and that of small models"

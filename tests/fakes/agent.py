@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.parts import Limits, Parts
 from lcursor.agent.records import (
     Answer,
@@ -23,21 +24,17 @@ from lcursor.agent.records import (
     Policy,
     Reply,
     Shown,
-    Tool,
 )
-from lcursor.agent.run_log import RunState, Step, has_effect
+from lcursor.agent.run_log import RunState, Step
+from lcursor.agent.tools.table import ALL, has_effect
+from lcursor.agent.tools.tool import Tool
 from lcursor.errors import Cancelled
 from lcursor.llm.records import Usage, add_usage
 from lcursor.process.run import Cancel
 from lcursor.protocol.agent import AgentChoice, StepState
 
 NO_LIMITS = Limits()
-TOOLS = (
-    Tool("str_replace_editor", "View or edit a file.", {"command": "", "path": ""}),
-    Tool("bash", "Run a command.", {"command": ""}),
-    Tool("grep", "Search.", {"pattern": ""}),
-    Tool("finish", "Finish.", {"summary": ""}),
-)
+TOOLS = tuple(ALL[name] for name in ("str_replace_editor", "bash", "grep", "finish"))
 
 Scripted = str | Exception | Answer | Callable[["ScriptModel"], str]
 
@@ -149,7 +146,7 @@ class ScriptModel:
         self.is_closed = True
 
 
-class LineDialect:
+class LineDialect(Dialect):
     """A dialect with a JSON object per line for each call."""
 
     name: DialectName = "native"

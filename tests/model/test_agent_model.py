@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.agent.dialects.choice import Choice
+from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
+from lcursor.agent.guided.choice import Choice
 from lcursor.agent.model import TokenModel, open_model
-from lcursor.agent.records import Dialect
-from lcursor.agent.tools.toolbox import CHOICE_TOOLS, TOOLS
 from lcursor.catalog import store
 from lcursor.config import ChatConfig
 from lcursor.fim.engine import Engine
@@ -100,5 +99,5 @@ def test_only_new_tokens_are_evaluated(pool: ModelPool, folder: Path) -> None:
     ids=["tags", "json", "fenced", "choice"],
 )
 def test_system_texts_are_short(dialect: Dialect, limit: int, engine: Engine) -> None:
-    tools = CHOICE_TOOLS if dialect.name == "choice" else TOOLS
+    tools = dialect.tools
     assert len(engine.model.tokenize(dialect.system(tools, ""))) <= limit

@@ -11,11 +11,11 @@ from pathlib import Path
 import llama_cpp
 import pytest
 
-from lcursor.agent.dialects.choice import Choice
+from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
-from lcursor.agent.records import Call, Dialect, Known, Shown
-from lcursor.agent.tools.toolbox import CHOICE_TOOLS, TOOLS
+from lcursor.agent.guided.choice import Choice
+from lcursor.agent.records import Call, Known, Shown
 
 KNOWN = Known(
     paths=("src/a.py", "src/ab.py", 'odd "name"\\.txt', "größe.txt"),
@@ -74,7 +74,7 @@ def accepts(vocabulary: llama_cpp.Llama) -> Accepts:
     ids=["tags", "json", "fenced", "choice"],
 )
 def test_prompts_are_short(vocabulary: llama_cpp.Llama, dialect: Dialect, limit: int) -> None:
-    tools = CHOICE_TOOLS if dialect.name == "choice" else TOOLS
+    tools = dialect.tools
     text = dialect.system(tools, "")
     assert len(vocabulary.tokenize(text.encode(), False, True)) <= limit
 
@@ -82,7 +82,7 @@ def test_prompts_are_short(vocabulary: llama_cpp.Llama, dialect: Dialect, limit:
 @pytest.mark.parametrize("form", ["tags", "json"])
 def test_a_grammar_accepts_calls(accepts: Accepts, form: str) -> None:
     dialect = Native("tags" if form == "tags" else "json")
-    grammar = dialect.grammar(TOOLS, KNOWN)
+    grammar = dialect.grammar(dialect.tools, KNOWN)
     for call in CALLS:
         ordered = Call(call.tool, call.arguments)
         if form == "json" and next(iter(call.arguments)) == "path":  # it has one order
@@ -94,7 +94,7 @@ def test_a_grammar_accepts_calls(accepts: Accepts, form: str) -> None:
 @pytest.mark.parametrize("form", ["tags", "json"])
 def test_a_grammar_rejects_what_is_no_call(accepts: Accepts, form: str) -> None:
     dialect = Native("tags" if form == "tags" else "json")
-    grammar = dialect.grammar(TOOLS, KNOWN)
+    grammar = dialect.grammar(dialect.tools, KNOWN)
     right = dialect.render(CALLS[0])
     for wrong in (
         dialect.render(Call("run", {"command": "ls"})),
@@ -109,7 +109,7 @@ def test_a_grammar_rejects_what_is_no_call(accepts: Accepts, form: str) -> None:
 
 
 def test_the_grammar_of_choices(accepts: Accepts) -> None:
-    grammar = Choice().grammar(CHOICE_TOOLS, KNOWN)
+    grammar = Choice().grammar(Choice.tools, KNOWN)
     for action in (
         *("read src/a.py", "read src/ab.py", "read src/a.py#load", 'read odd "name"\\.txt'),
         *("read größe.txt", "edit r1 : return a list", "edit r12 : x", "run lint"),
@@ -122,13 +122,13 @@ def test_the_grammar_of_choices(accepts: Accepts) -> None:
     ):
         assert not accepts(grammar, f"# why\n{wrong}\n"), wrong
     assert not accepts(grammar, "read src/a.py\n")
-    assert not accepts(Choice().grammar(CHOICE_TOOLS, Known()), "# why\nread src/a.py\n")
-    assert accepts(Choice().grammar(CHOICE_TOOLS, Known()), "# why\nfind dates\n")
+    assert not accepts(Choice().grammar(Choice.tools, Known()), "# why\nread src/a.py\n")
+    assert accepts(Choice().grammar(Choice.tools, Known()), "# why\nfind dates\n")
 
 
 def test_the_grammar_of_choices_has_only_what_is_offered(accepts: Accepts) -> None:
     def allowed(**fields: bool) -> list[str]:
-        grammar = Choice().grammar(CHOICE_TOOLS, dataclasses.replace(KNOWN, **fields))  # type: ignore[arg-type]
+        grammar = Choice().grammar(Choice.tools, dataclasses.replace(KNOWN, **fields))  # type: ignore[arg-type]
         actions = ("read src/a.py", "find dates", "grep a", "edit r1 : x", "run lint", "done : x")
         return [each for each in actions if accepts(grammar, f"# why\n{each}\n")]
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lcursor.agent.records import Call, Tool
+from lcursor.agent.records import Call
+from lcursor.agent.tools.tool import Tool
 from lcursor.storage import json_text
 
 

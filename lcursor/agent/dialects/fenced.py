@@ -12,29 +12,15 @@ from typing import Any, Final
 
 from lcursor.agent.dialects import ladder, texts
 from lcursor.agent.dialects.arguments import Malformed, call_of
-from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply, Tool
+from lcursor.agent.dialects.dialect import Dialect
+from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply
+from lcursor.agent.tools.tool import Tool
 from lcursor.changes import fences
 from lcursor.changes.apply import parse, patches
 from lcursor.changes.apply.blocks import Block
 
-FORMS: Final = {
-    "bash": "Run shell commands. They start in the root, without network or input:\n\n"
-    "```bash\npytest -q tests/test_dates.py\n```",
-    "view": "Show lines of a file, or list a folder:\n\n```view src/dates.py:1-80\n```",
-    "search": "Find code by its meaning:\n\n```search\nwhere dates are parsed\n```",
-    "edit": """\
-Replace lines of a file by others. SEARCH has whole lines exactly as they are in the file; there \
-may be several pairs. An empty SEARCH creates the file:
-
-```edit src/dates.py
-<<<<<<< SEARCH
-    return text.split("-")
-=======
-    return [int(part) for part in text.split("-")]
->>>>>>> REPLACE
-```""",
-    "finish": "End the task with a summary:\n\n```finish\nparse_date returns numbers now.\n```",
-}
+ORDER: Final = ("bash", "view", "search", "edit", "finish")
+"""Of the forms in the prompt; others follow."""
 _SHELL: Final = {"bash", "sh", "shell"}
 _TARGET: Final = re.compile(r"(?P<path>.+?)(?::L?(?P<first>\d+)(?:-L?(?P<last>\d+))?)?")
 _FORM: Final = """\
@@ -42,7 +28,7 @@ Write one or two sentences about what you do next, and then exactly one block, w
 out. Wait for its result. These are the blocks:"""
 
 
-class Fenced:
+class Fenced(Dialect):
     """The dialect."""
 
     name: DialectName = "fenced"
@@ -50,7 +36,7 @@ class Fenced:
 
     def system(self, tools: Sequence[Tool], facts: str) -> str:
         """Return the system text."""
-        return texts.with_facts("\n\n".join([texts.RULES, _FORM, *FORMS.values()]), facts)
+        return texts.with_facts("\n\n".join([texts.RULES, _FORM, *_forms(tools).values()]), facts)
 
     def grammar(self, tools: Sequence[Tool], known: Known) -> str:
         """Return "": the text is free."""
@@ -73,6 +59,12 @@ class Fenced:
     def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
         """Return the results as plain text."""
         return "\n\n".join(each.text for each in found)
+
+
+def _forms(tools: Sequence[Tool]) -> dict[str, str]:
+    """Return the form of each action."""
+    forms = {action: text for tool in tools for action, text in tool.examples.items()}
+    return {action: forms[action] for action in [*filter(forms.get, ORDER), *forms]}
 
 
 def _actions(lines: Sequence[str], tools: Sequence[Tool]) -> Iterator[Reply]:
@@ -108,22 +100,23 @@ def _calls(
     action = "bash" if action in _SHELL else action
     if action == "edit" or any(map(patches.begins_pair, body)):
         return _edits(target if action == "edit" else "", lines, tools)
-    if action not in FORMS:
+    forms = _forms(tools)
+    if action not in forms:
         return []
     text = "\n".join(body).strip("\n")
     target = target or text.strip()
     if not target:
-        raise Malformed(f"The block is empty. {FORMS[action]}")
+        raise Malformed(f"The block is empty. {forms[action]}")
     if action == "view":
         return [_view(target, tools)]
-    tool = next(tool for tool in tools if tool.name == action)
-    return [call_of(action, {next(iter(tool.required)): text or target}, tools)]
+    tool = next(tool for tool in tools if action in tool.examples)
+    return [call_of(tool.name, {next(iter(tool.required)): text or target}, tools)]
 
 
 def _view(target: str, tools: Sequence[Tool]) -> Call:
     match = _TARGET.fullmatch(target)
     if match is None:
-        raise Malformed(f"{target!r} is no path. {FORMS['view']}")
+        raise Malformed(f"{target!r} is no path. {_forms(tools)['view']}")
     values: dict[str, Any] = {"command": "view", "path": match["path"]}
     if match["first"]:
         values["view_range"] = [int(match["first"]), int(match["last"] or match["first"])]
@@ -133,14 +126,14 @@ def _view(target: str, tools: Sequence[Tool]) -> Call:
 def _edits(path: str, lines: Sequence[str], tools: Sequence[Tool]) -> list[Call]:
     found = [one for one in parse.blocks("\n".join(lines), path) if one.pairs or one.problem]
     if not found:
-        raise Malformed(f"The block has no complete pair. {FORMS['edit']}")
+        raise Malformed(f"The block has no complete pair. {_forms(tools)['edit']}")
     return [_edit(path or one.path, one, tools) for one in found]
 
 
 def _edit(path: str, block: Block, tools: Sequence[Tool]) -> Call:
     if not path or block.problem or not block.is_closed or len(block.pairs) != 1:
         why = block.problem or ("a pair is not complete" if path else "it names no file")
-        raise Malformed(f"The block cannot be used: {why}. {FORMS['edit']}")
+        raise Malformed(f"The block cannot be used: {why}. {_forms(tools)['edit']}")
     old, new = ("\n".join(lines) for lines in (block.pairs[0].old, block.pairs[0].new))
     if old:
         values = {"command": "str_replace", "path": path, "old_str": old, "new_str": new}

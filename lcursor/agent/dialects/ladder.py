@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lcursor.agent.dialects.arguments import Malformed, call_of
-from lcursor.agent.records import Answer, Call, Reply, Tool
+from lcursor.agent.records import Answer, Call, Reply
+from lcursor.agent.tools.tool import Tool
 from lcursor.changes import fences
 from lcursor.llm.records import Text
 from lcursor.llm.streaming import ReasoningSplitter

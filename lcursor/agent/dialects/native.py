@@ -15,7 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from lcursor.agent.dialects import gbnf, ladder, texts
-from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply, Tool
+from lcursor.agent.dialects.dialect import Dialect
+from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply
+from lcursor.agent.tools.tool import Tool
 
 Form = Literal["tags", "json"]
 VALUE_END = "\n</parameter>"
@@ -43,7 +45,7 @@ You may call several tools that only read, one block after the other, but only o
 something."""
 
 
-class Native:
+class Native(Dialect):
     """The dialect, in one of its forms."""
 
     name: DialectName = "native"

@@ -6,10 +6,11 @@ import re
 from pathlib import PurePath
 from typing import Final
 
-from lcursor.agent.dialects.choice import Choice
+from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
-from lcursor.agent.records import Dialect, DialectName
+from lcursor.agent.guided.choice import Choice
+from lcursor.agent.records import DialectName
 from lcursor.catalog import manifest
 
 MIN_NATIVE_BILLIONS: Final = 14

@@ -6,8 +6,7 @@ by new problems only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Final
 
 from lcursor.agent.observe import NAME, Limit, Outputs, numbered
@@ -19,7 +18,6 @@ from lcursor.agent.tools.replace import Problem, Replacement
 from lcursor.agent.tools.seen import Seen
 from lcursor.changes import diff
 from lcursor.changes.lines import without_returns
-from lcursor.changes.records import Check
 from lcursor.changes.text import Text
 from lcursor.code import languages, symbols
 from lcursor.process.run import Cancel
@@ -38,12 +36,6 @@ HIDDEN: Final = (
 )
 """Follows the path."""
 
-Test = Callable[[Sequence[str]], Check | None]
-"""Returns what the user's tests say if a file has these lines; None without tests."""
-Rewrite = Callable[[str, Sequence[str], int, int, str, Test], Sequence[str] | str]
-"""Returns the new lines of some rows, given path, lines, rows, an instruction and the tests; or a
-problem."""
-
 
 class Editor:
     """Views and changes files."""
@@ -56,11 +48,9 @@ class Editor:
         outputs: Outputs,
         checks: Gate,
         limit: Limit,
-        rewrite: Rewrite | None,
     ) -> None:
         self._files, self._seen, self._pages = files, seen, pages
         self._outputs, self._gate, self._limit = outputs, checks, limit
-        self._rewrite = rewrite
         self.changed = ""
         """The file that was changed last."""
 
@@ -163,7 +153,7 @@ class Editor:
                 File(name, Text((), ends=ends), 0o644), lines, "", cancel, is_new=True
             )
         file = self._files.read(name)
-        return self._change(file, Replacement(0, len(file.text.lines), tuple(lines)), cancel)
+        return self.change(file, Replacement(0, len(file.text.lines), tuple(lines)), cancel)
 
     def str_replace(self, path: str, old: str, new: str, cancel: Cancel) -> Observation:
         """Replace a text that occurs once.
@@ -174,7 +164,7 @@ class Editor:
         file = self._files.read(path)
         if PLACEHOLDER in old and not any(PLACEHOLDER in line for line in file.text.lines):
             raise Denied(f"{file.path}: {HIDDEN}")
-        return self._change(file, replace.find(without_returns(file.text.lines), old, new), cancel)
+        return self.change(file, replace.find(without_returns(file.text.lines), old, new), cancel)
 
     def insert(self, path: str, row: int, text: str, cancel: Cancel) -> Observation:
         """Insert lines after some number of lines.
@@ -188,39 +178,9 @@ class Editor:
             raise Denied(f"insert_line is {row}, but {file.path} has {len(lines)} lines")
         new = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
         at = Replacement(row, row, tuple(new))
-        return self._change(file, at, cancel, needed=(max(row - 1, 0), max(row, 1)))
+        return self.change(file, at, cancel, needed=(max(row - 1, 0), max(row, 1)))
 
-    def rewrite(self, region: str, instruction: str, cancel: Cancel) -> Observation:
-        """Let the model rewrite a region that was read.
-
-        Raises:
-            Denied: there is no such region, or the model's text is not usable.
-        """
-        known = self._seen.regions.get(region)
-        if known is None or self._rewrite is None:
-            raise Denied(f"there is no region {printable(region)}; read a file first")
-        file = self._files.read(known.path)
-        lines = file.text.lines
-        self._seen.update(file.path, lines)
-        at = self._seen.regions[region]
-        if not self._seen.is_shown(file.path, lines, at.first_row, at.last_row):
-            return self._unread(file, at.first_row, at.last_row)
-        test = partial(self._test, file, cancel)
-        made = self._rewrite(file.path, lines, at.first_row, at.last_row, instruction, test)
-        if isinstance(made, str):
-            raise Denied(f"{region} was not changed: {made}")
-        found = Replacement(at.first_row, at.last_row, tuple(made))
-        return self._change(file, found, cancel)
-
-    def _test(self, file: File, cancel: Cancel, lines: Sequence[str]) -> Check | None:
-        """Run the user's tests on other lines of a file, which is restored."""
-        self._files.write(file.path, file.text.with_lines(lines), file.mode)
-        try:
-            return self._gate.test(file.path, cancel)
-        finally:
-            self._files.write(file.path, file.text, file.mode)
-
-    def _change(
+    def change(
         self,
         file: File,
         found: Replacement | Problem,
@@ -233,7 +193,7 @@ class Editor:
             return self._problem(file, found.text, found.first_row, found.last_row)
         first, last = needed or (found.first_row, found.last_row)
         if not self._seen.is_shown(file.path, lines, first, last):
-            return self._unread(file, first, last)
+            return self.unread(file, first, last)
         lines = () if file.text.is_empty else lines
         new = [*lines[: found.first_row], *found.new, *lines[found.last_row :]]
         return self._write(file, diff.with_line_ends(lines, new), found.note, cancel)
@@ -312,7 +272,8 @@ class Editor:
             shown=tuple(shown),
         )
 
-    def _unread(self, file: File, first: int, last: int) -> Observation:
+    def unread(self, file: File, first: int, last: int) -> Observation:
+        """Return why rows are not changed that were not read, with their text."""
         words = "not changed: you have not read these lines, or they have changed since; now:"
         return self._problem(file, words, first, last)
 

@@ -13,8 +13,9 @@ from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.records import Call
-from lcursor.agent.run_log import NOT_RUN, RunLog, RunState, has_effect
+from lcursor.agent.run_log import NOT_RUN, RunLog, RunState
 from lcursor.agent.service import AgentService
+from lcursor.agent.tools.table import has_effect
 from lcursor.changes.histories import Histories
 from lcursor.config import AgentConfig, ChatConfig, Config, EditConfig, ModelConfig
 from lcursor.llm.pool import ModelPool

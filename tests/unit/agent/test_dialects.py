@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from evals.tool_calls import TOOLS
 from lcursor.agent.dialects import ladder
 from lcursor.agent.dialects.arguments import Malformed, call_of
-from lcursor.agent.dialects.choice import Choice
+from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.dialects.select import dialect_for
-from lcursor.agent.records import Answer, Call, Dialect, Known, Observation, Shown
+from lcursor.agent.guided.choice import Choice
+from lcursor.agent.records import Answer, Call, Known, Observation, Shown
 from lcursor.catalog import manifest
 
 KNOWN = Known(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.agent.dialects.choice import Choice
-from lcursor.agent.guidance import MAX_LOOKS, MIN_STEPS, OPENING, offered, own_answer
+from lcursor.agent.guided.choice import Choice
+from lcursor.agent.guided.guidance import MAX_LOOKS, MIN_STEPS, OPENING, offered, own_answer
 from lcursor.agent.loop import Loop
 from lcursor.agent.records import Answer, Call, Known, Observation, Shown
 from lcursor.agent.run_log import RunLog, RunState, Step

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.agent import rewrite
-from lcursor.agent.rewrite import ATTEMPTS, SAME, RegionRewriter
-from lcursor.agent.tools.editor import Test
+from lcursor.agent.guided import rewrite
+from lcursor.agent.guided.rewrite import ATTEMPTS, SAME, RegionRewriter
+from lcursor.agent.tools.tool import Test
 from lcursor.changes.records import Check
 from lcursor.config import ChatConfig, EditConfig, ModelConfig
 from lcursor.edit.rewriting.retry import MAX_SAME

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from lcursor.agent.records import Call, Shown
-from lcursor.agent.tools.editor import Test
 from lcursor.agent.tools.lookup import Lookup
+from lcursor.agent.tools.tool import Test
 from lcursor.changes.records import Check
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.errors import Cancelled

@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from lcursor.agent.approvals import Approvals, decide
 from lcursor.agent.loop import Loop
 from lcursor.agent.parts import Limits, Parts
-from lcursor.agent.records import Call, Decision, Known, Observation, Policy, Shown, Tool
-from lcursor.agent.run_log import RunLog, RunState, Step, has_effect
+from lcursor.agent.records import Call, Decision, Known, Observation, Policy, Shown
+from lcursor.agent.run_log import RunLog, RunState, Step
 from lcursor.agent.shell_rules import Rules, normalize
+from lcursor.agent.tools.table import has_effect
+from lcursor.agent.tools.tool import Tool
 from lcursor.config import AgentConfig
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Level

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lcursor.agent.dialects.native import Native
+from lcursor.agent.guided.choice import Choice
 from lcursor.agent.observe import Outputs
 from lcursor.agent.records import Call, DialectName, Observation
-from lcursor.agent.tools.editor import Rewrite
+from lcursor.agent.tools.tool import Rewrite
 from lcursor.agent.tools.toolbox import OUTPUTS, ToolboxOfTree, make_toolbox
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase, GrepSearch
@@ -52,7 +54,7 @@ class Bench:
             codebase(self.tree),
             config or AgentConfig(),
             edit or EditConfig(),
-            dialect=dialect,
+            dialect=Choice() if dialect == "choice" else Native(),
             count=count,
             budget_tokens=TOKENS,
             rewrite=rewrite,

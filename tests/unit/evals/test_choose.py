@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evals import choose
-from lcursor.agent.dialects.choice import Choice
+from lcursor.agent.guided.choice import Choice
 from lcursor.agent.records import Answer, Known, Shown
 from lcursor.errors import LcursorError
 

@@ -10,11 +10,20 @@ regions that it has seen named. So every action can be carried out; it may still
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from lcursor.agent.dialects import gbnf, ladder, texts
-from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply, Tool
+from lcursor.agent.dialects.dialect import Dialect
+from lcursor.agent.guided import guidance, rewrite
+from lcursor.agent.guided.known import KnownNames, name_paths
+from lcursor.agent.guided.regions import RegionPages
+from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply
+from lcursor.agent.run_log import RunState
+from lcursor.agent.tools import bash, edit, finish, grep, search
+from lcursor.agent.tools.pages import Pages
+from lcursor.agent.tools.seen import Seen
+from lcursor.agent.tools.tool import Tool, ToolContext
 
 MAX_SPOTS: Final = 400
 """Paths and symbols in a grammar; the last ones count."""
@@ -52,11 +61,17 @@ run test
 done : parse_date accepts an empty text"""
 
 
-class Choice:
+class Choice(Dialect):
     """The dialect. Its grammar must be forced: it is about the whole answer."""
 
     name: DialectName = "choice"
     temperature = 0.0
+    tools = (edit.TOOL, search.TOOL, grep.TOOL, rewrite.TOOL, bash.TOOL, finish.TOOL)
+    is_forced = True
+    note = "This small model can look up, test and rewrite single functions, not plan larger work"
+
+    def __init__(self) -> None:
+        self._names = KnownNames()
 
     def system(self, tools: Sequence[Tool], facts: str) -> str:
         """Return the system text."""
@@ -105,6 +120,31 @@ class Choice:
             for part in (one.text, _hint(call, one))
         )
         return "\n\n".join(filter(None, parts))
+
+    def pages(self, seen: Seen) -> Pages:
+        """Return what shows rows of files, with the ids of regions."""
+        return RegionPages(seen)
+
+    def facts(self, known: Known, of_project: Callable[[], str]) -> str:
+        """Return what may be named: more would confuse a small model."""
+        return facts(known)
+
+    def known(self, context: ToolContext) -> Known:
+        """Return what the model may name."""
+        return self._names.collect(context)
+
+    def offered(self, known: Known, state: RunState, tree_id: str) -> Known:
+        """Return what may be named in the next answer."""
+        return guidance.offered(known, state, tree_id)
+
+    def own_answer(self, known: Known, state: RunState, tree_id: str) -> str:
+        """Return the next answer if it needs no model."""
+        return guidance.own_answer(known, state, tree_id)
+
+    def observe(self, call: Call, found: Observation, context: ToolContext) -> None:
+        """Record the files that the output of a command names."""
+        if call.tool == bash.TOOL.name:
+            name_paths(context, found.text)
 
     def render(self, call: Call, known: Known) -> str:
         """Return the action of a call that this dialect has."""

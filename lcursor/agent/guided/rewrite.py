@@ -1,4 +1,4 @@
-"""Rewrite a region of a file for the dialect `choice`, whose model writes no code in its calls."""
+"""The tool of small models that rewrites a region: the model writes code outside of its calls."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from lcursor.agent.tools.editor import Test
+from lcursor.agent.records import Observation
+from lcursor.agent.tools.replace import Replacement
+from lcursor.agent.tools.tool import Arguments, Test, Tool, ToolContext
 from lcursor.changes.records import Check, Lines, Region
 from lcursor.code import languages
 from lcursor.config import EditConfig
@@ -21,6 +23,8 @@ from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import Usage
 from lcursor.stop import Stop
+from lcursor.workspace.files import Denied, File
+from lcursor.workspace.outputs import printable
 from lcursor.workspace.trial import CheckResults
 
 SAME = "the model wrote the same lines again"
@@ -142,3 +146,45 @@ def _is_better(after: set[str] | None, before: set[str] | None, *, is_correction
     if before is None:
         return False
     return after < before or (after == before and (not is_correction or not after))
+
+
+def run(given: Arguments, context: ToolContext) -> Observation:
+    """Let the model rewrite a region that was read.
+
+    Raises:
+        Denied: there is no such region, or the model's text is not usable.
+    """
+    name, seen, files = given["region"], context.seen, context.files
+    known = seen.regions.get(name)
+    if known is None or context.rewrite is None:
+        raise Denied(f"there is no region {printable(name)}; read a file first")
+    file = files.read(known.path)
+    lines = file.text.lines
+    seen.update(file.path, lines)
+    region = seen.regions[name]
+    rows = region.first_row, region.last_row
+    if not seen.is_shown(file.path, lines, *rows):
+        return context.editor.unread(file, *rows)
+    test = partial(_test, file, context)
+    made = context.rewrite(file.path, lines, *rows, given["instruction"], test)
+    if isinstance(made, str):
+        raise Denied(f"{name} was not changed: {made}")
+    return context.editor.change(file, Replacement(*rows, tuple(made)), context.cancel)
+
+
+def _test(file: File, context: ToolContext, lines: Sequence[str]) -> Check | None:
+    """Run the user's tests on other lines of a file, which is restored."""
+    context.files.write(file.path, file.text.with_lines(lines), file.mode)
+    try:
+        return context.gate.test(file.path, context.cancel)
+    finally:
+        context.files.write(file.path, file.text, file.mode)
+
+
+TOOL: Final = Tool(
+    "rewrite",
+    "Rewrite a region that was read.",
+    {"path": "its file", "region": "its id", "instruction": "what to change"},
+    kind="edit",
+    run=run,
+)

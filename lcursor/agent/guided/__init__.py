@@ -1,0 +1,1 @@
+"""Agents of small models: they choose among what they have seen, and code guides them."""

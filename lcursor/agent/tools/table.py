@@ -1,0 +1,27 @@
+"""The tools of agents, by name. A new tool gets a row here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lcursor.agent.guided import rewrite
+from lcursor.agent.records import Call
+from lcursor.agent.tools import bash, edit, finish, glob, grep, search
+from lcursor.agent.tools.tool import Tool
+from lcursor.protocol.agent import StepKind
+
+TOOLS: Final = (edit.TOOL, bash.TOOL, grep.TOOL, glob.TOOL, search.TOOL, finish.TOOL)
+"""Those of models that write calls; the order is that of the prompt."""
+ALL: Final[Mapping[str, Tool]] = {tool.name: tool for tool in (*TOOLS, rewrite.TOOL)}
+
+
+def kind_of(call: Call) -> StepKind:
+    """Return the kind of a call, for the user; that of an unknown tool is "command"."""
+    tool = ALL.get(call.tool)
+    return tool.kind_of(call.arguments) if tool else "command"
+
+
+def has_effect(call: Call) -> bool:
+    """Return whether a call may change files."""
+    return kind_of(call) in ("edit", "command")
