@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from bench.report import Json, percent, table
-from evals.corpus import ROOT
+from lcursor.drive.editor import ROOT
 from lcursor.edit.apply import parse, resolve
 from lcursor.edit.apply.apply_block import Choice
 from lcursor.edit.apply.blocks import Block

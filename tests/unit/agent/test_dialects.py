@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evals.tool_calls import TOOLS
 from lcursor.agent.dialects import ladder
 from lcursor.agent.dialects.arguments import Malformed, call_of
 from lcursor.agent.dialects.choice import Choice
@@ -18,6 +17,7 @@ from lcursor.agent.dialects.native import Native
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.records import Answer, Call, Dialect, Known, Observation, Shown
 from lcursor.catalog import manifest
+from tests.unit.agent.test_calls import TOOLS
 
 KNOWN = Known(
     paths=("src/a.py", "src/ab.py", 'odd "name"\\.txt', "Makefile"),
