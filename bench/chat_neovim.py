@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench import steady
 from bench.editor import PROBE
-from bench.peer import Lcursor
+from bench.plugin import Plugin
 from bench.report import Report, measuring, percentile, sleep_until
 from bench.trials import Spot, pick_spots, read_lines
 from bench.typing_run import run
@@ -195,7 +195,7 @@ def _cpu_s(pid: int) -> float:
         ) from error
 
 
-class _WhileChatting(Lcursor):
+class _WhileChatting(Plugin):
     """lcursor with a chat that is answering.
 
     Args:
@@ -238,7 +238,7 @@ def type_during_answer(report: Report, neovim: Path, model: str) -> None:
     spots = pick_spots(read_lines(source), POSITIONS, SEED)
     chatting = _WhileChatting(model)
     for key, name, typist in (
-        ("ghost_alone", "no chat", Lcursor()),
+        ("ghost_alone", "no chat", Plugin()),
         ("ghost_beside", "a chat answers", chatting),
     ):
         measuring(f"typing while {name}")

@@ -16,15 +16,12 @@ from bench import (
     agent_model,
     agent_screen,
     agent_tools,
-    agent_tree,
     chat,
     edit,
     edit_screen,
     editor,
     gpu,
     index,
-    next_edit,
-    sandbox,
     typing,
 )
 
@@ -78,9 +75,6 @@ app.command("edit")(edit.command)
 app.command("edit-screen")(edit_screen.command)
 app.command("agent-model")(agent_model.command)
 app.command("agent-screen")(agent_screen.command)
-app.command("next")(next_edit.command)
-app.command("tree")(agent_tree.command)
 app.command("agent-loop")(agent_loop.command)
 app.command("agent-tools")(agent_tools.command)
-app.command("sandbox")(sandbox.command)
 app.command("gpu")(gpu.command)

@@ -1,8 +1,7 @@
 """`bench gpu`: what a model costs on a GPU, for each step and for a whole line.
 
-Without the model, a file of its shape with random weights is used: each step costs the same, and
-the output is meaningless. Everything runs in this process and thread; only the flag that aborts a
-request is set from another thread.
+Everything runs in this process and thread; only the flag that aborts a request is set from another
+thread.
 """
 
 from __future__ import annotations
@@ -10,39 +9,26 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import cycle
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bench import weights
-from bench.report import (
-    Json,
-    Report,
-    emit,
-    exit_unless,
-    ms_since,
-    percentile,
-    progress,
-    run_facts,
-)
-from bench.weights import SHAPES, TINY, Shape
+from bench.report import Json, Report, ms_since, percentile, progress
+from evals.run import Model
 from lcursor.catalog import gguf, hardware, manifest, memory, store
 from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT
-from lcursor.errors import Cancelled, LcursorError, OutOfMemory
+from lcursor.errors import Cancelled, LcursorError
 from lcursor.fim import confidence, llama, placement
 from lcursor.fim.engine import Engine
 from lcursor.fim.prompt import Source
 from lcursor.fim.slots import context_size
 
-DONOR = "qwen2.5-coder-0.5b"
-"""A model with the tokenizer of all shapes."""
-FAMILY = "qwen2.5-coder"
 PREFIX_TOKENS, SUFFIX_TOKENS, PROMPT_TOKENS = 1880, 150, 2000
 LINE_TOKENS = 12
 MAX_VERIFIED = 8
@@ -53,47 +39,27 @@ TYPED = "values = compute(first, second)[index] + offset * factor # and the rest
 
 
 def command(
-    shape: Annotated[
-        str, typer.Option(help="1.5b, 7b, 30b-a3b or all; tiny for a trial run.")
-    ] = "1.5b",
+    model: Model = "",
     cpu: Annotated[bool, typer.Option("--cpu", help="Use only the CPU.")] = False,
     rounds: Annotated[int, typer.Option(min=0, help="Repetitions; 0 chooses them.")] = 0,
     kv_type: Annotated[str, typer.Option(help="Type of the KV cache: f16 or q8_0.")] = "f16",
-    folder: Annotated[
-        Path | None, typer.Option(help="Folder for files with random weights.")
-    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure what a model of a shape costs: its steps, a keystroke, a whole line.
+    """Measure what a completion model costs on the GPU: its steps, a keystroke, a whole line.
 
-    Without the model itself, a file of its shape with random weights is written: timing only.
     Exits with 1 when a promise is not kept.
     """
-    known = {**SHAPES, TINY.name: TINY}
-    if shape not in (*known, "all"):
-        raise typer.BadParameter(f"unknown shape: {shape}; one of {', '.join(known)}, all")
     if kv_type not in memory.KV_TYPE_BYTES:
         raise typer.BadParameter(f"unknown type: {kv_type}; one of f16, q8_0")
     check_gpu(cpu)
-    place = folder or weights.default_folder()
-    chosen = list(SHAPES.values()) if shape == "all" else [known[shape]]
-    for each in chosen:
-        progress(needs(each, place, cpu))
-    facts = run_facts()
-    facts["machine"] |= {
+    path = store.resolve(model or CompletionConfig().model, "completion")
+    report = Report()
+    report.facts["machine"] |= {
         "gpu": "not used" if cpu else hardware.detect().describe(),
         "llama-cpp-python": version("llama-cpp-python"),
     }
-    reports = []
-    for each in chosen:
-        report = Report(dict(facts))
-        measure(report, each, place, cpu, rounds, kv_type)
-        if not as_json:
-            typer.echo("\n".join([f"## {each.name}", "", *as_markdown(report), ""]))
-        reports.append(report)
-    if as_json:
-        emit({**facts, "shapes": [report.as_dict() for report in reports]}, (), as_json)
-    exit_unless(all(report.holds for report in reports))
+    measure(report, path, cpu, rounds, kv_type)
+    report.finish(as_json, *heading(report.facts))
 
 
 def check_gpu(on_cpu: bool) -> None:
@@ -109,50 +75,19 @@ def check_gpu(on_cpu: bool) -> None:
     )
 
 
-def needs(shape: Shape, folder: Path, on_cpu: bool) -> str:
-    """Return a line about the memory and disk space that a shape needs.
-
-    Raises:
-        OutOfMemory: it does not fit.
-    """
-    needed = weights.needs(shape, _cells(on_cpu))
-    found = hardware.detect()
-    room, what = found.ram_bytes, "memory"
-    if not on_cpu:
-        room, what = found.gpu_free_bytes or found.gpu_bytes, "GPU memory"
-    if room is not None and needed > room:
-        raise OutOfMemory(
-            f"{shape.name} needs about {needed / 1e9:.1f} GB of {what}, "
-            f"and there are {room / 1e9:.1f} GB",
-            "Choose a smaller --shape, or end what uses the memory",
-        )
-    return (
-        f"{shape.name}: about {needed / 1e9:.1f} GB of {what}; "
-        f"without the model itself, {shape.bytes / 1e9:.1f} GB on the disk, in {folder}"
-    )
-
-
-def measure(
-    report: Report, shape: Shape, folder: Path, on_cpu: bool, rounds: int, kv_type: str
-) -> None:
-    """Measure one shape, with its model if that is installed.
+def measure(report: Report, path: Path, on_cpu: bool, rounds: int, kv_type: str) -> None:
+    """Measure one model.
 
     Args:
         report: gets the figures, and as facts what was loaded.
-        shape: one of `weights.SHAPES`.
-        folder: for a file with random weights.
+        path: of the model.
         on_cpu: use no GPU.
         rounds: 1 to 8 samples each; 0 for a default.
         kv_type: type of keys and values: "f16" or "q8_0".
 
     Raises:
-        ModelMissing: the tokenizer's model is not here.
-        DiskFull, OutOfMemory, LcursorError: see `weights.ensure`, `Engine`.
+        OutOfMemory, LcursorError: see `Engine`.
     """
-    path, is_random = _model_of(shape), False
-    if path is None:
-        donor = store.resolve(DONOR, "completion")
-        path, is_random = weights.ensure(shape, folder, donor, _percent(shape)), True
     config = CompletionConfig(
         gpu_layers=0 if on_cpu else -1,
         context_tokens=_cells(on_cpu),
@@ -165,7 +100,7 @@ def measure(
     progress(f"loading {path.name}")
     free = None if on_cpu else llama.free_gpu_bytes(config.main_gpu)
     began = time.perf_counter()
-    engine = Engine(path, FAMILY, config, lambda fraction: True)
+    engine = Engine(path, manifest.family_of(path), config, lambda fraction: True)
     report.add("load the model", [ms_since(began)])
     for warning in engine.warnings:  # that it runs on the CPU instead, for example
         progress(warning.message)
@@ -176,11 +111,8 @@ def measure(
         rig = _Rig(engine, report, rounds or (ROUNDS_ON_CPU if on_cpu else ROUNDS_ON_GPU))
         rig.measure(None if on_cpu else LINE_LIMIT_MS)
         report.facts |= {
-            "shape": shape.name,
             "model": f"{path.name} ({engine.model.description})",
-            "is_random": is_random,
             "file_bytes": path.stat().st_size,
-            "active_bytes": shape.active_bytes,
             "prompt_tokens": rig.prompt_tokens,
             "kv_type": kv_type,
             "cells": cells,
@@ -191,46 +123,22 @@ def measure(
         engine.close()
 
 
-def as_markdown(report: Report) -> list[str]:
-    """Return the lines of a shape's report."""
-    facts = report.facts
-    kind = "random weights, timing only" if facts["is_random"] else "the real model"
+def heading(facts: Mapping[str, Any]) -> list[str]:
+    """Return what the head of the report says about the model and its memory."""
     memory = f"{facts['estimated_bytes'] / 1e9:.2f} GB estimated for weights and cache"
     if facts["gpu_bytes"] is not None:
         memory += f"; {facts['gpu_bytes'] / 1e9:.2f} GB of GPU memory were allocated"
-    return report.as_markdown(
-        f"Model: {facts['model']}; {kind}; {facts['file_bytes'] / 1e9:.2f} GB, of which a token "
-        f"reads {facts['active_bytes'] / 1e9:.2f} GB",
+    return [
+        f"Model: {facts['model']}; {facts['file_bytes'] / 1e9:.2f} GB",
         f"Prompt: {facts['prompt_tokens']} tokens",
         f"Cache: {facts['cells']} cells of {facts['kv_type']}",
         f"Memory: {memory}",
-    )
+    ]
 
 
 def _cells(on_cpu: bool) -> int:
     """Return the default number of cells, as the engine has it."""
     return placement.resolve(CompletionConfig(), "cpu" if on_cpu else "gpu").context_tokens
-
-
-def _model_of(shape: Shape) -> Path | None:
-    """Return the file of the real model with this shape, if it is here."""
-    try:
-        path = store.path_of(manifest.find(shape.model)) if shape.model else None
-    except LcursorError:
-        return None
-    return path if path and path.is_file() else None
-
-
-def _percent(shape: Shape) -> Callable[[float], None]:
-    printed = -1
-
-    def on_progress(fraction: float) -> None:
-        nonlocal printed
-        if int(fraction * 10) > printed:
-            printed = int(fraction * 10)
-            progress(f"writing random weights for {shape.name}: {printed * 10} %")
-
-    return on_progress
 
 
 class _Rig:

@@ -44,9 +44,8 @@ for _mode in ("cold", "rested"):
     LABELS |= {f"{_mode}_{name}": label.format(_mode) for name, label in JUMP_LABELS.items()}
     _counts = (f"{_mode}_{name}" for name in JUMP_LABELS if not name.endswith("_ms"))
     TOTALS |= dict.fromkeys(_counts, f"{_mode}_positions")
-MORE_IS_BETTER = ("shown", "exact", "exact_gate_on", "precision", "precision_gate_off")
 PER_FILE = (
-    *MORE_IS_BETTER,
+    *("shown", "exact", "exact_gate_on", "precision", "precision_gate_off"),
     *("p50_ms", "answer_p95_ms"),
     *("cold_shown", "cold_p50_ms", "cold_p95_ms"),
     *("rested_shown", "rested_p50_ms", "rested_p95_ms"),
@@ -56,7 +55,7 @@ PER_FILE = (
 
 @dataclass
 class Results:
-    """Everything that was typed with one plugin."""
+    """Everything that was typed."""
 
     model: str = ""
     warm: list[Trial] = field(default_factory=list)
@@ -74,9 +73,11 @@ class Results:
             numbers |= jump_summary(jumps, mode) if jumps else {}
         return numbers
 
-
-Plugins = Mapping[str, Results]
-"""The results of each plugin by its name; the first is lcursor."""
+    def files(self) -> list[str]:
+        """Return the files that were typed into, in their order."""
+        spots = [each.spot for each in self.warm]
+        spots += [each.spot for each in (*self.cold, *self.rested)]
+        return list(dict.fromkeys(spot.file for spot in spots))
 
 
 def summary(trials: Sequence[Trial]) -> dict[str, Any]:
@@ -139,88 +140,42 @@ def _precision(pairs: Sequence[tuple[str, str]]) -> float | None:
     return round(statistics.fmean(shown), 3) if shown else None
 
 
-def as_dict(plugins: Plugins, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the report as JSON: our figures at top level, the other plugin's under `peer`."""
-    (own, *peers) = [
-        {
-            **results.numbers(),
-            "model": results.model,
-            "trials": [asdict(each) for each in results.warm],
-            "cold_trials": [asdict(each) for each in results.cold],
-            "rested_trials": [asdict(each) for each in results.rested],
-        }
-        for results in plugins.values()
-    ]
-    out = {**facts, **own, "files": []}
-    for file in _files(plugins):
-        (numbers, *others) = [results.numbers(file) for results in plugins.values()]
-        out["files"].append({"file": file, **numbers, **({"peer": others[0]} if others else {})})
-    if peers:
-        out["peer"] = {"name": list(plugins)[1], **peers[0]}
-        out["times_faster_p50"] = _ratio(peers[0].get("p50_ms"), own.get("p50_ms"))
-    return out
+def as_dict(results: Results, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the report as JSON."""
+    return {
+        **facts,
+        **results.numbers(),
+        "model": results.model,
+        "trials": [asdict(each) for each in results.warm],
+        "cold_trials": [asdict(each) for each in results.cold],
+        "rested_trials": [asdict(each) for each in results.rested],
+        "files": [{"file": file, **results.numbers(file)} for file in results.files()],
+    }
 
 
-def _files(plugins: Plugins) -> list[str]:
-    return list(
-        dict.fromkeys(
-            each.spot.file
-            for results in plugins.values()
-            for typed in (results.warm, results.cold, results.rested)
-            for each in typed
-        )
-    )
-
-
-def as_markdown(plugins: Plugins, facts: Mapping[str, Any]) -> list[str]:
+def as_markdown(results: Results, facts: Mapping[str, Any]) -> list[str]:
     """Return the report: a table of all figures, and one with a row for each file."""
-    models = ", ".join(f"{name}: {results.model}" for name, results in plugins.items())
     typed = f"Files: {facts['file']}, a key every {facts['pace_ms']:g} ms"
-    lines = [*head(facts, f"Models: {models}", typed), *_table(plugins)]
-    files = _files(plugins)
-    return [*lines, "", *_file_table(plugins, files)] if len(files) > 1 else lines
+    numbers = results.numbers()
+    rows = [(label, _cell(numbers, key)) for key, label in LABELS.items() if key in numbers]
+    lines = [*head(facts, f"Model: {results.model}", typed), *table(["", "found:"], rows)]
+    files = results.files()
+    return [*lines, "", *_file_table(results, files)] if len(files) > 1 else lines
 
 
-def _table(plugins: Plugins) -> list[str]:
-    columns = [results.numbers() for results in plugins.values()]
-    rows = []
-    for key, label in LABELS.items():
-        if not any(key in column for column in columns):
-            continue
-        cells = [_cell(column, key) for column in columns]
-        if len(columns) > 1:
-            own, other = (column.get(key) for column in columns[:2])
-            ratio = None
-            if key.endswith("_ms"):
-                ratio = _ratio(other, own)
-            elif key in MORE_IS_BETTER:
-                ratio = _ratio(own, other)
-            cells.append("" if ratio is None else f"{ratio:g} ×")
-        rows.append((label, *cells))
-    ratio_column = ["ratio:"] if len(columns) > 1 else []
-    return table(["", *(f"{name}:" for name in plugins), *ratio_column], rows)
-
-
-def _file_table(plugins: Plugins, files: Sequence[str]) -> list[str]:
-    """Return a row for each file; a cell has the values of the plugins in their order."""
-    found = {file: [results.numbers(file) for results in plugins.values()] for file in files}
-    keys = [key for key in PER_FILE if any(key in row for each in found.values() for row in each)]
+def _file_table(results: Results, files: Sequence[str]) -> list[str]:
+    """Return a row for each file."""
+    found = {file: results.numbers(file) for file in files}
+    keys = [key for key in PER_FILE if any(key in numbers for numbers in found.values())]
     names = [key.removesuffix("_ms").replace("_", " ") + ":" for key in keys]
-    rows = [
-        (file, *(" / ".join(_cell(column, key) for column in columns) for key in keys))
-        for file, columns in found.items()
-    ]
-    return table([" / ".join(plugins), *names], rows)
+    rows = [(file, *(_cell(row, key) for key in keys)) for file, row in found.items()]
+    return table(["file", *names], rows)
 
 
-def _cell(column: Mapping[str, Any], key: str) -> str:
-    value = column.get(key)
+def _cell(numbers: Mapping[str, Any], key: str) -> str:
+    value = numbers.get(key)
     if value is None:
         return "none"
     if key in TOTALS:
-        return f"{value} of {column[TOTALS[key]]}"
+        return f"{value} of {numbers[TOTALS[key]]}"
     return f"{value:.1f} ms" if key.endswith("_ms") else f"{value:g}"
-
-
-def _ratio(one: float | None, other: float | None) -> float | None:
-    return round(one / other, 2 if one < 10 * other else 1) if one and other else None

@@ -11,12 +11,12 @@ import subprocess
 import tempfile
 import time
 from asyncio import base_events
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.peer import WAIT_S, Typist
+from bench.plugin import WAIT_S, Plugin
 from bench.report import progress, sleep_until
 from bench.trials import (
     COLD_KEYS,
@@ -31,7 +31,7 @@ from bench.trials import (
     read_lines,
 )
 from bench.typing_report import Results
-from lcursor.drive.editor import Editor
+from lcursor.drive.editor import GHOST, Editor
 from lcursor.drive.screen import Screen
 
 IDLE_S = 0.4
@@ -91,12 +91,12 @@ class Plan:
 
 
 def measure(
-    typists: Mapping[str, Typist],
+    plugin: Plugin,
     neovim: Path,
     file: Path,
     spots: Sequence[Spot],
     plan: Plan,
-    results: Mapping[str, Results],
+    results: Results,
 ) -> None:
     """Run the plan in one file, each part in a new Neovim.
 
@@ -104,41 +104,39 @@ def measure(
     A cold or rested run jumps about, see `trials.apart`.
 
     Args:
-        typists: the plugins by name.
+        plugin: to type with.
         neovim: the executable.
         file: where the spots are from.
         spots: where to type.
         plan: what to do.
-        results: by name; extended.
+        results: extended.
 
     Raises:
         TimeoutError: something did not happen in time.
     """
-    for name, typist in typists.items():
-        into = results[name]
-        if plan.warm:
-            progress(f"{name}, {spots[0].file}, warm")
-            into.model, trials = run(
-                typist,
-                neovim,
-                file,
-                sorted(spots, key=lambda spot: spot.row),
-                pace_ms=plan.pace_ms,
-                gate_off=plan.gate_off,
-            )
-            into.warm += trials
-        if plan.cold:
-            progress(f"{name}, {spots[0].file}, cold")
-            into.model, jumps = run_cold(typist, neovim, file, apart(spots))
-            into.cold += jumps
-        if plan.rested:
-            progress(f"{name}, {spots[0].file}, rested")
-            into.model, jumps = run_cold(typist, neovim, file, apart(spots), rest_s=REST_S)
-            into.rested += jumps
+    if plan.warm:
+        progress(f"{spots[0].file}, warm")
+        results.model, trials = run(
+            plugin,
+            neovim,
+            file,
+            sorted(spots, key=lambda spot: spot.row),
+            pace_ms=plan.pace_ms,
+            gate_off=plan.gate_off,
+        )
+        results.warm += trials
+    if plan.cold:
+        progress(f"{spots[0].file}, cold")
+        results.model, jumps = run_cold(plugin, neovim, file, apart(spots))
+        results.cold += jumps
+    if plan.rested:
+        progress(f"{spots[0].file}, rested")
+        results.model, jumps = run_cold(plugin, neovim, file, apart(spots), rest_s=REST_S)
+        results.rested += jumps
 
 
 def run(
-    typist: Typist,
+    plugin: Plugin,
     neovim: Path,
     file: Path,
     spots: Sequence[Spot],
@@ -149,7 +147,7 @@ def run(
     """Type at every spot of a copy of the file, with everything evaluated first; seconds a spot.
 
     Args:
-        typist: the plugin.
+        plugin: to type with.
         neovim: the executable.
         file: where the spots are from.
         spots: where to type.
@@ -163,15 +161,15 @@ def run(
         TimeoutError: something did not happen in time.
     """
     trials = list[Trial]()
-    with _opened(typist, neovim, file, spots) as (editor, model, flushes):
+    with _opened(plugin, neovim, file, spots) as (editor, model, flushes):
         for number, spot in enumerate(spots, 1):
-            trials.append(_play(editor, typist, spot, flushes, pace_ms, gate_off))
+            trials.append(_play(editor, plugin, spot, flushes, pace_ms, gate_off))
             progress(f"{number}/{len(spots)} {_line(trials[-1])}")
     return model, trials
 
 
 def run_cold(
-    typist: Typist,
+    plugin: Plugin,
     neovim: Path,
     file: Path,
     spots: Sequence[Spot],
@@ -181,7 +179,7 @@ def run_cold(
     """Jump to every spot of a copy of the file and type its last three characters.
 
     Args:
-        typist: the plugin.
+        plugin: to type with.
         neovim: the executable.
         file: where the spots are from.
         spots: where to type, in this order.
@@ -194,16 +192,16 @@ def run_cold(
         TimeoutError: something did not happen in time.
     """
     jumps = list[Jump]()
-    with _opened(typist, neovim, file, spots) as (editor, model, flushes):
+    with _opened(plugin, neovim, file, spots) as (editor, model, flushes):
         for number, spot in enumerate(spots, 1):
-            jumps.append(_jump(editor, typist, spot.with_keys(COLD_KEYS), flushes, rest_s))
+            jumps.append(_jump(editor, plugin, spot.with_keys(COLD_KEYS), flushes, rest_s))
             progress(f"{number}/{len(spots)} {_jump_line(jumps[-1])}")
     return model, jumps
 
 
 @contextmanager
 def _opened(
-    typist: Typist, neovim: Path, file: Path, spots: Sequence[Spot]
+    plugin: Plugin, neovim: Path, file: Path, spots: Sequence[Spot]
 ) -> Iterator[tuple[Editor, str, list[Flush]]]:
     """Open a copy of the file; yield the editor, the model's name and the list of screens drawn."""
     lines = read_lines(file)
@@ -215,15 +213,15 @@ def _opened(
         path.write_bytes(file.read_bytes())
         home = Path(folder) / "home"
         home.mkdir()
-        with typist.open(neovim, home, path, columns) as editor:
+        with plugin.open(neovim, home, path, columns) as editor:
             flushes: list[Flush] = []
 
             def keep(screen: Screen) -> None:
-                flushes.append(Flush(screen.flushed_s, *screen.at_cursor(typist.group)))
+                flushes.append(Flush(screen.flushed_s, *screen.at_cursor(GHOST)))
 
             editor.screen.on_flush = keep
             editor.keys("i")
-            model = typist.begin(editor)
+            model = plugin.begin(editor)
             editor.keys("<Esc>")
             yield editor, model, flushes
 
@@ -248,26 +246,27 @@ def _verdict(spot: Spot, suggestion: str) -> str:
 
 def _play(
     editor: Editor,
-    typist: Typist,
+    plugin: Plugin,
     spot: Spot,
     flushes: list[Flush],
     pace_ms: float,
     gate_off: bool,
 ) -> Trial:
     """Type the keys of a spot, and with `gate_off` once more with the confidence gate off."""
-    base, sent_s = _type_warm(editor, typist, spot, flushes, pace_ms)
+    base, sent_s = _type_warm(editor, plugin, spot, flushes, pace_ms)
     seen = list(flushes)
     main_ms = editor.lua("return probe.all")
-    costs = typist.costs(editor, spot)
-    _leave(editor, typist, spot)
+    costs = plugin.costs(editor, spot)
+    _leave(editor, plugin, spot)
     final = _visible(seen[-1].ghost)
     ungated = final if gate_off else None
-    if gate_off and typist.open_gate(editor):
-        _type_warm(editor, typist, spot, flushes, pace_ms)
+    if gate_off:
+        plugin.open_gate(editor)
+        _type_warm(editor, plugin, spot, flushes, pace_ms)
         ungated = _visible(flushes[-1].ghost)
-        typist.costs(editor, spot)
-        _leave(editor, typist, spot)
-        typist.close_gate(editor)
+        plugin.costs(editor, spot)
+        _leave(editor, plugin, spot)
+        plugin.close_gate(editor)
     return Trial(
         spot,
         final,
@@ -280,7 +279,7 @@ def _play(
 
 
 def _type_warm(
-    editor: Editor, typist: Typist, spot: Spot, flushes: list[Flush], pace_ms: float
+    editor: Editor, plugin: Plugin, spot: Spot, flushes: list[Flush], pace_ms: float
 ) -> tuple[int, list[float]]:
     """Evaluate everything, type, and wait until the suggestion has settled.
 
@@ -289,16 +288,16 @@ def _type_warm(
     """
     editor.lua(PUT, spot.row, spot.before)
     editor.keys("A")
-    typist.warm(editor, spot)
+    plugin.warm(editor, spot)
     time.sleep(IDLE_S)
     editor.lua("vim.cmd.redraw() probe.key() probe.all = {}")
-    base = len(editor.screen.at_cursor(typist.group)[0])
+    base = len(editor.screen.at_cursor(GHOST)[0])
     flushes.clear()
     sent_s = _type(editor, spot.typed, pace_ms / 1000)
     deadline = sent_s[-1] + WAIT_S
     while (now := time.perf_counter()) < deadline:
         stands = editor.lua("return vim.api.nvim_get_current_line() == ...", spot.head)
-        if stands and typist.is_settled(editor, now - sent_s[-1]):
+        if stands and plugin.is_settled(editor, now - sent_s[-1]):
             break
         time.sleep(0.05)
     editor.lua("vim.cmd.redraw() probe.key()")
@@ -306,22 +305,22 @@ def _type_warm(
     return base, sent_s
 
 
-def _jump(editor: Editor, typist: Typist, spot: Spot, flushes: list[Flush], rest_s: float) -> Jump:
+def _jump(editor: Editor, plugin: Plugin, spot: Spot, flushes: list[Flush], rest_s: float) -> Jump:
     flushes.clear()
     jumped_s = time.perf_counter()
     editor.lua(PUT + "vim.cmd.redraw()", spot.row, spot.before)
     sleep_until(jumped_s + rest_s)
     editor.keys("A")
     editor.lua("vim.cmd.redraw()")
-    base = len(editor.screen.at_cursor(typist.group)[0])
+    base = len(editor.screen.at_cursor(GHOST)[0])
     sleep_until(jumped_s + rest_s + JUMP_TO_KEY_S)
     last_s = _type(editor, spot.typed, COLD_PACE_MS / 1000)[-1]
-    end_s, has_answer = _watch(editor, typist, last_s)
+    end_s, has_answer = _watch(editor, plugin, last_s)
     editor.lua("vim.cmd.redraw()")
     seen = list(flushes)
     _check_typed(seen[-1], spot, base)
-    costs = typist.costs(editor, spot)
-    _leave(editor, typist, spot)
+    costs = plugin.costs(editor, spot)
+    _leave(editor, plugin, spot)
     drawn = [
         Drawn(1000 * (flush.at_s - last_s), len(flush.left) - base, flush.ghost)
         for flush, before in zip(seen, [None, *seen], strict=False)
@@ -330,7 +329,7 @@ def _jump(editor: Editor, typist: Typist, spot: Spot, flushes: list[Flush], rest
     return Jump(spot, drawn, 1000 * (end_s - last_s), has_answer, [cost.tokens for cost in costs])
 
 
-def _watch(editor: Editor, typist: Typist, last_s: float) -> tuple[float, bool]:
+def _watch(editor: Editor, plugin: Plugin, last_s: float) -> tuple[float, bool]:
     """Wait until the suggestion has settled and no key came for `QUIET_S`.
 
     Without a suggestion, wait for a better answer as long as for a first one; with one, for
@@ -344,23 +343,23 @@ def _watch(editor: Editor, typist: Typist, last_s: float) -> tuple[float, bool]:
     """
 
     def is_shown() -> bool:
-        return bool(editor.screen.at_cursor(typist.group)[1].strip())
+        return bool(editor.screen.at_cursor(GHOST)[1].strip())
 
     while True:
         since_s = time.perf_counter() - last_s
-        is_settled = since_s >= QUIET_S and typist.is_settled(editor, since_s)
+        is_settled = since_s >= QUIET_S and plugin.is_settled(editor, since_s)
         shows = is_shown()
         end_s = time.perf_counter()
         if is_settled and shows:
             break
         if since_s > FIRST_S + (WAIT_S if shows else 0):
             return end_s, is_settled
-        if is_settled and typist.is_final(editor):
+        if is_settled and plugin.is_final(editor):
             editor.lua("vim.cmd.redraw()")
             if not is_shown():
                 return end_s, True
         time.sleep(0.02)
-    while time.perf_counter() < end_s + LATER_S and not typist.is_final(editor):
+    while time.perf_counter() < end_s + LATER_S and not plugin.is_final(editor):
         time.sleep(0.02)
     return end_s, True
 
@@ -370,11 +369,11 @@ def _check_typed(flush: Flush, spot: Spot, base: int) -> None:
         raise TimeoutError(f"typed {spot.head!r}, on the screen is {flush.left!r}")
 
 
-def _leave(editor: Editor, typist: Typist, spot: Spot) -> None:
+def _leave(editor: Editor, plugin: Plugin, spot: Spot) -> None:
     """Return to Normal mode, restore the line, and wait until no request runs for it."""
     editor.keys("<Esc>")
     editor.lua(PUT, spot.row, spot.head + spot.rest)
-    typist.drain(editor)
+    plugin.drain(editor)
 
 
 def _visible(ghost: str) -> str:

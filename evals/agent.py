@@ -27,8 +27,8 @@ import typer
 
 from bench.report import Json, emit, head, run_facts, table
 from evals import run
-from evals.corpus import ROOT
 from lcursor.config import ChatConfig
+from lcursor.drive.editor import ROOT
 from lcursor.errors import LcursorError
 from lcursor.http import endpoint
 from lcursor.llm.server import LocalServer

@@ -16,11 +16,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from bench.report import Json, percent, table
-from evals.corpus import ROOT
 from lcursor.changes.apply import parse, resolve
 from lcursor.changes.apply.apply_block import Choice
 from lcursor.changes.apply.blocks import Block
 from lcursor.changes.records import FileChange, Lines
+from lcursor.drive.editor import ROOT
 from lcursor.errors import LcursorError
 
 DATA = ROOT / "evals/data/apply"

@@ -18,9 +18,9 @@ import typer
 
 from bench.report import Json, emit, head, progress, run_facts, table
 from evals import run
-from evals.corpus import ROOT
 from evals.indexing import temporary_index
 from evals.search import MODES, scores
+from lcursor.drive.editor import ROOT
 from lcursor.errors import LcursorError
 from lcursor.index import chunk
 from lcursor.index.embed import DEFAULT, Embedder, find

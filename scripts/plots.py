@@ -1,7 +1,8 @@
 """Draw the plots of the documentation from data in `bench/results`: `make plots`.
 
-The data are printed by `bench typing --json` and `bench index --json`; the files keep only what is
-drawn. The plots follow the reader's choice of a light or dark background.
+The data were printed by `bench typing --json`, which then typed with llama.vim too, and by `bench
+index --json`; the files keep only what is drawn. The plots follow the reader's choice of a light or
+dark background.
 """
 
 from __future__ import annotations

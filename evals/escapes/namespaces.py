@@ -14,7 +14,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.corpus import ROOT
+from lcursor.drive.editor import ROOT
 from lcursor.process.confine import (
     BIND,
     DETACH,

@@ -6,7 +6,6 @@
 | `recorded` | a llama.cpp context that records its logits, and a simulated clock |
 | `typist` | types a text against the clock, and accepts what saves keys |
 | `completing` | lcursor's completer on that clock |
-| `llama_vim` | the rules of llama.vim on the same clock and model |
 | `in_neovim` | lcursor in a real Neovim, in real time |
 | `command` | the command and its report |
 """

@@ -13,10 +13,9 @@ import typer
 from bench.report import Json, emit, progress, run_facts
 from evals.keys import in_neovim, insertions, report
 from evals.keys.completing import Completing, SimulatedEngine
-from evals.keys.llama_vim import LlamaVim
-from evals.keys.recorded import Clock, Context, Record, Speed, measure
-from evals.keys.typist import BODY_S, LINE_S, Completer, Typed, Typist
-from evals.run import Cases, Model, chosen, collect
+from evals.keys.recorded import Clock, Record, Speed, measure
+from evals.keys.typist import BODY_S, LINE_S, Typed, Typist
+from evals.run import Cases, Model, collect
 from lcursor.catalog import manifest, store
 from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError
@@ -24,7 +23,6 @@ from lcursor.fim import llama
 from lcursor.fim.slots import context_size
 from lcursor.storage import folders
 
-POLICIES = ("lcursor", "llama.vim", "neovim")
 BUDGET_MS = 600_000
 """The engine's own limit counts real time."""
 
@@ -33,9 +31,9 @@ def command(
     repo: Annotated[list[Path], typer.Option(help="A git clone; may be repeated.")],
     n: Annotated[int, typer.Option("--n", min=1, help="Texts of each repository.")] = 20,
     model: Model = "",
-    policy: Annotated[
-        str, typer.Option(help="lcursor, llama.vim, neovim (in real time); several by a comma.")
-    ] = "lcursor",
+    in_editor: Annotated[
+        bool, typer.Option("--neovim", help="Type into a real Neovim, in real time.")
+    ] = False,
     threshold: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Replaces completion.min_confidence.")
     ] = CompletionConfig().min_confidence,
@@ -80,20 +78,17 @@ def command(
         texts=len(texts),
     )
     recorded = Record(record or folders.cache_home() / "keys" / f"{path.stem}.db")
-    found = {}
-    for name in chosen(policy, POLICIES, "policy"):
-        first_s = BODY_S if bodies else LINE_S
-        if name == "neovim":
-            typed = _type_in_neovim(config, texts, first_s)
-        else:
-            typed = _type(name, path, config, speed, recorded, texts, first_s)
-        found[name] = collect(typed, len(texts), _progress, cases)
+    first_s = BODY_S if bodies else LINE_S
+    if in_editor:
+        typed = _type_in_neovim(config, texts, first_s)
+    else:
+        typed = _type(path, config, speed, recorded, texts, first_s)
+    found = collect(typed, len(texts), _progress, cases)
     if examples:
-        for name, all_typed in found.items():
-            for each in all_typed:
-                typer.echo(f"{name} {each.insertion.commit} {each.insertion.path}")
-                for shown in each.shown:
-                    typer.echo("  " + report.describe(shown))
+        for each in found:
+            typer.echo(f"{each.insertion.commit} {each.insertion.path}")
+            for shown in each.shown:
+                typer.echo("  " + report.describe(shown))
     document = report.as_dict(found, facts)
     emit(document, report.as_markdown(document), as_json)
 
@@ -110,7 +105,6 @@ def speed_of(path: Path) -> Speed:
 
 
 def _type(
-    policy: str,
     path: Path,
     config: CompletionConfig,
     speed: Speed,
@@ -123,19 +117,8 @@ def _type(
     try:
         while engine.idle():  # reads the vocabulary
             pass
-        size = context_size(engine.config, False, 0)
-
-        def open_real() -> llama.Context:
-            return llama.Context(engine.model, size)
-
-        completer: Completer
         for repo, text in texts:
-            if policy == "lcursor":
-                completer = Completing(engine, clock, repo.name)
-            else:
-                context = Context(engine.model.n_vocab, size, clock, speed, record, open_real)
-                completer = LlamaVim(engine.model, context, engine.family, clock)
-            yield Typist(clock, completer, first_s).type(text)
+            yield Typist(clock, Completing(engine, clock, repo.name), first_s).type(text)
     finally:
         record.save()
         engine.close()

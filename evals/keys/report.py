@@ -133,11 +133,6 @@ def _is_similar(line: str, truth: str) -> bool:
     return SequenceMatcher(None, line, truth, autojunk=False).ratio() >= SIMILAR
 
 
-def ratio(ours: Sequence[Typed], others: Sequence[Typed]) -> tuple[float, float, float]:
-    """Return how many times the keys the first policy saves, and its 95 % interval."""
-    return paired_ratio(range(len(ours)), [*map(_saved, ours)], [*map(_saved, others)])
-
-
 def paired_ratio(
     texts: Sequence[int], ours: Sequence[float], others: Sequence[float]
 ) -> tuple[float, float, float]:
@@ -160,26 +155,10 @@ def paired_ratio(
     return whole, found[DRAWS // 40], found[-DRAWS // 40]
 
 
-def _saved(typed: Typed) -> int:
-    return sum(line.keys - line.pressed for line in typed.lines)
-
-
-def as_dict(found: Mapping[str, Sequence[Typed]], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the report as JSON.
-
-    Args:
-        found: by policy.
-    """
-    policies = {name: _groups(typed) for name, typed in found.items()}
-    names = [*found]
-    ratios = {}
-    if len(names) == 2:
-        ratios = dict(zip(("saved", "low", "high"), ratio(*found.values()), strict=True))
-    begun = {
-        name: dict(zip(("bodies", "several", "right"), bodies(typed), strict=True))
-        for name, typed in found.items()
-    }
-    return {**facts, "policies": policies, "bodies": begun, "ratio": ratios}
+def as_dict(found: Sequence[Typed], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the report as JSON."""
+    begun = dict(zip(("bodies", "several", "right"), bodies(found), strict=True))
+    return {**facts, "groups": _groups(found), "bodies": begun}
 
 
 def _groups(typed: Sequence[Typed]) -> dict[str, Any]:
@@ -199,23 +178,15 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
         f"{document['token_ms']:.2f} ms for each token; {document['repositories']}; "
         f"seed {document['seed']}"
     )
-    lines = head(document, title)
-    for policy, rows in document["policies"].items():
-        lines += [f"{policy}:", "", *_table(rows), ""]
-        begun = document["bodies"][policy]
-        if begun["bodies"]:
-            lines += [
-                f"Before the first key of {begun['bodies']} bodies of functions: several lines "
-                f"were shown at {begun['several']}, the first one was right in spirit at "
-                f"{begun['right']}",
-                "",
-            ]
-    if document["ratio"]:
-        names, found = [*document["policies"]], document["ratio"]
-        lines.append(
-            f"{names[0]} saves {found['saved']:.2f} × the keys that {names[1]} saves "
-            f"({found['low']:.2f} to {found['high']:.2f})"
-        )
+    lines = [*head(document, title), *_table(document["groups"])]
+    begun = document["bodies"]
+    if begun["bodies"]:
+        lines += [
+            "",
+            f"Before the first key of {begun['bodies']} bodies of functions: several lines "
+            f"were shown at {begun['several']}, the first one was right in spirit at "
+            f"{begun['right']}",
+        ]
     return lines
 
 

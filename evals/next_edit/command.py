@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 
 from bench.report import Json, progress, run_facts
-from evals.corpus import ROOT
 from evals.next_edit import commits, replay, report, traps
+from lcursor.drive.editor import ROOT
 from lcursor.next_edit.predict import predict
 
 PROGRESS_EVERY_S = 10.0

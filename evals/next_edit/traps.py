@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evals.corpus import ROOT
 from evals.next_edit.replay import Predict
+from lcursor.drive.editor import ROOT
 from lcursor.errors import LcursorError
 from lcursor.next_edit.records import Edit
 

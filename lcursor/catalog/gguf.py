@@ -279,25 +279,6 @@ def read_head(path: Path) -> Head:
         ) from e
 
 
-def read_raw(path: Path, prefix: str) -> dict[str, bytes]:
-    """Return the raw bytes (type and value) of all keys with a prefix.
-
-    Raises:
-        ModelMissing, ModelCorrupt: see `check`.
-    """
-    check(path)  # so that the reads below stay inside the file
-    found = {}
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        reader = _Reader(data)
-        reader.skip(16)  # magic, version, tensors
-        for _ in range(int(reader.number("Q"))):
-            key, start = reader.text(), reader.at
-            reader.value(int(reader.number("I")))
-            if key.startswith(prefix):
-                found[key] = data[start : reader.at]
-    return found
-
-
 def tensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file by name.
 

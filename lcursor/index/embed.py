@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 GPU_BATCH_TOKENS = 32_768
 """Tokens of a batch, including padding. On the CPU a batch is one text: more are no faster."""
 PATCHES = MANIFEST.parent
-"""Folder of NAME.patch.npz, which makes a network multiply bytes (see
-scripts/make_embedder_patch.py): 2.6 times as fast as floats, in half the memory."""
+"""Folder of NAME.patch.npz, which makes a network multiply bytes (see models/README.md): 2.6 times
+as fast as floats, in half the memory."""
 IN_BYTES = "@bytes"
 """Suffix of the name of vectors computed with byte products, which differ slightly from floats."""
 MAX_CHARS_PER_TOKEN = 12

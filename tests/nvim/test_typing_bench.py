@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from bench import peer, typing_run
-from bench.peer import Lcursor
+from bench import plugin, typing_run
+from bench.plugin import Plugin
 from bench.trials import COLD_KEYS, pick_spots, read_lines
 from bench.typing_report import jump_summary, summary
 from bench.typing_run import run, run_cold
-from lcursor.drive.editor import Editor
 from tests.fakes.control import STATS, FakeHost
 
 PROGRAM = "\n".join(
@@ -27,7 +26,7 @@ def _is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(typing_run, "IDLE_S", 0.05)
     monkeypatch.setattr(typing_run, "JUMP_TO_KEY_S", 0.1)
     monkeypatch.setattr(typing_run, "QUIET_S", 0.5)
-    monkeypatch.setattr(peer, "SILENCE_S", 0.5)
+    monkeypatch.setattr(plugin, "SILENCE_S", 0.5)
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["before-the-keys", "at-the-first-key"])
@@ -45,8 +44,8 @@ def test_a_host_that_is_always_right(
         return lines[here[0]][here[1] :] if at_once or here not in starts else ""
 
     host.reply = reply
-    typist = Lcursor(init=AT_ONCE + host.init())
-    _, trials = run(typist, neovim, path, spots, pace_ms=100, gate_off=at_once)
+    installed = Plugin(init=AT_ONCE + host.init())
+    _, trials = run(installed, neovim, path, spots, pace_ms=100, gate_off=at_once)
 
     assert [trial.final for trial in trials] == [spot.rest for spot in spots]
     found = summary(trials)
@@ -58,17 +57,6 @@ def test_a_host_that_is_always_right(
     assert found["tokens_per_keystroke_median"] == 0
     # Two keys may be handled at once, and then the first of them took no time of its own.
     assert all(sum(trial.main_ms) > 0 for trial in trials)
-
-
-def test_a_host_that_says_nothing(neovim: Path, tmp_path: Path, host: FakeHost) -> None:
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
-    host.reply = lambda params: ""
-    typist = Lcursor(init=AT_ONCE + host.init())
-    _, trials = run(typist, neovim, path, pick_spots(read_lines(path), 1, 1), pace_ms=20)
-    assert [trial.final for trial in trials] == [""]
-    assert [trial.ungated for trial in trials] == [""]
-    assert trials[0].ghost_ms == [None] * 6
 
 
 def test_the_keys_are_typed_again_with_the_gate_off(
@@ -83,12 +71,12 @@ def test_the_keys_are_typed_again_with_the_gate_off(
         return bool(told) and told[-1]["config"]["completion"]["min_confidence"] == 0
 
     host.reply = lambda params: "unsure" if is_off() else ""
-    typist = Lcursor(init=AT_ONCE + host.init())
-    _, trials = run(typist, neovim, path, spots, pace_ms=20)
+    installed = Plugin(init=AT_ONCE + host.init())
+    _, trials = run(installed, neovim, path, spots, pace_ms=20)
     assert [(trial.final, trial.ungated) for trial in trials] == [("", "unsure")] * 2
     assert not is_off()
     count = len(host.messages("config"))
-    _, trials = run(typist, neovim, path, spots[:1], pace_ms=20, gate_off=False)
+    _, trials = run(installed, neovim, path, spots[:1], pace_ms=20, gate_off=False)
     assert trials[0].ungated is None
     assert len(host.messages("config")) == count
 
@@ -102,42 +90,18 @@ def test_jumps_to_a_host_that_is_always_right(
     lines = read_lines(path)
     spots = pick_spots(lines, 2, 1)
     host.reply = lambda params: lines[params["row"]][params["col"] :]
-    typist = Lcursor(init=AT_ONCE + host.init())
-    _, jumps = run_cold(typist, neovim, path, spots, rest_s=rest_s)
+    installed = Plugin(init=AT_ONCE + host.init())
+    _, jumps = run_cold(installed, neovim, path, spots, rest_s=rest_s)
     assert all(len(jump.spot.typed) == COLD_KEYS for jump in jumps)
     found = jump_summary(jumps, "cold")
     assert found["cold_shown"] == found["cold_exact"] == len(spots)
     assert found["cold_replaced_later"] == found["cold_unanswered"] == 0
 
 
-def test_a_better_answer_after_the_observation_is_counted_apart(
-    neovim: Path, tmp_path: Path, host: FakeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(typing_run, "QUIET_S", 2.0)
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
-    spot = pick_spots(read_lines(path), 1, 1)[0]
-    host.reply, host.stats = lambda params: "first", {"window": "short"}
-
-    class Improving(Lcursor):
-        """Lets the better answer come when it is asked whether one can."""
-
-        def is_final(self, editor: Editor) -> bool:
-            if not super().is_final(editor):
-                host.improved(host.requests[-1], spot.rest)
-            return super().is_final(editor)
-
-    _, (jump,) = run_cold(Improving(init=AT_ONCE + host.init()), neovim, path, [spot])
-    stay = jump.stay()
-    assert stay is not None
-    assert (stay.ghost, stay.replaced_later) == ("first", True)
-    assert jump.drawn[-1].ghost == spot.rest
-
-
 def test_a_warm_run_waits_for_an_answer_from_the_full_window(
     neovim: Path, tmp_path: Path, host: FakeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peer, "AGAIN_S", 0.0)
+    monkeypatch.setattr(plugin, "AGAIN_S", 0.0)
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)
     spot = pick_spots(read_lines(path), 1, 1)[0]
@@ -150,11 +114,5 @@ def test_a_warm_run_waits_for_an_answer_from_the_full_window(
         return ""
 
     host.reply = reply
-    run(Lcursor(init=AT_ONCE + host.init()), neovim, path, [spot], pace_ms=20, gate_off=False)
+    run(Plugin(init=AT_ONCE + host.init()), neovim, path, [spot], pace_ms=20, gate_off=False)
     assert by_hand == [len(spot.before)] * 2
-
-
-def test_the_files_without_a_choice_are_here(neovim: Path) -> None:
-    assert [path.suffix for path in typing_run.default_files(neovim)] == [".py", ".py", ".lua"]
-    for path in typing_run.default_files(neovim):
-        assert pick_spots(read_lines(path), 60, 1)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evals.tool_calls import TOOLS
 from lcursor.agent.dialects import ladder
 from lcursor.agent.dialects.arguments import Malformed, call_of
 from lcursor.agent.dialects.dialect import Dialect
@@ -18,6 +17,7 @@ from lcursor.agent.dialects.native import Native
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.guided.choice import Choice
 from lcursor.agent.records import Answer, Call, Known, Observation, Shown
+from lcursor.agent.tools.table import TOOLS
 from lcursor.catalog import manifest
 
 KNOWN = Known(
@@ -218,7 +218,7 @@ def test_observations_are_in_the_order_of_calls(dialect: Dialect) -> None:
     ("name", "values", "words"),
     [
         ("run", {}, "There is no tool 'run'. Use str_replace_editor, bash, grep, glob, search or"),
-        ("bash", {}, "bash needs command. Write bash(command, timeout_s?)."),
+        ("bash", {}, "bash needs command. Write bash(command, timeout_s?, escalate?)."),
         ("bash", {"command": "ls", "cwd": "x"}, "bash has no argument 'cwd'."),
         ("bash", {"command": "ls", "timeout_s": "soon"}, "timeout_s must be an integer."),
         ("bash", {"command": True}, "command must be a string."),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +11,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from bench import typing as bench
-from bench.peer import LlamaVim
 from bench.report import percentile
 from bench.trials import (
-    APART_ROWS,
     KEYS,
     MARGIN_ROWS,
     Drawn,
@@ -24,21 +20,16 @@ from bench.trials import (
     Jump,
     Spot,
     Trial,
-    apart,
     find_stay,
     ghost_times_ms,
     is_beginning,
     is_exact,
     pick_spots,
-    read_lines,
-    spread,
 )
 from bench.typing_report import Results, as_dict, as_markdown, jump_summary, summary
 from bench.typing_run import Plan
 from lcursor.__main__ import app
 from lcursor.drive.screen import Screen
-from lcursor.errors import LcursorError
-from tests.fakes.model_server import ModelServer
 
 LINES = [f"    value_{number} = compute(first, second)" for number in range(200)]
 FACTS = {
@@ -159,23 +150,6 @@ def test_no_spot_is_in_a_comment_or_a_text_of_several_lines(start: str, end: str
     assert {spot.row for spot in spots} == set(range(61, 140)) - {80, 81, 82, 83, 90}
 
 
-def test_a_seed_gives_the_same_spots_again_and_another_one_others() -> None:
-    assert pick_spots(LINES, 10, 1) == pick_spots(LINES, 10, 1)
-    assert pick_spots(LINES, 10, 1) != pick_spots(LINES, 10, 2)
-
-
-def test_a_file_that_is_too_short_is_rejected() -> None:
-    with pytest.raises(LcursorError, match=r"79 lines of code to type in, 80 are needed"):
-        pick_spots(LINES, 80, 1)
-
-
-def test_a_file_that_is_no_text_is_rejected(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"\xff\xfe")
-    for path in (tmp_path / "a", tmp_path / "none"):
-        with pytest.raises(LcursorError, match="cannot be read"):
-            read_lines(path)
-
-
 @pytest.mark.parametrize(
     ("suggestion", "exact", "beginning"),
     [
@@ -221,27 +195,6 @@ def test_a_screen_without_the_last_key_shows_nothing_that_stays() -> None:
     assert find_stay(drawn((5, 3, ""), (1500, 3, "rn")), 3, 1000) is None
 
 
-def test_only_the_last_keys_of_a_spot_are_left_to_type() -> None:
-    spot = Spot(7, "  ab", "cdefgh", "ij", "a.py")
-    assert spot.with_keys(3) == Spot(7, "  abcde", "fgh", "ij", "a.py")
-
-
-@given(st.integers(1, 500), st.integers(1, 9))
-def test_positions_are_spread_evenly(total: int, parts: int) -> None:
-    found = spread(total, parts)
-    assert sum(found) == total
-    assert max(found) - min(found) <= 1
-
-
-@given(st.lists(st.integers(0, 600), max_size=30, unique=True))
-def test_jumps_are_far_where_the_file_allows(rows: list[int]) -> None:
-    ordered = [spot.row for spot in apart([Spot(row, "", "", "") for row in rows])]
-    assert sorted(ordered) == sorted(rows)
-    for at, (row, after) in enumerate(zip([0, *ordered], ordered, strict=False)):
-        farthest = max(abs(left - row) for left in ordered[at:])
-        assert abs(after - row) >= min(APART_ROWS, farthest)
-
-
 def trial(
     final: str, ghost_ms: list[float | None], tokens: list[int], ungated: str | None = None
 ) -> Trial:
@@ -279,12 +232,6 @@ def test_the_summary() -> None:
     assert found["main_thread_p95_ms"] == 0.5
 
 
-def test_what_was_not_measured_is_none() -> None:
-    found = summary([trial(" x", [10.0], [0])])
-    assert found["exact"] is found["precision_gate_off"] is None
-    assert found["passes_per_changing_keystroke"] is None
-
-
 def test_the_summary_of_jumps() -> None:
     jumps = [jump(" x + y", 200), jump(" z", 600), jump("", 0), jump("", 0, has_answer=False)]
     assert jump_summary(jumps, "cold") == {
@@ -296,41 +243,6 @@ def test_the_summary_of_jumps() -> None:
         "cold_replaced_later": 0,
         "cold_unanswered": 1,
     }
-
-
-def test_the_reports_of_two() -> None:
-    own, peer = [trial(" x + y", [10.0], [2])], [trial("no", [1000.0], [90])]
-    results = {"lcursor": Results("a.gguf", own), "other": Results("b.gguf", peer)}
-    found = json.loads(json.dumps(as_dict(results, FACTS)))
-    assert (found["p50_ms"], found["exact_gate_on"], found["model"]) == (10.0, 1, "a.gguf")
-    assert found["peer"]["p50_ms"] == 1000.0
-    assert found["peer"]["name"] == "other"
-    assert found["times_faster_p50"] == 100.0
-    assert "cold_p50_ms" not in found
-    table = "\n".join(as_markdown(results, FACTS))
-    assert "| key to first valid suggestion, p50 | 10.0 ms | 1000.0 ms | 100 × |" in table
-    assert "| the same, gate on | 1 of 1 | 0 of 1 |  |" in table
-    assert "cold" not in table
-
-
-def test_files_are_pooled_and_listed_one_by_one() -> None:
-    own = Results("a.gguf", [], [jump(" x + y", 100), jump("", 0, file="b.lua")])
-    peer = Results("a.gguf", [], [jump(" no", 3000), jump(" x", 900, file="b.lua")])
-    plugins = {"lcursor": own, "other": peer}
-    found = as_dict(plugins, FACTS)
-    assert (found["cold_shown"], found["peer"]["cold_shown"]) == (1, 2)
-    assert [each["file"] for each in found["files"]] == ["a.py", "b.lua"]
-    assert [each["cold_shown"] for each in found["files"]] == [1, 0]
-    assert [each["peer"]["cold_p50_ms"] for each in found["files"]] == [3000, 900]
-    assert "| b.lua | 0 of 1 / 1 of 1 | none / 900.0 ms |" in "\n".join(as_markdown(plugins, FACTS))
-
-
-def test_the_reports_when_no_suggestion_came() -> None:
-    results = {"lcursor": Results("a.gguf", [trial("", [None], [2])])}
-    found = as_dict(results, FACTS)
-    assert found["p50_ms"] is None
-    assert "peer" not in found
-    assert "| key to first valid suggestion, p50 | none |" in "\n".join(as_markdown(results, FACTS))
 
 
 def test_the_screen_shows_what_is_at_the_cursor_and_calls_at_each_flush() -> None:
@@ -352,97 +264,42 @@ def test_the_screen_shows_what_is_at_the_cursor_and_calls_at_each_flush() -> Non
     assert calls == [("re", "tx\n  y"), ("", "\ntx\n  y")]
 
 
-@pytest.fixture
-def server() -> Iterator[str]:
-    """Something that says it serves a model."""
-    with ModelServer() as fake:
-        fake.json("/v1/models", {"data": [{"id": "/models/a.gguf"}]})
-        yield fake.url
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What looks like llama.vim, on a machine with curl."""
-    monkeypatch.setattr("bench.peer.shutil.which", lambda name: f"/{name}")
-    (tmp_path / "plugin").mkdir()
-    (tmp_path / "plugin/llama.vim").touch()
-    return tmp_path
-
-
-def test_the_peer_keeps_answers_under_the_text_around_the_cursor(
-    checkout: Path, server: str
-) -> None:
-    peer = LlamaVim(checkout, server + "/infill")
-    peer._lines = LINES
-    spot = Spot(150, "    val", "ue_150", " = 1")
-    around = ["\n".join(LINES[22:150]), "    value\u00ce", "\n".join(LINES[151:183]), ""]
-    assert peer._key(spot, "    value") == hashlib.sha256("\n".join(around).encode()).hexdigest()
-
-
-def test_a_peer_that_is_not_there_is_reported(checkout: Path, server: str) -> None:
-    with pytest.raises(LcursorError, match=r"no checkout of llama\.vim"):
-        LlamaVim(checkout / "plugin", server)
-    for url in ("127.0.0.1:8012", "http://127.0.0.1:9"):
-        with pytest.raises(LcursorError, match="no llama-server answers"):
-            LlamaVim(checkout, url)
-
-
-@pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Spot], Plan]]:
-    """What the command would have typed: each file, the spots in it, and the plan."""
-    calls: list[tuple[str, list[Spot], Plan]] = []
-
-    def measure(
-        typists: object,
-        neovim: Path,
-        file: Path,
-        spots: list[Spot],
-        plan: Plan,
-        results: dict[str, Results],
-    ) -> None:
-        calls.append((file.name, spots, plan))
-        if file.name == "broken.py":
-            raise TimeoutError("nothing was typed")
-        results["lcursor"].cold.append(jump(" x", 5, file=spots[0].file))
-
-    monkeypatch.setattr(bench, "measure", measure)
-    monkeypatch.setattr(bench, "find_neovim", lambda: Path("nvim"))
-    return calls
-
-
-def write(folder: Path, *names: str) -> list[str]:
-    for name in names:
-        (folder / name).write_text("\n".join(LINES))
-    return [str(folder / name) for name in names]
+def test_files_are_pooled_and_listed_one_by_one() -> None:
+    warm = [trial(" x + y", [10.0], [2]), trial("", [None], [2])]
+    results = Results("a.gguf", warm, [jump(" x + y", 100), jump("", 0, file="b.lua")])
+    found = json.loads(json.dumps(as_dict(results, FACTS)))
+    assert (found["p50_ms"], found["exact"], found["cold_shown"]) == (10.0, None, 1)
+    assert [each["cold_shown"] for each in found["files"]] == [1, 0]
+    shown = "\n".join(as_markdown(results, FACTS))
+    assert "| key to first valid suggestion, p50 | 10.0 ms |" in shown
+    assert "| the same, gate on | 1 of 2 |" in shown
+    assert "| b.lua | none | none | none | none | none | none | none | 0 of 1 | none |" in shown
+    assert "rested" not in shown
 
 
 def test_the_command_spreads_the_positions_and_does_what_is_chosen(
-    measured: list[tuple[str, list[Spot], Plan]], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    paths = write(tmp_path, "a.py", "b.lua")
+    measured: list[tuple[str, int, Plan]] = []
+
+    def measure(
+        plugin: object, neovim: Path, file: Path, spots: list[Spot], plan: Plan, results: Results
+    ) -> None:
+        measured.append((file.name, len(spots), plan))
+        results.cold.append(jump(" x", 5, file=spots[0].file))
+
+    monkeypatch.setattr(bench, "measure", measure)
+    monkeypatch.setattr(bench, "find_neovim", lambda: Path("nvim"))
+    paths = [tmp_path / "a.py", tmp_path / "b.lua"]
+    for path in paths:
+        path.write_text("\n".join(LINES))
     options = ["--positions", "5", "--cold", "--rested", "--no-warm", "--no-gate-off", "--json"]
-    done = CliRunner().invoke(app, ["bench", "typing", *paths, *options])
+    done = CliRunner().invoke(app, ["bench", "typing", *map(str, paths), *options])
     assert done.exit_code == 0, done.output
-    assert [(name, len(spots)) for name, spots, _ in measured] == [("a.py", 3), ("b.lua", 2)]
-    assert measured[0][2] == Plan(warm=False, cold=True, rested=True, gate_off=False)
+    plan = Plan(warm=False, cold=True, rested=True, gate_off=False)
+    assert measured == [("a.py", 3, plan), ("b.lua", 2, plan)]
     found = json.loads(done.stdout)
     assert [each["file"] for each in found["files"]] == [
         f"{tmp_path.name}/a.py",
         f"{tmp_path.name}/b.lua",
     ]
-
-
-def test_the_command_needs_something_to_do(
-    measured: list[tuple[str, list[Spot], Plan]],
-) -> None:
-    done = CliRunner().invoke(app, ["bench", "typing", "--no-warm"])
-    assert done.exit_code == 2
-    assert not measured
-
-
-def test_no_further_file_is_begun_when_time_is_up(
-    measured: list[tuple[str, list[Spot], Plan]], tmp_path: Path
-) -> None:
-    paths = write(tmp_path, "a.py", "b.py")
-    CliRunner().invoke(app, ["bench", "typing", *paths, "--limit-minutes", "1e-9"])
-    assert [name for name, *_ in measured] == ["a.py"]

@@ -45,9 +45,6 @@ class Engine:
     ) -> Result:
         return Result(text="pass", confidence=0.4)
 
-    def nll(self, source: Source, text: str) -> list[float]:
-        return [1.0] * len(text)
-
     def close(self) -> None:
         self.closed += 1
 
@@ -109,18 +106,3 @@ def test_cases_that_cannot_be_written_say_so(engine: Engine, tmp_path: Path) -> 
     done = CliRunner().invoke(app, ["eval", "fim", "--n", "1", "--cases", str(target)])
     assert isinstance(done.exception, LcursorError)
     assert str(target) in str(done.exception)
-
-
-def test_a_splice_is_compared_and_reported(engine: Engine, tmp_path: Path) -> None:
-    cases = tmp_path / "cases.jsonl"
-    done = CliRunner().invoke(
-        app,
-        ["eval", "splice", "--positions", "4", "--typed", "2", "--json", "--cases", str(cases)],
-    )
-    assert done.exit_code == 0, done.output
-    document = json.loads(done.stdout.splitlines()[-1])
-    assert document["positions"] == len(cases.read_text().splitlines()) == 4
-    assert [row["ratio"] for row in document["comparisons"]] == [1.0] * 5
-    assert document["holds"] is True
-    assert "4 of 4, ratio 1.000 after 2 typed" in done.stderr
-    assert engine.closed == 1

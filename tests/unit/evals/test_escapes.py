@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from evals.corpus import ROOT
 from evals.escapes.attempts import all_attempts
 from evals.escapes.workloads import WORKLOADS
+from lcursor.drive.editor import ROOT
 from lcursor.process.sandbox import open_sandbox
 
 GROUPS = {

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evals.keys import insertions, lines, llama_vim, report, typist
+from evals.keys import insertions, lines, report, typist
 from evals.keys.completing import Completing, SimulatedEngine
 from evals.keys.insertions import Insertion
-from evals.keys.recorded import Clock, Context, Record, Speed, pack, unpack
+from evals.keys.recorded import Clock, Record, Speed, pack, unpack
 from evals.keys.typist import Choice, Typed, Typist, View
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama
@@ -237,31 +237,6 @@ def test_a_text_is_typed_with_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_pa
         assert figures.saved > 0.7, ours
         assert ours.shown[0].truth == text
         engine.close()
-
-
-def test_llama_vim_answers_after_the_prompt(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    text = "w * h\n    return product"
-    insertion = Insertion("c", "a.py", "python", CODE[: CODE.index("w *")], text, "\n")
-    config = CompletionConfig(save_cache=False, budget_ms=60_000)
-    with engines(monkeypatch, tmp_path, {"product = ": [text]}) as start:
-        engine, clock = start(config), Clock()
-        size = llama.ContextSize()
-        context = Context(
-            engine.model.n_vocab,
-            size,
-            clock,
-            SPEED,
-            Record(tmp_path / "record.db"),
-            lambda: llama.Context(engine.model, size),
-        )
-        other = llama_vim.LlamaVim(engine.model, context, engine.family, clock)
-        found = Typist(clock, other).type(insertion)
-        assert [shown.text for shown in found.shown] == [
-            text[len(text) - len(found.shown[0].text) :]
-        ]
-        assert report.figures([found]).saved > 0.5
 
 
 TEXT = Insertion("c", "a.py", "python", "def f():\n    ", "if a:\n        return b + 1", "\n")

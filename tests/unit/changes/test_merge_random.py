@@ -1,27 +1,27 @@
-"""`eval merges`: accept random changes of two agents in a text that the user has changed meanwhile.
+"""Random changes of two agents are accepted in a text that the user has changed meanwhile.
 
 Each case has a base and three texts made from it: the user's and those of two agents. Changes of
 both agents are accepted one after the other, as `edit.resume` puts them onto the present text.
 Lines are unique, so a lost or a doubled one shows. Where no changes touch, the result must equal
-that of `git merge-file`. Asks no model.
+that of `git merge-file`.
 """
 
 from __future__ import annotations
 
 import random
 import subprocess
-import tempfile
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import pytest
 
-from bench.report import Json, emit
 from lcursor.changes import diff
 from lcursor.changes.merge import rebase
-from lcursor.changes.records import Lines
+from lcursor.changes.records import Change, Lines
+from tests.thorough import is_thorough
 
+Rebase = Callable[[Sequence[Change], Lines, Lines], Sequence[Change | None]]
 WRITERS = ("user", "A", "B")
 MAX_LINES = 40
 CHANGED = 0.2
@@ -43,7 +43,6 @@ class Case:
 class Totals:
     """The outcomes of all cases."""
 
-    cases: int = 0
     apart: int = 0
     """Cases without overlaps, compared with `git merge-file`."""
     conflicts: int = 0
@@ -82,19 +81,14 @@ def made(rng: random.Random) -> Case:
     return Case(base, tuple(texts), is_apart)
 
 
-def accept(base: Lines, text: Lines, now: Lines) -> tuple[Lines, int]:
-    """Return a text with an agent's changes, and the number of those that conflict."""
-    changes = rebase(diff.changes(base, text), base, now)
-    found = [each for each in changes if each is not None]
-    return diff.apply(now, found), len(changes) - len(found)
-
-
-def judge(case: Case, totals: Totals, folder: Path) -> None:
+def judge(case: Case, totals: Totals, folder: Path, rebase: Rebase) -> None:
     """Accept the changes of both agents, and count what is wrong."""
     now, conflicts, lost, doubled = case.texts[0], 0, False, False
     for text in case.texts[1:]:
         before = now
-        now, left = accept(case.base, text, before)
+        changes = rebase(diff.changes(case.base, text), case.base, before)
+        accepted = [each for each in changes if each is not None]
+        now, left = diff.apply(before, accepted), len(changes) - len(accepted)
         conflicts += left
         added, gone = {*text} - {*case.base}, {*case.base} - {*text}
         stays = {*before} - gone
@@ -103,16 +97,15 @@ def judge(case: Case, totals: Totals, folder: Path) -> None:
         lost = lost or rest != [line for line in before if line in stays]
         lost = lost or (not left and {*now} != stays | added)
         doubled = doubled or len({*now}) < len(now) or not {*now} <= {*before} | added
-    totals.cases += 1
     totals.conflicts += conflicts
     totals.lost += lost
     totals.doubled += doubled
     if case.is_apart:
         totals.apart += 1
-        totals.unequal += conflicts > 0 or now != _by_git(case, folder)
+        totals.unequal += conflicts > 0 or now != by_git(case, folder)
 
 
-def _by_git(case: Case, folder: Path) -> Lines | None:
+def by_git(case: Case, folder: Path) -> Lines | None:
     """Return the result of `git merge-file`; None for a conflict."""
     user, base = folder / "user", folder / "base"
     base.write_text("".join(f"{line}\n" for line in case.base))
@@ -125,23 +118,27 @@ def _by_git(case: Case, folder: Path) -> Lines | None:
     return tuple(user.read_text().splitlines())
 
 
-def measure(count: int, seed: int = 1) -> Totals:
+def measure(count: int, folder: Path, rebase: Rebase = rebase) -> Totals:
     """Judge random cases."""
-    rng, totals = random.Random(seed), Totals()
-    with tempfile.TemporaryDirectory(prefix="lcursor-merges-") as folder:
-        for _ in range(count):
-            judge(made(rng), totals, Path(folder))
+    rng, totals = random.Random(2), Totals()
+    for _ in range(count):
+        judge(made(rng), totals, folder, rebase)
     return totals
 
 
-def command(
-    count: Annotated[int, typer.Option(help="Number of cases.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Seed of the random cases.")] = 1,
-    as_json: Json = False,
-) -> None:
-    """Merge random changes; exits with 1 if a line was lost or doubled."""
-    totals = measure(count, seed)
-    document = {**asdict(totals), "valid": totals.is_right}
-    emit(document, [f"{name}: {value}" for name, value in document.items()], as_json)
-    if not totals.is_right:
-        raise typer.Exit(1)
+def test_no_line_is_lost_or_doubled(tmp_path: Path) -> None:
+    totals = measure(10_000 if is_thorough() else 300, tmp_path)
+    assert totals.is_right, totals
+    assert totals.apart > 100
+    assert totals.conflicts > 20
+
+
+@pytest.mark.parametrize("damage", ["forget one", "keep old lines"])
+def test_a_wrong_merge_is_found(tmp_path: Path, damage: str) -> None:
+    def wrong(changes: Sequence[Change], old: Lines, now: Lines) -> list[Change | None]:
+        found = rebase(changes, old, now)
+        if damage == "forget one":
+            return found[1:]
+        return [each and Change(each.first_row, each.first_row, (), each.new) for each in found]
+
+    assert not measure(20, tmp_path, wrong).is_right
