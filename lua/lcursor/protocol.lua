@@ -3,7 +3,7 @@
 
 local M = {}
 
-M.version = 11
+M.version = 12
 
 -- stylua: ignore
 M.to_lua = {
@@ -16,7 +16,6 @@ M.to_lua = {
   ["fim.improved"] = { "id", "buf", "tick", "text", "replaces", "reason", "stats" },
   ["fim.alternatives"] = { "id", "texts" },
   ["stats"] = { "rows", "total", "next_edits", "since_s", "path", "problem" },
-  ["prompt"] = { "pieces" },
   ["index.state"] = { "root", "phase", "detail", "done", "total", "seconds_left", "files",
     "chunks", "symbols", "embedded", "embedder", "embedder_note", "watching", "remarks",
     "memory_bytes", "pid" },
@@ -42,7 +41,6 @@ M.to_lua = {
   ["edit.delta"] = { "id", "attempt", "lines" },
   ["edit.planned"] = { "id", "summary", "steps" },
   ["edit.question"] = { "id", "text", "choices" },
-  ["edit.diagnose"] = { "id", "check", "path", "before", "after" },
   ["edit.proposed"] = { "id", "turn", "title", "alternative", "files", "note", "attempts", "chat"
     },
   ["edit.done"] = { "id", "reason", "message", "prompt_tokens", "cached_tokens", "answer_tokens",
