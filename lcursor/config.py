@@ -173,8 +173,6 @@ class EditConfig:
 
     model: str = ""
     """A name like `chat.model`; "" for the chat's."""
-    plan_model: str = ""
-    """The model that plans and sketches project edits; "" is `model`."""
     formatter: str = ""
     """Command that formats standard input, `{path}` for the file's name; "" for none."""
     lint: str = ""

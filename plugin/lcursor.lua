@@ -26,7 +26,7 @@ command("LCChat", "the chat", { bang = true, complete = words }, function(opts)
   require("lcursor.joined").chat().command(opts)
 end)
 command("LCEdit", "ask for an edit", { bang = true, complete = words }, function(opts)
-  require("lcursor.joined").edit().command(opts)
+  require("lcursor.joined").edit_command(opts)
 end)
 
 -- The names of the <Plug> maps by their modes; those with "expr" return what to type.

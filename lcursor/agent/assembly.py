@@ -25,6 +25,7 @@ from lcursor.agent.tools.toolbox import make_toolbox
 from lcursor.changes.records import FileChange, Lines
 from lcursor.config import Config
 from lcursor.context import rules
+from lcursor.errors import AgentMissing
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.process.sandbox import open_sandbox
@@ -72,6 +73,11 @@ class Assembly:
         reached = self._models.connect(name, wanted.stopped)
         served = reached.served.model or name
         dialect = dialect_for(served, is_hosted=reached.client.target.is_hosted)
+        if wanted.policy == "plan" and not dialect.can_plan:
+            raise AgentMissing(
+                f"{served} is too small to plan a change of the project",
+                "Select lines and use :LCEdit, or set agent.model to a larger model",
+            )
         sandbox = open_sandbox()
         rewriter = RegionRewriter(
             self._models,

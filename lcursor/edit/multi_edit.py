@@ -32,7 +32,6 @@ class Target:
     region: Region
     instruction: str = ""
     """Instruction in addition to the common one."""
-    sketch: str = ""
 
 
 @dataclass(slots=True)
@@ -128,7 +127,6 @@ class Batch:
             replace(region, first_row=first, last_row=last),
             _joined(self.instruction, target.instruction),
             context=self.context,
-            sketch=target.sketch,
         )
         made = self.work.rewrite(task, prefix)
         before = len(job.now)
@@ -219,7 +217,6 @@ def merge_overlapping(targets: Sequence[Target]) -> list[Target]:
         what = before.region.what if end == before.region.last_row else "several places"
         before.region = replace(before.region, last_row=end, what=what)
         before.instruction = _joined(before.instruction, target.instruction)
-        before.sketch = _joined(before.sketch, target.sketch)
     return found
 
 

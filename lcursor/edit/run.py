@@ -13,7 +13,7 @@ from lcursor.changes.records import Lines, Region
 from lcursor.edit.rewriting.task import RewriteListener, RewriteProgress
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage, add_usage
-from lcursor.protocol.edit import EditChoice, EditEnd, EditPhase, EditStep
+from lcursor.protocol.edit import EditChoice, EditEnd, EditPhase
 from lcursor.reporting import Notify
 from lcursor.run.run import Run, Runs
 
@@ -70,11 +70,6 @@ class EditRun(Run[Outcome]):
         """Ask the user to choose; return the index of the choice, -1 for none."""
         answer = self.wait_for_answer("edit.question", text=text, choices=list(choices))
         return answer if isinstance(answer, int) and 0 <= answer < len(choices) else -1
-
-    def show_plan(self, summary: str, steps: Sequence[EditStep]) -> frozenset[str]:
-        """Show a plan, wait for the approval, and return the keys of the rejected steps."""
-        answer = self.wait_for_answer("edit.planned", summary=summary, steps=list(steps))
-        return frozenset(answer if isinstance(answer, (list, tuple, set, frozenset)) else ())
 
     def _work(self) -> Outcome:
         try:

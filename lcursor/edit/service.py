@@ -18,7 +18,7 @@ from lcursor.changes.records import FileChange, Lines
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
-from lcursor.edit import apply_reply, commit, known_changes, multi_edit, project_edit, region_edit
+from lcursor.edit import apply_reply, commit, known_changes, multi_edit, region_edit
 from lcursor.edit.region_edit import Alternatives
 from lcursor.edit.run import EditRun, Outcome
 from lcursor.edit.workspace import EditServices, short_title
@@ -95,7 +95,6 @@ class EditService:
             "edit.propose": lambda params: self._start(params, known_changes.propose),
             "edit.commit": lambda params: self._start(params, commit.ask),
             "edit.choose": lambda params: self._answer(params, params["choice"]),
-            "edit.run_plan": lambda params: self._answer(params, tuple(params["dropped"])),
             "edit.stop": self.stop,
             "edit.decided": lambda params: self._writer.submit(partial(histories.decided, params)),
             "edit.renamed": lambda params: self._writer.submit(partial(histories.renamed, params)),
@@ -106,10 +105,7 @@ class EditService:
         }
 
     def ask(self, params: wire.EditAsk) -> None:
-        """Edit a region, or a project after a plan."""
-        if params["scope"] == "project":
-            self._start(params, project_edit.edit_project)
-            return
+        """Edit a region."""
         number = params["id"]
         with self._lock:
             earlier = self._alternatives.get(params["again"]) or Alternatives()

@@ -11,11 +11,9 @@ from typing import Literal, TypedDict
 
 from lcursor.protocol.chat import ChatAttachment
 
-EditScope = Literal["region", "project"]
-"""One region of a buffer; or all files, after a plan."""
-EditPhase = Literal["server", "context", "reading", "writing", "checking", "planning"]
+EditPhase = Literal["server", "context", "reading", "writing", "checking"]
 """The step that an edit waits for: the start of a server, the context, reading the prompt, the
-model's lines, their checks, a plan."""
+model's lines, their checks."""
 EditEnd = Literal["proposed", "same", "nothing", "stopped", "rejected", "failed"]
 """Changes are proposed; the model repeated the old lines; it wrote no code; the user stopped it;
 its reply cannot be used; an error."""
@@ -36,7 +34,6 @@ class EditAsk(TypedDict):
     """Request a change."""
 
     id: int
-    scope: EditScope
     path: str  # absolute, of the buffer; of a folder of the project if there is none
     name: str  # relative to the project's root
     filetype: str
@@ -114,13 +111,6 @@ class EditChoose(TypedDict):
 
     id: int
     choice: int
-
-
-class EditRunPlan(TypedDict):
-    """Carry out a plan."""
-
-    id: int
-    dropped: list[str]  # keys of steps to leave out
 
 
 class EditStop(TypedDict):
@@ -234,28 +224,6 @@ class EditDelta(TypedDict):
     id: int
     attempt: int
     lines: list[str]
-
-
-class EditStep(TypedDict):
-    """A step of a plan."""
-
-    key: str
-    kind: FileKind
-    path: str
-    name: str
-    to: str  # of a rename
-    first_row: int
-    last_row: int
-    what: str  # the symbol or region
-    do: str  # the instruction
-
-
-class EditPlanned(TypedDict):
-    """A plan to be confirmed by `edit.run_plan`."""
-
-    id: int
-    summary: str
-    steps: list[EditStep]
 
 
 class EditChoice(TypedDict):
@@ -383,7 +351,6 @@ TO_PYTHON: dict[str, type] = {
     "edit.apply": EditApply,
     "edit.propose": EditPropose,
     "edit.choose": EditChoose,
-    "edit.run_plan": EditRunPlan,
     "edit.stop": EditStop,
     "edit.decided": EditDecided,
     "edit.renamed": EditRenamed,
@@ -397,7 +364,6 @@ TO_LUA: dict[str, type] = {
     "edit.started": EditStarted,
     "edit.progress": EditProgress,
     "edit.delta": EditDelta,
-    "edit.planned": EditPlanned,
     "edit.question": EditQuestion,
     "edit.proposed": EditProposed,
     "edit.done": EditDone,

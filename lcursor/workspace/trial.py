@@ -195,6 +195,7 @@ class _Copy:
             self.commands = Commands(self.tree, shell, config, config.check_seconds)
             names = tuple(dict.fromkeys((self.tree.root, self.tree.path)))
             self._files = Files(self.tree.path, names, self.tree.secret_reason, folder)
+            self._is_used = False
         except BaseException:
             self.delete()
             raise
@@ -205,8 +206,9 @@ class _Copy:
         Raises:
             OSError, Denied, LcursorError: it cannot be written.
         """
-        if self.tree.checkpoint() != self.tree.base:
+        if self._is_used:
             self.tree.restore(self.tree.base)
+        self._is_used = True
         for name, lines in files.items():
             if lines is None:
                 self._files.delete(name)

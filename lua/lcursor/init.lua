@@ -55,11 +55,16 @@ function M.chat(opts)
   require("lcursor.chat").call(opts or {})
 end
 
---- Request an edit of the code at the cursor, of the selection or of the project; without an
---- instruction, a small window asks for one. The result is shown as hunks.
+--- Request an edit of the code at the cursor or of the selection, or let an agent plan a change of
+--- the project; without an instruction, a small window asks for one. The result is shown as hunks.
 ---@param opts? lcursor.EditCall
 function M.edit(opts)
-  require("lcursor.joined").edit().run(opts or {})
+  opts = opts or {}
+  if opts.project then
+    local task = { task = opts.instruction, range = opts.range, model = opts.model }
+    return M.agent(vim.tbl_extend("error", task, { policy = "plan" }))
+  end
+  require("lcursor.joined").edit().run(opts)
 end
 
 --- The hunks of edits; see :help lcursor.hunks.

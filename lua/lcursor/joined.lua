@@ -60,6 +60,19 @@ function M.edit()
   return require("lcursor.edit.commands")
 end
 
+--- `:LCEdit`; with a bang, an agent plans a change of the project.
+---@param opts vim.api.keyset.create_user_command.command_args
+function M.edit_command(opts)
+  if not opts.bang or opts.args == "--help" then
+    return M.edit().command(opts)
+  end
+  require("lcursor").edit({
+    instruction = opts.args ~= "" and opts.args or nil,
+    range = opts.range > 0 and { opts.line1, opts.line2 } or nil,
+    project = true,
+  })
+end
+
 --- Request an edit; for the <Plug> map.
 function M.press()
   M.edit().run({})

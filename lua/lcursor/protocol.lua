@@ -39,7 +39,6 @@ M.to_lua = {
   ["edit.started"] = { "id", "path", "first_row", "last_row", "what", "attempt", "tick" },
   ["edit.progress"] = { "id", "phase", "detail", "done", "total", "seconds_left", "attempt" },
   ["edit.delta"] = { "id", "attempt", "lines" },
-  ["edit.planned"] = { "id", "summary", "steps" },
   ["edit.question"] = { "id", "text", "choices" },
   ["edit.proposed"] = { "id", "turn", "title", "alternative", "files", "note", "attempts", "chat"
     },

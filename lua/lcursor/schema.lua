@@ -127,8 +127,6 @@ local settings = {
 
   { "edit.model", "", host = true,
     "A name like chat.model; empty: the model of the chat." },
-  { "edit.plan_model", "", host = true,
-    "Plans project edits; empty: edit.model." },
   { "edit.formatter", "", host = true,
     "Command that formats standard input; {path}: file name." },
   { "edit.lint", "", host = true,

@@ -137,29 +137,6 @@ def test_what_is_typed_while_it_is_written_stays(opened: Callable[[], Editor]) -
     are(editor, f"# typed\n\n{changed}")
 
 
-def test_a_plan_over_two_files_is_written_and_taken_back_as_one(
-    opened: Callable[[], Editor], root: Path
-) -> None:
-    editor = opened()
-    editor.command("LCEdit! Call x value in one.py and two.py")
-    editor.wait_lua("return vim.api.nvim_get_current_line():find('def') == nil and "
-                    "vim.fn.bufname() ~= '' and vim.fn.search('two.py', 'nw') > 0")  # fmt: skip
-    editor.keys("<CR>")
-    editor.wait_lua(PROPOSED)
-    editor.wait_lua(IDLE)
-    editor.lua(ACCEPT_TURN)
-    two = root / "two.py"
-    editor.wait_lua("return vim.fn.readfile(...)[1] == 'def two(value):'", str(two))
-    assert two.read_text() == wanted(TWO)
-    assert (root / "one.py").read_text() == ONE  # that is open: the user saves
-    changed = ONE.replace("one(x)", "one(value)").replace("return x\n", "return value\n")
-    are(editor, changed)
-    editor.command("LCursor edit undo")
-    are(editor, ONE)
-    editor.wait_lua("return vim.fn.readfile(...)[1] == 'def two(x):'", str(two))
-    assert two.read_text() == TWO
-
-
 def test_pasted_code_finds_its_place(opened: Callable[[], Editor]) -> None:
     editor = opened()
     editor.lua("vim.fn.setreg('a', ...)", "def also(x):\n    return x + 3\n")

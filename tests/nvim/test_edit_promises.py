@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Any
-
 import pytest
 
 from lcursor.drive.editor import Editor
-from tests.fakes.chat_server import Answer, say
 from tests.nvim.home import COUNT, A, Home, proposed, told
 
 PATCH = """\
@@ -156,27 +151,4 @@ def test_it_is_made_again_with_a_remark(home: Home) -> None:
     editor.wait_lua("return vim.api.nvim_get_current_buf() == vim.fn.bufnr('a.py')")
     editor.keys("<Esc>2G[v")  # the one before is still there
     editor.keys("2Gghh")
-    editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
-
-
-def test_a_large_model_plans_and_a_small_one_writes(home: Home) -> None:
-    def model(body: dict[str, Any]) -> Answer:
-        text = str(body["messages"][-1]["content"])
-        if "What there is:" in text:
-            key = re.findall(r"^\s*(f\d+\.\d+) def alpha\b", text, re.M)[0]
-            step = {"action": "edit", "id": key, "do": "Add one"}
-            return say(json.dumps({"summary": "One more.", "steps": [step]}))
-        if "def alpha" in text and body["model"] == "big":
-            return say("It shall return x + 1.")
-        return say(NEW.format("x + 1"))
-
-    home.answer = model
-    editor = home.open(plan_model="big")
-    editor.command("LCEdit! add one to what alpha returns")
-    editor.wait_lua("return vim.fn.search('Add one', 'nw') > 0 and vim.bo.buftype == 'nofile'")
-    editor.keys("<CR>")
-    proposed(editor)
-    assert [each["model"] for each in home.asked] == ["big", "big", "fake"]
-    assert "It shall return x + 1." in str(home.asked[2]["messages"])
-    editor.command("LCursor hunk accept all")
     editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")

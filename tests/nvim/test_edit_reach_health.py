@@ -43,12 +43,10 @@ def test_who_writes_and_what_checks(editor: Start, host: FakeHost) -> None:
     lines = said(
         nvim,
         model="small",
-        plan_model="large",
         test="CI=1 make test",
     )
-    assert lines[:3] == [
+    assert lines[:2] == [
         "info: Edits are written by: small",
-        "info: Edits of several files are planned by: large",
         "ok: edit.test is CI=1 make test",
     ]
 

@@ -106,22 +106,6 @@ def test_the_gravest_and_nearest_diagnostic_comes_first(lua: Call) -> None:
     assert found == ["near", "far", "long", "hint"]
 
 
-def test_a_step_that_is_struck_out_says_so(lua: Call) -> None:
-    rename = {"key": "1", "kind": "rename", "path": "/p/a.py", "name": "a.py", "to": "/p/b.py"}
-    rename.update({"what": "", "do": "move"})
-    rows = {"first_row": 0, "last_row": 0}
-    whole = lua(call("edit.plan", "cells"), [{**rename, **rows}], {"1": True})
-    assert "".join(cell[0] for cell in whole[0]).split() == [
-        "−",
-        "rename",
-        "a.py",
-        "→",
-        "b.py",
-        "move",
-    ]
-    assert {cell[1] for cell in whole[0]} == {"LCursorEditDropped"}
-
-
 @pytest.mark.parametrize("lines", [[], [""], ["a"], ["größe", "", "\t"]])
 def test_a_digest_is_that_of_the_backend(lua: Call, lines: list[str]) -> None:
     assert lua(call("diff", "digest"), lines) == digest(lines)

@@ -97,78 +97,27 @@ def test_the_api_asks_and_knows_its_words(desk: Desk) -> None:
     assert "no instruktion" in reach.told(desk.nvim)[-1]
 
 
-STEPS = [
-    {"key": "1", "kind": "edit", "first_row": 0, "last_row": 2, "what": "function alpha"},
-    {"key": "2", "kind": "create", "first_row": 0, "last_row": 0, "what": ""},
-    {"key": "3", "kind": "delete", "first_row": 0, "last_row": 0, "what": ""},
-]
+@pytest.mark.parametrize(
+    "command",
+    ["LCEdit! split it", "LCursor edit plan split it", "lua require('lcursor').edit({CALL})"],
+)
+def test_an_agent_plans_a_change_of_the_project(desk: Desk, command: str) -> None:
+    call = "instruction = 'split it', project = true"
+    desk.nvim.command(command.replace("CALL", call))
+    asked = desk.heard("agent.start")
+    assert (asked["task"], asked["policy"], asked["context"]) == ("split it", "plan", "")
+    assert desk.host.messages("edit.ask") == []
 
 
-def planned(desk: Desk) -> dict[str, Any]:
-    """Ask about the project and have a plan; return what was asked."""
-    asked = desk.ask("LCEdit! split it")
-    names = ["a.py", "new.py", "b.py"]
-    steps = [
-        {**step, "path": str(desk.project / name), "name": name, "to": "", "do": f"step {name}"}
-        for step, name in zip(STEPS, names, strict=True)
-    ]
-    desk.say("edit.planned", {"id": asked["id"], "summary": "Split it.", "steps": steps})
-    desk.nvim.settle()
-    return asked
+def test_an_agent_plans_with_the_lines_of_a_range(desk: Desk) -> None:
+    desk.nvim.command("1,2LCEdit! split it")
+    assert "def alpha" in desk.heard("agent.start")["context"]
 
 
-def test_a_plan_is_seen_struck_out_and_carried_out(desk: Desk) -> None:
-    asked = planned(desk)
-    assert asked["scope"] == "project"
-    shown = [" ".join(line.split()) for line in reach.sheet(desk.nvim, "plan")]
-    assert shown == [
-        "edit a.py:1-2 function alpha step a.py",
-        "create new.py step new.py",
-        "delete b.py step b.py",
-    ]
-    desk.nvim.press("Gdd")
-    assert reach.winbar(desk.nvim).strip().startswith("2 of 3 steps: Split it.")
-    desk.nvim.press("<CR>")
-    carried = desk.heard("edit.run_plan")
-    assert (carried["id"], carried["dropped"]) == (asked["id"], ["3"])
-    assert reach.sheet(desk.nvim, "plan") == []
-
-
-def test_a_step_of_a_plan_is_shown_next_to_a_window_with_a_fixed_buffer(desk: Desk) -> None:
-    desk.nvim.command("setlocal winfixbuf")
-    planned(desk)
-    desk.nvim.press("jjo")
-    assert desk.nvim.lua("return vim.bo.filetype") == "lcursor-plan"
-    names = "return vim.tbl_map(function(w) return vim.fs.basename(vim.api.nvim_buf_get_name("
-    names += "vim.api.nvim_win_get_buf(w))) end, vim.api.nvim_tabpage_list_wins(0))"
-    assert sorted(desk.nvim.lua(names)) == ["a.py", "b.py", "plan"]
-
-
-def test_a_plan_does_not_come_between_keys_that_are_typed(desk: Desk) -> None:
-    desk.nvim.press("Onew ")
-    asked = planned(desk)
-    assert reach.sheet(desk.nvim, "plan") == []
-    assert "Normal mode" in reach.told(desk.nvim)[-1]
-    desk.nvim.press("line")
-    assert desk.lines()[0] == "new line"
-    desk.nvim.press("<Esc>")
-    desk.nvim.wait_lua("return vim.bo.filetype == 'lcursor-plan'")
-    desk.nvim.press("<CR>")
-    assert desk.heard("edit.run_plan")["id"] == asked["id"]
-
-
-def test_a_plan_that_is_left_is_stopped(desk: Desk) -> None:
-    asked = planned(desk)
-    desk.nvim.press("q")
-    assert desk.heard("edit.stop")["id"] == asked["id"]
-    assert desk.host.messages("edit.run_plan") == []
-
-
-def test_a_stopped_edit_takes_its_plan_away(desk: Desk) -> None:
-    asked = planned(desk)
-    desk.done(asked["id"], reason="stopped")
-    assert reach.sheet(desk.nvim, "plan") == []
-    assert desk.host.messages("edit.stop") == []
+def test_an_agent_asks_what_to_plan(desk: Desk) -> None:
+    desk.nvim.command("LCEdit!")
+    desk.nvim.press("isplit it<CR>")
+    assert desk.heard("agent.start")["policy"] == "plan"
 
 
 def question(desk: Desk) -> dict[str, Any]:
@@ -200,15 +149,7 @@ def open_command_window(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("keys", [":quit<CR>", "ilet g:typed = 1<CR>", "<C-c><C-c>"])
-def test_a_plan_and_a_question_wait_for_the_command_line_window(desk: Desk, keys: str) -> None:
-    open_command_window(desk)
-    asked = planned(desk)
-    assert reach.sheet(desk.nvim, "plan") == []
-    desk.nvim.press(keys)
-    desk.nvim.wait_lua("return vim.bo.filetype == 'lcursor-plan'")
-    desk.nvim.press("<CR>")
-    assert desk.heard("edit.run_plan")["id"] == asked["id"]
-    desk.done(asked["id"])
+def test_a_question_waits_for_the_command_line_window(desk: Desk, keys: str) -> None:
     open_command_window(desk)
     asked = question(desk)
     desk.nvim.press(keys)
@@ -218,11 +159,8 @@ def test_a_plan_and_a_question_wait_for_the_command_line_window(desk: Desk, keys
     assert not any("error" in text for text in reach.told(desk.nvim))
 
 
-@pytest.mark.parametrize("ask", [planned, question])
-def test_a_window_is_closed_after_the_command_line_window(
-    desk: Desk, ask: Callable[[Desk], dict[str, Any]]
-) -> None:
-    asked = ask(desk)
+def test_a_window_is_closed_after_the_command_line_window(desk: Desk) -> None:
+    asked = question(desk)
     count = desk.nvim.lua("return #vim.api.nvim_list_wins()")
     desk.nvim.press("<C-w>p")
     open_command_window(desk)

@@ -113,20 +113,6 @@ def test_an_edit_that_no_window_shows(nvim: Pilot, host: FakeHost) -> None:
     assert [each[0] for each in heard(nvim)] == ["begin", "end"]
 
 
-def test_an_edit_of_the_project_is_not_in_the_message_line_too(nvim: Pilot, host: FakeHost) -> None:
-    desk = Desk(nvim, host)
-    asked = desk.ask("LCEdit! rename it")
-    desk.progress(asked["id"], "planning")
-    nvim.wait_lua("return vim.iter(_G.heard):any(function(it) return it[3] == 'planning' end)")
-    desk.done(asked["id"])
-    found = [each[:3] for each in heard(nvim) if each[1].startswith("edit")]
-    assert found[-2:] == [
-        ["report", "edit: rename it", "planning"],
-        ["end", "edit: rename it", None],
-    ]
-    assert nvim.lua("return _G.echoed") == []
-
-
 def test_an_answer_that_no_window_shows(nvim: Pilot, host: FakeHost) -> None:
     talk = Talk(nvim, host).open(title="Tests")
     number = talk.ask("why?")
@@ -142,7 +128,8 @@ def test_an_answer_that_no_window_shows(nvim: Pilot, host: FakeHost) -> None:
 def test_without_a_handler_nothing_is_started(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=ECHO + reach.NOTES)
     desk = Desk(nvim, host)
-    asked = desk.ask("LCEdit! rename it")
-    desk.progress(asked["id"], "planning")
-    assert "lcursor: planning … (:LCursor edit stop)" in nvim.lua("return _G.echoed")
+    asked = desk.ask("LCEdit rename it")
+    nvim.command("edit b.py")
+    desk.progress(asked["id"], "writing")
+    assert "lcursor: writing … (:LCursor edit stop)" in nvim.lua("return _G.echoed")
     assert nvim.lua("return #vim.lsp.get_clients()") == 0

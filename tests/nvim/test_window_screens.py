@@ -25,7 +25,6 @@ from tests.nvim.test_chat_list import row as chat_row
 from tests.nvim.test_chat_list import server as tell_server
 from tests.nvim.test_chat_usage import bill, items
 from tests.nvim.test_edit_draw import NEW, OLD
-from tests.nvim.test_edit_reach_ways import STEPS
 from tests.nvim.test_edit_reach_ways import message as tell_message
 from tests.nvim.test_index import report, tell_state, wake
 from tests.nvim.test_index_search import answer as found
@@ -197,22 +196,6 @@ def edit_running_two(nvim: Pilot, host: FakeHost) -> None:
     desk.delta(one["id"], ["def alpha(x):"])
     desk.progress(two["id"], "writing", done=1, total=1)
     desk.delta(two["id"], ["def alpha(n):"])
-
-
-@scene("2 of 3 steps", "a module of its own", "dd drop", "q cancel", "delete")
-def edit_plan(nvim: Pilot, host: FakeHost) -> None:
-    """The plan of a project edit, one step dropped."""
-    desk = Desk(nvim, host)
-    asked = desk.ask("LCEdit! split it")
-    dos = ("Move the class into a module of its own.", "Create it.", "Delete what is left over.")
-    steps = [
-        {**step, "path": str(desk.project / name), "name": name, "to": "", "do": do}
-        for step, name, do in zip(STEPS, ("a.py", LONG_NAME, "b.py"), dos, strict=True)
-    ]
-    summary = "Split the module in two, and keep the old names for those who import them."
-    desk.say("edit.planned", {"id": asked["id"], "summary": summary, "steps": steps})
-    nvim.settle()
-    nvim.press("Gdd")
 
 
 @scene("Where does this go in b.py?", "There are several such places.", "<CR> choose, q none")

@@ -26,6 +26,8 @@ class Dialect(ABC):
     """Whether the grammar is about the whole answer, not only about a call."""
     note = ""
     """For the user, at the start of a run."""
+    can_plan = True
+    """Whether its models can plan a change of the project."""
 
     @abstractmethod
     def system(self, tools: Sequence[Tool], facts: str) -> str:

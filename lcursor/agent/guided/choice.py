@@ -68,6 +68,7 @@ class Choice(Dialect):
     temperature = 0.0
     tools = (edit.TOOL, search.TOOL, grep.TOOL, rewrite.TOOL, bash.TOOL, finish.TOOL)
     is_forced = True
+    can_plan = False
     note = "This small model can look up, test and rewrite single functions, not plan larger work"
 
     def __init__(self) -> None:

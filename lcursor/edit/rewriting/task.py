@@ -29,7 +29,7 @@ class Task:
     selection: Lines = ()
     """The lines that the user selected, if the region is larger."""
     sketch: str = ""
-    """The sketch of the change by a planner or a chat."""
+    """The sketch of the change by a chat."""
 
     @property
     def old(self) -> Lines:

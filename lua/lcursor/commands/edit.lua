@@ -14,7 +14,8 @@ local function ask(command)
 end
 
 local function plan(command)
-  require("lcursor.edit.commands").run({ instruction = command.text, project = true })
+  local text = command.text ~= "" and command.text or nil
+  require("lcursor").edit({ instruction = text, range = command.range, project = true })
 end
 
 local function fix(command)
@@ -62,7 +63,7 @@ return {
   end,
   verbs = {
     { "ask [text]", "Request an edit, the same as |:LCEdit|.", ask, complete = mentions },
-    { "plan [text]", "Plan an edit of the whole project, the same as `:LCEdit!`.", plan,
+    { "plan [text]", "Let an agent plan a change of the project, the same as `:LCEdit!`.", plan,
       complete = mentions },
     { "fix", "Fix the diagnostics of the current line, or of a range.", fix },
     { "apply [register]", "Turn yanked code, a diff or a whole answer into hunks.", apply,

@@ -1,5 +1,5 @@
--- Sends edit requests: for a region, for the project, for all entries of a quickfix list, to fix
--- diagnostics, and to retry an edit. Remembers the requests of this session.
+-- Sends edit requests: for a region, for all entries of a quickfix list, to fix diagnostics, and to
+-- retry an edit. Remembers the requests of this session.
 
 local buffers = require("lcursor.edit.buffers")
 local config = require("lcursor.config")
@@ -41,55 +41,44 @@ end
 ---@field remark string "" for another way of doing the same
 ---@field instead string key of its proposal
 
---- Ask for a change of a region, or of the project.
+--- Ask for a change of a region.
 ---@param buf integer
 ---@param first integer row of the selection, or of the cursor
 ---@param last integer the same where nothing is selected
 ---@param instruction string
----@param opts { project?: boolean, model?: string, again?: lcursor.EditAgain }
+---@param opts { model?: string, again?: lcursor.EditAgain }
 ---@return lcursor.EditRun?
 function M.region(buf, first, last, instruction, opts)
-  local is_project = opts.project == true
   local reason = buffers.block_reason(buf)
-  if reason and not is_project then
+  if reason then
     return notify.warn(reason)
   end
-  local text = { path = buffers.here(), tick = -1, text = "" }
-  local name, filetype, others = "", "", buffers.unsaved(buf)
-  if reason then
-    first, last = 0, 0
-  else
-    text, name, filetype = buffers.text(buf), buffers.name(buf), vim.bo[buf].filetype
-    if is_project then
-      table.insert(others, 1, text)
-    end
-  end
+  local text = buffers.text(buf)
   local again = opts.again or { id = 0, remark = "" }
   local model = opts.model or ""
   local run = edit.begin("edit.ask", {
-    scope = is_project and "project" or "region",
     path = text.path,
-    name = name,
-    filetype = filetype,
+    name = buffers.name(buf),
+    filetype = vim.bo[buf].filetype,
     tick = text.tick,
     text = text.text,
     first_row = first,
     last_row = last,
     instruction = instruction,
     attachments = edit.chat.collect(instruction),
-    buffers = others,
+    buffers = buffers.unsaved(buf),
     model = model,
     again = again.id,
     remark = again.remark,
   }, {
-    buf = not is_project and buf or nil,
+    buf = buf,
     first = first,
     last = last,
     instruction = instruction,
     model = model,
     instead = again.instead,
   })
-  if run and run.buf then
+  if run then
     remember(run, first, last)
   end
   return run

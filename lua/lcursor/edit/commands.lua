@@ -15,14 +15,11 @@ local namespace = api.nvim_create_namespace("lcursor.edit.target")
 ---@field first integer
 ---@field last integer
 ---@field items? table[] of a quickfix list
----@field is_project boolean
 
 ---@return string of the prompt
 local function title_of(target)
   if target.items then
     return "edit " .. many(#target.items, "place")
-  elseif target.is_project then
-    return "edit the project"
   end
   local name = vim.fs.basename(api.nvim_buf_get_name(target.buf))
   return "edit " .. buffers.location(name, target.first, target.last)
@@ -34,15 +31,13 @@ local function ask(target, instruction, model)
   if target.items then
     return requests.list(target.items, instruction, model)
   end
-  local opts = { project = target.is_project, model = model }
-  return requests.region(target.buf, target.first, target.last, instruction, opts)
+  return requests.region(target.buf, target.first, target.last, instruction, { model = model })
 end
 
 --- Open the prompt for an instruction. The target moves with what happens to the text meanwhile.
 ---@param model? string
 local function prompt(target, model)
-  local is_range = not target.items and not target.is_project
-  local mark = is_range
+  local mark = not target.items
     and api.nvim_buf_set_extmark(target.buf, namespace, target.first, 0, {
       end_row = target.last,
       end_col = 0,
@@ -50,7 +45,7 @@ local function prompt(target, model)
       hl_eol = true,
       strict = false,
     })
-  local rows = is_range and { target.first, target.last } or nil
+  local rows = not target.items and { target.first, target.last } or nil
   local opts = { title = title_of(target), path = buffers.here(), rows = rows }
   require("lcursor.edit.prompt").open(opts, function(text)
     if mark and api.nvim_buf_is_loaded(target.buf) then
@@ -66,12 +61,11 @@ local function prompt(target, model)
 end
 
 ---@param range? integer[] first and last line, from 1
----@param is_project boolean
 ---@param instruction? string
 ---@param model? string
-local function begin(range, is_project, instruction, model)
+local function begin(range, instruction, model)
   local buf = api.nvim_get_current_buf()
-  local items = not is_project and require("lcursor.edit.ask").list_items() or nil
+  local items = require("lcursor.edit.ask").list_items()
   if items and range then
     items = vim.list_slice(items, range[1], range[2])
   end
@@ -81,25 +75,25 @@ local function begin(range, is_project, instruction, model)
     first, last = math.max(range[1] - 1, 0), math.min(range[2], api.nvim_buf_line_count(buf))
   end
   ---@type lcursor.EditTarget
-  local target = { buf = buf, first = first, last = last, items = items, is_project = is_project }
+  local target = { buf = buf, first = first, last = last, items = items }
   if instruction and instruction:find("%S") then
     return ask(target, vim.trim(instruction), model)
   end
-  local reason = not items and not is_project and buffers.block_reason(buf)
+  local reason = not items and buffers.block_reason(buf)
   if reason then
     return notify.warn(reason) -- before the user types an instruction
   end
   prompt(target, model)
 end
 
---- `:LCEdit`: about a range; with a bang about the project, in a quickfix window about its entries.
---- Without an instruction a small window asks for one.
+--- `:LCEdit`: about a range, in a quickfix window about its entries. Without an instruction a small
+--- window asks for one.
 ---@param opts vim.api.keyset.create_user_command.command_args
 function M.command(opts)
   if opts.args == "--help" then
     require("lcursor.ui.window").help(":LCEdit")
   elseif edit.is_on() then
-    begin(opts.range > 0 and { opts.line1, opts.line2 } or nil, opts.bang, opts.args)
+    begin(opts.range > 0 and { opts.line1, opts.line2 } or nil, opts.args)
   end
 end
 
@@ -115,20 +109,20 @@ end
 ---@class lcursor.EditCall
 ---@field instruction? string nil opens the prompt
 ---@field range? integer[] first and last line, from 1; nil is the selection, else the cursor
----@field project? boolean plan a change of the whole project
+---@field project? boolean let an agent plan a change of the whole project
 ---@field model? string
 
 --- `edit{}` of the Lua API.
 ---@param opts lcursor.EditCall
 function M.run(opts)
-  local known = { "instruction", "range", "project", "model" }
+  local known = { "instruction", "range", "model" }
   for name in pairs(opts) do
     if not vim.list_contains(known, name) then
       return notify.warn(("edit{}: there is no %s; see :help lcursor.edit()"):format(name))
     end
   end
   if edit.is_on() then
-    begin(opts.range or selection(), opts.project == true, opts.instruction, opts.model)
+    begin(opts.range or selection(), opts.instruction, opts.model)
   end
 end
 

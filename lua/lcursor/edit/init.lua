@@ -259,17 +259,6 @@ local HANDLERS = {
       run.answered(proposal)
     end
   end,
-  ["edit.planned"] = function(run, params)
-    open_window(run, "the plan", function()
-      return require("lcursor.edit.plan").open(params, function(dropped)
-        run.window = nil
-        if not dropped then
-          return stop_run(run)
-        end
-        requests.notify("edit.run_plan", { id = run.id, dropped = dropped })
-      end)
-    end)
-  end,
   ["edit.question"] = function(run, params)
     open_window(run, "a question", function()
       return require("lcursor.edit.pick_location").open(params, function(choice)

@@ -33,7 +33,6 @@ local PHASES = {
   reading = "reading",
   writing = "writing",
   checking = "checking",
-  planning = "planning",
 }
 
 ---@return string

@@ -95,6 +95,5 @@
 ---@alias lcursor.EditHunk table<string, any> `EditHunk`
 ---@alias lcursor.EditDecided table<string, any> `edit.decided`
 ---@alias lcursor.EditText table<string, any> `EditBuffer`
----@alias lcursor.EditStep table<string, any> `EditStep`
 ---@alias lcursor.EditChoice table<string, any> `EditChoice`
 ---@alias lcursor.EditTurnRow table<string, any> `EditTurnRow`

@@ -114,9 +114,6 @@ function M.edit(found)
   local settings, chat = found.settings.edit, found.settings.chat
   local model = settings.model ~= "" and settings.model or chat.model
   health.info("Edits are written by: " .. (model ~= "" and model or "automatic"))
-  if settings.plan_model ~= "" then
-    health.info("Edits of several files are planned by: " .. settings.plan_model)
-  end
   python.report(found, { "edit", "sandbox" })
   if settings.formatter == "" and settings.lint == "" and settings.test == "" then
     health.info("No formatter, lint or test is run before an edit is shown")

@@ -34,7 +34,6 @@ local GROUPS = {
   { "LCursorEditKey", "Special", "Hunk: key hints" },
   { "LCursorEditRegion", "CursorLine", "Lines that are being rewritten" },
   { "LCursorEditTitle", "Title", "Title of the edit prompt" },
-  { "LCursorEditDropped", "NonText", "Plan: dropped step" },
   { "LCursorAgentKind", "Function", "Agent: kind of a step" },
   { "LCursorAgentBusy", "DiagnosticInfo", "Agent: a step that runs" },
   { "LCursorAgentDone", "DiagnosticOk", "Agent: a step that succeeded" },

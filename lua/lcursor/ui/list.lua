@@ -1,4 +1,4 @@
--- A small window at the bottom with one item per line: the context of a chat, the chats, a plan.
+-- A small window at the bottom with one item per line: the context of a chat, the chats, edits.
 -- The caller says what the lines are.
 
 local highlights = require("lcursor.ui.highlights")

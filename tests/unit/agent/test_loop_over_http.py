@@ -81,6 +81,15 @@ def test_all_tools(session: Make) -> None:
     check_prompts(it.server)
 
 
+def test_a_small_model_does_not_plan(session: Make) -> None:
+    it = session([finish()])
+    it.server.model = "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
+    done = it.finish(policy="plan")
+    assert (done["state"], it.server.prompts) == ("failed", [])
+    assert "is too small to plan a change of the project" in done["message"]
+    assert not list(it.folder.glob("*/*/tree"))
+
+
 def test_a_run_whose_tests_cannot_start_ends_at_once(session: Make) -> None:
     it = session([bash("no-such-program"), view(), replace(), finish()], test="no-such-program")
     done = it.finish()

@@ -119,7 +119,6 @@ class Desk(Heard):
     def ask(self, name: str, text: str, instruction: str, rows: Sequence[int], **more: Any) -> int:
         """Ask for a change of a buffer; return its id."""
         fields: dict[str, Any] = {
-            "scope": "region",
             "path": str(self.root / name),
             "name": name,
             "filetype": "python",

@@ -300,7 +300,6 @@ def test_an_edit_that_nobody_knows_is_not_stopped(tmp_path: Path) -> None:
     with scripted(tmp_path, reply(fenced(NEW))) as (_, desk):
         desk.do("edit.stop", id=99)
         desk.do("edit.choose", id=98, choice=0)
-        desk.do("edit.run_plan", id=97, dropped=[])
         assert desk.proposed(desk.ask("a.py", TEXT, "Spell the names out", (4, 6)))
 
 
