@@ -128,8 +128,9 @@ def test_an_answer_that_no_window_shows(nvim: Pilot, host: FakeHost) -> None:
 def test_without_a_handler_nothing_is_started(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=ECHO + reach.NOTES)
     desk = Desk(nvim, host)
-    asked = desk.ask("LCEdit rename it")
-    nvim.command("edit b.py")
+    nvim.lua("vim.fn.setqflist({ { bufnr = vim.fn.bufnr(), lnum = 1, text = 'x' } })")
+    nvim.command("copen | LCEdit rename it")
+    asked = desk.heard("edit.many")
     desk.progress(asked["id"], "writing")
     assert "lcursor: writing … (:LCursor edit stop)" in nvim.lua("return _G.echoed")
     assert nvim.lua("return #vim.lsp.get_clients()") == 0
