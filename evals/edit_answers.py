@@ -21,7 +21,7 @@ class Answer:
     """The result of one task, asked in one way."""
 
     kind: str
-    """`plain`, `ours`, or a format (asked once)."""
+    """`plain` or `ours`."""
     task: str
     key: str
     """Digest of the model, the question and the settings."""
@@ -101,7 +101,7 @@ def as_dict(answers: Sequence[Answer], facts: Mapping[str, Any], asked: int) -> 
         by_kind.setdefault(each.kind, []).append(each)
     plain, ours = by_kind.get(PLAIN, []), by_kind.get(OURS, [])
     rows = {kind: _row(found) for kind, found in by_kind.items()}
-    if ours:  # our first attempts are the default format, asked once; their cost is not known
+    if ours:  # the cost of our first attempts alone is not known
         unknown = {"attempts": 1.0, "answer_tokens": 0, "passes": 0, "seconds": 0}
         passed = [each.first_passed for each in ours]
         rows["ours, first try"] = {**_row(ours), **_pass(passed), **unknown}
