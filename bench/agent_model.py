@@ -26,9 +26,9 @@ from lcursor.agent.summary import summarize
 from lcursor.agent.tools.toolbox import TOOLS
 from lcursor.agent.tree import Changed
 from lcursor.config import ChatConfig
+from lcursor.drive.editor import ROOT
 from lcursor.llm.pool import ModelPool
 
-ROOT = Path(__file__).resolve().parents[1]
 DIALECT = Native("json")
 SYSTEM = DIALECT.system(TOOLS, "")
 TASK = "Write five emojis. Then find out how the program reads its settings."

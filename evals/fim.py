@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bench.report import Json, emit, head, percent, run_facts, table
+from bench.report import Json, emit, head, ms_since, percent, run_facts, table
 from evals import sandbox
 from evals.data import DATA, KINDS, Cut, cuts, source_cuts
 from evals.rates import Answer, first_line, groups, margin, rates
@@ -141,9 +141,9 @@ def _answer(engine: Engine, cut: Cut, typed: int) -> Answer:
     came_ms: list[float] = []
     began = time.perf_counter()
     result = engine.complete(
-        last, lambda text: came_ms.append(_ms_since(began)), single_line=cut.single_line
+        last, lambda text: came_ms.append(ms_since(began)), single_line=cut.single_line
     )
-    total_ms = _ms_since(began)
+    total_ms = ms_since(began)
     text = result.text
     return Answer(
         kind=cut.kind,
@@ -171,10 +171,6 @@ def _interrupted(engine: Engine, source: Source, single_line: bool) -> None:
         pass
     finally:
         engine.abort.clear()
-
-
-def _ms_since(began: float) -> float:
-    return (time.perf_counter() - began) * 1000
 
 
 def _describe(found: Sequence[Answer]) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bench.report import share
 from evals.data import KINDS, Kind
 
 
@@ -62,15 +63,11 @@ def rates(answers: Sequence[Answer]) -> Rates:
     shown = [each for each in answers if each.text]
     return Rates(
         cuts=len(answers),
-        show=_share(len(shown), len(answers)),
-        exact=_share(sum(each.is_exact for each in shown), len(answers)),
-        passed=_share(sum(each.has_passed for each in shown), len(answers)),
-        line_precision=_share(sum(each.is_line_exact for each in shown), len(shown)),
+        show=share(len(shown), len(answers)),
+        exact=share(sum(each.is_exact for each in shown), len(answers)),
+        passed=share(sum(each.has_passed for each in shown), len(answers)),
+        line_precision=share(sum(each.is_line_exact for each in shown), len(shown)),
     )
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
 
 
 def margin(share: float, count: int) -> float:
