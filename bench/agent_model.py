@@ -25,10 +25,10 @@ from lcursor.agent.run_log import RunState, Step
 from lcursor.agent.summary import summarize
 from lcursor.agent.tools.table import TOOLS
 from lcursor.config import ChatConfig
+from lcursor.drive.editor import ROOT
 from lcursor.llm.pool import ModelPool
 from lcursor.workspace.tree import Changed
 
-ROOT = Path(__file__).resolve().parents[1]
 DIALECT = Native("json")
 SYSTEM = DIALECT.system(TOOLS, "")
 TASK = "Write five emojis. Then find out how the program reads its settings."

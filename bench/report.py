@@ -219,6 +219,11 @@ def _cell(value: object) -> str:
     return str(value)
 
 
+def share(part: float, whole: float) -> float:
+    """Return a part as a share of the whole; 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
 def percent(share: float) -> str:
     """Return a share as "42 %"."""
     return f"{100 * share:.0f} %"

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, get_args
+from typing import Annotated, Final
 
 import typer
 
@@ -24,7 +24,7 @@ from bench.report import Json, emit, progress, run_facts
 from evals import bugs, examples, run, sandbox
 from evals.bugs import Bug
 from evals.edit_answers import OURS, PLAIN, Answer, AnswerCache, as_dict, as_markdown, complete
-from lcursor.changes.records import Format, Lines
+from lcursor.changes.records import Lines
 from lcursor.config import ChatConfig, EditConfig
 from lcursor.edit.rewriting import prompt
 from lcursor.edit.rewriting.region import MAX_REGION_TOKENS, grow
@@ -51,16 +51,12 @@ CHUNK: Final = 6
 RECIPE: Final = "2"
 """Raised when the sequence of attempts changes, which makes cached answers invalid."""
 NAME: Final = "solution.py"
-FORMATS: tuple[Format, ...] = get_args(Format)
 _FENCE = re.compile(r"^[ ]{0,3}```[^\n]*\n(.*?)^[ ]{0,3}```", re.M | re.S)
 
 
 def command(
     data: Annotated[Path, typer.Option(help="Folder of HumanEvalFix.", show_default=False)],
     n: Annotated[int, typer.Option("--n", min=0, help="Number of tasks; 0 for all.")] = 0,
-    formats: Annotated[
-        str, typer.Option(help="Also ask once in these formats: whole,search_replace,udiff.")
-    ] = "",
     model: run.Model = "",
     seed: Annotated[
         int, typer.Option(help="Seed for the choice of tasks; 0: the shortest first.")
@@ -76,7 +72,6 @@ def command(
     All our attempts together write at most twice the tokens of the plain answer. The programs run
     in a sandbox; a retry sees only the examples of the docstring.
     """
-    wanted = run.chosen(formats, FORMATS, "formats")
     name = model or MODEL
     tasks = bugs.chosen(bugs.load(data), n, seed)
     facts = run_facts(model=name, seed=seed)
@@ -84,7 +79,7 @@ def command(
     began_s = time.monotonic()
     found: list[Answer] = []
     with running(name) as reached:
-        for answer in answers(Judge(reached, answer_cache), tasks, wanted):
+        for answer in answers(Judge(reached, answer_cache), tasks):
             found.append(answer)
             spent_s = time.monotonic() - began_s
             outcome = "passes" if answer.has_passed else answer.problem or "fails"
@@ -165,7 +160,7 @@ class Judge:
     def ours(self, bug: Bug) -> Answer:
         """Have the function fixed as `:LCEdit` does it, within the budget."""
         budget = round(BUDGET * self.plain(bug).answer_tokens)
-        task = self._task(bug, "whole")
+        task = self._task(bug)
         shown = bug.examples()
         key = _key(
             self._reached.name, prompt.messages(task), repr(self._config), str(budget), RECIPE
@@ -180,30 +175,18 @@ class Judge:
                 attempts = RetryLoop(Rewriter(self._reached, config), commands, config)
                 return self._cache.add(self._tried(bug, task, attempts, key, budget))
 
-    def one(self, bug: Bug, form: Format) -> Answer:
-        """Have the function fixed in one attempt in a format."""
-        task = self._task(bug, form)
-        config = replace(self._config, retries=0)
-        key = _key(self._reached.name, prompt.messages(task), repr(config))
-        if known := self._cache.find(form, bug.name, key):
-            return known
-        attempts = RetryLoop(Rewriter(self._reached, config), None, config)
-        return self._cache.add(self._tried(bug, task, attempts, key, 0, form))
-
-    def _task(self, bug: Bug, form: Format) -> Task:
+    def _task(self, bug: Bug) -> Task:
         lines = tuple(bug.source.rstrip("\n").split("\n"))
         head = f"def {bug.entry_point}("
         row = next(at for at, line in enumerate(lines) if line.startswith(head))
         count = partial(self._reached.client.count, may_ask=False)
         region = grow(lines, "python", row, row, MAX_REGION_TOKENS, lambda t: count(t)[0])
-        return Task(NAME, NAME, "python", lines, region, instruction(bug), "", form)
+        return Task(NAME, NAME, "python", lines, region, instruction(bug), "", "whole")
 
-    def _tried(
-        self, bug: Bug, task: Task, attempts: RetryLoop, key: str, budget: int, kind: str = OURS
-    ) -> Answer:
+    def _tried(self, bug: Bug, task: Task, attempts: RetryLoop, key: str, budget: int) -> Answer:
         began_s = time.monotonic()
         blank = Answer(
-            kind=kind,
+            kind=OURS,
             task=bug.name,
             key=key,
             has_passed=False,
@@ -279,8 +262,8 @@ def code_of(reply: str, entry_point: str) -> str:
     return "\n".join(blocks) or re.sub(r"^```.*$", "", reply, flags=re.M)
 
 
-def answers(judge: Judge, bugs: Sequence[Bug], formats: Sequence[Format]) -> Iterator[Answer]:
-    """Ask about each task plainly, by ours, and once in each format.
+def answers(judge: Judge, bugs: Sequence[Bug]) -> Iterator[Answer]:
+    """Ask about each task plainly, and by ours.
 
     Several tasks are asked in one way before the next, so that the server reuses its cache.
     """
@@ -288,8 +271,6 @@ def answers(judge: Judge, bugs: Sequence[Bug], formats: Sequence[Format]) -> Ite
         several = bugs[at : at + CHUNK]
         yield from map(judge.plain, several)
         yield from map(judge.ours, several)
-        for form in formats:
-            yield from (judge.one(bug, form) for bug in several)
 
 
 def _joined(task: Task, lines: Lines) -> str:

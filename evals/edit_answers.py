@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from bench.report import head, table
+from bench.report import head, share, table
 from evals.rates import margin
 
 PLAIN, OURS = "plain", "ours"
@@ -21,7 +21,7 @@ class Answer:
     """The result of one task, asked in one way."""
 
     kind: str
-    """`plain`, `ours`, or a format (asked once)."""
+    """`plain` or `ours`."""
     task: str
     key: str
     """Digest of the model, the question and the settings."""
@@ -101,7 +101,7 @@ def as_dict(answers: Sequence[Answer], facts: Mapping[str, Any], asked: int) -> 
         by_kind.setdefault(each.kind, []).append(each)
     plain, ours = by_kind.get(PLAIN, []), by_kind.get(OURS, [])
     rows = {kind: _row(found) for kind, found in by_kind.items()}
-    if ours:  # our first attempts are the default format, asked once; their cost is not known
+    if ours:  # the cost of our first attempts alone is not known
         unknown = {"attempts": 1.0, "answer_tokens": 0, "passes": 0, "seconds": 0}
         passed = [each.first_passed for each in ours]
         rows["ours, first try"] = {**_row(ours), **_pass(passed), **unknown}
@@ -114,10 +114,10 @@ def as_dict(answers: Sequence[Answer], facts: Mapping[str, Any], asked: int) -> 
         "tasks": len(plain),
         "asked": asked,
         "with_examples": sum(each.has_examples for each in plain),
-        "plain_pass": _share(len(plain_passed), len(plain)),
-        "ours_pass": _share(len(ours_passed), len(ours)),
-        "ratio": _share(len(ours_passed), len(plain_passed)),
-        "token_ratio": _share(sum(each.answer_tokens for each in ours), plain_tokens),
+        "plain_pass": share(len(plain_passed), len(plain)),
+        "ours_pass": share(len(ours_passed), len(ours)),
+        "ratio": share(len(ours_passed), len(plain_passed)),
+        "token_ratio": share(sum(each.answer_tokens for each in ours), plain_tokens),
         "gained": len(ours_passed - plain_passed),
         "lost": len(plain_passed - ours_passed),
         "target": TARGET,
@@ -129,23 +129,19 @@ def _row(found: Sequence[Answer]) -> dict[str, float]:
     return {
         "tasks": count,
         **_pass([each.has_passed for each in found]),
-        "formed": _share(sum(each.is_formed for each in found), count),
-        "located": _share(sum(each.is_located for each in found), count),
-        "checked": _share(sum(each.is_checked for each in found), count),
-        "attempts": _share(sum(max(each.attempts, 1) for each in found), count),
-        "answer_tokens": _share(sum(each.answer_tokens for each in found), count),
-        "passes": _share(sum(each.passes for each in found), count),
-        "seconds": _share(sum(each.seconds for each in found), count),
+        "formed": share(sum(each.is_formed for each in found), count),
+        "located": share(sum(each.is_located for each in found), count),
+        "checked": share(sum(each.is_checked for each in found), count),
+        "attempts": share(sum(max(each.attempts, 1) for each in found), count),
+        "answer_tokens": share(sum(each.answer_tokens for each in found), count),
+        "passes": share(sum(each.passes for each in found), count),
+        "seconds": share(sum(each.seconds for each in found), count),
     }
 
 
 def _pass(passed: Sequence[bool]) -> dict[str, float]:
-    share = _share(sum(passed), len(passed))
-    return {"pass": share, "margin": margin(share, len(passed))}
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
+    right = share(sum(passed), len(passed))
+    return {"pass": right, "margin": margin(right, len(passed))}
 
 
 def as_markdown(document: Mapping[str, Any]) -> list[str]:

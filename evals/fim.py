@@ -15,22 +15,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bench.report import Json, emit, head, percent, run_facts, table
+from bench.report import Json, emit, head, ms_since, percent, run_facts, table
 from evals import sandbox
 from evals.data import DATA, KINDS, Cut, cuts, source_cuts
-from evals.rates import (
-    GAIN,
-    GATE,
-    SHOW,
-    THRESHOLDS,
-    Answer,
-    best_gate,
-    default_gate,
-    first_line,
-    groups,
-    margin,
-    rates,
-)
+from evals.rates import Answer, first_line, groups, margin, rates
 from evals.run import Cases, Model, collect
 from lcursor.catalog import manifest, store
 from lcursor.config import CompletionConfig
@@ -49,9 +37,6 @@ def command(
     cut: Annotated[str, typer.Option(help="char, word, span, or all.")] = "all",
     model: Model = "",
     seed: Annotated[int, typer.Option(help="Seed for the choice of tasks and places.")] = 1,
-    gate: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Show nothing below this confidence.")
-    ] = 0.0,
     typed: Annotated[
         int, typer.Option(min=0, help="Keys typed before the one that counts.")
     ] = TYPED,
@@ -68,7 +53,7 @@ def command(
     cases: Cases = None,
     as_json: Json = False,
 ) -> None:
-    """Complete HumanEval infilling at random places: exact match, pass@1, what a gate gains.
+    """Complete HumanEval infilling at random places: exact match and pass@1.
 
     The programs run in a sandbox without network, files or processes of their own.
     """
@@ -99,7 +84,7 @@ def command(
         found = collect(answers(engine, chosen, typed), len(chosen), _describe, cases)
     finally:
         engine.close()
-    document = as_dict(found, facts, gate)
+    document = as_dict(found, facts)
     emit(document, as_markdown(document), as_json)
 
 
@@ -156,15 +141,10 @@ def _answer(engine: Engine, cut: Cut, typed: int) -> Answer:
     came_ms: list[float] = []
     began = time.perf_counter()
     result = engine.complete(
-        last, lambda text: came_ms.append(_ms_since(began)), single_line=cut.single_line
+        last, lambda text: came_ms.append(ms_since(began)), single_line=cut.single_line
     )
-    total_ms = _ms_since(began)
+    total_ms = ms_since(began)
     text = result.text
-    engine.threshold = GATE
-    gated = engine.complete(
-        last, lambda text: None, single_line=cut.single_line, bypass_cache=True
-    ).text
-    engine.threshold = 0.0
     return Answer(
         kind=cut.kind,
         task=cut.task.name,
@@ -180,7 +160,6 @@ def _answer(engine: Engine, cut: Cut, typed: int) -> Answer:
         generated_tokens=result.generated_tokens,
         first_ms=came_ms[0] if came_ms else 0.0,
         total_ms=total_ms,
-        gated=gated,
     )
 
 
@@ -194,34 +173,24 @@ def _interrupted(engine: Engine, source: Source, single_line: bool) -> None:
         engine.abort.clear()
 
 
-def _ms_since(began: float) -> float:
-    return (time.perf_counter() - began) * 1000
-
-
 def _describe(found: Sequence[Answer]) -> str:
     exact = sum(each.is_exact for each in found) / len(found)
     passed = sum(each.has_passed for each in found) / len(found)
     return f"{found[-1].kind}, exact {percent(exact)}, passed {percent(passed)}"
 
 
-def as_dict(found: Sequence[Answer], facts: Mapping[str, Any], gate: float = 0.0) -> dict[str, Any]:
+def as_dict(found: Sequence[Answer], facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the report as JSON.
 
     Args:
         found: the answers of one run.
         facts: machine, model, command, options.
-        gate: the threshold used for `cuts`; the other tables have their own.
     """
-    tables: dict[str, dict[str, Any]] = {
-        "cuts": {},
-        "thresholds": {},
-        "best_gate": {},
-        "shipped_gate": {},
-    }
+    rows = {}
     for name, group in groups(found).items():
-        counted = rates(group, gate)
+        counted = rates(group)
         confidences = [each.confidence for each in group if each.text]
-        tables["cuts"][name] = {
+        rows[name] = {
             **asdict(counted),
             "exact_margin": margin(counted.exact, counted.cuts),
             "confidence": statistics.fmean(confidences) if confidences else 0.0,
@@ -230,12 +199,7 @@ def as_dict(found: Sequence[Answer], facts: Mapping[str, Any], gate: float = 0.0
             "first_ms_p50": _median([e for e in group if e.first_ms], lambda each: each.first_ms),
             "total_ms_p50": _median(group, lambda each: each.total_ms),
         }
-        tables["thresholds"][name] = [
-            {"threshold": at, **asdict(rates(group, at))} for at in THRESHOLDS
-        ]
-        tables["best_gate"][name] = asdict(best_gate(group))
-        tables["shipped_gate"][name] = asdict(default_gate(group))
-    return {**facts, "gate": gate, **tables}
+    return {**facts, "cuts": rows}
 
 
 def _median(found: Sequence[Answer], of: Callable[[Answer], float]) -> float:
@@ -247,21 +211,13 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
     on = {True: "on", False: "off"}
     title = (
         f"Model: {document['model']}; {document['window']} window, healing "
-        f"{on[document['heals']]}, splice {on[document['splices']]}, gate {document['gate']:g}, "
-        f"{document['typed']} keys typed before, seed {document['seed']}"
+        f"{on[document['heals']]}, splice {on[document['splices']]}, {document['typed']} keys "
+        f"typed before, seed {document['seed']}"
     )
-    thresholds = document["thresholds"]
-    gates = [
-        f"- Best gate for {name} that shows something at {percent(SHOW)} of the cuts or more: "
-        f"{row['threshold']:.2f}, shown {percent(row['show'])}, precision "
-        f"{percent(row['line_precision'])}, {row['gain']:.2f} × ungated "
-        f"(wanted {GAIN:g}: {'yes' if row['holds'] else 'no'})"
-        for name, row in document["best_gate"].items()
-    ]
     return [
         *head(document, title),
         *table(
-            ["cut", "n:", "exact:", "pass@1:", "shown:", "precision:", "first line:"]
+            ["cut", "n:", "exact:", "pass@1:", "shown:", "first line:"]
             + ["confidence:", "read:", "written:", "first text:", "all text:"],
             [
                 (
@@ -270,7 +226,6 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
                     f"{percent(row['exact'])} ± {100 * row['exact_margin']:.0f}",
                     "–" if document.get("source") else percent(row["passed"]),
                     percent(row["show"]),
-                    percent(row["precision"]),
                     percent(row["line_precision"]),
                     f"{row['confidence']:.2f}",
                     f"{row['read_tokens_p50']:g}",
@@ -279,44 +234,6 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
                     f"{row['total_ms_p50']:.0f} ms",
                 )
                 for name, row in document["cuts"].items()
-            ],
-        ),
-        "",
-        "Shown, and the precision of the first lines shown, by confidence threshold:",
-        "",
-        *table(
-            ["threshold:", *(f"{name}:" for name in thresholds)],
-            [
-                (
-                    f"{at:.1f}",
-                    *(
-                        f"{percent(rows[number]['show'])}, "
-                        f"{percent(rows[number]['line_precision'])}"
-                        for rows in thresholds.values()
-                    ),
-                )
-                for number, at in enumerate(THRESHOLDS)
-            ],
-        ),
-        "",
-        *gates,
-        "",
-        "The default gate (the certain part of a line, or all of it) and no gate:",
-        "",
-        *table(
-            ["cut", "shown:", "prefix right:", "first line exact:", "shown without:", "right:"]
-            + ["exact:", "gain:"],
-            [
-                (
-                    name,
-                    *(
-                        percent(row[share])
-                        for share in ("show", "right", "exact")
-                        + ("open_show", "open_right", "open_exact")
-                    ),
-                    f"{row['gain']:.2f}",
-                )
-                for name, row in document["shipped_gate"].items()
             ],
         ),
     ]

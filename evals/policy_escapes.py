@@ -195,9 +195,3 @@ def make_folder(folder: Path) -> Path:
         (folder / name).write_text("x\n")
     (folder / "link").symlink_to("/etc/passwd")
     return folder
-
-
-def violations(count: int, folder: Path) -> list[str]:
-    """Return the calls of a number of random sequences that run without approval."""
-    made = make_folder(folder)
-    return [each for seed in range(count) for each in unapproved(seed, made)]

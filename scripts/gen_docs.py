@@ -284,9 +284,9 @@ def plugs(keys: list[dict[str, Any]]) -> str:
         names.setdefault(row["modes"] + " expr" * row["is_expr"], []).append(name)
     lines = ["local plugs = {"]
     for modes, some in names.items():
-        row = f'["{modes}"] = {{ {", ".join(json.dumps(name) for name in some)} }},'
+        line = f'["{modes}"] = {{ {", ".join(json.dumps(name) for name in some)} }},'
         lines += textwrap.wrap(
-            row, 98, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+            line, 98, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
         )
     return "\n".join([*lines, "}"])
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from bench.report import head, percent, table
+from bench.report import head, percent, share, table
 from evals.keys.insertions import kind
 from evals.keys.typist import READING_KEYS, Shown, Typed
 
@@ -73,22 +73,18 @@ def figures(typed: Sequence[Typed], of: str = "") -> Figures:
         texts=len(sums),
         lines=len(all_lines),
         keys=keys,
-        saved=_share(keys - pressed, keys),
+        saved=share(keys - pressed, keys),
         low=low,
         high=high,
-        read=_share(keys - pressed - READING_KEYS * len(shown), keys),
-        offered=_share(sum(line.shown > 0 for line in all_lines), len(all_lines)),
+        read=share(keys - pressed - READING_KEYS * len(shown), keys),
+        offered=share(sum(line.shown > 0 for line in all_lines), len(all_lines)),
         shown=len(shown),
-        full=_share(len(full), len(shown)),
-        part=_share(len(part), len(shown)),
-        wrong=100 * _share(len(wrong), pressed),
-        several=_share(sum("\n" in s.text.strip() for s in shown), len(shown)),
-        length=_share(sum(len(s.text) for s in shown), len(shown)),
+        full=share(len(full), len(shown)),
+        part=share(len(part), len(shown)),
+        wrong=100 * share(len(wrong), pressed),
+        several=share(sum("\n" in s.text.strip() for s in shown), len(shown)),
+        length=share(sum(len(s.text) for s in shown), len(shown)),
     )
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
 
 
 def _interval(sums: Sequence[tuple[int, int]]) -> tuple[float, float]:
@@ -98,7 +94,7 @@ def _interval(sums: Sequence[tuple[int, int]]) -> tuple[float, float]:
     for _ in range(DRAWS):
         drawn = chance.choices(sums, k=len(sums))
         keys = sum(each[0] for each in drawn)
-        found.append(_share(keys - sum(each[1] for each in drawn), keys))
+        found.append(share(keys - sum(each[1] for each in drawn), keys))
     found.sort()
     return found[DRAWS // 40], found[-DRAWS // 40]
 
@@ -149,9 +145,9 @@ def paired_ratio(
     chance, found = random.Random(SEED), []
     for _ in range(DRAWS):
         drawn = chance.choices(pairs, k=len(pairs))
-        found.append(_share(sum(e[0] for e in drawn), max(sum(e[1] for e in drawn), 1)))
+        found.append(share(sum(e[0] for e in drawn), max(sum(e[1] for e in drawn), 1)))
     found.sort()
-    whole = _share(sum(e[0] for e in pairs), max(sum(e[1] for e in pairs), 1))
+    whole = share(sum(e[0] for e in pairs), max(sum(e[1] for e in pairs), 1))
     return whole, found[DRAWS // 40], found[-DRAWS // 40]
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from bench import edit
 from bench.edit import Answer, Pair
-from lcursor.errors import LcursorError
 from lcursor.llm.records import Usage
 
 
@@ -15,12 +14,6 @@ def test_a_case_is_a_definition_of_forty_lines_and_more(case: tuple[str, str, st
     task = edit.task_of(*case)
     assert len(task.old) >= edit.MIN_ROWS
     assert case[1] in "".join(task.old[:2])
-
-
-def test_a_missing_definition_is_reported() -> None:
-    with pytest.raises(LcursorError, match=r"no Nothing of 40 lines") as found:
-        edit.task_of("queue.py", "Nothing", "do")
-    assert "CASES" in found.value.hint
 
 
 def answer(tokens: int, passes: int, ms: float) -> Answer:
@@ -48,12 +41,3 @@ def test_the_gains(
     found = edit.summary([Pair("a.py x", 67, answer(*drafted), answer(*plain))] * 3)
     assert (found["times_fewer_passes"], found["times_more_tokens_per_s"]) == (fewer, faster)
     assert found["holds"] is holds
-
-
-def test_the_report() -> None:
-    facts = {"model": "toy", "machine": {"cpu": "abacus"}, "command": "bench"}
-    pairs = [Pair("a.py x", 67, answer(300, 60, 3000.0), answer(300, 300, 9000.0))]
-    text = "\n".join(edit.as_markdown(pairs, {**facts, **edit.summary(pairs)}))
-    assert "Model: toy" in text
-    assert "| 67 | 300 | 60 | 300 | 5.0 × | 100.0 | 33.3 | 3.00 × | 40% | yes |" in text
-    assert "0 of 0" in edit.as_markdown([], {**facts, **edit.summary([])})[-1]

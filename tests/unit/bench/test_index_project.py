@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from bench import index as bench
 from bench.index_project import Copy
-from lcursor.errors import LcursorError
 
 SOURCE = {
     "pkg/a.py": '"""Reads the first lines of a file."""\n\n\ndef first_lines(x):\n    return x\n',
@@ -57,27 +53,3 @@ def test_a_branch_has_words_that_the_other_has_not(copy: Copy) -> None:
         copy.switch(branch)
         for word, name in words.items():
             assert (word in (copy.root / name).read_text()) == is_there
-
-
-def test_a_project_of_nothing(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(LcursorError, match="no file"):
-        Copy(tmp_path / "empty", tmp_path / "copy")
-
-
-def test_a_branch_that_is_not_there(copy: Copy) -> None:
-    with pytest.raises(LcursorError, match="git checkout failed"):
-        copy.switch("three")
-    assert subprocess.check_output(["git", "branch"], cwd=copy.root, text=True).strip() == "* one"
-
-
-def test_the_folders_of_the_bench_are_put_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "/before")
-    monkeypatch.delenv("LCURSOR_DATA", raising=False)
-    with bench._own_folders(tmp_path):
-        assert os.environ["LCURSOR_DATA"] == str(tmp_path / "data")
-        assert os.environ["XDG_CACHE_HOME"] == str(tmp_path / "cache")
-    assert "LCURSOR_DATA" not in os.environ
-    assert os.environ["XDG_CACHE_HOME"] == "/before"

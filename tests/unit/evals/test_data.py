@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from pathlib import Path
 
 import pytest
 
 from evals.data import DATA, KINDS, LINES, SPANS, Kind, cuts, load, source_cuts
-from lcursor.errors import LcursorError
 
 
 def test_the_files_are_whole_and_have_their_licence() -> None:
@@ -63,22 +61,6 @@ def test_more_cuts_begin_with_the_fewer(kind: Kind) -> None:
     assert cuts(DATA, kind, 20, 8) != few
 
 
-def test_a_folder_without_the_files_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LcursorError, match=r"There is no file .*SingleLine.*--data"):
-        cuts(tmp_path, "char", 1, 1)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"no gzip", gzip.compress(b"no JSON\n"), gzip.compress(b'{"task_id": 1}\n'), b"\x1f\x8b\x08"],
-    ids=["no gzip", "no JSON", "other fields", "cut off"],
-)
-def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / LINES).write_bytes(content)
-    with pytest.raises(LcursorError, match="not a file of HumanEval infilling"):
-        load(tmp_path / LINES)
-
-
 @pytest.mark.parametrize("kind", ["char", "word"])
 def test_lines_of_code_of_a_source_file_are_cut(kind: Kind, tmp_path: Path) -> None:
     path = tmp_path / "steps.py"
@@ -90,13 +72,3 @@ def test_lines_of_code_of_a_source_file_are_cut(kind: Kind, tmp_path: Path) -> N
         assert cut.prefix + cut.rest + cut.suffix == text
         assert (cut.task.file, cut.task.project) == ("steps.py", tmp_path.name)
         assert not cut.task.test
-
-
-@pytest.mark.parametrize("content", [b"x = 1\n", b"\xff\xfe\n", None])
-def test_a_source_file_without_code_is_rejected(content: bytes | None, tmp_path: Path) -> None:
-    path = tmp_path / "none.py"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(LcursorError, match=r"none\.py") as failure:
-        source_cuts(path, "char", 9, 1)
-    assert failure.value.hint == "Name a source file"

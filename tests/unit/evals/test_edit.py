@@ -182,7 +182,7 @@ def test_plain_is_asked_once_and_kept(stack: ExitStack, tmp_path: Path) -> None:
 
 def test_ours_tries_again_with_what_the_docstring_shows(stack: ExitStack, tmp_path: Path) -> None:
     asking, server = judge(stack, tmp_path, fenced(WRONG), fenced(WRONG), fenced(RIGHT))
-    plain, ours = edit.answers(asking, [BUG], [])
+    plain, ours = edit.answers(asking, [BUG])
     assert not plain.has_passed
     assert ours.has_passed
     assert not ours.first_passed
@@ -204,7 +204,7 @@ def test_ours_has_no_more_tries_than_the_plain_answer_pays_for(
     stack: ExitStack, tmp_path: Path
 ) -> None:
     asking, server = judge(stack, tmp_path, fenced(WRONG))
-    plain, ours = edit.answers(asking, [BUG], [])
+    plain, ours = edit.answers(asking, [BUG])
     assert ours.attempts == 2
     assert not ours.has_passed
     assert len(server.bodies) == 3
@@ -213,41 +213,10 @@ def test_ours_has_no_more_tries_than_the_plain_answer_pays_for(
 
 def test_a_reply_of_no_use_counts_as_none(stack: ExitStack, tmp_path: Path) -> None:
     asking, _ = judge(stack, tmp_path, fenced(WRONG), say("I cannot."))
-    plain, ours = edit.answers(asking, [BUG], [])
+    plain, ours = edit.answers(asking, [BUG])
     assert plain.is_formed
     assert [ours.has_passed, ours.is_formed, ours.is_located] == [False] * 3
     assert ours.problem
-
-
-def test_each_way_is_asked_for_several_in_a_row(stack: ExitStack, tmp_path: Path) -> None:
-    many = [replace(BUG, name=f"T/{number}") for number in range(edit.CHUNK + 1)]
-    asking, _ = judge(stack, tmp_path, fenced(RIGHT))
-    found = list(edit.answers(asking, many, ["whole"]))
-    kinds = [each.kind for each in found]
-    assert kinds[: edit.CHUNK + 1] == [*["plain"] * edit.CHUNK, "ours"]
-    assert len(kinds) == 3 * len(many)
-    some = edit_answers.complete(found[: edit.CHUNK + 2])
-    assert {each.task for each in some} == {"T/0", "T/1"}
-
-
-def test_other_formats_are_asked_once(stack: ExitStack, tmp_path: Path) -> None:
-    blocks = "<<<<<<< SEARCH\n    return n + 2\n=======\n    return n * 2\n>>>>>>> REPLACE"
-    asking, server = judge(stack, tmp_path, fenced(blocks))
-    found = asking.one(BUG, "search_replace")
-    assert (found.has_passed, found.is_formed, found.is_located) == (True, True, True)
-    assert len(server.bodies) == 1
-
-
-def test_a_store_that_was_cut_off_loses_its_last_row_alone(tmp_path: Path) -> None:
-    path = tmp_path / "deep/answers.jsonl"
-    store = edit_answers.AnswerCache(path)
-    first = store.add(answer("plain", "a", True))
-    store.add(answer("plain", "b", False))
-    path.write_text(path.read_text()[:-20])
-    again = edit_answers.AnswerCache(path)
-    assert again.find("plain", "a", "k") == first
-    assert again.find("plain", "b", "k") is None
-    assert again.find("plain", "a", "other") is None
 
 
 def answer(kind: str, task: str, has_passed: bool, tokens: int = 100) -> edit_answers.Answer:
@@ -306,11 +275,7 @@ def test_the_command_asks_goes_on_and_reports(
     assert (document["plain_pass"], document["ours_pass"], document["ratio"]) == (1.0, 1.0, 1.0)
     assert (document["tasks"], document["asked"]) == (2, 2)
     assert len(server.bodies) == 4
-    again = CliRunner().invoke(app, [*words, "--formats", "whole"])
+    again = CliRunner().invoke(app, words)
     assert again.exit_code == 0, again.output
-    assert len(server.bodies) == 4 + 2 + 3  # the third task, and each once in the format
-    assert "| whole | 3 | 100.0 % |" in again.stdout
+    assert len(server.bodies) == 4 + 2  # those of the third task
     assert "T/0 plain: passes" in again.stderr
-    wrong = CliRunner().invoke(app, [*words, "--formats", "json"])
-    assert wrong.exit_code == 2
-    assert "unknown formats: json" in wrong.stderr

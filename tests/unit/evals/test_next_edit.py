@@ -14,7 +14,6 @@ from evals.cli import app
 from evals.next_edit import commits, labels, replay, report, traps
 from evals.next_edit.commits import Commit, Step
 from lcursor.changes import diff
-from lcursor.errors import LcursorError
 from lcursor.next_edit.predict import predict
 from lcursor.next_edit.records import Edit, Proposal, Texts
 
@@ -212,17 +211,6 @@ def test_the_command_prints_one_object(repository: Path) -> None:
     assert all("all" in said[name] for name in names)
     assert said["steps"] == 24
     assert said["commits"] == 1
-
-
-def test_people_get_tables(repository: Path) -> None:
-    done = CliRunner().invoke(app, ["next", "--repo", str(repository)])
-    assert done.exit_code == 0, done.output
-    assert "| steps labelled |" in done.stdout
-
-
-def test_a_folder_that_is_no_repository_says_so(tmp_path: Path) -> None:
-    with pytest.raises(LcursorError, match="cannot be replayed"):
-        next(commits.load(tmp_path, 1))
 
 
 def test_no_trap_catches_the_predictors() -> None:

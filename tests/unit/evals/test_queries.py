@@ -61,20 +61,6 @@ def test_questions_are_read(data: Path) -> None:
     assert rest[1].answers == (Answer("src/garage.py"),)
 
 
-@pytest.mark.parametrize(
-    "line", ["[symbols]\nno answer", "[symbols]\na => ", "a => b.py::c", "[other]"]
-)
-def test_a_line_that_is_no_question_says_where(tmp_path: Path, line: str) -> None:
-    (tmp_path / "bad.txt").write_text(line)
-    with pytest.raises(LcursorError, match=rf"bad\.txt:{len(line.splitlines())}"):
-        queries.load("bad", tmp_path)
-
-
-def test_a_missing_file_says_so(tmp_path: Path) -> None:
-    with pytest.raises(LcursorError, match=r"none\.txt"):
-        queries.load("none", tmp_path)
-
-
 def test_questions_are_asked_and_judged(corpus: Corpus, data: Path) -> None:
     found = queries.measure(["lexical"], data=data, corpora=[corpus])
     assert [each.rank for each in found] == [1, 1, 0, 1]
@@ -145,15 +131,6 @@ def small(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_the_last_line_is_json(data: Path) -> None:
-    done = CliRunner().invoke(app, ["eval", "queries", "--data", str(data), "--json"])
-    assert done.exit_code == 0, done.output
-    document = json.loads(done.stdout.splitlines()[-1])
-    assert document["modes"]["lexical"]["symbols"]["first"] == 1.0
-    assert document["embedder"] == "none"
-
-
-@pytest.mark.usefixtures("small")
 def test_clones_of_other_repositories_are_asked_about_too(data: Path, corpus: Corpus) -> None:
     (data / "other.txt").write_text("[sentences]\nwash the car => src/garage.py::wash\n")
     (data / "absent.txt").write_text("not even a question\n")
@@ -168,16 +145,3 @@ def test_clones_of_other_repositories_are_asked_about_too(data: Path, corpus: Co
     rows = json.loads(done.stdout.splitlines()[-1])["modes"]["lexical"]
     assert rows["sentences of other"]["recall10"] == 1.0
     assert rows["sentences of garage"]["questions"] == 2
-
-
-@pytest.mark.usefixtures("small")
-def test_people_get_tables(data: Path) -> None:
-    done = CliRunner().invoke(app, ["eval", "queries", "--data", str(data), "--misses"])
-    assert "| symbols | lexical | 2 | 100.0 % | 1.000 |" in done.stdout
-    assert "| lexical | clean an automobile that is dirty | - |" in done.stdout
-
-
-def test_a_wrong_mode_is_a_wrong_command_line() -> None:
-    done = CliRunner().invoke(app, ["eval", "queries", "--modes", "lexical,magic"])
-    assert done.exit_code == 2
-    assert "magic" in done.stderr
