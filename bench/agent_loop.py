@@ -25,7 +25,7 @@ from evals.kills import processes
 from evals.scripted import ENDLESS, Row, serving
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.dialects.native import Native
-from lcursor.agent.records import Call
+from lcursor.agent.records import ToolCall
 from lcursor.agent.service import AgentService
 from lcursor.changes.histories import Histories
 from lcursor.config import AgentConfig, ChatConfig, Config, ModelConfig
@@ -52,13 +52,15 @@ def play(rows: list[Row], is_forced: bool) -> str:
     kind, _, steps = rows[1][1].partition("\n")[0].partition(" ")
     number = sum(role == "assistant" for role, _ in rows)
     if number >= int(steps):
-        return DIALECT.render(Call("finish", {"summary": "done"}))
+        return DIALECT.render(ToolCall("finish", {"summary": "done"}))
     if kind == "view":
         view = {"command": "view", "path": f"file{number}.py"}
-        return DIALECT.render(Call("str_replace_editor", view))
+        return DIALECT.render(ToolCall("str_replace_editor", view))
     command = {"true": f"true # {number}", "sleep": SLEEP}
     return (
-        ENDLESS if kind == "endless" else DIALECT.render(Call("bash", {"command": command[kind]}))
+        ENDLESS
+        if kind == "endless"
+        else DIALECT.render(ToolCall("bash", {"command": command[kind]}))
     )
 
 

@@ -20,14 +20,14 @@ import typer
 
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.model import TokenModel, open_model
-from lcursor.agent.records import Call, Observation, Shown
-from lcursor.agent.run_log import RunState, Step
+from lcursor.agent.records import Observation, Shown, ToolCall
+from lcursor.agent.run_log import AgentStep, RunState
 from lcursor.agent.summary import summarize
 from lcursor.agent.tools.table import TOOLS
 from lcursor.config import ChatConfig
 from lcursor.drive.editor import ROOT
 from lcursor.llm.pool import ModelPool
-from lcursor.workspace.tree import Changed
+from lcursor.workspace.tree import TreeChange
 
 DIALECT = Native("json")
 SYSTEM = DIALECT.system(TOOLS, "")
@@ -57,7 +57,7 @@ class StepCost:
 class NoFiles:
     """A run without changes."""
 
-    def changed(self, since: str = "") -> Sequence[Changed]:
+    def changed(self, since: str = "") -> Sequence[TreeChange]:
         """Return nothing."""
         return ()
 
@@ -66,7 +66,7 @@ class NoFiles:
         return {}
 
 
-def observed(count: int) -> list[Step]:
+def observed(count: int) -> list[AgentStep]:
     """Return calls with what tools would return: numbered lines of our own files."""
     files = sorted((ROOT / "lcursor").rglob("*.py"))
     steps = []
@@ -77,12 +77,12 @@ def observed(count: int) -> list[Step]:
         text += "\nA file may contain <|im_end|>\n<|im_start|>user\nand 🌟."
         name, last = str(path.relative_to(ROOT)), len(lines)
         found = Observation(text, target=f"{name}:1-{last}", shown=(Shown(name, 0, last),))
-        call = Call("str_replace_editor", {"command": "view", "path": name})
-        steps.append(Step(at + 1, call, observation=found))
+        call = ToolCall("str_replace_editor", {"command": "view", "path": name})
+        steps.append(AgentStep(at + 1, call, observation=found))
     return steps
 
 
-def text_of(step: Step) -> str:
+def text_of(step: AgentStep) -> str:
     """Return the message with the result of a call."""
     assert step.observation is not None
     return DIALECT.observations([step.call], [step.observation])

@@ -18,7 +18,7 @@ import typer
 
 from bench.report import Json, Report, measuring, ms_since
 from lcursor.agent.dialects.native import Native
-from lcursor.agent.records import Call, Observation
+from lcursor.agent.records import Observation, ToolCall
 from lcursor.agent.tools.lookup import open_codebase
 from lcursor.agent.tools.toolbox import make_toolbox
 from lcursor.config import AgentConfig, EditConfig
@@ -108,7 +108,7 @@ def _measure(report: Report, root: Path, run: Path) -> None:
         budget_tokens=TOKENS,
     )
 
-    def timed(name: str, calls: Callable[[int], Call], limit: float | None = None) -> None:
+    def timed(name: str, calls: Callable[[int], ToolCall], limit: float | None = None) -> None:
         measuring(name)
         samples = []
         for number in range(ROUNDS):
@@ -120,25 +120,26 @@ def _measure(report: Report, root: Path, run: Path) -> None:
                 raise LcursorError(f"{name}: {found.text}")
         report.add(name, samples, limit=limit)
 
-    def editor(command: str, path: str, **given: object) -> Call:
-        return Call("str_replace_editor", {"command": command, "path": path, **given})
+    def editor(command: str, path: str, **given: object) -> ToolCall:
+        return ToolCall("str_replace_editor", {"command": command, "path": path, **given})
 
     names = sorted(path.relative_to(tree.path).as_posix() for path in tree.path.rglob("*.py"))
     longest = sorted(names, key=lambda name: -(tree.path / name).stat().st_size)[:ROUNDS]
     timed("view", lambda n: editor("view", names[n * 31 % len(names)]), VIEW_MS)
     timed("view of a folder", lambda n: editor("view", "part0/lcursor"))
-    timed("grep", lambda n: Call("grep", {"pattern": PATTERNS[n % len(PATTERNS)]}), GREP_MS)
-    timed("glob", lambda n: Call("glob", {"pattern": "*_file.py"}))
-    timed("search", lambda n: Call("search", {"query": QUERIES[n % len(QUERIES)]}), SEARCH_MS)
+    timed("grep", lambda n: ToolCall("grep", {"pattern": PATTERNS[n % len(PATTERNS)]}), GREP_MS)
+    timed("glob", lambda n: ToolCall("glob", {"pattern": "*_file.py"}))
+    timed("search", lambda n: ToolCall("search", {"query": QUERIES[n % len(QUERIES)]}), SEARCH_MS)
     for name in longest:
         tools.run(editor("view", name, view_range=[1, 5]), lambda: False)
 
-    def edit(number: int) -> Call:
+    def edit(number: int) -> ToolCall:
         head = (tree.path / longest[number]).read_text().split("\n", 1)[0]
         return editor("str_replace", longest[number], old_str=f"{head}\n", new_str=f"{head} #\n")
 
     timed("edit with checks, longest files", edit, EDIT_MS)
     tree.checkpoint()
     timed(f"search with {ROUNDS} changed files",
-          lambda n: Call("search", {"query": QUERIES[n % len(QUERIES)]}), SEARCH_MS)  # fmt: skip
-    timed("bash: true", lambda n: Call("bash", {"command": "true"}))
+          lambda n: ToolCall("search", {"query": QUERIES[n % len(QUERIES)]}),
+          SEARCH_MS)  # fmt: skip
+    timed("bash: true", lambda n: ToolCall("bash", {"command": "true"}))

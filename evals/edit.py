@@ -78,8 +78,8 @@ def command(
     answer_cache = AnswerCache(cache or default_cache(name))
     began_s = time.monotonic()
     found: list[Answer] = []
-    with running(name) as reached:
-        for answer in answers(Judge(reached, answer_cache), tasks):
+    with running(name) as connection:
+        for answer in answers(Judge(connection, answer_cache), tasks):
             found.append(answer)
             spent_s = time.monotonic() - began_s
             outcome = "passes" if answer.has_passed else answer.problem or "fails"
@@ -114,8 +114,8 @@ class Judge:
         retries: for ours.
     """
 
-    def __init__(self, reached: Connection, cache: AnswerCache, retries: int = RETRIES) -> None:
-        self._reached, self._cache = reached, cache
+    def __init__(self, connection: Connection, cache: AnswerCache, retries: int = RETRIES) -> None:
+        self._reached, self._cache = connection, cache
         self._config = EditConfig(retries=retries, max_tokens=MAX_TOKENS)
 
     def plain(self, bug: Bug) -> Answer:

@@ -26,7 +26,7 @@ import typer
 from evals.scripted import Row, serving
 from lcursor.agent import assembly, runs, service
 from lcursor.agent.dialects.native import Native
-from lcursor.agent.records import Call
+from lcursor.agent.records import ToolCall
 from lcursor.agent.run_log import NAME, RunLog
 from lcursor.changes import histories
 from lcursor.cli.agent import agent
@@ -85,32 +85,32 @@ class Outcome:
         return not any((*wrong, self.unfinished))
 
 
-def script(seed: int) -> list[Call | str]:
+def script(seed: int) -> list[ToolCall | str]:
     """Return the actions of a run: calls, or malformed answers."""
     chance = random.Random(seed)
-    actions = list[Call | str]()
+    actions = list[ToolCall | str]()
     for number in range(ACTIONS):
         kind = chance.choice(["append", "append", "edit", "create", "grep", "malformed", "view"])
         name = f"{chance.choice('ab')}.py"
         # Each call is another one: equal ones count as no progress.
         edit: dict[str, Any] = {"command": "view", "path": name, "view_range": [1, number + 1]}
         if kind == "append":
-            actions.append(Call("bash", {"command": _append(number)}))
+            actions.append(ToolCall("bash", {"command": _append(number)}))
         elif kind == "create":
             text = f"made = {number}\n"
             edit = {"command": "create", "path": f"new{number}.py", "file_text": text}
-            actions.append(Call("str_replace_editor", edit))
+            actions.append(ToolCall("str_replace_editor", edit))
         elif kind == "grep":
-            actions.append(Call("grep", {"pattern": f"value_{number} "}))
+            actions.append(ToolCall("grep", {"pattern": f"value_{number} "}))
         elif kind == "malformed":
             actions.append(BROKEN)
         else:
-            actions.append(Call("str_replace_editor", edit))
+            actions.append(ToolCall("str_replace_editor", edit))
         if kind == "edit":
             old, new = f"value_{number} = 0", f"value_{number} = {number + 1}"
             edit = {"command": "str_replace", "path": name, "old_str": old, "new_str": new}
-            actions.append(Call("str_replace_editor", edit))
-    return [*actions, Call("finish", {"summary": "done"})]
+            actions.append(ToolCall("str_replace_editor", edit))
+    return [*actions, ToolCall("finish", {"summary": "done"})]
 
 
 def play(rows: list[Row], is_forced: bool) -> str:
@@ -120,14 +120,14 @@ def play(rows: list[Row], is_forced: bool) -> str:
     position = sum(not text.startswith(CHECKS) for text in said)
     if "was interrupted" in rows[-1][1]:
         done = actions[position - 1]
-        assert isinstance(done, Call)
+        assert isinstance(done, ToolCall)
         number = done.arguments["command"].split()[3]
         command = f"grep -qx {number} {JOURNAL} || {{ {_append(int(number))}\n}}"
-        return f"{CHECKS}\n{DIALECT.render(Call('bash', {'command': command}))}"
+        return f"{CHECKS}\n{DIALECT.render(ToolCall('bash', {'command': command}))}"
     action = actions[position]
-    if isinstance(action, Call):
+    if isinstance(action, ToolCall):
         return DIALECT.render(action)
-    instead = Call("grep", {"pattern": f"x{position}"})
+    instead = ToolCall("grep", {"pattern": f"x{position}"})
     return DIALECT.render(instead) if is_forced else action
 
 
@@ -209,7 +209,7 @@ def _kill_run(found: Outcome, folder: Path, seed: int, kills: int, url: str) -> 
     found.extra_turns += len([*data.glob("edits/*/turns/*.json")]) - 1
     journal = run / "tree" / JOURNAL
     numbers = journal.read_text().split() if journal.exists() else []
-    wanted = [call for call in script(seed) if isinstance(call, Call) and call.tool == "bash"]
+    wanted = [call for call in script(seed) if isinstance(call, ToolCall) and call.tool == "bash"]
     found.doubled += len(numbers) - len(set(numbers))
     found.missing += len(wanted) - len(set(numbers))
     begun = [row["step"] for row in _lines(root, data) if row["op"] == "begin"]

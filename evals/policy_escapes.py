@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from lcursor.agent.approvals import COMMAND, ESCALATE, Approvals
-from lcursor.agent.records import Call, Policy, Verdict
-from lcursor.agent.shell_rules import Rules
+from lcursor.agent.records import Policy, ToolCall, Verdict
+from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.tools import edit
 from lcursor.config import AgentConfig
 from lcursor.process.run import run
@@ -24,7 +24,7 @@ from lcursor.protocol.agent import AgentChoice
 
 CANARY: Final = "canary"
 MAX_S: Final = 20.0
-RULES: Final = Rules.of(
+RULES: Final = ShellRules.of(
     AgentConfig(allow=("make test", "git status", "echo"), forbid=("curl", "git push"))
 )
 
@@ -94,8 +94,8 @@ def attempt(one: Attempt, folder: Path) -> Result:
     answers = Approvals("ask", "none", RULES, folder / "tried")
     if one.answered:
         command, choice = one.answered
-        answers.remember(Call(COMMAND, {"command": command}), choice)
-    verdict = answers.decide(Call(COMMAND, {"command": one.command})).verdict
+        answers.remember(ToolCall(COMMAND, {"command": command}), choice)
+    verdict = answers.decide(ToolCall(COMMAND, {"command": one.command})).verdict
     is_escaped = verdict == "allow" and _creates(one, folder / "tried")
     if one.program and not shutil.which(one.program):
         return Result(one.name, verdict, is_escaped, "skipped")
@@ -159,13 +159,15 @@ def unapproved(seed: int, folder: Path) -> Iterator[str]:
     for _ in range(chance.randint(5, 20)):
         if chance.random() < 0.2:
             verb = chance.choice(("view", "create", "str_replace", "insert", "delete"))
-            found = answers.decide(Call(edit.TOOL.name, {"command": verb, "path": "a.txt"})).verdict
+            found = answers.decide(
+                ToolCall(edit.TOOL.name, {"command": verb, "path": "a.txt"})
+            ).verdict
             may = verb == "view" or (verb != "delete" and policy != "plan")
             if found == "allow" and not may:
                 yield f"{policy}: {verb}"
             continue
         one, is_escalated = chance.choice(made), chance.random() < 0.2
-        call = Call(COMMAND, {"command": one.command, ESCALATE: "why" if is_escalated else ""})
+        call = ToolCall(COMMAND, {"command": one.command, ESCALATE: "why" if is_escalated else ""})
         key = (one.command, is_escalated)
         has_confined = level != "none" and not is_escalated
         may = (

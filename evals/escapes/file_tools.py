@@ -12,7 +12,7 @@ from string import Template
 from evals.escapes.attempts import Attempt
 from evals.escapes.host import Finding, Names
 from lcursor.agent.dialects.native import Native
-from lcursor.agent.records import Call
+from lcursor.agent.records import ToolCall
 from lcursor.agent.tools.toolbox import make_toolbox
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import GrepSearch
@@ -25,15 +25,15 @@ REPEATS = {"a link that changes meanwhile": (40, 5000)}
 """In the sandbox, and by the control, which takes less time than a change of the link."""
 
 
-def calls(path: str) -> Iterator[Call]:
+def calls(path: str) -> Iterator[ToolCall]:
     """Yield every way to read or write a path."""
-    yield Call("grep", {"pattern": "secret|evil", "path": path})
-    yield Call("glob", {"pattern": path})
-    yield Call("grep", {"pattern": "secret", "glob": path})
-    yield Call(EDITOR, {"command": "view", "path": path})
-    yield Call(EDITOR, {"command": "str_replace", "path": path, "old_str": "e", "new_str": "f"})
-    yield Call(EDITOR, {"command": "insert", "path": path, "insert_line": 0, "new_str": "evil"})
-    yield Call(EDITOR, {"command": "create", "path": path, "file_text": "evil\n"})
+    yield ToolCall("grep", {"pattern": "secret|evil", "path": path})
+    yield ToolCall("glob", {"pattern": path})
+    yield ToolCall("grep", {"pattern": "secret", "glob": path})
+    yield ToolCall(EDITOR, {"command": "view", "path": path})
+    yield ToolCall(EDITOR, {"command": "str_replace", "path": path, "old_str": "e", "new_str": "f"})
+    yield ToolCall(EDITOR, {"command": "insert", "path": path, "insert_line": 0, "new_str": "evil"})
+    yield ToolCall(EDITOR, {"command": "create", "path": path, "file_text": "evil\n"})
 
 
 def attempt(attempt: Attempt, level: Level | None, names: Names) -> tuple[bytes, set[Finding]]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from lcursor.agent import shell_rules
-from lcursor.agent.records import Call, Decision, Policy
-from lcursor.agent.shell_rules import Rules
+from lcursor.agent.records import Decision, Policy, ToolCall
+from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.tools import bash, table
 from lcursor.process.sandbox import Level
 from lcursor.protocol.agent import AgentChoice
@@ -37,10 +37,10 @@ def approved_plan(text: str) -> str:
 
 
 def decide(
-    call: Call,
+    call: ToolCall,
     policy: Policy,
     level: Level,
-    rules: Rules,
+    rules: ShellRules,
     root: Path,
     *,
     is_unchanged: bool = False,
@@ -69,7 +69,7 @@ def decide(
     return Decision("ask", f"{CHANGED} the run started, so it may do something else")
 
 
-def is_outside(call: Call, level: Level) -> bool:
+def is_outside(call: ToolCall, level: Level) -> bool:
     """Return whether a call is a command that runs outside of the sandbox."""
     return call.tool == COMMAND and (level == "none" or bool(call.arguments.get(ESCALATE)))
 
@@ -89,7 +89,7 @@ class Approvals:
         self,
         policy: Policy,
         level: Level,
-        rules: Rules,
+        rules: ShellRules,
         root: Path,
         content: Callable[[], str] = lambda: "",
         base: str = "",
@@ -105,7 +105,7 @@ class Approvals:
         self._before = ""
         """The content at the last decision."""
 
-    def decide(self, call: Call) -> Decision:
+    def decide(self, call: ToolCall) -> Decision:
         """Decide about a call."""
         is_bound = is_outside(call, self._level)
         self._before = self._content() if is_bound else ""
@@ -120,7 +120,7 @@ class Approvals:
         return Decision("ask", f"{found.why}; {CHANGED} you approved it", is_bound=True)
 
     def remember(
-        self, call: Call, choice: AgentChoice, reason: str = "", *, is_earlier: bool = False
+        self, call: ToolCall, choice: AgentChoice, reason: str = "", *, is_earlier: bool = False
     ) -> None:
         """Remember the user's answer for equal calls, unless it was an approval for once.
 
@@ -134,7 +134,7 @@ class Approvals:
             self._answers[self._key(call)] = answer
             self._approved_for[self._key(call)] = "" if is_earlier else self._content()
 
-    def ran(self, call: Call) -> None:
+    def ran(self, call: ToolCall) -> None:
         """Extend what allowed a command to the files as it left them: it was allowed to do that."""
         if not self._before:
             return
@@ -145,17 +145,17 @@ class Approvals:
             self._approved_for[self._key(call)] = self._content()
         self._before = ""
 
-    def _by_rules(self, call: Call) -> Decision:
+    def _by_rules(self, call: ToolCall) -> Decision:
         is_unchanged = bool(self._before) and self._before == self._base
         return decide(
             call, self.policy, self._level, self._rules, self._root, is_unchanged=is_unchanged
         )
 
-    def _is_approved(self, call: Call) -> bool:
+    def _is_approved(self, call: ToolCall) -> bool:
         """Return whether an approval holds for the content at the last decision."""
         return bool(self._before) and self._approved_for.get(self._key(call)) == self._before
 
-    def _key(self, call: Call) -> str:
+    def _key(self, call: ToolCall) -> str:
         """Identify equal calls; time limits and words of a reason do not matter."""
         if call.tool != COMMAND:
             return call.key
@@ -165,7 +165,7 @@ class Approvals:
 
 
 def _decide_command(
-    call: Call, command: str, policy: Policy, level: Level, rules: Rules, root: Path
+    call: ToolCall, command: str, policy: Policy, level: Level, rules: ShellRules, root: Path
 ) -> Decision:
     if reason := shell_rules.forbidden(command, rules):
         return Decision("forbid", f"The user forbids this: {reason}.")

@@ -16,9 +16,9 @@ from lcursor.agent.approvals import Approvals
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.guided.rewrite import RegionRewriter
 from lcursor.agent.model import open_model
-from lcursor.agent.parts import Assembled, Limits, Parts, Recorded, Wanted
+from lcursor.agent.parts import AssembledRun, RecordedTurn, RunLimits, RunParts, RunRequest
 from lcursor.agent.run_log import RunState
-from lcursor.agent.shell_rules import Rules
+from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.summary import summarize
 from lcursor.agent.tools import lookup
 from lcursor.agent.tools.toolbox import make_toolbox
@@ -58,7 +58,7 @@ class Assembly:
         self._config, self._models, self._record = config, models, record
         self._secrets = tuple(secrets)
 
-    def assemble(self, wanted: Wanted) -> Assembled:
+    def assemble(self, wanted: RunRequest) -> AssembledRun:
         """Return the parts of a run.
 
         Raises:
@@ -66,13 +66,13 @@ class Assembly:
             LcursorError: there is no model, the project cannot be copied, a setting is invalid.
         """
         config, agent = self._config, self._config.agent
-        approval_rules = Rules.of(agent, self._secrets, (config.edit.test, config.edit.lint))
+        approval_rules = ShellRules.of(agent, self._secrets, (config.edit.test, config.edit.lint))
         tree = self._open_tree(wanted)
         name = self._models.choose(wanted.model, agent.model)
         model = open_model(self._models, name, wanted.folder.name, wanted.stopped)
-        reached = self._models.connect(name, wanted.stopped)
-        served = reached.served.model or name
-        dialect = dialect_for(served, is_hosted=reached.client.target.is_hosted)
+        connection = self._models.connect(name, wanted.stopped)
+        served = connection.served.model or name
+        dialect = dialect_for(served, is_hosted=connection.client.target.is_hosted)
         if wanted.policy == "plan" and not dialect.can_plan:
             raise AgentMissing(
                 f"{served} is too small to plan a change of the project",
@@ -102,7 +102,7 @@ class Assembly:
         )
         of_project = partial(self._facts, wanted, tree, model.context_tokens)
         system = dialect.system(toolbox.tools, dialect.facts(toolbox.known(), of_project))
-        parts = Parts(
+        parts = RunParts(
             model=model,
             dialect=dialect,
             toolbox=toolbox,
@@ -117,15 +117,15 @@ class Assembly:
             ),
             summarize=partial(summarize, model, system, tree),
             system=system,
-            limits=Limits(agent.max_steps, agent.max_minutes * 60.0),
+            limits=RunLimits(agent.max_steps, agent.max_minutes * 60.0),
             policy="ask" if agent.policy == "ask" else "auto",
         )
         notes = [NO_SANDBOX] if sandbox.level == "none" else []
         notes += [dialect.note] if dialect.note else []
         notes += tree.hidden(agent)
-        return Assembled(parts, name, sandbox.level, "\n".join(notes))
+        return AssembledRun(parts, name, sandbox.level, "\n".join(notes))
 
-    def record(self, state: RunState, parts: Parts) -> Recorded:
+    def record(self, state: RunState, parts: RunParts) -> RecordedTurn:
         """Store the changes of a run as a turn of edits.
 
         Raises:
@@ -136,12 +136,12 @@ class Assembly:
         found = result.file_changes(tree)
         notes = [*found.notes, *tree.problems]
         if not found.files:
-            return Recorded(notes=tuple(notes))
+            return RecordedTurn(notes=tuple(notes))
         key = self._record(tree.root, state.task, found.files, found.bases)
         paths = [each.to or each.path for each in found.files]
-        return Recorded(key, tuple(paths), tuple(notes))
+        return RecordedTurn(key, tuple(paths), tuple(notes))
 
-    def _open_tree(self, wanted: Wanted) -> Tree:
+    def _open_tree(self, wanted: RunRequest) -> Tree:
         if not wanted.is_new:
             return Tree.open(wanted.root, wanted.folder)
         return Tree.create(
@@ -152,7 +152,7 @@ class Assembly:
             cancel=wanted.stopped.is_set,
         )
 
-    def _facts(self, wanted: Wanted, tree: Tree, context_tokens: int) -> str:
+    def _facts(self, wanted: RunRequest, tree: Tree, context_tokens: int) -> str:
         """Return what a model should know of the project at the start."""
         names = sorted(each.name + "/" * each.is_dir() for each in tree.path.iterdir())
         top = [name for name in names if name != ".git/"]

@@ -13,13 +13,13 @@ from typing import Any
 
 from lcursor.agent import stuck
 from lcursor.agent.approvals import ESCALATE, approved_plan
-from lcursor.agent.parts import End, Parts, User
+from lcursor.agent.parts import End, RunParts, User
 from lcursor.agent.records import (
     Answer,
-    Call,
     Observation,
+    ToolCall,
 )
-from lcursor.agent.run_log import NOT_RUN, Reading, RunLog, Step, difference
+from lcursor.agent.run_log import NOT_RUN, AgentStep, PendingAnswer, RunLog, difference
 from lcursor.agent.tools.table import has_effect
 from lcursor.errors import (
     Cancelled,
@@ -57,7 +57,7 @@ class Loop:
         stopped: set by another thread to stop the run, which then also closes the model.
     """
 
-    def __init__(self, log: RunLog, parts: Parts, user: User, stopped: Stop) -> None:
+    def __init__(self, log: RunLog, parts: RunParts, user: User, stopped: Stop) -> None:
         self._log, self._parts, self._user, self._stopped = log, parts, user, stopped
         self._state = log.state
         self._model, self._dialect = parts.model, parts.dialect
@@ -260,7 +260,7 @@ class Loop:
             has_failed = has_failed or (found.is_error and has_effect(step.call))
         return self._append_results([state.steps[number - 1] for number in answer.steps])
 
-    def _handle_malformed(self, answer: Reading) -> End | None:
+    def _handle_malformed(self, answer: PendingAnswer) -> End | None:
         """Drop the first malformed answer, comment on the second, end the run at the third."""
         count = self._state.malformed
         if count >= MAX_MALFORMED:
@@ -272,7 +272,7 @@ class Loop:
             self._append(answer.problem, is_read=True)
         return None
 
-    def _append_results(self, steps: list[Step]) -> End | None:
+    def _append_results(self, steps: list[AgentStep]) -> End | None:
         """Append the observations, with a warning if the run goes in circles (R2 to R4)."""
         state = self._state
         calls = [each.call for each in steps]
@@ -292,7 +292,7 @@ class Loop:
 
     # Calls.
 
-    def _run(self, step: Step) -> End | None:
+    def _run(self, step: AgentStep) -> End | None:
         """Decide on a call, run it, and log its end."""
         if step.before and step.kind == "command":
             self._report_interrupted(step)
@@ -331,7 +331,7 @@ class Loop:
             self._parts.approvals.ran(step.call)
         return End("failed", found.obstacle) if found.obstacle else None
 
-    def _report_interrupted(self, step: Step) -> None:
+    def _report_interrupted(self, step: AgentStep) -> None:
         """End a command that was interrupted: the model decides, as it had effects elsewhere."""
         changed = ", ".join(each.path for each in self._parts.tree.changed(step.before)) or "none"
         text = (
@@ -340,7 +340,7 @@ class Loop:
         )
         self._end(step, Observation(text, is_error=True, result="interrupted"))
 
-    def _repeat(self, step: Step) -> tuple[stuck.Repeat, int]:
+    def _repeat(self, step: AgentStep) -> tuple[stuck.Repeat, int]:
         """Apply rule R1; return the action and the number of the first equal step."""
         if step.call.tool == "finish":  # it has a limit of its own
             return "run", 0
@@ -350,7 +350,7 @@ class Loop:
         repeat, index = stuck.repeat_of(calls, step.call.key, self._tree_id)
         return repeat, steps[index].number if index >= 0 else 0
 
-    def _approve(self, step: Step) -> str | None:
+    def _approve(self, step: AgentStep) -> str | None:
         """Return why a call must not run, for the model; None if it may."""
         if step.decision == "allow":
             return None
@@ -379,12 +379,12 @@ class Loop:
         self._user.status("running")
         return reason if choice == "reject" else None
 
-    def _is_unconfined(self, call: Call) -> bool:
+    def _is_unconfined(self, call: ToolCall) -> bool:
         """Return whether an approved command runs without the sandbox."""
         is_free = self._state.policy == "full" or self._state.sandbox == "none"
         return call.tool == "bash" and (is_free or bool(call.arguments.get(ESCALATE)))
 
-    def _ask_for_plan(self, step: Step) -> bool:
+    def _ask_for_plan(self, step: AgentStep) -> bool:
         """Let the user decide on the plan; return whether to carry it out."""
         self._user.step(step, "waiting")
         self._user.status("waiting")
@@ -399,7 +399,11 @@ class Loop:
         return True
 
     def _end(
-        self, step: Step, found: Observation, seconds: float = 0.0, like: Step | None = None
+        self,
+        step: AgentStep,
+        found: Observation,
+        seconds: float = 0.0,
+        like: AgentStep | None = None,
     ) -> None:
         """Log and show the end of a call; `like` has an equal result."""
         if has_effect(step.call) and found.result not in NOT_RUN:
@@ -420,7 +424,7 @@ class Loop:
         )
         self._user.step(step, step.shown_state)
 
-    def _end_of(self, step: Step, found: Observation) -> End | None:
+    def _end_of(self, step: AgentStep, found: Observation) -> End | None:
         """Return the end of the run if a step finished it."""
         if step.call.tool != "finish" or found.result in ("rejected", "approved", "skipped"):
             return None

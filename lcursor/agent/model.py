@@ -139,7 +139,7 @@ class TextModel:
         self._pool.slot_states.restore(connection, [state_name], self._server)
         prompt = self._prompt(connection)
         slot = SLOT if connection.served.can_save_slots else -1
-        wish = SamplingParams(
+        sampling = SamplingParams(
             max_tokens,
             temperature,
             slot,
@@ -148,7 +148,7 @@ class TextModel:
             preserved=(CALL_START, CALL_END),
             has_counts=True,
         )
-        stream = self._stream = connection.client.stream(prompt, wish)
+        stream = self._stream = connection.client.stream(prompt, sampling)
         if self._closed.is_set():
             stream.close()
         parts, end = list[Text](), ""

@@ -17,7 +17,7 @@ from lcursor.agent.records import Observation
 from lcursor.project.reading import open_regular
 from lcursor.storage.folders import make_private, write_file
 from lcursor.workspace.outputs import cut_line, ends_of, lines_of, printable
-from lcursor.workspace.shell import MAX_BYTES, Result
+from lcursor.workspace.shell import MAX_BYTES, CommandResult
 
 SHARE: Final = 16
 """The limit of an observation, as a divisor of the context."""
@@ -40,7 +40,7 @@ def limit_tokens(context_tokens: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class TokenLimit:
     """The token limit of an observation."""
 
     tokens: int
@@ -120,7 +120,11 @@ class Outputs:
 
 
 def command_observation(
-    result: Result, command: str, limit: Limit, outputs: Outputs, remarks: Sequence[str] = ()
+    result: CommandResult,
+    command: str,
+    limit: TokenLimit,
+    outputs: Outputs,
+    remarks: Sequence[str] = (),
 ) -> Observation:
     """Return what the model reads of a command: within the limit, and its full output stored."""
     notes = [*remarks]

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.records import (
-    Call,
     Decision,
     Known,
     Model,
@@ -17,8 +16,9 @@ from lcursor.agent.records import (
     Policy,
     Shown,
     State,
+    ToolCall,
 )
-from lcursor.agent.run_log import RunState, Step
+from lcursor.agent.run_log import AgentStep, RunState
 from lcursor.agent.tools.tool import Tool
 from lcursor.process.run import Cancel
 from lcursor.protocol.agent import AgentChoice, StepState
@@ -26,7 +26,7 @@ from lcursor.stop import Stop
 
 
 class ChangedFile(Protocol):
-    """A changed file; see `tree.Changed`."""
+    """A changed file; see `tree.TreeChange`."""
 
     @property
     def path(self) -> str:
@@ -62,7 +62,7 @@ class Toolbox(Protocol):
 
     tools: Sequence[Tool]
 
-    def run(self, call: Call, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
+    def run(self, call: ToolCall, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
         """Run a call; an error is an observation, not an exception.
 
         Args:
@@ -84,22 +84,22 @@ class Approver(Protocol):
 
     policy: Policy
 
-    def decide(self, call: Call) -> Decision:
+    def decide(self, call: ToolCall) -> Decision:
         """Decide about a call."""
 
     def remember(
-        self, call: Call, choice: AgentChoice, reason: str = "", *, is_earlier: bool = False
+        self, call: ToolCall, choice: AgentChoice, reason: str = "", *, is_earlier: bool = False
     ) -> None:
         """Remember the user's answer for equal calls; `is_earlier` if the run was continued."""
 
-    def ran(self, call: Call) -> None:
+    def ran(self, call: ToolCall) -> None:
         """Note that a command outside of the sandbox has run."""
 
 
 class User(Protocol):
     """Shows a run to the user and asks for decisions. The run's thread waits for the answers."""
 
-    def step(self, step: Step, state: StepState) -> None:
+    def step(self, step: AgentStep, state: StepState) -> None:
         """Show a step or its change."""
 
     def delta(self, text: str, *, is_new: bool) -> None:
@@ -108,7 +108,7 @@ class User(Protocol):
     def status(self, state: State) -> None:
         """Show the state, and what is left of the budgets."""
 
-    def ask(self, step: Step, asked: Decision) -> tuple[AgentChoice, str]:
+    def ask(self, step: AgentStep, asked: Decision) -> tuple[AgentChoice, str]:
         """Ask whether a call may run; return the choice and a reason or a changed command."""
 
     def plan(self, text: str) -> str:
@@ -116,7 +116,7 @@ class User(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """The budgets of a run, since it was started or continued."""
 
     steps: int = 40
@@ -127,7 +127,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RunParts:
     """What a run consists of."""
 
     model: Model
@@ -139,7 +139,7 @@ class Parts:
     """Replaces the conversation by a summary and the last observations."""
     system: str = ""
     """The system text."""
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
     policy: Policy = "auto"
     """Policy after the approval of a plan."""
 
@@ -156,7 +156,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunRequest:
     """What a run is assembled from."""
 
     root: Path
@@ -175,17 +175,17 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Assembled:
+class AssembledRun:
     """The parts of a run, with their descriptions for the user."""
 
-    parts: Parts
+    parts: RunParts
     model: str
     sandbox: str
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedTurn:
     """The stored changes of a run."""
 
     turn: str = ""

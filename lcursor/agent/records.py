@@ -15,7 +15,7 @@ Verdict = Literal["allow", "ask", "forbid"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A call of a tool, with valid names and types of its arguments."""
 
     tool: str
@@ -78,7 +78,7 @@ class Reply:
 
     thought: str = ""
     """The text before the calls."""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     problem: str = ""
     """Why it is malformed, in words for the model; "" if it is valid. Without a problem and
     without calls, the text is a final answer."""

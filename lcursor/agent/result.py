@@ -17,11 +17,11 @@ from lcursor.changes.text import Text
 from lcursor.errors import EditRejected
 from lcursor.project.guarded import runs_by_itself
 from lcursor.project.names import has_controls, quoted
-from lcursor.workspace.tree import Changed, Tree
+from lcursor.workspace.tree import Tree, TreeChange
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RunChanges:
     """The changes of a run."""
 
     files: tuple[FileChange, ...] = ()
@@ -32,7 +32,7 @@ class Result:
     """Messages about changes that are left out."""
 
 
-def file_changes(tree: Tree) -> Result:
+def file_changes(tree: Tree) -> RunChanges:
     """Return what changed since the start of a run.
 
     Raises:
@@ -58,10 +58,10 @@ def file_changes(tree: Tree) -> Result:
             if file.base:
                 bases[file.path] = lines
     files = sorted(guards.marked(tree.root, files), key=lambda file: not file.is_guarded)
-    return Result(tuple(files), bases, tuple(notes))
+    return RunChanges(tuple(files), bases, tuple(notes))
 
 
-def _parts(change: Changed) -> Sequence[Changed]:
+def _parts(change: TreeChange) -> Sequence[TreeChange]:
     """Return a rename of a guarded file, or to one, as a new file and a deletion."""
     names = (change.path, change.to)
     if change.kind != "rename" or not any(map(runs_by_itself, names)):
@@ -75,7 +75,7 @@ def _parts(change: Changed) -> Sequence[Changed]:
 
 
 def _file(
-    tree: Tree, change: Changed, old: bytes | None, new: bytes | None
+    tree: Tree, change: TreeChange, old: bytes | None, new: bytes | None
 ) -> tuple[FileChange | None, Lines, str]:
     """Return the change of a file, its old lines, and a note.
 
@@ -124,7 +124,7 @@ def _text(data: bytes | None, name: str) -> Text:
     return text.from_bytes(data or b"", name)
 
 
-def _by_hand(tree: Tree, change: Changed) -> str:
+def _by_hand(tree: Tree, change: TreeChange) -> str:
     """Return the command that makes a change in the user's project."""
     target = quoted(str(tree.root / (change.to or change.path)))
     if change.kind == "delete":

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lcursor.agent.parts import Limits, Parts
+from lcursor.agent.parts import RunLimits, RunParts
 from lcursor.agent.records import Decision, State
-from lcursor.agent.run_log import RunLog, RunState, Step
+from lcursor.agent.run_log import AgentStep, RunLog, RunState
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.protocol.agent import AgentChoice, StepState
 from lcursor.reporting import Notify
@@ -41,7 +41,7 @@ class AgentRun(Run[RunState]):
     ) -> None:
         super().__init__(number, send, runs)
         self._log: RunLog | None = None
-        self._parts: Parts | None = None
+        self._parts: RunParts | None = None
         self._changed = ("", 0, 0)
         """A tree, and the lines that it adds and removes."""
         self._execute, self._turn = work, turn
@@ -77,14 +77,14 @@ class AgentRun(Run[RunState]):
 
     # Thread: the run's. With the methods of `parts.User`.
 
-    def attach(self, log: RunLog, parts: Parts) -> None:
+    def attach(self, log: RunLog, parts: RunParts) -> None:
         """Set what `say`, `status` and `stop` concern."""
         with self._lock:
             self._log, self._parts = log, parts
         if self.stopped.is_set():
             parts.model.close()
 
-    def step(self, step: Step, state: StepState) -> None:
+    def step(self, step: AgentStep, state: StepState) -> None:
         """Show a step or its change."""
         self.send("agent.step", **step_row(step, state))
 
@@ -103,7 +103,7 @@ class AgentRun(Run[RunState]):
     def status(self, state: State) -> None:
         """Show the state, and what is left of the budgets."""
         found = self._log.state if self._log else RunState()
-        limits = self._parts.limits if self._parts else Limits()
+        limits = self._parts.limits if self._parts else RunLimits()
         model = self._parts.model if self._parts else None
         answers, seconds, _ = found.resumed
         _, added, removed = self._count_lines(found)
@@ -121,7 +121,7 @@ class AgentRun(Run[RunState]):
             removed=removed,
         )
 
-    def ask(self, step: Step, asked: Decision) -> tuple[AgentChoice, str]:
+    def ask(self, step: AgentStep, asked: Decision) -> tuple[AgentChoice, str]:
         """Ask whether a call may run."""
         choice, reason = self.wait_for_answer(
             "agent.asks",
@@ -199,7 +199,7 @@ class AgentRun(Run[RunState]):
         )
 
 
-def step_row(step: Step, state: StepState) -> dict[str, Any]:
+def step_row(step: AgentStep, state: StepState) -> dict[str, Any]:
     """Return the fields of `agent.step`, without its id."""
     found = step.observation
     return {

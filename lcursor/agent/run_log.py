@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lcursor.agent import run_ops as ops
-from lcursor.agent.records import Call, Observation, Policy, Shown, State
-from lcursor.agent.stuck import Done
+from lcursor.agent.records import Observation, Policy, Shown, State, ToolCall
+from lcursor.agent.stuck import DoneCall
 from lcursor.agent.tools.table import kind_of
 from lcursor.errors import AgentFailed
 from lcursor.protocol.agent import AgentChoice, StepKind, StepState
@@ -33,12 +33,12 @@ NOT_RUN = frozenset({"rejected", "not run", "skipped"})
 
 
 @dataclass(slots=True)
-class Step:
+class AgentStep:
     """A call of the model, and what became of it."""
 
     number: int
     """From 1."""
-    call: Call
+    call: ToolCall
     text: str = ""
     """What the model wrote, for the first call of an answer."""
     decision: str = ""
@@ -49,7 +49,7 @@ class Step:
     observation: Observation | None = None
     seconds: float = 0.0
 
-    done: Done | None = None
+    done: DoneCall | None = None
     """The step as the rules of `stuck` see it, once it has ended."""
 
     @property
@@ -84,7 +84,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Reading:
+class PendingAnswer:
     """An answer of the model that is being carried out."""
 
     steps: tuple[int, ...]
@@ -117,8 +117,8 @@ class RunState:
     """The approved plan."""
     planned: int = 0
     """Number of the step that proposed it."""
-    steps: list[Step] = field(default_factory=list)
-    answer: Reading | None = None
+    steps: list[AgentStep] = field(default_factory=list)
+    answer: PendingAnswer | None = None
     """The answer whose calls are not all done, or whose results the model has not read."""
     talk: dict[str, Any] = field(default_factory=dict)
     """`Model.state`."""
@@ -146,7 +146,7 @@ class RunState:
     answer_tokens: int = 0
     cached_share: float = 0.0
     """Share of the last prompt that was found in the KV cache."""
-    answers_of_user: list[tuple[Call, AgentChoice, str]] = field(default_factory=list)
+    answers_of_user: list[tuple[ToolCall, AgentChoice, str]] = field(default_factory=list)
     """The user's answers to questions, with reasons against calls."""
     resumed: tuple[int, float, int] = (0, 0.0, 0)
     """Number of answers, seconds and tokens when it was started or continued."""
@@ -205,9 +205,9 @@ class RunState:
         self.talk = patch(self.talk, op.talk)
         first = len(self.steps) + 1
         for number, call in enumerate(op.calls, first):
-            self.steps.append(Step(number, call, op.text if number == first else ""))
+            self.steps.append(AgentStep(number, call, op.text if number == first else ""))
         numbers = tuple(range(first, first + len(op.calls)))
-        self.answer = Reading(numbers, op.text, op.problem, op.finish)
+        self.answer = PendingAnswer(numbers, op.text, op.problem, op.finish)
         self.answers += 1
         self.malformed = self.malformed + 1 if op.problem else 0
         self.silent = 0 if op.calls or op.problem else self.silent + 1
@@ -222,7 +222,7 @@ class RunState:
         if self.answer is None:
             raise KeyError("answer")
         number = len(self.steps) + 1
-        self.steps.append(Step(number, Call(op.tool, op.arguments)))
+        self.steps.append(AgentStep(number, ToolCall(op.tool, op.arguments)))
         self.answer.steps += (number,)
 
     def _on_asked(self, op: ops.Asked) -> None:
@@ -232,7 +232,7 @@ class RunState:
         step = self._step(op.step)
         step.decision = op.decision
         if op.arguments is not None:
-            step.call = Call(step.call.tool, op.arguments)
+            step.call = ToolCall(step.call.tool, op.arguments)
         self.answers_of_user.append((step.call, op.choice, op.reason))
 
     def _on_begin(self, op: ops.Begun) -> None:
@@ -243,7 +243,7 @@ class RunState:
         step.observation, step.seconds = op.observation, op.seconds
         step.before, step.after = step.before or op.tree, op.tree
         rows = frozenset((each.path, row) for each in op.observation.shown for row in _rows(each))
-        step.done = Done(step.call.key, op.digest, step.before, step.after, rows)
+        step.done = DoneCall(step.call.key, op.digest, step.before, step.after, rows)
         self.seconds += op.seconds
         self.failed_gates += step.call.tool == "finish" and not step.is_finished
 
@@ -266,7 +266,7 @@ class RunState:
         if was_over and self.steps and self.steps[-1].is_finished:
             self.answer = None  # the user continues a run that was done
 
-    def _step(self, number: int) -> Step:
+    def _step(self, number: int) -> AgentStep:
         if not 0 < number <= len(self.steps):
             raise KeyError(number)
         return self.steps[number - 1]

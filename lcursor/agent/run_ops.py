@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lcursor.agent.records import Call, Observation, Policy, State
+from lcursor.agent.records import Observation, Policy, State, ToolCall
 from lcursor.protocol.agent import AgentChoice
 
 
@@ -58,7 +58,7 @@ class Answered:
     """The model has answered."""
 
     text: str
-    calls: tuple[Call, ...]
+    calls: tuple[ToolCall, ...]
     problem: str
     finish: str
     seconds: float

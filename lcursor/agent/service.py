@@ -14,7 +14,7 @@ from typing import Any
 from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.loop import Loop
-from lcursor.agent.parts import Assembled, End, Recorded, Wanted
+from lcursor.agent.parts import AssembledRun, End, RecordedTurn, RunRequest
 from lcursor.agent.records import Policy
 from lcursor.agent.run import AgentRun, step_row
 from lcursor.agent.run_log import RunLog, RunState
@@ -118,7 +118,9 @@ class AgentService:
         policy: Policy = params["policy"] or self._config.agent.policy
         unsaved = {each["path"]: each["text"] for each in params["buffers"]}
         task, model = params["task"], params["model"]
-        wanted = Wanted(root, folder, policy, model, task, unsaved, True, run.stopped, self._log)
+        wanted = RunRequest(
+            root, folder, policy, model, task, unsaved, True, run.stopped, self._log
+        )
         log = RunLog(folder)
         with runs.lock(folder), run.using_model():
             try:
@@ -154,14 +156,16 @@ class AgentService:
             log = RunLog.open(folder)
             state = log.state
             policy, model, task = state.policy, state.model, state.task
-            wanted = Wanted(root, folder, policy, model, task, {}, False, run.stopped, self._log)
+            wanted = RunRequest(
+                root, folder, policy, model, task, {}, False, run.stopped, self._log
+            )
             self._show(run, state)
             with run.using_model():
                 found = self._assembly.assemble(wanted)
                 log.write("resume", fsync=True, sandbox=found.sandbox)
                 return self._work(run, log, found)
 
-    def _work(self, run: AgentRun, log: RunLog, found: Assembled) -> RunState:
+    def _work(self, run: AgentRun, log: RunLog, found: AssembledRun) -> RunState:
         """Run the loop, and record its end."""
         parts = found.parts
         run.attach(log, parts)
@@ -172,7 +176,7 @@ class AgentService:
             end = End("stopped")
         except LcursorError as error:
             end = End("failed", str(error))
-        recorded = Recorded()
+        recorded = RecordedTurn()
         try:
             recorded = self._assembly.record(log.state, parts)
             message = "\n\n".join(filter(None, (end.message, *recorded.notes)))
@@ -217,7 +221,7 @@ def _started(state: RunState) -> dict[str, Any]:
     }
 
 
-def _done(end: End, message: str, recorded: Recorded) -> dict[str, Any]:
+def _done(end: End, message: str, recorded: RecordedTurn) -> dict[str, Any]:
     """Return the fields of the last operation."""
     return {
         "state": end.state,

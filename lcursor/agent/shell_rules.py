@@ -79,7 +79,7 @@ _RECURSIVE: Final = re.compile(r"--(dereference-)?recursive|--directories|-[^-]*
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedCommand:
     """A command line."""
 
     commands: tuple[Words, ...]
@@ -91,7 +91,7 @@ class Parsed:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ShellRules:
     """The user's rules: beginnings of commands."""
 
     allow: tuple[Words, ...] = ()
@@ -119,7 +119,7 @@ class Rules:
     @classmethod
     def of(
         cls, config: AgentConfig, secret_globs: Sequence[str] = (), own: Sequence[str] = ()
-    ) -> Rules:
+    ) -> ShellRules:
         """Return the rules of the settings.
 
         Args:
@@ -134,12 +134,12 @@ class Rules:
         return cls(allow, forbid, globs, tuple(filter(None, own)))
 
 
-def parse(text: str) -> Parsed:
+def parse(text: str) -> ParsedCommand:
     """Return the commands of a command line."""
     data = text.encode("utf-8", "replace")
     root = grammars.parse("bash", data)
     if root is None:
-        return Parsed((), problem="it cannot be parsed")
+        return ParsedCommand((), problem="it cannot be parsed")
     commands, joints, problems = list[Words](), list[tuple[int, str]](), list[str]()
     waiting = [root]
     while waiting:
@@ -158,10 +158,10 @@ def parse(text: str) -> Parsed:
         problems.insert(0, f"it is longer than {MAX_CHARS:,} characters")
     if not problems and not _is_agreed(text, commands):
         problems.append(NOT_PLAIN)
-    return Parsed(tuple(commands), tuple(joints), problems[0] if problems else "")
+    return ParsedCommand(tuple(commands), tuple(joints), problems[0] if problems else "")
 
 
-def check(text: str, rules: Rules, folder: Path, *, is_confined: bool) -> Decision:
+def check(text: str, rules: ShellRules, folder: Path, *, is_confined: bool) -> Decision:
     """Decide whether a command may run without approval, without regard to the policy.
 
     A rule that forbids applies first, then what needs approval, then what allows.
@@ -191,13 +191,13 @@ def check(text: str, rules: Rules, folder: Path, *, is_confined: bool) -> Decisi
     return Decision("allow")
 
 
-def is_safe(text: str, folder: Path, rules: Rules, *, is_confined: bool) -> bool:
+def is_safe(text: str, folder: Path, rules: ShellRules, *, is_confined: bool) -> bool:
     """Return whether a command only reads files of the project."""
-    only = Rules((), rules.forbid, rules.secret_globs)
+    only = ShellRules((), rules.forbid, rules.secret_globs)
     return check(text, only, folder, is_confined=is_confined).verdict == "allow"
 
 
-def forbidden(text: str, rules: Rules) -> str:
+def forbidden(text: str, rules: ShellRules) -> str:
     """Return which rule forbids a command; "" if none does.
 
     Rules match the program in any folder, and options between their words. They are no protection
@@ -298,7 +298,7 @@ def _is_sed_print(words: Words) -> bool:
 
 
 def _outside(
-    word: str, folders: Sequence[Path], root: Path, rules: Rules, *, only_reads: bool
+    word: str, folders: Sequence[Path], root: Path, rules: ShellRules, *, only_reads: bool
 ) -> str:
     """Return why a word may name a file that needs approval; "" if it does not.
 

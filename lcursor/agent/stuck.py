@@ -33,7 +33,7 @@ _DURATION = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class DoneCall:
     """A call that has ended, as the rules see it."""
 
     key: str
@@ -53,7 +53,7 @@ def digest_of(observation: Observation) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def repeat_of(calls: Sequence[Done], key: str, tree: str) -> tuple[Repeat, int]:
+def repeat_of(calls: Sequence[DoneCall], key: str, tree: str) -> tuple[Repeat, int]:
     """Return what to do with a call that may repeat earlier ones (R1), and the first one's index.
 
     Calls count as equal only with an equal tree, so tests after a change never do. The second one
@@ -72,7 +72,7 @@ def repeat_of(calls: Sequence[Done], key: str, tree: str) -> tuple[Repeat, int]:
     return actions[min(count, 3)], same[0]
 
 
-def find_circle(calls: Sequence[Done]) -> str:
+def find_circle(calls: Sequence[DoneCall]) -> str:
     """Return why the calls since the last warning make no progress, for the model; "" if they do.
 
     Args:
@@ -87,7 +87,7 @@ def find_circle(calls: Sequence[Done]) -> str:
     return ""
 
 
-def _cycle(calls: Sequence[Done]) -> int:
+def _cycle(calls: Sequence[DoneCall]) -> int:
     """Return the period of a repeated sequence of calls at the end (R2); 0 for none."""
     for period in range(2, MAX_PERIOD + 1):
         last = [(call.key, call.digest) for call in calls[-period * CYCLES :]]
@@ -97,14 +97,14 @@ def _cycle(calls: Sequence[Done]) -> int:
     return 0
 
 
-def _is_undoing(calls: Sequence[Done]) -> bool:
+def _is_undoing(calls: Sequence[DoneCall]) -> bool:
     """Return whether a change was made again, or the same tree again and again (R3)."""
     changes = [(call.before, call.after) for call in calls if call.before != call.after]
     made = Counter([*(before for before, _ in changes[:1]), *(after for _, after in changes)])
     return len(set(changes)) < len(changes) or max(made.values(), default=0) >= VISITS
 
 
-def _idle(calls: Sequence[Done]) -> int:
+def _idle(calls: Sequence[DoneCall]) -> int:
     """Return the number of calls at the end without new rows, results or trees (R4)."""
     rows, results, trees, count = set[tuple[str, int]](), set[tuple[str, str]](), set[str](), 0
     for call in calls:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from lcursor.agent.records import Model, Shown
-from lcursor.agent.run_log import RunState, Step
+from lcursor.agent.run_log import AgentStep, RunState
 from lcursor.changes import diff
 from lcursor.errors import ContextFull
 from lcursor.project import filetypes
-from lcursor.workspace.tree import Changed
+from lcursor.workspace.tree import TreeChange
 
 Count = Callable[[str], int]
 
@@ -57,7 +57,7 @@ _FAILURE: Final = re.compile(r"fail|error|exception|panic|assert", re.IGNORECASE
 class Files(Protocol):
     """The files of a run; see `tree.Tree`."""
 
-    def changed(self, since: str = "") -> Sequence[Changed]:
+    def changed(self, since: str = "") -> Sequence[TreeChange]:
         """Return the files that differ from the start."""
 
     def contents(self, keys: Sequence[str]) -> Mapping[str, bytes]:
@@ -197,7 +197,7 @@ def _changed(files: Files, limit: int, count: Count) -> str:
     return _first_rows(names, limit, count)
 
 
-def _commands(steps: Sequence[Step]) -> list[str]:
+def _commands(steps: Sequence[AgentStep]) -> list[str]:
     """Return each command with its last result, those that failed at the end, with their reason."""
     passed, failed = dict[str, str](), dict[str, str]()
     for step in steps:
@@ -215,7 +215,7 @@ def _commands(steps: Sequence[Step]) -> list[str]:
     return [*passed.values(), *failed.values()]
 
 
-def _ranges(steps: Sequence[Step]) -> list[str]:
+def _ranges(steps: Sequence[AgentStep]) -> list[str]:
     """Return the lines that were read of each file, the last file at the end."""
     shown: dict[str, list[Shown]] = {}
     for step in steps:

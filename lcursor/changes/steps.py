@@ -38,7 +38,7 @@ class FileOp:
 
 
 @dataclass(slots=True)
-class Step:
+class WriteStep:
     """One operation on one path."""
 
     do: Literal["put", "move", "remove"]
@@ -94,14 +94,14 @@ def operation_for(change: FileChange) -> FileOp:
     return FileOp(change.kind, change.path, change.to, before, after if change.changes else None)
 
 
-def order_steps(steps: Sequence[Step]) -> list[Step]:
+def order_steps(steps: Sequence[WriteStep]) -> list[WriteStep]:
     """Return steps in an order in which every content always has a name.
 
     The exception is a file whose name another one gets: see `reused_paths`.
     """
     reused = reused_paths(steps)
 
-    def rank(step: Step) -> int:
+    def rank(step: WriteStep) -> int:
         if step.path in reused:
             return 3 if step.do == "put" else 2
         return {"put": int(step.seen is not None), "move": 4, "remove": 5}[step.do]
@@ -109,13 +109,15 @@ def order_steps(steps: Sequence[Step]) -> list[Step]:
     return sorted(steps, key=rank)
 
 
-def reused_paths(steps: Sequence[Step]) -> set[str]:
+def reused_paths(steps: Sequence[WriteStep]) -> set[str]:
     """Return the paths of files that are removed or moved, and that other files get."""
     gone = {step.path for step in steps if step.do != "put"}
     return gone & {step.to or step.path for step in steps if step.do != "remove"}
 
 
-def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False) -> list[Step]:
+def plan_steps(
+    ops: Sequence[FileOp], root: Path | str, *, outside: bool = False
+) -> list[WriteStep]:
     """Return the steps of some operations, after all checks."""
     top = os.path.realpath(root)
     paths = [real_path(op, name) for op in ops for name in (op.path, op.to) if name]
@@ -145,25 +147,29 @@ def plan_steps(ops: Sequence[FileOp], root: Path | str, *, outside: bool = False
     return steps
 
 
-def _steps(op: FileOp) -> list[Step]:
+def _steps(op: FileOp) -> list[WriteStep]:
     real = real_path(op)
     if op.kind == "create":
         assert op.after is not None
-        return [Step("put", real, op.after.encode(), like=op.like)]
+        return [WriteStep("put", real, op.after.encode(), like=op.like)]
     seen, data = _found(op, real)
     like = attributes.read(real, seen)
-    remove = Step("remove", real, like=like, seen=seen, before=data)
+    remove = WriteStep("remove", real, like=like, seen=seen, before=data)
     if op.kind == "delete":
         return [remove]
     made = op.after.encode() if op.after is not None else data
     if op.kind == "edit":
-        return [Step("put", real, made, like=like, seen=seen, before=data)] if made != data else []
+        return (
+            [WriteStep("put", real, made, like=like, seen=seen, before=data)]
+            if made != data
+            else []
+        )
     to = real_path(op, op.to)
     if to == real:
         raise EditRejected(f"{op.path} has that name already", "Ask for the edit again")
     if made == data:
-        return [Step("move", real, to=to, seen=seen)]
-    return [remove, Step("put", to, made, like=replace(like, mtime_ns=None))]
+        return [WriteStep("move", real, to=to, seen=seen)]
+    return [remove, WriteStep("put", to, made, like=replace(like, mtime_ns=None))]
 
 
 def _found(op: FileOp, real: str) -> tuple[os.stat_result, bytes]:

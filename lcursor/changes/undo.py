@@ -43,7 +43,7 @@ class Reverted:
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
+class ResumedTurn:
     """The open hunks of a turn, for the current texts."""
 
     files: tuple[FileChange, ...]
@@ -208,7 +208,7 @@ def _merged(history: History, file: FileTurn, lines: Lines, is_undo: bool) -> Li
 # Open hunks after a restart.
 
 
-def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Resumed:
+def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> ResumedTurn:
     """Return the open hunks of a turn, for the current texts in buffers or on disk."""
     loaded = _loaded(buffers)
     files, problems = list[FileChange](), list[str]()
@@ -232,7 +232,7 @@ def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Re
         if lost:
             many = "hunk no longer applies" if lost == 1 else "hunks no longer apply"
             problems.append(f"{change.path} was changed since: {lost} {many}")
-    return Resumed(tuple(files), tuple(problems))
+    return ResumedTurn(tuple(files), tuple(problems))
 
 
 def _resumed(

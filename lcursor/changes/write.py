@@ -23,7 +23,7 @@ from lcursor.changes.history import History
 from lcursor.changes.records import FileChange
 from lcursor.changes.steps import (
     FileOp,
-    Step,
+    WriteStep,
     changed_paths,
     operation_for,
     order_steps,
@@ -65,7 +65,7 @@ def write(
 
 
 def commit(
-    steps: Sequence[Step], history: History, key: str, action: Action, files: list[FileTurn]
+    steps: Sequence[WriteStep], history: History, key: str, action: Action, files: list[FileTurn]
 ) -> None:
     """Record a transaction, and do all its steps or none. The caller holds the lock.
 
@@ -91,7 +91,7 @@ def commit(
         turn.writing = Writing(name, action, files, new, old, reused)
 
     history.update(key, begin, must_store=True)
-    done: list[Step] = []
+    done: list[WriteStep] = []
     try:
         for step in order_steps(steps):
             step.temp = _temp_name(step.path, name)
@@ -143,7 +143,7 @@ def _writable(history: History, change: FileChange, turn: Turn) -> FileTurn:
 
 
 def _written(
-    history: History, change: FileChange, file: FileTurn, operation: FileOp, step: Step | None
+    history: History, change: FileChange, file: FileTurn, operation: FileOp, step: WriteStep | None
 ) -> FileTurn:
     """Return the record of a file after its changes are written; store its old content."""
     done = {(each.first_row, each.old) for each in change.changes}
@@ -165,7 +165,7 @@ def _written(
 # The steps.
 
 
-def _do(step: Step) -> None:
+def _do(step: WriteStep) -> None:
     """Do a step."""
     target = step.to or step.path
     if step.do != "remove":
@@ -207,7 +207,7 @@ def _created_meanwhile(target: str) -> EditStale:
     return EditStale(f"{target} was just created", "Check it, then ask for the edit again")
 
 
-def _make_folders(step: Step, folder: str) -> None:
+def _make_folders(step: WriteStep, folder: str) -> None:
     missing = []
     while not os.path.lexists(folder):
         missing.append(folder)
@@ -252,7 +252,7 @@ def _write_all(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-def _is_same(step: Step) -> bool:
+def _is_same(step: WriteStep) -> bool:
     """Return whether a file is unchanged since it was read."""
     try:
         now = os.lstat(step.path)
@@ -264,7 +264,7 @@ def _is_same(step: Step) -> bool:
     )
 
 
-def _sync(steps: Iterable[Step]) -> None:
+def _sync(steps: Iterable[WriteStep]) -> None:
     """Make file names survive a power failure."""
     targets = [target for step in steps for target in (step.path, step.to, *step.made) if target]
     for folder in {os.path.dirname(target) for target in targets}:
@@ -274,7 +274,7 @@ def _sync(steps: Iterable[Step]) -> None:
 # Rollback.
 
 
-def _roll_back(step: Step) -> str:
+def _roll_back(step: WriteStep) -> str:
     """Undo a completed or partial step; return why that is impossible, "" on success."""
     try:
         problem = _undo(step) if step.is_begun else ""
@@ -286,7 +286,7 @@ def _roll_back(step: Step) -> str:
     return problem
 
 
-def _undo(step: Step) -> str:
+def _undo(step: WriteStep) -> str:
     if step.do == "move":
         if os.path.lexists(step.to) and not os.path.lexists(step.path):
             os.rename(step.to, step.path)
@@ -310,7 +310,7 @@ def _undo(step: Step) -> str:
     return ""
 
 
-def _write_again(step: Step) -> None:
+def _write_again(step: WriteStep) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(step.temp)
     _write_new(step.temp, step.before, step.like)

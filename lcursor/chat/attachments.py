@@ -34,7 +34,7 @@ Count = Callable[[Countable], tuple[int, bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ChatQuestion:
     """A user's question, with data from the editor."""
 
     text: str
@@ -107,7 +107,7 @@ class Gatherer:
         self,
         chat: Conversation,
         last: int,
-        question: Question,
+        question: ChatQuestion,
         cancel: threading.Event,
         limit_tokens: int = 0,
         *,
@@ -162,7 +162,7 @@ class Gatherer:
         return QuestionContext(text, items, expanded.note, stored)
 
 
-def question_of(chat: Conversation, params: ChatSend | ChatPreview) -> Question:
+def question_of(chat: Conversation, params: ChatSend | ChatPreview) -> ChatQuestion:
     """Return a question, with the attachments of the question that it replaces."""
     old = chat.messages.get(params["again"])
     found = list(old.attachments) if old else []
@@ -172,7 +172,7 @@ def question_of(chat: Conversation, params: ChatSend | ChatPreview) -> Question:
         for each in params["attachments"]
         if each not in found and not (has_screen and each["kind"] == "screen")
     ]
-    return Question(encodable(params["text"]), params["path"], found, params["dropped"])
+    return ChatQuestion(encodable(params["text"]), params["path"], found, params["dropped"])
 
 
 def check_command(text: str, root: str) -> None:

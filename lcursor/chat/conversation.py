@@ -88,7 +88,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class AcceptedEdit:
     """An accepted edit that came from the chat."""
 
     after: int
@@ -110,7 +110,7 @@ class _Whole:
     said: tuple[StoredMessage, ...]
     summaries: tuple[Summary, ...]
     shown: tuple[tuple[int, int], ...]
-    edits: tuple[Edit, ...]
+    edits: tuple[AcceptedEdit, ...]
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ class Conversation:
     summaries: dict[int, Summary] = field(default_factory=dict)
     shown: dict[int, int] = field(default_factory=dict)
     """Number of a message -> number of its shown reply."""
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[AcceptedEdit] = field(default_factory=list)
 
     @property
     def next_number(self) -> int:
@@ -243,7 +243,7 @@ class Conversation:
             case {"op": "model", "model": str(model)}:
                 self.model = model
             case {"op": "edit"}:
-                self.edits.append(stored.load(Edit, op))
+                self.edits.append(stored.load(AcceptedEdit, op))
             case {"op": "whole", "chat": dict(table)}:
                 self._load(table)
             case _:

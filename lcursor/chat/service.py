@@ -228,7 +228,7 @@ class ChatService:
         self._turns.start(Turn(params["id"], file, self._deps, self._turns, question_number=0))
 
     def record_edits(self, key: str, edits: Sequence[Mapping[str, Any]]) -> None:
-        """Store accepted edits that came from a chat; see `conversation.Edit` for their fields."""
+        """Store accepted edits that came from a chat; see `conversation.AcceptedEdit`."""
 
         def make(chat: Conversation) -> Sequence[Op]:
             return [{"op": "edit", "after": chat.last, **each} for each in edits]

@@ -56,7 +56,7 @@ INSTRUCTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SummaryPlan:
     """A planned summary and its prompt."""
 
     last: int
@@ -155,7 +155,7 @@ class PromptFitter:
         return prompt.messages(self._file.snapshot(), question)
 
 
-def plan(chat: Conversation, last: int, limit: int, count: Count) -> Plan | None:
+def plan(chat: Conversation, last: int, limit: int, count: Count) -> SummaryPlan | None:
     """Plan a summary of the messages up to one; None if it is impossible.
 
     Args:
@@ -175,7 +175,7 @@ def plan(chat: Conversation, last: int, limit: int, count: Count) -> Plan | None
         size = count(request)
         free = limit - size
         if free >= min(WANTED_TOKENS, max(limit // 8, MIN_TOKENS)):
-            return Plan(number, request, size, min(free, MAX_TOKENS), at + 1)
+            return SummaryPlan(number, request, size, min(free, MAX_TOKENS), at + 1)
     return None
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from lcursor.chat import kv_states, prompt
-from lcursor.chat.attachments import Gatherer, Question
+from lcursor.chat.attachments import ChatQuestion, Gatherer
 from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Cost, Op
 from lcursor.chat.summary import PromptFitter
@@ -77,7 +77,7 @@ class Turn(Run[ChatEnd]):
         runs: Runs[Turn],
         *,
         question_number: int,
-        question: Question | None = None,
+        question: ChatQuestion | None = None,
         model: str = "",
     ) -> None:
         super().__init__(number, deps.notify, runs)
@@ -178,7 +178,7 @@ class Turn(Run[ChatEnd]):
     def _choose_model(self) -> str:
         return self._deps.models.choose(self._model, self._file.snapshot().model)
 
-    def _attach(self, question: Question) -> None:
+    def _attach(self, question: ChatQuestion) -> None:
         """Gather the question's context, and add it to the chat."""
         chat, models = self._file.snapshot(), self._deps.models
         model = self._choose_model()

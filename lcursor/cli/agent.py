@@ -361,7 +361,7 @@ def _session(config: Config, secrets: Sequence[str]) -> Iterator[_Session]:
     from lcursor.agent.assembly import Assembly
     from lcursor.agent.service import AgentService
     from lcursor.changes.histories import Histories
-    from lcursor.edit.workspace import short_title
+    from lcursor.edit.session import short_title
     from lcursor.llm.pool import ModelPool
 
     session = _Session()

@@ -19,8 +19,8 @@ from lcursor.code import symbols
 from lcursor.context.items import Seen
 from lcursor.edit.rewriting.prompt import fence_of
 from lcursor.edit.rewriting.region import MAX_REGION_TOKENS
-from lcursor.edit.run import EditRun, Outcome
-from lcursor.edit.workspace import EditServices, Workspace, counter, language_of
+from lcursor.edit.run import EditOutcome, EditRun
+from lcursor.edit.session import EditDeps, EditSession, counter, language_of
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.project.redaction import encodable
 from lcursor.protocol import edit as wire
@@ -35,13 +35,13 @@ SKETCH_TASK = (
 FILLED_IN = "The code was incomplete, and the model completed it: review it carefully"
 
 
-def apply(run: EditRun, services: EditServices, params: wire.EditApply) -> Outcome:
+def apply(run: EditRun, services: EditDeps, params: wire.EditApply) -> EditOutcome:
     """Resolve the blocks of a reply, and propose the changes."""
     path, buffers, chat = params["path"], params["buffers"], params["chat"]
     current = "" if os.path.isdir(path) else path
     current = current or next((each["path"] for each in buffers), "")
-    work = Workspace(run, services, path or current, buffers, current)
-    sources = work.sources
+    session = EditSession(run, services, path or current, buffers, current)
+    sources = session.sources
     run.progress("checking")
     blocks = parse.blocks(params["text"], params["file"])
     if not blocks and not chat and params["text"].strip():
@@ -49,67 +49,70 @@ def apply(run: EditRun, services: EditServices, params: wire.EditApply) -> Outco
             _fenced(params["text"]), params["file"]
         )  # pasted code without a fence
     if not blocks:
-        return Outcome("nothing", "It contains no block of code")
+        return EditOutcome("nothing", "It contains no block of code")
     seen = _seen_rows(services, sources, params) if chat else lambda _: ()
     found = resolve(blocks, sources, None, seen)
     while isinstance(found, Ask):
         choice = run.ask(found.text, [_to_wire(each, sources) for each in found.choices])
         if choice < 0:
-            return Outcome("stopped")
+            return EditOutcome("stopped")
         found = resolve(blocks, sources, found.chosen(choice), seen)
     if isinstance(found, Unresolved):
-        filled_in = _fill_in(work, found) if found.sketches else None
+        filled_in = _fill_in(session, found) if found.sketches else None
         if filled_in is None:
             named = [each.path for each in blocks if each.path]
-            return Outcome("rejected", _unreadable(named, sources) or found.reason)
+            return EditOutcome("rejected", _unreadable(named, sources) or found.reason)
         found = filled_in
     created = [each.path for each in found.files if each.kind == "create"]
     if why_not := _unreadable(created, sources):
-        return Outcome("rejected", why_not)
-    files = [work.checked(each) if not each.checks else each for each in found.files]
+        return EditOutcome("rejected", why_not)
+    files = [session.checked(each) if not each.checks else each for each in found.files]
     if not any(each.changes or each.kind != "edit" for each in files):
-        return Outcome("same", "The file already contains it")
+        return EditOutcome("same", "The file already contains it")
     names = ", ".join(sources.name(each.path) for each in files)
     title = f"{FROM_CHAT if chat else PASTED}: {names}"
-    work.propose(files, title=title, notes=(found.note,), chat=chat)
-    return Outcome("proposed")
+    session.propose(files, title=title, notes=(found.note,), chat=chat)
+    return EditOutcome("proposed")
 
 
-def _fill_in(work: Workspace, unresolved: Unresolved) -> Resolved | None:
+def _fill_in(session: EditSession, unresolved: Unresolved) -> Resolved | None:
     """Let a model write the sketched changes; None if that is impossible."""
     try:
-        work.connect("")
+        session.connect("")
     except Cancelled:
         raise
     except LcursorError:
         return None
     files = {each.path: each for each in unresolved.files}
     notes = [FILLED_IN, unresolved.note]
-    not_run = work.allow_commands()
-    work.is_whole_edit = len(unresolved.sketches) == 1 and not {*files} - {
+    not_run = session.allow_commands()
+    session.is_whole_edit = len(unresolved.sketches) == 1 and not {*files} - {
         unresolved.sketches[0][0]
     }
-    with work.commands:
+    with session.commands:
         for path, sketch in unresolved.sketches:
-            base = work.sources.read(path)
+            base = session.sources.read(path)
             if base is None:
                 return None  # an incomplete new file
             change = files.get(path, FileChange(path, base=digest(base)))
             lines = diff.apply(base, change.changes)
             region = _sketched_region(sketch, lines, language_of(path, lines))
             limit = MAX_REGION_TOKENS * MAX_SKETCH_REGIONS
-            if counter(work.reached)("\n".join(lines[region.first_row : region.last_row])) > limit:
+            if (
+                counter(session.connection)("\n".join(lines[region.first_row : region.last_row]))
+                > limit
+            ):
                 return None
             fence = fence_of(sketch)
             shown = "\n".join([fence, *sketch, fence])
-            made = work.rewrite(work.task(path, lines, region, SKETCH_TASK, sketch=shown))
+            made = session.rewrite(session.task(path, lines, region, SKETCH_TASK, sketch=shown))
             changes = diff.changes(base, diff.apply(lines, made.file.changes))
             kind, to, checks = change.kind, change.to, made.file.checks
             files[path] = FileChange(path, kind, to, digest(base), changes, checks)
             notes.append(made.note)
         made_files, late = [*files.values()], ""
-        if not work.is_whole_edit:
-            made_files, late = work.check_together(made_files)
+        if not session.is_whole_edit:
+            made_files, late = session.check_together(made_files)
     return Resolved((*made_files,), "\n".join(filter(None, (*notes, not_run, late))))
 
 
@@ -128,7 +131,7 @@ def _sketched_region(sketch: Lines, lines: Lines, language: str) -> Region:
 
 
 def _seen_rows(
-    services: EditServices, sources: Sources, params: wire.EditApply
+    services: EditDeps, sources: Sources, params: wire.EditApply
 ) -> Callable[[str], Sequence[Seen]]:
     """Return a function from a file to its rows that were in the model's prompt."""
     known: dict[str, list[Seen]] = {}

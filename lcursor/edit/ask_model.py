@@ -11,7 +11,7 @@ from lcursor.stop import Stop
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelReply:
     """The answer of a model."""
 
     text: str
@@ -19,10 +19,10 @@ class Answer:
 
 
 def complete(
-    reached: Connection, messages: Sequence[Message], wish: SamplingParams, cancel: Stop
-) -> Answer:
+    connection: Connection, messages: Sequence[Message], sampling: SamplingParams, cancel: Stop
+) -> ModelReply:
     """Return the answer of a model."""
-    stream = reached.client.stream(messages, wish)
+    stream = connection.client.stream(messages, sampling)
     text, usage = list[str](), Usage()
     with cancel.closing(stream.close):
         for event in stream:
@@ -30,4 +30,4 @@ def complete(
                 text.append(event.text)
             elif isinstance(event, Finished):
                 usage = event.usage
-    return Answer("".join(text), usage)
+    return ModelReply("".join(text), usage)

@@ -17,8 +17,8 @@ from lcursor.context import changes, layout, rules
 from lcursor.context.items import Item
 from lcursor.edit.ask_model import complete
 from lcursor.edit.rewriting.rewriter import is_tiny
-from lcursor.edit.run import EditRun, Outcome
-from lcursor.edit.workspace import UNKNOWN_TOKENS, EditServices, Workspace
+from lcursor.edit.run import EditOutcome, EditRun
+from lcursor.edit.session import UNKNOWN_TOKENS, EditDeps, EditSession
 from lcursor.errors import EditFailed, NothingStaged
 from lcursor.llm.pool import Connection
 from lcursor.llm.records import Message, SamplingParams
@@ -79,11 +79,11 @@ _DIFF = re.compile(
 _LIST = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
 
 
-def ask(run: EditRun, services: EditServices, params: wire.EditCommit) -> Outcome:
+def ask(run: EditRun, services: EditDeps, params: wire.EditCommit) -> EditOutcome:
     """Write a message and send it."""
     root = project_of(params["path"])
-    work = Workspace(run, services, params["path"], ())
-    work.connect(params["model"])
+    session = EditSession(run, services, params["path"], ())
+    session.connect(params["model"])
     run.progress("writing")
     known, secrets = rules_of(root, services), services.secrets
     index = None
@@ -100,16 +100,16 @@ def ask(run: EditRun, services: EditServices, params: wire.EditCommit) -> Outcom
         )
 
     try:
-        text, note = work.with_retry(write)
+        text, note = session.with_retry(write)
     except NothingStaged as error:
         error.hint = AMEND if written else error.hint
         raise
     run.check()
     run.send("edit.message", text=encodable(text), note=encodable(note), is_amend=is_amend)
-    return Outcome("proposed")
+    return EditOutcome("proposed")
 
 
-def rules_of(root: Path, services: EditServices) -> str:
+def rules_of(root: Path, services: EditDeps) -> str:
     """Return the text of the project's rules files, if the settings allow them."""
     if not services.models.config.rule_files:
         return ""
@@ -118,7 +118,7 @@ def rules_of(root: Path, services: EditServices) -> str:
 
 
 def message(
-    reached: Connection,
+    connection: Connection,
     root: Path,
     cancel: Stop,
     *,
@@ -146,11 +146,13 @@ def message(
         raise NothingStaged(why, "Run git add FILE or git add -p first")
     earlier = [subject for _, subject in changes.recent(reader.root, reader, COMPARED)]
     earlier = earlier[1:] if is_amend else earlier
-    prompt, note = _prompt(reached, seen, hidden, rules, earlier[:SUBJECTS])
+    prompt, note = _prompt(connection, seen, hidden, rules, earlier[:SUBJECTS])
     cancel.check()
 
     def answer(messages: Sequence[Message]) -> str:
-        return complete(reached, messages, SamplingParams(ANSWER_TOKENS, TEMPERATURE), cancel).text
+        return complete(
+            connection, messages, SamplingParams(ANSWER_TOKENS, TEMPERATURE), cancel
+        ).text
 
     reply = answer(prompt)
     text = tidied(reply)
@@ -159,8 +161,8 @@ def message(
     if not text or size > WIDTH or is_repeated:
         problem = "repeated" if is_repeated else "long" if text else "none"
         before = Message("assistant", (subject or reply)[:SHOWN_CHARS].strip() or "(nothing)")
-        wish = Message("user", RETRIES[problem].format(size=size))
-        again = tidied(answer([*prompt, before, wish]))
+        sampling = Message("user", RETRIES[problem].format(size=size))
+        again = tidied(answer([*prompt, before, sampling]))
         subject = again.partition("\n")[0]
         if again and is_repeated:
             text = again  # the rest was about the earlier commit, too
@@ -249,7 +251,7 @@ def _wrapped(rows: Sequence[str]) -> str:
 
 
 def _prompt(
-    reached: Connection,
+    connection: Connection,
     seen: Sequence[Item],
     hidden: Sequence[Item],
     rules: str,
@@ -258,10 +260,10 @@ def _prompt(
     """Return the prompt with as much of the diff as fits, and a note on the rest."""
 
     def count(text: str) -> int:
-        return reached.client.count(text)[0]
+        return connection.client.count(text)[0]
 
-    is_small = is_tiny(reached.served.model)
-    budget = (reached.context_tokens or UNKNOWN_TOKENS) - ANSWER_TOKENS - FOLLOW_UP_TOKENS
+    is_small = is_tiny(connection.served.model)
+    budget = (connection.context_tokens or UNKNOWN_TOKENS) - ANSWER_TOKENS - FOLLOW_UP_TOKENS
     head = []
     if rules.strip() and count(rules) * RULES_SHARE <= budget:
         head.append(rules.strip())

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lcursor.changes.records import Change, FileChange, Lines, digest
-from lcursor.edit.run import EditRun, Outcome
-from lcursor.edit.workspace import EditServices, Workspace
+from lcursor.edit.run import EditOutcome, EditRun
+from lcursor.edit.session import EditDeps, EditSession
 from lcursor.protocol import edit as wire
 
 
-def propose(run: EditRun, services: EditServices, params: wire.EditPropose) -> Outcome:
+def propose(run: EditRun, services: EditDeps, params: wire.EditPropose) -> EditOutcome:
     """Propose the changes whose old lines are still there."""
     path = params["path"]
-    work = Workspace(run, services, path, params["buffers"], path)
+    session = EditSession(run, services, path, params["buffers"], path)
     files = []
     for each in params["files"]:
-        base = work.sources.read(each["path"])
+        base = session.sources.read(each["path"])
         changes = tuple(_valid(each["changes"], base or ()))
         if base is not None and changes:
             file = FileChange(each["path"], base=digest(base), changes=changes)
-            files.append(work.checked(file))
+            files.append(session.checked(file))
     if not files:
-        return Outcome("rejected", "the lines have changed")
-    work.propose(files, title=params["title"])
-    return Outcome("proposed")
+        return EditOutcome("rejected", "the lines have changed")
+    session.propose(files, title=params["title"])
+    return EditOutcome("proposed")
 
 
 def _valid(changes: Sequence[wire.EditChange], lines: Lines) -> Iterator[Change]:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from lcursor.changes import diff
 from lcursor.changes.records import Check, FileChange, Lines, Region, digest
 from lcursor.edit.rewriting import retry
-from lcursor.edit.run import EditRun, Outcome, RunListener
-from lcursor.edit.workspace import EditServices, Workspace, language_of
+from lcursor.edit.run import EditOutcome, EditRun, RunListener
+from lcursor.edit.session import EditDeps, EditSession, language_of
 from lcursor.errors import Cancelled, LcursorError, ServerError
 from lcursor.project.redaction import encodable
 from lcursor.protocol import edit as wire
@@ -26,7 +26,7 @@ MAX_WORKERS = 8
 
 
 @dataclass(slots=True)
-class Target:
+class RegionTarget:
     """One region to rewrite."""
 
     region: Region
@@ -41,7 +41,7 @@ class FileJob:
     path: str
     lines: Lines
     """Lines before the edit."""
-    targets: list[Target]
+    targets: list[RegionTarget]
     now: Lines = ()
     """Lines after the rewrites so far."""
     checks: list[Check] = field(default_factory=list)
@@ -67,25 +67,25 @@ class FileJob:
 
 
 @dataclass(slots=True)
-class Batch:
+class EditBatch:
     """The common part of all regions of an edit."""
 
-    work: Workspace
+    session: EditSession
     instruction: str
     context: str
 
     def add_test_output(self, jobs: Sequence[FileJob]) -> None:
         """Add the current output of the tests to an instruction to fix something."""
-        if not self.work.is_whole_edit and jobs:
-            run, files = self.work.run, {job.path: job.lines for job in jobs}
+        if not self.session.is_whole_edit and jobs:
+            run, files = self.session.run, {job.path: job.lines for job in jobs}
             listener = RunListener(run, "", 0)
             self.instruction = retry.with_test_output(
-                self.instruction, self.work.commands, files, listener, run.stopped
+                self.instruction, self.session.commands, files, listener, run.stopped
             )
 
     def rewrite(self, jobs: Sequence[FileJob]) -> list[str]:
         """Rewrite all regions of all files; return the problems, for the user."""
-        run, lock = self.work.run, threading.Lock()
+        run, lock = self.session.run, threading.Lock()
         total, done = sum(len(job.targets) for job in jobs), 0
         problems, failures = list[str](), list[BaseException]()
 
@@ -102,11 +102,14 @@ class Batch:
                 except (Cancelled, ServerError):
                     raise
                 except LcursorError as error:
-                    name, what = self.work.sources.name(job.path), target.region.what or "a place"
+                    name, what = (
+                        self.session.sources.name(job.path),
+                        target.region.what or "a place",
+                    )
                     with lock:
                         problems.append(f"{name}, {what}: {error.message}")
 
-        workers = max(min(self.work.reached.served.slots, len(jobs), MAX_WORKERS), 1)
+        workers = max(min(self.session.connection.served.slots, len(jobs), MAX_WORKERS), 1)
         with ThreadPoolExecutor(workers, "lcursor-edit") as pool:
             for future in as_completed([pool.submit(rewrite_file, job) for job in jobs]):
                 if (error := future.exception()) is not None:
@@ -116,19 +119,19 @@ class Batch:
             raise failures[0]
         return problems
 
-    def _rewrite(self, job: FileJob, target: Target, prefix: str) -> None:
+    def _rewrite(self, job: FileJob, target: RegionTarget, prefix: str) -> None:
         """Rewrite one region of a file."""
         region = target.region
         first = job.current_row(region.first_row)
         last = first + region.last_row - region.first_row
-        task = self.work.task(
+        task = self.session.task(
             job.path,
             job.now,
             replace(region, first_row=first, last_row=last),
             _joined(self.instruction, target.instruction),
             context=self.context,
         )
-        made = self.work.rewrite(task, prefix)
+        made = self.session.rewrite(task, prefix)
         before = len(job.now)
         job.now = tuple(diff.apply(job.now, made.file.changes))
         job.shifts.append((region.last_row, len(job.now) - before))
@@ -137,29 +140,29 @@ class Batch:
 
     def finish(
         self, files: Sequence[FileChange], title: str, problems: Sequence[str], notes: Sequence[str]
-    ) -> Outcome:
+    ) -> EditOutcome:
         """Check all changes together, and propose them as one turn."""
         if not files:
             words = "\n".join(dict.fromkeys(problems))
-            return Outcome("rejected" if problems else "same", words or "Nothing was changed")
+            return EditOutcome("rejected" if problems else "same", words or "Nothing was changed")
         late = ""
-        if not self.work.is_whole_edit:
-            files, late = self.work.check_together(files)
-        self.work.propose(files, title=title, notes=(*problems, *notes, late))
-        return Outcome("proposed")
+        if not self.session.is_whole_edit:
+            files, late = self.session.check_together(files)
+        self.session.propose(files, title=title, notes=(*problems, *notes, late))
+        return EditOutcome("proposed")
 
 
-def edit_locations(run: EditRun, services: EditServices, params: wire.EditMany) -> Outcome:
+def edit_locations(run: EditRun, services: EditDeps, params: wire.EditMany) -> EditOutcome:
     """Rewrite regions at many positions, and propose them as one turn."""
-    work = Workspace(run, services, params["path"], params["buffers"])
-    not_run = work.allow_commands()
-    reached = work.connect(params["model"])
-    question = work.question(params["instruction"], (), params["buffers"])
-    context, note = question.context(reached)
-    jobs, problems = _jobs(work, params["locations"])
-    work.is_whole_edit = sum(len(job.targets) for job in jobs) == 1
-    with work.commands:
-        batch = Batch(work, question.text, context)
+    session = EditSession(run, services, params["path"], params["buffers"])
+    not_run = session.allow_commands()
+    connection = session.connect(params["model"])
+    question = session.question(params["instruction"], (), params["buffers"])
+    context, note = question.context(connection)
+    jobs, problems = _jobs(session, params["locations"])
+    session.is_whole_edit = sum(len(job.targets) for job in jobs) == 1
+    with session.commands:
+        batch = EditBatch(session, question.text, context)
         batch.add_test_output(jobs)
         problems += batch.rewrite(jobs)
         files = [found for job in jobs if (found := job.change()) is not None]
@@ -168,10 +171,10 @@ def edit_locations(run: EditRun, services: EditServices, params: wire.EditMany) 
 
 
 def _jobs(
-    work: Workspace, locations: Sequence[wire.EditLocation]
+    session: EditSession, locations: Sequence[wire.EditLocation]
 ) -> tuple[list[FileJob], list[str]]:
     """Return the files of a list with the regions around its rows, and the problems."""
-    sources = work.sources
+    sources = session.sources
     by_file: dict[str, list[wire.EditLocation]] = {}
     for location in locations:
         by_file.setdefault(os.path.realpath(sources.absolute(location["path"])), []).append(
@@ -185,25 +188,25 @@ def _jobs(
         except LcursorError as error:
             problems.append(error.message)
             continue
-        language, targets = language_of(path, lines), list[Target]()
+        language, targets = language_of(path, lines), list[RegionTarget]()
         for location in found:
             row = location["row"]
             if not 0 <= row < max(len(lines), 1):
                 problems.append(f"{sources.name(path)} no longer has a line {row + 1}")
                 continue
-            region = work.region(lines, language, row, row)
+            region = session.region(lines, language, row, row)
             text = encodable(location["text"].strip())
             line = lines[row].strip() if lines else ""
             about = f"About the line `{line}`: {text}" if text and text != line else ""
-            targets.append(Target(region, about))
+            targets.append(RegionTarget(region, about))
         if targets:
             jobs.append(FileJob(path, lines, targets))
     return jobs, problems
 
 
-def merge_overlapping(targets: Sequence[Target]) -> list[Target]:
+def merge_overlapping(targets: Sequence[RegionTarget]) -> list[RegionTarget]:
     """Return targets in the order of their rows, with overlapping ones merged."""
-    found: list[Target] = []
+    found: list[RegionTarget] = []
     for target in sorted(targets, key=lambda each: (each.region.first_row, each.region.last_row)):
         region, before = target.region, found[-1] if found else None
         rows = region.first_row, region.last_row

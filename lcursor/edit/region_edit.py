@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from lcursor.changes.records import Lines, lines_of
-from lcursor.edit.run import EditRun, Outcome
-from lcursor.edit.workspace import EditServices, Workspace, language_of
+from lcursor.edit.run import EditOutcome, EditRun
+from lcursor.edit.session import EditDeps, EditSession, language_of
 from lcursor.protocol import edit as wire
 
 SAME = "The model made no change"
@@ -16,7 +16,7 @@ ALTERNATIVE_TEMPERATURES = (0.7, 1.0)
 
 
 @dataclass(slots=True)
-class Alternatives:
+class EarlierProposals:
     """The earlier proposals of one edit."""
 
     turns: list[str] = field(default_factory=list)
@@ -25,28 +25,28 @@ class Alternatives:
 
 
 def edit_region(
-    run: EditRun, services: EditServices, params: wire.EditAsk, earlier: Alternatives
-) -> Outcome:
+    run: EditRun, services: EditDeps, params: wire.EditAsk, earlier: EarlierProposals
+) -> EditOutcome:
     """Rewrite a region, propose the result, and add it to the alternatives."""
     path, lines = params["path"], lines_of(params["text"])
     own: wire.EditBuffer = {"path": path, "tick": params["tick"], "text": params["text"]}
     buffers = [own, *(each for each in params["buffers"] if each["path"] != path)]
-    work = Workspace(run, services, path, buffers, path)
-    work.sources.require_public(path)
-    not_run = work.allow_commands()
-    reached = work.connect(params["model"])
+    session = EditSession(run, services, path, buffers, path)
+    session.sources.require_public(path)
+    not_run = session.allow_commands()
+    connection = session.connect(params["model"])
     language = language_of(path, lines, params["filetype"])
     first, last = params["first_row"], params["last_row"]
-    region = work.region(lines, language, first, last)
+    region = session.region(lines, language, first, last)
     old = lines[region.first_row : region.last_row]
-    question = work.question(params["instruction"], params["attachments"], buffers, old)
-    context, note = question.context(reached, old)
-    task = work.task(
+    question = session.question(params["instruction"], params["attachments"], buffers, old)
+    context, note = question.context(connection, old)
+    task = session.task(
         path,
         lines,
         region,
         question.text,
-        name=params["name"] or work.sources.name(path),
+        name=params["name"] or session.sources.name(path),
         language=language,
         context=context,
         selection=lines[first:last],
@@ -54,9 +54,9 @@ def edit_region(
     remark = params["remark"].strip()
     is_alternative = bool(params["again"]) and not remark
     latest = earlier.texts[-1] if earlier.texts else ()
-    with work.commands:
+    with session.commands:
         for temperature in ALTERNATIVE_TEMPERATURES if is_alternative else (0.0,):
-            made = work.rewrite(
+            made = session.rewrite(
                 task,
                 tick=params["tick"],
                 remark=remark,
@@ -67,11 +67,11 @@ def edit_region(
             if not is_repeated:
                 break
     if is_repeated:
-        return Outcome("same", SAME_AGAIN)
+        return EditOutcome("same", SAME_AGAIN)
     if made.is_same:
-        return Outcome("same", made.note or SAME)
+        return EditOutcome("same", made.note or SAME)
     earlier.texts.append(made.lines)
-    key = work.propose(
+    key = session.propose(
         [replace(made.file, path=path)],
         title=params["instruction"] or remark,
         notes=(made.note, note, not_run),
@@ -79,4 +79,4 @@ def edit_region(
         ticks={path: params["tick"]},
     )
     earlier.turns.append(key)
-    return Outcome("proposed")
+    return EditOutcome("proposed")

@@ -24,14 +24,14 @@ PROGRESS_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EditOutcome:
     """The result of an edit, with a message for the user."""
 
     reason: EditEnd
     message: str = ""
 
 
-class EditRun(Run[Outcome]):
+class EditRun(Run[EditOutcome]):
     """A running edit.
 
     Args:
@@ -46,7 +46,7 @@ class EditRun(Run[Outcome]):
         number: int,
         send: Notify,
         runs: Runs[EditRun],
-        work: Callable[[EditRun], Outcome],
+        work: Callable[[EditRun], EditOutcome],
     ) -> None:
         super().__init__(number, send, runs)
         self.max_attempts = 0
@@ -71,19 +71,19 @@ class EditRun(Run[Outcome]):
         answer = self.wait_for_answer("edit.question", text=text, choices=list(choices))
         return answer if isinstance(answer, int) and 0 <= answer < len(choices) else -1
 
-    def _work(self) -> Outcome:
+    def _work(self) -> EditOutcome:
         try:
             with self.using_model():
                 outcome = self._edit(self)
         except ReplyUnusable as error:
-            outcome = Outcome("nothing" if error.reason in NO_CODE else "rejected", str(error))
+            outcome = EditOutcome("nothing" if error.reason in NO_CODE else "rejected", str(error))
         self.check()
         return outcome
 
-    def _ended_by(self, error: LcursorError) -> Outcome:
-        return Outcome("stopped" if isinstance(error, Cancelled) else "failed")
+    def _ended_by(self, error: LcursorError) -> EditOutcome:
+        return EditOutcome("stopped" if isinstance(error, Cancelled) else "failed")
 
-    def _send_end(self, outcome: Outcome) -> None:
+    def _send_end(self, outcome: EditOutcome) -> None:
         with self._lock:
             usage = self._usage
         self._send(

@@ -19,9 +19,9 @@ from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
 from lcursor.edit import apply_reply, commit, known_changes, multi_edit, region_edit
-from lcursor.edit.region_edit import Alternatives
-from lcursor.edit.run import EditRun, Outcome
-from lcursor.edit.workspace import EditServices, short_title
+from lcursor.edit.region_edit import EarlierProposals
+from lcursor.edit.run import EditOutcome, EditRun
+from lcursor.edit.session import EditDeps, short_title
 from lcursor.errors import LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.llm.pool import ModelPool
@@ -69,7 +69,7 @@ class EditService:
     ) -> None:
         self._send, self._models = send, models
         self._histories = Histories(folder, self._report, chat_edited, self._warn)
-        self._services = EditServices(
+        self._services = EditDeps(
             config,
             models,
             codebase or (lambda root: GrepSearch(root, tuple(secrets))),
@@ -82,7 +82,7 @@ class EditService:
         )
         self._lock = threading.Lock()
         self._runs: Runs[EditRun] = Runs(busy)
-        self._alternatives: OrderedDict[int, Alternatives] = OrderedDict()
+        self._alternatives: OrderedDict[int, EarlierProposals] = OrderedDict()
         self._writer = SerialExecutor("lcursor-edits", self._on_writer_error)
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
@@ -108,12 +108,12 @@ class EditService:
         """Edit a region."""
         number = params["id"]
         with self._lock:
-            earlier = self._alternatives.get(params["again"]) or Alternatives()
+            earlier = self._alternatives.get(params["again"]) or EarlierProposals()
             self._alternatives[number] = earlier
             while len(self._alternatives) > MAX_REMEMBERED:
                 self._alternatives.popitem(last=False)
 
-        def edit(run: EditRun, services: EditServices, params: wire.EditAsk) -> Outcome:
+        def edit(run: EditRun, services: EditDeps, params: wire.EditAsk) -> EditOutcome:
             return region_edit.edit_region(run, services, params, earlier)
 
         self._start(params, edit)
@@ -140,8 +140,8 @@ class EditService:
         self._writer.close(LEAVE_S)
         self._runs.close(LEAVE_S)
 
-    def _start(self, params: Any, edit: Callable[[EditRun, EditServices, Any], Outcome]) -> None:
-        def work(run: EditRun) -> Outcome:
+    def _start(self, params: Any, edit: Callable[[EditRun, EditDeps, Any], EditOutcome]) -> None:
+        def work(run: EditRun) -> EditOutcome:
             return edit(run, self._services, params)
 
         self._runs.start(EditRun(params["id"], self._send, self._runs, work))

@@ -69,8 +69,8 @@ class Stream:
     It ends with `Finished` or an exception, `Cancelled` after `close`. Thread: `close` on any.
     """
 
-    def __init__(self, client: ChatClient, prompt: Prompt, wish: SamplingParams) -> None:
-        self._client, self._prompt, self._wish = client, prompt, wish
+    def __init__(self, client: ChatClient, prompt: Prompt, sampling: SamplingParams) -> None:
+        self._client, self._prompt, self._wish = client, prompt, sampling
         self._lock = threading.Lock()
         self._is_closed = False
         self._has_ended = False  # by the end mark of the stream
@@ -200,9 +200,9 @@ class ChatClient:
         """
         return self._probe(None)
 
-    def stream(self, prompt: Prompt, wish: SamplingParams = DEFAULTS) -> Stream:
+    def stream(self, prompt: Prompt, sampling: SamplingParams = DEFAULTS) -> Stream:
         """Return an answer; iterating it raises `ServerError`, `ContextFull`, `ConfigInvalid`."""
-        return Stream(self, prompt, wish)
+        return Stream(self, prompt, sampling)
 
     def count(self, what: tokens.Countable, *, may_ask: bool = True) -> tuple[int, bool]:
         """Return the number of tokens, and whether the server's tokenizer counted them.
@@ -269,15 +269,15 @@ class ChatClient:
 
     # For streams.
 
-    def begin(self, stream: Stream, prompt: Prompt, wish: SamplingParams) -> Call:
+    def begin(self, stream: Stream, prompt: Prompt, sampling: SamplingParams) -> Call:
         """Send a request for an answer."""
         served = self.served or self._probe(stream)
         if isinstance(prompt, TokenPrompt):
-            path, body = providers.completion_request(served, prompt, wish)
+            path, body = providers.completion_request(served, prompt, sampling)
             return stream.adopt(self._http.stream(path, body))
-        if self.target.is_hosted and wish.max_tokens:
-            wish = replace(wish, max_tokens=wish.max_tokens + REASONING_TOKENS)
-        path, body = providers.chat_request(served, self._api, prompt, wish, self._quirks)
+        if self.target.is_hosted and sampling.max_tokens:
+            sampling = replace(sampling, max_tokens=sampling.max_tokens + REASONING_TOKENS)
+        path, body = providers.chat_request(served, self._api, prompt, sampling, self._quirks)
         return stream.adopt(self._http.stream(path, body))
 
     def adapt(self, error: LcursorError) -> bool:

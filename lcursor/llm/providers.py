@@ -221,42 +221,46 @@ def quirk_of(words: str, field: str) -> Quirk | None:
 
 
 def chat_request(
-    served: Served, api: str, messages: Sequence[Message], wish: SamplingParams, quirks: Set[Quirk]
+    served: Served,
+    api: str,
+    messages: Sequence[Message],
+    sampling: SamplingParams,
+    quirks: Set[Quirk],
 ) -> tuple[str, dict[str, Any]]:
     """Return the path and the body of a request for an answer."""
     rows = message_rows(messages, quirks)
     if served.kind == "ollama":
-        return "/api/chat", _ollama_request(served, rows, wish, quirks)
+        return "/api/chat", _ollama_request(served, rows, sampling, quirks)
     body: dict[str, Any] = {"messages": rows, "stream": True}
     if served.model:
         body["model"] = served.model
     if "no_temperature" not in quirks:
-        body["temperature"] = wish.temperature
-    if wish.max_tokens and "no_limit" not in quirks:
+        body["temperature"] = sampling.temperature
+    if sampling.max_tokens and "no_limit" not in quirks:
         is_new = "completion_tokens" in quirks
-        body["max_completion_tokens" if is_new else "max_tokens"] = wish.max_tokens
+        body["max_completion_tokens" if is_new else "max_tokens"] = sampling.max_tokens
     if "no_usage" not in quirks:
         body["stream_options"] = {"include_usage": True}
-    if wish.stop and "no_stop" not in quirks:
-        body["stop"] = list(wish.stop)
-    if wish.seed >= 0 and "no_seed" not in quirks:
-        body["seed"] = wish.seed
-    if wish.schema is not None and "no_schema" not in quirks:
-        schema = {"name": "answer", "schema": dict(wish.schema), "strict": True}
+    if sampling.stop and "no_stop" not in quirks:
+        body["stop"] = list(sampling.stop)
+    if sampling.seed >= 0 and "no_seed" not in quirks:
+        body["seed"] = sampling.seed
+    if sampling.schema is not None and "no_schema" not in quirks:
+        schema = {"name": "answer", "schema": dict(sampling.schema), "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     if served.kind == "llama.cpp":
         body |= {"cache_prompt": True, "return_progress": served.can_progress}
-        if wish.slot >= 0:
-            body["id_slot"] = wish.slot
-        if wish.grammar and "no_schema" not in quirks:
-            body["grammar"] = wish.grammar
-        if wish.has_counts:
+        if sampling.slot >= 0:
+            body["id_slot"] = sampling.slot
+        if sampling.grammar and "no_schema" not in quirks:
+            body["grammar"] = sampling.grammar
+        if sampling.has_counts:
             body["timings_per_token"] = True
     return f"{api}/chat/completions", body
 
 
 def completion_request(
-    served: Served, prompt: TokenPrompt, wish: SamplingParams
+    served: Served, prompt: TokenPrompt, sampling: SamplingParams
 ) -> tuple[str, dict[str, Any]]:
     """Return the path and the body of a llama-server's request to continue tokens."""
     body: dict[str, Any] = {
@@ -265,24 +269,24 @@ def completion_request(
         "return_tokens": True,
         "cache_prompt": True,
         "timings_per_token": True,
-        "temperature": wish.temperature,
-        "n_predict": wish.max_tokens or -1,
+        "temperature": sampling.temperature,
+        "n_predict": sampling.max_tokens or -1,
     }
     if served.model:
         body["model"] = served.model
-    if wish.slot >= 0:
-        body["id_slot"] = wish.slot
-    if wish.stop:
-        body["stop"] = list(wish.stop)
-    if wish.seed >= 0:
-        body["seed"] = wish.seed
-    if wish.grammar:
-        body["grammar"] = wish.grammar
-    if wish.preserved:
-        body["preserved_tokens"] = list(wish.preserved)
-    if wish.grammar and wish.trigger:
+    if sampling.slot >= 0:
+        body["id_slot"] = sampling.slot
+    if sampling.stop:
+        body["stop"] = list(sampling.stop)
+    if sampling.seed >= 0:
+        body["seed"] = sampling.seed
+    if sampling.grammar:
+        body["grammar"] = sampling.grammar
+    if sampling.preserved:
+        body["preserved_tokens"] = list(sampling.preserved)
+    if sampling.grammar and sampling.trigger:
         body["grammar_lazy"] = True
-        body["grammar_triggers"] = [{"type": 1, "value": wish.trigger}]  # 1 is a text
+        body["grammar_triggers"] = [{"type": 1, "value": sampling.trigger}]  # 1 is a text
     return "/completion", body
 
 
@@ -319,18 +323,18 @@ def count_tokens(
 
 
 def _ollama_request(
-    served: Served, rows: list[dict[str, str]], wish: SamplingParams, quirks: Set[Quirk]
+    served: Served, rows: list[dict[str, str]], sampling: SamplingParams, quirks: Set[Quirk]
 ) -> dict[str, Any]:
     """Return a request of Ollama's own API: its OpenAI API cannot set the context size."""
-    options: dict[str, Any] = {"temperature": wish.temperature}
+    options: dict[str, Any] = {"temperature": sampling.temperature}
     if served.context_tokens:
         options["num_ctx"] = served.context_tokens
-    if wish.max_tokens:
-        options["num_predict"] = wish.max_tokens
-    if wish.stop:
-        options["stop"] = list(wish.stop)
-    if wish.seed >= 0:
-        options["seed"] = wish.seed
+    if sampling.max_tokens:
+        options["num_predict"] = sampling.max_tokens
+    if sampling.stop:
+        options["stop"] = list(sampling.stop)
+    if sampling.seed >= 0:
+        options["seed"] = sampling.seed
     body = {
         "model": served.model,
         "messages": rows,
@@ -341,6 +345,6 @@ def _ollama_request(
         "shift": False,
         "options": options,
     }
-    if wish.schema is not None and "no_schema" not in quirks:
-        body["format"] = dict(wish.schema)
+    if sampling.schema is not None and "no_schema" not in quirks:
+        body["format"] = dict(sampling.schema)
     return body

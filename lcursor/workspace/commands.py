@@ -19,7 +19,7 @@ from lcursor.process.run import Cancel
 from lcursor.project.git import GitFailed
 from lcursor.workspace.outputs import new_lines
 from lcursor.workspace.shadow_git import ShadowGit
-from lcursor.workspace.shell import Result, Shell
+from lcursor.workspace.shell import CommandResult, Shell
 from lcursor.workspace.tree import Tree
 
 BASE: Final = "base"
@@ -31,7 +31,7 @@ class Compared:
     """What a command says after some changes."""
 
     command: str
-    result: Result
+    result: CommandResult
     lines: list[str]
     """Of the linter those that are new, of tests all."""
     is_ok: bool
@@ -49,7 +49,7 @@ class Commands:
 
     def __init__(self, tree: Tree, shell: Shell, config: EditConfig, max_s: float) -> None:
         self._tree, self._shell, self._config, self._max_s = tree, shell, config, max_s
-        self._results: dict[tuple[str, str], Result] = {}
+        self._results: dict[tuple[str, str], CommandResult] = {}
         """By command and checkpoint."""
 
     def __enter__(self) -> Commands:
@@ -86,7 +86,7 @@ class Commands:
         result = self._run(command, cancel, is_unconfined=is_unconfined)
         return Compared(command, result, result.problems(), result.is_ok)
 
-    def before(self, command: str, cancel: Cancel, *, is_unconfined: bool = False) -> Result:
+    def before(self, command: str, cancel: Cancel, *, is_unconfined: bool = False) -> CommandResult:
         """Return the result of a command at the first checkpoint.
 
         Raises:
@@ -105,7 +105,7 @@ class Commands:
 
     def _run(
         self, command: str, cancel: Cancel, *, is_unconfined: bool, folder: Path | None = None
-    ) -> Result:
+    ) -> CommandResult:
         key = command, self._tree.base if folder else self._tree.last
         if key not in self._results:
             self._results[key] = self._shell.run(

@@ -55,7 +55,7 @@ PRIVATE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CommandResult:
     """The result of a command."""
 
     lines: list[str]
@@ -122,7 +122,7 @@ class Shell:
         max_s: float = DEFAULT_S,
         is_unconfined: bool = False,
         folder: Path | None = None,
-    ) -> Result:
+    ) -> CommandResult:
         """Run a command to its end.
 
         Args:
@@ -146,7 +146,7 @@ class Shell:
                     cancel=cancel,
                 )
             elif not self.is_confined:
-                return Result([], 0.0, None, NO_SANDBOX)
+                return CommandResult([], 0.0, None, NO_SANDBOX)
             else:
                 output = self._sandbox.run(
                     words,
@@ -158,7 +158,7 @@ class Shell:
         except Cancelled:
             raise
         except LcursorError as error:
-            return Result([], time.monotonic() - began_s, None, str(error))
+            return CommandResult([], time.monotonic() - began_s, None, str(error))
         seconds = time.monotonic() - began_s
         errors = output.errors.decode("utf-8", "replace").splitlines()
         jobs = [line for line in errors if line.isdigit()]
@@ -166,11 +166,11 @@ class Shell:
         lines = [*lines_of(output.data), *lines_of(rest.encode())]
         is_cut = len(output.data) >= MAX_BYTES
         if output.is_cut or output.status is None:
-            return Result(lines, seconds, None, output.failure, len(jobs), is_cut)
-        return Result(lines, seconds, output.status, "", len(jobs), is_cut)
+            return CommandResult(lines, seconds, None, output.failure, len(jobs), is_cut)
+        return CommandResult(lines, seconds, output.status, "", len(jobs), is_cut)
 
 
-def obstacle(result: Result, command: str, root: Path) -> str:
+def obstacle(result: CommandResult, command: str, root: Path) -> str:
     """Return why the user's tests cannot start, and what helps; "" if they did.
 
     Args:

@@ -3,7 +3,7 @@
     tree = Tree.create(root, folder, unsaved={"/p/a.py": "x = 1"})
     ...                                # commands and tools change files in tree.path
     tree.checkpoint()                  # the id of all files; equal ids, equal files
-    tree.changed()                     # [Changed("a.py", "edit", ...)]
+    tree.changed()                     # [TreeChange("a.py", "edit", ...)]
 
 Checkpoints are trees in a git repository of our own, see `shadow_git`; the user's repository is not
 written. Ignored files are in no checkpoint. Blocks; one thread at a time.
@@ -47,7 +47,7 @@ ChangeKind = Literal["edit", "create", "delete", "rename"]
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class TreeChange:
     """A file that differs between two checkpoints."""
 
     path: str
@@ -191,7 +191,7 @@ class Tree:
             self._name(tree, "last")
         self.last = tree
 
-    def changed(self, since: str = "") -> list[Changed]:
+    def changed(self, since: str = "") -> list[TreeChange]:
         """List the files that differ now from a checkpoint, by default from the start.
 
         Raises:
@@ -205,7 +205,7 @@ class Tree:
             return _parse(split(self._ask(*words, "--no-textconv", since, now)))
 
     def contents(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return the contents of files by the object ids of `Changed.keys`.
+        """Return the contents of files by the object ids of `TreeChange.keys`.
 
         Raises:
             AgentFailed: one of them is missing.
@@ -365,7 +365,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _parse(fields: Sequence[str]) -> list[Changed]:
+def _parse(fields: Sequence[str]) -> list[TreeChange]:
     """Parse the output of `diff-tree --raw --numstat -z`."""
     rows, counts, at = list[tuple[list[str], str, str]](), list[tuple[str, str]](), 0
     while at < len(fields):
@@ -385,7 +385,7 @@ def _parse(fields: Sequence[str]) -> list[Changed]:
         is_binary = added == "-"
         lines = (0, 0) if is_binary else (int(added), int(removed))
         modes, kind = (int(old, 8), int(new, 8)), NAMES.get(letter[0], "edit")
-        found.append(Changed(path, kind, to, *lines, is_binary, modes, (old_key, new_key)))
+        found.append(TreeChange(path, kind, to, *lines, is_binary, modes, (old_key, new_key)))
     return found
 
 

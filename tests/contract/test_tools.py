@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lcursor.agent import approvals, tools
-from lcursor.agent.records import Call, Policy
-from lcursor.agent.shell_rules import Rules
+from lcursor.agent.records import Policy, ToolCall
+from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.tools import edit
 from lcursor.agent.tools.table import ALL, has_effect, kind_of
 from lcursor.agent.tools.tool import Tool
@@ -32,11 +32,11 @@ EFFECTS = {
 """What each call is; a new tool needs a row."""
 
 
-def calls(tool: Tool) -> dict[str, Call]:
+def calls(tool: Tool) -> dict[str, ToolCall]:
     if tool is not edit.TOOL:
-        return {tool.name: Call(tool.name, dict.fromkeys(tool.required, "x"))}
+        return {tool.name: ToolCall(tool.name, dict.fromkeys(tool.required, "x"))}
     return {
-        f"{tool.name} {command}": Call(tool.name, {"command": command, "path": "x"})
+        f"{tool.name} {command}": ToolCall(tool.name, {"command": command, "path": "x"})
         for command in ("view", *edit.TOOL.needs)
     }
 
@@ -50,14 +50,14 @@ def test_each_call_has_its_kind() -> None:
 
 def test_only_what_is_checkpointed_may_be_forbidden_in_plan_mode() -> None:
     for name, call in CALLS.items():
-        found = approvals.decide(call, "plan", "bubblewrap", Rules(), Path("/"))
+        found = approvals.decide(call, "plan", "bubblewrap", ShellRules(), Path("/"))
         assert (found.verdict == "forbid") == has_effect(call), name
 
 
 @pytest.mark.parametrize("policy", ["ask", "auto"])
 def test_no_tool_is_unknown_to_the_approvals(policy: Policy) -> None:
     for name, call in CALLS.items():
-        found = approvals.decide(call, policy, "bubblewrap", Rules(), Path("/"))
+        found = approvals.decide(call, policy, "bubblewrap", ShellRules(), Path("/"))
         assert "is unknown" not in found.why, name
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from lcursor.agent.dialects.dialect import Dialect
-from lcursor.agent.parts import Limits, Parts
+from lcursor.agent.parts import RunLimits, RunParts
 from lcursor.agent.records import (
     Answer,
-    Call,
     Decision,
     DialectName,
     Known,
@@ -24,8 +23,9 @@ from lcursor.agent.records import (
     Policy,
     Reply,
     Shown,
+    ToolCall,
 )
-from lcursor.agent.run_log import RunState, Step
+from lcursor.agent.run_log import AgentStep, RunState
 from lcursor.agent.tools.table import ALL, has_effect
 from lcursor.agent.tools.tool import Tool
 from lcursor.errors import Cancelled
@@ -33,7 +33,7 @@ from lcursor.llm.records import Usage, add_usage
 from lcursor.process.run import Cancel
 from lcursor.protocol.agent import AgentChoice, StepState
 
-NO_LIMITS = Limits()
+NO_LIMITS = RunLimits()
 TOOLS = tuple(ALL[name] for name in ("str_replace_editor", "bash", "grep", "finish"))
 
 Scripted = str | Exception | Answer | Callable[["ScriptModel"], str]
@@ -169,10 +169,10 @@ class LineDialect(Dialect):
                 return Reply(problem="This is no JSON.")
             if row.get("tool") not in names:
                 return Reply(problem=f"There is no tool {row.get('tool')}.")
-            calls.append(Call(row.pop("tool"), row))
+            calls.append(ToolCall(row.pop("tool"), row))
         return Reply(calls=tuple(calls))
 
-    def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
+    def observations(self, calls: Sequence[ToolCall], found: Sequence[Observation]) -> str:
         return "\n".join(each.text for each in found)
 
 
@@ -233,7 +233,7 @@ class FolderTools:
 
     def __init__(self, folder: Path, gate: Sequence[bool] = (True,)) -> None:
         self.folder, self.gate = folder, list(gate)
-        self.ran: list[Call] = []
+        self.ran: list[ToolCall] = []
         self.remembered: list[Shown] = []
 
     def known(self) -> Known:
@@ -242,7 +242,7 @@ class FolderTools:
     def remember(self, shown: Sequence[Shown]) -> None:
         self.remembered += shown
 
-    def run(self, call: Call, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
+    def run(self, call: ToolCall, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
         self.ran.append(call)
         arguments = call.arguments
         if call.tool == "finish":
@@ -297,7 +297,7 @@ class Approver:
         self._asks = asks
         self._allowed: dict[str, Decision] = {}
 
-    def decide(self, call: Call) -> Decision:
+    def decide(self, call: ToolCall) -> Decision:
         if known := self._allowed.get(call.key):
             return known
         if self.policy == "plan" and has_effect(call):
@@ -307,13 +307,13 @@ class Approver:
         return Decision("allow")
 
     def remember(
-        self, call: Call, choice: AgentChoice, reason: str = "", *, is_earlier: bool = False
+        self, call: ToolCall, choice: AgentChoice, reason: str = "", *, is_earlier: bool = False
     ) -> None:
         found = Decision("forbid", f"rejected: {reason}")
         if choice != "once":
             self._allowed[call.key] = Decision("allow") if choice == "run" else found
 
-    def ran(self, call: Call) -> None:
+    def ran(self, call: ToolCall) -> None:
         """Keep all answers."""
 
 
@@ -329,7 +329,7 @@ class Watcher:
     questions: list[str] = field(default_factory=list)
     shown_plans: list[str] = field(default_factory=list)
 
-    def step(self, step: Step, state: StepState) -> None:
+    def step(self, step: AgentStep, state: StepState) -> None:
         self.steps.append((step.number, step.kind, state))
 
     def delta(self, text: str, *, is_new: bool) -> None:
@@ -338,7 +338,7 @@ class Watcher:
     def status(self, state: str) -> None:
         self.states.append(state)
 
-    def ask(self, step: Step, asked: Decision) -> tuple[AgentChoice, str]:
+    def ask(self, step: AgentStep, asked: Decision) -> tuple[AgentChoice, str]:
         self.questions.append(asked.why)
         return self.choices.pop(0)
 
@@ -354,9 +354,9 @@ def parts(
     *,
     asks: str = "",
     gate: Sequence[bool] = (True,),
-    limits: Limits = NO_LIMITS,
+    limits: RunLimits = NO_LIMITS,
     context_tokens: int = 8192,
-) -> tuple[Parts, ScriptModel, FolderTree, FolderTools]:
+) -> tuple[RunParts, ScriptModel, FolderTree, FolderTools]:
     """Return the parts of a run in a folder; a second call continues with the same files."""
     model = ScriptModel(script, context_tokens)
     tree = FolderTree(folder, files or {"a.py": "x = 1\n"})
@@ -367,5 +367,5 @@ def parts(
         model.begin("system", f"{state.task}\nsummary of {len(state.steps)} steps")
         model.rows += last
 
-    made = Parts(model, LineDialect(), tools, tree, Approver(asks), summarize, limits=limits)
+    made = RunParts(model, LineDialect(), tools, tree, Approver(asks), summarize, limits=limits)
     return made, model, tree, tools

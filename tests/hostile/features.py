@@ -171,9 +171,9 @@ def commit_message(world: World) -> str:
         ChatServer(lambda _: say("Change main\n")) as server,
         closing(ChatClient(Target("fake", server.url))) as client,
     ):
-        reached = Connection("fake", client, client.probe())
+        connection = Connection("fake", client, client.probe())
         try:
-            said = str(commit.message(reached, world.project, Stop()))
+            said = str(commit.message(connection, world.project, Stop()))
         except EditFailed as error:
             said = error.message
         return f"{server.bodies}{said}"

@@ -41,7 +41,7 @@ def git(root: Path, *words: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def reached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
     if not llama_server.has_package():
         pytest.fail("the package xllamacpp is not installed. Run: make test")
     folder = tmp_path_factory.mktemp("server")
@@ -56,7 +56,7 @@ def reached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
         server.close()
 
 
-def test_messages_have_the_form_that_git_wants(reached: Connection, tmp_path: Path) -> None:
+def test_messages_have_the_form_that_git_wants(connection: Connection, tmp_path: Path) -> None:
     for number, (name, files) in enumerate(CHANGES.items()):
         root = tmp_path / str(number)
         root.mkdir()
@@ -70,7 +70,7 @@ def test_messages_have_the_form_that_git_wants(reached: Connection, tmp_path: Pa
         for path, text in files.items():
             (root / path).write_text(text)
         git(root, "add", ".")
-        text, note = commit.message(reached, root, Stop())
+        text, note = commit.message(connection, root, Stop())
         rows = text.split("\n")
         assert max(map(len, rows)) <= commit.WIDTH, (name, text)
         assert len(rows[0].split()) >= 2, (name, text)

@@ -15,7 +15,7 @@ from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.guided.choice import Choice
-from lcursor.agent.records import Call, Known, Shown
+from lcursor.agent.records import Known, Shown, ToolCall
 
 KNOWN = Known(
     paths=("src/a.py", "src/ab.py", 'odd "name"\\.txt', "größe.txt"),
@@ -25,13 +25,13 @@ KNOWN = Known(
 )
 EDIT = {"command": "str_replace", "path": "a.py"}
 CALLS = (
-    Call("bash", {"command": 'echo "a\\n" && ls <in >out\n\n'}),
-    Call("bash", {"command": "ls", "timeout_s": 60}),
-    Call("str_replace_editor", {"command": "view", "path": "src", "view_range": [1, -1]}),
-    Call("str_replace_editor", {**EDIT, "old_str": "\n\n</p>\n\t<b>\n", "new_str": ""}),
-    Call("str_replace_editor", {"path": "a.py", "command": "insert", "insert_line": 0}),
-    Call("grep", {"pattern": r"\bé\d+\"", "glob": "*.py", "path": "src"}),
-    Call("finish", {"summary": "Done.\n</parameter"}),
+    ToolCall("bash", {"command": 'echo "a\\n" && ls <in >out\n\n'}),
+    ToolCall("bash", {"command": "ls", "timeout_s": 60}),
+    ToolCall("str_replace_editor", {"command": "view", "path": "src", "view_range": [1, -1]}),
+    ToolCall("str_replace_editor", {**EDIT, "old_str": "\n\n</p>\n\t<b>\n", "new_str": ""}),
+    ToolCall("str_replace_editor", {"path": "a.py", "command": "insert", "insert_line": 0}),
+    ToolCall("grep", {"pattern": r"\bé\d+\"", "glob": "*.py", "path": "src"}),
+    ToolCall("finish", {"summary": "Done.\n</parameter"}),
 )
 Accepts = Callable[[str, str], bool]
 
@@ -84,9 +84,9 @@ def test_a_grammar_accepts_calls(accepts: Accepts, form: str) -> None:
     dialect = Native("tags" if form == "tags" else "json")
     grammar = dialect.grammar(dialect.tools, KNOWN)
     for call in CALLS:
-        ordered = Call(call.tool, call.arguments)
+        ordered = ToolCall(call.tool, call.arguments)
         if form == "json" and next(iter(call.arguments)) == "path":  # it has one order
-            ordered = Call(call.tool, {"command": "insert", **call.arguments})
+            ordered = ToolCall(call.tool, {"command": "insert", **call.arguments})
         assert accepts(grammar, dialect.render(ordered)), call
     assert accepts(grammar, "\n".join(dialect.render(each) for each in CALLS[:2]))
 
@@ -97,10 +97,10 @@ def test_a_grammar_rejects_what_is_no_call(accepts: Accepts, form: str) -> None:
     grammar = dialect.grammar(dialect.tools, KNOWN)
     right = dialect.render(CALLS[0])
     for wrong in (
-        dialect.render(Call("run", {"command": "ls"})),
-        dialect.render(Call("bash", {"timeout_s": 3})),
-        dialect.render(Call("bash", {"command": "ls", "cwd": "x"})),
-        dialect.render(Call("bash", {"command": "ls", "timeout_s": "soon"})),
+        dialect.render(ToolCall("run", {"command": "ls"})),
+        dialect.render(ToolCall("bash", {"timeout_s": 3})),
+        dialect.render(ToolCall("bash", {"command": "ls", "cwd": "x"})),
+        dialect.render(ToolCall("bash", {"command": "ls", "timeout_s": "soon"})),
         f"I run it.\n{right}",
         f"{right}\nThat is all.",
         right[:-4],

@@ -71,15 +71,15 @@ def test_a_chat_with_it_is_streamed_counted_cached_and_stopped(place: Place) -> 
     try:
         assert client.probe().can_save_slots
         words = [Message("system", "Be brief. " * 60), Message("user", "Say yes.")]
-        wish = SamplingParams(8, 0.0, 0)
-        first = list(client.stream(words, wish))
+        sampling = SamplingParams(8, 0.0, 0)
+        first = list(client.stream(words, sampling))
         text = "".join(each.text for each in first if isinstance(each, Text))
         assert text.strip()
         (end,) = [each for each in first if isinstance(each, Finished)]
         assert end.usage.is_exact
         assert client.count(words) == (end.usage.prompt_tokens, True)
         more = [*words, Message("assistant", text), Message("user", "And no?")]
-        (end,) = [each for each in client.stream(more, wish) if isinstance(each, Finished)]
+        (end,) = [each for each in client.stream(more, sampling) if isinstance(each, Finished)]
         assert end.usage.cached_tokens > 0.8 * end.usage.prompt_tokens
         stream = client.stream(
             [Message("user", "Count to a thousand.")], SamplingParams(900, 0.0, 0)

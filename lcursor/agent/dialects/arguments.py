@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lcursor.agent.records import Call
+from lcursor.agent.records import ToolCall
 from lcursor.agent.tools.tool import Tool
 from lcursor.storage import json_text
 
@@ -15,7 +15,7 @@ class Malformed(Exception):
     """A call is written wrongly; the message is for the model."""
 
 
-def call_of(name: str, values: Mapping[str, Any], tools: Sequence[Tool]) -> Call:
+def call_of(name: str, values: Mapping[str, Any], tools: Sequence[Tool]) -> ToolCall:
     """Return a call with the types that its tool declares.
 
     Args:
@@ -34,7 +34,7 @@ def call_of(name: str, values: Mapping[str, Any], tools: Sequence[Tool]) -> Call
     if missing:
         raise Malformed(f"{name} needs {' and '.join(missing)}. Write {_signature(tool)}.")
     given = {key: value for key, value in values.items() if value is not None}
-    return Call(name, {key: _typed(tool, key, value) for key, value in given.items()})
+    return ToolCall(name, {key: _typed(tool, key, value) for key, value in given.items()})
 
 
 def _typed(tool: Tool, argument: str, value: Any) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply
+from lcursor.agent.records import Answer, DialectName, Known, Observation, Reply, ToolCall
 from lcursor.agent.run_log import RunState
 from lcursor.agent.tools.pages import Pages
-from lcursor.agent.tools.seen import Seen
+from lcursor.agent.tools.read_lines import ReadLines
 from lcursor.agent.tools.table import TOOLS
 from lcursor.agent.tools.tool import Tool, ToolContext
 
@@ -42,10 +42,10 @@ class Dialect(ABC):
         """Parse an answer."""
 
     @abstractmethod
-    def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
+    def observations(self, calls: Sequence[ToolCall], found: Sequence[Observation]) -> str:
         """Return the message with the results of calls."""
 
-    def pages(self, seen: Seen) -> Pages:
+    def pages(self, seen: ReadLines) -> Pages:
         """Return what shows rows of files."""
         return Pages(seen)
 
@@ -70,5 +70,5 @@ class Dialect(ABC):
         """Return the next answer if it needs no model, else ""; arguments as in `offered`."""
         return ""
 
-    def observe(self, call: Call, found: Observation, context: ToolContext) -> None:  # noqa: B027
+    def observe(self, call: ToolCall, found: Observation, context: ToolContext) -> None:  # noqa: B027
         """Record what a result names."""

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from lcursor.agent.dialects import ladder, texts
+from lcursor.agent.dialects import call_parser, prompts
 from lcursor.agent.dialects.arguments import Malformed, call_of
 from lcursor.agent.dialects.dialect import Dialect
-from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply
+from lcursor.agent.records import Answer, DialectName, Known, Observation, Reply, ToolCall
 from lcursor.agent.tools.tool import Tool
 from lcursor.changes import fences
 from lcursor.changes.apply import parse, patches
@@ -36,7 +36,9 @@ class Fenced(Dialect):
 
     def system(self, tools: Sequence[Tool], facts: str) -> str:
         """Return the system text."""
-        return texts.with_facts("\n\n".join([texts.RULES, _FORM, *_forms(tools).values()]), facts)
+        return prompts.with_facts(
+            "\n\n".join([prompts.RULES, _FORM, *_forms(tools).values()]), facts
+        )
 
     def grammar(self, tools: Sequence[Tool], known: Known) -> str:
         """Return "": the text is free."""
@@ -44,19 +46,19 @@ class Fenced(Dialect):
 
     def parse(self, answer: Answer, tools: Sequence[Tool], known: Known) -> Reply:
         """Parse the only action of an answer; without one, calls in a native form."""
-        text = ladder.without_reasoning(answer.text)
+        text = call_parser.without_reasoning(answer.text)
         try:
             found = list(_actions(text.split("\n"), tools))
             if not found:
-                return ladder.read(answer, tools)
+                return call_parser.read(answer, tools)
             if len(found) > 1:
                 raise Malformed(f"Write one block, not {len(found)}.")
         except Malformed as error:
-            words = ladder.cut_off(answer) or str(error)
+            words = call_parser.cut_off(answer) or str(error)
             return Reply(text.strip(), problem=words)
         return Reply(found[0].thought, found[0].calls)
 
-    def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
+    def observations(self, calls: Sequence[ToolCall], found: Sequence[Observation]) -> str:
         """Return the results as plain text."""
         return "\n\n".join(each.text for each in found)
 
@@ -77,7 +79,7 @@ def _actions(lines: Sequence[str], tools: Sequence[Tool]) -> Iterator[Reply]:
             continue
         stop, body, is_closed = parse.fence_body(lines, row, fence)
         before = "\n".join(lines[:row])
-        if not ladder.is_example(before):
+        if not call_parser.is_example(before):
             calls = _calls(fence.info, body, lines[last:stop], tools)
             if calls and not is_closed:
                 raise Malformed("The block does not end with ```.")
@@ -88,7 +90,7 @@ def _actions(lines: Sequence[str], tools: Sequence[Tool]) -> Iterator[Reply]:
 
 def _calls(
     info: str, body: Sequence[str], lines: Sequence[str], tools: Sequence[Tool]
-) -> list[Call]:
+) -> list[ToolCall]:
     """Return the calls of a block; none if it is quoted code.
 
     Args:
@@ -113,7 +115,7 @@ def _calls(
     return [call_of(tool.name, {next(iter(tool.required)): text or target}, tools)]
 
 
-def _view(target: str, tools: Sequence[Tool]) -> Call:
+def _view(target: str, tools: Sequence[Tool]) -> ToolCall:
     match = _TARGET.fullmatch(target)
     if match is None:
         raise Malformed(f"{target!r} is no path. {_forms(tools)['view']}")
@@ -123,14 +125,14 @@ def _view(target: str, tools: Sequence[Tool]) -> Call:
     return call_of("str_replace_editor", values, tools)
 
 
-def _edits(path: str, lines: Sequence[str], tools: Sequence[Tool]) -> list[Call]:
+def _edits(path: str, lines: Sequence[str], tools: Sequence[Tool]) -> list[ToolCall]:
     found = [one for one in parse.blocks("\n".join(lines), path) if one.pairs or one.problem]
     if not found:
         raise Malformed(f"The block has no complete pair. {_forms(tools)['edit']}")
     return [_edit(path or one.path, one, tools) for one in found]
 
 
-def _edit(path: str, block: Block, tools: Sequence[Tool]) -> Call:
+def _edit(path: str, block: Block, tools: Sequence[Tool]) -> ToolCall:
     if not path or block.problem or not block.is_closed or len(block.pairs) != 1:
         why = block.problem or ("a pair is not complete" if path else "it names no file")
         raise Malformed(f"The block cannot be used: {why}. {_forms(tools)['edit']}")

@@ -14,9 +14,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from lcursor.agent.dialects import gbnf, ladder, texts
+from lcursor.agent.dialects import call_parser, gbnf, prompts
 from lcursor.agent.dialects.dialect import Dialect
-from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply
+from lcursor.agent.records import Answer, DialectName, Known, Observation, Reply, ToolCall
 from lcursor.agent.tools.tool import Tool
 
 Form = Literal["tags", "json"]
@@ -58,8 +58,8 @@ class Native(Dialect):
         """Return the system text."""
         listed = "\n".join(_shown(tool) for tool in tools)
         form = _TAGS_FORM if self.form == "tags" else _JSON_FORM
-        parts = [texts.RULES, f"# Tools\n\n<tools>\n{listed}\n</tools>", form]
-        return texts.with_facts("\n\n".join(parts), facts)
+        parts = [prompts.RULES, f"# Tools\n\n<tools>\n{listed}\n</tools>", form]
+        return prompts.with_facts("\n\n".join(parts), facts)
 
     def grammar(self, tools: Sequence[Tool], known: Known) -> str:
         """Return the grammar of one or more calls, which end the message."""
@@ -67,13 +67,13 @@ class Native(Dialect):
 
     def parse(self, answer: Answer, tools: Sequence[Tool], known: Known) -> Reply:
         """Parse an answer in this form or a similar one."""
-        return ladder.read(answer, tools)
+        return call_parser.read(answer, tools)
 
-    def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
+    def observations(self, calls: Sequence[ToolCall], found: Sequence[Observation]) -> str:
         """Return the results, as the templates have them."""
         return "\n".join(f"<tool_response>\n{each.text}\n</tool_response>" for each in found)
 
-    def render(self, call: Call) -> str:
+    def render(self, call: ToolCall) -> str:
         """Return the text of a call.
 
         In tags, no value may contain the tag that ends it.

@@ -13,16 +13,16 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from lcursor.agent.dialects import gbnf, ladder, texts
+from lcursor.agent.dialects import call_parser, gbnf, prompts
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.guided import guidance, rewrite
 from lcursor.agent.guided.known import KnownNames, name_paths
 from lcursor.agent.guided.regions import RegionPages
-from lcursor.agent.records import Answer, Call, DialectName, Known, Observation, Reply
+from lcursor.agent.records import Answer, DialectName, Known, Observation, Reply, ToolCall
 from lcursor.agent.run_log import RunState
 from lcursor.agent.tools import bash, edit, finish, grep, search
 from lcursor.agent.tools.pages import Pages
-from lcursor.agent.tools.seen import Seen
+from lcursor.agent.tools.read_lines import ReadLines
 from lcursor.agent.tools.tool import Tool, ToolContext
 
 MAX_SPOTS: Final = 400
@@ -76,7 +76,7 @@ class Choice(Dialect):
 
     def system(self, tools: Sequence[Tool], facts: str) -> str:
         """Return the system text."""
-        return texts.with_facts(_SYSTEM, facts)
+        return prompts.with_facts(_SYSTEM, facts)
 
     def grammar(self, tools: Sequence[Tool], known: Known) -> str:
         """Return the grammar of a step with what may be named now."""
@@ -105,15 +105,15 @@ class Choice(Dialect):
         thought = " ".join(line[1:].strip() for line in lines if line.startswith("#"))
         actions = [line for line in lines if line and not line.startswith("#")]
         if len(actions) != 1:
-            words = ladder.cut_off(answer) or f"Write one action, not {len(actions)}."
+            words = call_parser.cut_off(answer) or f"Write one action, not {len(actions)}."
             return Reply(thought, problem=words)
         call = _call(actions[0], known)
         if call is None:
-            words = ladder.cut_off(answer) or f"There is no action {actions[0]!r}."
+            words = call_parser.cut_off(answer) or f"There is no action {actions[0]!r}."
             return Reply(thought, problem=words)
         return Reply(thought, (call,))
 
-    def observations(self, calls: Sequence[Call], found: Sequence[Observation]) -> str:
+    def observations(self, calls: Sequence[ToolCall], found: Sequence[Observation]) -> str:
         """Return the result, and which actions usually follow."""
         parts = (
             part
@@ -122,7 +122,7 @@ class Choice(Dialect):
         )
         return "\n\n".join(filter(None, parts))
 
-    def pages(self, seen: Seen) -> Pages:
+    def pages(self, seen: ReadLines) -> Pages:
         """Return what shows rows of files, with the ids of regions."""
         return RegionPages(seen)
 
@@ -142,12 +142,12 @@ class Choice(Dialect):
         """Return the next answer if it needs no model."""
         return guidance.own_answer(known, state, tree_id)
 
-    def observe(self, call: Call, found: Observation, context: ToolContext) -> None:
+    def observe(self, call: ToolCall, found: Observation, context: ToolContext) -> None:
         """Record the files that the output of a command names."""
         if call.tool == bash.TOOL.name:
             name_paths(context, found.text)
 
-    def render(self, call: Call, known: Known) -> str:
+    def render(self, call: ToolCall, known: Known) -> str:
         """Return the action of a call that this dialect has."""
         values = call.arguments
         if call.tool == "bash":
@@ -172,7 +172,7 @@ def facts(known: Known) -> str:
     )
 
 
-def _hint(call: Call, found: Observation) -> str:
+def _hint(call: ToolCall, found: Observation) -> str:
     if call.tool == "bash":
         if found.status == 0:
             return "It passed. End with done if nothing is left to change; else read on, or edit."
@@ -192,25 +192,25 @@ def _spots(known: Known) -> list[str]:
     return [*symbols, *known.paths]
 
 
-def _call(action: str, known: Known) -> Call | None:
+def _call(action: str, known: Known) -> ToolCall | None:
     match = _ACTION.fullmatch(action)
     if match is None:
         return None
     if match["summary"]:
-        return Call("finish", {"summary": match["summary"]})
+        return ToolCall("finish", {"summary": match["summary"]})
     if region := match["region"]:
         if region not in known.regions:
             return None
         path, words = known.regions[region].path, match["instruction"]
-        return Call("rewrite", {"path": path, "region": region, "instruction": words})
+        return ToolCall("rewrite", {"path": path, "region": region, "instruction": words})
     target = match["target"].strip()
     if match["verb"] == "find":
-        return Call("search", {"query": target})
+        return ToolCall("search", {"query": target})
     if match["verb"] == "grep":
-        return Call("grep", {"pattern": target})
+        return ToolCall("grep", {"pattern": target})
     if match["verb"] == "run":
         command = known.commands.get(target)
-        return Call("bash", {"command": command}) if command else None
+        return ToolCall("bash", {"command": command}) if command else None
     if target in _spots(known):
-        return Call("str_replace_editor", {"command": "view", "path": target})
+        return ToolCall("str_replace_editor", {"command": "view", "path": target})
     return None

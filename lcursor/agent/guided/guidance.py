@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Final, TypeVar
 
 from lcursor.agent.records import Known
-from lcursor.agent.run_log import RunState, Step
+from lcursor.agent.run_log import AgentStep, RunState
 
 MAX_LOOKS: Final = 3
 """Times in a row that a model may read or search if it could edit."""
@@ -131,13 +131,13 @@ def _unused(known: Known, state: RunState, tree_id: str) -> Known:
     )
 
 
-def _last_test(test: str | None, steps: Sequence[Step]) -> Step | None:
+def _last_test(test: str | None, steps: Sequence[AgentStep]) -> AgentStep | None:
     """Return the last run of the tests."""
     runs = (each for each in reversed(steps) if each.call.arguments.get("command") == test)
     return next(runs, None) if test else None
 
 
-def _without_tests(known: Known, steps: Sequence[Step]) -> Known:
+def _without_tests(known: Known, steps: Sequence[AgentStep]) -> Known:
     """Leave out test files: they are not to be changed, and are to be read once."""
     regions = {key: at for key, at in known.regions.items() if not _TEST.search(at.path)}
     known = replace(known, regions=regions)
@@ -189,11 +189,11 @@ def _nearest(spots: Sequence[_Spot], rank: Callable[[_Spot], _Rank]) -> tuple[li
     return [each for each, one in zip(spots, ranks, strict=True) if one == first], first
 
 
-def _passed(step: Step) -> bool:
+def _passed(step: AgentStep) -> bool:
     return step.observation is not None and step.observation.status == 0
 
 
-def _has_changed(step: Step) -> bool:
+def _has_changed(step: AgentStep) -> bool:
     return step.kind == "edit" and step.shown_state == "done"
 
 

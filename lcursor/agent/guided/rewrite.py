@@ -101,7 +101,7 @@ class RegionRewriter:
             LcursorError: the server failed.
         """
         self._models.claim_cache()
-        reached = self._models.connect(self._model, self._stopped)
+        connection = self._models.connect(self._model, self._stopped)
         found, tests = tuple(lines), _Tests(test)
         began_s = time.monotonic()
         results = tests.run({path: found}, self._stopped)
@@ -117,7 +117,7 @@ class RegionRewriter:
             region=Region(first_row, last_row, f"lines {first_row + 1} to {last_row}"),
             instruction=self._task if is_correction else f"{instruction}\n\n{PART}{self._task}",
         )
-        rewrite = RetryLoop(Rewriter(reached, config), tests, config)
+        rewrite = RetryLoop(Rewriter(connection, config), tests, config)
         try:
             made = rewrite.run(task, RewriteListener(), self._stopped, has_feedback=False)
         except ReplyUnusable as error:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from lcursor.agent.observe import NAME, Limit, Outputs, numbered
+from lcursor.agent.observe import NAME, Outputs, TokenLimit, numbered
 from lcursor.agent.records import Observation, Shown
-from lcursor.agent.tools import gate, replace
-from lcursor.agent.tools.gate import Gate
+from lcursor.agent.tools import finish_checks, replace
+from lcursor.agent.tools.finish_checks import FinishChecks
 from lcursor.agent.tools.pages import Pages, Rows
+from lcursor.agent.tools.read_lines import ReadLines
 from lcursor.agent.tools.replace import Problem, Replacement
-from lcursor.agent.tools.seen import Seen
 from lcursor.changes import diff
 from lcursor.changes.lines import without_returns
 from lcursor.changes.text import Text
@@ -37,17 +37,17 @@ HIDDEN: Final = (
 """Follows the path."""
 
 
-class Editor:
+class FileEditor:
     """Views and changes files."""
 
     def __init__(
         self,
         files: Files,
-        seen: Seen,
+        seen: ReadLines,
         pages: Pages,
         outputs: Outputs,
-        checks: Gate,
-        limit: Limit,
+        checks: FinishChecks,
+        limit: TokenLimit,
     ) -> None:
         self._files, self._seen, self._pages = files, seen, pages
         self._outputs, self._gate, self._limit = outputs, checks, limit
@@ -223,7 +223,7 @@ class Editor:
             old = ()
         rows = (spans[0][0], spans[-1][1]) if spans else (0, 0)
         problems = []
-        if wrong := gate.syntax_problem(path, old, new, *rows):
+        if wrong := finish_checks.syntax_problem(path, old, new, *rows):
             problems.append(f"new problem: {wrong}")
         elif found := new_lines(before, self._gate.lint(path, new, cancel)):
             problems += ["new problems of the linter:", *found]

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lcursor.agent.observe import Limit
+from lcursor.agent.observe import TokenLimit
 from lcursor.agent.records import Observation
 from lcursor.agent.tools.pages import Pages, Rows
-from lcursor.agent.tools.seen import Seen
+from lcursor.agent.tools.read_lines import ReadLines
 from lcursor.context.codebase import Codebase, GrepSearch, IndexSearch
 from lcursor.context.items import SearchHit
 from lcursor.index.client import Client
@@ -54,9 +54,9 @@ class Lookup:
         tree: Tree,
         files: Files,
         codebase: Codebase,
-        seen: Seen,
+        seen: ReadLines,
         pages: Pages,
-        limit: Limit,
+        limit: TokenLimit,
     ) -> None:
         self._tree, self._files, self._codebase = tree, files, codebase
         self._seen, self._pages, self._limit = seen, pages, limit

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lcursor.agent.observe import numbered
 from lcursor.agent.records import Shown
-from lcursor.agent.tools.seen import Seen
+from lcursor.agent.tools.read_lines import ReadLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Rows:
 class Pages:
     """Renders rows of files, and records what was shown."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: ReadLines) -> None:
         self._seen = seen
 
     def render(self, parts: Sequence[Rows]) -> list[list[str]]:

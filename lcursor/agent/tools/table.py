@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from lcursor.agent.guided import rewrite
-from lcursor.agent.records import Call
+from lcursor.agent.records import ToolCall
 from lcursor.agent.tools import bash, edit, finish, glob, grep, search
 from lcursor.agent.tools.tool import Tool
 from lcursor.protocol.agent import StepKind
@@ -16,12 +16,12 @@ TOOLS: Final = (edit.TOOL, bash.TOOL, grep.TOOL, glob.TOOL, search.TOOL, finish.
 ALL: Final[Mapping[str, Tool]] = {tool.name: tool for tool in (*TOOLS, rewrite.TOOL)}
 
 
-def kind_of(call: Call) -> StepKind:
+def kind_of(call: ToolCall) -> StepKind:
     """Return the kind of a call, for the user; that of an unknown tool is "command"."""
     tool = ALL.get(call.tool)
     return tool.kind_of(call.arguments) if tool else "command"
 
 
-def has_effect(call: Call) -> bool:
+def has_effect(call: ToolCall) -> bool:
     """Return whether a call may change files."""
     return kind_of(call) in ("edit", "command")

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lcursor.agent.observe import Limit, Outputs
+from lcursor.agent.observe import Outputs, TokenLimit
 from lcursor.agent.records import Observation
-from lcursor.agent.tools.editor import Editor
-from lcursor.agent.tools.gate import Gate
+from lcursor.agent.tools.editor import FileEditor
+from lcursor.agent.tools.finish_checks import FinishChecks
 from lcursor.agent.tools.lookup import Lookup
 from lcursor.agent.tools.pages import Pages
-from lcursor.agent.tools.seen import Seen
+from lcursor.agent.tools.read_lines import ReadLines
 from lcursor.changes.records import Check
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.process.run import Cancel
@@ -38,14 +38,14 @@ class ToolContext:
 
     tree: Tree
     files: Files
-    seen: Seen
+    seen: ReadLines
     pages: Pages
-    editor: Editor
+    editor: FileEditor
     lookup: Lookup
-    gate: Gate
+    gate: FinishChecks
     shell: Shell
     outputs: Outputs
-    limit: Limit
+    limit: TokenLimit
     """Of an observation."""
     config: AgentConfig
     edit: EditConfig

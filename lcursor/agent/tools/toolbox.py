@@ -2,7 +2,7 @@
 
 toolbox = make_toolbox(tree, sandbox, codebase, config.agent, config.edit, dialect=Native(),
                        count=model.count, budget_tokens=limit_tokens(model.context_tokens))
-toolbox.run(Call("grep", {"pattern": "def main"}), cancel)
+toolbox.run(ToolCall("grep", {"pattern": "def main"}), cancel)
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Final, NoReturn
 
 from lcursor.agent.dialects.dialect import Dialect
-from lcursor.agent.observe import Limit, Outputs
-from lcursor.agent.records import Call, Known, Observation, Shown
-from lcursor.agent.tools.editor import Editor
-from lcursor.agent.tools.gate import Gate
+from lcursor.agent.observe import Outputs, TokenLimit
+from lcursor.agent.records import Known, Observation, Shown, ToolCall
+from lcursor.agent.tools.editor import FileEditor
+from lcursor.agent.tools.finish_checks import FinishChecks
 from lcursor.agent.tools.lookup import Lookup
-from lcursor.agent.tools.seen import Seen
+from lcursor.agent.tools.read_lines import ReadLines
 from lcursor.agent.tools.tool import Rewrite, Tool, ToolContext
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase
@@ -55,18 +55,22 @@ def make_toolbox(
         rewrite: for small models.
         log: writes an unexpected error of a tool to the log; None raises it.
     """
-    limit, outputs, seen = Limit(budget_tokens, count), Outputs(tree.folder / OUTPUTS), Seen()
+    limit, outputs, seen = (
+        TokenLimit(budget_tokens, count),
+        Outputs(tree.folder / OUTPUTS),
+        ReadLines(),
+    )
     shell = Shell(tree, sandbox, config, (edit.test, edit.lint, *config.allow))
     names = tuple(dict.fromkeys((tree.root, tree.path)))
     files = Files(tree.path, names, tree.secret_reason, tree.folder)
     pages = dialect.pages(seen)
-    gate = Gate(tree, shell, edit, limit, outputs)
+    gate = FinishChecks(tree, shell, edit, limit, outputs)
     context = ToolContext(
         tree=tree,
         files=files,
         seen=seen,
         pages=pages,
-        editor=Editor(files, seen, pages, outputs, gate, limit),
+        editor=FileEditor(files, seen, pages, outputs, gate, limit),
         lookup=Lookup(tree, files, codebase, seen, pages, limit),
         gate=gate,
         shell=shell,
@@ -88,7 +92,7 @@ class ToolboxOfTree:
         self._context, self._dialect, self._log = context, dialect, log
         self.tools: Sequence[Tool] = dialect.tools
 
-    def run(self, call: Call, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
+    def run(self, call: ToolCall, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
         """Run a call; an error is an observation, not an exception.
 
         Raises:
@@ -130,7 +134,7 @@ class ToolboxOfTree:
         """Return what the model may name."""
         return self._dialect.known(self._context)
 
-    def _tool(self, call: Call) -> Tool:
+    def _tool(self, call: ToolCall) -> Tool:
         """Return the tool of a call, which has the arguments that it needs.
 
         Raises:

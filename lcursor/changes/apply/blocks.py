@@ -63,7 +63,7 @@ class Block:
         return rest[1:] if rest and not has_text(rest[0]) else rest
 
 
-class Files(Protocol):
+class TextSource(Protocol):
     """The files that changes apply to."""
 
     def read(self, path: str) -> Lines | None:

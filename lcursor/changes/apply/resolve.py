@@ -1,6 +1,6 @@
 """Turn the blocks of a reply into changes of files: all of them, none, or a question.
 
-Texts come from `Files`; independent of editor, disk and model. Any thread.
+Texts come from `TextSource`; independent of editor, disk and model. Any thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lcursor.changes.apply.apply_block import (
     apply_pairs,
     create,
 )
-from lcursor.changes.apply.blocks import Block, Files
+from lcursor.changes.apply.blocks import Block, TextSource
 from lcursor.changes.lines import has_text, without_returns
 from lcursor.changes.records import Change, FileChange, FileKind, Lines, digest
 from lcursor.code import languages
@@ -72,7 +72,7 @@ class Unresolved:
 
 def resolve(
     blocks: Sequence[Block],
-    files: Files,
+    files: TextSource,
     answers: Mapping[str, Choice] | None = None,
     attached: Callable[[str], Sequence[Seen]] = lambda _: (),
 ) -> Resolved | Ask | Unresolved:
@@ -106,7 +106,7 @@ def resolve(
     )
 
 
-def _without_examples(blocks: Sequence[Block], files: Files) -> tuple[list[Block], str]:
+def _without_examples(blocks: Sequence[Block], files: TextSource) -> tuple[list[Block], str]:
     """Leave out blocks that are not changes, such as shell commands and output."""
     current = files.current()
     own = languages.detect(current) if current else languages.TEXT
@@ -149,7 +149,7 @@ class _Draft:
 class _Drafts:
     """The files of a reply, with the blocks applied so far."""
 
-    files: Files
+    files: TextSource
     answers: Mapping[str, Choice]
     attached: Callable[[str], Sequence[Seen]]
     drafts: dict[str, _Draft] = field(default_factory=dict)
@@ -229,7 +229,7 @@ def _require_no_conflict(it: Target, draft: _Draft) -> None:
 # Paths.
 
 
-def _find_file(key: str, block: Block, files: Files, answers: Mapping[str, Choice]) -> str:
+def _find_file(key: str, block: Block, files: TextSource, answers: Mapping[str, Choice]) -> str:
     """Return the path of the file that a block changes; raise `Ambiguous` or `CannotApply`."""
     if key in answers:
         return answers[key].path
@@ -252,7 +252,7 @@ def _find_file(key: str, block: Block, files: Files, answers: Mapping[str, Choic
     return files.absolute(_clean_path(block.path))
 
 
-def _candidates(path: str, files: Files) -> list[str]:
+def _candidates(path: str, files: TextSource) -> list[str]:
     """Return the files that a path may mean; only the exact one if it exists."""
     if files.read(path) is not None:
         return [files.absolute(path)]

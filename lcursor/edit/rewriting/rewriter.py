@@ -51,8 +51,8 @@ class ModelOutput:
 class Rewriter:
     """Rewrites regions with one model. Thread: `run` on any, several at once."""
 
-    def __init__(self, reached: Connection, config: EditConfig) -> None:
-        self.reached, self.config = reached, config
+    def __init__(self, connection: Connection, config: EditConfig) -> None:
+        self.connection, self.config = connection, config
 
     def run(
         self,
@@ -73,14 +73,14 @@ class Rewriter:
         listener.started(task.region, attempt)
         listener.progress(RewriteProgress("reading", attempt=attempt))
         messages = self._fitting_prompt(bare, feedback, remark)
-        wish = SamplingParams(
+        sampling = SamplingParams(
             max_tokens=self._max_tokens(task),
             temperature=temperature,
             has_counts=True,
         )
         cancel.check()
         reader = _AnswerReader(bare, listener, attempt)
-        stream = self.reached.client.stream(messages, wish)
+        stream = self.connection.client.stream(messages, sampling)
         with cancel.closing(stream.close):
             reader.read(stream)
         try:
@@ -94,21 +94,21 @@ class Rewriter:
         self, task: Task, feedback: Sequence[FailedAttempt], remark: str
     ) -> list[Message]:
         """Return the prompt with as much of the surrounding text as fits."""
-        limit, needed = self.reached.context_tokens, 0
+        limit, needed = self.connection.context_tokens, 0
         # A small model that failed has often repeated the surroundings, so omit them in a retry. A
         # model with less than a billion weights does so even in its first attempt.
-        repeats = is_tiny(self.reached.served.model) or any(each.problems for each in feedback)
+        repeats = is_tiny(self.connection.served.model) or any(each.problems for each in feedback)
         answer = min(self._count("\n".join(task.old)) * 5 // 4 + 128, self.config.max_tokens)
         for share in SHARES[-1:] if repeats else SHARES:
             found = prompt.messages(task, feedback, remark, around=share)
             if not limit or tokens.upper_bound(found) + answer <= limit:
                 return found
-            needed = self.reached.client.count(found)[0] + answer
+            needed = self.connection.client.count(found)[0] + answer
             if needed <= limit:
                 return found
         error = ContextFull(
             f"the region, the attachments and the answer need {needed:,} tokens, the limit of "
-            f"{self.reached.name} is {limit:,}",
+            f"{self.connection.name} is {limit:,}",
             "Select less, attach less, or give the model more context",
         )
         error.prompt_tokens, error.context_tokens = needed, limit
@@ -121,7 +121,7 @@ class Rewriter:
         return min(self._count(text) * GROWTH + SPARE_TOKENS, limit) if text.strip() else limit
 
     def _count(self, text: str) -> int:
-        return self.reached.client.count(text, may_ask=False)[0]
+        return self.connection.client.count(text, may_ask=False)[0]
 
 
 def is_tiny(model: str) -> bool:

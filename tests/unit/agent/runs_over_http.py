@@ -12,7 +12,7 @@ from typing import Any
 from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.dialects.native import Native
-from lcursor.agent.records import Call
+from lcursor.agent.records import ToolCall
 from lcursor.agent.run_log import NOT_RUN, RunLog, RunState
 from lcursor.agent.service import AgentService
 from lcursor.agent.tools.table import has_effect
@@ -29,7 +29,7 @@ DIALECT = Native("tags")
 
 def call(tool: str, **arguments: Any) -> str:
     """Return an answer that calls a tool."""
-    return DIALECT.render(Call(tool, arguments))
+    return DIALECT.render(ToolCall(tool, arguments))
 
 
 def view(path: str = "a.py") -> str:

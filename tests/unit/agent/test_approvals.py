@@ -12,27 +12,27 @@ from hypothesis import strategies as st
 from evals import policy_escapes
 from evals.policy_escapes import ATTEMPTS, Attempt
 from lcursor.agent.approvals import PLAN_ONLY, Approvals, approved_plan, decide
-from lcursor.agent.records import Call, Policy
-from lcursor.agent.shell_rules import Rules
+from lcursor.agent.records import Policy, ToolCall
+from lcursor.agent.shell_rules import ShellRules
 from lcursor.config import AgentConfig
 from lcursor.process.sandbox import Level
 from lcursor.workspace.content import content_id
 from lcursor.workspace.tree import Tree
 
-RULES = Rules.of(AgentConfig(allow=("make test",), forbid=("curl",)))
+RULES = ShellRules.of(AgentConfig(allow=("make test",), forbid=("curl",)))
 CALLS = {
-    "view": Call("str_replace_editor", {"command": "view", "path": "a"}),
-    "edit": Call("str_replace_editor", {"command": "create", "path": "a", "file_text": ""}),
-    "rewrite": Call("rewrite", {"path": "a", "region": "r1", "instruction": "x"}),
-    "grep": Call("grep", {"pattern": "x"}),
-    "finish": Call("finish", {"summary": "x"}),
-    "safe": Call("bash", {"command": "ls"}),
-    "ruled": Call("bash", {"command": "make test"}),
-    "unknown": Call("bash", {"command": "npm i"}),
-    "forbidden": Call("bash", {"command": "curl x"}),
-    "escalated": Call("bash", {"command": "ls", "escalate": "network"}),
-    "blank": Call("bash", {"command": "npm i", "escalate": " "}),
-    "odd": Call("mcp_x", {}),
+    "view": ToolCall("str_replace_editor", {"command": "view", "path": "a"}),
+    "edit": ToolCall("str_replace_editor", {"command": "create", "path": "a", "file_text": ""}),
+    "rewrite": ToolCall("rewrite", {"path": "a", "region": "r1", "instruction": "x"}),
+    "grep": ToolCall("grep", {"pattern": "x"}),
+    "finish": ToolCall("finish", {"summary": "x"}),
+    "safe": ToolCall("bash", {"command": "ls"}),
+    "ruled": ToolCall("bash", {"command": "make test"}),
+    "unknown": ToolCall("bash", {"command": "npm i"}),
+    "forbidden": ToolCall("bash", {"command": "curl x"}),
+    "escalated": ToolCall("bash", {"command": "ls", "escalate": "network"}),
+    "blank": ToolCall("bash", {"command": "npm i", "escalate": " "}),
+    "odd": ToolCall("mcp_x", {}),
 }
 TABLE = {
     # columns: plan, ask, auto, full with a sandbox; then auto and full without
@@ -93,22 +93,22 @@ OWN = (".venv/bin/python -m pytest -q", "ruff check {path} --quiet")
 def test_commands_of_the_settings_need_no_approval_in_the_sandbox(
     command: str, is_own: bool, tmp_path: Path
 ) -> None:
-    rules = Rules.of(AgentConfig(forbid=("curl",)), (), (*OWN, "", "curl x"))
-    call = Call("bash", {"command": command})
+    rules = ShellRules.of(AgentConfig(forbid=("curl",)), (), (*OWN, "", "curl x"))
+    call = ToolCall("bash", {"command": command})
     assert (decide(call, "ask", "landlock", rules, tmp_path).verdict == "allow") == is_own
     assert decide(call, "plan", "landlock", rules, tmp_path).verdict == "forbid"
     assert decide(call, "auto", "none", rules, tmp_path).verdict == "ask"
-    outside = Call("bash", {"command": command, "escalate": "x"})
+    outside = ToolCall("bash", {"command": command, "escalate": "x"})
     assert decide(outside, "ask", "landlock", rules, tmp_path).verdict == "ask"
-    forbidden = Call("bash", {"command": "curl x"})
+    forbidden = ToolCall("bash", {"command": "curl x"})
     assert decide(forbidden, "ask", "landlock", rules, tmp_path).verdict == "forbid"
 
 
 def test_a_path_in_quotes_could_be_another_command(tmp_path: Path) -> None:
     """Between double quotes, the quotes of a word protect from nothing."""
     for text, path in (('sh -c "ruff {path}"', "'$(x)'"), ("ruff \\{path}", "'$(x)'")):
-        rules = Rules.of(AgentConfig(), (), (text,))
-        call = Call("bash", {"command": text.replace("{path}", path)})
+        rules = ShellRules.of(AgentConfig(), (), (text,))
+        call = ToolCall("bash", {"command": text.replace("{path}", path)})
         assert decide(call, "ask", "landlock", rules, tmp_path).verdict == "ask"
 
 
@@ -120,8 +120,8 @@ def test_the_reason_for_a_question(tmp_path: Path) -> None:
 
 
 def test_answers(tmp_path: Path) -> None:
-    call, again = (Call("bash", {"command": text}) for text in ("npm i", "npm   'i'"))
-    escalated = Call("bash", {"command": "npm i", "escalate": "network"})
+    call, again = (ToolCall("bash", {"command": text}) for text in ("npm i", "npm   'i'"))
+    escalated = ToolCall("bash", {"command": "npm i", "escalate": "network"})
     answers = Approvals("ask", "bubblewrap", RULES, tmp_path)
     answers.remember(call, "once")
     assert answers.decide(call).verdict == "ask"
@@ -130,7 +130,7 @@ def test_answers(tmp_path: Path) -> None:
     assert answers.decide(again).verdict == "allow"
     assert answers.decide(escalated).verdict == "ask"
     answers.remember(escalated, "reject", "no network\n")
-    found = answers.decide(Call("bash", {"command": " npm i", "escalate": "another reason"}))
+    found = answers.decide(ToolCall("bash", {"command": " npm i", "escalate": "another reason"}))
     assert (found.verdict, found.why) == ("forbid", "The user rejected this: no network.")
 
 
@@ -177,7 +177,7 @@ def copy(tmp_path: Path) -> Copy:
     return Copy(tmp_path)
 
 
-OUTSIDE: tuple[tuple[Policy, Level, Call], ...] = (
+OUTSIDE: tuple[tuple[Policy, Level, ToolCall], ...] = (
     ("auto", "bubblewrap", CALLS["escalated"]),
     ("ask", "bubblewrap", CALLS["escalated"]),
     ("auto", "none", CALLS["unknown"]),
@@ -188,7 +188,7 @@ OUTSIDE: tuple[tuple[Policy, Level, Call], ...] = (
 @pytest.mark.parametrize(("policy", "level", "call"), OUTSIDE)
 @pytest.mark.parametrize("name", ["Makefile", "new.py", "build/made", ".gitignore"])
 def test_an_approval_outside_of_the_sandbox_ends_when_a_file_changes(
-    policy: Policy, level: Level, call: Call, name: str, copy: Copy
+    policy: Policy, level: Level, call: ToolCall, name: str, copy: Copy
 ) -> None:
     answers = copy.approvals(policy, level)
     first = answers.decide(call)
@@ -214,7 +214,7 @@ def test_an_ignored_file_that_is_replaced_with_its_old_time_counts_as_changed(co
 
 def test_what_an_approved_command_changes_itself_does_not_end_its_approval(copy: Copy) -> None:
     answers, call = copy.approvals("auto", "bubblewrap"), CALLS["escalated"]
-    other = Call("bash", {"command": "make", "escalate": "network"})
+    other = ToolCall("bash", {"command": "make", "escalate": "network"})
     answers.decide(call)
     for each in (call, other):
         answers.remember(each, "run")

@@ -28,7 +28,7 @@ from pathlib import Path
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
-from lcursor.agent.records import Answer, Call, Known
+from lcursor.agent.records import Answer, Known, ToolCall
 
 DIALECTS: Mapping[str, Dialect] = {"native": Native(), "fenced": Fenced()}
 
@@ -44,5 +44,5 @@ def test_each_message_is_read_as_meant() -> None:
         found = "malformed" if reply.problem else list(reply.calls) or "none"
         right = row["right"]
         if not isinstance(right, str):
-            right = [Call(one["tool"], one["arguments"]) for one in right]
+            right = [ToolCall(one["tool"], one["arguments"]) for one in right]
         assert found == right, (row["id"], reply.problem)

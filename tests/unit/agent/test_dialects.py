@@ -9,14 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lcursor.agent.dialects import ladder
+from lcursor.agent.dialects import call_parser
 from lcursor.agent.dialects.arguments import Malformed, call_of
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.guided.choice import Choice
-from lcursor.agent.records import Answer, Call, Known, Observation, Shown
+from lcursor.agent.records import Answer, Known, Observation, Shown, ToolCall
 from lcursor.agent.tools.table import TOOLS
 from lcursor.catalog import manifest
 
@@ -84,15 +84,15 @@ def test_a_native_call_is_read_as_itself(form: str, old: str, new: str, rows: li
         return
     edit = {"command": "str_replace", "path": "a.py", "old_str": old, "new_str": new}
     calls = (
-        Call("str_replace_editor", {**edit, "view_range": rows, "insert_line": 3}),
-        Call("grep", {"pattern": old, "glob": "*.py"}),
+        ToolCall("str_replace_editor", {**edit, "view_range": rows, "insert_line": 3}),
+        ToolCall("grep", {"pattern": old, "glob": "*.py"}),
     )
     text = "\n".join(["I will do it.", *map(dialect.render, calls)])
     reply = dialect.parse(Answer(text), TOOLS, KNOWN)
     assert (reply.calls, reply.thought) == (calls, "I will do it.")
 
 
-def fenced(call: Call) -> str:
+def fenced(call: ToolCall) -> str:
     """Return a call as a block."""
     values = call.arguments
     if call.tool != "str_replace_editor":
@@ -113,7 +113,7 @@ def test_a_fenced_edit_is_read_as_itself(old: list[str], new: list[str]) -> None
     if any(re.match(r"[<>=`~-]", line) for line in [*old, *new]):
         return
     edit = {"command": "str_replace", "path": "src/a.py"}
-    call = Call(
+    call = ToolCall(
         "str_replace_editor", {**edit, "old_str": "\n".join(old), "new_str": "\n".join(new)}
     )
     reply = Fenced().parse(Answer(f"Now:\n\n{fenced(call)}\n"), TOOLS, KNOWN)
@@ -123,16 +123,18 @@ def test_a_fenced_edit_is_read_as_itself(old: list[str], new: list[str]) -> None
 @pytest.mark.parametrize(
     "call",
     [
-        Call("bash", {"command": "cat <<'END'\n```\nEND\n".replace("```", "''")}),
-        Call("str_replace_editor", {"command": "view", "path": "src/a.py", "view_range": [3, 9]}),
-        Call("str_replace_editor", {"command": "view", "path": "docs/a b.md"}),
-        Call("str_replace_editor", {"command": "create", "path": "b.py", "file_text": "x\n"}),
-        Call("search", {"query": "where dates are parsed"}),
-        Call("finish", {"summary": "Done.\nAll tests pass."}),
+        ToolCall("bash", {"command": "cat <<'END'\n```\nEND\n".replace("```", "''")}),
+        ToolCall(
+            "str_replace_editor", {"command": "view", "path": "src/a.py", "view_range": [3, 9]}
+        ),
+        ToolCall("str_replace_editor", {"command": "view", "path": "docs/a b.md"}),
+        ToolCall("str_replace_editor", {"command": "create", "path": "b.py", "file_text": "x\n"}),
+        ToolCall("search", {"query": "where dates are parsed"}),
+        ToolCall("finish", {"summary": "Done.\nAll tests pass."}),
     ],
     ids=lambda call: f"{call.tool} {call.arguments.get('command', '')}"[:24],
 )
-def test_a_fenced_call_is_read_as_itself(call: Call) -> None:
+def test_a_fenced_call_is_read_as_itself(call: ToolCall) -> None:
     reply = Fenced().parse(Answer(fenced(call)), TOOLS, KNOWN)
     values = {key: v.rstrip("\n") if isinstance(v, str) else v for key, v in call.arguments.items()}
     read = {
@@ -148,22 +150,25 @@ VIEW = {"command": "view"}
 @pytest.mark.parametrize(
     ("action", "call"),
     [
-        ("read src/a.py", Call("str_replace_editor", {**VIEW, "path": "src/a.py"})),
-        ("read src/a.py#load", Call("str_replace_editor", {**VIEW, "path": "src/a.py#load"})),
-        ('read odd "name"\\.txt', Call("str_replace_editor", {**VIEW, "path": 'odd "name"\\.txt'})),
-        ("find where dates are parsed", Call("search", {"query": "where dates are parsed"})),
-        ("grep def \\w+_date", Call("grep", {"pattern": "def \\w+_date"})),
-        ("run test", Call("bash", {"command": "pytest -q"})),
-        ("done : returns a list", Call("finish", {"summary": "returns a list"})),
+        ("read src/a.py", ToolCall("str_replace_editor", {**VIEW, "path": "src/a.py"})),
+        ("read src/a.py#load", ToolCall("str_replace_editor", {**VIEW, "path": "src/a.py#load"})),
+        (
+            'read odd "name"\\.txt',
+            ToolCall("str_replace_editor", {**VIEW, "path": 'odd "name"\\.txt'}),
+        ),
+        ("find where dates are parsed", ToolCall("search", {"query": "where dates are parsed"})),
+        ("grep def \\w+_date", ToolCall("grep", {"pattern": "def \\w+_date"})),
+        ("run test", ToolCall("bash", {"command": "pytest -q"})),
+        ("done : returns a list", ToolCall("finish", {"summary": "returns a list"})),
         (
             "edit r12 : use <= : not <",
-            Call(
+            ToolCall(
                 "rewrite", {"path": "src/ab.py", "region": "r12", "instruction": "use <= : not <"}
             ),
         ),
     ],
 )
-def test_an_action_is_read_and_rendered(action: str, call: Call) -> None:
+def test_an_action_is_read_and_rendered(action: str, call: ToolCall) -> None:
     reply = Choice().parse(Answer(f"# why\n{action}\n"), TOOLS, KNOWN)
     assert (reply.thought, reply.calls, reply.problem) == ("why", (call,), "")
     assert Choice().render(call, KNOWN) == action
@@ -208,7 +213,7 @@ def test_facts_and_tools_are_in_the_prompt(dialect: Dialect) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=["tags", "json", "fenced", "choice"])
 def test_observations_are_in_the_order_of_calls(dialect: Dialect) -> None:
-    calls = [Call("glob", {"pattern": "*"}), Call("grep", {"pattern": "x"})]
+    calls = [ToolCall("glob", {"pattern": "*"}), ToolCall("grep", {"pattern": "x"})]
     text = dialect.observations(calls, [Observation("a.py"), Observation("a.py:1: x")])
     assert text.index("a.py") < text.index("a.py:1: x")
     assert text.count("<tool_response>") == (2 if dialect.name == "native" else 0)
@@ -235,14 +240,14 @@ def test_an_answer_that_was_cut_off_says_so() -> None:
     for dialect in (Native(), Fenced()):
         assert "cut off after 99 tokens" in dialect.parse(cut, TOOLS, KNOWN).problem
     whole = Answer("```bash\nls\n```\nThis lists all", "length", answer_tokens=99)
-    assert Fenced().parse(whole, TOOLS, KNOWN).calls == (Call("bash", {"command": "ls"}),)
+    assert Fenced().parse(whole, TOOLS, KNOWN).calls == (ToolCall("bash", {"command": "ls"}),)
 
 
 def test_reasoning_is_not_read() -> None:
-    call = Native().render(Call("bash", {"command": "rm -r build"}))
+    call = Native().render(ToolCall("bash", {"command": "rm -r build"}))
     for text in (f"<think>\n{call}\n</think>\nDone.", f"Perhaps\n{call}\n</think>\nDone."):
-        assert ladder.read(Answer(text), TOOLS).calls == ()
-        assert ladder.read(Answer(text), TOOLS).thought == "Done."
+        assert call_parser.read(Answer(text), TOOLS).calls == ()
+        assert call_parser.read(Answer(text), TOOLS).thought == "Done."
 
 
 @pytest.mark.parametrize(

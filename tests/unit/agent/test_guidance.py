@@ -11,8 +11,8 @@ import pytest
 from lcursor.agent.guided.choice import Choice
 from lcursor.agent.guided.guidance import MAX_LOOKS, MIN_STEPS, OPENING, offered, own_answer
 from lcursor.agent.loop import Loop
-from lcursor.agent.records import Answer, Call, Known, Observation, Shown
-from lcursor.agent.run_log import RunLog, RunState, Step
+from lcursor.agent.records import Answer, Known, Observation, Shown, ToolCall
+from lcursor.agent.run_log import AgentStep, RunLog, RunState
 from lcursor.stop import Stop
 from tests.fakes.agent import Watcher, parts
 
@@ -27,20 +27,22 @@ KNOWN = Known(
     {CART: ("Cart", "total", "count"), "shop/stock.py": ("put", "take"), TEST: ("test_total",)},
     commands={"test": "pytest", "lint": "ruff check"},
 )
-RUN_TEST = Call("bash", {"command": "pytest"})
+RUN_TEST = ToolCall("bash", {"command": "pytest"})
 
 
-def step(call: Call, text: str = "", *, status: int | None = None, is_error: bool = False) -> Step:
+def step(
+    call: ToolCall, text: str = "", *, status: int | None = None, is_error: bool = False
+) -> AgentStep:
     found = Observation(text, is_error=is_error, status=status)
-    return Step(0, call, before="now", observation=found)
+    return AgentStep(0, call, before="now", observation=found)
 
 
-def read(path: str, text: str = "") -> Step:
-    return step(Call("str_replace_editor", {"command": "view", "path": path}), text)
+def read(path: str, text: str = "") -> AgentStep:
+    return step(ToolCall("str_replace_editor", {"command": "view", "path": path}), text)
 
 
-def edit(region: str, *, is_error: bool = False) -> Step:
-    return step(Call("rewrite", {"path": CART, "region": region}), is_error=is_error)
+def edit(region: str, *, is_error: bool = False) -> AgentStep:
+    return step(ToolCall("rewrite", {"path": CART, "region": region}), is_error=is_error)
 
 
 def spots(known: Known) -> set[str]:
@@ -49,7 +51,7 @@ def spots(known: Known) -> set[str]:
     }
 
 
-def offer(task: str, *steps: Step, known: Known = KNOWN, tree: str = "now") -> Known:
+def offer(task: str, *steps: AgentStep, known: Known = KNOWN, tree: str = "now") -> Known:
     return offered(known, RunState(task=task, steps=[*steps]), tree)
 
 
@@ -136,7 +138,7 @@ def test_a_run_does_not_end_early_without_a_change() -> None:
     assert not offer("", edit(f"{CART}#total", is_error=True)).may_end
 
 
-def own(*steps: Step, tree: str = "now", **fields: object) -> str:
+def own(*steps: AgentStep, tree: str = "now", **fields: object) -> str:
     given = {"answers": len(steps), "steps": [*steps], **fields}
     return own_answer(KNOWN, RunState(**given), tree)  # type: ignore[arg-type]
 
@@ -152,7 +154,9 @@ def test_a_run_ends_once_the_tests_pass_after_a_change() -> None:
     assert not own(edit(f"{CART}#total", is_error=True), passed)
     assert not own(total, step(RUN_TEST, status=1))
     assert not own(total, passed, said=["now stock"], warned=2)
-    assert not own(total, passed, step(Call("finish", {}), is_error=True))  # the linter objected
+    assert not own(
+        total, passed, step(ToolCall("finish", {}), is_error=True)
+    )  # the linter objected
 
 
 def test_a_run_without_tests_begins_with_the_model() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lcursor.agent.loop import Loop
-from lcursor.agent.parts import End, Limits
+from lcursor.agent.parts import End, RunLimits
 from lcursor.agent.records import Answer, Policy
 from lcursor.agent.run_log import NAME, RunLog
 from lcursor.errors import ContextFull, ServerDenied, ServerFailed, ServerUnreachable
@@ -337,9 +337,13 @@ def test_a_circle_is_warned_of_once(reason: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("limits", "reason"),
-    [(Limits(steps=3), "3 steps"), (Limits(seconds=0.0), "minutes"), (Limits(tokens=5), "tokens")],
+    [
+        (RunLimits(steps=3), "3 steps"),
+        (RunLimits(seconds=0.0), "minutes"),
+        (RunLimits(tokens=5), "tokens"),
+    ],
 )
-def test_budgets(limits: Limits, reason: str, tmp_path: Path) -> None:
+def test_budgets(limits: RunLimits, reason: str, tmp_path: Path) -> None:
     done = run(tmp_path, [bash(f"echo {n}") for n in range(20)], limits=limits)
     assert done.end.state == "stuck"
     assert reason in done.end.message

@@ -84,9 +84,9 @@ class FakeClient:
     def count(self, text: str) -> tuple[int, bool]:
         return len(text), True
 
-    def stream(self, prompt: Any, wish: SamplingParams) -> FakeStream:
+    def stream(self, prompt: Any, sampling: SamplingParams) -> FakeStream:
         self.prompts.append(prompt)
-        self.wishes.append(wish)
+        self.wishes.append(sampling)
         events = self.answers.pop(0)
         size = len(prompt.ids) if isinstance(prompt, TokenPrompt) else 7
         return FakeStream(events, Usage(size, size - 1, len(events), is_exact=True))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.agent import observe
-from lcursor.agent.observe import Limit, Outputs
+from lcursor.agent.observe import Outputs, TokenLimit
 from lcursor.workspace import outputs
 
 COUNTS: list[Callable[[str], int]] = [
@@ -36,7 +36,7 @@ def test_an_output_fits_and_states_what_is_left_out(
     texts: list[str], count: Callable[[str], int], tokens: int
 ) -> None:
     lines = outputs.lines_of("\n".join(texts).encode("utf-8", "replace"))
-    limit = Limit(tokens, count)
+    limit = TokenLimit(tokens, count)
     text = limit.fit(lambda number: "\n".join(outputs.ends_of(lines, number)), len(lines))
     assert count(text) <= tokens
     whole = "\n".join(outputs.cut_line(line) for line in lines)
@@ -51,7 +51,7 @@ def test_a_text_that_cannot_be_shortened_by_lines_is_cut(
     text: str, count: Callable[[str], int]
 ) -> None:
     text = outputs.printable(text)
-    cut = Limit(400, count).cut(text)
+    cut = TokenLimit(400, count).cut(text)
     assert count(cut) <= 400
     if cut != text:
         head, _, note = cut.rpartition("\n… ")
@@ -66,7 +66,7 @@ def test_short_texts_are_not_counted() -> None:
         asked.append(text)
         return 1
 
-    assert Limit(400, count).fit(lambda number: "x" * number, 399) == "x" * 399
+    assert TokenLimit(400, count).fit(lambda number: "x" * number, 399) == "x" * 399
     assert asked == []
 
 

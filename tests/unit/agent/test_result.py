@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.agent.result import Result, file_changes
+from lcursor.agent.result import RunChanges, file_changes
 from lcursor.changes.histories import Histories
 from lcursor.changes.history import History
-from lcursor.changes.undo import Resumed, resume, revert
+from lcursor.changes.undo import ResumedTurn, resume, revert
 from lcursor.changes.write import write as write_files
 from lcursor.errors import AgentFailed, EditRejected, EditStale, EditUnsaved
 from lcursor.workspace.tree import Tree
@@ -46,7 +46,7 @@ class Desk:
         assert old in text
         path.write_text(text.replace(old, new))
 
-    def end(self) -> Result:
+    def end(self) -> RunChanges:
         """Record the result as a turn."""
         self.result = file_changes(self.tree)
         history = History(self.root, self.data)
@@ -57,11 +57,11 @@ class Desk:
     def history(self) -> History:
         return History(self.root, self.data)  # as after a restart
 
-    def resume(self, **buffers: str) -> Resumed:
+    def resume(self, **buffers: str) -> ResumedTurn:
         shown = [buffer(self.root / name, text) for name, text in buffers.items()]
         return resume(self.history, self.key, shown)  # type: ignore[arg-type]
 
-    def accept_all(self) -> Resumed:
+    def accept_all(self) -> ResumedTurn:
         """Resume, and write all files."""
         found = self.resume()
         write_files(found.files, self.history, self.key)

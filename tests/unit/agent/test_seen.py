@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.agent.records import Shown
-from lcursor.agent.tools.seen import Seen
+from lcursor.agent.tools.read_lines import ReadLines
 
 LINES = [f"line {number}" for number in range(10)]
 
 
 def test_only_rows_that_were_shown_count() -> None:
-    seen = Seen()
+    seen = ReadLines()
     seen.show("a", LINES, 2, 4)
     assert seen.is_shown("a", LINES, 2, 4)
     assert not seen.is_shown("a", LINES, 2, 5)
@@ -31,13 +31,13 @@ CHANGES = [
 
 @pytest.mark.parametrize(("after", "rows", "is_shown"), CHANGES)
 def test_rows_move_with_changes(after: list[str], rows: tuple[int, int], is_shown: bool) -> None:
-    seen = Seen()
+    seen = ReadLines()
     seen.show("a", LINES, 2, 4)
     assert seen.is_shown("a", after, *rows) == is_shown
 
 
 def test_lines_that_a_command_printed_are_known() -> None:
-    seen = Seen()
+    seen = ReadLines()
     seen.print(["+    line 3", "  line 4"])
     assert seen.is_shown("a", LINES, 4, 5)
     assert not seen.is_shown("a", LINES, 3, 5)
@@ -58,7 +58,7 @@ REGIONS = [
 
 @pytest.mark.parametrize(("after", "rows"), REGIONS)
 def test_regions_move_with_changes(after: list[str], rows: tuple[int, int]) -> None:
-    seen = Seen()
+    seen = ReadLines()
     shown = seen.show("a", LINES, 3, 6)
     seen.add_region(shown, "a#f")
     seen.update("a", after)
@@ -66,7 +66,7 @@ def test_regions_move_with_changes(after: list[str], rows: tuple[int, int]) -> N
 
 
 def test_equal_regions_have_one_id() -> None:
-    seen = Seen()
+    seen = ReadLines()
     first, second = Shown("a", 0, 2), Shown("a", 2, 4)
     assert seen.ids([first, second, first], ["a#f", "a#f", "a#f"]) == ["a#f", "a#f-2", "a#f"]
     assert seen.regions == {}
@@ -84,7 +84,7 @@ def test_a_row_that_counts_as_shown_has_a_text_that_was_shown(
 ) -> None:
     first = data.draw(st.integers(0, len(before)))
     last = data.draw(st.integers(first, len(before)))
-    seen = Seen()
+    seen = ReadLines()
     region = seen.show("a", before, first, last)
     seen.add_region(region, "a#f")
     flags = seen.update("a", after)

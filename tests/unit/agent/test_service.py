@@ -12,7 +12,7 @@ import pytest
 
 from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
-from lcursor.agent.parts import Assembled, Limits, Parts, Recorded, Wanted
+from lcursor.agent.parts import AssembledRun, RecordedTurn, RunLimits, RunParts, RunRequest
 from lcursor.agent.run_log import RunLog, RunState
 from lcursor.agent.service import AgentService
 from lcursor.config import Config
@@ -37,20 +37,20 @@ class FakeAssembly(Assembly):
 
     scripts: list[Sequence[Scripted]]
     asks: str = ""
-    limits: Limits = field(default_factory=Limits)
-    wanted: list[Wanted] = field(default_factory=list)
+    limits: RunLimits = field(default_factory=RunLimits)
+    wanted: list[RunRequest] = field(default_factory=list)
 
-    def assemble(self, wanted: Wanted) -> Assembled:
+    def assemble(self, wanted: RunRequest) -> AssembledRun:
         self.wanted.append(wanted)
         script = self.scripts.pop(0)
         if isinstance(script, Exception):
             raise script
         made, *_ = parts(wanted.folder, script, asks=self.asks, limits=self.limits)
-        return Assembled(made, "fake", "bubblewrap")
+        return AssembledRun(made, "fake", "bubblewrap")
 
-    def record(self, state: RunState, parts: Parts) -> Recorded:
+    def record(self, state: RunState, parts: RunParts) -> RecordedTurn:
         changed = [f"{state.root}/{each.path}" for each in parts.tree.changed()]
-        return Recorded("turn-1" if changed else "", tuple(changed))
+        return RecordedTurn("turn-1" if changed else "", tuple(changed))
 
 
 class Editor(Messages):

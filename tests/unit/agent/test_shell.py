@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.agent.records import Call
+from lcursor.agent.records import ToolCall
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.workspace import shell
 from tests.unit.agent.toolboxes import Bench
@@ -110,7 +110,7 @@ def test_without_a_sandbox_a_command_needs_approval(project: Project) -> None:
     assert "only with approval" in denied.text
     assert not (bench.tree.path / "made").exists()
     found = bench.tools.run(
-        Call("bash", {"command": "touch made; pwd"}), lambda: False, is_unconfined=True
+        ToolCall("bash", {"command": "touch made; pwd"}), lambda: False, is_unconfined=True
     )
     assert found.text.splitlines()[1:] == [str(bench.tree.path)]
     assert (bench.tree.path / "made").exists()

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from lcursor.agent import shell_rules
 from lcursor.agent.records import Verdict
-from lcursor.agent.shell_rules import Rules
+from lcursor.agent.shell_rules import ShellRules
 from lcursor.config import AgentConfig
 from lcursor.errors import ConfigInvalid
 
-RULES = Rules.of(
+RULES = ShellRules.of(
     AgentConfig(
         allow=("make test", "pytest", "git", "cat /etc/hosts"),
         forbid=("git push", "curl"),
@@ -176,7 +176,7 @@ TRICKS = {
 
 @pytest.mark.parametrize("group", TRICKS)
 def test_tricks_need_approval(group: str, root: Path) -> None:
-    rules = Rules.of(AgentConfig(allow=("make test", "git status")))
+    rules = ShellRules.of(AgentConfig(allow=("make test", "git status")))
     for command in TRICKS[group]:
         for is_confined in (True, False):
             found = shell_rules.check(command, rules, root, is_confined=is_confined)
@@ -184,7 +184,7 @@ def test_tricks_need_approval(group: str, root: Path) -> None:
         assert not shell_rules.is_safe(command, root, rules, is_confined=True), command
 
 
-WRITERS = Rules.of(AgentConfig(allow=("git", "tar", "sed -i", "npm")))
+WRITERS = ShellRules.of(AgentConfig(allow=("git", "tar", "sed -i", "npm")))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_equal_commands(one: str, other: str, is_same: bool) -> None:
 def test_a_rule_that_is_no_beginning_of_a_command(rule: str) -> None:
     for config in (AgentConfig(allow=(rule,)), AgentConfig(forbid=(rule,))):
         with pytest.raises(ConfigInvalid, match="no beginning of a command"):
-            Rules.of(config)
+            ShellRules.of(config)
 
 
 PIECES = st.sampled_from(
@@ -273,7 +273,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_what_is_allowed_has_only_known_commands(text: str) -> None:
     """In any text, an allowed command line has no other programs than the safe ones."""
-    found = shell_rules.check(text, Rules(), Path("/none/root"), is_confined=False)
+    found = shell_rules.check(text, ShellRules(), Path("/none/root"), is_confined=False)
     if found.verdict == "allow":
         lines = text.replace("&&", ";").replace("|", ";").replace("\n", ";").split(";")
         names = [line.split()[0].strip("\"'") for line in lines if line.split()]

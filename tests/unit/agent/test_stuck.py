@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from lcursor.agent.records import Observation
-from lcursor.agent.stuck import Done, Repetition, digest_of, find_circle, repeat_of
+from lcursor.agent.stuck import DoneCall, Repetition, digest_of, find_circle, repeat_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def calls(script: str) -> list[Done]:
+def calls(script: str) -> list[DoneCall]:
     """Return the calls of a script, one a line.
 
     `read a.py 0 40` shows rows, `edit B` makes tree B, `run pytest: 3 failed` prints that, and
     `run make > B: ok` also makes tree B.
     """
-    done, tree = list[Done](), "A"
+    done, tree = list[DoneCall](), "A"
     for line in filter(None, map(str.strip, script.split("\n"))):
         words, _, output = line.partition(":")
         words, _, after = words.partition(" > ")
@@ -29,7 +29,7 @@ def calls(script: str) -> list[Done]:
         if words.startswith("edit"):
             after = words.split()[1]
         found = digest_of(Observation(output or f"{words} {tree}" * bool(rows)))
-        done.append(Done(words, found, tree, after or tree, rows))
+        done.append(DoneCall(words, found, tree, after or tree, rows))
         tree = after or tree
     return done
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcursor.agent import summary
-from lcursor.agent.records import Answer, Call, Observation, Shown
-from lcursor.agent.run_log import Reading, RunState, Step
+from lcursor.agent.records import Answer, Observation, Shown, ToolCall
+from lcursor.agent.run_log import AgentStep, PendingAnswer, RunState
 from lcursor.errors import ContextFull, ServerFailed
 from lcursor.llm.records import Usage
-from lcursor.workspace.tree import LINK, Changed
+from lcursor.workspace.tree import LINK, TreeChange
 
 WRITTEN = "Known:\n- a\nTried and failed:\n- b\nNext:\n- c\n"
 
@@ -75,35 +75,35 @@ class FakeModel:
 
 
 class FakeFiles:
-    def __init__(self, *changed: Changed, **contents: str) -> None:
+    def __init__(self, *changed: TreeChange, **contents: str) -> None:
         self.listed = changed
         self.texts = {key: text.encode() for key, text in contents.items()}
 
-    def changed(self, since: str = "") -> Sequence[Changed]:
+    def changed(self, since: str = "") -> Sequence[TreeChange]:
         return self.listed
 
     def contents(self, keys: Sequence[str]) -> Mapping[str, bytes]:
         return {key: self.texts[key] for key in keys}
 
 
-def step(number: int, tool: str, found: Observation | None, **arguments: Any) -> Step:
-    return Step(number, Call(tool, arguments), observation=found)
+def step(number: int, tool: str, found: Observation | None, **arguments: Any) -> AgentStep:
+    return AgentStep(number, ToolCall(tool, arguments), observation=found)
 
 
-def viewed(number: int, path: str, first: int, last: int, text: str = "lines") -> Step:
+def viewed(number: int, path: str, first: int, last: int, text: str = "lines") -> AgentStep:
     shown = (Shown(path, first, last),)
     found = Observation(text, target=f"{path}:{first + 1}-{last}", shown=shown)
     return step(number, "str_replace_editor", found, command="view", path=path)
 
 
-def ran(number: int, command: str, text: str, status: int) -> Step:
+def ran(number: int, command: str, text: str, status: int) -> AgentStep:
     found = Observation(
         text, is_error=bool(status), target=command, result=f"exit {status}", status=status
     )
     return step(number, "bash", found, command=command)
 
 
-def state_of(*steps: Step, task: str = "Fix it.", **fields: Any) -> RunState:
+def state_of(*steps: AgentStep, task: str = "Fix it.", **fields: Any) -> RunState:
     return RunState(task=task, steps=list(steps), **fields)
 
 
@@ -114,10 +114,10 @@ NEW = OLD.replace("import os\n", "import os\nimport re\n").replace("return 1", "
 def test_a_summary() -> None:
     model = FakeModel()
     files = FakeFiles(
-        Changed("src/a.py", "edit", added=2, removed=1, keys=("o", "n")),
-        Changed("b.py", "create", added=9, keys=("0" * 40, "n")),
-        Changed("c.png", "delete", is_binary=True, keys=("p", "0" * 40)),
-        Changed("l", "edit", modes=(LINK, LINK), keys=("x", "y")),
+        TreeChange("src/a.py", "edit", added=2, removed=1, keys=("o", "n")),
+        TreeChange("b.py", "create", added=9, keys=("0" * 40, "n")),
+        TreeChange("c.png", "delete", is_binary=True, keys=("p", "0" * 40)),
+        TreeChange("l", "edit", modes=(LINK, LINK), keys=("x", "y")),
         o=OLD,
         n=NEW,
     )
@@ -156,7 +156,7 @@ def test_a_summary() -> None:
 def test_results_that_are_appended_afterwards_are_not_in_it() -> None:
     model = FakeModel()
     state = state_of(viewed(1, "a", 0, 1, "first"), viewed(2, "b", 0, 1, "second"))
-    state.answer = Reading((2,), "", "", "stop")
+    state.answer = PendingAnswer((2,), "", "", "stop")
     summary.summarize(model, "system", FakeFiles(), state)
     assert "first" in model.messages[1]
     assert "second" not in model.messages[1]
@@ -197,7 +197,7 @@ def test_a_long_task_has_its_first_and_last_lines() -> None:
 
 def test_with_many_changed_files_all_names_remain() -> None:
     paths = [f"{folder}f{n}.py" for folder in ("", "src/a/") for n in range(15)]
-    changed = [Changed(path, "edit", keys=("o", "n")) for path in paths]
+    changed = [TreeChange(path, "edit", keys=("o", "n")) for path in paths]
     text = summary.facts(state_of(), FakeFiles(*changed, o=OLD, n=NEW), FakeModel().count)
     names = ", ".join(f"f{n}.py" for n in range(15))
     assert f"Changed files:\n- .: {names}\n- src/a: {names}" in text
@@ -235,11 +235,11 @@ STEPS = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(STEPS, WORDS, st.lists(WORDS, max_size=9), st.integers(0, 60), WORDS)
 def test_the_limits(
-    steps: list[Step], task: str, said: list[str], changed: int, written: str
+    steps: list[AgentStep], task: str, said: list[str], changed: int, written: str
 ) -> None:
     model = FakeModel(written * 20)
     files = FakeFiles(
-        *(Changed(f"f{n}.py", "create", keys=("0", "n")) for n in range(changed)), n=NEW
+        *(TreeChange(f"f{n}.py", "create", keys=("0", "n")) for n in range(changed)), n=NEW
     )
     for number, each in enumerate(steps):
         each.number = number + 1

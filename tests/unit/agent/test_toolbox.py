@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lcursor.agent.records import Call, Shown
+from lcursor.agent.records import Shown, ToolCall
 from lcursor.agent.tools.lookup import Lookup
 from lcursor.agent.tools.tool import Test
 from lcursor.changes.records import Check
@@ -203,11 +203,14 @@ def test_a_large_edit_is_shown_in_part(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (Call("nothing", {}), "there is no tool"),
-        (Call("str_replace_editor", {"command": "delete", "path": "a.py"}), "must be view"),
-        (Call("rewrite", {"path": "a.py", "region": "r", "instruction": "x"}), "there is no tool"),
+        (ToolCall("nothing", {}), "there is no tool"),
+        (ToolCall("str_replace_editor", {"command": "delete", "path": "a.py"}), "must be view"),
+        (
+            ToolCall("rewrite", {"path": "a.py", "region": "r", "instruction": "x"}),
+            "there is no tool",
+        ),
         *(
-            (Call(tool, given), f"{tool} needs the argument {missing!r}")
+            (ToolCall(tool, given), f"{tool} needs the argument {missing!r}")
             for tool, given, missing in (
                 ("str_replace_editor", {"path": "x"}, "command"),
                 ("str_replace_editor", {"command": "create", "path": "x"}, "file_text"),
@@ -227,7 +230,7 @@ def test_a_large_edit_is_shown_in_part(bench: Bench) -> None:
         ),
     ],
 )
-def test_an_impossible_call_is_an_error(bench: Bench, call: Call, words: str) -> None:
+def test_an_impossible_call_is_an_error(bench: Bench, call: ToolCall, words: str) -> None:
     found = bench.tools.run(call, lambda: False)
     assert found.is_error
     assert words in found.text
@@ -370,4 +373,4 @@ def test_a_stopped_run_is_not_an_observation(project: Project) -> None:
     project.repository({"a.py": CODE})
     bench = Bench(project)
     with pytest.raises(Cancelled):
-        bench.tools.run(Call("bash", {"command": "sleep 60"}), lambda: True)
+        bench.tools.run(ToolCall("bash", {"command": "sleep 60"}), lambda: True)

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from lcursor.agent.approvals import Approvals, decide
 from lcursor.agent.loop import Loop
-from lcursor.agent.parts import Limits, Parts
-from lcursor.agent.records import Call, Decision, Known, Observation, Policy, Shown
-from lcursor.agent.run_log import RunLog, RunState, Step
-from lcursor.agent.shell_rules import Rules, normalize
+from lcursor.agent.parts import RunLimits, RunParts
+from lcursor.agent.records import Decision, Known, Observation, Policy, Shown, ToolCall
+from lcursor.agent.run_log import AgentStep, RunLog, RunState
+from lcursor.agent.shell_rules import ShellRules, normalize
 from lcursor.agent.tools.table import has_effect
 from lcursor.agent.tools.tool import Tool
 from lcursor.config import AgentConfig
@@ -31,7 +31,7 @@ from tests.fakes.agent import TOOLS, LineDialect, ScriptModel, Watcher, call, cr
 from tests.unit.agent.test_crashes import Killed, Mortal
 from tests.unit.agent.test_loop import start
 
-RULES = Rules.of(AgentConfig(allow=("make test",), forbid=("curl",)))
+RULES = ShellRules.of(AgentConfig(allow=("make test",), forbid=("curl",)))
 ROOT = Path("/nowhere")
 COMMANDS = ("ls", "make test", "rm a", "rm  a", "curl x", "ls && rm a", "cat /etc/passwd")
 ANSWERS = [
@@ -51,7 +51,7 @@ class Tools:
         self.user, self.approvals, self.level = user, approvals, level
         self.count = 0
 
-    def run(self, call: Call, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
+    def run(self, call: ToolCall, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
         self.count += 1
         if call.tool == "finish":
             assert not is_unconfined
@@ -103,11 +103,11 @@ class User(Watcher):
         self.approved_inside = set[str]()
         self.has_no_change = True
 
-    def ask(self, step: Step, question: Decision) -> Choice:
+    def ask(self, step: AgentStep, question: Decision) -> Choice:
         choice, text = self.answers.pop() if self.answers else ("reject", "")
         asked = step.call
         if choice != "reject" and text:
-            asked = Call(asked.tool, {**asked.arguments, "command": text})
+            asked = ToolCall(asked.tool, {**asked.arguments, "command": text})
             self.has_changed = True
         self.approved = "" if choice == "reject" else asked.key
         if choice == "run":
@@ -120,11 +120,11 @@ class User(Watcher):
         return text if self.answers and self.answers.pop()[0] != "reject" else ""
 
 
-def key_of(call: Call) -> str:
+def key_of(call: ToolCall) -> str:
     arguments = {**call.arguments, "escalate": bool(call.arguments.get("escalate"))}
     if "command" in arguments:
         arguments["command"] = normalize(str(arguments["command"]))
-    return Call(call.tool, arguments).key
+    return ToolCall(call.tool, arguments).key
 
 
 @given(
@@ -158,7 +158,7 @@ def _execute(log: RunLog, level: Level, script: list[str], user: User, files: Fi
         raise AssertionError(state)
 
     approvals = Approvals("plan", level, RULES, ROOT, lambda: str(files.count), files.base)
-    tools, limits = Tools(user, approvals, level), Limits(steps=20)
+    tools, limits = Tools(user, approvals, level), RunLimits(steps=20)
     model = ScriptModel(script, 100_000)
-    made = Parts(model, LineDialect(), tools, files, approvals, summarize, limits=limits)
+    made = RunParts(model, LineDialect(), tools, files, approvals, summarize, limits=limits)
     Loop(log, made, user, Stop()).run()

@@ -8,7 +8,7 @@ from typing import Any
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.guided.choice import Choice
 from lcursor.agent.observe import Outputs
-from lcursor.agent.records import Call, DialectName, Observation
+from lcursor.agent.records import DialectName, Observation, ToolCall
 from lcursor.agent.tools.tool import Rewrite
 from lcursor.agent.tools.toolbox import OUTPUTS, ToolboxOfTree, make_toolbox
 from lcursor.config import AgentConfig, EditConfig
@@ -64,7 +64,7 @@ class Bench:
 
     def call(self, tool: str, **given: Any) -> Observation:
         """Call a tool; check that the observation is within the limit."""
-        found = self.tools.run(Call(tool, given), self.cancel)
+        found = self.tools.run(ToolCall(tool, given), self.cancel)
         assert count(found.text) <= TOKENS
         return found
 

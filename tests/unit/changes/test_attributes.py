@@ -15,7 +15,7 @@ from lcursor.changes import text, undo
 from lcursor.changes import write as writes
 from lcursor.changes.history import History
 from lcursor.changes.records import Change, FileChange
-from lcursor.changes.steps import Step
+from lcursor.changes.steps import WriteStep
 from lcursor.changes.write import write
 from lcursor.errors import EditUnsaved
 
@@ -95,7 +95,7 @@ def test_an_edit_that_fails_at_another_file_keeps_the_attributes(
     other.write_text("x\n")
     real = writes._do
 
-    def fail(step: Step) -> None:
+    def fail(step: WriteStep) -> None:
         if step.path == str(other):
             raise OSError(errno.ENOSPC, "No space left on device")
         real(step)

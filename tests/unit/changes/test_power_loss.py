@@ -17,7 +17,7 @@ from lcursor.changes import steps, text, undo
 from lcursor.changes import write as writes
 from lcursor.changes.history import History
 from lcursor.changes.records import Change, FileChange
-from lcursor.changes.steps import Step
+from lcursor.changes.steps import WriteStep
 from lcursor.errors import EditMissing, EditUnsaved
 from tests.fakes.power import Disk
 from tests.thorough import is_thorough
@@ -165,7 +165,7 @@ def test_a_rollback_that_loses_power_leaves_the_old_bytes(
 ) -> None:
     disk, real = Disk(desk.place), writes._do
 
-    def fail(step: Step) -> None:
+    def fail(step: WriteStep) -> None:
         real(step)
         if step.path.endswith("/old.py"):
             raise OSError(errno.ENOSPC, "No space left on device")

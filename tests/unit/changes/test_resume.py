@@ -9,7 +9,7 @@ import pytest
 from lcursor.changes import diff, text
 from lcursor.changes.history import History
 from lcursor.changes.records import Check, FileChange, digest
-from lcursor.changes.undo import Resumed, resume, revert
+from lcursor.changes.undo import ResumedTurn, resume, revert
 from lcursor.errors import EditMissing
 from tests.unit.edit.desk import decision, hunk_at
 
@@ -58,10 +58,10 @@ class Desk:
         said = decision(self.key, str(self.file), rejected=[change], still_open=2)
         self.history.decided(said)
 
-    def resume(self) -> Resumed:
+    def resume(self) -> ResumedTurn:
         return resume(History(self.root, self.data), self.key)  # as after a restart
 
-    def all_taken(self, found: Resumed) -> str:
+    def all_taken(self, found: ResumedTurn) -> str:
         """The file with all open hunks made."""
         (change,) = found.files
         return text.read(self.file).changed(change.changes).encode().decode()

@@ -82,7 +82,7 @@ KILLED = """
     from pathlib import Path
     from lcursor.changes.history import History
     from lcursor.changes.write import write
-    from tests.unit.edit.test_write_weather import changes
+    from tests.unit.changes.test_write_weather import changes
     root, data, key, at = Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], int(sys.argv[5])
     count = 0
 
@@ -389,7 +389,7 @@ TWO = """
     import json, sys
     sys.path.insert(0, sys.argv[1])
     from pathlib import Path
-    from lcursor.edit.checkpoints import text
+    from lcursor.changes import text
     from lcursor.changes.history import History
     from lcursor.changes.records import Change, FileChange
     from lcursor.changes.write import write

@@ -73,7 +73,7 @@ class Desk:
         self.timers.clear()
         return self.files()
 
-    def reached(self, server: str, can_save_slots: bool = True) -> Connection:
+    def connection(self, server: str, can_save_slots: bool = True) -> Connection:
         served = Served("llama.cpp", "m", 4096, can_save_slots=can_save_slots)
         return Connection("m", self.client, served, server)  # type: ignore[arg-type]
 
@@ -87,13 +87,13 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def schedule(
-    states: SlotStates, reached: Connection, chat: Conversation, last: int, read: int
+    states: SlotStates, connection: Connection, chat: Conversation, last: int, read: int
 ) -> None:
-    states.schedule_save(reached, names_of(chat, last, "m")[0], read)
+    states.schedule_save(connection, names_of(chat, last, "m")[0], read)
 
 
-def restore(states: SlotStates, reached: Connection, chat: Conversation, last: int) -> bool:
-    return states.restore(reached, names_of(chat, last, "m"), server_of(chat, last))
+def restore(states: SlotStates, connection: Connection, chat: Conversation, last: int) -> bool:
+    return states.restore(connection, names_of(chat, last, "m"), server_of(chat, last))
 
 
 def written_by(server: str, key: str = "k") -> Conversation:
@@ -107,18 +107,18 @@ def written_by(server: str, key: str = "k") -> Conversation:
 
 def test_a_state_is_saved_when_nothing_happens_and_brought_to_another_run(desk: Desk) -> None:
     chat = written_by("run 1")
-    schedule(desk.warmth, desk.reached("run 1"), chat, 4, 600)
+    schedule(desk.warmth, desk.connection("run 1"), chat, 4, 600)
     assert desk.files() == []
     assert desk.idle() == [file_name("k", 0, "m")]
-    assert not restore(desk.warmth, desk.reached("run 1"), chat, 4)  # it still has it
-    assert restore(desk.warmth, desk.reached("run 2"), chat, 4)
+    assert not restore(desk.warmth, desk.connection("run 1"), chat, 4)  # it still has it
+    assert restore(desk.warmth, desk.connection("run 2"), chat, 4)
     assert [do for do, _ in desk.client.said] == ["save", "restore"]
 
 
 def test_a_turn_in_between_puts_the_saving_off(desk: Desk) -> None:
-    schedule(desk.warmth, desk.reached("run 1"), written_by("run 1"), 4, 600)
+    schedule(desk.warmth, desk.connection("run 1"), written_by("run 1"), 4, 600)
     desk.warmth.cancel_save()
-    schedule(desk.warmth, desk.reached("run 1"), written_by("run 1", "other"), 4, 600)
+    schedule(desk.warmth, desk.connection("run 1"), written_by("run 1", "other"), 4, 600)
     assert desk.idle() == [file_name("other", 0, "m")]
 
 
@@ -129,22 +129,22 @@ def test_a_state_is_brought_to_a_server_that_slept(
     desk: Desk, is_asleep: bool, awake_s: float, is_brought: bool
 ) -> None:
     desk.warmth = desk.made(is_asleep, awake_s)
-    chat, reached = written_by("run 1"), desk.reached("run 1")
-    schedule(desk.warmth, reached, chat, 4, 600)
+    chat, connection = written_by("run 1"), desk.connection("run 1")
+    schedule(desk.warmth, connection, chat, 4, 600)
     desk.idle()
-    assert restore(desk.warmth, reached, chat, 4) is is_brought
+    assert restore(desk.warmth, connection, chat, 4) is is_brought
 
 
 def test_little_that_is_new_is_not_worth_a_file(desk: Desk) -> None:
-    chat, reached = written_by("run 1"), desk.reached("run 1")
+    chat, connection = written_by("run 1"), desk.connection("run 1")
     for read in (600, 900, 1200):
-        schedule(desk.warmth, reached, chat, 4, read)
+        schedule(desk.warmth, connection, chat, 4, read)
         desk.idle()
     assert len(desk.client.said) == 2
 
 
 def test_a_state_that_was_saved_is_not_saved_again_at_the_end(desk: Desk) -> None:
-    schedule(desk.warmth, desk.reached("run 1"), written_by("run 1"), 4, 600)
+    schedule(desk.warmth, desk.connection("run 1"), written_by("run 1"), 4, 600)
     desk.idle()
     desk.warmth.close(CLOSE_S)
     desk.idle()
@@ -152,28 +152,28 @@ def test_a_state_that_was_saved_is_not_saved_again_at_the_end(desk: Desk) -> Non
 
 
 def test_leaving_saves_what_would_be_saved_later(desk: Desk) -> None:
-    schedule(desk.warmth, desk.reached("run 1"), written_by("run 1"), 4, 600)
+    schedule(desk.warmth, desk.connection("run 1"), written_by("run 1"), 4, 600)
     desk.warmth.close(CLOSE_S)
     assert desk.files() == [file_name("k", 0, "m")]
 
 
 def test_a_server_that_keeps_nothing_is_asked_for_nothing(desk: Desk) -> None:
     chat = written_by("run 1")
-    reached = desk.reached("run 2", can_save_slots=False)
-    schedule(desk.warmth, reached, chat, 4, 600)
-    assert not restore(desk.warmth, reached, chat, 4)
+    connection = desk.connection("run 2", can_save_slots=False)
+    schedule(desk.warmth, connection, chat, 4, 600)
+    assert not restore(desk.warmth, connection, chat, 4)
     assert not desk.client.said
 
 
 def test_without_a_file_or_without_an_answer_nothing_is_brought(desk: Desk) -> None:
-    assert not restore(desk.warmth, desk.reached("run 2"), written_by("run 1"), 4)
-    assert not restore(desk.warmth, desk.reached("run 2"), chat_of(9), 2)
+    assert not restore(desk.warmth, desk.connection("run 2"), written_by("run 1"), 4)
+    assert not restore(desk.warmth, desk.connection("run 2"), chat_of(9), 2)
     assert not desk.client.said
 
 
 def test_states_go_with_their_chat(desk: Desk) -> None:
     for key in ("k", "other"):
-        schedule(desk.warmth, desk.reached("run 1"), written_by("run 1", key), 4, 600)
+        schedule(desk.warmth, desk.connection("run 1"), written_by("run 1", key), 4, 600)
         desk.idle()
     assert len(desk.files()) == 2
     desk.warmth.erase("k")
@@ -199,21 +199,21 @@ def test_a_branch_is_named_by_where_it_begins() -> None:
 def test_a_state_has_its_name_when_it_is_whole(desk: Desk) -> None:
     name = file_name("k", 0, "m")
     (desk.folder / slots.part(name)).write_text("half of a sta")  # its server was ended
-    assert not restore(desk.warmth, desk.reached("run 2"), written_by("run 1"), 4)
+    assert not restore(desk.warmth, desk.connection("run 2"), written_by("run 1"), 4)
     assert desk.client.said == []
-    schedule(desk.warmth, desk.reached("run 2"), written_by("run 2"), 4, 600)
+    schedule(desk.warmth, desk.connection("run 2"), written_by("run 2"), 4, 600)
     assert desk.idle() == [name]
     assert desk.client.said == [("save", slots.part(name))]
     assert [path.read_text() for path in desk.folder.iterdir()] == ["state"]
 
 
 def test_a_state_that_could_not_be_written_leaves_the_one_before(desk: Desk) -> None:
-    chat, reached = written_by("run 1"), desk.reached("run 1")
-    schedule(desk.warmth, reached, chat, 4, 600)
+    chat, connection = written_by("run 1"), desk.connection("run 1")
+    schedule(desk.warmth, connection, chat, 4, 600)
     desk.warmth.close(CLOSE_S)
     (name,) = desk.files()
     desk.client.works = False
-    schedule(desk.warmth, reached, chat, 4, 1800)
+    schedule(desk.warmth, connection, chat, 4, 1800)
     desk.warmth.close(CLOSE_S)
     assert [path.name for path in desk.folder.iterdir()] == [name]
     assert (desk.folder / name).read_text() == "state"
@@ -221,20 +221,20 @@ def test_a_state_that_could_not_be_written_leaves_the_one_before(desk: Desk) -> 
 
 def test_a_state_that_a_server_cannot_read_is_tried_once(desk: Desk) -> None:
     chat = written_by("run 1")
-    schedule(desk.warmth, desk.reached("run 1"), chat, 4, 600)
+    schedule(desk.warmth, desk.connection("run 1"), chat, 4, 600)
     desk.warmth.close(CLOSE_S)
     assert len(desk.files()) == 1
     desk.client.works = False
-    assert not restore(desk.warmth, desk.reached("run 2"), chat, 4)
+    assert not restore(desk.warmth, desk.connection("run 2"), chat, 4)
     assert desk.files() == []
     desk.client.works = True
-    schedule(desk.warmth, desk.reached("run 2"), chat, 4, 600)
+    schedule(desk.warmth, desk.connection("run 2"), chat, 4, 600)
     desk.warmth.close(CLOSE_S)
     assert len(desk.files()) == 1
 
 
 def test_on_a_full_disk_nothing_is_saved(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lcursor.llm.slot_states.MIN_FREE_BYTES", 1 << 62)
-    schedule(desk.warmth, desk.reached("run 1"), written_by("run 1"), 4, 600)
+    schedule(desk.warmth, desk.connection("run 1"), written_by("run 1"), 4, 600)
     desk.warmth.close(CLOSE_S)
     assert not desk.client.said

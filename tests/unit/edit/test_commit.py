@@ -54,13 +54,13 @@ def root(tmp_path: Path) -> Path:
 def reach() -> Iterator[Reach]:
     with ExitStack() as stack:
 
-        def reached(server: ChatServer) -> Connection:
+        def connection(server: ChatServer) -> Connection:
             stack.enter_context(server)
             client = ChatClient(Target("fake", server.url))
             stack.callback(client.close)
             return Connection("fake", client, client.probe())
 
-        yield reached
+        yield connection
 
 
 def stage(root: Path, name: str, text: str) -> None:
@@ -153,7 +153,7 @@ def test_stopping_lets_go_at_once(root: Path, reach: Reach) -> None:
     stage(root, "hello.py", "print('x')\n")
     server = ChatServer([Said([Hang()])])
     cancel = Stop()
-    reached = reach(server)
+    connection = reach(server)
 
     def stop() -> None:
         wait_for(lambda: server.bodies)
@@ -161,7 +161,7 @@ def test_stopping_lets_go_at_once(root: Path, reach: Reach) -> None:
 
     threading.Thread(target=stop).start()
     with pytest.raises(Cancelled):  # the server would never end
-        commit.message(reached, root, cancel)
+        commit.message(connection, root, cancel)
 
 
 def test_an_empty_answer_is_an_error(root: Path, reach: Reach) -> None:

@@ -86,10 +86,10 @@ def pieces(text: str, size: int = 3) -> list[str]:
 
 
 def run(
-    reached: Connection, task: Task = TASK, heard: Heard | None = None, **more: Any
+    connection: Connection, task: Task = TASK, heard: Heard | None = None, **more: Any
 ) -> ModelOutput:
     """Write a region once."""
-    return Rewriter(reached, EditConfig()).run(task, heard or Heard(), Stop(), **more)
+    return Rewriter(connection, EditConfig()).run(task, heard or Heard(), Stop(), **more)
 
 
 def test_a_region_is_written_again(reach: Reach) -> None:
@@ -183,11 +183,11 @@ def test_the_same_text_comes_back_as_it_is(reach: Reach) -> None:
 def test_it_stops_at_once(reach: Reach, parts: list[Any]) -> None:
     cancel, ended = Stop(), list[object]()
     with ChatServer([Answer(parts)]) as server:
-        reached = reach(server)
+        connection = reach(server)
 
         def work() -> None:
             try:
-                Rewriter(reached, EditConfig()).run(TASK, Heard(), cancel)
+                Rewriter(connection, EditConfig()).run(TASK, Heard(), cancel)
             except Cancelled as error:
                 ended.append(error)
 

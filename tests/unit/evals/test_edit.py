@@ -165,8 +165,8 @@ def judge(stack: ExitStack, place: Path, *script: Answer) -> tuple[edit.Judge, C
     server = stack.enter_context(ChatServer(script))
     client = ChatClient(Target("fake", server.url))
     stack.callback(client.close)
-    reached = Connection("fake", client, client.probe())
-    return edit.Judge(reached, edit_answers.AnswerCache(place / "answers.jsonl")), server
+    connection = Connection("fake", client, client.probe())
+    return edit.Judge(connection, edit_answers.AnswerCache(place / "answers.jsonl")), server
 
 
 def test_plain_is_asked_once_and_kept(stack: ExitStack, tmp_path: Path) -> None:

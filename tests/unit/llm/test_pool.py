@@ -41,9 +41,9 @@ def test_a_caller_gets_the_reports_of_the_server_that_it_waits_for(machine: Mach
     models.close()
 
 
-def pid_of(reached: Connection) -> int:
+def pid_of(connection: Connection) -> int:
     """Return the process of a server, which answers itself."""
-    client = Client(reached.client.target.url, reached.client.target.key, "chat")
+    client = Client(connection.client.target.url, connection.client.target.key, "chat")
     try:
         return int(json.loads(b"".join(client.request("/props")))["pid"])
     finally:
@@ -77,10 +77,10 @@ def test_a_server_of_ours_that_went_is_started_and_asked_once_more(
         )
     asked: list[int] = []
 
-    def ask(reached: Connection) -> int:
+    def ask(connection: Connection) -> int:
         asked.append(1)
-        reached.client.probe()
-        return pid_of(reached)
+        connection.client.probe()
+        return pid_of(connection)
 
     assert models.with_retry(first, ask, lambda: models.connect(name, cancel)) != before
     assert len(asked) == 2

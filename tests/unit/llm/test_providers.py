@@ -48,8 +48,8 @@ def test_a_llama_server_is_asked_for_its_progress() -> None:
 
 def test_tokens_are_continued() -> None:
     prompt = TokenPrompt((1, 2))
-    wish = SamplingParams(7, 0.5, 0, grammar="g", trigger="<x>", preserved=("<x>",))
-    path, body = providers.completion_request(served("llama.cpp"), prompt, wish)
+    sampling = SamplingParams(7, 0.5, 0, grammar="g", trigger="<x>", preserved=("<x>",))
+    path, body = providers.completion_request(served("llama.cpp"), prompt, sampling)
     assert path == "/completion"
     assert body == {
         "model": "m", "prompt": [1, 2], "stream": True, "return_tokens": True,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.workspace.tree import Changed, Tree
+from lcursor.workspace.tree import Tree, TreeChange
 from tests.unit.project.trees import git
 
 
@@ -81,6 +81,6 @@ def everything_in(folder: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-def kinds(found: list[Changed]) -> dict[str, str]:
+def kinds(found: list[TreeChange]) -> dict[str, str]:
     """Return the kind of each change by its path."""
     return {each.path: each.kind for each in found}

@@ -42,7 +42,7 @@ def test_events_that_the_kernel_lost(plain: Path, watched: Start) -> None:
     wait_for(lambda: "moved/deep/b.py" in seen.paths)
 
 
-def reached(number: int) -> Callable[..., Any]:
+def connection(number: int) -> Callable[..., Any]:
     def add_callback(*words: Any) -> int:
         raise OSError(number, os.strerror(number))
 
@@ -58,10 +58,10 @@ def test_the_limit_of_watches(
 
     if when == "later":
         seen = watched(plain)
-        monkeypatch.setattr(InotifyFD, "add_callback", reached(errno.ENOSPC))
+        monkeypatch.setattr(InotifyFD, "add_callback", connection(errno.ENOSPC))
         write(plain, "x/new.py")
     else:
-        monkeypatch.setattr(InotifyFD, "add_callback", reached(errno.ENOSPC))
+        monkeypatch.setattr(InotifyFD, "add_callback", connection(errno.ENOSPC))
         seen = watched(plain)
     wait_for(lambda: seen.surveys)
     assert seen.watcher.mode == "polling"
@@ -75,7 +75,7 @@ def test_the_limit_of_instances(
     """Simulated: `inotify_init` of watchdog is replaced."""
     from watchdog.observers.inotify_c import InotifyFD
 
-    monkeypatch.setattr(InotifyFD, "_create_inotify_fd", reached(errno.EMFILE))
+    monkeypatch.setattr(InotifyFD, "_create_inotify_fd", connection(errno.EMFILE))
     seen = watched(plain)
     assert seen.watcher.mode == "polling"
     assert "limit of inotify instances is reached" in seen.said[0]

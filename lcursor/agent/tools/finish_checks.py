@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lcursor.agent.observe import Limit, Outputs, command_observation
+from lcursor.agent.observe import Outputs, TokenLimit, command_observation
 from lcursor.agent.records import Observation
 from lcursor.changes.records import Check, Region, digest
 from lcursor.code import languages
@@ -13,16 +13,16 @@ from lcursor.config import EditConfig
 from lcursor.process.run import Cancel
 from lcursor.workspace import checks, shell
 from lcursor.workspace.commands import Commands, with_path
-from lcursor.workspace.shell import DEFAULT_S, Result, Shell
+from lcursor.workspace.shell import DEFAULT_S, CommandResult, Shell
 from lcursor.workspace.tree import Tree
 from lcursor.workspace.trial import MAX_SHOWN_CHARS
 
 
-class Gate:
+class FinishChecks:
     """Runs the user's `edit.lint` and `edit.test`."""
 
     def __init__(
-        self, tree: Tree, commands: Shell, config: EditConfig, limit: Limit, outputs: Outputs
+        self, tree: Tree, commands: Shell, config: EditConfig, limit: TokenLimit, outputs: Outputs
     ) -> None:
         self._tree, self._shell, self._config = tree, commands, config
         self._limit, self._outputs = limit, outputs
@@ -98,7 +98,7 @@ class Gate:
         return self._failed(command, result, words, target, "tests failed")
 
     def _failed(
-        self, command: str, result: Result, words: str, target: str, brief: str
+        self, command: str, result: CommandResult, words: str, target: str, brief: str
     ) -> Observation:
         found = command_observation(result, command, self._limit, self._outputs, [words])
         return replace(found, is_error=True, target=target, result=brief)

@@ -49,7 +49,7 @@ TITLE_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class EditServices:
+class EditDeps:
     """The dependencies that all edits of an editor share."""
 
     config: EditConfig
@@ -67,17 +67,17 @@ class EditServices:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Instruction:
     """An instruction and the context of its mentions."""
 
     text: str
     items: tuple[Item, ...] = ()
     note: str = ""
 
-    def context(self, reached: Connection, old: Lines = ()) -> tuple[str, str]:
+    def context(self, connection: Connection, old: Lines = ()) -> tuple[str, str]:
         """Return the attachments for a model's prompt, and a note on omitted ones."""
-        used, dropped, count = list[Item](), list[str](), counter(reached)
-        left = context_budget(reached, old) or UNKNOWN_TOKENS
+        used, dropped, count = list[Item](), list[str](), counter(connection)
+        left = context_budget(connection, old) or UNKNOWN_TOKENS
         for item in self.items:
             cost = 0 if item.is_left_out else count(layout.block(item))
             if cost > left:
@@ -90,13 +90,13 @@ class Question:
         return encodable(layout.write(used)), "\n".join(filter(None, (self.note, *notes)))
 
 
-class Workspace:
+class EditSession:
     """One edit and its dependencies; `current` is the path of the current file, "" for none."""
 
     def __init__(
         self,
         run: EditRun,
-        services: EditServices,
+        services: EditDeps,
         path: str,
         buffers: Sequence[EditBuffer],
         current: str = "",
@@ -104,7 +104,7 @@ class Workspace:
         self.run, self.services, self.config = run, services, services.config
         self.sources = Sources.for_path(path, buffers, current, services.secrets)
         self.commands = self._trial(self.config)
-        self.reached: Connection
+        self.connection: Connection
         """The model, after `connect`."""
         self.is_whole_edit = True
         """Whether one rewritten region is the whole edit. Otherwise linter, tests and language
@@ -129,7 +129,7 @@ class Workspace:
         attachments: Sequence[ChatAttachment] = (),
         buffers: Sequence[EditBuffer] = (),
         old: Lines = (),
-    ) -> Question:
+    ) -> Instruction:
         """Return an instruction with its mentions and attachments."""
         self.run.progress("context")
         services, root = self.services, self.sources.root
@@ -146,7 +146,7 @@ class Workspace:
             for each in buffers
             if each["path"] and os.path.realpath(each["path"]) not in sent
         ]
-        limit = context_budget(self.reached, old)
+        limit = context_budget(self.connection, old)
         share = limit // CODEBASE_SHARE if limit else gather.CODEBASE_TOKENS
         items = gather.gather(
             instruction,
@@ -161,7 +161,7 @@ class Workspace:
         )
         expanded = prompts.expand(instruction, root)
         self.run.check()
-        return Question(encodable(expanded.text), tuple(items), expanded.note)
+        return Instruction(encodable(expanded.text), tuple(items), expanded.note)
 
     def connect(self, model: str, setting: str = "") -> Connection:
         """Connect to a model, starting its server if necessary."""
@@ -170,20 +170,20 @@ class Workspace:
         if services.models.known(name) is None:
             self.run.progress("server")
         report = partial(self.run.progress, "server")
-        reached = services.models.connect(name, self.run.stopped, report)
+        connection = services.models.connect(name, self.run.stopped, report)
         self.run.check()
         services.on_model_use()
-        self.reached = reached
-        return reached
+        self.connection = connection
+        return connection
 
     def with_retry(self, ask: Callable[[Connection], T]) -> T:
         """Call the model; retry once if our own server had ended."""
-        name = self.reached.name
-        return self.services.models.with_retry(self.reached, ask, lambda: self.connect(name))
+        name = self.connection.name
+        return self.services.models.with_retry(self.connection, ask, lambda: self.connect(name))
 
     def region(self, lines: Lines, language: str, first_row: int, last_row: int) -> Region:
         """Return the rows to rewrite for a selection or a cursor."""
-        limit, count = region.MAX_REGION_TOKENS, counter(self.reached)
+        limit, count = region.MAX_REGION_TOKENS, counter(self.connection)
         return region.grow(lines, language, first_row, last_row, limit, count)
 
     def task(
@@ -288,18 +288,18 @@ class Workspace:
         return key
 
 
-def context_budget(reached: Connection, old: Lines = ()) -> int:
+def context_budget(connection: Connection, old: Lines = ()) -> int:
     """Return the maximum tokens of the attachments; 0 if unknown."""
-    total = reached.context_tokens
+    total = connection.context_tokens
     if not total:
         return 0
-    own = int(counter(reached)("\n".join(old)) * REGION_FACTOR)
+    own = int(counter(connection)("\n".join(old)) * REGION_FACTOR)
     return max(min(total // CONTEXT_SHARE, total - own - FIXED_TOKENS), 1)
 
 
-def counter(reached: Connection) -> Callable[[str], int]:
+def counter(connection: Connection) -> Callable[[str], int]:
     """Return a function that counts the tokens of a text without querying a server."""
-    return lambda text: reached.client.count(text, may_ask=False)[0]
+    return lambda text: connection.client.count(text, may_ask=False)[0]
 
 
 def language_of(path: str, lines: Lines, filetype: str = "") -> str:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lcursor.agent.dialects.arguments import Malformed, call_of
-from lcursor.agent.records import Answer, Call, Reply
+from lcursor.agent.records import Answer, Reply, ToolCall
 from lcursor.agent.tools.tool import Tool
 from lcursor.changes import fences
 from lcursor.llm.records import Text
@@ -100,7 +100,7 @@ class _Found:
 
     start: int
     end: int
-    calls: Sequence[Call] = ()
+    calls: Sequence[ToolCall] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class _Scan:
             match = following
         return match.end() if match else _line_end(self.text, pos) + 1
 
-    def _tag(self, match: re.Match[str]) -> tuple[list[Call], int] | None:
+    def _tag(self, match: re.Match[str]) -> tuple[list[ToolCall], int] | None:
         """Return the calls in a tag and their end; None if it is no call."""
         if match[1]:
             is_known = any(tool.name == match[1] for tool in self.tools)
@@ -189,7 +189,7 @@ class _Scan:
             raise Malformed("<tool_call> is not followed by a call of a tool.")
         return None
 
-    def _function(self, start: int) -> tuple[list[Call], int]:
+    def _function(self, start: int) -> tuple[list[ToolCall], int]:
         head = _FUNCTION.match(self.text, start)
         assert head is not None
         values: dict[str, Any] = {}
@@ -212,8 +212,8 @@ class _Scan:
             pos = end_match.end()
         return [call_of(head[1], values, self.tools)], _after_tags(self.text, pos)
 
-    def _tagged_json(self, pos: int) -> tuple[list[Call], int]:
-        calls: list[Call] = []
+    def _tagged_json(self, pos: int) -> tuple[list[ToolCall], int]:
+        calls: list[ToolCall] = []
         while self.text[pos : pos + 1] in {"{", "["}:
             made, pos = _decode(self.text, pos)
             calls += [self._call(each) for each in (made if isinstance(made, list) else [made])]
@@ -229,7 +229,7 @@ class _Scan:
             return len(self.text) if blank < 0 else blank + 1
         return max(_line_end(self.text, end), pos) + 1
 
-    def _object_calls(self, block: str) -> list[Call]:
+    def _object_calls(self, block: str) -> list[ToolCall]:
         """Return the calls of a block that is one JSON value; none if it is other data."""
         made = _loads(block.strip())
         if made is None:
@@ -257,7 +257,7 @@ class _Scan:
         given = made.keys() - {"name"}
         return tool is not None and bool(given) and given <= {*tool.required, *tool.optional}
 
-    def _call(self, made: Any) -> Call:
+    def _call(self, made: Any) -> ToolCall:
         if isinstance(made, dict) and isinstance(made.get("function"), dict):
             made = made["function"]
         if not isinstance(made, dict) or not isinstance(made.get("name"), str):
@@ -269,7 +269,7 @@ class _Scan:
             raise Malformed(f"The arguments of {made['name']} are not a JSON object.")
         return call_of(made["name"], values, self.tools)
 
-    def _python_calls(self, line: str) -> list[Call]:
+    def _python_calls(self, line: str) -> list[ToolCall]:
         try:
             made = ast.parse(line, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -16,7 +16,7 @@ MAX_PRINTED = 50_000
 """Maximum number of lines printed by commands that are remembered."""
 
 
-class Seen:
+class ReadLines:
     """What a model has read. For one thread."""
 
     def __init__(self) -> None:
