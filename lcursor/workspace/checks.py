@@ -10,6 +10,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lcursor.changes.lines import has_text, indent_of, stripped
@@ -20,6 +21,16 @@ from lcursor.project.redaction import PLACEHOLDER, UNREADABLE
 
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What the failure of a check means."""
+
+    penalty: int
+    """To choose the best of several failed attempts."""
+    heading: str
+    """For the model, before the problem."""
 
 
 MAX_DELETED: Final = 0.3
@@ -33,6 +44,16 @@ REPEATS: Final = 4
 """Number of repetitions at the end that indicate a model in a loop."""
 STYLE_ROWS: Final = 3
 """Minimum of indented lines that show the style of a file."""
+FAILURES: Final = {
+    "parses": Failure(50, "It does not parse"),
+    "symbols": Failure(20, "It loses what others need"),
+    "size": Failure(10, "Its size is wrong"),
+    "test": Failure(6, "The tests fail"),
+    "indent": Failure(4, "The indentation is wrong"),
+    "lint": Failure(2, "The linter complains"),
+    "format": Failure(1, "It cannot be formatted"),
+}
+"""What the failure of each check means, by its name; a new check needs a row."""
 VALUES: Final = frozenset(
     {"variable", "field", "constant", "property", "key", "element", "section", "index", "selector"}
 )

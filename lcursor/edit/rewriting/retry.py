@@ -22,28 +22,15 @@ from lcursor.errors import Cancelled, CheckFailed, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage, add_usage
 from lcursor.stop import Stop
 from lcursor.workspace import checks
+from lcursor.workspace.checks import FAILURES
 from lcursor.workspace.trial import CheckResults
 
-PENALTIES: Final = {
-    "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "lint": 2,
-    "format": 1,
-}  # fmt: skip
-"""Penalty of each failed check, to choose the best of several failed attempts."""
 UNCHANGED: Final = 8
 """Penalty of an attempt without changes, which is better than one that does not parse."""
 MAX_SAME: Final = 3
 """Number of independent attempts, each at a higher temperature, that may change nothing."""
 WARMER: Final = 0.5
 """Added to the temperature after an attempt that repeated an earlier one."""
-HEADS: Final = {
-    "parses": "It does not parse",
-    "symbols": "It loses what others need",
-    "indent": "The indentation is wrong",
-    "size": "Its size is wrong",
-    "test": "The tests fail",
-    "lint": "The linter complains",
-    "format": "It cannot be formatted",
-}
 FIXES: Final = re.compile(
     r"\b(fix|mend|repair|correct|debug|bug|broken|wrong|fail|error|crash|test|exception)", re.I
 )
@@ -84,7 +71,7 @@ class Candidate:
     @property
     def penalty(self) -> int:
         """Sum of the penalties; 0 if all checks passed."""
-        failed = sum(PENALTIES.get(each.name, 1) for each in checks.failed(self.checks))
+        failed = sum(FAILURES[each.name].penalty for each in checks.failed(self.checks))
         return failed + (UNCHANGED if self.is_same else 0)
 
 
@@ -303,7 +290,7 @@ def _with_best_indent(task: Task, lines: Lines) -> tuple[Lines, tuple[Check, ...
 def _problems(made: Candidate) -> tuple[str, ...]:
     """Return the problems of a candidate, for the model."""
     words = [
-        f"{HEADS.get(each.name, each.name)}: {each.text}" for each in made.checks if not each.is_ok
+        f"{FAILURES[each.name].heading}: {each.text}" for each in made.checks if not each.is_ok
     ]
     return tuple([SAME, *words] if made.is_same else words)
 
