@@ -105,7 +105,7 @@ end
 ---@param words string[] after `:LCursor`
 ---@param opts vim.api.keyset.create_user_command.command_args
 local function run(words, opts)
-  words = require("lcursor.commands.old").translate(#words > 0 and words or { "start" })
+  words = #words > 0 and words or { "start" }
   local tag = help_tag(words)
   if tag then
     return require("lcursor.ui.window").help(tag)

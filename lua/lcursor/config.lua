@@ -1,7 +1,6 @@
 -- The settings: merged, validated, cached. Resolved at first use, never at start-up.
 -- Precedence: defaults < vim.g.lcursor (table or function) < setup(opts) < vim.b.lcursor.
 
-local renamed = require("lcursor.renamed")
 local schema = require("lcursor.schema")
 
 local M = {}
@@ -19,7 +18,6 @@ local given = {}
 
 ---@class (exact) lcursor.BufferConfig the settings of a buffer that has vim.b.lcursor
 ---@field own any the value of vim.b.lcursor
----@field given table the same, with the present names of renamed options
 ---@field base lcursor.Config what it was merged into
 ---@field merged lcursor.Config
 ---@field problems lcursor.Problem[]
@@ -229,16 +227,9 @@ end
 ---@param user table
 ---@param into table
 ---@param source string for messages, for example "setup()"
----@return table user with the present names of renamed options
 ---@return lcursor.Problem[]
 local function merge(user, into, source)
   local found, known, sections = {}, {}, {}
-  local old
-  user, old = renamed.update(user)
-  for _, problem in ipairs(old) do
-    problem.message = source .. ": " .. problem.message
-    table.insert(found, problem)
-  end
   for _, setting in ipairs(schema) do
     known[setting[1]] = setting
     sections[setting[1]:match("^([%w_]+)%.") or ""] = true
@@ -266,7 +257,7 @@ local function merge(user, into, source)
     end
   end
   walk(user, "")
-  return user, found
+  return found
 end
 
 ---@param opts? lcursor.Opts
@@ -296,10 +287,8 @@ function M.get()
     if not ok then
       table.insert(problems, { key = name, message = name .. " failed: " .. tostring(user) })
     elseif type(user) == "table" then
-      local found
-      user, found = merge(user, resolved, name)
       table.insert(given, user)
-      vim.list_extend(problems, found)
+      vim.list_extend(problems, merge(user, resolved, name))
     elseif user ~= nil then
       table.insert(problems, { key = name, message = name .. ": expected a table" })
     end
@@ -321,10 +310,10 @@ local function of_buffer(buf)
   if known and known.base == base and vim.deep_equal(known.own, own) then
     return known
   end
-  local entry = { own = own, given = {}, base = base, merged = base, problems = {} }
+  local entry = { own = own, base = base, merged = base, problems = {} }
   if type(own) == "table" then
     entry.merged = vim.deepcopy(base)
-    entry.given, entry.problems = merge(own, entry.merged, "vim.b.lcursor")
+    entry.problems = merge(own, entry.merged, "vim.b.lcursor")
   else
     local message = "vim.b.lcursor: " .. mismatch("a table", own)
     entry.problems = { { key = "vim.b.lcursor", message = message } }
@@ -354,7 +343,8 @@ end
 function M.is_set(key, buf)
   M.get()
   local entry = buf and of_buffer(buf)
-  return vim.iter({ entry and entry.given or {}, unpack(given) }):any(function(user)
+  local own = entry and type(entry.own) == "table" and entry.own or {}
+  return vim.iter({ own, unpack(given) }):any(function(user)
     return get(user, key) ~= nil
   end)
 end

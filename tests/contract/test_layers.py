@@ -67,7 +67,6 @@ ONE_IMPORTER = {
 
 LUA_LAYERS = {
     "keys": 0,
-    "renamed": 0,
     "schema": 0,
     "config": 0,
     "types": 0,

@@ -67,35 +67,6 @@ COMPLETIONS: dict[str, list[str]] = {
     "LCursor enable|LCursor hunk re": ["reject"],
     "LCursor chat ask a | LCursor hunk re": [],
 }
-OLD = {
-    "accept": "hunk accept",
-    "apply": "edit apply",
-    "chats": "chat list",
-    "chats all": "chat list all",
-    "chats compact": "chat compact",
-    "chats context": "chat context",
-    "chats delete": "chat delete",
-    "chats expand": "chat expand",
-    "chats export": "chat export",
-    "chats last": "chat last",
-    "chats model": "chat model",
-    "chats new": "chat new",
-    "chats rename": "chat rename",
-    "chats sources": "chat sources",
-    "commit": "commit_message",
-    "complete": "suggestion trigger",
-    "diff": "hunk diff",
-    "dismiss": "suggestion dismiss",
-    "edits": "edit list",
-    "fix": "edit fix",
-    "hunks": "hunk list",
-    "index begin": "index start",
-    "prompt": "suggestion prompt",
-    "redo": "edit redo",
-    "reject": "hunk reject",
-    "stop": "edit stop",
-    "undo": "edit undo",
-}
 
 
 def test_completion_at_every_level(editor: Start) -> None:
@@ -259,30 +230,6 @@ def test_a_question_with_a_range(editor: Start, host: FakeHost) -> None:
     question = reach.asked(host, "chat.send")
     assert question["text"] == "why is it slow?"
     assert [each["text"] for each in question["attachments"]] == ["def alpha(x):\n    return x"]
-
-
-def test_each_former_name_has_a_new_one(editor: Start) -> None:
-    nvim = editor(FILES)
-    translate = "return table.concat(require('lcursor.commands.old').translate({ ... }), ' ')"
-    for old, new in OLD.items():
-        assert nvim.lua(translate, *old.split(), "x") == f"{new} x"
-        noun, _, verb = new.split(" all")[0].rpartition(" ")
-        assert verb in VERBS.get(noun, GENERAL)
-
-
-def test_a_former_name_works_and_hints_once(editor: Start, host: FakeHost) -> None:
-    nvim = editor(FILES, init=reach.NOTES)
-    for _ in range(2):
-        nvim.offer("return 1", "o")
-        nvim.keys("<Cmd>LCursor dismiss<CR>")
-        assert nvim.shows() == ""
-        nvim.press("<Esc>")
-    nvim.command("LCursor chats dance")
-    assert reach.told(nvim) == [
-        "lcursor: :LCursor dismiss is now :LCursor suggestion dismiss",
-        "lcursor: :LCursor chats is now :LCursor chat list",
-        "lcursor: invalid argument dance for :LCursor chat list (expected: all)",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The user's options: wrong ones, and those of earlier versions."""
+"""Wrong options of the user."""
 
 from __future__ import annotations
 
@@ -26,72 +26,6 @@ def test_wrong_settings_are_reported_once_with_the_nearest_name(
     assert len(told) == 1
     for part in ("completion.debounce_ms", "completion.max_tokens: expected a number", "keymap"):
         assert part in str(told[0][0])
-
-
-def test_a_removed_option_is_reported_with_a_hint(editor: Start, host: FakeHost) -> None:
-    nvim = editor(DEF, init=NOTES, config={"chat": {"route": True}, "index": {"limit": 9}})
-    nvim.insert("o")
-    assert len(told := notes(nvim)) == 1
-    for part in ("chat.route is no longer an option: choose", "index.limit is no longer an option"):
-        assert part in str(told[0][0])
-
-
-def test_a_renamed_option_works_and_is_reported_with_a_hint(editor: Start, host: FakeHost) -> None:
-    config = {
-        "completion": {
-            "backend": "endpoint",
-            "endpoint_url": "http://127.0.0.1:1",
-            "endpoint_model": "m",
-            "secrets": ["*.vault"],
-        },
-        "keymaps": {"accept": "<C-y>", "dismiss": False},
-        "chat": {"models": {"big": {"url": "http://x"}}, "float": True, "side": "left"},
-        "edit": {"mappings": {"previous": "[x"}, "planner": "big"},
-    }
-    nvim = editor(DEF, init=NOTES, config=config)
-    nvim.insert("o")
-    (told,) = notes(nvim)
-    for part in (
-        "completion.endpoint_url is now models.NAME.url: see |lcursor-endpoint|",
-        "completion.backend is now implied by completion.model: see |lcursor-endpoint|",
-        "chat.models is now models: see |lcursor-endpoint|",
-        "keymaps is now completion.keymap: see |lcursor-completion.keymap|",
-        "edit.mappings is now edit.keymap: see |lcursor-edit.keymap|",
-        "edit.keymap.previous is now edit.keymap.prev: see |lcursor-edit.keymap|",
-        "chat.float is now chat.window.position: see |lcursor-chat.window|",
-        "completion.secrets is now privacy.exclude: see |lcursor-privacy.exclude|",
-    ):
-        assert part in str(told[0]), part
-    sent = host.messages("hello")[0]["config"]
-    assert sent["models"] == {
-        "server": {"url": "http://127.0.0.1:1", "model": "m"},
-        "big": {"url": "http://x"},
-    }
-    assert (sent["completion"]["model"], sent["edit"]["plan_model"]) == ("server", "big")
-    assert sent["privacy"]["exclude"] == ["*.vault"]
-    now = nvim.lua("return require('lcursor.config').get()")
-    assert now["chat"]["window"]["position"] == "float"
-    assert (now["edit"]["keymap"]["prev"], now["edit"]["keymap"]["next"]) == ("[x", "]h")
-    keymap = now["completion"]["keymap"]
-    assert (keymap["accept"], keymap["dismiss"], keymap["next"]) == ("<C-y>", "", "<M-]>")
-
-
-def test_each_old_option_is_gone_and_its_new_one_there(editor: Start) -> None:
-    code = """
-    local known, wrong = {}, {}
-    for _, setting in ipairs(require("lcursor.schema")) do
-      known[setting[1]] = true
-    end
-    for _, old in ipairs(require("lcursor.renamed").options) do
-      local to = (old.to or ""):gsub("(%.keymap)%..*", "%1"):gsub("(%.window)%..*", "%1")
-      to = to:gsub("^models%..*", "models")
-      if known[old[1]] or not (old.gone or known[to]) then
-        table.insert(wrong, old[1])
-      end
-    end
-    return wrong
-    """
-    assert editor(DEF).lua(code) == []
 
 
 def test_wrong_settings_of_a_buffer_are_reported_once(editor: Start, host: FakeHost) -> None:

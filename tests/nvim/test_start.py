@@ -385,7 +385,8 @@ def test_what_is_switched_off_is_switched_on(opener: Callable[..., Pilot]) -> No
 
 def test_the_keys_are_those_of_the_user(opener: Callable[..., Pilot]) -> None:
     init = 'vim.keymap.set("n", "<C-l>", "<Plug>(lcursor-hunk-accept)")\n'
-    config = {"keymaps": {"accept": "<C-y>"}, "edit": {"keymap": {"next": False}}}
+    keymap = {"accept": "<C-y>"}
+    config = {"completion": {"keymap": keymap}, "edit": {"keymap": {"next": False}}}
     nvim = opener(READY, init=init, config=config)
     lines = [line.split() for line in nvim.lines()]
     assert ["<C-y>", "accept", "suggestion", "at", "ghost", "text"] in lines

@@ -100,7 +100,8 @@ def test_two_editors_use_different_files(editor: Start, host: FakeHost) -> None:
 
 
 def test_the_keys_are_those_of_the_user(editor: Start) -> None:
-    nvim = editor(config={"keymaps": {"accept": "<C-y>", "dismiss": False}})
+    keymap = {"accept": "<C-y>", "dismiss": False}
+    nvim = editor(config={"completion": {"keymap": keymap}})
     nvim.command("LCursor tutor")
     assert "#   <C-y>       accept the rest" in nvim.lines()
     assert "#   -           dismiss the suggestion" in nvim.lines()

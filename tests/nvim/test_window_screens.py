@@ -221,7 +221,7 @@ def edit_choose(nvim: Pilot, host: FakeHost) -> None:
     """A question where something goes."""
     desk = Desk(nvim, host)
     nvim.lua("vim.fn.setreg('\"', '```python\\nb = 2\\n```\\n')")
-    nvim.command("LCursor apply")
+    nvim.command("LCursor edit apply")
     asked = desk.heard("edit.apply")
     choices = [
         {
@@ -323,7 +323,7 @@ def chat_sources(nvim: Pilot, host: FakeHost) -> None:
 @scene("3 chats of this project", "r rename", "a all projects", "q close", "Rename alpha to beta")
 def chat_list(nvim: Pilot, host: FakeHost) -> None:
     """The stored chats."""
-    nvim.command("LCursor chats")
+    nvim.command("LCursor chat list")
     rows = [
         chat_row(nvim, "k1", "Why is it slow", 125, preview="Why is it slow"),
         chat_row(nvim, "k2", "Rename", 7300, messages=12, preview="Rename alpha\nto beta"),
