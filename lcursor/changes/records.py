@@ -31,7 +31,7 @@ class Check:
     """The result of checking a change before it is shown."""
 
     name: str
-    """`parses`, `indent`, `symbols`, `size`, `effect`, `format`, `lint`, `test`, `diagnostics`."""
+    """`parses`, `indent`, `symbols`, `size`, `effect`, `format`, `lint`, `test`."""
     is_ok: bool
     text: str = ""
     """The problem, for the user and the model's next attempt; a remark if it passed."""

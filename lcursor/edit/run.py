@@ -1,11 +1,10 @@
-"""One running edit: its messages, its questions to the user and to language servers, its cost.
+"""One running edit: its messages, its questions to the user, its cost.
 
 Independent of models and files.
 """
 
 from __future__ import annotations
 
-import queue
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,14 +13,12 @@ from lcursor.changes.records import Lines, Region
 from lcursor.edit.rewriting.task import RewriteListener, RewriteProgress
 from lcursor.errors import Cancelled, LcursorError, ReplyUnusable
 from lcursor.llm.records import Usage, add_usage
-from lcursor.protocol.edit import EditChoice, EditDiagnosed, EditEnd, EditPhase, EditStep
+from lcursor.protocol.edit import EditChoice, EditEnd, EditPhase, EditStep
 from lcursor.reporting import Notify
 from lcursor.run.run import Run, Runs
 
 NO_CODE = frozenset({"empty", "prose"})
 """Reasons of an unusable reply for which the model wrote no code at all."""
-DIAGNOSTICS_S = 6.0
-"""Time limit for language servers; the editor answers within five seconds, or not at all."""
 PROGRESS_S = 0.1
 """Minimum time between two messages about the same phase."""
 
@@ -39,7 +36,6 @@ class EditRun(Run[Outcome]):
 
     Args:
         work: does the edit, on the run's thread; returns its outcome or raises.
-        lsp_files: files with language servers in the editor.
     """
 
     thread_name = "lcursor-edit"
@@ -51,30 +47,13 @@ class EditRun(Run[Outcome]):
         send: Notify,
         runs: Runs[EditRun],
         work: Callable[[EditRun], Outcome],
-        lsp_files: Sequence[str] = (),
     ) -> None:
         super().__init__(number, send, runs)
-        self.lsp_files = frozenset(lsp_files)
         self.max_attempts = 0
         """Maximum number of attempts of one rewrite."""
         self._usage, self._attempts = Usage(), 0
         self._edit = work
-        self._diagnostics: list[queue.SimpleQueue[EditDiagnosed | None]] = []
         self._began_s = time.monotonic()
-
-    def stop(self) -> None:
-        """Stop it. Thread: any."""
-        super().stop()
-        with self._lock:
-            waiting = list(self._diagnostics)
-        for each in waiting:
-            each.put(None)
-
-    def receive_diagnostics(self, found: EditDiagnosed) -> None:
-        """Deliver diagnostics of language servers. Thread: any."""
-        with self._lock:
-            if 0 <= found["check"] < len(self._diagnostics):
-                self._diagnostics[found["check"]].put(found)
 
     def add_cost(self, usage: Usage, attempts: int) -> None:
         """Add the cost of a request to a model. Thread: any."""
@@ -96,26 +75,6 @@ class EditRun(Run[Outcome]):
         """Show a plan, wait for the approval, and return the keys of the rejected steps."""
         answer = self.wait_for_answer("edit.planned", summary=summary, steps=list(steps))
         return frozenset(answer if isinstance(answer, (list, tuple, set, frozenset)) else ())
-
-    def diagnose(self, path: str, before: str, after: str) -> EditDiagnosed | None:
-        """Return the diagnostics of two versions of a file; None if no language server answers.
-
-        After a timeout there are no further requests. Thread: any.
-        """
-        answers: queue.SimpleQueue[EditDiagnosed | None] = queue.SimpleQueue()
-        with self._lock:
-            self.check()  # a later stop ends the wait on the queue
-            if not self.lsp_files:
-                return None
-            number = len(self._diagnostics)
-            self._diagnostics.append(answers)
-        self.send("edit.diagnose", check=number, path=path, before=before, after=after)
-        try:
-            answer = answers.get(timeout=DIAGNOSTICS_S)
-        except queue.Empty:
-            answer, self.lsp_files = None, frozenset()
-        self.check()
-        return answer
 
     def _work(self) -> Outcome:
         try:

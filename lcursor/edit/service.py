@@ -93,7 +93,6 @@ class EditService:
             "edit.commit": lambda params: self._start(params, commit.ask),
             "edit.choose": lambda params: self._answer(params, params["choice"]),
             "edit.run_plan": lambda params: self._answer(params, tuple(params["dropped"])),
-            "edit.diagnosed": self.receive_diagnostics,
             "edit.stop": self.stop,
             "edit.decided": lambda params: self._writer.submit(partial(histories.decided, params)),
             "edit.renamed": lambda params: self._writer.submit(partial(histories.renamed, params)),
@@ -119,11 +118,6 @@ class EditService:
             return region_edit.edit_region(run, services, params, earlier)
 
         self._start(params, edit)
-
-    def receive_diagnostics(self, params: wire.EditDiagnosed) -> None:
-        """Deliver diagnostics of language servers to an edit."""
-        if run := self._runs.find(params["id"]):
-            run.receive_diagnostics(params)
 
     def record(
         self, root: Path, title: str, files: Sequence[FileChange], bases: Mapping[str, Lines]
@@ -151,8 +145,7 @@ class EditService:
         def work(run: EditRun) -> Outcome:
             return edit(run, self._services, params)
 
-        number, lsp_files = params["id"], params.get("served", ())
-        self._runs.start(EditRun(number, self._send, self._runs, work, lsp_files))
+        self._runs.start(EditRun(params["id"], self._send, self._runs, work))
 
     def _answer(self, params: Mapping[str, Any], answer: object) -> None:
         if run := self._runs.find(params["id"]):

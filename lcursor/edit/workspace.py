@@ -15,14 +15,13 @@ from typing import Any, TypeVar
 
 from lcursor.changes import diff
 from lcursor.changes.histories import Histories
-from lcursor.changes.records import Check, FileChange, Lines, Region
+from lcursor.changes.records import FileChange, Lines, Region
 from lcursor.changes.sources import Sources
 from lcursor.code import languages
 from lcursor.config import EditConfig
 from lcursor.context import gather, layout, prompts
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen
-from lcursor.edit import diagnostics
 from lcursor.edit.rewriting import region
 from lcursor.edit.rewriting.retry import RetryLoop, RewriteResult
 from lcursor.edit.rewriting.rewriter import Rewriter
@@ -34,7 +33,7 @@ from lcursor.protocol.chat import ChatAttachment
 from lcursor.protocol.edit import EditBuffer
 from lcursor.workspace import checks
 from lcursor.workspace.approval import Permissions
-from lcursor.workspace.commands import CheckCommands
+from lcursor.workspace.commands import CheckCommands, CheckResults
 
 T = TypeVar("T")
 CONTEXT_SHARE = 2
@@ -212,10 +211,8 @@ class Workspace:
             before: the earlier alternative.
             temperature: temperature of the first attempt.
         """
-        run, config, commands, check = self.run, self.config, self.commands, None
-        if self.is_whole_edit:
-            check = diagnostics.checker(run, task.path)
-        else:
+        run, config, commands = self.run, self.config, self.commands
+        if not self.is_whole_edit:
             commands = CheckCommands(self.sources.root, replace(config, lint="", test=""))
         tick = self.sources.tick(task.path) if tick is None else tick
         listener = RunListener(run, task.path, tick, prefix)
@@ -224,7 +221,7 @@ class Workspace:
         failed = (FailedAttempt((), before),) if before else ()
 
         def write(model: Connection) -> RewriteResult:
-            loop = RetryLoop(Rewriter(model, config), commands, config, check)
+            loop = RetryLoop(Rewriter(model, config), commands, config)
             return loop.run(
                 task, listener, run.stopped, remark, before=failed, temperature=temperature
             )
@@ -235,26 +232,19 @@ class Workspace:
         return made
 
     def check_together(self, files: Sequence[FileChange]) -> tuple[list[FileChange], str]:
-        """Run linter and tests once on all changes of an edit; add the results, return a note.
-
-        Language servers are used only if one file changes, because they see the old text of others.
-        """
-        after, found, note = dict[str, Lines | None](), list[Check](), ""
+        """Run linter and tests once on all changes of an edit; add the results, return a note."""
+        after, results = dict[str, Lines | None](), CheckResults()
         for each in files:
             old = self.sources.read(each.path) or ()
             new = diff.apply(old, each.changes)
             after[each.path] = None if each.kind in ("delete", "rename") else new
             if each.kind == "rename":
                 after[each.to] = new
-            if len(files) == 1 and each.kind == "edit":
-                check = diagnostics.checker(self.run, each.path)
-                made = check(each.path, old, new) if check else None
-                found += [made] if made is not None else []
         if files and self.commands.has_any:
             self.run.progress("checking")
             results = self.commands.run(after, self.run.stopped)
-            found, note = [*found, *results.checks], results.note
-        return [replace(each, checks=(*each.checks, *found)) for each in files], note
+        found = results.checks
+        return [replace(each, checks=(*each.checks, *found)) for each in files], results.note
 
     def checked(self, change: FileChange) -> FileChange:
         """Return a change that is not from a rewrite, with its static checks."""

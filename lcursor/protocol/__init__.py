@@ -17,13 +17,13 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints, is
 from lcursor.errors import MessageInvalid
 from lcursor.protocol import agent, chat, edit, fim, index, next_edit, session
 
-PROTOCOL = 11
+PROTOCOL = 12
 """Version of the protocol; both sides must have the same one."""
 
 Test = Callable[[object], bool]
 
 FEATURES = (session, fim, index, chat, edit, next_edit, agent)
-PATHS: Final = frozenset({"path", "paths", "served"})
+PATHS: Final = frozenset({"path", "paths"})
 """Fields that name files, which no system call may refuse as malformed."""
 MAX_PATH_BYTES: Final = 4096
 

@@ -50,7 +50,6 @@ class EditAsk(TypedDict):
     model: str  # empty: the settings'
     again: int  # id of the edit to retry, 0 for none
     remark: str  # its problem; empty for an alternative
-    served: list[str]  # absolute paths of files that have a language server
 
 
 class EditLocation(TypedDict):
@@ -70,7 +69,6 @@ class EditMany(TypedDict):
     instruction: str
     buffers: list[EditBuffer]
     model: str
-    served: list[str]  # as in `EditAsk`
 
 
 class EditApply(TypedDict):
@@ -129,30 +127,6 @@ class EditStop(TypedDict):
     """Stop edit `id`; its `edit.done` follows."""
 
     id: int
-
-
-class EditProblem(TypedDict):
-    """A diagnostic of a language server."""
-
-    row: int
-    text: str
-    code: str  # empty for none
-
-
-class EditServer(TypedDict):
-    """The diagnostics of a text before and after a proposed change."""
-
-    name: str
-    before: list[EditProblem]  # not requested, and empty, if `after` is empty
-    after: list[EditProblem]
-
-
-class EditDiagnosed(TypedDict):
-    """The answer to `edit.diagnose`; servers without a reliable result are missing."""
-
-    id: int
-    check: int
-    servers: list[EditServer]
 
 
 class EditHunk(TypedDict):
@@ -303,20 +277,10 @@ class EditQuestion(TypedDict):
     choices: list[EditChoice]
 
 
-class EditDiagnose(TypedDict):
-    """Request the diagnostics of a text; `edit.diagnosed` answers within three seconds."""
-
-    id: int
-    check: int  # number of the request in this edit
-    path: str
-    before: str  # the old text, with a final newline
-    after: str
-
-
 class EditCheck(TypedDict):
     """The result of a check of a proposed change."""
 
-    name: str  # `parses`, `indent`, `symbols`, `size`, `format`, `test`, `lint`, `diagnostics`
+    name: str  # `parses`, `indent`, `symbols`, `size`, `format`, `test`, `lint`
     is_ok: bool
     text: str
 
@@ -420,7 +384,6 @@ TO_PYTHON: dict[str, type] = {
     "edit.propose": EditPropose,
     "edit.choose": EditChoose,
     "edit.run_plan": EditRunPlan,
-    "edit.diagnosed": EditDiagnosed,
     "edit.stop": EditStop,
     "edit.decided": EditDecided,
     "edit.renamed": EditRenamed,
@@ -436,7 +399,6 @@ TO_LUA: dict[str, type] = {
     "edit.delta": EditDelta,
     "edit.planned": EditPlanned,
     "edit.question": EditQuestion,
-    "edit.diagnose": EditDiagnose,
     "edit.proposed": EditProposed,
     "edit.done": EditDone,
     "edit.written": EditWritten,

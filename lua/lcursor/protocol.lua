@@ -3,7 +3,7 @@
 
 local M = {}
 
-M.version = 11
+M.version = 12
 
 -- stylua: ignore
 M.to_lua = {
@@ -42,7 +42,6 @@ M.to_lua = {
   ["edit.delta"] = { "id", "attempt", "lines" },
   ["edit.planned"] = { "id", "summary", "steps" },
   ["edit.question"] = { "id", "text", "choices" },
-  ["edit.diagnose"] = { "id", "check", "path", "before", "after" },
   ["edit.proposed"] = { "id", "turn", "title", "alternative", "files", "note", "attempts", "chat"
     },
   ["edit.done"] = { "id", "reason", "message", "prompt_tokens", "cached_tokens", "answer_tokens",

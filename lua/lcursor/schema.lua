@@ -137,8 +137,6 @@ local settings = {
     "Command that tests a copy: |lcursor-edit-checks|" },
   { "edit.check_seconds", 20, min = 1, host = true,
     "Time limit of each of these commands." },
-  { "edit.diagnostics", false,
-    "Check with language servers: |lcursor-edit-diagnostics|." },
   { "edit.keymap", keys.defaults("edit.keymap"), each = "key",
     "Keys in a buffer with hunks or a running edit." },
 

@@ -38,11 +38,8 @@ def test_who_writes_and_what_checks(editor: Start, host: FakeHost) -> None:
     assert said(nvim) == [
         "info: Edits are written by: automatic",
         "info: No formatter, lint or test is run before an edit is shown",
-        "info: Language servers do not check edits (setting edit.diagnostics)",
         "info: No edit is open",
     ]
-    on = said(nvim, diagnostics=True)
-    assert "info: Language servers check an edit before it is shown" in on
     lines = said(
         nvim,
         model="small",

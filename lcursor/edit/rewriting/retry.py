@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -25,8 +25,8 @@ from lcursor.workspace import checks
 from lcursor.workspace.commands import CheckResults
 
 PENALTIES: Final = {
-    "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "diagnostics": 3,
-    "lint": 2, "format": 1,
+    "reply": 100, "parses": 50, "symbols": 20, "size": 10, "test": 6, "indent": 4, "lint": 2,
+    "format": 1,
 }  # fmt: skip
 """Penalty of each failed check, to choose the best of several failed attempts."""
 UNCHANGED: Final = 8
@@ -41,7 +41,6 @@ HEADS: Final = {
     "indent": "The indentation is wrong",
     "size": "Its size is wrong",
     "test": "The tests fail",
-    "diagnostics": "The language server finds new errors",
     "lint": "The linter complains",
     "format": "It cannot be formatted",
 }
@@ -51,11 +50,6 @@ FIXES: Final = re.compile(
 """Matches instructions for which the current output of the tests is useful."""
 NOW: Final = "As it is now, the tests say:"
 SAME: Final = "it is the same as before: nothing was changed"
-
-DiagnosticsCheck = Callable[[str, Lines, Lines], "Check | None"]
-"""Checks a file with language servers, given path, old and new lines; None if no server answers.
-
-Raises `Cancelled` if the edit is stopped."""
 
 
 class Checks(Protocol):
@@ -123,10 +117,8 @@ class RetryLoop:
         rewriter: Rewriter,
         commands: Checks | None,
         config: EditConfig,
-        diagnostics: DiagnosticsCheck | None = None,
     ) -> None:
         self._rewriter, self._commands, self._config = rewriter, commands, config
-        self._diagnostics = diagnostics
 
     def run(
         self,
@@ -240,10 +232,6 @@ class RetryLoop:
             found = [*static, *([effect] if effect else []), *found]
         whole = task.with_new(lines)
         parses = all(each.is_ok for each in found if each.name == "parses")
-        if self._diagnostics is not None and parses and not is_same:
-            listener.progress(RewriteProgress("checking", "diagnostics", attempt=attempt))
-            check_or_none = self._diagnostics(task.path, task.lines, whole)
-            found += [check_or_none] if check_or_none is not None else []
         if self._commands is not None and parses and self._commands.has_any:
             listener.progress(RewriteProgress("checking", attempt=attempt))
             results = self._commands.run({task.path: whole}, cancel)

@@ -4,7 +4,6 @@
 local buffers = require("lcursor.edit.buffers")
 local config = require("lcursor.config")
 local edit = require("lcursor.edit")
-local lsp_check = require("lcursor.edit.lsp_check")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local privacy = require("lcursor.privacy")
@@ -82,7 +81,6 @@ function M.region(buf, first, last, instruction, opts)
     model = model,
     again = again.id,
     remark = again.remark,
-    served = lsp_check.served(),
   }, {
     buf = not is_project and buf or nil,
     first = first,
@@ -196,7 +194,6 @@ function M.list(items, instruction, model)
     instruction = instruction,
     buffers = texts,
     model = model or "",
-    served = lsp_check.served(),
   }, { instruction = instruction, model = model })
 end
 

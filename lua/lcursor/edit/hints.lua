@@ -23,7 +23,6 @@ local KEYS = {
 -- What the tick names of the checks that passed.
 local PASSED = {
   { "parses", "parses" },
-  { "diagnostics", "language server" },
   { "lint", "lint" },
   { "test", "tests" },
 }

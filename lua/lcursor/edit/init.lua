@@ -4,7 +4,6 @@
 local buffers = require("lcursor.edit.buffers")
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.edit.keymaps")
-local lsp_check = require("lcursor.edit.lsp_check")
 local many = require("lcursor.text").many
 local notify = require("lcursor.notify")
 local positions = require("lcursor.edit.positions")
@@ -71,7 +70,6 @@ local function finish(run, reason)
   end
   runs[run.id] = nil
   requests.forget(run.id)
-  lsp_check.stop(run.id)
   release(run)
   if run.window then
     buffers.after_command_window(run.window.close)
@@ -86,7 +84,6 @@ local function stop_run(run)
     return
   end
   run.is_stopping = true
-  lsp_check.stop(run.id)
   if not requests.notify("edit.stop", { id = run.id }) then
     return finish(run, "stopped")
   end
@@ -280,13 +277,6 @@ local HANDLERS = {
         requests.notify("edit.choose", { id = run.id, choice = choice })
       end)
     end)
-  end,
-  ["edit.diagnose"] = function(run, params)
-    if not run.is_stopping then
-      lsp_check.check(params, function(servers)
-        requests.notify("edit.diagnosed", { id = run.id, check = params.check, servers = servers })
-      end)
-    end
   end,
   ["edit.message"] = function(run, params)
     if run.answered then

@@ -121,10 +121,6 @@ function M.edit(found)
   if settings.formatter == "" and settings.lint == "" and settings.test == "" then
     health.info("No formatter, lint or test is run before an edit is shown")
   end
-  health.info(
-    settings.diagnostics and "Language servers check an edit before it is shown"
-      or "Language servers do not check edits (setting edit.diagnostics)"
-  )
   local now = package.loaded["lcursor.edit"] and require("lcursor.edit.commands").describe()
   health.info(now and ("Now " .. now) or "No edit is open")
 end

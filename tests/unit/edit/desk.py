@@ -133,7 +133,6 @@ class Desk(Heard):
             "model": "",
             "again": 0,
             "remark": "",
-            "served": [],
         }
         return self.do("edit.ask", **{**fields, **more})
 

@@ -31,7 +31,7 @@ def ask_many(desk: Desk, locations: Sequence[dict[str, Any]], **more: Any) -> in
         "edit.many",
         **{
             "path": str(desk.root), "locations": list(locations), "instruction": "Call it value",
-            "buffers": [], "model": "", "served": [], **more,
+            "buffers": [], "model": "", **more,
         },
     )  # fmt: skip
 

@@ -60,7 +60,7 @@ class Desk(Heard):
                 "id": number, "scope": "region", "path": str(path), "name": path.name,
                 "filetype": "python", "tick": 1, "text": TEXT, "first_row": 0,
                 "last_row": 2, "instruction": "Return more", "attachments": [], "buffers": [],
-                "model": "", "again": 0, "remark": "", "served": [],
+                "model": "", "again": 0, "remark": "",
             },
         )  # fmt: skip
 
