@@ -30,8 +30,6 @@ from lcursor.protocol.fim import (
     FimRequest,
     FimStats,
     FimWarm,
-    Prompt,
-    PromptPiece,
     StopReason,
 )
 from lcursor.protocol.session import HostState
@@ -173,10 +171,6 @@ class Completer:
         with self._learning:
             self._history = history
             self.thresholds = outcomes.thresholds(self._base, history)
-
-    def prompt(self) -> None:
-        """Send the last prompt in a `prompt` message, once the engine is free."""
-        self._scheduler.call(self._send_prompt)
 
     def cancel(self, number: int) -> None:
         """Cancel the job `number`."""
@@ -377,21 +371,6 @@ class Completer:
         self._answered = None
         with contextlib.suppress(Cancelled):
             self._engine.warm(_source(position))
-
-    def _send_prompt(self) -> None:
-        if self._engine is None:
-            return self._emit("prompt", Prompt(pieces=[]))
-        markers = set(self._engine.family.ids.values())
-        pieces = [
-            PromptPiece(
-                id=token,
-                text=data.decode("utf-8", "surrogateescape"),
-                kind="marker" if token in markers else "text",
-                is_cached=is_cached,
-            )
-            for token, data, is_cached in self._engine.last_prompt()
-        ]
-        return self._emit("prompt", Prompt(pieces=pieces))
 
     def _idle(self) -> float | None:
         engine = self._engine

@@ -17,7 +17,7 @@ from lcursor.fim import placement, prompt_text, trim
 from lcursor.fim.connection import Connection
 from lcursor.fim.context_ring import ContextRing, Query
 from lcursor.fim.dialects import Piece
-from lcursor.fim.families import FAMILIES, Family, Resolved
+from lcursor.fim.families import FAMILIES, Family
 from lcursor.fim.prompt import File, Source
 from lcursor.fim.prompt_text import TextPrompt
 from lcursor.fim.result import OnText, Reason, Result, ms_since
@@ -51,7 +51,6 @@ class Endpoint:
         self.warnings: list[LcursorError] = []
         self.threshold = 0.0
         self._family: Family | None = None
-        self._latest: TextPrompt | None = None
         self._query: Query | None = None
         if server.provider and not server.family:
             raise ModelUnsuitable(
@@ -102,24 +101,6 @@ class Endpoint:
         """Return no alternatives, because servers report no probabilities to branch at."""
         return []
 
-    @property
-    def family(self) -> Resolved:
-        """The family, with the marker numbers of `last_prompt` as ids."""
-        family = self._family or Family("", "psm", {}, "")
-        return Resolved(family, {name: at for at, name in enumerate(family.markers)}, frozenset())
-
-    def last_prompt(self) -> list[tuple[int, bytes, bool]]:
-        """Return the last prompt in parts: a marker's number or -1, the text, and False.
-
-        The last value means "not cached", which is unknown here.
-        """
-        pieces = self._latest.pieces if self._latest else ()
-        numbers = {text: at for at, text in enumerate(self.family.family.markers.values())}
-        return [
-            (numbers.get(text, -1) if is_marker else -1, text.encode("utf-8", "replace"), False)
-            for text, is_marker in pieces
-        ]
-
     def connect(self) -> None:
         """Detect the API and the model of the server.
 
@@ -152,7 +133,7 @@ class Endpoint:
         if not self.is_connected:
             self.connect()
         assert self._family is not None
-        self._latest = built = self._build(source, self._family, single_line)
+        built = self._build(source, self._family, single_line)
         result = Result(prompt_tokens=prompt_text.tokens(built.text))
         most = self.config.max_lines
         cursor = trim.cursor_context(built.prefix, built.suffix, single_line, most, source.path)

@@ -64,7 +64,6 @@ class Dispatch:
             "fim.outcome": self._outcome,
             "stats.request": lambda _: self._outcomes.read(self._send_stats),
             "stats.reset": lambda _: self._outcomes.reset(self._send_stats),
-            "prompt.request": lambda _: self._slot().prompt(),
             "index.enter": index.enter,
             "index.saved": index.saved,
             "index.begin": index.begin,

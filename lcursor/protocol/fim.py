@@ -181,21 +181,6 @@ class Stats(TypedDict):
     problem: str  # why the file cannot be used; empty for none
 
 
-class PromptPiece(TypedDict):
-    """A token of a prompt."""
-
-    id: int
-    text: str
-    kind: Literal["text", "marker"]
-    is_cached: bool  # found in the KV cache
-
-
-class Prompt(TypedDict):
-    """The last prompt, as the model read it; empty if there was none."""
-
-    pieces: list[PromptPiece]
-
-
 class ContextChunk(TypedDict):
     """A part of a file as context of later completions; there is no answer."""
 
@@ -215,7 +200,6 @@ TO_PYTHON: dict[str, type] = {
     "fim.outcome": FimOutcome,
     "stats.request": Empty,
     "stats.reset": Empty,
-    "prompt.request": Empty,
     "context.chunk": ContextChunk,
 }
 TO_LUA: dict[str, type] = {
@@ -224,5 +208,4 @@ TO_LUA: dict[str, type] = {
     "fim.improved": FimImproved,
     "fim.alternatives": FimAlternatives,
     "stats": Stats,
-    "prompt": Prompt,
 }

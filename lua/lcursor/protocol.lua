@@ -16,7 +16,6 @@ M.to_lua = {
   ["fim.improved"] = { "id", "buf", "tick", "text", "replaces", "reason", "stats" },
   ["fim.alternatives"] = { "id", "texts" },
   ["stats"] = { "rows", "total", "next_edits", "since_s", "path", "problem" },
-  ["prompt"] = { "pieces" },
   ["index.state"] = { "root", "phase", "detail", "done", "total", "seconds_left", "files",
     "chunks", "symbols", "embedded", "embedder", "embedder_note", "watching", "remarks",
     "memory_bytes", "pid" },

@@ -144,7 +144,6 @@
 ---@alias lcursor.Outcome table<string, any> `fim.outcome`
 ---@alias lcursor.StatsRow table<string, any> one filetype in `stats`
 ---@alias lcursor.StatsMessage table<string, any> `stats`
----@alias lcursor.PromptPiece table<string, any> one token in `prompt`
 ---@alias lcursor.IndexState table<string, any> `index.state`
 ---@alias lcursor.IndexRow table<string, any> one line in `index.reported`
 ---@alias lcursor.IndexReported table<string, any> `index.reported`

@@ -11,6 +11,7 @@ from typing import Any
 from lcursor import protocol
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, LcursorError
+from lcursor.fim.completer import Completer
 from lcursor.fim.context_ring import ContextRing
 from lcursor.fim.result import OnText, Result
 from tests.fakes.heard import WAIT_S, Heard
@@ -70,7 +71,6 @@ class FakeEngine:
         self.on_improved: Callable[[Result], None] | None = None
         self.result: Result | None = None
         self.warnings: list[LcursorError] = []
-        self.family = SimpleNamespace(ids={"prefix": 900, "suffix": 901})
         self.model = SimpleNamespace(path=Path(config.model))
         self.description = config.model
         self.abort = FakeAbort()
@@ -98,13 +98,6 @@ class FakeEngine:
         self._act("alternatives")
         return ["b", "c"]
 
-    def last_prompt(self) -> list[tuple[int, bytes, bool]]:
-        return [
-            (900, b"<prefix>", True),
-            (5, "é".encode()[:1], True),
-            (901, b"<suffix>", False),
-        ]
-
     def warm(self, source: object) -> None:
         self._act("warm")
 
@@ -117,6 +110,13 @@ class FakeEngine:
 
     def close(self) -> None:
         self._act("close")
+
+
+def wait_queue(completer: Completer) -> None:
+    """Wait until the thread of a completer has done what was queued before."""
+    is_done = threading.Event()
+    completer._scheduler.call(is_done.set)
+    assert is_done.wait(WAIT_S)
 
 
 class Models(Heard):

@@ -17,7 +17,7 @@ from lcursor.fim.completer import Completer
 from lcursor.fim.engine import Engine
 from lcursor.host.backends import open_backend
 from lcursor.process.memory import resident_bytes
-from tests.fakes.engine import request
+from tests.fakes.engine import request, wait_queue
 from tests.fakes.heard import Heard
 from tests.waiting import WAIT_S
 
@@ -105,7 +105,7 @@ def test_an_unused_model_is_freed_and_answers_again(desk: Desk) -> None:
     assert "a + b" in desk.wait("fim.done", 1)["text"]
     one = resident_bytes() - without
     now_s[0] = 30 * 60
-    desk.completer.prompt()  # idle work goes on behind it, and looks at the clock
+    wait_queue(desk.completer)  # idle work goes on behind it, and looks at the clock
     desk.wait("log", count=2)
     assert resident_bytes() - without < ALLOWANCE * one + (32 << 20)  # and that of Python
     desk.ask(2)

@@ -1,4 +1,4 @@
-"""The nouns and verbs of `:LCursor`: completion, unknown words, and names that changed."""
+"""The nouns and verbs of `:LCursor`: completion and unknown words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GENERAL = [
     "stats", "commit_message", "install", "restart", "log", "health",
 ]  # fmt: skip
 VERBS = {
-    "suggestion": ["trigger", "accept", "dismiss", "next", "prev", "prompt"],
+    "suggestion": ["trigger", "accept", "dismiss", "next", "prev"],
     "hunk": ["accept", "reject", "next", "prev", "list", "diff"],
     "edit": ["ask", "plan", "fix", "apply", "undo", "redo", "list", "stop"],
     "chat": [

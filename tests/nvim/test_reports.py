@@ -1,67 +1,25 @@
-"""`:LCursor stats`, `suggestion prompt` and the numbers of `why`, as a person sees them."""
+"""`:LCursor stats` and the numbers of `why`, as a person sees them."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from lcursor.drive.editor import Editor
 from lcursor.fim import outcomes
-from lcursor.protocol.fim import PromptPiece
 from tests.fakes.control import STATS, FakeHost
 from tests.nvim.pilot import Pilot
 from tests.nvim.reach import NOTES, notes
 from tests.unit.fim.test_learning import row
 
-Call = Callable[..., Any]
 Start = Callable[..., Pilot]
 DEF = {"a.py": "def f(x):\n"}
-
-
-def piece(number: int, text: str, *, kind: Any = "text", is_cached: bool = True) -> PromptPiece:
-    """Return a token of a prompt."""
-    return PromptPiece(id=number, text=text, kind=kind, is_cached=is_cached)
-
-
-PIECES = [
-    piece(900, "<fim_prefix>", kind="marker"),
-    piece(1, "def f(x):\n"),
-    piece(2, "    re", is_cached=False),
-    piece(901, "<fim_suffix>", kind="marker", is_cached=False),
-    piece(3, "\n"),
-    piece(902, "<fim_middle>", kind="marker", is_cached=False),
-]
-
-
-@pytest.fixture(scope="module")
-def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
-    """Call Lua in one Neovim for all of this file."""
-    with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as nvim:
-        yield nvim.lua
 
 
 def text_of(nvim: Pilot) -> str:
     """Return the text of the current buffer."""
     return "\n".join(nvim.lines())
-
-
-def groups(nvim: Pilot, name: str) -> list[str]:
-    """Return the highlight groups or virtual texts of one namespace, in order."""
-    code = """
-    local namespace = vim.api.nvim_create_namespace("lcursor.prompt" .. ...)
-    local marks = vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, { details = true })
-    return vim.tbl_map(function(mark)
-      return mark[4].hl_group or mark[4].virt_text[1][1]
-    end, marks)
-    """
-    found: list[str] = nvim.lua(code, name)
-    return found
 
 
 def test_stats(editor: Start, host: FakeHost) -> None:
@@ -125,81 +83,8 @@ def test_a_report_that_cannot_be_had(editor: Start, host: FakeHost) -> None:
         DEF,
         init=NOTES + "require('lcursor.host').argv = function() return { '/no/python' } end\n",
     )
-    nvim.command("LCursor suggestion prompt")
+    nvim.command("LCursor stats")
     assert any("is not running (failed)" in str(text) for text, _ in notes(nvim))
-
-
-def test_prompt(editor: Start, host: FakeHost) -> None:
-    nvim = editor(DEF)
-    nvim.insert("o")
-    nvim.keys("<Cmd>LCursor suggestion prompt<CR>")
-    host.wait(lambda: host.messages("prompt.request"))
-    host.send("prompt", {"pieces": PIECES})
-    nvim.wait_lua("return vim.api.nvim_buf_get_name(0) == 'lcursor://prompt'")
-    nvim.settle()
-    wanted = ["<fim_prefix>def f(x):", "    re<fim_suffix>", "<fim_middle>"]
-    assert nvim.lines() == wanted
-    screen = "\n".join(nvim.screen.rows())
-    assert "6 tokens: 3 cached, 3 evaluated; 3 special  t borders" in screen
-    assert groups(nvim, "").count("LCursorTokenMarker") == 3
-    assert groups(nvim, "").count("LCursorTokenRead") == 3
-    assert groups(nvim, ".borders") == groups(nvim, ".numbers") == []
-    nvim.press("t")
-    nvim.press("i")
-    assert groups(nvim, ".borders") == ["LCursorTokenBorder"] * 3
-    assert groups(nvim, ".numbers") == [
-        f"[{one['id']}]" if one["is_cached"] else f"[+{one['id']}]" for one in PIECES
-    ]
-    nvim.press("ti")
-    assert groups(nvim, ".borders") == groups(nvim, ".numbers") == []
-    assert nvim.lines() == wanted
-    host.send("prompt", {"pieces": PIECES[:2]})
-    nvim.settle()
-    assert nvim.lines() == [wanted[0], ""]
-    assert nvim.lua("return #vim.api.nvim_list_wins()") == 2
-    nvim.press("q")
-    assert nvim.lua("return #vim.api.nvim_list_wins()") == 1
-
-
-def test_no_prompt_yet(editor: Start, host: FakeHost) -> None:
-    nvim = editor(DEF, init=NOTES)
-    nvim.command("LCursor suggestion prompt")
-    host.wait(lambda: host.messages("prompt.request"))
-    host.send("prompt", {"pieces": []})
-    nvim.settle()
-    assert [text for text, _ in notes(nvim)] == ["lcursor: there was no request yet"]
-
-
-@given(st.lists(st.text(alphabet="ab\n é日", max_size=6), max_size=12))
-@settings(
-    max_examples=60,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    deadline=None,
-)
-def test_the_spans_are_the_pieces(lua: Call, texts: list[str]) -> None:
-    """Each token stands where its span says, and together they are the prompt."""
-    code = """
-    local lines, spans = require("lcursor.complete.prompt").layout(...)
-    return { lines, spans }
-    """
-    lines, spans = lua(code, [piece(number, text) for number, text in enumerate(texts)])
-    spans = spans or []
-    assert "\n".join(lines) == "".join(texts)
-    raw = [line.encode() for line in lines]
-    for text, span in zip(texts, spans, strict=True):
-        (row, col), (end, end_col) = (
-            (span["row"], span["col"]),
-            (span["end_row"], span["end_col"]),
-        )
-        part = raw[row : end + 1]
-        part[-1] = part[-1][:end_col]
-        part[0] = part[0][col:]
-        assert b"\n".join(part).decode() == text
-    ends = [(span["end_row"], span["end_col"]) for span in spans]
-    starts = [(span["row"], span["col"]) for span in spans]
-    assert all(end == start for end, start in zip(ends, starts[1:], strict=False))
-    assert all(one <= other for one, other in itertools.pairwise(starts))
 
 
 def done(host: FakeHost, request: dict[str, Any], text: str, reason: str, **stats: Any) -> None:

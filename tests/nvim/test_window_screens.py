@@ -30,7 +30,6 @@ from tests.nvim.test_edit_reach_ways import message as tell_message
 from tests.nvim.test_index import report, tell_state, wake
 from tests.nvim.test_index_search import answer as found
 from tests.nvim.test_index_search import hit
-from tests.nvim.test_reports import PIECES
 from tests.unit.fim.test_learning import row as outcome
 
 Start = Callable[..., Pilot]
@@ -391,16 +390,6 @@ def stats(nvim: Pilot, host: FakeHost) -> None:
     thresholds = {"": 0.4, "lua": 0.52}
     host.send("stats", dict(outcomes.stats(rows, thresholds, "/home/x/o.sqlite3")))
     nvim.settle()
-
-
-@scene("6 tokens: 3 cached, 3 evaluated; 3 special", "[+2]", "i ids (+ evaluated)", "q close")
-def prompt(nvim: Pilot, host: FakeHost) -> None:
-    """The tokens of the last request, with their numbers."""
-    nvim.command("LCursor prompt")
-    host.wait(lambda: host.messages("prompt.request"))
-    host.send("prompt", {"pieces": PIECES})
-    nvim.settle()
-    nvim.press("i")
 
 
 @scene("The language server of this buffer", "in an ordinary window", "detail", "lcursor")

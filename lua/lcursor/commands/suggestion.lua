@@ -14,10 +14,6 @@ local function accept(command)
   require("lcursor").accept(command.args[1])
 end
 
-local function prompt()
-  require("lcursor.complete.prompt").show()
-end
-
 -- stylua: ignore
 ---@type lcursor.Noun
 return {
@@ -29,6 +25,5 @@ return {
     { "dismiss", "Dismiss it until the text changes.", call("dismiss") },
     { "next", "Show the next alternative.", call("cycle", 1) },
     { "prev", "Show the previous alternative.", call("cycle", -1) },
-    { "prompt", "Show the last prompt of completion, token by token.", prompt },
   },
 }

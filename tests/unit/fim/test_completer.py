@@ -1,4 +1,4 @@
-"""The completer: alternatives, chunks of other files, thresholds and the last prompt."""
+"""The completer: alternatives, chunks of other files and thresholds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lcursor.fim.context_ring import Query
 from lcursor.fim.prompt import File
 from lcursor.protocol import check
 from lcursor.protocol.fim import ChunkKind, ContextChunk
-from tests.fakes.engine import Act, Models, fail, request
+from tests.fakes.engine import Act, Models, fail, request, wait_queue
 from tests.unit.fim.conftest import Start
 
 CONFIG = CompletionConfig(min_confidence=0.4)
@@ -70,8 +70,7 @@ def files_of(chunk: ContextChunk, query: Query) -> tuple[File, ...]:
     completer = Completer(CompletionConfig(), models._tell, models.open)
     completer.start()
     completer.add_chunk(chunk)
-    completer.prompt()  # behind the chunk in the queue
-    models.wait("prompt")
+    wait_queue(completer)
     assert completer.close(10)
     completer.ring.admit()
     return completer.ring.layout(query, 9999, len)
@@ -152,21 +151,6 @@ def test_another_base_is_moved_by_the_same_history(models: Models, completer: Co
     completer.learn(REJECTED)
     completer.configure(CompletionConfig(min_confidence=0.0))
     assert stats(models, completer, 1, "lua")["threshold"] == 0.0
-
-
-def test_the_prompt_as_the_model_read_it(models: Models, completer: Completer) -> None:
-    completer.prompt()
-    assert models.wait("prompt")["pieces"] == [
-        {"id": 900, "text": "<prefix>", "kind": "marker", "is_cached": True},
-        {"id": 5, "text": "\udcc3", "kind": "text", "is_cached": True},
-        {"id": 901, "text": "<suffix>", "kind": "marker", "is_cached": False},
-    ]
-
-
-def test_there_is_no_prompt_without_a_model(models: Models, start: Start) -> None:
-    models.acts["open"] = fail
-    start(CONFIG).prompt()
-    assert models.wait("prompt") == {"pieces": []}
 
 
 @pytest.mark.parametrize(

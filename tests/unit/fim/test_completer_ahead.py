@@ -11,7 +11,7 @@ from lcursor import protocol
 from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.fim.completer import Completer
 from lcursor.fim.result import Result
-from tests.fakes.engine import Models, request
+from tests.fakes.engine import Models, request, wait_queue
 from tests.unit.fim.conftest import Start
 
 BETTER = Result(text="one more", replace_bytes=1, prompt_tokens=9, read_tokens=4, prompt_passes=2)
@@ -96,8 +96,7 @@ def test_on_battery_no_place_is_read(models: Models, completer: Completer, tmp_p
     (mains / "type").write_text("Mains\n")
     (mains / "online").write_text("0\n")
     completer.warm(place(1))
-    completer.prompt()
-    models.wait("prompt")  # which comes behind the place
+    wait_queue(completer)
     completer.request(request(2))
     models.wait("fim.done", 2)
     assert models.names("warm") == []
@@ -107,8 +106,7 @@ def test_with_a_server_no_place_is_read(models: Models, completer: Completer) ->
     completer.configure(CompletionConfig(model="x", endpoint=ModelConfig("x", url="none")))
     models.wait("error")
     completer.warm(place(1))
-    completer.prompt()
-    models.wait("prompt")
+    wait_queue(completer)
     completer.request(request(2))
     models.wait("fim.done", 2)
     assert models.names("warm") == []

@@ -11,7 +11,7 @@ from lcursor.catalog.hardware import Load, Power
 from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import completer as module
-from tests.fakes.engine import Models, request
+from tests.fakes.engine import Models, request, wait_queue
 from tests.unit.fim.conftest import Start
 from tests.unit.fim.test_completer_ahead import place
 
@@ -46,8 +46,7 @@ def test_the_engine_learns_of_other_programs(
 def test_with_other_programs_no_position_is_read(models: Models, start: Start) -> None:
     completer = start(CONFIG, load=Others(busy=True))
     completer.warm(place(1))
-    completer.prompt()
-    models.wait("prompt")
+    wait_queue(completer)
     completer.request(request(2))
     models.wait("fim.done", 2)
     assert models.names("warm") == []
@@ -85,8 +84,7 @@ def test_the_speed_is_measured_once(
     completer.request(request(1))
     models.wait("fim.done", 1)
     models.wait_call("idle", 2)
-    completer.prompt()
-    models.wait("prompt")
+    wait_queue(completer)
     assert meter.count == 1
     assert [each for each in logs(models) if "loaded" not in each] == [
         each for each in logs(models) if text and text in each
@@ -127,6 +125,5 @@ def test_the_speed_is_not_measured(
     completer.request(request(1))
     models.wait("fim.done", 1)
     models.wait_call("idle", count + 1)
-    completer.prompt()
-    models.wait("prompt")
+    wait_queue(completer)
     assert meter.count == 0

@@ -85,7 +85,6 @@ def test_nobody_waits_while_a_model_is_saved_and_freed(
     completer.configure(replace(CONFIG, model="three"))
     completer.request(request(1))
     completer.cancel(1)
-    completer.prompt()
     assert models.names("save", "open") == [("open", "one"), ("save", "one")]
     may_end.set()  # only now: each of the calls above has returned
     models.wait_call("open", 2)

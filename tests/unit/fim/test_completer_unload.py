@@ -10,7 +10,7 @@ import pytest
 from lcursor.config import CompletionConfig
 from lcursor.errors import OutOfMemory
 from lcursor.fim.completer import Completer
-from tests.fakes.engine import Models, request, wait_for
+from tests.fakes.engine import Models, request, wait_for, wait_queue
 from tests.unit.fim.conftest import Start
 from tests.unit.fim.test_completer_ahead import place
 
@@ -40,7 +40,7 @@ def rest(models: Models, completer: Completer, clock: Clock, minutes: float) -> 
     """Let time pass without a request, and idle work look at the clock afterwards."""
     clock.now_s += 60 * minutes
     count = len(models.names("idle"))
-    completer.prompt()
+    wait_queue(completer)
     models.wait_call("idle", count + 1)
 
 

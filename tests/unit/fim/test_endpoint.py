@@ -172,20 +172,6 @@ def test_the_index_is_asked_in_idle_time(server: ModelServer, make: Make) -> Non
     assert index.asked == [Query.of(SOURCE)]
 
 
-def test_the_last_prompt_in_pieces(server: ModelServer, make: Make) -> None:
-    endpoint = make()
-    assert endpoint.last_prompt() == []
-    assert endpoint.family.ids == {}
-    server.llama("return a")
-    endpoint.complete(SOURCE, nobody)
-    pieces = endpoint.last_prompt()
-    assert b"".join(text for _, text, _ in pieces).decode() == PROMPT
-    ids = set(endpoint.family.ids.values())
-    assert [text for number, text, _ in pieces if number in ids][-1] == b"<|fim_middle|>"
-    assert {number for number, _, _ in pieces} - ids == {-1}
-    assert endpoint.alternatives() == []
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("texts", "single_line", "text", "reason"),
@@ -389,7 +375,8 @@ def test_which_model_and_family(server: ModelServer, make: Make) -> None:
     assert "several models" in refusal()
     endpoint = make(model="mine", family="starcoder2")
     endpoint.connect()
-    assert (endpoint.model, endpoint.family.family.name) == ("mine", "starcoder2")
+    assert endpoint._family
+    assert (endpoint.model, endpoint._family.name) == ("mine", "starcoder2")
 
 
 @pytest.mark.parametrize("status", [503, 401])

@@ -170,13 +170,6 @@ def test_an_outcome_that_nobody_knows_is_rejected(desk: Desk) -> None:
     assert desk.errors() == ["message_invalid"]
 
 
-def test_the_prompt_is_reported(desk: Desk) -> None:
-    desk.ready()
-    desk.complete(1)
-    desk.dispatch("prompt.request", {})
-    assert "<|fim_middle|>" in [piece["text"] for piece in desk.wait("prompt")["pieces"]]
-
-
 def test_pieces_of_files_come_into_the_prompt(desk: Desk) -> None:
     desk.ready()
     text = "".join(f"def helper_{number}():\n    return {number}\n" for number in range(4))
