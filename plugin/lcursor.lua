@@ -13,7 +13,7 @@ end
 local function command(name, desc, opts, run)
   opts = vim.tbl_extend("keep", opts, { nargs = "*", range = true, desc = "lcursor: " .. desc })
   vim.api.nvim_create_user_command(name, function(call)
-    require("lcursor.notify").run(run, call)
+    require("lcursor.ui.notify").run(run, call)
   end, opts)
 end
 

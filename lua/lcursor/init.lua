@@ -8,7 +8,7 @@ function M.setup(opts)
   require("lcursor.config").setup(opts)
   if package.loaded["lcursor.host"] then
     local config = require("lcursor.config").for_host()
-    require("lcursor.rpc").notify("config", { config = config })
+    require("lcursor.host.rpc").notify("config", { config = config })
   end
   if package.loaded["lcursor.complete"] then
     require("lcursor.complete").refresh()
@@ -118,7 +118,7 @@ local function switch(is_on, buf)
   if (gate.switched_off(buf) == nil) ~= is_on then
     scope.lcursor_enabled = is_on -- the settings say otherwise
   end
-  require("lcursor.status").draw()
+  require("lcursor.host.status").draw()
   require("lcursor.complete").refresh()
   if package.loaded["lcursor.next_edit"] then
     require("lcursor.next_edit").refresh()
@@ -173,7 +173,7 @@ end
 
 ---@return string for a statusline; "" if there is nothing to report
 function M.status()
-  return require("lcursor.status").text()
+  return require("lcursor.host.status").text()
 end
 
 return M

@@ -8,7 +8,7 @@ local M = {}
 ---@param files lcursor.EditChanges[]
 ---@return boolean whether they will come
 local function propose(title, files)
-  local edit, buffers = require("lcursor.edit"), require("lcursor.edit.buffers")
+  local edit, buffers = require("lcursor.edit"), require("lcursor.editor.buffers")
   local buf = vim.api.nvim_get_current_buf()
   local paths = vim.tbl_map(function(file)
     return file.path
@@ -19,7 +19,7 @@ local function propose(title, files)
       require("lcursor.edit.hunks").next(1) -- in another file
     end
   end
-  local lhs = require("lcursor.keymaps").shown("hunk", "accept_all", buf)
+  local lhs = require("lcursor.editor.keymaps").shown("hunk", "accept_all", buf)
   return edit.is_on()
     and edit.begin("edit.propose", {
         path = buffers.path(buf),
@@ -40,9 +40,11 @@ function M.start(is_insert)
   if is_insert then
     require("lcursor.complete.gate").is_taken = next_edit.is_at_cursor
     require("lcursor.complete").start()
-    vim.schedule(require("lcursor.notify").guarded(function() -- the first key does not wait for it
-      require("lcursor.index").start()
-    end))
+    vim.schedule(
+      require("lcursor.ui.notify").guarded(function() -- the first key does not wait for it
+        require("lcursor.index").start()
+      end)
+    )
   end
   return is_insert
 end
@@ -57,7 +59,7 @@ function M.edit()
   function chat.complete(buf, path)
     require("lcursor.chat.completion").attach_prompt(buf, path)
   end
-  return require("lcursor.edit.commands")
+  return require("lcursor.edit.lcedit")
 end
 
 --- Request an edit; for the <Plug> map.
@@ -70,7 +72,7 @@ end
 function M.agent()
   local agent, editor = require("lcursor.agent"), require("lcursor.agent").editor
   M.edit()
-  local buffers = require("lcursor.edit.buffers")
+  local buffers = require("lcursor.editor.buffers")
   editor.here, editor.unsaved = buffers.here, buffers.unsaved
   editor.range = require("lcursor.chat.attachments").range
   editor.problems = require("lcursor.edit.ask").problems

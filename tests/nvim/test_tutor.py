@@ -152,7 +152,7 @@ def test_lessons_of_chat_and_search(editor: Start) -> None:
     nvim = editor()
     nvim.command("LCursor tutor")
     buf = nvim.lua("return vim.api.nvim_get_current_buf()")
-    nvim.lua("require('lcursor.status').emit('LCursorChatDone', { buf = 1, reason = 'end' })")
+    nvim.lua("require('lcursor.host.status').emit('LCursorChatDone', { buf = 1, reason = 'end' })")
     nvim.lua("vim.fn.setqflist({}, ' ', { title = ':LCursor search who may pay less' })")
     nvim.command("copen")
     nvim.settle()

@@ -396,7 +396,7 @@ def stats(nvim: Pilot, host: FakeHost) -> None:
 def status(nvim: Pilot, host: FakeHost) -> None:
     """The state of everything."""
     nvim.lua(
-        "require('lcursor.status').set('failed', ...)",
+        "require('lcursor.host.status').set('failed', ...)",
         "The language server of this buffer cannot be shown in an ordinary window, which is long.",
     )
     nvim.command("LCursor status")
@@ -415,7 +415,7 @@ def server(nvim: Pilot, host: FakeHost) -> None:
 def message_long(nvim: Pilot, host: FakeHost) -> None:
     """A message that the command line cuts off, and so a window shows for a while."""
     text = "no answer came from the server at http://127.0.0.1:8012/v1 within 30 s"
-    nvim.lua("require('lcursor.notify').info(...)", text, "Try it again")
+    nvim.lua("require('lcursor.ui.notify').info(...)", text, "Try it again")
     nvim.wait_lua("return #vim.api.nvim_list_wins() == 2")
 
 

@@ -3,9 +3,9 @@
 local buffer = require("lcursor.agent.buffer")
 local follow = require("lcursor.agent.follow")
 local format = require("lcursor.agent.format")
-local keymaps = require("lcursor.keymaps")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local keymaps = require("lcursor.editor.keymaps")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local runs = require("lcursor.agent.runs")
 local window = require("lcursor.agent.window")
 

@@ -4,11 +4,11 @@ local buffer = require("lcursor.agent.buffer")
 local config = require("lcursor.config")
 local format = require("lcursor.agent.format")
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local runs = require("lcursor.agent.runs")
 local short = require("lcursor.text").short
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 local window = require("lcursor.agent.window")
 
 local M = {}

@@ -2,8 +2,8 @@
 
 local follow = require("lcursor.agent.follow")
 local list = require("lcursor.agent.list")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local runs = require("lcursor.agent.runs")
 local window = require("lcursor.agent.window")
 

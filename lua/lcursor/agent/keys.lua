@@ -1,12 +1,12 @@
 -- What the keys of a run's buffer do.
 
 local buffer = require("lcursor.agent.buffer")
-local context = require("lcursor.context")
+local context = require("lcursor.editor.context")
 local decide = require("lcursor.agent.decide")
 local follow = require("lcursor.agent.follow")
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local list = require("lcursor.agent.list")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local runs = require("lcursor.agent.runs")
 local ui = require("lcursor.ui.window")
 

@@ -1,13 +1,13 @@
 -- Reads editor data into attachments: buffers, selections, diagnostics, the quickfix list,
 -- terminals. Text that privacy.lua excludes is reported, not read.
 
-local attach = require("lcursor.attach")
+local attach = require("lcursor.editor.attach")
 local code_window = require("lcursor.chat.code_window")
 local config = require("lcursor.config")
-local context = require("lcursor.context")
+local context = require("lcursor.editor.context")
 local mentions = require("lcursor.chat.mentions")
-local notify = require("lcursor.notify")
-local privacy = require("lcursor.privacy")
+local notify = require("lcursor.ui.notify")
+local privacy = require("lcursor.editor.privacy")
 local sessions = require("lcursor.chat.sessions")
 
 local M = {}

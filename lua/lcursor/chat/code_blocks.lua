@@ -4,7 +4,7 @@ local buffer = require("lcursor.chat.buffer")
 local code_window = require("lcursor.chat.code_window")
 local many = require("lcursor.text").many
 local markdown = require("lcursor.chat.markdown")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 

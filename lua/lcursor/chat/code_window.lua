@@ -1,8 +1,8 @@
 -- The code window of a chat: the file the user was in last, its window, and jumps to files.
 
 local buffer = require("lcursor.chat.buffer")
-local context = require("lcursor.context")
-local notify = require("lcursor.notify")
+local context = require("lcursor.editor.context")
+local notify = require("lcursor.ui.notify")
 local open = require("lcursor.ui.open")
 local sessions = require("lcursor.chat.sessions")
 

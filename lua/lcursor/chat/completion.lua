@@ -5,9 +5,9 @@
 local buffer = require("lcursor.chat.buffer")
 local menu = require("lcursor.ui.menu")
 local mentions = require("lcursor.chat.mentions")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
-local server = require("lcursor.lsp_server")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
+local server = require("lcursor.editor.lsp_server")
 local sessions = require("lcursor.chat.sessions")
 
 local M = {}

@@ -1,8 +1,8 @@
 -- Opens a chat at the host and shows what the host has stored: messages, branches, the model.
 
 local buffer = require("lcursor.chat.buffer")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local turn = require("lcursor.chat.turn")
 local winbar = require("lcursor.chat.winbar")
 local window = require("lcursor.chat.window")

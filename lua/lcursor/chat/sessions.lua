@@ -1,6 +1,6 @@
 -- The chats of this Neovim, which one is current, and the file the user was in last.
 
-local context = require("lcursor.context")
+local context = require("lcursor.editor.context")
 
 local M = {}
 

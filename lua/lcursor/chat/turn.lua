@@ -3,12 +3,12 @@
 
 local buffer = require("lcursor.chat.buffer")
 local format = require("lcursor.chat.format")
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local sessions = require("lcursor.chat.sessions")
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 local stream = require("lcursor.chat.stream")
 local winbar = require("lcursor.chat.winbar")
 

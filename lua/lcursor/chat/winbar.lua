@@ -3,9 +3,9 @@
 local bar = require("lcursor.ui.winbar")
 local config = require("lcursor.config")
 local format = require("lcursor.chat.format")
-local lsp_progress = require("lcursor.lsp_progress")
-local notify = require("lcursor.notify")
-local processor = require("lcursor.processor")
+local lsp_progress = require("lcursor.editor.lsp_progress")
+local notify = require("lcursor.ui.notify")
+local processor = require("lcursor.host.processor")
 
 local M = {}
 

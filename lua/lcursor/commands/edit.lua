@@ -10,11 +10,11 @@ local function call(module, name, argument)
 end
 
 local function ask(command)
-  require("lcursor.edit.commands").run({ instruction = command.text, range = command.range })
+  require("lcursor.edit.lcedit").run({ instruction = command.text, range = command.range })
 end
 
 local function plan(command)
-  require("lcursor.edit.commands").run({ instruction = command.text, project = true })
+  require("lcursor.edit.lcedit").run({ instruction = command.text, project = true })
 end
 
 local function fix(command)
@@ -28,7 +28,7 @@ end
 
 local function stop()
   if require("lcursor.edit").stop() == 0 then
-    require("lcursor.notify").info("no edit runs")
+    require("lcursor.ui.notify").info("no edit runs")
   end
 end
 

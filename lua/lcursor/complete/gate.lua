@@ -2,7 +2,7 @@
 
 local config = require("lcursor.config")
 local menu = require("lcursor.ui.menu")
-local privacy = require("lcursor.privacy")
+local privacy = require("lcursor.editor.privacy")
 local text = require("lcursor.text")
 
 local M = {}

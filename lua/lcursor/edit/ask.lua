@@ -1,12 +1,12 @@
 -- Sends edit requests: for a region, for the project, for all entries of a quickfix list, to fix
 -- diagnostics, and to retry an edit. Remembers the requests of this session.
 
-local buffers = require("lcursor.edit.buffers")
+local buffers = require("lcursor.editor.buffers")
 local config = require("lcursor.config")
 local edit = require("lcursor.edit")
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
-local privacy = require("lcursor.privacy")
+local notify = require("lcursor.ui.notify")
+local privacy = require("lcursor.editor.privacy")
 
 local M = {}
 

@@ -1,9 +1,9 @@
 -- The plan of a project edit in a window: its steps, one per line, to inspect, drop and run.
 
-local buffers = require("lcursor.edit.buffers")
+local buffers = require("lcursor.editor.buffers")
 local files = require("lcursor.ui.open")
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local list = require("lcursor.ui.list")
 
 local M = {}

@@ -2,7 +2,7 @@
 
 local edit = require("lcursor.edit")
 local highlights = require("lcursor.ui.highlights")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local tail = require("lcursor.text").tail
 local window = require("lcursor.ui.window")
 

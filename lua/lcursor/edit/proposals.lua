@@ -1,13 +1,13 @@
 -- The proposals of this session and their hunks: receives them, puts them into buffers as these are
 -- loaded, tracks their state, and notifies listeners. apply.lua writes into buffers.
 
-local buffers = require("lcursor.edit.buffers")
-local notify = require("lcursor.notify")
+local buffers = require("lcursor.editor.buffers")
+local notify = require("lcursor.ui.notify")
 local positions = require("lcursor.edit.positions")
 local render = require("lcursor.edit.render")
 local text = require("lcursor.text")
 local track = require("lcursor.edit.track")
-local undo = require("lcursor.undo")
+local undo = require("lcursor.editor.undo")
 
 local M = {}
 

@@ -2,7 +2,7 @@
 -- plugins' pickers show. The user's own quickfix lists are left alone.
 
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local proposals = require("lcursor.edit.proposals")
 
 local M = {}

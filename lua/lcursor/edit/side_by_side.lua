@@ -1,8 +1,8 @@
 -- Compares a buffer with its text after all open hunks, in Neovim's diff mode, in a new tab page.
 -- The buffer can be edited there, and its hunks accepted and rejected.
 
-local keymaps = require("lcursor.keymaps")
-local notify = require("lcursor.notify")
+local keymaps = require("lcursor.editor.keymaps")
+local notify = require("lcursor.ui.notify")
 local positions = require("lcursor.edit.positions")
 local proposals = require("lcursor.edit.proposals")
 local render = require("lcursor.edit.render")

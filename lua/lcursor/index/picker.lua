@@ -1,10 +1,10 @@
 -- `:LCursor search` without arguments: floats with the query, the results and a preview. There
 -- is one picker at a time.
 
-local context = require("lcursor.context")
-local files = require("lcursor.files")
+local context = require("lcursor.editor.context")
+local files = require("lcursor.editor.files")
 local highlights = require("lcursor.ui.highlights")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local search = require("lcursor.index.search")
 local tail = require("lcursor.text").tail
 local window = require("lcursor.ui.window")

@@ -2,8 +2,8 @@
 -- holds afterwards.
 
 local columns = require("lcursor.text").columns
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local states = require("lcursor.index.states")
 local window = require("lcursor.ui.window")
 

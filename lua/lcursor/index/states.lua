@@ -1,10 +1,10 @@
 -- The state of each project's index, as the host reports it: for the statusline and for the user
 -- who started an index.
 
-local lsp_progress = require("lcursor.lsp_progress")
-local notify = require("lcursor.notify")
-local rpc = require("lcursor.rpc")
-local status = require("lcursor.status")
+local lsp_progress = require("lcursor.editor.lsp_progress")
+local notify = require("lcursor.ui.notify")
+local rpc = require("lcursor.host.rpc")
+local status = require("lcursor.host.status")
 
 local M = {}
 

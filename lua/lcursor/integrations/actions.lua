@@ -2,8 +2,8 @@
 -- server or a linter is at work. They call the commands of edits and of the chat.
 
 local config = require("lcursor.config")
-local notify = require("lcursor.notify")
-local server = require("lcursor.lsp_server")
+local notify = require("lcursor.ui.notify")
+local server = require("lcursor.editor.lsp_server")
 
 local M = {}
 
@@ -106,7 +106,7 @@ end
 local function actions_for(buf, params)
   local trigger = params.context.triggerKind
   local is_off = not config.for_buffer(buf).enabled or trigger == TRIGGERS.Automatic
-  if is_off or require("lcursor.privacy").private_reason(buf) then
+  if is_off or require("lcursor.editor.privacy").private_reason(buf) then
     return {}
   end
   local rows, is_selection = rows_of(params.range)

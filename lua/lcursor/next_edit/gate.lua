@@ -1,9 +1,9 @@
 -- Whether next edits may be predicted in a buffer, and shown here and now.
 
 local config = require("lcursor.config")
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local menu = require("lcursor.ui.menu")
-local privacy = require("lcursor.privacy")
+local privacy = require("lcursor.editor.privacy")
 
 local M = {}
 

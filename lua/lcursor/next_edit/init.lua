@@ -6,14 +6,14 @@ local delays = require("lcursor.next_edit.delays")
 local diagnostics = require("lcursor.next_edit.diagnostics")
 local gate = require("lcursor.next_edit.gate")
 local highlights = require("lcursor.ui.highlights")
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local menu = require("lcursor.ui.menu")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
-local requests = require("lcursor.next_edit.requests")
-local status = require("lcursor.status")
-local undo = require("lcursor.undo")
+local predict = require("lcursor.next_edit.predict")
+local status = require("lcursor.host.status")
+local undo = require("lcursor.editor.undo")
 local view = require("lcursor.next_edit.view")
 local why = require("lcursor.next_edit.why")
 
@@ -202,7 +202,7 @@ local function is_readable(buf)
     waiting[buf] = nil
     attach(buf)
     if buf == api.nvim_get_current_buf() and recorder.is_attached(buf) then
-      requests.send_later(buf, 0)
+      predict.send_later(buf, 0)
     end
   end or nil)
   if code == "checking" then
@@ -222,7 +222,7 @@ local function on_boundary(buf, kind)
     diagnostics.stop()
     require("lcursor.next_edit.references").forget()
   end
-  requests.forget()
+  predict.forget()
   why.note(buf, kind ~= "edit" and kind or vim.fn.reg_recording() ~= "" and "macro" or nil)
   if kind == "undo" then
     queue.clear_all(recorder.is_taken_back(buf))
@@ -244,9 +244,9 @@ local function on_boundary(buf, kind)
   if not is_readable(buf) then
     return
   elseif is_quick then
-    return requests.send_later(buf, delays.again)
+    return predict.send_later(buf, delays.again)
   end
-  requests.send()
+  predict.send()
 end
 
 --- Have the text of a buffer parsed at the beginning of its first edit.
@@ -254,7 +254,7 @@ local function parse(buf)
   if not parsed[buf] and recorder.is_attached(buf) then
     parsed[buf] = true
     if is_readable(buf) then
-      requests.send_later(buf, PARSE_MS)
+      predict.send_later(buf, PARSE_MS)
     end
   end
 end
@@ -295,7 +295,7 @@ local function apply(proposal)
   edit_ms, reached, last_key = now_ms(), nil, nil
   key_ms, move_ms = 0, 0
   refresh()
-  requests.send()
+  predict.send()
   diagnostics.edited(buf)
   status.emit("LCursorNextEditAccept", { buf = buf })
 end
@@ -429,7 +429,7 @@ function M.start()
   started = true
   highlights.apply()
   recorder.start(on_boundary)
-  requests.start(refresh)
+  predict.start(refresh)
   diagnostics.start(refresh)
   local on = notify.autocmds("next_edit")
   on("BufReadPost", function(event)

@@ -3,10 +3,10 @@
 
 local config = require("lcursor.config")
 local gate = require("lcursor.complete.gate")
-local install = require("lcursor.install")
-local requests = require("lcursor.complete.requests")
+local environment = require("lcursor.host.environment")
+local fim = require("lcursor.complete.fim")
 local states = require("lcursor.index.states")
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 
 local M = {}
 
@@ -98,7 +98,7 @@ end
 
 ---@param page lcursor.StartPage
 local function install_row(page)
-  local progress = install.progress()
+  local progress = environment.progress()
   if progress then
     return row("install", "busy", progress)
   elseif page.missing then
@@ -130,7 +130,7 @@ local function host_row(page)
     failed = { "missing", "failed" .. detail, again },
     no_server = { "missing", "waits for the server, which typing asks again" },
   }
-  local state, text, fix = unpack(texts[requests.server_is_away() and "no_server" or current.state])
+  local state, text, fix = unpack(texts[fim.server_is_away() and "no_server" or current.state])
   if current.state == "stopped" and page.missing then
     text = texts.absent[2]
   elseif current.state == "absent" and not page.missing then
@@ -141,12 +141,12 @@ end
 
 ---@param page lcursor.StartPage
 local function engine_row(page)
-  local server = install.interim()
+  local server = environment.interim()
   if server then
     local detail = status.get().detail
     local format = "being compiled; until then %s on this machine completes: %s"
     return row("engine", "busy", format:format(server, detail ~= "" and detail or "connecting"))
-  elseif install.progress() then
+  elseif environment.progress() then
     return row("engine", "busy", "being compiled for this machine")
   end
   local fix = { key = "i", label = "install", action = "install" }
@@ -205,7 +205,7 @@ local function model_row(page)
   end
   local fact = first(page, "model")
   local name = fact and fact.name or settings.model
-  name = name == "auto" and install.small_model or name
+  name = name == "auto" and environment.small_model or name
   local why, better = reason(page, name)
   local text = ("%s: %s"):format(vim.fs.basename(name), why)
   if not fact then

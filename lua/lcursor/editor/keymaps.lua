@@ -3,8 +3,8 @@
 -- they set in the options is always mapped.
 
 local config = require("lcursor.config")
-local keys = require("lcursor.keys")
-local notify = require("lcursor.notify")
+local keys = require("lcursor.config.keys")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 

@@ -1,7 +1,7 @@
 -- The settings: merged, validated, cached. Resolved at first use, never at start-up.
 -- Precedence: defaults < vim.g.lcursor (table or function) < setup(opts) < vim.b.lcursor.
 
-local schema = require("lcursor.schema")
+local schema = require("lcursor.config.schema")
 
 local M = {}
 

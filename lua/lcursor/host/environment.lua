@@ -2,9 +2,9 @@
 -- creates it. Nothing here waits.
 
 local config = require("lcursor.config")
-local lsp_progress = require("lcursor.lsp_progress")
-local notify = require("lcursor.notify")
-local status = require("lcursor.status")
+local lsp_progress = require("lcursor.editor.lsp_progress")
+local notify = require("lcursor.ui.notify")
+local status = require("lcursor.host.status")
 
 local M = {}
 
@@ -31,7 +31,7 @@ local AFTER_PACKAGES = { source = true, engine = true }
 function M.plugin_root()
   local source = debug.getinfo(1, "S").source:sub(2)
   local file = vim.uv.fs_realpath(source) or vim.fn.fnamemodify(source, ":p")
-  return vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(file)))
+  return vim.fn.fnamemodify(file, ":h:h:h:h")
 end
 
 ---@return string directory of the user's environment; it may not exist

@@ -50,14 +50,14 @@ M.groups = {
     keys = { { "edit", false, "nx", "Request edit" } },
   },
   edit = {
-    option = "edit.keymap", plug = "edit-", plug_modes = "nxo", module = "edit.keymaps",
+    option = "edit.keymap", plug = "edit-", plug_modes = "nxo", module = "edit.keys",
     yields = true,
     keys = {
       { "stop", "<C-c>", "n", "Stop edit" },
     },
   },
   hunk = {
-    option = "edit.keymap", plug = "hunk-", plug_modes = "nxo", module = "edit.keymaps",
+    option = "edit.keymap", plug = "hunk-", plug_modes = "nxo", module = "edit.keys",
     yields = true,
     keys = {
       { "accept", "ghh", "n", "Accept hunk" },

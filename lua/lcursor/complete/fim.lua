@@ -3,10 +3,10 @@
 
 local config = require("lcursor.config")
 local host = require("lcursor.host")
-local next_id = require("lcursor.requests").next_id
-local privacy = require("lcursor.privacy")
-local rpc = require("lcursor.rpc")
-local status = require("lcursor.status")
+local next_id = require("lcursor.host.requests").next_id
+local privacy = require("lcursor.editor.privacy")
+local rpc = require("lcursor.host.rpc")
+local status = require("lcursor.host.status")
 
 local M = {}
 

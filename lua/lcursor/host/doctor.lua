@@ -3,8 +3,8 @@
 -- hang, crash, or not be Python at all.
 
 local config = require("lcursor.config")
-local install = require("lcursor.install")
-local notify = require("lcursor.notify")
+local environment = require("lcursor.host.environment")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 
@@ -40,7 +40,7 @@ end
 ---@param path? string a file whose project's index is reported
 ---@return string[]
 function M.argv(python, path)
-  return { python, "-I", "-X", "utf8", "-c", CODE, install.plugin_root(), path }
+  return { python, "-I", "-X", "utf8", "-c", CODE, environment.plugin_root(), path }
 end
 
 --- Start the doctor.

@@ -1,9 +1,9 @@
 -- `:LCEdit`, and `edit{}` of the Lua API.
 
-local buffers = require("lcursor.edit.buffers")
+local buffers = require("lcursor.editor.buffers")
 local edit = require("lcursor.edit")
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 

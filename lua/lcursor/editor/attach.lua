@@ -2,7 +2,7 @@
 -- which gets those that are read.
 
 local config = require("lcursor.config")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 

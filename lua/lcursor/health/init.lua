@@ -5,9 +5,9 @@
 local config = require("lcursor.config")
 local editor = require("lcursor.health.editor")
 local features = require("lcursor.health.features")
-local install = require("lcursor.install")
+local environment = require("lcursor.host.environment")
 local python = require("lcursor.health.python")
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 
 local M = {}
 
@@ -71,7 +71,7 @@ local function check_host(found)
   local current, info = status.get(), require("lcursor.host").info()
   local detail = current.detail ~= "" and (": " .. current.detail) or ""
   local text = ("State: %s%s"):format(status.describe(), detail)
-  if current.state == "failed" and require("lcursor.complete.requests").server_is_away() then
+  if current.state == "failed" and require("lcursor.complete.fim").server_is_away() then
     health.error(text, { "Start the server, or correct its url; typing asks it again", LOG })
   elseif current.state == "failed" then
     health.error(text, { RESTART .. " once the problem is fixed", LOG })
@@ -103,7 +103,7 @@ local function check_device(found)
 end
 
 local function check_log()
-  local path = require("lcursor.log").path()
+  local path = require("lcursor.ui.log").path()
   local folder = vim.fs.dirname(path)
   local stat = vim.uv.fs_stat(path)
   if vim.uv.fs_access(stat and path or folder, "W") or not vim.uv.fs_stat(folder) then
@@ -137,7 +137,7 @@ function M.check()
   local settings = config.get()
   ---@type lcursor.Findings
   local found =
-    { settings = settings, is_own = settings.python ~= "", python = install.python() or nil }
+    { settings = settings, is_own = settings.python ~= "", python = environment.python() or nil }
   for _, section in ipairs(SECTIONS) do
     local title, check = section[1], section[2]
     health.start("lcursor: " .. title)

@@ -3,10 +3,10 @@
 
 local config = require("lcursor.config")
 local host = require("lcursor.host")
-local notify = require("lcursor.notify")
-local protocol = require("lcursor.protocol")
-local rpc = require("lcursor.rpc")
-local status = require("lcursor.status")
+local notify = require("lcursor.ui.notify")
+local protocol = require("lcursor.host.protocol")
+local rpc = require("lcursor.host.rpc")
+local status = require("lcursor.host.status")
 
 local M = {}
 

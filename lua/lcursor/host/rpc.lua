@@ -1,9 +1,9 @@
 -- The connection to the Python host: sends messages (the only caller of vim.rpcnotify) and hands
 -- those that arrive to their handlers. host.lua starts the process.
 
-local log = require("lcursor.log")
-local notify = require("lcursor.notify")
-local protocol = require("lcursor.protocol")
+local log = require("lcursor.ui.log")
+local notify = require("lcursor.ui.notify")
+local protocol = require("lcursor.host.protocol")
 
 local M = {}
 

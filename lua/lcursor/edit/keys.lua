@@ -1,8 +1,8 @@
 -- The keys of edits, mapped in a buffer only while they do something: those for hunks while it has
 -- open ones or may get some, the one that stops while an edit of it runs.
 
-local keymaps = require("lcursor.keymaps")
-local notify = require("lcursor.notify")
+local keymaps = require("lcursor.editor.keymaps")
+local notify = require("lcursor.ui.notify")
 local proposals = require("lcursor.edit.proposals")
 
 local M = {}

@@ -3,11 +3,11 @@
 -- The doctor looks for it, on the loopback interface only.
 
 local config = require("lcursor.config")
-local doctor = require("lcursor.doctor")
+local doctor = require("lcursor.host.doctor")
 local host = require("lcursor.host")
-local install = require("lcursor.install")
-local notify = require("lcursor.notify")
-local status = require("lcursor.status")
+local environment = require("lcursor.host.environment")
+local notify = require("lcursor.ui.notify")
+local status = require("lcursor.host.status")
 
 local M = {}
 
@@ -16,13 +16,13 @@ local M = {}
 ---@param fact lcursor.Fact of the section local_server
 local function use(python, fact)
   local is_on = config.get().enabled and config.get().completion.enabled
-  if not install.progress() or not is_on or config.completion_server() or host.info().job then
+  if not environment.progress() or not is_on or config.completion_server() or host.info().job then
     return
   end
   local name = fact.api == "ollama" and "Ollama" or "llama-server"
   local server = { url = fact.url, model = fact.model }
   config.set_interim({ models = { [name] = server }, completion = { model = name } })
-  install.set_interim(python, name)
+  environment.set_interim(python, name)
   status.set("stopped", "")
   host.start()
   local text = "until the engine is compiled, %s completes; nothing leaves this machine"
@@ -40,9 +40,9 @@ end
 
 ---@param err? lcursor.Error
 local function finish(err)
-  if install.interim() then
+  if environment.interim() then
     config.set_interim(nil)
-    install.set_interim(nil)
+    environment.set_interim(nil)
     host.stop()
     if err then
       status.set("absent", err.message)
@@ -55,7 +55,7 @@ end
 
 --- Run `:LCursor install`. Returns at once.
 function M.install()
-  install.run(finish, look_for_server)
+  environment.run(finish, look_for_server)
 end
 
 return M

@@ -1,7 +1,7 @@
 -- `:LCursor`: finds a command, checks its arguments, completes the command line, describes all.
 -- A noun is a file in commands/ with its verbs; commands without one are in commands/general.lua.
 
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 
@@ -183,12 +183,12 @@ end
 ---@param plug string
 ---@return string? what to type, for an <expr> map
 function M.press(plug)
-  local keys = require("lcursor.keys")
+  local keys = require("lcursor.config.keys")
   for _, group in pairs(keys.groups) do
     for _, key in ipairs(group.keys) do
       if keys.plug(group, key) == plug then
         local press = require("lcursor." .. group.module).press
-        return require("lcursor.keymaps").call(press, key[1])
+        return require("lcursor.editor.keymaps").call(press, key[1])
       end
     end
   end

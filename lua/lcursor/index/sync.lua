@@ -3,10 +3,10 @@
 -- so not while the user types: when a buffer is left, and before a search.
 
 local config = require("lcursor.config")
-local context = require("lcursor.context")
-local notify = require("lcursor.notify")
-local privacy = require("lcursor.privacy")
-local rpc = require("lcursor.rpc")
+local context = require("lcursor.editor.context")
+local notify = require("lcursor.ui.notify")
+local privacy = require("lcursor.editor.privacy")
+local rpc = require("lcursor.host.rpc")
 local states = require("lcursor.index.states")
 local text = require("lcursor.text")
 

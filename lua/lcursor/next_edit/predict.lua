@@ -3,17 +3,17 @@
 -- project that are not open.
 
 local config = require("lcursor.config")
-local context = require("lcursor.context")
+local context = require("lcursor.editor.context")
 local delays = require("lcursor.next_edit.delays")
 local gate = require("lcursor.next_edit.gate")
 local host = require("lcursor.host")
-local next_id = require("lcursor.requests").next_id
-local notify = require("lcursor.notify")
-local privacy = require("lcursor.privacy")
+local next_id = require("lcursor.host.requests").next_id
+local notify = require("lcursor.ui.notify")
+local privacy = require("lcursor.editor.privacy")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
-local rpc = require("lcursor.rpc")
-local status = require("lcursor.status")
+local rpc = require("lcursor.host.rpc")
+local status = require("lcursor.host.status")
 local why = require("lcursor.next_edit.why")
 
 local M = {}

@@ -5,12 +5,12 @@
 --                 +--------------+------------+----> pause, at most 3 times a minute, then failed
 
 local config = require("lcursor.config")
-local install = require("lcursor.install")
-local log = require("lcursor.log")
-local notify = require("lcursor.notify")
-local protocol = require("lcursor.protocol")
-local rpc = require("lcursor.rpc")
-local status = require("lcursor.status")
+local environment = require("lcursor.host.environment")
+local log = require("lcursor.ui.log")
+local notify = require("lcursor.ui.notify")
+local protocol = require("lcursor.host.protocol")
+local rpc = require("lcursor.host.rpc")
+local status = require("lcursor.host.status")
 
 local M = {}
 
@@ -93,7 +93,7 @@ end
 ---@param signal integer of the last crash
 local function test_engine(python, signal)
   status.set("starting", "testing the engine")
-  vim.system(M.selftest_argv(python), { cwd = install.plugin_root() }, function(result)
+  vim.system(M.selftest_argv(python), { cwd = environment.plugin_root() }, function(result)
     local ok, outcome = pcall(vim.json.decode, result.stdout or "")
     vim.schedule(function()
       if status.get().state ~= "starting" or host.job then
@@ -163,7 +163,7 @@ end
 ---@param python string
 ---@return string[]
 function M.argv(python)
-  local script = vim.fs.joinpath(install.plugin_root(), "rplugin", "python3", "lcursor_host.py")
+  local script = vim.fs.joinpath(environment.plugin_root(), "rplugin", "python3", "lcursor_host.py")
   return { python, "-I", "-X", "utf8", script }
 end
 
@@ -179,10 +179,10 @@ function M.start()
   if host.job or status.get().state == "failed" then
     return
   end
-  local python = install.python()
+  local python = environment.python()
   if not python then
     status.set("absent", "no Python environment")
-    install.suggest()
+    environment.suggest()
     return
   end
   status.set("starting", "")
@@ -191,7 +191,7 @@ function M.start()
   local ok, result = pcall(vim.fn.jobstart, M.argv(python), {
     rpc = true,
     detach = true, -- otherwise Neovim kills it on exit and waits for its end
-    cwd = install.plugin_root(),
+    cwd = environment.plugin_root(),
     on_stderr = on_stderr,
     on_exit = function(id, code)
       if id == host.job then
@@ -256,7 +256,7 @@ end
 
 ---@return string version of the plugin, as lcursor/__init__.py says
 function M.version()
-  local path = vim.fs.joinpath(install.plugin_root(), "lcursor", "__init__.py")
+  local path = vim.fs.joinpath(environment.plugin_root(), "lcursor", "__init__.py")
   local file = io.open(path, "r")
   local text = file and file:read("*a") or ""
   if file then

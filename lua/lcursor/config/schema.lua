@@ -1,7 +1,7 @@
 -- Every setting with its default and its help. Data only: config.lua reads it. The default keys are
 -- in keys.lua.
 
-local keys = require("lcursor.keys")
+local keys = require("lcursor.config.keys")
 
 ---@class lcursor.Setting
 ---@field [1] string dotted name

@@ -2,9 +2,9 @@
 -- same code is shown once in 30 seconds.
 
 local config = require("lcursor.config")
-local log = require("lcursor.log")
+local log = require("lcursor.ui.log")
 local of_cells = require("lcursor.text").of_cells
-local wrap = require("lcursor.wrap")
+local wrap = require("lcursor.text.wrap")
 
 local M = {}
 

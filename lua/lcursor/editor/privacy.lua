@@ -2,10 +2,10 @@
 -- the option should_attach excludes, and files that git ignores. Git is asked once per file, for
 -- many files at a time; until it has answered, and if it fails, the file is not read.
 
-local attach = require("lcursor.attach")
-local boundary = require("lcursor.boundary")
+local attach = require("lcursor.editor.attach")
+local boundary = require("lcursor.editor.boundary")
 local config = require("lcursor.config")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 

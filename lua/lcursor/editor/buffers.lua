@@ -1,9 +1,9 @@
 -- What an edit reads of the editor: the buffer it is about, other buffers, the current file. What
 -- privacy.lua keeps back from models is not read. Changes nothing.
 
-local context = require("lcursor.context")
-local notify = require("lcursor.notify")
-local privacy = require("lcursor.privacy")
+local context = require("lcursor.editor.context")
+local notify = require("lcursor.ui.notify")
+local privacy = require("lcursor.editor.privacy")
 local text = require("lcursor.text")
 
 local M = { find = context.buffer }

@@ -2,8 +2,8 @@
 -- statuslines show. Where no LspProgress autocommand exists, nothing is sent, and the caller shows
 -- a message instead. Work that a visible window shows is not reported.
 
-local notify = require("lcursor.notify")
-local server = require("lcursor.lsp_server")
+local notify = require("lcursor.ui.notify")
+local server = require("lcursor.editor.lsp_server")
 
 local M = {}
 
