@@ -51,7 +51,6 @@ end
 --- selection is attached.
 ---@param opts? lcursor.ChatCall
 function M.chat(opts)
-  require("lcursor.joined").chat()
   require("lcursor.chat").call(opts or {})
 end
 
@@ -59,7 +58,7 @@ end
 --- instruction, a small window asks for one. The result is shown as hunks.
 ---@param opts? lcursor.EditCall
 function M.edit(opts)
-  require("lcursor.joined").edit().run(opts or {})
+  require("lcursor.edit.lcedit").run(opts or {})
 end
 
 --- The hunks of edits; see :help lcursor.hunks.
@@ -101,7 +100,7 @@ end
 --- one.
 ---@param opts? lcursor.AgentCall
 function M.agent(opts)
-  require("lcursor.joined").agent().call(opts or {})
+  require("lcursor.agent").call(opts or {})
 end
 
 ---@return boolean whether a suggestion is visible

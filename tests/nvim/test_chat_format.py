@@ -90,7 +90,7 @@ def test_a_text_in_pieces_is_written_whole(lua: Call, text: str, cuts: list[int]
     ],
 )
 def test_fences(lua: Call, lines: list[str], fences: list[tuple[int, int, str]]) -> None:
-    (found,) = lua("chat.markdown.fences", lines)
+    (found,) = lua("text.markdown.fences", lines)
     assert [(each["first"], each["last"], each["info"]) for each in found] == fences
 
 

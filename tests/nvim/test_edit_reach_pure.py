@@ -96,7 +96,7 @@ def test_the_gravest_and_nearest_diagnostic_comes_first(lua: Call) -> None:
           { lnum = 0, end_lnum = 2, col = 0, message = "long", severity = 2 },
           { lnum = 1, col = 0, message = "below", severity = 1 },
         })
-        local found = require("lcursor.edit.ask").diagnostics(buf, ...)
+        local found = require("lcursor.editor.diagnostics").at(buf, ...)
         return vim.tbl_map(function(each) return each.message end, found)
         """,
         0,

@@ -1,6 +1,7 @@
 -- Follows runs: starts, resumes and stops them, sends messages to them, shows what the host sends.
 
 local buffer = require("lcursor.agent.buffer")
+local buffers = require("lcursor.editor.buffers")
 local config = require("lcursor.config")
 local format = require("lcursor.agent.format")
 local many = require("lcursor.text").many
@@ -15,19 +16,6 @@ local M = {}
 
 local uv = vim.uv
 local MAX_TITLE = 40
-
----@class lcursor.AgentEditor what other features provide
----@field here fun(): string the file that is worked on
----@field unsaved fun(): lcursor.EditText[] the buffers that differ from what is on disk
----@field range fun(buf: integer, first: integer, last: integer): { name: string, text: string }?
----rows of a buffer; nil if they must not be sent, which is reported
----@field problems fun(range?: integer[]): string? the diagnostics of rows; nil if there are none
----@field prompt fun(opts: table, done: fun(text?: string)) asks for a text in a small window
----@field jump fun(folders: string[]) goes to the file under or after the cursor
----@field open_hunks fun(done: table, shown: fun(msg: table)) shows the changes of a run
-
----@type lcursor.AgentEditor joined.lua sets its fields
-M.editor = {}
 
 --- Tell the user about a run, unless its last lines are on the screen.
 ---@param run lcursor.AgentRun
@@ -96,7 +84,8 @@ local function finish(run, done)
     turn = done.turn,
   })
   if done.turn ~= "" and not run.is_shown then
-    M.editor.open_hunks(done, function(msg)
+    local turn = { turn = done.turn, paths = done.paths }
+    require("lcursor.edit.edits").resume(turn, done.root, function(msg)
       vim.list_extend(entry.lines, format.files(msg.files))
       entry.has_files = #msg.files > 0
       buffer.show(run, entry)
@@ -257,7 +246,7 @@ function M.start(start)
   local run = runs.new(start.task, start.path)
   run.policy = start.policy
   buffer.add(run, { kind = "task", text = start.task, context = start.context })
-  local params = vim.tbl_extend("error", start, { buffers = M.editor.unsaved() })
+  local params = vim.tbl_extend("error", start, { buffers = buffers.unsaved() })
   if not follow(run, "agent.start", params) then
     runs.remove(run)
     return nil

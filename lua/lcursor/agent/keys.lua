@@ -1,6 +1,7 @@
 -- What the keys of a run's buffer do.
 
 local buffer = require("lcursor.agent.buffer")
+local code_window = require("lcursor.editor.code_window")
 local context = require("lcursor.editor.context")
 local decide = require("lcursor.agent.decide")
 local follow = require("lcursor.agent.follow")
@@ -50,7 +51,7 @@ local ACTIONS = {
   next_waiting = decide.next_waiting,
   jump = function(run)
     local root = context.repository(run.path)
-    follow.editor.jump({ root or "", vim.fs.dirname(run.path) })
+    code_window.follow_name({ root or "", vim.fs.dirname(run.path) })
   end,
   list = list.open,
   close = function(run) ui.close_all(run.buf) end,

@@ -2,7 +2,7 @@
 -- before, and the sources of an answer.
 
 local buffer = require("lcursor.chat.buffer")
-local code_window = require("lcursor.chat.code_window")
+local code_window = require("lcursor.editor.code_window")
 local format = require("lcursor.chat.format")
 local keymaps = require("lcursor.editor.keymaps")
 local notify = require("lcursor.ui.notify")

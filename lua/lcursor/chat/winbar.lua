@@ -3,7 +3,7 @@
 local bar = require("lcursor.ui.winbar")
 local config = require("lcursor.config")
 local format = require("lcursor.chat.format")
-local lsp_progress = require("lcursor.editor.lsp_progress")
+local lsp_progress = require("lcursor.ui.lsp_progress")
 local notify = require("lcursor.ui.notify")
 local processor = require("lcursor.host.processor")
 

@@ -36,7 +36,7 @@ end
 ---@param rest string
 ---@return string[]
 local function mentions(lead, rest)
-  return require("lcursor.chat.mentions").complete(lead, "LCChat " .. rest .. lead)
+  return require("lcursor.editor.mentions").complete(lead, "LCChat " .. rest .. lead)
 end
 
 ---@param lead string
@@ -54,7 +54,6 @@ return {
   text = "Chats about the project. Those from `context` on act on the current chat.",
   default = "ask",
   is_enabled = function()
-    require("lcursor.joined").chat()
     return require("lcursor.host.requests").is_enabled("chat", "the chat is")
   end,
   verbs = {

@@ -48,7 +48,7 @@ end
 ---@param rest string
 ---@return string[]
 local function mentions(lead, rest)
-  return require("lcursor.chat.mentions").complete(lead, "LCEdit " .. rest .. lead)
+  return require("lcursor.editor.mentions").complete(lead, "LCEdit " .. rest .. lead)
 end
 
 -- stylua: ignore
@@ -57,7 +57,6 @@ return {
   text = "Changes of your code.",
   default = "ask",
   is_enabled = function()
-    require("lcursor.joined").edit()
     return require("lcursor.edit").is_on()
   end,
   verbs = {

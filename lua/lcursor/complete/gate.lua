@@ -12,12 +12,6 @@ local api = vim.api
 -- Larger files and longer lines are too slow to read at every key.
 M.max_file_bytes, M.max_line_bytes = 2 * 1024 * 1024, 4096
 
---- Return whether something else than a suggestion is shown at the cursor; set by joined.lua.
----@type fun(): boolean
-M.is_taken = function()
-  return false
-end
-
 --- Return why nothing may be shown in the current mode.
 ---@param for_menu? boolean a menu asks, so one may be open
 ---@return string? code
@@ -31,7 +25,7 @@ function M.mode_block_reason(for_menu)
     return "macro"
   elseif not for_menu and menu.is_visible() then
     return "menu"
-  elseif not for_menu and M.is_taken() then
+  elseif not for_menu and require("lcursor.next_edit").is_at_cursor() then
     return "next_edit"
   end
 end

@@ -46,7 +46,7 @@ M.groups = {
     },
   },
   request = {
-    option = "", plug = "", module = "joined",
+    option = "", plug = "", module = "edit.lcedit",
     keys = { { "edit", false, "nx", "Request edit" } },
   },
   edit = {

@@ -256,7 +256,7 @@ function M.again(proposal)
   end
   local title = "what is wrong with it? (empty: another way)"
   local opts = { title = title, path = buffers.here(), may_be_empty = true }
-  require("lcursor.edit.prompt").open(opts, function(remark)
+  require("lcursor.editor.input").open(opts, function(remark)
     if remark then
       ask.again(proposal, remark)
     end

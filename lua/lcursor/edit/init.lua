@@ -23,18 +23,6 @@ M.stop_ms = 1500
 local runs = {}
 local is_started = false
 
---- What the chat provides; joined.lua sets it.
-M.chat = {
-  --- Return the attachments that an instruction mentions and only the editor can read.
-  ---@type fun(text: string): lcursor.ChatAttachment[]
-  collect = function()
-    return {}
-  end,
-  --- Complete the mentions in a prompt.
-  ---@type fun(buf: integer, path: string)
-  complete = function() end,
-}
-
 --- Return the edits that run, the oldest first.
 ---@param buf? integer that are about this buffer; nil: all
 ---@return lcursor.EditRun[]

@@ -52,7 +52,7 @@ local function prompt(target, model)
     })
   local rows = is_range and { target.first, target.last } or nil
   local opts = { title = title_of(target), path = buffers.here(), rows = rows }
-  require("lcursor.edit.prompt").open(opts, function(text)
+  require("lcursor.editor.input").open(opts, function(text)
     if mark and api.nvim_buf_is_loaded(target.buf) then
       local at = api.nvim_buf_get_extmark_by_id(target.buf, namespace, mark, { details = true })
       api.nvim_buf_del_extmark(target.buf, namespace, mark)
@@ -130,6 +130,11 @@ function M.run(opts)
   if edit.is_on() then
     begin(opts.range or selection(), opts.project == true, opts.instruction, opts.model)
   end
+end
+
+--- Request an edit; for the <Plug> map.
+function M.press()
+  M.run({})
 end
 
 --- Describe running edits and open hunks for `:LCursor status` and the health report.

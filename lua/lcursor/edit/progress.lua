@@ -4,7 +4,7 @@
 
 local highlights = require("lcursor.ui.highlights")
 local keymaps = require("lcursor.editor.keymaps")
-local lsp_progress = require("lcursor.editor.lsp_progress")
+local lsp_progress = require("lcursor.ui.lsp_progress")
 local many = require("lcursor.text").many
 local notes = require("lcursor.ui.notes")
 local notify = require("lcursor.ui.notify")

@@ -1,5 +1,5 @@
--- What an edit reads of the editor: the buffer it is about, other buffers, the current file. What
--- privacy.lua keeps back from models is not read. Changes nothing.
+-- What features read of buffers: the one they are about, others, the current file. What privacy.lua
+-- keeps back from models is not read. Changes nothing.
 
 local context = require("lcursor.editor.context")
 local notify = require("lcursor.ui.notify")
@@ -199,13 +199,18 @@ end
 ---@type string? the file that was current last
 local last
 
---- Return the current file, else the one that was current last, else the working directory.
----@return string absolute
-function M.here()
-  local buf = api.nvim_get_current_buf()
+--- Remember a buffer as the current one, if it is a file.
+---@param buf integer
+function M.remember(buf)
   if M.is_file(buf) then
     last = M.path(buf)
   end
+end
+
+--- Return the current file, else the one that was current last, else the working directory.
+---@return string absolute
+function M.here()
+  M.remember(api.nvim_get_current_buf())
   return last or assert(vim.uv.cwd())
 end
 

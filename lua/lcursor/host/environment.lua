@@ -2,7 +2,7 @@
 -- creates it. Nothing here waits.
 
 local config = require("lcursor.config")
-local lsp_progress = require("lcursor.editor.lsp_progress")
+local lsp_progress = require("lcursor.ui.lsp_progress")
 local notify = require("lcursor.ui.notify")
 local status = require("lcursor.host.status")
 

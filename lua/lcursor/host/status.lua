@@ -1,7 +1,7 @@
 -- What lcursor is doing: the host's state, the text for a statusline, the User events.
 -- Owns vim.g.lcursor_status.
 
-local lsp_progress = require("lcursor.editor.lsp_progress")
+local lsp_progress = require("lcursor.ui.lsp_progress")
 
 local M = {}
 

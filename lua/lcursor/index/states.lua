@@ -1,7 +1,7 @@
 -- The state of each project's index, as the host reports it: for the statusline and for the user
 -- who started an index.
 
-local lsp_progress = require("lcursor.editor.lsp_progress")
+local lsp_progress = require("lcursor.ui.lsp_progress")
 local notify = require("lcursor.ui.notify")
 local rpc = require("lcursor.host.rpc")
 local status = require("lcursor.host.status")

@@ -4,7 +4,7 @@
 local config = require("lcursor.config")
 local items = require("lcursor.integrations.items")
 local notify = require("lcursor.ui.notify")
-local server = require("lcursor.editor.lsp_server")
+local server = require("lcursor.ui.lsp_server")
 local source = require("lcursor.complete.source")
 local text = require("lcursor.text")
 

@@ -1,6 +1,7 @@
 -- Next edits: after a change, shows where the next one is and what it is. One key goes there, one
 -- applies it. Nothing here waits, and nothing moves text in Insert mode without a key.
 
+local buffers = require("lcursor.editor.buffers")
 local config = require("lcursor.config")
 local delays = require("lcursor.next_edit.delays")
 local diagnostics = require("lcursor.next_edit.diagnostics")
@@ -52,12 +53,6 @@ local timer
 local current
 ---@type lcursor.NextProposal? to which Tab went; drawn in its line in Insert mode too
 local reached
-
---- Proposes changes as an edit, and returns whether it could; joined.lua sets it.
----@type fun(title: string, files: lcursor.EditChanges[]): boolean
-M.propose = function()
-  return false
-end
 
 ---@return number ms
 local function now_ms()
@@ -364,13 +359,40 @@ function M.dismiss()
   end
 end
 
+--- Show known changes as the hunks of an edit, and go to the first one.
+---@param title string
+---@param files lcursor.EditChanges[]
+---@return boolean whether they will come
+local function propose(title, files)
+  local edit = require("lcursor.edit")
+  local buf = api.nvim_get_current_buf()
+  local paths = vim.tbl_map(function(file)
+    return file.path
+  end, files)
+  local function go_to_first()
+    local hunks = require("lcursor.edit.proposals").hunks(0)
+    if #hunks == 0 and api.nvim_get_current_buf() == buf then
+      require("lcursor.edit.hunks").next(1) -- in another file
+    end
+  end
+  local lhs = keymaps.shown("hunk", "accept_all", buf)
+  return edit.is_on()
+    and edit.begin("edit.propose", {
+        path = buffers.path(buf),
+        title = title,
+        files = files,
+        buffers = buffers.loaded(paths),
+      }, { answered = go_to_first, hint = lhs and lhs .. " accepts all" or nil })
+      ~= nil
+end
+
 --- Show all proposals with the same cause, of all files, as the hunks of an edit.
 function M.accept_all()
   local it = current
   local files = it and queue.changes(it.proposal.group) or {}
   if not it or #files == 0 then
     return M.accept()
-  elseif M.propose(it.proposal.cause, files) then
+  elseif propose(it.proposal.cause, files) then
     queue.decide(it.proposal, true)
     refresh()
   end

@@ -2,13 +2,12 @@
 -- terminals. Text that privacy.lua excludes is reported, not read.
 
 local attach = require("lcursor.editor.attach")
-local code_window = require("lcursor.chat.code_window")
+local code_window = require("lcursor.editor.code_window")
 local config = require("lcursor.config")
 local context = require("lcursor.editor.context")
-local mentions = require("lcursor.chat.mentions")
+local mentions = require("lcursor.editor.mentions")
 local notify = require("lcursor.ui.notify")
 local privacy = require("lcursor.editor.privacy")
-local sessions = require("lcursor.chat.sessions")
 
 local M = {}
 
@@ -120,7 +119,7 @@ end
 
 ---@return boolean whether text is selected right now, outside of a chat
 function M.is_visual()
-  local is_chat = sessions.of_buffer(api.nvim_get_current_buf()) ~= nil
+  local is_chat = code_window.is_chat(api.nvim_get_current_buf())
   return not is_chat and api.nvim_get_mode().mode:find("^[vV\22]") ~= nil
 end
 

@@ -1,18 +1,28 @@
--- The code window of a chat: the file the user was in last, its window, and jumps to files.
+-- The code window of a chat or an agent: the file the user was in last, its window, and jumps to
+-- files.
 
-local buffer = require("lcursor.chat.buffer")
+local buffers = require("lcursor.editor.buffers")
 local context = require("lcursor.editor.context")
 local notify = require("lcursor.ui.notify")
 local open = require("lcursor.ui.open")
-local sessions = require("lcursor.chat.sessions")
 
 local M = {}
 
 local api = vim.api
 
+---@type table<string, true> folders of projects, as the host reported them
+local roots = {}
+
+--- Whether a buffer is the text of a chat.
+---@param buf integer
+---@return boolean
+function M.is_chat(buf)
+  return vim.startswith(api.nvim_buf_get_name(buf), "lcursor://chat/")
+end
+
 ---@return boolean whether it is a normal buffer
 local function is_code(buf)
-  return api.nvim_buf_is_loaded(buf) and vim.bo[buf].buftype == "" and not sessions.of_buffer(buf)
+  return api.nvim_buf_is_loaded(buf) and vim.bo[buf].buftype == "" and not M.is_chat(buf)
 end
 
 ---@param path string absolute
@@ -29,7 +39,7 @@ end
 --- Return the window of this tab page that the user was in before the chat.
 ---@return integer?
 function M.window()
-  local preferred = buffer_of(sessions.current_path())
+  local preferred = buffer_of(buffers.here())
   local candidates = { api.nvim_get_current_win(), vim.fn.win_getid(vim.fn.winnr("#")) }
   vim.list_extend(candidates, api.nvim_tabpage_list_wins(0))
   local other
@@ -53,7 +63,7 @@ function M.buffer()
     return now
   end
   local win = M.window()
-  return buffer_of(sessions.current_path()) or (win and api.nvim_win_get_buf(win)) or nil
+  return buffer_of(buffers.here()) or (win and api.nvim_win_get_buf(win)) or nil
 end
 
 --- Go to a row of a file, in the code window.
@@ -66,28 +76,20 @@ function M.jump(path, row)
   end
 end
 
---- Return a path relative to the project.
+--- Remember the folder of a project; "" is none.
+---@param root string absolute
+function M.add_root(root)
+  roots[root] = root ~= "" or nil
+end
+
+--- Return a path relative to its project.
 ---@param path string absolute
 ---@return string
 function M.name(path)
-  local root = context.repository(path)
-  local session = sessions.current()
-  if session and session.root ~= "" and vim.startswith(path, session.root .. "/") then
-    root = session.root
-  end
+  local root = vim.iter(vim.fs.parents(path)):find(function(folder)
+    return roots[folder]
+  end) or context.repository(path)
   return root and vim.fs.relpath(root, path) or vim.fn.fnamemodify(path, ":~:.")
-end
-
---- Return the item of a question's context that a line shows.
----@return lcursor.ChatItem?
-local function item_of(session, line)
-  local span = buffer.question_at_cursor(session)
-  local text = line:match("^> %- (.*)$")
-  for _, item in ipairs(span and text and span.message.items or {}) do
-    if vim.startswith(text, item.kind .. " " .. item.name) then
-      return item
-    end
-  end
 end
 
 ---@param bases string[] folders
@@ -120,23 +122,6 @@ function M.follow_name(bases, line, col)
     end
   end
   notify.info("no file name under the cursor")
-end
-
---- Go to the file under the cursor: an item of a question's context, or a name in the text.
----@param session lcursor.ChatSession
-function M.follow(session)
-  local line, col = api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[2] + 1
-  local item = item_of(session, line)
-  if item and item.path ~= "" then
-    return M.jump(item.path, item.first_row)
-  end
-  for first, argument, last in line:gmatch("()@%l+:(%S+)()") do
-    if col >= first and col < last then
-      line, col = argument:gsub('"', ""), 1
-      break
-    end
-  end
-  M.follow_name({ session.root, vim.fs.dirname(session.path) }, line, col)
 end
 
 return M

@@ -1,7 +1,7 @@
 -- Finds mentions (`@file:a.py`) and commands (`/explain`) in a text. Pure. The host parses the same
 -- (context/mentions.py) and decides; this says what the editor has to send along.
 
-local markdown = require("lcursor.chat.markdown")
+local markdown = require("lcursor.text.markdown")
 
 local M = {}
 

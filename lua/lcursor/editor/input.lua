@@ -1,6 +1,6 @@
 -- The small window for an instruction, with a history and with mentions completed as in a chat.
 
-local edit = require("lcursor.edit")
+local completion = require("lcursor.editor.mention_completion")
 local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.ui.notify")
 local tail = require("lcursor.text").tail
@@ -12,9 +12,8 @@ local api = vim.api
 local MAX_REMEMBERED = 50
 local MAX_ROWS = 8
 local MIN_ROWS = 3 -- with the border
-local autocmd = notify.autocmds("edit.prompt")
 
----@class (exact) lcursor.EditPrompt
+---@class (exact) lcursor.Input
 ---@field buf integer
 ---@field win integer
 ---@field from integer window to return to
@@ -23,7 +22,7 @@ local autocmd = notify.autocmds("edit.prompt")
 ---@field index integer of the history; 0 is what is written now
 ---@field draft string what was written before the history was used
 
----@type lcursor.EditPrompt?
+---@type lcursor.Input?
 local current
 
 --- Return earlier instructions, the newest first. 'shada' keeps them.
@@ -162,20 +161,21 @@ local function position(rows)
   return { relative = "cursor", anchor = above and "SW" or "NW", row = above and 0 or 1, col = 0 }
 end
 
----@class (exact) lcursor.EditPromptOpts
+---@class (exact) lcursor.InputOpts
 ---@field title string
 ---@field path string absolute
 ---@field may_be_empty? boolean
 ---@field rows? integer[] first row of what it is about, and the one after the last
 
 --- Ask for a text. One window at a time.
----@param opts lcursor.EditPromptOpts
+---@param opts lcursor.InputOpts
 ---@param done fun(text?: string) called once, back in the current window; nil: it was left
 function M.open(opts, done)
   if current then
     close(current, nil)
   end
   highlights.apply()
+  local autocmd = notify.autocmds("input")
   local from = api.nvim_get_current_win()
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden, vim.bo[buf].filetype = "wipe", "lcursor-prompt"
@@ -193,7 +193,7 @@ function M.open(opts, done)
   local wo = vim.wo[win][0]
   wo.wrap, wo.linebreak = true, true
   wo.winhighlight = "FloatTitle:LCursorEditTitle,FloatFooter:LCursorEditKey"
-  ---@type lcursor.EditPrompt
+  ---@type lcursor.Input
   local prompt = {
     buf = buf,
     win = win,
@@ -205,7 +205,7 @@ function M.open(opts, done)
   }
   current = prompt
   map(prompt)
-  edit.chat.complete(buf, opts.path)
+  completion.attach_prompt(buf, opts.path)
   autocmd({ "TextChangedI", "TextChangedP", "TextChanged" }, function()
     fit_height(prompt)
   end, { buffer = buf })

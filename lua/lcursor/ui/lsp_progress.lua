@@ -3,7 +3,7 @@
 -- a message instead. Work that a visible window shows is not reported.
 
 local notify = require("lcursor.ui.notify")
-local server = require("lcursor.editor.lsp_server")
+local server = require("lcursor.ui.lsp_server")
 
 local M = {}
 
