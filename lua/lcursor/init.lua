@@ -112,9 +112,9 @@ end
 ---@param buf? integer
 ---@return boolean is_on
 local function switch(is_on, buf)
-  local gate, scope = require("lcursor.complete.gate"), buf and vim.b[buf] or vim.g
+  local scope = buf and vim.b[buf] or vim.g
   scope.lcursor_enabled = nil
-  if (gate.switched_off(buf) == nil) ~= is_on then
+  if (require("lcursor.config").switched_off("completion", buf) == nil) ~= is_on then
     scope.lcursor_enabled = is_on -- the settings say otherwise
   end
   require("lcursor.host.status").draw()
@@ -143,7 +143,7 @@ end
 ---@param buf? integer only in this buffer; 0 is the current one
 ---@return boolean whether it is on now
 function M.toggle(buf)
-  return switch(require("lcursor.complete.gate").switched_off(buf) ~= nil, buf)
+  return switch(require("lcursor.config").switched_off("completion", buf) ~= nil, buf)
 end
 
 --- End the host, the autocommands and what is drawn, so that the plugin can be loaded again. Plugin

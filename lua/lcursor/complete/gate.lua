@@ -40,37 +40,12 @@ local function filetype_is_on(settings, filetype)
   return rule ~= false
 end
 
-local function is_enabled(settings)
-  return settings.enabled and settings.completion.enabled
-end
-
---- Return whether completion is switched off: by vim.b.lcursor_enabled, else by vim.b.lcursor, else
---- by vim.g.lcursor_enabled, else by the settings. A vim.b.lcursor cannot switch on what
---- vim.g.lcursor_enabled switches off.
----@param buf? integer nil is for buffers without settings of their own
----@return "disabled"|"disabled_buffer"|nil code
-function M.switched_off(buf)
-  local all_on, switch = is_enabled(config.get()), vim.g.lcursor_enabled
-  if buf then
-    local own_switch, own_on = vim.b[buf].lcursor_enabled, is_enabled(config.for_buffer(buf))
-    if own_switch ~= nil then
-      return not own_switch and "disabled_buffer" or nil
-    elseif own_on ~= all_on and switch ~= false then
-      return not own_on and "disabled_buffer" or nil
-    end
-  end
-  if switch == nil then
-    switch = all_on
-  end
-  return not switch and "disabled" or nil
-end
-
 --- Return why there are no suggestions in a buffer at all.
 ---@param buf integer
 ---@param answered? fun() called later, when "checking" has become another answer
 ---@return string? code
 function M.buffer_block_reason(buf, answered)
-  local options, off = vim.bo[buf], M.switched_off(buf)
+  local options, off = vim.bo[buf], config.switched_off("completion", buf)
   local settings = config.for_buffer(buf)
   if off then
     return off

@@ -336,6 +336,46 @@ function M.for_buffer(buf)
   return entry and entry.merged or M.get()
 end
 
+---@param settings lcursor.Config
+---@param feature string
+---@return boolean
+local function allows(settings, feature)
+  local section = settings[feature]
+  return settings.enabled and section.enabled ~= false and section.mode ~= "off"
+end
+
+--- Return whether a feature is switched off. Completion and next edits are switched by
+--- vim.b.lcursor_enabled, else by vim.b.lcursor, else by vim.g.lcursor_enabled, else by the
+--- settings; all others only by the settings. A vim.b.lcursor cannot switch on what
+--- vim.g.lcursor_enabled switches off, and no variable switches on next edits that the settings
+--- switch off.
+---@param feature "completion"|"next_edit"|"index"|"chat"|"edit"|"agent"
+---@param buf? integer nil is for buffers without settings of their own
+---@return "disabled"|"disabled_buffer"|nil code
+function M.switched_off(feature, buf)
+  local is_completion, is_next_edit = feature == "completion", feature == "next_edit"
+  local has_switch = is_completion or is_next_edit
+  local all_on, switch = allows(M.get(), feature), nil
+  if has_switch then
+    switch = vim.g.lcursor_enabled
+  end
+  if buf then
+    local own_on, own_switch = allows(M.for_buffer(buf), feature), nil
+    if has_switch then
+      own_switch = vim.b[buf].lcursor_enabled
+    end
+    if own_switch ~= nil then
+      return not (own_switch and (is_completion or own_on)) and "disabled_buffer" or nil
+    elseif own_on ~= all_on and switch ~= false then
+      return not own_on and "disabled_buffer" or nil
+    end
+  end
+  if switch == nil or (switch and is_next_edit) then
+    switch = all_on
+  end
+  return not switch and "disabled" or nil
+end
+
 --- Whether the user set an option, be it to its default.
 ---@param key string dotted
 ---@param buf? integer also in vim.b.lcursor of this buffer

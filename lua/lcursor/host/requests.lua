@@ -108,11 +108,10 @@ end
 ---@param name string beginning of a sentence about it
 ---@return boolean
 function M.is_enabled(feature, name)
-  local settings = config.get()
-  if settings.enabled and settings[feature].enabled ~= false then
+  if not config.switched_off(feature) then
     return true
   end
-  local setting = settings.enabled and feature .. ".enabled" or "enabled"
+  local setting = config.get().enabled and feature .. ".enabled" or "enabled"
   notify.warn(("%s switched off by the setting %s"):format(name, setting))
   return false
 end

@@ -2,7 +2,6 @@
 -- Reads what the rest of the plugin knows, and starts nothing.
 
 local config = require("lcursor.config")
-local gate = require("lcursor.complete.gate")
 local environment = require("lcursor.host.environment")
 local fim = require("lcursor.complete.fim")
 local states = require("lcursor.index.states")
@@ -227,7 +226,8 @@ end
 ---@param page lcursor.StartPage
 ---@return lcursor.StartRow?
 local function switch_row(page)
-  local off = gate.switched_off(vim.api.nvim_buf_is_valid(page.buf) and page.buf or nil)
+  local buf = vim.api.nvim_buf_is_valid(page.buf) and page.buf or nil
+  local off = config.switched_off("completion", buf)
   if off and not config.get().enabled then
     return row("enabled", "missing", "everything is switched off by the option enabled")
   elseif off then
