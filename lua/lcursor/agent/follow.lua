@@ -6,6 +6,7 @@ local config = require("lcursor.config")
 local format = require("lcursor.agent.format")
 local many = require("lcursor.text").many
 local notify = require("lcursor.ui.notify")
+local numbers = require("lcursor.text.numbers")
 local requests = require("lcursor.host.requests")
 local runs = require("lcursor.agent.runs")
 local short = require("lcursor.text").short
@@ -69,7 +70,7 @@ local function finish(run, done)
   if at then
     facts[1] = at.added + at.removed > 0 and ("+%d −%d lines"):format(at.added, at.removed) or nil
     table.insert(facts, many(at.steps, "step"))
-    table.insert(facts, format.duration(at.seconds))
+    table.insert(facts, numbers.duration(at.seconds, true))
   end
   local lines = format.done(done, facts, tests or "tests not run")
   local entry = buffer.add(run, { kind = "end", lines = lines })

@@ -6,6 +6,7 @@ local format = require("lcursor.chat.format")
 local keymaps = require("lcursor.editor.keymaps")
 local many = require("lcursor.text").many
 local notify = require("lcursor.ui.notify")
+local numbers = require("lcursor.text.numbers")
 local requests = require("lcursor.host.requests")
 local sessions = require("lcursor.chat.sessions")
 local status = require("lcursor.host.status")
@@ -159,7 +160,7 @@ end
 --- Report that messages were summarized.
 ---@param params table of `chat.summed`
 function M.report_summary(params)
-  local before, after = format.short(params.tokens_before), format.short(params.tokens_after)
+  local before, after = numbers.short(params.tokens_before), numbers.short(params.tokens_after)
   local text = "summarized %s: %s tokens are now %s"
   notify.info(text:format(many(params.messages, "message"), before, after))
 end

@@ -357,10 +357,13 @@ function M.is_done()
   return work.is_idle() and not next_job()
 end
 
-local on = notify.autocmds("edit.render")
-on({ "VimResized", "WinResized", "BufWinEnter", "WinScrolled" }, M.refresh)
-on("CursorMoved", function(event)
-  M.point(event.buf)
-end)
+--- Draw again when windows or the cursor change.
+function M.start()
+  local on = notify.autocmds("edit.render")
+  on({ "VimResized", "WinResized", "BufWinEnter", "WinScrolled" }, M.refresh)
+  on("CursorMoved", function(event)
+    M.point(event.buf)
+  end)
+end
 
 return M

@@ -167,7 +167,7 @@ end
 
 ---@type lcursor.GitQuestion[]
 local questions = {}
-local is_asking = false
+local is_asking, is_started = false, false
 local ask_next ---@type fun()
 
 ---@return table<string, string> environment for a git in a folder
@@ -397,11 +397,27 @@ local function secret_of(path, more)
   return path ~= "" and has_secret_name(real, more) and "secret_link" or nil
 end
 
+--- Forget all answers: the rules of git may have changed.
+local function forget_git()
+  checked = {}
+end
+
+--- Notice changes of git's rules; those by another program when Neovim gets the focus.
+local function start()
+  if not is_started then
+    is_started = true
+    local on = notify.autocmds("privacy")
+    on("BufWritePost", forget_git, { pattern = { ".gitignore", "*/.git/info/exclude" } })
+    on("FocusGained", forget_git)
+  end
+end
+
 ---@param more string[] the user's globs
 ---@return lcursor.Checked
 local function check(path, more)
   local key = path .. "\0" .. table.concat(more, "\0")
   if not checked[key] then
+    start()
     local git = path == "" and "fine" or "unknown"
     checked[key] = { secret = secret_of(path, more), git = git, listeners = {} }
   end
@@ -472,15 +488,5 @@ end
 function M.git_failure(buf)
   return check(api.nvim_buf_get_name(buf), config.for_buffer(buf).privacy.exclude).failure
 end
-
---- Forget git's answers: its rules may have changed.
-local function forget_git()
-  checked = {}
-end
-
--- Rules that another program changed are noticed when Neovim gets the focus.
-local on = notify.autocmds("privacy")
-on("BufWritePost", forget_git, { pattern = { ".gitignore", "*/.git/info/exclude" } })
-on("FocusGained", forget_git)
 
 return M
