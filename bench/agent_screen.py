@@ -37,7 +37,7 @@ vim.api.nvim_set_hl(0, "LCursorAgentAsks", { fg = 0x101011 })
 # Replaces the host, so that messages go through a real pipe; notes when a decision was sent.
 START = """
 local channel = vim.fn.jobstart({ "sh", "-c", "cat > /dev/null" }, { rpc = true })
-local rpc, requests = require("lcursor.rpc"), require("lcursor.requests")
+local rpc, requests = require("lcursor.host.rpc"), require("lcursor.host.requests")
 rpc.connect(channel)
 requests.send = rpc.notify
 requests.notify = function(method, params)
@@ -55,7 +55,7 @@ vim.keymap.set("n", "<F12>", function()
 end)
 vim.keymap.set("n", "<F11>", "]w", { remap = true })
 """
-RECEIVE = "require('lcursor.rpc').receive(_G.channel, ...)"
+RECEIVE = "require('lcursor.host.rpc').receive(_G.channel, ...)"
 CLOCK = "return { os.clock(), vim.uv.hrtime() / 1e9 }"
 
 

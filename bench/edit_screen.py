@@ -72,8 +72,8 @@ DROP = "require('lcursor.edit.proposals').drop('t1')"
 # Replaces the host, so that messages go through a real pipe.
 CHANNEL = """
 local channel = vim.fn.jobstart({ "sh", "-c", "cat > /dev/null" }, { rpc = true })
-require("lcursor.rpc").connect(channel)
-require("lcursor.requests").send = require("lcursor.rpc").notify
+require("lcursor.host.rpc").connect(channel)
+require("lcursor.host.requests").send = require("lcursor.host.rpc").notify
 require("lcursor.edit")
 """
 ASK = """
@@ -81,7 +81,7 @@ local ask = require("lcursor.edit.ask")
 local last = vim.api.nvim_buf_line_count(0)
 _G.run = ask.region(0, math.floor(last / 2), math.floor(last / 2) + 1, "Make it faster.", {})
 """
-STOP = "require('lcursor.requests').fail_all('the next round')"
+STOP = "require('lcursor.host.requests').fail_all('the next round')"
 
 
 def big(count: int, seed: int) -> list[str]:

@@ -74,7 +74,7 @@ vim.schedule_wrap = function(fn)
   end
 end
 function probe.wrap_messages()
-  local rpc = require("lcursor.rpc")
+  local rpc = require("lcursor.host.rpc")
   rpc.receive = timed(rpc.receive)
 end
 function probe.key()  -- record the cost of the previous key
@@ -104,7 +104,7 @@ vim.b.lcursor = {
 
 DECIDED_EDITS = """
 require("lcursor.edit").start()
-local proposals, diff = require("lcursor.edit.proposals"), require("lcursor.diff")
+local proposals, diff = require("lcursor.edit.proposals"), require("lcursor.text.diff")
 local buf, changed = vim.api.nvim_get_current_buf(), {}
 for turn = 1, 20 do
   local lines = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
@@ -131,7 +131,7 @@ assert(proposals.count() == 0)
 
 
 DRAW = """
-local rpc, complete = require("lcursor.rpc"), require("lcursor.complete")
+local rpc, complete = require("lcursor.host.rpc"), require("lcursor.complete")
 local samples, now = {}, vim.uv.hrtime
 local channel = ...
 local text = "alpha(beta, gamma)\\n        return alpha[beta] + gamma * "
@@ -212,7 +212,7 @@ def _draw(report: Report, neovim: Path) -> None:
         editor.keys("Go<CR>value = ")
         editor.wait_state("starting")
         channel = editor.lua("return require('lcursor.host').info().job")
-        editor.lua("require('lcursor.status').set('ready', '')")
+        editor.lua("require('lcursor.host.status').set('ready', '')")
         editor.wait_lua("return require('lcursor.complete').why().code == 'waiting'")
         samples: list[float] = editor.lua(DRAW, channel)
         if "alpha" not in editor.ghost():

@@ -1,7 +1,7 @@
 """The settings that the host reads, as frozen values.
 
-Defaults and help texts are in `lua/lcursor/schema.lua`, validation in `lua/lcursor/config.lua`; a
-contract test keeps names, types and defaults equal.
+Defaults and help texts are in `lua/lcursor/config/schema.lua`, validation is in `init.lua` next to
+it; a contract test keeps names, types and defaults equal.
 """
 
 from __future__ import annotations

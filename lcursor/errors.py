@@ -1,7 +1,7 @@
 """The errors that lcursor raises, each with a code, a severity and a hint for the user.
 
 A module that imports a library translates its exceptions into these. `code` is sent to
-Neovim; `lua/lcursor/protocol.lua` has all codes.
+Neovim; `lua/lcursor/host/protocol.lua` has all codes.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ end
 local function command(name, desc, opts, run)
   opts = vim.tbl_extend("keep", opts, { nargs = "*", range = true, desc = "lcursor: " .. desc })
   vim.api.nvim_create_user_command(name, function(call)
-    require("lcursor.notify").run(run, call)
+    require("lcursor.ui.notify").run(run, call)
   end, opts)
 end
 
@@ -21,12 +21,12 @@ local words = "customlist,v:lua.require'lcursor.commands'.complete"
 command("LCursor", "edit, hunk, chat, index, status, ...", { complete = words }, function(opts)
   require("lcursor.commands").run(opts)
 end)
-words = "customlist,v:lua.require'lcursor.chat.mentions'.complete"
+words = "customlist,v:lua.require'lcursor.editor.mentions'.complete"
 command("LCChat", "the chat", { bang = true, complete = words }, function(opts)
-  require("lcursor.joined").chat().command(opts)
+  require("lcursor.chat").command(opts)
 end)
 command("LCEdit", "ask for an edit", { bang = true, complete = words }, function(opts)
-  require("lcursor.joined").edit_command(opts)
+  require("lcursor.commands").edit(opts)
 end)
 
 -- The names of the <Plug> maps by their modes; those with "expr" return what to type.
@@ -52,17 +52,11 @@ local plugs = {
 }
 -- end: plugs
 for modes, names in pairs(plugs) do
-  local is_expr = modes:find("expr") and true or nil
   for _, name in ipairs(names) do
     local plug = ("<Plug>(lcursor-%s)"):format(name)
-    local opts = { desc = "lcursor: " .. name, expr = is_expr, replace_keycodes = is_expr }
-    opts.noremap = true
-    opts.callback = function()
+    vim.keymap.set(vim.split(modes:match("%a+"), ""), plug, function()
       return require("lcursor.commands").press(plug)
-    end
-    for mode in modes:match("%a+"):gmatch(".") do
-      vim.api.nvim_set_keymap(mode, plug, "", opts)
-    end
+    end, { desc = "lcursor: " .. name, expr = modes:find("expr") ~= nil })
   end
 end
 
@@ -73,14 +67,20 @@ end
 on({ "InsertEnter", "ModeChanged" }, "Load lcursor at the first edit of a file", function(event)
   local is_insert = event.event == "InsertEnter"
   if vim.bo[event.buf].buftype == "" and (is_insert or vim.v.event.new_mode == "no") then
-    return require("lcursor.joined").start(is_insert)
+    require("lcursor.next_edit").start()
+    if is_insert then
+      require("lcursor.complete").start()
+      vim.schedule(function() -- the first key does not wait for it
+        require("lcursor.ui.notify").guarded(require("lcursor.index").start)()
+      end)
+    end
+    return is_insert
   end
 end)
-on({ "LspAttach", "DiagnosticChanged" }, "Offer code actions", function(event)
-  vim.schedule(function()
-    require("lcursor.integrations.actions").attach(event)
-  end)
+local offer_actions = vim.schedule_wrap(function(event)
+  require("lcursor.integrations.actions").attach(event)
 end)
+on({ "LspAttach", "DiagnosticChanged" }, "Offer code actions", offer_actions)
 on("SessionLoadPost", "Remove empty windows that a session made of those of lcursor", function()
   if vim.fn.execute("ls!"):find('"lcursor://', 1, true) then
     require("lcursor.ui.window").remove_restored()

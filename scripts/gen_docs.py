@@ -2,7 +2,8 @@
 
 `python scripts/gen_docs.py` rewrites them; `--check` only says which differ and exits with 1.
 Each fact has one source: `lcursor/protocol/`, `lcursor/errors.py`, `lcursor/config.py`,
-`lua/lcursor/schema.lua`, `commands.lua`, `keys.lua`, `status.lua` and `ui/highlights.lua`.
+and in `lua/lcursor/` `config/schema.lua`, `config/keys.lua`, `commands/`, `host/status.lua` and
+`ui/highlights.lua`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ BLOCK = r"(?P<open>^[^\n]*generated: {name}[^\n]*\n).*?(?P<close>^[^\n]*end: {na
 
 
 def lua_protocol() -> str:
-    """Return `lua/lcursor/protocol.lua`: what the Lua side checks of the messages that it gets."""
+    """Return `host/protocol.lua`: what the Lua side checks of the messages that it gets."""
     lines = [
         "-- Generated from lcursor/protocol/ and lcursor/errors.py by `make docs`: do not edit.",
         "-- The protocol's version, the fields of each message from Python, the levels of errors.",
@@ -79,7 +80,7 @@ def hints(globs: Iterable[str]) -> list[str]:
 
 
 def lua_boundary() -> str:
-    """Return `lua/lcursor/boundary.lua`: how the Lua side protects the user from a project."""
+    """Return `editor/boundary.lua`: how the Lua side protects the user from a project."""
 
     def quoted(words: Iterable[str], indent: str) -> list[str]:
         text = ", ".join(json.dumps(word) for word in words)
@@ -157,8 +158,8 @@ def from_lua() -> dict[str, list[dict[str, Any]]]:
           config = rows("config"),
           commands = rows("commands"),
           highlights = rows("ui.highlights"),
-          events = require("lcursor.status").describe_events(),
-          keys = rows("keys"),
+          events = require("lcursor.host.status").describe_events(),
+          keys = rows("config.keys"),
         }))
     """
     neovim = find_neovim(ROOT / ".venv")
@@ -331,8 +332,8 @@ def outputs() -> dict[Path, str]:
     for name, body in help_blocks(tables).items():
         help_text = replace_block(help_text, name, body)
     return {
-        ROOT / "lua/lcursor/protocol.lua": lua_protocol(),
-        ROOT / "lua/lcursor/boundary.lua": lua_boundary(),
+        ROOT / "lua/lcursor/host/protocol.lua": lua_protocol(),
+        ROOT / "lua/lcursor/editor/boundary.lua": lua_boundary(),
         help_path: help_text,
         plugin: replace_block(plugin.read_text(), "plugs", plugs(tables["keys"])),
     }
@@ -341,8 +342,8 @@ def outputs() -> dict[Path, str]:
 def main() -> None:
     """Rewrite, or with `--check` compare."""
     if "--protocol" in sys.argv:
-        (ROOT / "lua/lcursor/protocol.lua").write_text(lua_protocol())
-        (ROOT / "lua/lcursor/boundary.lua").write_text(lua_boundary())
+        (ROOT / "lua/lcursor/host/protocol.lua").write_text(lua_protocol())
+        (ROOT / "lua/lcursor/editor/boundary.lua").write_text(lua_boundary())
         return
     stale = [path for path, text in outputs().items() if path.read_text() != text]
     if "--check" in sys.argv:

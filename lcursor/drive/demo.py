@@ -113,7 +113,7 @@ def _introduce(editor: Editor) -> None:
     version = ".".join(
         map(str, editor.lua("local v = vim.version() return { v.major, v.minor, v.patch }"))
     )
-    detail = editor.lua("return require('lcursor.status').get().detail")
+    detail = editor.lua("return require('lcursor.host.status').get().detail")
     print(f"Neovim {version} opened {SOURCE}; lcursor {info['version']} runs {detail} inside it")
     print(
         f"(host ready {info['ready_ms']:.0f} ms, model ready {info['model_ms']:.0f} ms "

@@ -24,7 +24,7 @@ vim.cmd.only()
 vim.fn.search("^def common", "w")
 """
 LISTEN = """
-local requests = require("lcursor.requests")
+local requests = require("lcursor.host.requests")
 local follow = requests.follow
 function requests.follow(method, params, on_message)
   return follow(method, params, function(name, answer)

@@ -191,5 +191,5 @@ class Editor:
     def wait_state(self, state: str = "ready", timeout_s: float = 60) -> None:
         """Wait until the host is in a state."""
         self.wait_lua(
-            "return require('lcursor.status').get().state == ...", state, timeout_s=timeout_s
+            "return require('lcursor.host.status').get().state == ...", state, timeout_s=timeout_s
         )

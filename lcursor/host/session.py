@@ -14,7 +14,7 @@ import pynvim
 from lcursor.host.dispatch import Dispatch
 from lcursor.reporting import Notify
 
-RECEIVE = "require('lcursor.rpc').receive(...)"
+RECEIVE = "require('lcursor.host.rpc').receive(...)"
 
 
 def sender(nvim: Any) -> Notify:

@@ -1,7 +1,7 @@
 """Show the progress of an installation: one updated line on a terminal, else occasional lines.
 
-With `--progress json` each line of stdout is an object that lua/lcursor/install.lua reads. Main
-thread only.
+With `--progress json` each line of stdout is an object that lua/lcursor/host/environment.lua
+reads. Main thread only.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A stamp (`lcursor-stamp.json` in the environment) records the lock files of its parts. A part is
 removed from the stamp before it is changed and recorded when it is complete, so that interrupted
-installations are detected. lua/lcursor/install.lua also reads the stamp. Standard library only;
-main thread.
+installations are detected. lua/lcursor/host/environment.lua also reads the stamp. Standard library
+only; main thread.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A repository is data of a stranger: its configuration may name programs for almo
 git does, and repositories may lie among its files. So git starts only in a folder that has a
 `.git`, runs only the commands of `COMMANDS`, and gets settings and an environment with which it
 starts no other program and contacts no server. The Lua side gets the same from
-`lua/lcursor/boundary.lua`, which is generated.
+`lua/lcursor/editor/boundary.lua`, which is generated.
 
 Runs git as a child process, on the caller's thread, and takes no lock. All functions except
 `output` and `grep` raise GitFailed if git fails, and all raise Cancelled when `cancel` returns

@@ -24,7 +24,7 @@ def translate(glob: str, *, is_vim: bool = False, has_braces: bool = True) -> st
     """Return a glob as a regular expression; `{a,b}` matches either; an open brace is literal.
 
     Args:
-        is_vim: as `translate` of lua/lcursor/privacy.lua, nearly as Vim: `*` and `?` also match a
+        is_vim: as `translate` of editor/privacy.lua, nearly as Vim: `*` and `?` also match a
             slash, `[^a]` is any character except `a`, the brackets of a name such as `[slug]`
             match themselves, too, and a backslash lets the next character match itself. Else
             `**` crosses folders and `*` does not, and `[!a]` is any character except `a`.

@@ -1,7 +1,7 @@
 """Recognize files with secrets by name and by content. Any thread.
 
-The editor has the same globs and formats of keys in lua/lcursor/boundary.lua, which is generated
-from this file: files that completion does not read are not indexed either.
+The editor has the same globs and formats of keys in lua/lcursor/editor/boundary.lua, which is
+generated from this file: files that completion does not read are not indexed either.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The messages between Neovim and the host, with their fields: a module for each feature.
 
-`lua/lcursor/protocol.lua` is generated from this package (`make docs`).
+`lua/lcursor/host/protocol.lua` is generated from this package (`make docs`).
 
 All messages are notifications with one table of arguments. Positions are 0-based rows and byte
 columns, ends exclusive. Text is UTF-8 with `\\n` between lines; other bytes are surrogate escapes.

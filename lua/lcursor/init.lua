@@ -8,7 +8,7 @@ function M.setup(opts)
   require("lcursor.config").setup(opts)
   if package.loaded["lcursor.host"] then
     local config = require("lcursor.config").for_host()
-    require("lcursor.rpc").notify("config", { config = config })
+    require("lcursor.host.rpc").notify("config", { config = config })
   end
   if package.loaded["lcursor.complete"] then
     require("lcursor.complete").refresh()
@@ -51,7 +51,6 @@ end
 --- selection is attached.
 ---@param opts? lcursor.ChatCall
 function M.chat(opts)
-  require("lcursor.joined").chat()
   require("lcursor.chat").call(opts or {})
 end
 
@@ -64,7 +63,7 @@ function M.edit(opts)
     local task = { task = opts.instruction, range = opts.range, model = opts.model }
     return M.agent(vim.tbl_extend("error", task, { policy = "plan" }))
   end
-  require("lcursor.joined").edit().run(opts)
+  require("lcursor.edit.lcedit").run(opts)
 end
 
 --- The hunks of edits; see :help lcursor.hunks.
@@ -106,7 +105,7 @@ end
 --- one.
 ---@param opts? lcursor.AgentCall
 function M.agent(opts)
-  require("lcursor.joined").agent().call(opts or {})
+  require("lcursor.agent").call(opts or {})
 end
 
 ---@return boolean whether a suggestion is visible
@@ -118,12 +117,12 @@ end
 ---@param buf? integer
 ---@return boolean is_on
 local function switch(is_on, buf)
-  local gate, scope = require("lcursor.complete.gate"), buf and vim.b[buf] or vim.g
+  local scope = buf and vim.b[buf] or vim.g
   scope.lcursor_enabled = nil
-  if (gate.switched_off(buf) == nil) ~= is_on then
+  if (require("lcursor.config").switched_off("completion", buf) == nil) ~= is_on then
     scope.lcursor_enabled = is_on -- the settings say otherwise
   end
-  require("lcursor.status").draw()
+  require("lcursor.host.status").draw()
   require("lcursor.complete").refresh()
   if package.loaded["lcursor.next_edit"] then
     require("lcursor.next_edit").refresh()
@@ -149,7 +148,7 @@ end
 ---@param buf? integer only in this buffer; 0 is the current one
 ---@return boolean whether it is on now
 function M.toggle(buf)
-  return switch(require("lcursor.complete.gate").switched_off(buf) ~= nil, buf)
+  return switch(require("lcursor.config").switched_off("completion", buf) ~= nil, buf)
 end
 
 --- End the host, the autocommands and what is drawn, so that the plugin can be loaded again. Plugin
@@ -178,7 +177,7 @@ end
 
 ---@return string for a statusline; "" if there is nothing to report
 function M.status()
-  return require("lcursor.status").text()
+  return require("lcursor.host.status").text()
 end
 
 return M

@@ -2,9 +2,9 @@
 -- lesson is marked as done when an event or the state of the editor shows it.
 
 local highlights = require("lcursor.ui.highlights")
-local keymaps = require("lcursor.keymaps")
-local notify = require("lcursor.notify")
-local rpc = require("lcursor.rpc")
+local keymaps = require("lcursor.editor.keymaps")
+local notify = require("lcursor.ui.notify")
+local rpc = require("lcursor.host.rpc")
 
 local M = {}
 

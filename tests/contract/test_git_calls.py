@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILDER = ROOT / "lcursor/project/git.py"
 CALLERS = {BUILDER, ROOT / "lcursor/workspace/shadow_git.py"}
 """May use its command lines; the second only on a repository of our own."""
-TABLE, ASKING = ROOT / "lua/lcursor/boundary.lua", ROOT / "lua/lcursor/privacy.lua"
+TABLE, ASKING = ROOT / "lua/lcursor/editor/boundary.lua", ROOT / "lua/lcursor/editor/privacy.lua"
 STARTS = re.compile(r"run|call|Popen|popen|system|check_\w+|exec\w*|spawn\w*|create_sub\w+|split")
 """Functions that start a program, or make words of a command line."""
 PROGRAM = re.compile(r"(\S*/)?git(\.exe)?(\s|\Z)")

@@ -44,13 +44,13 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
             return {
               options = vim.tbl_map(function(row)
                 return row[1]
-              end, require("lcursor.schema")),
+              end, require("lcursor.config.schema")),
               is_copied = vim.deep_equal(vim.g.lcursor, require("lcursor.config").defaults()),
               commands = commands.describe(),
-              keys = require("lcursor.keys").describe(),
+              keys = require("lcursor.config.keys").describe(),
               defaults = require("lcursor.config").defaults(),
               highlights = require("lcursor.ui.highlights").describe(),
-              events = require("lcursor.status").describe_events(),
+              events = require("lcursor.host.status").describe_events(),
               api = api,
             }
             """,

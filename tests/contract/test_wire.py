@@ -24,8 +24,8 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
     with Editor(neovim, tmp_path_factory.mktemp("wire")) as editor:
         said: dict[str, Any] = editor.lua(
             """
-            local config, protocol = require("lcursor.config"), require("lcursor.protocol")
-            local models = vim.iter(require("lcursor.schema")):find(function(setting)
+            local config, protocol = require("lcursor.config"), require("lcursor.host.protocol")
+            local models = vim.iter(require("lcursor.config.schema")):find(function(setting)
               return setting[1] == "models"
             end)
             return {

@@ -101,7 +101,9 @@ class FakeHost:
         packages = str(Path(msgpack.__file__).parent.parent)
         argv = json.dumps([sys.executable, "-ES", str(SCRIPT), str(self.path), packages])[1:-1]
         return f"""
-        require("lcursor.install").python = function() return {json.dumps(sys.executable)} end
+        require("lcursor.host.environment").python = function()
+          return {json.dumps(sys.executable)}
+        end
         require("lcursor.host").argv = function() return {{ {argv} }} end
         """
 

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-RECEIVE = 'require("lcursor.rpc").receive(...)'
+RECEIVE = 'require("lcursor.host.rpc").receive(...)'
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ FILES = (
 ANSWERED = """
 for _, buf in ipairs(vim.api.nvim_list_bufs()) do
   if vim.bo[buf].buflisted then
-    local reason = require("lcursor.privacy").block_reason(buf, {}, function() end)
+    local reason = require("lcursor.editor.privacy").block_reason(buf, {}, function() end)
     if reason == "checking" then return false end
   end
 end

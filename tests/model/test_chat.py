@@ -44,7 +44,7 @@ return table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), "\\n")
 
 HEAR = """
 _G.said = _G.said or {}
-local requests, key = require("lcursor.requests"), require("lcursor.chat").current().chat
+local requests, key = require("lcursor.host.requests"), require("lcursor.chat").current().chat
 local function hear(method, params)
   said[method] = params
 end

@@ -50,7 +50,7 @@ ACCEPT = "require('lcursor.edit.hunks').accept_file()"
 HEAR = """
 local method, params = ...
 _G.said = {}
-local requests = require("lcursor.requests")
+local requests = require("lcursor.host.requests")
 requests.ask(method, params, function(answer)
   said.answer = answer
 end)

@@ -100,7 +100,7 @@ def test_the_model_file_may_be_deleted_while_it_runs(
     real.wait_state("failed", timeout_s=WAIT_S)
     assert "lcursor: " in real.lua("return vim.fn.execute('messages')")
     assert "copy.gguf" in "\n".join(
-        real.lua("return vim.fn.readfile(require('lcursor.log').path())")
+        real.lua("return vim.fn.readfile(require('lcursor.ui.log').path())")
     )
 
 

@@ -132,7 +132,7 @@ class Room:
         """
         paths, problems = self.nvim.lua(
             """
-            local requests, notify = require("lcursor.requests"), require("lcursor.notify")
+            local requests, notify = require("lcursor.host.requests"), require("lcursor.ui.notify")
             local ask, warn, paths, problems = requests.ask, notify.warn, {}, {}
             requests.ask = function(_, params) paths = params.paths end
             notify.warn = function(text) problems = { text } end

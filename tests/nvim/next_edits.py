@@ -48,7 +48,7 @@ return not vim.iter(vim.api.nvim_list_bufs()):any(function(buf)
 end)
 """
 HOST = """
-local is_ready = require("lcursor.status").get().state == "ready"
+local is_ready = require("lcursor.host.status").get().state == "ready"
 return is_ready or require("lcursor.host").info().job == nil
 """
 DRAWN = """

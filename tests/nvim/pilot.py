@@ -108,7 +108,10 @@ class Pilot(Editor):
 
     def has_started_host(self) -> bool:
         """Return whether a host was started; its process may not have connected yet."""
-        code = "local s = package.loaded['lcursor.status'] return s and s.get().state ~= 'stopped'"
+        code = (
+            "local status = package.loaded['lcursor.host.status']"
+            " return status and status.get().state ~= 'stopped'"
+        )
         return bool(self.lua(code))
 
     def stays_silent(self, code: str) -> None:

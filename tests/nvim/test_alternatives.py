@@ -183,7 +183,7 @@ def test_a_host_that_dies_is_asked_again_by_the_next_press(editor: Start, host: 
     nvim.press("<M-]>")
     host.kill()
     host.wait_count(2)
-    nvim.wait_lua("return require('lcursor.status').get().state == 'ready'")
+    nvim.wait_lua("return require('lcursor.host.status').get().state == 'ready'")
     assert nvim.shows() == FIRST
     nvim.press("<M-]>")
     host.wait(lambda: len(host.messages("fim.more")) == 2)

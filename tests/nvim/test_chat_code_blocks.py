@@ -114,18 +114,12 @@ def test_open_makes_a_buffer_of_it(editor: Start, host: FakeHost) -> None:
     assert (nvim.home / "project/notes/new.md").read_text() == "# Title\n```sh\nls\n```\n"
 
 
-def test_apply_gives_the_block_to_who_makes_a_change_of_it(editor: Start, host: FakeHost) -> None:
+def test_apply_makes_an_edit_of_the_block(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=reach.NOTES)
     reach.chat(nvim, host, TALK)
-    nvim.lua(
-        """
-        require("lcursor.chat.code_blocks").on_apply(function(session, block)
-          _G.applied = { session.chat, block.path }
-        end)
-        """
-    )
     nvim.press("ga")
-    assert nvim.lua("return _G.applied") == ["key1", "notes/new.md"]
+    asked = reach.asked(host, "edit.apply")
+    assert (asked["chat"], asked["file"]) == ("key1", "notes/new.md")
 
 
 def test_no_block_is_said(editor: Start, host: FakeHost) -> None:

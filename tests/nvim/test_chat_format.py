@@ -29,7 +29,7 @@ TURN = {"started_ms": 0, "bytes": 0, "is_stopping": False, "is_followed": False}
 
 @pytest.fixture(scope="module")
 def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
-    """Call a function, as `chat.format.short`, in one Neovim for all of this file."""
+    """Call a function, as `text.numbers.short`, in one Neovim for all of this file."""
     with Editor(neovim, tmp_path_factory.mktemp("home"), init="vim.o.swapfile = false\n") as nvim:
 
         def call(name: str, *args: object) -> Any:
@@ -90,7 +90,7 @@ def test_a_text_in_pieces_is_written_whole(lua: Call, text: str, cuts: list[int]
     ],
 )
 def test_fences(lua: Call, lines: list[str], fences: list[tuple[int, int, str]]) -> None:
-    (found,) = lua("chat.markdown.fences", lines)
+    (found,) = lua("text.markdown.fences", lines)
     assert [(each["first"], each["last"], each["info"]) for each in found] == fences
 
 
@@ -100,11 +100,11 @@ def test_fences(lua: Call, lines: list[str], fences: list[tuple[int, int, str]])
     + [(27000, "27k"), (999499, "999k"), (999500, "1M"), (1_500_000, "1.5M")],
 )
 def test_counts_are_short(lua: Call, count: int, text: str) -> None:
-    assert lua("chat.format.short", count) == [text]
+    assert lua("text.numbers.short", count) == [text]
 
 
 def test_sizes_of_a_context(lua: Call) -> None:
-    assert [lua("chat.format.size", each)[0] for each in (32768, 40000, 512)] == [
+    assert [lua("text.numbers.tokens", each)[0] for each in (32768, 40000, 512)] == [
         "32k",
         "40k",
         "512",

@@ -284,5 +284,5 @@ def test_the_command_line_of_a_question_is_completed(editor: Start) -> None:
     assert offered("LCChat why /e") == []
     assert offered("LCChat @file:a") == ["@file:a.py"]
     assert sorted(
-        nvim.lua("return require('lcursor.chat.mentions').complete('@', 'LCChat @')")
+        nvim.lua("return require('lcursor.editor.mentions').complete('@', 'LCChat @')")
     ) == [f"@{kind}{':' if kind in WITH_ARGUMENT else ''}" for kind in sorted(KINDS)]

@@ -217,7 +217,7 @@ def test_the_mentions_of_what_the_editor_has(editor: Start) -> None:
             """
             return vim.tbl_map(function(one)
               return { one.kind, one.argument }
-            end, require("lcursor.chat.mentions").parse(...))
+            end, require("lcursor.editor.mentions").parse(...))
             """,
             text,
         )

@@ -219,7 +219,7 @@ def test_a_noun_without_a_verb(editor: Start, host: FakeHost) -> None:
     assert nvim.lua("return vim.api.nvim_buf_get_name(0)") == "lcursor://chat/1"
     nvim.command("wincmd p")
     nvim.command("LCursor edit")
-    assert nvim.lua("return require('lcursor.edit.prompt').is_open()") is True
+    assert nvim.lua("return require('lcursor.editor.input').is_open()") is True
 
 
 def test_a_question_with_a_range(editor: Start, host: FakeHost) -> None:

@@ -292,7 +292,7 @@ def test_restart(editor: Start, host: FakeHost) -> None:
 
 def test_described_maps_exist(editor: Start) -> None:
     nvim = editor(DEF)
-    rows = nvim.lua("return require('lcursor.keys').describe()")
+    rows = nvim.lua("return require('lcursor.config.keys').describe()")
     mapped = """
         local name, modes = ...
         return vim.iter(modes:gmatch(".")):all(function(mode)
@@ -423,7 +423,7 @@ def test_why_asked_from_normal_mode_reports_what_was_shown(editor: Start, host: 
 
 def test_a_long_message_of_wide_characters_needs_no_key(editor: Start) -> None:
     nvim = editor(DEF, columns=80)
-    nvim.lua("require('lcursor.notify').info(('日本'):rep(60))")
+    nvim.lua("require('lcursor.ui.notify').info(('日本'):rep(60))")
     nvim.press("x")
     assert nvim.lua("return vim.api.nvim_get_mode().blocking") is False
     assert "…" in nvim.lua("return vim.fn.execute('messages')")
@@ -431,7 +431,7 @@ def test_a_long_message_of_wide_characters_needs_no_key(editor: Start) -> None:
 
 def test_progress_that_ends_leaves_what_was_said_since(editor: Start) -> None:
     nvim = editor(DEF)
-    said = "local notify = require('lcursor.notify'); "
+    said = "local notify = require('lcursor.ui.notify'); "
     nvim.lua(said + "notify.progress('half'); notify.info('done'); notify.progress('')")
     nvim.command("redraw")
     assert "lcursor: done" in "\n".join(nvim.screen.rows())
@@ -445,7 +445,7 @@ def test_an_error_of_ours_is_reported_once_and_typing_goes_on(
 ) -> None:
     nvim = editor(DEF, init=NOTES)
     nvim.insert("o")
-    nvim.lua("require('lcursor.context').read = function() error('broken') end")
+    nvim.lua("require('lcursor.editor.context').read = function() error('broken') end")
     nvim.press("a")
     nvim.press("b")
     nvim.press("c")

@@ -138,7 +138,7 @@ def test_a_server_that_fails_and_is_repaired(start: Start, server: ModelServer) 
     editor = start()
     editor.type("    x")
     log = """
-    local lines = vim.fn.readfile(require("lcursor.log").path())
+    local lines = vim.fn.readfile(require("lcursor.ui.log").path())
     return table.concat(lines, "\\n"):find("out of order", 1, true)
     """
     editor.wait_lua(log)

@@ -310,7 +310,7 @@ def test_all_rejected_is_the_text_before(room: Room, base: Lines, new: Lines) ->
 def test_a_difference_made_is_the_other(room: Room, old: Lines, new: Lines) -> None:
     made = room.nvim.lua(
         """
-        local diff = require("lcursor.diff")
+        local diff = require("lcursor.text.diff")
         local old, new = ...
         local changes = vim.tbl_map(function(block)
           return {
@@ -331,7 +331,7 @@ def test_a_difference_made_is_the_other(room: Room, old: Lines, new: Lines) -> N
 @SETTINGS
 @given(old=st.text("ab_ .é日(", max_size=20), new=st.text("ab_ .é日(", max_size=20))
 def test_words_that_differ_are_what_differs(room: Room, old: str, new: str) -> None:
-    spans = room.nvim.lua("return { require('lcursor.diff').words(...) }", old, new)
+    spans = room.nvim.lua("return { require('lcursor.text.diff').words(...) }", old, new)
     if not spans[0] and not spans[1]:
         return
     left = []

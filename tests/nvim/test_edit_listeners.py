@@ -43,7 +43,7 @@ local function count(owner, name, key, is_counted)
     return fn(...)
   end
 end
-count(require("lcursor.edit.buffers"), "change_number", "number")
+count(require("lcursor.editor.buffers"), "change_number", "number")
 count(vim.fn, "getqflist", "getqflist", function(what) -- not those that keep the list up to date
   return what.id == 0
 end)

@@ -88,7 +88,7 @@ def test_what_must_not_be_edited_is_rejected(
     nvim.command("LCEdit do it")
     assert any(why in text for text in reach.told(nvim)), reach.told(nvim)
     nvim.command("LCEdit")  # and no window asks in vain
-    assert nvim.lua("return require('lcursor.edit.prompt').is_open()") is False
+    assert nvim.lua("return require('lcursor.editor.input').is_open()") is False
     assert host.messages("edit.ask") == []
 
 

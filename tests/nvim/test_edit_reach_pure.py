@@ -33,7 +33,7 @@ def call(module: str, name: str) -> str:
     [(0, 0, "a.py:1"), (0, 1, "a.py:1"), (4, 9, "a.py:5-9"), (4, 6, "a.py:5-6")],
 )
 def test_a_place_counts_from_one(lua: Call, first: int, last: int, place: str) -> None:
-    assert lua(call("edit.buffers", "location"), "a.py", first, last) == place
+    assert lua(call("editor.buffers", "location"), "a.py", first, last) == place
 
 
 def file(changes: int, *checks: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def test_the_gravest_and_nearest_diagnostic_comes_first(lua: Call) -> None:
           { lnum = 0, end_lnum = 2, col = 0, message = "long", severity = 2 },
           { lnum = 1, col = 0, message = "below", severity = 1 },
         })
-        local found = require("lcursor.edit.ask").diagnostics(buf, ...)
+        local found = require("lcursor.editor.diagnostics").at(buf, ...)
         return vim.tbl_map(function(each) return each.message end, found)
         """,
         0,
@@ -108,7 +108,7 @@ def test_the_gravest_and_nearest_diagnostic_comes_first(lua: Call) -> None:
 
 @pytest.mark.parametrize("lines", [[], [""], ["a"], ["größe", "", "\t"]])
 def test_a_digest_is_that_of_the_backend(lua: Call, lines: list[str]) -> None:
-    assert lua(call("diff", "digest"), lines) == digest(lines)
+    assert lua(call("text.diff", "digest"), lines) == digest(lines)
 
 
 @pytest.mark.parametrize("lines", [[""], ["a"], ["a", ""], ["", "", "b"], ["é", "a\0b", "c"]])
@@ -118,7 +118,7 @@ def test_a_text_has_as_many_lines_on_either_side(lua: Call, lines: list[str]) ->
         """
         local buf = vim.api.nvim_create_buf(false, true)
         vim.api.nvim_buf_set_lines(buf, 0, -1, false, ...)
-        local text = require("lcursor.edit.buffers").text
+        local text = require("lcursor.editor.buffers").text
         local found = { text(buf).text }
         vim.api.nvim_buf_set_lines(buf, 0, 0, false, { "more" })
         table.insert(found, text(buf).text)
@@ -133,5 +133,5 @@ def test_a_text_has_as_many_lines_on_either_side(lua: Call, lines: list[str]) ->
 def test_the_diff_is_found_where_neovim_0_12_has_it(neovim: Path, tmp_path: Path) -> None:
     moved = "vim.text.diff, vim.diff = vim.text.diff or vim.diff, nil\n"
     with Editor(neovim, tmp_path, init=moved) as nvim:
-        blocks = nvim.lua(call("diff", "blocks"), ["a", "b", "c"], ["x", "b", "y"])
+        blocks = nvim.lua(call("text.diff", "blocks"), ["a", "b", "c"], ["x", "b", "y"])
     assert [block["first"] for block in blocks] == [0, 2]

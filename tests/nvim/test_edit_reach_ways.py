@@ -55,9 +55,9 @@ def test_the_window_remembers_and_can_be_left(desk: Desk) -> None:
 def test_nothing_is_asked_without_a_word(desk: Desk) -> None:
     desk.nvim.command("LCEdit")
     desk.nvim.press("  <CR>")
-    assert desk.nvim.lua("return require('lcursor.edit.prompt').is_open()")
+    assert desk.nvim.lua("return require('lcursor.editor.input').is_open()")
     desk.nvim.press("<Esc><Esc>")
-    assert not desk.nvim.lua("return require('lcursor.edit.prompt').is_open()")
+    assert not desk.nvim.lua("return require('lcursor.editor.input').is_open()")
     assert desk.host.messages("edit.ask") == []
 
 

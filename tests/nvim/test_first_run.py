@@ -170,7 +170,8 @@ def test_a_server_completes_until_the_engine_is_installed(machine: Machine) -> N
         with machine.open(init) as editor:
             argv = ["sh", "-c", f"cat {facts}; echo"]
             editor.lua(
-                "local argv = ... require('lcursor.doctor').argv = function() return argv end", argv
+                "local argv = ... require('lcursor.host.doctor').argv = function() return argv end",
+                argv,
             )
             editor.command("LCursor install")
             editor.wait_state("ready", timeout_s=100)
@@ -187,8 +188,10 @@ def test_a_server_completes_until_the_engine_is_installed(machine: Machine) -> N
             machine.hold.unlink()
             editor.wait_state("failed", timeout_s=100)
             asked = len(server.asked)
-            assert editor.lua("return require('lcursor.install').interim()") is None
-            assert "/nowhere.gguf" in editor.lua("return require('lcursor.status').get().detail")
+            assert editor.lua("return require('lcursor.host.environment').interim()") is None
+            assert "/nowhere.gguf" in editor.lua(
+                "return require('lcursor.host.status').get().detail"
+            )
             editor.keys("o    x")
             editor.wait_lua("return vim.api.nvim_get_current_line():find('x$')")
             assert len(server.asked) == asked
@@ -201,9 +204,9 @@ def test_an_installation_that_fails_ends_the_use_of_a_server(machine: Machine) -
         editor.lua(
             """
             local fact = ...
-            local install = require("lcursor.install")
+            local install = require("lcursor.host.environment")
             install.progress = function() return "engine" end
-            require("lcursor.doctor").follow = function(_, _, on_fact)
+            require("lcursor.host.doctor").follow = function(_, _, on_fact)
               on_fact(vim.tbl_extend("force", fact, { section = "local_server" }))
             end
             install.run = function(on_done, on_packages)
@@ -216,7 +219,7 @@ def test_an_installation_that_fails_ends_the_use_of_a_server(machine: Machine) -
         editor.command("LCursor install")
         editor.wait_state("ready")
         editor.lua("_G.fail({ message = 'the compiler crashed' })")
-        status = editor.lua("return require('lcursor.status').get()")
+        status = editor.lua("return require('lcursor.host.status').get()")
         assert (status["state"], status["detail"]) == ("absent", "the compiler crashed")
         assert editor.lua("return require('lcursor.config').completion_server()") is None
         assert editor.lua("return require('lcursor.host').info().job") is None

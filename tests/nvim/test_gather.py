@@ -125,7 +125,7 @@ def test_only_who_imports_a_written_file_follows_its_imports_again(
     nvim = editor({**PROJECT, "app/other.py": "x = 1\n"})
     nvim.lua(
         """
-        local reader = require("lcursor.files")
+        local reader = require("lcursor.editor.files")
         local first = reader.first
         _G.looked, _G.found = 0, 0
         reader.first = function(paths, done)

@@ -197,7 +197,7 @@ def test_all_is_well(start: Callable[..., Editor]) -> None:
 def test_the_check_starts_nothing(start: Callable[..., Editor]) -> None:
     editor = start()
     report(editor)
-    assert editor.lua("return require('lcursor.status').get().state") == "stopped"
+    assert editor.lua("return require('lcursor.host.status').get().state") == "stopped"
     assert editor.lua("return require('lcursor.host').info().job") is None
     assert not (editor.home / "state/nvim/lcursor.log").exists()
 
@@ -287,7 +287,7 @@ def test_an_interpreter_that_hangs_is_given_up(
     pid_file = tmp_path / "pid"
     program = script(tmp_path, f"echo $$ > {pid_file}; exec sleep 600")
     editor = start(program)
-    editor.lua("require('lcursor.doctor').limit_ms = 300")
+    editor.lua("require('lcursor.host.doctor').limit_ms = 300")
     assert ":LCursor install" in report(editor).error("gave no answer in 0.3 s")
     pid = int(pid_file.read_text())
     editor.wait_lua("return vim.uv.kill(..., 0) == nil", pid)

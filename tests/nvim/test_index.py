@@ -234,7 +234,7 @@ def test_what_is_kept_back(
     nvim.command("LCursor status")
     nvim.press("q")
     nvim.lua("require('lcursor.host').start() require('lcursor.index').start()")
-    nvim.wait_lua("return require('lcursor.status').get().state == 'ready'")
+    nvim.wait_lua("return require('lcursor.host.status').get().state == 'ready'")
     tell_state(nvim, host)
     nvim.press("i" + line + "<Esc>")
     nvim.command("new")

@@ -32,7 +32,7 @@ def ask(neovim: Path, tmp_path: Path) -> Any:
         (root / "lcursor" / "install.py").write_text(textwrap.dedent(script))
         (tmp_path / "ask.lua").write_text(
             f"vim.opt.rtp:prepend({str(root)!r})\n"
-            "local install = require('lcursor.install')\n"
+            "local install = require('lcursor.host.environment')\n"
             "local said = {}\n"
             "vim.notify = function(text) table.insert(said, text) end\n"
             "local result = (function()\n" + textwrap.dedent(code) + "\nend)()\n"
@@ -133,7 +133,7 @@ def test_the_setting_wins(ask: Any) -> None:
 
 RUN = """
     local results, states = {}, {}
-    local status = require("lcursor.status")
+    local status = require("lcursor.host.status")
     local set = status.set
     status.set = function(state, detail, at)
       table.insert(states, { state, detail })
@@ -252,7 +252,7 @@ def test_the_first_insert_without_an_environment_is_not_disturbed(
     neovim: Path, tmp_path: Path
 ) -> None:
     """No prompt takes what is typed at that moment."""
-    init = 'require("lcursor.install").python = function() end\nvim.o.swapfile = false\n'
+    init = 'require("lcursor.host.environment").python = function() end\nvim.o.swapfile = false\n'
     with Editor(neovim, tmp_path, init=init, files=("a.py",)) as editor:
         editor.keys("iimport os<CR>1")
         said = editor.wait_lua(

@@ -66,7 +66,7 @@ def test_there_are_many() -> None:
 def test_each_is_complete_and_waits_for_no_key(nvim: Editor) -> None:
     cut_off = []
     for text, hint in messages():
-        nvim.lua("require('lcursor.notify').info(...)", text, hint)
+        nvim.lua("require('lcursor.ui.notify').info(...)", text, hint)
         nvim.command("redraw")
         mode: dict[str, Any] = nvim.client.request("nvim_get_mode")
         assert not mode["blocking"], text
@@ -77,7 +77,7 @@ def test_each_is_complete_and_waits_for_no_key(nvim: Editor) -> None:
 
 def test_the_window_of_a_long_message_goes_with_the_next_message(nvim: Editor) -> None:
     windows = "return #vim.api.nvim_list_wins()"
-    nvim.lua("require('lcursor.notify').info(...)", *LONG)
+    nvim.lua("require('lcursor.ui.notify').info(...)", *LONG)
     nvim.wait_lua(f"{windows} == 2")
-    nvim.lua("require('lcursor.notify').info('short')")
+    nvim.lua("require('lcursor.ui.notify').info('short')")
     nvim.wait_lua(f"{windows} == 1")

@@ -36,12 +36,14 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
     ],
 )
 def test_wrap(lua: Call, chunks: Chunks, rows: list[str]) -> None:
-    wrapped = lua("return require('lcursor.wrap').rows(...)", chunks, 6)
+    wrapped = lua("return require('lcursor.text.wrap').rows(...)", chunks, 6)
     assert ["".join(chunk[0] for chunk in row) for row in wrapped] == rows
 
 
 def test_wrapped_chunks_keep_their_groups_and_are_indented(lua: Call) -> None:
-    wrapped = lua("return require('lcursor.wrap').rows(...)", [["ab", "A"], [" cd", "B"]], 4, 2)
+    wrapped = lua(
+        "return require('lcursor.text.wrap').rows(...)", [["ab", "A"], [" cd", "B"]], 4, 2
+    )
     assert wrapped == [[["  "], ["ab", "A"]], [["  "], ["cd", "B"]]]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from lcursor.drive.editor import Editor
 
-ONE = "require('lcursor.notify').info('one thing')"
-OTHER = "require('lcursor.notify').warn('another thing')"
-PROGRESS = "require('lcursor.notify').progress('half of it')"
+ONE = "require('lcursor.ui.notify').info('one thing')"
+OTHER = "require('lcursor.ui.notify').warn('another thing')"
+PROGRESS = "require('lcursor.ui.notify').progress('half of it')"
 REDRAWN = "vim.cmd('normal! ox') vim.api.nvim__redraw({ flush = true })"
 
 
@@ -53,7 +53,7 @@ def test_a_notifier_that_shows_titles_names_the_plugin_once(editor: Editor) -> N
     assert editor.lua("return _G.shown") == "lcursor: another thing3"
 
 
-LONG = f"require('lcursor.notify').info('{'long ' * 60}')"
+LONG = f"require('lcursor.ui.notify').info('{'long ' * 60}')"
 LAYOUT = """
 local builtin = vim.notify
 vim.notify = loadstring("local builtin = ... return function(...) builtin(...) end", %r)(builtin)
@@ -87,13 +87,13 @@ def test_progress_leaves_a_message_that_came_meanwhile(editor: Editor) -> None:
     editor.lua(PROGRESS)
     assert row() == "lcursor: half of it"
     editor.lua("vim.cmd.echomsg('\"of somebody else again\"')")
-    editor.lua("require('lcursor.notify').progress('all of it', true)")
+    editor.lua("require('lcursor.ui.notify').progress('all of it', true)")
     assert row() == "lcursor: all of it"
 
 
 def test_the_hint_of_long_progress_is_kept(editor: Editor) -> None:
     editor.lua(
-        f"require('lcursor.notify').progress('{'long ' * 60}', true, ' (:LCursor edit stop)')"
+        f"require('lcursor.ui.notify').progress('{'long ' * 60}', true, ' (:LCursor edit stop)')"
     )
     shown = editor.lua("return vim.fn.execute('messages')").strip()
     assert shown.endswith("… (:LCursor edit stop)")
@@ -103,7 +103,7 @@ def test_the_hint_of_long_progress_is_kept(editor: Editor) -> None:
 def test_the_first_way_of_a_long_hint_is_kept(editor: Editor) -> None:
     hint = "Run :LCursor install, or in a shell python -m lcursor models pull qwen2.5-coder-1.5b"
     editor.lua(
-        "require('lcursor.notify').error({ code = 'model_missing', level = 'error',"
+        "require('lcursor.ui.notify').error({ code = 'model_missing', level = 'error',"
         f" message = 'The model {'long ' * 20}', hint = '{hint}' }})"
     )
     shown = editor.lua("return vim.fn.execute('messages')").strip()

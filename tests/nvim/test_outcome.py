@@ -22,7 +22,7 @@ REPLAY = """
 local outcome, told = require("lcursor.complete.outcome"), vim.NIL
 local buf, real, ms = vim.api.nvim_get_current_buf(), vim.uv.hrtime, 0
 vim.bo[buf].filetype = "lua"
-require("lcursor.rpc").notify = function(_, row) told = row end
+require("lcursor.host.rpc").notify = function(_, row) told = row end
 vim.uv.hrtime = function() return ms * 1e6 end
 outcome.requested(7, 1000)
 outcome.answered(7, { confidence = 0.5, source = "model" })

@@ -94,14 +94,14 @@ def test_each_glob_of_secrets_finds_its_names(editor: Start) -> None:
     globs = [each for glob in secrets.SECRETS for each in gen_docs.expanded(glob)]
     names = [re.sub(r"\[.(.)?[^]]*\]", lambda found: found[0][1], glob) for glob in globs]
     names = [name.replace("**", "x/y").replace("*", "x") for name in names]
-    code = "return require('lcursor.privacy').is_secret_path('/home/me/' .. ..., {})"
+    code = "return require('lcursor.editor.privacy').is_secret_path('/home/me/' .. ..., {})"
     assert [name for name in names if not nvim.lua(code, name)] == []
     assert [name for name in names if not nvim.lua(code, name.upper())] == []
 
 
 def test_names_of_secrets(editor: Start) -> None:
     nvim = editor(DEF)
-    code = "return require('lcursor.privacy').is_secret_path('/home/me/' .. ..., {})"
+    code = "return require('lcursor.editor.privacy').is_secret_path('/home/me/' .. ..., {})"
     assert [name for name in SECRET_NAMES if not nvim.lua(code, name)] == []
     assert [name for name in PUBLIC_NAMES if nvim.lua(code, name)] == []
     assert all(map(is_secret_path, SECRET_NAMES))
@@ -111,7 +111,7 @@ def test_names_of_secrets(editor: Start) -> None:
 def test_the_users_globs_match_as_in_python(editor: Start) -> None:
     """Also beside others that are no globs."""
     nvim = editor(DEF)
-    code = "return require('lcursor.privacy').is_secret_path(...)"
+    code = "return require('lcursor.editor.privacy').is_secret_path(...)"
     for glob, path, is_secret in GLOBS:
         for globs in ([glob], ["[z-a", "{x", "y}", glob, "[", "a]", "}", "z\\"]):
             assert nvim.lua(code, f"{ROOT}/{path}", globs) == is_secret, (globs, path)
@@ -136,7 +136,7 @@ def test_the_editor_recognizes_the_same_private_keys_as_python(editor: Start) ->
         "PrivateKey =",
     ]
     nvim = editor(DEF)
-    code = "return require('lcursor.privacy').has_private_key(...)"
+    code = "return require('lcursor.editor.privacy').has_private_key(...)"
     for text, is_key in [*((key, True) for key in keys), *((other, False) for other in others)]:
         assert (nvim.lua(code, text), has_private_key(text.encode())) == (is_key, is_key), text
 
@@ -217,7 +217,7 @@ def test_git_is_asked_again_when_its_rules_change(editor: Start, host: FakeHost)
 def test_patterns_are_compiled_once(editor: Start) -> None:
     nvim = editor(DEF)
     code = """
-    local privacy, count, regex = require("lcursor.privacy"), 0, vim.regex
+    local privacy, count, regex = require("lcursor.editor.privacy"), 0, vim.regex
     vim.regex = function(...) count = count + 1 return regex(...) end
     local found = {}
     for _, globs in ipairs({ { "*.x" }, { "*.x" }, { "*.x" }, { "*.y" } }) do
@@ -251,7 +251,8 @@ def test_while_git_is_asked_nothing_is_read(
     git(nvim.lua("return vim.uv.cwd()"), "init", "-q")
     if has_earlier:  # another part of the plugin asked before
         nvim.lua(
-            "require('lcursor.privacy').block_reason(0, {}, function() error('a broken one') end)"
+            "require('lcursor.editor.privacy').block_reason(0, {}, function()"
+            " error('a broken one') end)"
         )
     nvim.press("ix")
     assert nvim.why() == "checking"
@@ -391,12 +392,13 @@ def test_git_is_started_once_for_many_files(editor: Start, host: FakeHost) -> No
     nvim = editor({"a.py": "", ".gitignore": "f7.py\n", **files}, init=init)
     git(nvim.lua("return vim.uv.cwd()"), "init", "-q")
     code = """
+    local privacy = require("lcursor.editor.privacy")
     _G.codes = {}
     for number = 0, ... - 1 do
       local buf = vim.fn.bufadd(("f%d.py"):format(number))
       vim.fn.bufload(buf)
-      require("lcursor.privacy").block_reason(buf, {}, function()
-        _G.codes[number + 1] = require("lcursor.privacy").block_reason(buf, {}, print) or "fine"
+      privacy.block_reason(buf, {}, function()
+        _G.codes[number + 1] = privacy.block_reason(buf, {}, print) or "fine"
       end)
     end
     """
@@ -442,7 +444,7 @@ def test_a_rule_file_that_is_a_pipe_is_waited_for_once(editor: Start, host: Fake
     code = """
     _G.answers = {}
     for _, name in ipairs({ "a.py", "b.py", "c.py" }) do
-      require("lcursor.privacy").ask_file(vim.uv.cwd() .. "/" .. name, {}, function(is_fine)
+      require("lcursor.editor.privacy").ask_file(vim.uv.cwd() .. "/" .. name, {}, function(is_fine)
         table.insert(_G.answers, is_fine)
       end)
     end

@@ -135,7 +135,7 @@ def window(lua: Call, lines: list[str], row: int, col: int) -> dict[str, Any]:
     local lines, row, col = ...
     local buf = vim.api.nvim_create_buf(true, false)
     vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
-    local request = require("lcursor.context").read(buf, row, col)
+    local request = require("lcursor.editor.context").read(buf, row, col)
     vim.api.nvim_buf_delete(buf, { force = true })
     return request
     """
@@ -184,7 +184,7 @@ def test_the_start_moves_in_steps(lua: Call) -> None:
     for row = 0, 1500 do
       vim.api.nvim_buf_set_lines(buf, row, -1, false, { line })
       for _, col in ipairs({ 0, math.floor(width / 2), width }) do
-        table.insert(starts, require("lcursor.context").read(buf, row, col).first_row)
+        table.insert(starts, require("lcursor.editor.context").read(buf, row, col).first_row)
       end
     end
     vim.api.nvim_buf_delete(buf, { force = true })
@@ -204,7 +204,7 @@ def test_a_jump_back_moves_the_window_back(lua: Call) -> None:
     code = """
     local buf = vim.api.nvim_create_buf(true, false)
     vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(("x\\n"):rep(2000), "\\n"))
-    local read = require("lcursor.context").read
+    local read = require("lcursor.editor.context").read
     local function first(row) return read(buf, row, 0).first_row end
     return { first(1000), first(100), first(1000) }
     """
@@ -244,7 +244,7 @@ def test_the_last_line_is_read_whole(lua: Call, eol: bool) -> None:
     vim.cmd.enew({ bang = true })
     vim.bo.fixendofline, vim.bo.endofline = false, ...
     vim.api.nvim_buf_set_lines(0, 0, -1, false, { "ab", "cd" })
-    local read = require("lcursor.context").read
+    local read = require("lcursor.editor.context").read
     return { read(0, 1, 0).suffix, read(0, 1, 2).suffix, read(0, 0, 1).suffix }
     """
     end = "\n" if eol else ""

@@ -72,10 +72,10 @@ def test_a_report_starts_the_host(editor: Start, host: FakeHost) -> None:
 
 def test_a_report_without_an_environment_says_how_to_get_one(editor: Start) -> None:
     nvim = editor(DEF, init=NOTES)
-    nvim.lua("require('lcursor.install').python = function() end")
+    nvim.lua("require('lcursor.host.environment').python = function() end")
     nvim.command("LCursor stats")
     assert "LCursor install" in str(notes(nvim)[0][0])
-    assert nvim.lua("return require('lcursor.status').get().state") == "absent"
+    assert nvim.lua("return require('lcursor.host.status').get().state") == "absent"
 
 
 def test_a_report_that_cannot_be_had(editor: Start, host: FakeHost) -> None:
@@ -132,7 +132,7 @@ def test_why_reports_what_an_answer_cost(
     assert notes(nvim)[-1][0] == "lcursor: Waiting for the model."
 
 
-BUSY = "require('lcursor.processor').is_busy = function() return %s end"
+BUSY = "require('lcursor.host.processor').is_busy = function() return %s end"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.nvim.pilot import Pilot
 
 ASK = """
 _G.heard = _G.heard or {}
-return require("lcursor.requests").ask(
+return require("lcursor.host.requests").ask(
   ...,
   { path = "/x" },
   function(answer) table.insert(_G.heard, { "answer", answer.id }) end,
@@ -58,7 +58,7 @@ def test_open_requests_fail_when_the_host_ends(nvim: Pilot, host: FakeHost) -> N
 def test_a_forgotten_request_is_not_answered(nvim: Pilot, host: FakeHost) -> None:
     number = nvim.lua(ASK, "chat.list")
     host.wait(lambda: host.messages("chat.list"))
-    nvim.lua("require('lcursor.requests').forget(...)", number)
+    nvim.lua("require('lcursor.host.requests').forget(...)", number)
     host.send("chat.listed", {"id": number, "chats": [], "note": ""})
     assert heard(nvim) == []
 

@@ -74,7 +74,6 @@ def start(editor: Start) -> Start:
 
 def propose(nvim: Pilot, *files: dict[str, Any]) -> None:
     """Propose changes, as the host would."""
-    nvim.lua("require('lcursor.joined').edit()")
     nvim.lua("require('lcursor.edit').start()")
     nvim.lua("require('lcursor.edit.proposals').propose(...)", proposed(files))
 

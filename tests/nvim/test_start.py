@@ -71,9 +71,9 @@ MISSING: dict[str, Fact] = {
 }
 STUBS = """
 require("lcursor.host").version = function() return "1.2.3" end
-local install = require("lcursor.install")
+local install = require("lcursor.host.environment")
 install.python = function() return vim.env.HOME .. "/.local/share/lcursor/venv/bin/python" end
-require("lcursor.doctor").argv = function() return vim.json.decode([==[%s]==]) end
+require("lcursor.host.doctor").argv = function() return vim.json.decode([==[%s]==]) end
 """
 ABSENT = """
 install.python = function() end
@@ -132,15 +132,19 @@ def text(nvim: Pilot) -> str:
 
 CASES: dict[str, tuple[dict[str, Fact], str, str]] = {
     # name: facts of the doctor, Lua before, Lua after
-    "ready": (READY, "", "require('lcursor.status').set('ready', '')"),
-    "missing": (MISSING, "", "require('lcursor.status').set('failed', 'the model is missing')"),
+    "ready": (READY, "", "require('lcursor.host.status').set('ready', '')"),
+    "missing": (
+        MISSING,
+        "",
+        "require('lcursor.host.status').set('failed', 'the model is missing')",
+    ),
     "absent": ({}, ABSENT, ""),
-    "installing": ({}, ABSENT + INSTALLING, "require('lcursor.status').set('installing', '')"),
+    "installing": ({}, ABSENT + INSTALLING, "require('lcursor.host.status').set('installing', '')"),
     "interim": (
         {},
         INTERIM,
-        "require('lcursor.status').set('ready', 'qwen2.5-coder:1.5b (qwen2.5-coder) by ollama at "
-        "http://127.0.0.1:11434')",
+        "require('lcursor.host.status').set('ready', 'qwen2.5-coder:1.5b (qwen2.5-coder) by '"
+        " .. 'ollama at http://127.0.0.1:11434')",
     ),
 }
 
@@ -175,7 +179,7 @@ def test_it_fits_into_24_lines(opener: Callable[..., Pilot], columns: int) -> No
 @pytest.mark.parametrize("columns", [60, 40])
 def test_its_keys_are_always_visible(opener: Callable[..., Pilot], columns: int) -> None:
     nvim = opener(MISSING, columns=columns, lines=24)
-    nvim.lua("require('lcursor.status').set('failed', 'the model is missing')")
+    nvim.lua("require('lcursor.host.status').set('failed', 'the model is missing')")
     nvim.press("G")
     assert "next hunk" in screen(nvim)
     assert "t tutor  g? help  q close" in screen(nvim)
@@ -232,7 +236,7 @@ def test_it_follows_the_host_and_the_index(opener: Callable[..., Pilot], host: F
 def test_the_key_of_a_line_fixes_it(opener: Callable[..., Pilot], host: FakeHost) -> None:
     nvim = opener(MISSING, init="_G.pulled = {}\n")
     nvim.lua(
-        "require('lcursor.install').pull = function(_, name, on_line, on_done)"
+        "require('lcursor.host.environment').pull = function(_, name, on_line, on_done)"
         " table.insert(_G.pulled, name) on_line(name .. ': 1 of 4 (25 %)') _G.done = on_done end"
     )
     nvim.press("m")
@@ -271,10 +275,10 @@ def test_a_better_model_is_offered_and_used(opener: Callable[..., Pilot], host: 
     nvim = opener(SLOW)
     nvim.lua("require('lcursor.host').start()")
     host.wait(lambda: host.pids)
-    nvim.wait_lua("return require('lcursor.status').get().state == 'ready'")
+    nvim.wait_lua("return require('lcursor.host.status').get().state == 'ready'")
     assert f"✓ model {MODEL}: the default; better here: {BEST} ({WORDS}) m download" in text(nvim)
     nvim.lua(
-        "require('lcursor.install').pull = function(_, name, on_line, on_done)"
+        "require('lcursor.host.environment').pull = function(_, name, on_line, on_done)"
         " _G.pulled, _G.done = name, on_done end"
     )
     nvim.press("m")
@@ -298,7 +302,7 @@ def test_it_waits_for_the_speed_of_this_machine(
     facts: dict[str, Fact] = json.loads(json.dumps(READY))
     facts["hardware"]["recommended"]["is_measured"] = False
     nvim = opener(facts)
-    nvim.lua("package.loaded['lcursor.notify'].later = function(_, fn) _G.later = fn end")
+    nvim.lua("package.loaded['lcursor.ui.notify'].later = function(_, fn) _G.later = fn end")
     nvim.lua("require('lcursor.host').start()")
     nvim.wait_lua("return _G.later ~= nil")
     facts_file(tmp_path, SLOW)
@@ -308,10 +312,11 @@ def test_it_waits_for_the_speed_of_this_machine(
 
 def test_it_shows_what_was_installed_while_the_host_starts(opener: Callable[..., Pilot]) -> None:
     nvim = opener(READY, init=f"_G.python = install.python {ABSENT}{INSTALLING}")
-    nvim.lua("require('lcursor.status').set('installing', '')")
+    nvim.lua("require('lcursor.host.status').set('installing', '')")
     nvim.wait_lua("return table.concat(vim.fn.getline(1, '$')):find('… install')")
     nvim.lua(
-        "local install, status = require('lcursor.install'), require('lcursor.status')"
+        "local install = require('lcursor.host.environment')"
+        " local status = require('lcursor.host.status')"
         " install.python, install.progress = _G.python, function() end"
         " install.is_needed = function() return false end"
         " status.set('stopped', '') status.set('starting', '')"
@@ -323,7 +328,7 @@ def test_it_shows_what_was_installed_while_the_host_starts(opener: Callable[...,
 def test_it_installs(opener: Callable[..., Pilot]) -> None:
     nvim = opener({}, init=ABSENT)
     assert nvim.lua("return vim.api.nvim_get_current_line()").startswith("  ! install")
-    nvim.lua("require('lcursor.install').run = function() _G.ran = true end")
+    nvim.lua("require('lcursor.host.environment').run = function() _G.ran = true end")
     nvim.press("<CR>")
     assert nvim.lua("return _G.ran")
 
@@ -385,7 +390,8 @@ def test_what_is_switched_off_is_switched_on(opener: Callable[..., Pilot]) -> No
 
 def test_the_keys_are_those_of_the_user(opener: Callable[..., Pilot]) -> None:
     init = 'vim.keymap.set("n", "<C-l>", "<Plug>(lcursor-hunk-accept)")\n'
-    config = {"keymaps": {"accept": "<C-y>"}, "edit": {"keymap": {"next": False}}}
+    keymap = {"accept": "<C-y>"}
+    config = {"completion": {"keymap": keymap}, "edit": {"keymap": {"next": False}}}
     nvim = opener(READY, init=init, config=config)
     lines = [line.split() for line in nvim.lines()]
     assert ["<C-y>", "accept", "suggestion", "at", "ghost", "text"] in lines

@@ -100,7 +100,8 @@ def test_two_editors_use_different_files(editor: Start, host: FakeHost) -> None:
 
 
 def test_the_keys_are_those_of_the_user(editor: Start) -> None:
-    nvim = editor(config={"keymaps": {"accept": "<C-y>", "dismiss": False}})
+    keymap = {"accept": "<C-y>", "dismiss": False}
+    nvim = editor(config={"completion": {"keymap": keymap}})
     nvim.command("LCursor tutor")
     assert "#   <C-y>       accept the rest" in nvim.lines()
     assert "#   -           dismiss the suggestion" in nvim.lines()
@@ -151,7 +152,7 @@ def test_lessons_of_chat_and_search(editor: Start) -> None:
     nvim = editor()
     nvim.command("LCursor tutor")
     buf = nvim.lua("return vim.api.nvim_get_current_buf()")
-    nvim.lua("require('lcursor.status').emit('LCursorChatDone', { buf = 1, reason = 'end' })")
+    nvim.lua("require('lcursor.host.status').emit('LCursorChatDone', { buf = 1, reason = 'end' })")
     nvim.lua("vim.fn.setqflist({}, ' ', { title = ':LCursor search who may pay less' })")
     nvim.command("copen")
     nvim.settle()

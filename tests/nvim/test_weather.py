@@ -134,7 +134,7 @@ def test_it_ends_by_itself_with_a_word_on_stderr(editor: Start, host: FakeHost) 
     host.wait(lambda: len(host.pids) == 2)
     nvim.wait_state()
     assert "exit code 3" in str(notes(nvim)[0][0])
-    log = Path(nvim.lua("return require('lcursor.log').path()"))
+    log = Path(nvim.lua("return require('lcursor.ui.log').path()"))
     nvim.wait_lua("return vim.fn.readfile(...)[1] ~= nil", str(log))
     assert "out of luck" in log.read_text()
 
@@ -192,21 +192,21 @@ def test_messages_that_nobody_knows(editor: Start, host: FakeHost) -> None:
 def test_an_error_in_a_message_handler_is_reported(editor: Start, host: FakeHost) -> None:
     nvim = editor(DEF, init=NOTES)
     request = nvim.insert("o")
-    nvim.lua("require('lcursor.rpc').on('fim.partial', function() error('out of luck') end)")
+    nvim.lua("require('lcursor.host.rpc').on('fim.partial', function() error('out of luck') end)")
     host.partial(request, "return x")
     host.done(request, "return x")
     assert nvim.wait_ghost() == "return x"
     [(told, _)] = notes(nvim)
     assert "an error in lcursor" in str(told)
     assert "out of luck" in str(told)
-    assert "out of luck" in Path(nvim.lua("return require('lcursor.log').path()")).read_text()
+    assert "out of luck" in Path(nvim.lua("return require('lcursor.ui.log').path()")).read_text()
 
 
 def test_the_log_has_its_lines_in_order(editor: Start) -> None:
     nvim = editor(DEF)
     count = 200
     code = """
-    local log = require("lcursor.log")
+    local log = require("lcursor.ui.log")
     for n = 1, ... do log.warn("line %d", n) end
     return vim.fn.readfile(log.path())
     """

@@ -203,7 +203,7 @@ def edit_choose(nvim: Pilot, host: FakeHost) -> None:
     """A question where something goes."""
     desk = Desk(nvim, host)
     nvim.lua("vim.fn.setreg('\"', '```python\\nb = 2\\n```\\n')")
-    nvim.command("LCursor apply")
+    nvim.command("LCursor edit apply")
     asked = desk.heard("edit.apply")
     choices = [
         {
@@ -305,7 +305,7 @@ def chat_sources(nvim: Pilot, host: FakeHost) -> None:
 @scene("3 chats of this project", "r rename", "a all projects", "q close", "Rename alpha to beta")
 def chat_list(nvim: Pilot, host: FakeHost) -> None:
     """The stored chats."""
-    nvim.command("LCursor chats")
+    nvim.command("LCursor chat list")
     rows = [
         chat_row(nvim, "k1", "Why is it slow", 125, preview="Why is it slow"),
         chat_row(nvim, "k2", "Rename", 7300, messages=12, preview="Rename alpha\nto beta"),
@@ -379,7 +379,7 @@ def stats(nvim: Pilot, host: FakeHost) -> None:
 def status(nvim: Pilot, host: FakeHost) -> None:
     """The state of everything."""
     nvim.lua(
-        "require('lcursor.status').set('failed', ...)",
+        "require('lcursor.host.status').set('failed', ...)",
         "The language server of this buffer cannot be shown in an ordinary window, which is long.",
     )
     nvim.command("LCursor status")
@@ -398,7 +398,7 @@ def server(nvim: Pilot, host: FakeHost) -> None:
 def message_long(nvim: Pilot, host: FakeHost) -> None:
     """A message that the command line cuts off, and so a window shows for a while."""
     text = "no answer came from the server at http://127.0.0.1:8012/v1 within 30 s"
-    nvim.lua("require('lcursor.notify').info(...)", text, "Try it again")
+    nvim.lua("require('lcursor.ui.notify').info(...)", text, "Try it again")
     nvim.wait_lua("return #vim.api.nvim_list_wins() == 2")
 
 

@@ -4,8 +4,8 @@
 
 local format = require("lcursor.agent.format")
 local highlights = require("lcursor.ui.highlights")
-local keymaps = require("lcursor.keymaps")
-local notify = require("lcursor.notify")
+local keymaps = require("lcursor.editor.keymaps")
+local notify = require("lcursor.ui.notify")
 local transcript = require("lcursor.ui.transcript")
 local ui_notes = require("lcursor.ui.notes")
 

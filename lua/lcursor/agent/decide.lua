@@ -1,11 +1,11 @@
 -- What the user decides about a question or a plan: the keys act only with the cursor on its block.
 
 local buffer = require("lcursor.agent.buffer")
-local follow = require("lcursor.agent.follow")
 local format = require("lcursor.agent.format")
-local keymaps = require("lcursor.keymaps")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local input = require("lcursor.editor.input")
+local keymaps = require("lcursor.editor.keymaps")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local runs = require("lcursor.agent.runs")
 local window = require("lcursor.agent.window")
 
@@ -104,7 +104,7 @@ function M.reject(run)
     return decide(run, entry, "reject", draft)
   end
   local opts = { title = "reason, for the model", path = run.path, may_be_empty = true }
-  follow.editor.prompt(opts, function(text)
+  input.open(opts, function(text)
     if text then
       decide(run, entry, "reject", text)
     end

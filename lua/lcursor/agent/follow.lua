@@ -1,33 +1,22 @@
 -- Follows runs: starts, resumes and stops them, sends messages to them, shows what the host sends.
 
 local buffer = require("lcursor.agent.buffer")
+local buffers = require("lcursor.editor.buffers")
 local config = require("lcursor.config")
 local format = require("lcursor.agent.format")
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local numbers = require("lcursor.text.numbers")
+local requests = require("lcursor.host.requests")
 local runs = require("lcursor.agent.runs")
 local short = require("lcursor.text").short
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 local window = require("lcursor.agent.window")
 
 local M = {}
 
 local uv = vim.uv
 local MAX_TITLE = 40
-
----@class lcursor.AgentEditor what other features provide
----@field here fun(): string the file that is worked on
----@field unsaved fun(): lcursor.EditText[] the buffers that differ from what is on disk
----@field range fun(buf: integer, first: integer, last: integer): { name: string, text: string }?
----rows of a buffer; nil if they must not be sent, which is reported
----@field problems fun(range?: integer[]): string? the diagnostics of rows; nil if there are none
----@field prompt fun(opts: table, done: fun(text?: string)) asks for a text in a small window
----@field jump fun(folders: string[]) goes to the file under or after the cursor
----@field open_hunks fun(done: table, shown: fun(msg: table)) shows the changes of a run
-
----@type lcursor.AgentEditor joined.lua sets its fields
-M.editor = {}
 
 --- Tell the user about a run, unless its last lines are on the screen.
 ---@param run lcursor.AgentRun
@@ -81,7 +70,7 @@ local function finish(run, done)
   if at then
     facts[1] = at.added + at.removed > 0 and ("+%d −%d lines"):format(at.added, at.removed) or nil
     table.insert(facts, many(at.steps, "step"))
-    table.insert(facts, format.duration(at.seconds))
+    table.insert(facts, numbers.duration(at.seconds, true))
   end
   local lines = format.done(done, facts, tests or "tests not run")
   local entry = buffer.add(run, { kind = "end", lines = lines })
@@ -96,7 +85,8 @@ local function finish(run, done)
     turn = done.turn,
   })
   if done.turn ~= "" and not run.is_shown then
-    M.editor.open_hunks(done, function(msg)
+    local turn = { turn = done.turn, paths = done.paths }
+    require("lcursor.edit.edits").resume(turn, done.root, function(msg)
       vim.list_extend(entry.lines, format.files(msg.files))
       entry.has_files = #msg.files > 0
       buffer.show(run, entry)
@@ -257,7 +247,7 @@ function M.start(start)
   local run = runs.new(start.task, start.path)
   run.policy = start.policy
   buffer.add(run, { kind = "task", text = start.task, context = start.context })
-  local params = vim.tbl_extend("error", start, { buffers = M.editor.unsaved() })
+  local params = vim.tbl_extend("error", start, { buffers = buffers.unsaved() })
   if not follow(run, "agent.start", params) then
     runs.remove(run)
     return nil

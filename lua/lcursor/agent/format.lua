@@ -1,6 +1,7 @@
 -- Formats what the buffer of a run shows: steps, questions, the end, the winbar. Pure.
 
 local many = require("lcursor.text").many
+local numbers = require("lcursor.text.numbers")
 local printable = require("lcursor.text").printable
 local short = require("lcursor.text").short
 local tail = require("lcursor.text").tail
@@ -21,34 +22,16 @@ local ENDS = { done = "Done", stuck = "Stuck", failed = "Failed", stopped = "Sto
 local FILE_KINDS = { create = "new", delete = "deleted", rename = "renamed" }
 local ELSEWHERE = "Runs in another Neovim"
 
----@param seconds number
----@return string
-function M.duration(seconds)
-  if seconds >= 90 then
-    return ("%.0f min"):format(seconds / 60)
-  elseif seconds >= 10 then
-    return ("%.0f s"):format(seconds)
-  end
-  return ("%.1f s"):format(seconds)
-end
-
---- Format a number of tokens in at most four characters.
----@param count number
----@return string
-function M.tokens(count)
-  if count < 1000 then
-    return ("%d"):format(count)
-  end
-  return ("%.0fk"):format(count / (count % 1024 == 0 and 1024 or 1000))
-end
-
 ---@param step table fields of `agent.step`
 ---@return string
 function M.step_line(step)
   local head = ("%s %s %s"):format(SIGNS[step.state], step.kind, short(step.target, MAX_TARGET))
   local words = { vim.trim(head) }
   local result = step.state == "rejected" and step.result == "" and "rejected" or step.result
-  for _, more in ipairs({ result, step.seconds >= 0.05 and M.duration(step.seconds) or "" }) do
+  for _, more in ipairs({
+    result,
+    step.seconds >= 0.05 and numbers.duration(step.seconds, true) or "",
+  }) do
     if more ~= "" then
       table.insert(words, (more:gsub("%s+", " ")))
     end
@@ -246,7 +229,7 @@ function M.parts(bar)
   if status and bar.state ~= "preparing" then
     add(6, ("step %d/%d"):format(status.steps, status.max_steps))
     if status.context_tokens > 0 then
-      local used, size = M.tokens(status.used_tokens), M.tokens(status.context_tokens)
+      local used, size = numbers.tokens(status.used_tokens), numbers.tokens(status.context_tokens)
       add(3, ("%s of %s"):format(used, size))
     end
     if status.added + status.removed > 0 then
@@ -254,7 +237,7 @@ function M.parts(bar)
     end
   end
   if status then
-    add(4, M.duration(bar.seconds))
+    add(4, numbers.duration(bar.seconds, true))
   end
   local state = bar.is_stopping and "stopping" or bar.state
   state = state == "waiting" and "waiting for the model" or state -- another run uses it

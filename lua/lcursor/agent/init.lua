@@ -1,13 +1,17 @@
 -- The agent: starts runs, and opens them. The rest of the plugin uses this module.
 
+local attachments = require("lcursor.editor.attachments")
+local buffers = require("lcursor.editor.buffers")
+local diagnostics = require("lcursor.editor.diagnostics")
 local follow = require("lcursor.agent.follow")
+local input = require("lcursor.editor.input")
 local list = require("lcursor.agent.list")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local runs = require("lcursor.agent.runs")
 local window = require("lcursor.agent.window")
 
-local M = { editor = follow.editor }
+local M = {}
 
 local api = vim.api
 local POLICIES = { "plan", "ask", "auto", "full" }
@@ -42,7 +46,7 @@ local function context_of(opts)
   if not range then
     return opts.context or ""
   end
-  local part = follow.editor.range(api.nvim_get_current_buf(), range[1] - 1, range[2])
+  local part = attachments.range(api.nvim_get_current_buf(), range[1] - 1, range[2])
   local texts = part and { opts.context, part.name .. "\n" .. part.text }
   return texts and vim.iter(texts):join("\n\n") or nil
 end
@@ -60,7 +64,7 @@ function M.call(opts)
     local text = "there is no policy %s. Use one of %s"
     return notify.warn(text:format(opts.policy, table.concat(POLICIES, ", ")))
   end
-  local context, path = context_of(opts), opts.path or follow.editor.here()
+  local context, path = context_of(opts), opts.path or buffers.here()
   if not context or not M.is_on() then
     return
   end
@@ -82,7 +86,7 @@ function M.call(opts)
   if opts.task and opts.task:find("%S") then
     return start(opts.task)
   end
-  follow.editor.prompt({ title = "task of the agent", path = path }, start)
+  input.open({ title = "task of the agent", path = path }, start)
 end
 
 --- Return the entry of the quickfix list that is current, with the lines around it that belong to
@@ -120,7 +124,7 @@ end
 ---@param range? integer[] first row and the one after the last
 function M.fix(task, range)
   local is_list = vim.bo.buftype == "quickfix"
-  local context = not is_list and follow.editor.problems(range) or nil
+  local context = not is_list and diagnostics.problems(range) or nil
   local where
   if context then
     local row = range and range[1] + 1 or api.nvim_win_get_cursor(0)[1]
@@ -143,13 +147,13 @@ function M.open()
   if run then
     return window.open(run, {})
   end
-  list.show("last", follow.editor.here(), false)
+  list.show("last", buffers.here(), false)
 end
 
 --- Continue the run that was used last, or the newest one of the project.
 function M.resume()
   local run = runs.current()
-  list.show(run and run.key ~= "" and run.key or "last", follow.editor.here(), true)
+  list.show(run and run.key ~= "" and run.key or "last", buffers.here(), true)
 end
 
 --- Send a message to the current run.

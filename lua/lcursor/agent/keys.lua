@@ -1,12 +1,13 @@
 -- What the keys of a run's buffer do.
 
 local buffer = require("lcursor.agent.buffer")
-local context = require("lcursor.context")
+local code_window = require("lcursor.editor.code_window")
+local context = require("lcursor.editor.context")
 local decide = require("lcursor.agent.decide")
 local follow = require("lcursor.agent.follow")
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local list = require("lcursor.agent.list")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local runs = require("lcursor.agent.runs")
 local ui = require("lcursor.ui.window")
 
@@ -50,7 +51,7 @@ local ACTIONS = {
   next_waiting = decide.next_waiting,
   jump = function(run)
     local root = context.repository(run.path)
-    follow.editor.jump({ root or "", vim.fs.dirname(run.path) })
+    code_window.follow_name({ root or "", vim.fs.dirname(run.path) })
   end,
   list = list.open,
   close = function(run) ui.close_all(run.buf) end,

@@ -1,9 +1,10 @@
 -- The list of a project's runs, those of other Neovims too.
 
 local ago = require("lcursor.text").ago
+local buffers = require("lcursor.editor.buffers")
 local follow = require("lcursor.agent.follow")
 local many = require("lcursor.text").many
-local requests = require("lcursor.requests")
+local requests = require("lcursor.host.requests")
 local runs = require("lcursor.agent.runs")
 local short = require("lcursor.text").short
 local ui_list = require("lcursor.ui.list")
@@ -54,7 +55,7 @@ end
 
 --- List the runs of the current project.
 function M.open()
-  local path = follow.editor.here()
+  local path = buffers.here()
   local opened = ui_list.open("agents")
   local function load()
     requests.ask("agent.list", { path = path }, function(listed)

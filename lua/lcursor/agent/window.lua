@@ -2,12 +2,12 @@
 
 local buffer = require("lcursor.agent.buffer")
 local format = require("lcursor.agent.format")
-local keymaps = require("lcursor.keymaps")
-local lsp_progress = require("lcursor.lsp_progress")
-local notify = require("lcursor.notify")
+local keymaps = require("lcursor.editor.keymaps")
+local lsp_progress = require("lcursor.ui.lsp_progress")
+local notify = require("lcursor.ui.notify")
 local runs = require("lcursor.agent.runs")
 local short = require("lcursor.text").short
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 local transcript = require("lcursor.ui.transcript")
 local ui = require("lcursor.ui.window")
 local winbar = require("lcursor.ui.winbar")

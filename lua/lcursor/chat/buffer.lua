@@ -4,10 +4,10 @@
 
 local format = require("lcursor.chat.format")
 local highlights = require("lcursor.ui.highlights")
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local transcript = require("lcursor.ui.transcript")
 local ui_notes = require("lcursor.ui.notes")
-local wrap = require("lcursor.wrap")
+local wrap = require("lcursor.text.wrap")
 
 local M = {}
 

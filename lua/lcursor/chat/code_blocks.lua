@@ -1,10 +1,10 @@
 -- The code blocks of a chat: finds the one at the cursor; yanks, inserts, opens or applies it.
 
 local buffer = require("lcursor.chat.buffer")
-local code_window = require("lcursor.chat.code_window")
+local code_window = require("lcursor.editor.code_window")
 local many = require("lcursor.text").many
-local markdown = require("lcursor.chat.markdown")
-local notify = require("lcursor.notify")
+local markdown = require("lcursor.text.markdown")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 
@@ -17,9 +17,6 @@ local api = vim.api
 ---@field path string after the fence; "" for none
 ---@field lines string[]
 ---@field message integer number of its message; 0 if it has none yet
-
----@type fun(session: lcursor.ChatSession, block: lcursor.ChatBlock)?
-local applier
 
 ---@param info string what follows an opening fence
 ---@return string language
@@ -179,16 +176,10 @@ M.open = with_block(function(session, block)
   vim.bo[buf].filetype = filetype or markdown.filetype(block.language)
 end)
 
---- Register what applies a block to a file.
----@param fn fun(session: lcursor.ChatSession, block: lcursor.ChatBlock)
-function M.on_apply(fn)
-  applier = fn
-end
-
 --- Propose the block as an edit of its file.
 M.apply = with_block(function(session, block)
-  if applier then
-    applier(session, block)
+  if require("lcursor.edit").is_on() then
+    require("lcursor.edit.apply_code").block(session, block, code_window.buffer())
   end
 end)
 

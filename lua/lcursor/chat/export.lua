@@ -1,7 +1,7 @@
 -- Exports a chat as a Markdown file.
 
 local format = require("lcursor.chat.format")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local ui = require("lcursor.ui.window")
 
 local M = {}

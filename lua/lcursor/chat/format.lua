@@ -1,6 +1,7 @@
 -- Formats what a chat shows: headings, folded parts, counts. Pure.
 
 local many = require("lcursor.text").many
+local numbers = require("lcursor.text.numbers")
 
 local M = {}
 
@@ -10,35 +11,6 @@ local CONTEXT, REASONING = "> context: ", "> thinking\n"
 
 --- Kinds of items that are in every prompt and cannot be dropped, and their names.
 M.FIXED = { system = "instructions", history = "history", question = "question" }
-
---- Format a number of tokens in at most four characters.
----@param count number
----@return string
-function M.short(count)
-  if count < 1000 then
-    return ("%d"):format(count)
-  elseif count < 9950 then
-    return (("%.1fk"):format(count / 1000):gsub("%.0k", "k"))
-  elseif count < 999500 then
-    return ("%.0fk"):format(count / 1000)
-  end
-  return (("%.1fM"):format(count / 1e6):gsub("%.0M", "M"))
-end
-
---- Format a number with thousands separators.
----@param count integer
----@return string
-function M.grouped(count)
-  local text = ("%d"):format(count):reverse():gsub("(%d%d%d)", "%1,"):reverse()
-  return (text:gsub("^,", ""))
-end
-
---- Format the size of a context: usually a multiple of 1024.
----@param count integer
----@return string
-function M.size(count)
-  return count >= 1024 and count % 1024 == 0 and ("%dk"):format(count / 1024) or M.short(count)
-end
 
 --- Split a streamed text into what can be written now and the line ends to hold back: "\r\n" may
 --- come in two parts, and an answer does not end with blank lines.
@@ -101,7 +73,7 @@ local function item_line(item)
   if item.path ~= "" and item.first_row > 0 and not name:find(":%d") then
     name = ("%s:%d"):format(name, item.first_row + 1)
   end
-  local tokens = item.tokens == 1 and "1 token" or M.short(item.tokens) .. " tokens"
+  local tokens = item.tokens == 1 and "1 token" or numbers.short(item.tokens) .. " tokens"
   local cost = item.is_left_out and "left out" or (item.is_exact and "" or "about ") .. tokens
   local note = item.note ~= "" and ("; " .. item.note) or ""
   return ("> - %s %s: %s%s"):format(item.kind, name, cost, note)
@@ -117,7 +89,12 @@ function M.context(items)
   end
   local tokens, left_out = M.sum(items)
   local more = left_out > 0 and (", %d left out"):format(left_out) or ""
-  local head = ("%s%s, %s tokens%s"):format(CONTEXT, many(#items, "item"), M.short(tokens), more)
+  local head = ("%s%s, %s tokens%s"):format(
+    CONTEXT,
+    many(#items, "item"),
+    numbers.short(tokens),
+    more
+  )
   return vim.list_extend({ head }, vim.tbl_map(item_line, items))
 end
 

@@ -1,15 +1,16 @@
 -- The chat: opens chats, asks, and ties the lives of buffers to chats. The rest of the plugin uses
 -- this module.
 
-local attachments = require("lcursor.chat.attachments")
+local attachments = require("lcursor.editor.attachments")
 local buffer = require("lcursor.chat.buffer")
+local buffers = require("lcursor.editor.buffers")
 local completion = require("lcursor.chat.completion")
-local keymaps = require("lcursor.keymaps")
-local requests = require("lcursor.requests")
+local keymaps = require("lcursor.editor.keymaps")
+local requests = require("lcursor.host.requests")
 local keys = require("lcursor.chat.keys")
 local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local send = require("lcursor.chat.send")
 local sessions = require("lcursor.chat.sessions")
 local turn = require("lcursor.chat.turn")
@@ -66,7 +67,7 @@ local function start()
   is_started = true
   local autocmd = notify.autocmds("chat")
   autocmd("BufEnter", function(event)
-    sessions.remember_file(event.buf)
+    buffers.remember(event.buf)
   end)
   autocmd({ "WinResized", "BufWinEnter" }, on_resize)
 end
@@ -151,7 +152,7 @@ function M.open(opts)
     return nil
   end
   start()
-  local path = opts.path or sessions.current_path()
+  local path = opts.path or buffers.here()
   local key = opts.chat or ""
   local session
   if key ~= "" then

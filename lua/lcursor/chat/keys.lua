@@ -2,12 +2,12 @@
 
 local buffer = require("lcursor.chat.buffer")
 local code_blocks = require("lcursor.chat.code_blocks")
-local code_window = require("lcursor.chat.code_window")
-local commands = require("lcursor.chat.commands")
-local keymaps = require("lcursor.keymaps")
+local code_window = require("lcursor.editor.code_window")
+local verbs = require("lcursor.chat.verbs")
+local keymaps = require("lcursor.editor.keymaps")
 local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local ui = require("lcursor.ui.window")
 local send = require("lcursor.chat.send")
 local sessions = require("lcursor.chat.sessions")
@@ -41,6 +41,35 @@ local function go_to_question(session)
   end
 end
 
+--- Return the item of a question's context that a line shows.
+---@return lcursor.ChatItem?
+local function item_of(session, line)
+  local span = buffer.question_at_cursor(session)
+  local text = line:match("^> %- (.*)$")
+  for _, item in ipairs(span and text and span.message.items or {}) do
+    if vim.startswith(text, item.kind .. " " .. item.name) then
+      return item
+    end
+  end
+end
+
+--- Go to the file under the cursor: an item of a question's context, or a name in the text.
+---@param session lcursor.ChatSession
+local function follow(session)
+  local line, col = api.nvim_get_current_line(), api.nvim_win_get_cursor(0)[2] + 1
+  local item = item_of(session, line)
+  if item and item.path ~= "" then
+    return code_window.jump(item.path, item.first_row)
+  end
+  for first, argument, last in line:gmatch("()@%l+:(%S+)()") do
+    if col >= first and col < last then
+      line, col = argument:gsub('"', ""), 1
+      break
+    end
+  end
+  code_window.follow_name({ session.root, vim.fs.dirname(session.path) }, line, col)
+end
+
 local function send_at_cursor(session)
   send.send(session, {})
 end
@@ -65,12 +94,12 @@ local ACTIONS = {
   prev = function(session) jump(session, -1) end,
   context = usage.preview,
   sources = usage.sources,
-  jump = code_window.follow,
+  jump = follow,
   yank_block = code_blocks.yank,
   insert_block = code_blocks.insert,
   open_block = code_blocks.open,
   apply_block = code_blocks.apply,
-  model = commands.choose_model,
+  model = verbs.choose_model,
   list = function() list.open() end,
   close = window.close,
   help = function(session) ui.float(keymaps.describe("chat", session.buf), "chat") end,

@@ -1,11 +1,12 @@
 -- The list of stored chats: open, rename, delete, export. The host stores them.
 
 local ago = require("lcursor.text").ago
+local buffers = require("lcursor.editor.buffers")
 local export = require("lcursor.chat.export")
 local format = require("lcursor.chat.format")
 local many = require("lcursor.text").many
 local ui = require("lcursor.ui.window")
-local requests = require("lcursor.requests")
+local requests = require("lcursor.host.requests")
 local sessions = require("lcursor.chat.sessions")
 local ui_list = require("lcursor.ui.list")
 local short = require("lcursor.text").short
@@ -153,7 +154,7 @@ end
 --- Show the chats of the current project.
 ---@param is_all? boolean of all projects
 function M.open(is_all)
-  local project = sessions.current_path()
+  local project = buffers.here()
   local opened = ui_list.open("chats")
   ---@type lcursor.ChatList
   local list = { ui = opened, path = is_all and "" or project, rows = {}, note = "loading" }
@@ -202,7 +203,7 @@ end
 --- Return the chats of the current project, for the picker of another plugin.
 ---@return lcursor.Source
 function M.source()
-  local path = sessions.current_path()
+  local path = buffers.here()
   local function items_of(rows)
     local cells = cells_of(rows)
     local items = {}
@@ -239,7 +240,7 @@ end
 ---@param path? string absolute; the current one
 ---@param done fun(key: string) "" if there is none
 function M.newest(path, done)
-  requests.ask("chat.list", { path = path or sessions.current_path() }, function(listed)
+  requests.ask("chat.list", { path = path or buffers.here() }, function(listed)
     done(listed.chats[1] and listed.chats[1].chat or "")
   end)
 end

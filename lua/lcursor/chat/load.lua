@@ -1,8 +1,9 @@
 -- Opens a chat at the host and shows what the host has stored: messages, branches, the model.
 
 local buffer = require("lcursor.chat.buffer")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local code_window = require("lcursor.editor.code_window")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local turn = require("lcursor.chat.turn")
 local winbar = require("lcursor.chat.winbar")
 local window = require("lcursor.chat.window")
@@ -36,6 +37,7 @@ end
 ---@param opened lcursor.ChatOpened
 function M.show(session, opened)
   session.chat, session.title, session.root = opened.chat, opened.title, opened.root
+  code_window.add_root(session.root)
   session.model, session.models = opened.model, opened.models
   session.context_tokens = opened.context_tokens
   session.used_tokens = opened.used_tokens

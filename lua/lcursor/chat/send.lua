@@ -1,10 +1,11 @@
 -- Sends questions: the draft, an edited earlier message as a branch, a question again.
 
-local attachments = require("lcursor.chat.attachments")
+local attachments = require("lcursor.editor.attachments")
 local buffer = require("lcursor.chat.buffer")
+local buffers = require("lcursor.editor.buffers")
 local load = require("lcursor.chat.load")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local sessions = require("lcursor.chat.sessions")
 local turns = require("lcursor.chat.turn")
 local winbar = require("lcursor.chat.winbar")
@@ -13,10 +14,6 @@ local window = require("lcursor.chat.window")
 local M = {}
 
 local api = vim.api
-
---- What a question does that begins with `/` and a name here; joined.lua sets it.
----@type table<string, fun(text: string)>
-M.commands = {}
 
 ---@class (exact) lcursor.ChatAsk what goes with a question
 ---@field attachments? lcursor.ChatAttachment[] in addition to mentions in the text
@@ -38,7 +35,7 @@ function M.params(session, text, after, opts, old)
     chat = session.chat,
     after = after,
     text = text,
-    path = sessions.current_path(),
+    path = buffers.here(),
     attachments = attachments.with_screen(all, text, old),
     dropped = vim.list_extend(vim.list_slice(session.dropped), opts.dropped or {}),
     model = opts.model or "",
@@ -173,11 +170,11 @@ end
 
 local function send_draft(session, opts)
   local text = buffer.text(session, buffer.draft(session))
-  local name, argument = text:match("^/(%w+)%s+(.*)$")
-  if M.commands[name or ""] then
+  local task = text:match("^/agent%s+(.*)$")
+  if task then
     leave_insert(session)
     buffer.set_draft(session, "")
-    return M.commands[name](argument)
+    return require("lcursor.agent").call({ task = task })
   end
   if session.turn and text ~= "" then
     session.turn.is_followed = true

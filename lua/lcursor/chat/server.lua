@@ -1,8 +1,8 @@
 -- `:LCursor server`: shows and controls the local chat server.
 
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local ui = require("lcursor.ui.window")
-local requests = require("lcursor.requests")
+local requests = require("lcursor.host.requests")
 
 local M = {}
 

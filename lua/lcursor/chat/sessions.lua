@@ -1,6 +1,4 @@
--- The chats of this Neovim, which one is current, and the file the user was in last.
-
-local context = require("lcursor.context")
+-- The chats of this Neovim, and which one is current.
 
 local M = {}
 
@@ -11,20 +9,6 @@ local sessions = {}
 ---@type lcursor.ChatSession? the one used last
 local current
 local count = 0
----@type string? the file the user was in last
-local file
-
---- Return the current file, or the one before the chat was entered; else the working directory.
----@return string absolute
-function M.current_path()
-  M.remember_file(api.nvim_get_current_buf())
-  return file or assert(vim.uv.cwd())
-end
-
----@param buf integer
-function M.remember_file(buf)
-  file = context.file(buf) or file
-end
 
 ---@param path string absolute
 ---@param create fun(number: integer): integer makes its buffer

@@ -3,12 +3,13 @@
 
 local buffer = require("lcursor.chat.buffer")
 local format = require("lcursor.chat.format")
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local numbers = require("lcursor.text.numbers")
+local requests = require("lcursor.host.requests")
 local sessions = require("lcursor.chat.sessions")
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 local stream = require("lcursor.chat.stream")
 local winbar = require("lcursor.chat.winbar")
 
@@ -159,7 +160,7 @@ end
 --- Report that messages were summarized.
 ---@param params table of `chat.summed`
 function M.report_summary(params)
-  local before, after = format.short(params.tokens_before), format.short(params.tokens_after)
+  local before, after = numbers.short(params.tokens_before), numbers.short(params.tokens_after)
   local text = "summarized %s: %s tokens are now %s"
   notify.info(text:format(many(params.messages, "message"), before, after))
 end

@@ -2,11 +2,12 @@
 -- before, and the sources of an answer.
 
 local buffer = require("lcursor.chat.buffer")
-local code_window = require("lcursor.chat.code_window")
+local code_window = require("lcursor.editor.code_window")
 local format = require("lcursor.chat.format")
-local keymaps = require("lcursor.keymaps")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local keymaps = require("lcursor.editor.keymaps")
+local notify = require("lcursor.ui.notify")
+local numbers = require("lcursor.text.numbers")
+local requests = require("lcursor.host.requests")
 local send = require("lcursor.chat.send")
 local sessions = require("lcursor.chat.sessions")
 local tail = require("lcursor.text").tail
@@ -43,7 +44,7 @@ local function rows_of(items, dropped)
     local is_unreadable = item.is_left_out and not is_dropped
     local is_sent = not is_dropped and not is_unreadable
     local sign = is_dropped and "−" or is_unreadable and "✗" or " "
-    local tokens = (item.is_exact and "" or "~") .. format.grouped(item.tokens)
+    local tokens = (item.is_exact and "" or "~") .. numbers.grouped(item.tokens)
     local note = is_dropped and "dropped" or item.note
     return {
       { sign .. " ", is_unreadable and "LCursorChatFailed" or "LCursorChatNote" },
@@ -87,12 +88,12 @@ local function summary(counted, dropped)
       total = total - item.tokens -- until the host has counted again
     end
   end
-  local sum = (is_exact and "" or "about ") .. format.grouped(total)
+  local sum = (is_exact and "" or "about ") .. numbers.grouped(total)
   if limit <= 0 then
     return sum .. " tokens; the limit is not known yet"
   end
   local percent = math.ceil(100 * total / limit)
-  local text = ("%s of %s tokens, %d%%"):format(sum, format.grouped(limit), percent)
+  local text = ("%s of %s tokens, %d%%"):format(sum, numbers.grouped(limit), percent)
   if total > limit then
     return text .. ": too many" .. suggest_drops(counted.items, total - limit)
   end
@@ -275,7 +276,7 @@ function M.sources(session)
   end
   local tokens, left_out = format.sum(items)
   local opened = ui_list.open("sources", window.find(session))
-  local head = ("%d sent, %s tokens"):format(#items - left_out, format.grouped(tokens))
+  local head = ("%d sent, %s tokens"):format(#items - left_out, numbers.grouped(tokens))
   head = left_out > 0 and ("%s; %d left out"):format(head, left_out) or head
   ui_list.fill(opened, rows_of(items, {}), items, head, "<CR> jump, <C-q> quickfix, q close")
   local function jump_here()

@@ -2,10 +2,10 @@
 
 local bar = require("lcursor.ui.winbar")
 local config = require("lcursor.config")
-local format = require("lcursor.chat.format")
-local lsp_progress = require("lcursor.lsp_progress")
-local notify = require("lcursor.notify")
-local processor = require("lcursor.processor")
+local lsp_progress = require("lcursor.ui.lsp_progress")
+local notify = require("lcursor.ui.notify")
+local numbers = require("lcursor.text.numbers")
+local processor = require("lcursor.host.processor")
 
 local M = {}
 
@@ -14,14 +14,6 @@ local INTERVAL_MS = 250
 local BUSY_RANK = 9 -- of parts
 local SLOW_MS = 10000
 local TOKEN_BYTES = 3.6 -- on average; the exact count comes with the end of the answer
-
----@return string
-local function duration(seconds)
-  if seconds >= 90 then
-    return ("%.0f min"):format(seconds / 60)
-  end
-  return ("%.0f s"):format(math.ceil(seconds))
-end
 
 --- Describe what a turn is doing, and how fast.
 ---@param turn lcursor.ChatTurn
@@ -37,7 +29,7 @@ function M.phase(turn, now_ms)
     local speed = seconds > 0.5 and (", about %.0f tokens/s"):format(tokens / seconds) or ""
     return "writing" .. speed .. (turn.is_followed and ", next question queued" or "")
   elseif not progress then
-    return "waiting " .. duration((now_ms - turn.started_ms) / 1000)
+    return "waiting " .. numbers.duration((now_ms - turn.started_ms) / 1000)
   end
   local detail = progress.detail ~= "" and (" " .. progress.detail) or ""
   if progress.phase == "server" then
@@ -48,10 +40,10 @@ function M.phase(turn, now_ms)
   local words = progress.phase == "summary" and "summarizing" or "reading"
   if progress.total > 0 then
     local percent = math.floor(100 * progress.done / progress.total)
-    words = ("%s %d%% of %s"):format(words, percent, format.short(progress.total))
+    words = ("%s %d%% of %s"):format(words, percent, numbers.short(progress.total))
   end
   if progress.seconds_left >= 0 then
-    words = ("%s, %s left"):format(words, duration(progress.seconds_left))
+    words = ("%s, %s left"):format(words, numbers.duration(progress.seconds_left))
   end
   return words
 end
@@ -84,9 +76,9 @@ local function parts_of(session)
   if session.model ~= "" then
     add(bar.NEEDED_RANK, session.model)
   end
-  local used = format.short(session.used_tokens)
+  local used = numbers.short(session.used_tokens)
   if session.context_tokens > 0 then
-    add(4, ("%s of %s"):format(used, format.size(session.context_tokens)))
+    add(4, ("%s of %s"):format(used, numbers.tokens(session.context_tokens)))
   elseif session.used_tokens > 0 then
     add(4, used .. " tokens")
   end

@@ -44,7 +44,7 @@ return {
   default = "start",
   is_free = true,
   is_enabled = function()
-    return require("lcursor.joined").agent().is_on()
+    return require("lcursor.agent").is_on()
   end,
   verbs = {
     { "start [task]", "Work on a task, on the lines of a range; `policy=ask` before the task sets "

@@ -26,7 +26,7 @@ local function of_current(module, name)
   return function(command)
     local session = require("lcursor.chat.sessions").current()
     if not session or session.chat == "" then
-      return require("lcursor.notify").info("no chat is open; :LCChat opens one")
+      return require("lcursor.ui.notify").info("no chat is open; :LCChat opens one")
     end
     require("lcursor.chat." .. module)[name](session, command.text)
   end
@@ -36,7 +36,7 @@ end
 ---@param rest string
 ---@return string[]
 local function mentions(lead, rest)
-  return require("lcursor.chat.mentions").complete(lead, "LCChat " .. rest .. lead)
+  return require("lcursor.editor.mentions").complete(lead, "LCChat " .. rest .. lead)
 end
 
 ---@param lead string
@@ -54,8 +54,7 @@ return {
   text = "Chats about the project. Those from `context` on act on the current chat.",
   default = "ask",
   is_enabled = function()
-    require("lcursor.joined").chat()
-    return require("lcursor.requests").is_enabled("chat", "the chat is")
+    return require("lcursor.host.requests").is_enabled("chat", "the chat is")
   end,
   verbs = {
     { "ask [question]", "Open the chat, or send a question, the same as |:LCChat|.", ask,
@@ -67,13 +66,13 @@ return {
     { "context", "Preview what would be sent.", of_current("usage", "preview") },
     { "sources", "Show what was sent with the question.", of_current("usage", "sources") },
     { "model [name]", "Choose the model; without a name, from a list.",
-      of_current("commands", "choose_model"), complete = models },
-    { "compact", "Summarize the messages so far.", of_current("commands", "compact") },
-    { "expand", "Undo the last summary.", of_current("commands", "expand") },
-    { "rename [title]", "Rename the chat.", of_current("commands", "rename") },
+      of_current("verbs", "choose_model"), complete = models },
+    { "compact", "Summarize the messages so far.", of_current("verbs", "compact") },
+    { "expand", "Undo the last summary.", of_current("verbs", "expand") },
+    { "rename [title]", "Rename the chat.", of_current("verbs", "rename") },
     { "export [file]", "Write the chat as Markdown; without a name, ask for one.",
-      of_current("commands", "export"), complete = "file" },
-    { "delete", "Delete the chat.", of_current("commands", "delete") },
-    { "stop", "Stop the answer.", of_current("commands", "stop") },
+      of_current("verbs", "export"), complete = "file" },
+    { "delete", "Delete the chat.", of_current("verbs", "delete") },
+    { "stop", "Stop the answer.", of_current("verbs", "stop") },
   },
 }

@@ -10,7 +10,7 @@ local function call(module, name, argument)
 end
 
 local function ask(command)
-  require("lcursor.edit.commands").run({ instruction = command.text, range = command.range })
+  require("lcursor.edit.lcedit").run({ instruction = command.text, range = command.range })
 end
 
 local function plan(command)
@@ -29,7 +29,7 @@ end
 
 local function stop()
   if require("lcursor.edit").stop() == 0 then
-    require("lcursor.notify").info("no edit runs")
+    require("lcursor.ui.notify").info("no edit runs")
   end
 end
 
@@ -49,7 +49,7 @@ end
 ---@param rest string
 ---@return string[]
 local function mentions(lead, rest)
-  return require("lcursor.chat.mentions").complete(lead, "LCEdit " .. rest .. lead)
+  return require("lcursor.editor.mentions").complete(lead, "LCEdit " .. rest .. lead)
 end
 
 -- stylua: ignore
@@ -58,7 +58,6 @@ return {
   text = "Changes of your code.",
   default = "ask",
   is_enabled = function()
-    require("lcursor.joined").edit()
     return require("lcursor.edit").is_on()
   end,
   verbs = {

@@ -20,12 +20,12 @@ local GIT_MS = 300 -- git has answered then, as a rule
 local function show_why()
   local found = require("lcursor.complete").why()
   local text = { require("lcursor.next_edit").why(), found.text, found.numbers }
-  require("lcursor.notify").info(vim.trim(table.concat(text, " "):gsub("  +", " ")))
+  require("lcursor.ui.notify").info(vim.trim(table.concat(text, " "):gsub("  +", " ")))
 end
 
 local function why()
   if require("lcursor.complete").why().code == "checking" then
-    require("lcursor.notify").later(GIT_MS, show_why)
+    require("lcursor.ui.notify").later(GIT_MS, show_why)
   else
     show_why()
   end
@@ -44,7 +44,7 @@ local function switch(name)
     local is_here = command.args[1] == "buffer"
     local is_on = require("lcursor")[name](is_here and 0 or nil)
     local text = "completion is " .. (is_on and "on" or "off")
-    require("lcursor.notify").info(is_here and text .. " in this buffer" or text)
+    require("lcursor.ui.notify").info(is_here and text .. " in this buffer" or text)
   end
 end
 
@@ -60,7 +60,7 @@ local function restart()
 end
 
 local function log()
-  vim.cmd.tabedit({ vim.fn.fnameescape(require("lcursor.log").path()) })
+  vim.cmd.tabedit({ vim.fn.fnameescape(require("lcursor.ui.log").path()) })
   vim.bo.readonly, vim.bo.autoread = true, true
   vim.cmd("normal! G")
 end
@@ -92,7 +92,7 @@ M.verbs = {
     args = { { "reset", "Delete the statistics." } } },
   { "commit_message", "Write a commit message for the staged changes.", commit_message },
   { "install", "Create or update the Python environment, and download the models.",
-    call("interim", "install") },
+    call("host.install", "install") },
   { "restart", "Restart the host.", restart },
   { "log", "Open the log.", log },
   { "health", "Check everything, the same as :checkhealth lcursor.", health },

@@ -5,7 +5,7 @@
 ---@return fun()
 local function press(action)
   return function()
-    require("lcursor.edit.keymaps").press(action)
+    require("lcursor.edit.keys").press(action)
   end
 end
 

@@ -6,12 +6,12 @@
 ---@return fun()
 local function call(name, opts)
   return function()
-    require("lcursor.index.report")[name](require("lcursor.context").here(), opts)
+    require("lcursor.index.report")[name](require("lcursor.editor.context").here(), opts)
   end
 end
 
 local function why(command)
-  local path = command.text ~= "" and command.text or require("lcursor.context").here()
+  local path = command.text ~= "" and command.text or require("lcursor.editor.context").here()
   require("lcursor.index.report").why(path)
 end
 

@@ -23,12 +23,12 @@ end
 --- Return the state, a line each.
 ---@return string[]
 function M.lines()
-  local host, state = require("lcursor.host").info(), require("lcursor.status").get()
+  local host, state = require("lcursor.host").info(), require("lcursor.host.status").get()
   local complete, lines = require("lcursor.complete"), {}
   local function add(name, text)
     table.insert(lines, ("%-11s %s"):format(name, text))
   end
-  add("state", require("lcursor.status").describe())
+  add("state", require("lcursor.host.status").describe())
   add("detail", state.detail ~= "" and state.detail or "-")
   add("model", require("lcursor.config").get().completion.model)
   add("python", host.python or "-")
@@ -40,7 +40,7 @@ function M.lines()
   if index then
     add("index", index)
   end
-  local edits = package.loaded["lcursor.edit"] and require("lcursor.edit.commands").describe()
+  local edits = package.loaded["lcursor.edit"] and require("lcursor.edit.lcedit").describe()
   if edits then
     add("edits", edits)
   end

@@ -1,7 +1,7 @@
 -- Steps through the alternatives for one place. The first press requests them; until they arrive
 -- nothing changes on the screen, and further presses are counted.
 
-local requests = require("lcursor.complete.requests")
+local fim = require("lcursor.complete.fim")
 local suggestion = require("lcursor.complete.suggestion")
 local text = require("lcursor.text")
 local why = require("lcursor.complete.why")
@@ -95,7 +95,7 @@ function M.ask(s, show)
     return
   end
   local rest = suggestion.rest(s)
-  local sent = requests.more(s.id, rest and typed(s, rest) or "", function(texts)
+  local sent = fim.more(s.id, rest and typed(s, rest) or "", function(texts)
     local steps = s.steps
     s.steps = nil
     rest = suggestion.rest(s)
@@ -135,7 +135,7 @@ end
 function M.stop(s)
   if s.steps then
     s.steps = nil
-    requests.cancel_more(s.id)
+    fim.cancel_more(s.id)
   end
 end
 

@@ -2,7 +2,7 @@
 
 local config = require("lcursor.config")
 local menu = require("lcursor.ui.menu")
-local privacy = require("lcursor.privacy")
+local privacy = require("lcursor.editor.privacy")
 local text = require("lcursor.text")
 
 local M = {}
@@ -11,12 +11,6 @@ local api = vim.api
 
 -- Larger files and longer lines are too slow to read at every key.
 M.max_file_bytes, M.max_line_bytes = 2 * 1024 * 1024, 4096
-
---- Return whether something else than a suggestion is shown at the cursor; set by joined.lua.
----@type fun(): boolean
-M.is_taken = function()
-  return false
-end
 
 --- Return why nothing may be shown in the current mode.
 ---@param for_menu? boolean a menu asks, so one may be open
@@ -31,7 +25,7 @@ function M.mode_block_reason(for_menu)
     return "macro"
   elseif not for_menu and menu.is_visible() then
     return "menu"
-  elseif not for_menu and M.is_taken() then
+  elseif not for_menu and require("lcursor.next_edit").is_at_cursor() then
     return "next_edit"
   end
 end
@@ -46,37 +40,12 @@ local function filetype_is_on(settings, filetype)
   return rule ~= false
 end
 
-local function is_enabled(settings)
-  return settings.enabled and settings.completion.enabled
-end
-
---- Return whether completion is switched off: by vim.b.lcursor_enabled, else by vim.b.lcursor, else
---- by vim.g.lcursor_enabled, else by the settings. A vim.b.lcursor cannot switch on what
---- vim.g.lcursor_enabled switches off.
----@param buf? integer nil is for buffers without settings of their own
----@return "disabled"|"disabled_buffer"|nil code
-function M.switched_off(buf)
-  local all_on, switch = is_enabled(config.get()), vim.g.lcursor_enabled
-  if buf then
-    local own_switch, own_on = vim.b[buf].lcursor_enabled, is_enabled(config.for_buffer(buf))
-    if own_switch ~= nil then
-      return not own_switch and "disabled_buffer" or nil
-    elseif own_on ~= all_on and switch ~= false then
-      return not own_on and "disabled_buffer" or nil
-    end
-  end
-  if switch == nil then
-    switch = all_on
-  end
-  return not switch and "disabled" or nil
-end
-
 --- Return why there are no suggestions in a buffer at all.
 ---@param buf integer
 ---@param answered? fun() called later, when "checking" has become another answer
 ---@return string? code
 function M.buffer_block_reason(buf, answered)
-  local options, off = vim.bo[buf], M.switched_off(buf)
+  local options, off = vim.bo[buf], config.switched_off("completion", buf)
   local settings = config.for_buffer(buf)
   if off then
     return off

@@ -3,13 +3,13 @@
 -- Python host decides what the model sees.
 
 local config = require("lcursor.config")
-local context = require("lcursor.context")
-local files = require("lcursor.files")
+local context = require("lcursor.editor.context")
+local files = require("lcursor.editor.files")
 local gate = require("lcursor.complete.gate")
 local imports = require("lcursor.complete.imports")
-local notify = require("lcursor.notify")
-local privacy = require("lcursor.privacy")
-local rpc = require("lcursor.rpc")
+local notify = require("lcursor.ui.notify")
+local privacy = require("lcursor.editor.privacy")
+local rpc = require("lcursor.host.rpc")
 local text = require("lcursor.text")
 
 local M = {}

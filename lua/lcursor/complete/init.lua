@@ -3,18 +3,18 @@
 
 local accept = require("lcursor.complete.accept")
 local config = require("lcursor.config")
-local context = require("lcursor.context")
+local context = require("lcursor.editor.context")
 local cycle = require("lcursor.complete.cycle")
 local gate = require("lcursor.complete.gate")
 local ghost = require("lcursor.complete.ghost")
 local highlights = require("lcursor.ui.highlights")
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local menu = require("lcursor.ui.menu")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local outcome = require("lcursor.complete.outcome")
-local requests = require("lcursor.complete.requests")
+local fim = require("lcursor.complete.fim")
 local sign = require("lcursor.complete.sign")
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 local suggestion = require("lcursor.complete.suggestion")
 local text = require("lcursor.text")
 local trigger = require("lcursor.complete.trigger")
@@ -67,7 +67,7 @@ local function drop(how)
   hide()
   outcome.ended(how)
   if s and not s.is_done then
-    requests.cancel(s.id, listener)
+    fim.cancel(s.id, listener)
   elseif s then
     cycle.stop(s)
   end
@@ -192,7 +192,7 @@ end
 ---@return boolean single_line
 local function block_reason(buf, kind)
   local own = config.for_buffer(buf)
-  local code = buffer_block_reason(buf) or gate.mode_block_reason() or requests.block_reason()
+  local code = buffer_block_reason(buf) or gate.mode_block_reason() or fim.block_reason()
   if code then
     return code, false
   end
@@ -234,7 +234,7 @@ ask = function(kind)
   local row, col = cursor[1] - 1, cursor[2]
   local request = context.read(buf, row, col)
   request.trigger, request.single_line = kind, single_line
-  local id = requests.ask(request, listener)
+  local id = fim.ask(request, listener)
   if not id then
     return why.note(buf, "secret_text")
   end
@@ -323,7 +323,7 @@ local function leave()
       why.note(s.buf, "left")
     end
   end
-  requests.stop("cancelled") -- also those of menus
+  fim.stop("cancelled") -- also those of menus
 end
 
 --- Start completion: at the first insert in a normal buffer, or by a command.
@@ -357,7 +357,7 @@ function M.start()
         update()
       end
       if status.get().state ~= "ready" then
-        requests.stop("failed")
+        fim.stop("failed")
       end
     end,
   })
@@ -459,7 +459,7 @@ function M.why()
   local code = buffer_block_reason(buf)
   local state = status.get().state
   if not code and state ~= "ready" and (started or state == "failed") then
-    code = requests.server_is_away() and "no_server" or "host_" .. state
+    code = fim.server_is_away() and "no_server" or "host_" .. state
   end
   local is_outside = not code and not mode:find("^[iR]") and not mode:find("^ni")
   local found = is_outside and why.outside(buf) or why.get(buf, code)
@@ -475,7 +475,7 @@ end
 
 ---@return lcursor.Answer? the last answer of the host
 function M.last_answer()
-  return requests.last_answer()
+  return fim.last_answer()
 end
 
 ---@return integer? id of the request that is shown or pending

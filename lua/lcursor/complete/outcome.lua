@@ -1,7 +1,7 @@
 -- Tracks a suggestion from its request to its end, and reports its outcome to the host for the
 -- statistics.
 
-local rpc = require("lcursor.rpc")
+local rpc = require("lcursor.host.rpc")
 
 local M = {}
 

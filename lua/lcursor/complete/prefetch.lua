@@ -3,11 +3,11 @@
 -- What requests never read is not read here either.
 
 local config = require("lcursor.config")
-local context = require("lcursor.context")
+local context = require("lcursor.editor.context")
 local gate = require("lcursor.complete.gate")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.complete.requests")
-local status = require("lcursor.status")
+local notify = require("lcursor.ui.notify")
+local fim = require("lcursor.complete.fim")
+local status = require("lcursor.host.status")
 local trigger = require("lcursor.complete.trigger")
 
 local M = {}
@@ -25,7 +25,7 @@ local sent
 
 ---@return boolean whether the host has evaluated the text at the cursor, or does so
 local function is_evaluated()
-  local latest = sent or requests.last_answered()
+  local latest = sent or fim.last_answered()
   local buf = api.nvim_get_current_buf()
   if not latest or latest.buf ~= buf or latest.tick ~= api.nvim_buf_get_changedtick(buf) then
     return false
@@ -35,7 +35,7 @@ end
 
 local function cancel()
   if sent then
-    requests.cancel_warm(sent.id)
+    fim.cancel_warm(sent.id)
     sent = nil
   end
 end
@@ -72,7 +72,7 @@ evaluate = function()
   -- At the end of the line, where `A` and `o` continue; elsewhere in it the text begins the same.
   local row, line = api.nvim_win_get_cursor(0)[1] - 1, api.nvim_get_current_line()
   local request = context.read(buf, row, #line)
-  local id = requests.warm(request)
+  local id = fim.warm(request)
   if id then
     sent = { id = id, buf = buf, tick = request.tick, row = row }
   end

@@ -2,9 +2,9 @@
 -- the model, or reads the file. Only in a pause: the next key hides it.
 
 local config = require("lcursor.config")
-local keymaps = require("lcursor.keymaps")
-local notify = require("lcursor.notify")
-local status = require("lcursor.status")
+local keymaps = require("lcursor.editor.keymaps")
+local notify = require("lcursor.ui.notify")
+local status = require("lcursor.host.status")
 
 local M = {}
 

@@ -3,9 +3,9 @@
 
 local complete = require("lcursor.complete")
 local config = require("lcursor.config")
-local context = require("lcursor.context")
+local context = require("lcursor.editor.context")
 local gate = require("lcursor.complete.gate")
-local requests = require("lcursor.complete.requests")
+local fim = require("lcursor.complete.fim")
 local text = require("lcursor.text")
 
 local M = {}
@@ -29,9 +29,7 @@ local function block_reason(spot)
     return "left", false
   end
   -- There is no suggestion until git has answered; the next key tries again.
-  local code = gate.buffer_block_reason(buf)
-    or gate.mode_block_reason(true)
-    or requests.block_reason()
+  local code = gate.buffer_block_reason(buf) or gate.mode_block_reason(true) or fim.block_reason()
   if code then
     return code, false
   end
@@ -76,7 +74,7 @@ function M.ask(spot, done, first_line)
   if not code then
     local request = context.read(spot.buf, spot.row, spot.col)
     request.trigger, request.single_line = spot.is_manual and "manual" or "auto", single_line
-    id = requests.ask(request, listener)
+    id = fim.ask(request, listener)
   end
   if not id then
     vim.schedule(function()
@@ -87,7 +85,7 @@ function M.ask(spot, done, first_line)
     if not is_over then
       is_over = true
       if id then
-        requests.cancel(id, listener)
+        fim.cancel(id, listener)
       end
     end
   end

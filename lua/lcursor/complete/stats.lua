@@ -1,7 +1,7 @@
 -- `:LCursor stats`: the acceptance statistics that the host keeps.
 
-local requests = require("lcursor.requests")
-local rpc = require("lcursor.rpc")
+local requests = require("lcursor.host.requests")
+local rpc = require("lcursor.host.rpc")
 local text = require("lcursor.text")
 local window = require("lcursor.ui.window")
 

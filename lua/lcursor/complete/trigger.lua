@@ -1,6 +1,6 @@
 -- The autocommands of completion and the timer of the debounce.
 
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 

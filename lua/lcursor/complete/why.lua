@@ -79,7 +79,7 @@ local SOURCES = {
 ---@return boolean
 local function is_slowed(ms)
   local is_here = ms >= SLOW_MS and not config.completion_server()
-  return is_here and require("lcursor.processor").is_busy()
+  return is_here and require("lcursor.host.processor").is_busy()
 end
 
 ---@return boolean whether it is the outcome of an answer
@@ -177,10 +177,11 @@ function M.get(buf, code)
   local why = it and reason(it.code, it.at_ms, it.stats) or reason(code or "nothing", vim.uv.now())
   local is_late = it and is_answered(it.code) and it.is_slowed
   if is_late or it and it.code == "waiting" and is_slowed(vim.uv.now() - it.at_ms) then
-    local cause = require("lcursor.processor").text
+    local cause = require("lcursor.host.processor").text
     why.text = ("%s It is slow because %s."):format(why.text, cause)
   end
-  local failure = why.code == "ignored_unknown" and require("lcursor.privacy").git_failure(buf)
+  local failure = why.code == "ignored_unknown"
+    and require("lcursor.editor.privacy").git_failure(buf)
   if failure then
     why.text = ("%s Git says: %s"):format(why.text, failure)
   end

@@ -2,12 +2,12 @@
 -- one undo step. As little text as possible is replaced, so that marks, folds and other plugins'
 -- extmarks stay; without the old lines nothing is written.
 
-local buffers = require("lcursor.edit.buffers")
-local diff = require("lcursor.diff")
+local buffers = require("lcursor.editor.buffers")
+local diff = require("lcursor.text.diff")
 local positions = require("lcursor.edit.positions")
 local proposals = require("lcursor.edit.proposals")
 local track = require("lcursor.edit.track")
-local undo = require("lcursor.undo")
+local undo = require("lcursor.editor.undo")
 
 local M = {}
 

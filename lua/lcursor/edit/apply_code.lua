@@ -1,8 +1,8 @@
 -- Turns code from a chat, or from elsewhere, into a proposal: the backend finds its place.
 
-local buffers = require("lcursor.edit.buffers")
+local buffers = require("lcursor.editor.buffers")
 local edit = require("lcursor.edit")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local proposals = require("lcursor.edit.proposals")
 
 local M = {}

@@ -2,8 +2,8 @@
 -- if that is a commit's, without a message or with that of the commit that is amended; else into a
 -- buffer of its own.
 
-local buffers = require("lcursor.edit.buffers")
-local notify = require("lcursor.notify")
+local buffers = require("lcursor.editor.buffers")
+local notify = require("lcursor.ui.notify")
 local window = require("lcursor.ui.window")
 
 local M = {}

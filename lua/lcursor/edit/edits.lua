@@ -3,12 +3,12 @@
 
 local apply = require("lcursor.edit.apply")
 local ask = require("lcursor.edit.ask")
-local buffers = require("lcursor.edit.buffers")
+local buffers = require("lcursor.editor.buffers")
 local hunks = require("lcursor.edit.hunks")
-local keymaps = require("lcursor.keymaps")
-local notify = require("lcursor.notify")
+local keymaps = require("lcursor.editor.keymaps")
+local notify = require("lcursor.ui.notify")
 local proposals = require("lcursor.edit.proposals")
-local requests = require("lcursor.requests")
+local requests = require("lcursor.host.requests")
 local list = require("lcursor.ui.list")
 local text = require("lcursor.text")
 
@@ -256,7 +256,7 @@ function M.again(proposal)
   end
   local title = "what is wrong with it? (empty: another way)"
   local opts = { title = title, path = buffers.here(), may_be_empty = true }
-  require("lcursor.edit.prompt").open(opts, function(remark)
+  require("lcursor.editor.input").open(opts, function(remark)
     if remark then
       ask.again(proposal, remark)
     end

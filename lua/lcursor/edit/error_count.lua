@@ -1,9 +1,9 @@
 -- After hunks were accepted, shows next to them how many errors the language servers of the buffer
 -- reported before and report now. The note goes with the next change.
 
-local buffers = require("lcursor.edit.buffers")
+local buffers = require("lcursor.editor.buffers")
 local notes = require("lcursor.ui.notes")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 

@@ -1,7 +1,7 @@
 -- Notes next to hunks: once per file the results of its checks, and at the hunk under the cursor
 -- its number and the keys.
 
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local notes = require("lcursor.ui.notes")
 local track = require("lcursor.edit.track")
 

@@ -5,7 +5,7 @@ local apply = require("lcursor.edit.apply")
 local files = require("lcursor.ui.open")
 local hints = require("lcursor.edit.hints")
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local proposals = require("lcursor.edit.proposals")
 local track = require("lcursor.edit.track")
 local window = require("lcursor.ui.window")
@@ -300,7 +300,7 @@ function M.decide(what, call)
   local before, buf = proposals.count(), call.buf or 0
   local function decide_all()
     if call.scope == "edit" then
-      require("lcursor.edit.keymaps").press(what .. "_all")
+      require("lcursor.edit.keys").press(what .. "_all")
     elseif call.scope == "file" then
       M[what .. "_file"]()
     elseif call.range then

@@ -1,17 +1,17 @@
 -- The edits that run: sends what is asked (ask.lua, apply_code.lua, commit.lua), follows each edit
 -- to its end, stops it, and hands its proposals on.
 
-local buffers = require("lcursor.edit.buffers")
+local buffers = require("lcursor.editor.buffers")
 local highlights = require("lcursor.ui.highlights")
-local keymaps = require("lcursor.edit.keymaps")
+local keys = require("lcursor.edit.keys")
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local positions = require("lcursor.edit.positions")
 local progress = require("lcursor.edit.progress")
 local proposals = require("lcursor.edit.proposals")
 local render = require("lcursor.edit.render")
-local requests = require("lcursor.requests")
-local status = require("lcursor.status")
+local requests = require("lcursor.host.requests")
+local status = require("lcursor.host.status")
 
 local M = {}
 
@@ -22,18 +22,6 @@ M.stop_ms = 1500
 ---@type table<integer, lcursor.EditRun>
 local runs = {}
 local is_started = false
-
---- What the chat provides; joined.lua sets it.
-M.chat = {
-  --- Return the attachments that an instruction mentions and only the editor can read.
-  ---@type fun(text: string): lcursor.ChatAttachment[]
-  collect = function()
-    return {}
-  end,
-  --- Complete the mentions in a prompt.
-  ---@type fun(buf: integer, path: string)
-  complete = function() end,
-}
 
 --- Return the edits that run, the oldest first.
 ---@param buf? integer that are about this buffer; nil: all
@@ -54,7 +42,7 @@ local function update(run)
   local text = count == 0 and "" or count == 1 and "editing" or ("%d edits"):format(count)
   status.set_feature("edit", text)
   if run.buf then
-    keymaps.sync(run.buf)
+    keys.sync(run.buf)
   end
 end
 
@@ -153,16 +141,16 @@ function M.start()
   end)
   proposals.on_changed(notify.guarded(function(buf)
     if buf then
-      keymaps.sync(buf)
+      keys.sync(buf)
     end
-    keymaps.sync(api.nvim_get_current_buf())
+    keys.sync(api.nvim_get_current_buf())
   end))
   local on = notify.autocmds("edit")
   on("BufUnload", function(event)
     on_unload(event.buf)
   end)
   on("BufEnter", function(event)
-    keymaps.sync(event.buf)
+    keys.sync(event.buf)
   end)
   on("BufFilePost", function(event)
     for _, renamed in ipairs(proposals.rename(event.buf)) do

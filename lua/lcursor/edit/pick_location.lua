@@ -1,11 +1,11 @@
 -- The picker that answers a question of an edit: a list of choices, and for the selected one the
 -- lines at its place, or what the user should know.
 
-local buffers = require("lcursor.edit.buffers")
+local buffers = require("lcursor.editor.buffers")
 local highlights = require("lcursor.ui.highlights")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local window = require("lcursor.ui.window")
-local wrap = require("lcursor.wrap")
+local wrap = require("lcursor.text.wrap")
 
 local M = {}
 

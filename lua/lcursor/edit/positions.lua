@@ -2,10 +2,10 @@
 -- its lines were modified (conflict), or undone with `u` after it was accepted. Changes hunks,
 -- never the buffer.
 
-local buffers = require("lcursor.edit.buffers")
-local diff = require("lcursor.diff")
+local buffers = require("lcursor.editor.buffers")
+local diff = require("lcursor.text.diff")
 local track = require("lcursor.edit.track")
-local undo = require("lcursor.undo")
+local undo = require("lcursor.editor.undo")
 
 local M = {}
 

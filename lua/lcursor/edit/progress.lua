@@ -3,14 +3,14 @@
 -- visible buffer is shown by what handles LspProgress, else in the message line.
 
 local highlights = require("lcursor.ui.highlights")
-local keymaps = require("lcursor.keymaps")
-local lsp_progress = require("lcursor.lsp_progress")
+local keymaps = require("lcursor.editor.keymaps")
+local lsp_progress = require("lcursor.ui.lsp_progress")
 local many = require("lcursor.text").many
 local notes = require("lcursor.ui.notes")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local positions = require("lcursor.edit.positions")
 local short = require("lcursor.text").short
-local wrap = require("lcursor.wrap")
+local wrap = require("lcursor.text.wrap")
 
 local M = {}
 

@@ -1,13 +1,13 @@
 -- The proposals of this session and their hunks: receives them, puts them into buffers as these are
 -- loaded, tracks their state, and notifies listeners. apply.lua writes into buffers.
 
-local buffers = require("lcursor.edit.buffers")
-local notify = require("lcursor.notify")
+local buffers = require("lcursor.editor.buffers")
+local notify = require("lcursor.ui.notify")
 local positions = require("lcursor.edit.positions")
 local render = require("lcursor.edit.render")
 local text = require("lcursor.text")
 local track = require("lcursor.edit.track")
-local undo = require("lcursor.undo")
+local undo = require("lcursor.editor.undo")
 
 local M = {}
 
@@ -22,6 +22,7 @@ local forgotten = {}
 local decided_listeners = {}
 ---@type fun(buf?: integer)[]
 local changed_listeners = {}
+local is_started = false
 
 --- Call a function when hunks were accepted, rejected or undone.
 ---@param fn fun(decided: lcursor.EditDecided)
@@ -351,11 +352,30 @@ local function tidy()
   end, proposals)
 end
 
+--- Follow windows, the cursor and the text from the first proposal on.
+local function start()
+  if is_started then
+    return
+  end
+  is_started = true
+  render.start()
+  local on = notify.autocmds("edit.proposals")
+  on({ "BufReadPost", "BufNewFile" }, function(event)
+    if #proposals > 0 then
+      arrive(event.buf)
+    end
+  end)
+  on("InsertLeave", function(event)
+    track.report(event.buf)
+  end)
+end
+
 --- Receive a proposal; one with the same key is replaced.
 ---@param msg lcursor.EditProposed
 ---@param instead? string key of a proposal for the same edit, which is hidden for this one
 ---@return lcursor.EditProposal
 function M.propose(msg, instead)
+  start()
   M.drop(msg.turn)
   forgotten[msg.turn] = nil
   local other = instead and M.get(instead)
@@ -443,15 +463,5 @@ function M.written(key, paths)
     end
   end
 end
-
-local on = notify.autocmds("edit.proposals")
-on({ "BufReadPost", "BufNewFile" }, function(event)
-  if #proposals > 0 then
-    arrive(event.buf)
-  end
-end)
-on("InsertLeave", function(event)
-  track.report(event.buf)
-end)
 
 return M

@@ -2,7 +2,7 @@
 -- plugins' pickers show. The user's own quickfix lists are left alone.
 
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local proposals = require("lcursor.edit.proposals")
 
 local M = {}
@@ -17,7 +17,7 @@ local list
 local held = {}
 ---@type integer? the entry that was jumped to last
 local current
-local is_due = false
+local is_due, is_started = false, false
 local has_left = false -- a quickfix window was just left
 local is_following = false
 
@@ -235,8 +235,31 @@ local function fill(items, index)
   follow_cursor(#items > 0)
 end
 
+--- Fill the list again after a change of hunks.
+local function start()
+  if is_started then
+    return
+  end
+  is_started = true
+  proposals.on_changed(function()
+    if is_due then
+      return
+    elseif not is_current() then
+      return follow_cursor(false)
+    end
+    is_due = true
+    notify.later(DELAY_MS, function()
+      is_due = false
+      if is_current() then
+        fill((items_of_all()))
+      end
+    end)
+  end)
+end
+
 --- Open the list, at the hunk that the cursor is at.
 function M.open()
+  start()
   local items, indices = items_of_all()
   if #items == 0 then
     return notify.info("no open hunks")
@@ -248,20 +271,5 @@ function M.open()
   end
   vim.cmd("botright copen")
 end
-
-proposals.on_changed(function()
-  if is_due then
-    return
-  elseif not is_current() then
-    return follow_cursor(false)
-  end
-  is_due = true
-  notify.later(DELAY_MS, function()
-    is_due = false
-    if is_current() then
-      fill((items_of_all()))
-    end
-  end)
-end)
 
 return M

@@ -2,11 +2,11 @@
 -- them, in the colors of code. What is on the screen comes first. Long work is done in slices, so
 -- that a proposal of 500 lines does not hold the editor up.
 
-local diff = require("lcursor.diff")
+local diff = require("lcursor.text.diff")
 local hints = require("lcursor.edit.hints")
-local log = require("lcursor.log")
+local log = require("lcursor.ui.log")
 local notes = require("lcursor.ui.notes")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local slices = require("lcursor.ui.slices")
 local syntax = require("lcursor.edit.syntax")
 local virt_lines = require("lcursor.ui.virt_lines")
@@ -357,10 +357,13 @@ function M.is_done()
   return work.is_idle() and not next_job()
 end
 
-local on = notify.autocmds("edit.render")
-on({ "VimResized", "WinResized", "BufWinEnter", "WinScrolled" }, M.refresh)
-on("CursorMoved", function(event)
-  M.point(event.buf)
-end)
+--- Draw again when windows or the cursor change.
+function M.start()
+  local on = notify.autocmds("edit.render")
+  on({ "VimResized", "WinResized", "BufWinEnter", "WinScrolled" }, M.refresh)
+  on("CursorMoved", function(event)
+    M.point(event.buf)
+  end)
+end
 
 return M

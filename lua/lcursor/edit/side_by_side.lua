@@ -1,8 +1,8 @@
 -- Compares a buffer with its text after all open hunks, in Neovim's diff mode, in a new tab page.
 -- The buffer can be edited there, and its hunks accepted and rejected.
 
-local keymaps = require("lcursor.keymaps")
-local notify = require("lcursor.notify")
+local keymaps = require("lcursor.editor.keymaps")
+local notify = require("lcursor.ui.notify")
 local positions = require("lcursor.edit.positions")
 local proposals = require("lcursor.edit.proposals")
 local render = require("lcursor.edit.render")
@@ -22,6 +22,7 @@ local MIN_COLUMNS = 100 -- with fewer, one window is below the other
 
 ---@type table<integer, lcursor.SideBySide> by buffer
 local views = {}
+local is_started = false
 
 --- Return the lines of a buffer after all open hunks.
 ---@param buf integer
@@ -76,6 +77,18 @@ local function close(view)
   end))
 end
 
+--- Follow changes of hunks and of the text.
+local function start()
+  if is_started then
+    return
+  end
+  is_started = true
+  proposals.on_changed(notify.guarded(refresh))
+  notify.autocmds("edit.side_by_side")({ "TextChanged", "InsertLeave" }, function(event)
+    refresh(event.buf)
+  end)
+end
+
 --- Show the current buffer next to its proposed text, or close that view.
 function M.toggle()
   local buf, from = api.nvim_get_current_buf(), api.nvim_get_current_win()
@@ -87,6 +100,7 @@ function M.toggle()
   if #proposals.hunks(buf) == 0 then
     return notify.info("no open hunks in this buffer")
   end
+  start()
   local proposed_buf = window.buffer(("proposed/%d"):format(buf))
   window.set_code(proposed_buf, proposed_lines(buf), api.nvim_buf_get_name(buf))
   vim.cmd("tab split")
@@ -120,10 +134,5 @@ function M.toggle()
   local where = is_wide and "on the right" or "below"
   notify.info(("proposed text %s; %s closes the view"):format(where, lhs))
 end
-
-proposals.on_changed(notify.guarded(refresh))
-notify.autocmds("edit.side_by_side")({ "TextChanged", "InsertLeave" }, function(event)
-  refresh(event.buf)
-end)
 
 return M

@@ -3,8 +3,8 @@
 -- ends up on the wrong side. A range whose lines were touched becomes an area that held them;
 -- `find` checks whether they are back in it. Writes nothing.
 
-local diff = require("lcursor.diff")
-local notify = require("lcursor.notify")
+local diff = require("lcursor.text.diff")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 

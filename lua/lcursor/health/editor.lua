@@ -1,7 +1,7 @@
 -- The sections about Neovim: what is switched off, keys, the last completion, other plugins.
 
-local keymaps = require("lcursor.keymaps")
-local keys = require("lcursor.keys")
+local keymaps = require("lcursor.editor.keymaps")
+local keys = require("lcursor.config.keys")
 
 local M = {}
 

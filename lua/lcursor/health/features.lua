@@ -1,7 +1,7 @@
 -- The sections about index, chat and edits. Starts nothing; asks a host that runs.
 
 local python = require("lcursor.health.python")
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 
 local M = {}
 
@@ -71,7 +71,7 @@ local function check_server()
     return health.info("The local server is unknown: the Python host is " .. state)
   end
   local answer
-  require("lcursor.requests").ask("server.ask", { ["do"] = "status" }, function(params)
+  require("lcursor.host.requests").ask("server.ask", { ["do"] = "status" }, function(params)
     answer = params
   end)
   vim.wait(M.server_ms, function()
@@ -118,7 +118,7 @@ function M.edit(found)
   if settings.formatter == "" and settings.lint == "" and settings.test == "" then
     health.info("No formatter, lint or test is run before an edit is shown")
   end
-  local now = package.loaded["lcursor.edit"] and require("lcursor.edit.commands").describe()
+  local now = package.loaded["lcursor.edit"] and require("lcursor.edit.lcedit").describe()
   health.info(now and ("Now " .. now) or "No edit is open")
 end
 

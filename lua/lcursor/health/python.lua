@@ -1,7 +1,7 @@
 -- What the doctor finds out about the interpreter, the packages, the models and the engine.
 
-local doctor = require("lcursor.doctor")
-local install = require("lcursor.install")
+local doctor = require("lcursor.host.doctor")
+local environment = require("lcursor.host.environment")
 
 local M = {}
 
@@ -133,13 +133,13 @@ end
 --- Return the interpreter to ask; also one of an incomplete environment, since it may report more.
 ---@return string?
 local function interpreter(found)
-  local is_needed, reason = install.is_needed()
+  local is_needed, reason = environment.is_needed()
   if not is_needed then
     return found.python
   end
   reason = reason or "there is no Python environment"
   health.error(reason:sub(1, 1):upper() .. reason:sub(2), INSTALL)
-  local broken = vim.fs.joinpath(install.venv(), "bin", "python")
+  local broken = vim.fs.joinpath(environment.venv(), "bin", "python")
   return vim.fn.executable(broken) == 1 and broken or nil
 end
 
@@ -153,7 +153,7 @@ local function origin(python, is_own)
   end
   local venv = vim.fs.dirname(vim.fs.dirname(python))
   local advice = ("Run `rm -rf %s`, then `:LCursor install`"):format(vim.fn.shellescape(venv))
-  local is_users = vim.startswith(python, install.venv())
+  local is_users = vim.startswith(python, environment.venv())
   return is_users and "made by `:LCursor install`" or "made by make in the checkout", advice
 end
 

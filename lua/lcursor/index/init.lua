@@ -1,11 +1,11 @@
 -- The index of a project, as the editor shows it. The Python host starts a process that does the
 -- work.
 
-local buffers = require("lcursor.index.buffers")
-local context = require("lcursor.context")
+local sync = require("lcursor.index.sync")
+local context = require("lcursor.editor.context")
 local host = require("lcursor.host")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local search = require("lcursor.index.search")
 local states = require("lcursor.index.states")
 
@@ -21,7 +21,7 @@ local function on_host_state()
     host_pid = pid
     states.clear()
     if pid then
-      vim.schedule(notify.guarded(buffers.on_new_host))
+      vim.schedule(notify.guarded(sync.on_new_host))
     end
   end
 end
@@ -32,7 +32,7 @@ function M.start()
     return
   end
   started = true
-  buffers.start()
+  sync.start()
   notify.autocmds("index.host")("User", on_host_state, { pattern = "LCursorHostState" })
   on_host_state()
 end

@@ -1,10 +1,10 @@
 -- `:LCursor search` without arguments: floats with the query, the results and a preview. There
 -- is one picker at a time.
 
-local context = require("lcursor.context")
-local files = require("lcursor.files")
+local context = require("lcursor.editor.context")
+local files = require("lcursor.editor.files")
 local highlights = require("lcursor.ui.highlights")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local search = require("lcursor.index.search")
 local tail = require("lcursor.text").tail
 local window = require("lcursor.ui.window")
@@ -14,7 +14,6 @@ local M = {}
 local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.search")
 local chosen = api.nvim_create_namespace("lcursor.search.chosen")
-local on = notify.autocmds("picker")
 
 local WAIT_MS = 30
 local MAX_PREVIEW_LINES, MAX_PREVIEW_BYTES = 10000, 512 * 1024
@@ -326,6 +325,7 @@ function M.open(path)
       p.timer:start(WAIT_MS, 0, ask_later)
     end,
   })
+  local on = notify.autocmds("picker")
   on("VimResized", function()
     fit(p)
   end)

@@ -2,49 +2,33 @@
 -- holds afterwards.
 
 local columns = require("lcursor.text").columns
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local notify = require("lcursor.ui.notify")
+local numbers = require("lcursor.text.numbers")
+local requests = require("lcursor.host.requests")
 local states = require("lcursor.index.states")
 local window = require("lcursor.ui.window")
 
 local M = {}
 
----@return string
-local function size(bytes)
-  for _, unit in ipairs({ "bytes", "KB", "MB" }) do
-    if bytes < 1000 then
-      return (unit == "bytes" and "%d %s" or "%.1f %s"):format(bytes, unit)
-    end
-    bytes = bytes / 1000
-  end
-  return ("%.1f GB"):format(bytes)
-end
-
----@param number integer
----@return string with a comma at each thousand
-local function grouped(number)
-  local digits = tostring(number):reverse():gsub("(%d%d%d)", "%1,"):reverse()
-  return (digits:gsub("^,", ""))
-end
-
 ---@return string[]
 local function state_lines(state)
   local semantic = "no: " .. (state.embedder_note ~= "" and state.embedder_note or "no embedder")
   if state.embedder ~= "" then
-    local embedded, chunks = grouped(state.embedded), grouped(state.chunks)
+    local embedded, chunks = numbers.grouped(state.embedded), numbers.grouped(state.chunks)
     semantic = ("%s of %s chunks, with %s"):format(embedded, chunks, state.embedder)
   end
   local watching = { watching = "noticed at once", polling = "found by polling" }
   return {
     "state        " .. states.sentence(state),
     "full text    " .. ("%s chunks of %s files, %s definitions"):format(
-      grouped(state.chunks),
-      grouped(state.files),
-      grouped(state.symbols)
+      numbers.grouped(state.chunks),
+      numbers.grouped(state.files),
+      numbers.grouped(state.symbols)
     ),
     "semantic     " .. semantic,
     "changes      " .. (watching[state.watching] or "found every few minutes"),
-    "worker       " .. ("process %d, %s of memory"):format(state.pid, size(state.memory_bytes)),
+    "worker       "
+      .. ("process %d, %s of memory"):format(state.pid, numbers.bytes(state.memory_bytes)),
     "",
   }
 end
@@ -54,10 +38,14 @@ end
 ---@param state? lcursor.IndexState
 ---@return string[]
 function M.lines(reported, state)
-  local summary = ("%s files, %s"):format(grouped(reported.files), size(reported.bytes))
+  local summary = ("%s files, %s"):format(
+    numbers.grouped(reported.files),
+    numbers.bytes(reported.bytes)
+  )
   if not reported.is_begun and reported.seconds >= 0 then
     local format = "%s; about %s to full-text search, %s more to semantic search"
-    local text, embed = states.duration(reported.seconds), states.duration(reported.embed_seconds)
+    local text = numbers.duration(reported.seconds)
+    local embed = numbers.duration(reported.embed_seconds)
     summary = format:format(summary, text, embed)
   end
   local lines = { summary, "" }
@@ -70,10 +58,10 @@ function M.lines(reported, state)
   end
   local languages, ignored = { { "language", "files", "size" } }, { { "left out", "paths" } }
   for _, row in ipairs(reported.languages) do
-    table.insert(languages, { row.name, grouped(row.files), size(row.bytes) })
+    table.insert(languages, { row.name, numbers.grouped(row.files), numbers.bytes(row.bytes) })
   end
   for _, row in ipairs(reported.ignored) do
-    table.insert(ignored, { row.name, row.files > 0 and grouped(row.files) or "" })
+    table.insert(ignored, { row.name, row.files > 0 and numbers.grouped(row.files) or "" })
   end
   if #languages > 1 then
     vim.list_extend(lines, columns(languages))

@@ -1,11 +1,11 @@
 -- `:LCursor search`: sends the search and shows the results in the quickfix list, in picker.lua or
 -- in the picker of another plugin.
 
-local buffers = require("lcursor.index.buffers")
-local context = require("lcursor.context")
-local notify = require("lcursor.notify")
+local sync = require("lcursor.index.sync")
+local context = require("lcursor.editor.context")
+local notify = require("lcursor.ui.notify")
 local open = require("lcursor.ui.open")
-local requests = require("lcursor.requests")
+local requests = require("lcursor.host.requests")
 
 local M = {}
 
@@ -147,7 +147,7 @@ end
 ---@param failed? fun() called instead if there is no answer
 function M.ask(path, text, done, failed)
   M.forget()
-  buffers.flush()
+  sync.flush()
   local method, params = "index.search", { path = path, limit = MAX_HITS }
   params.name = text:match("^%s*@%s*(.-)%s*$")
   if params.name then

@@ -1,10 +1,11 @@
 -- The state of each project's index, as the host reports it: for the statusline and for the user
 -- who started an index.
 
-local lsp_progress = require("lcursor.lsp_progress")
-local notify = require("lcursor.notify")
-local rpc = require("lcursor.rpc")
-local status = require("lcursor.status")
+local lsp_progress = require("lcursor.ui.lsp_progress")
+local notify = require("lcursor.ui.notify")
+local numbers = require("lcursor.text.numbers")
+local rpc = require("lcursor.host.rpc")
+local status = require("lcursor.host.status")
 
 local M = {}
 
@@ -41,18 +42,11 @@ function M.short(state)
   return ""
 end
 
----@param seconds number
----@return string
-function M.duration(seconds)
-  return seconds < 90 and ("%.0f s"):format(math.max(seconds, 1))
-    or ("%.0f min"):format(seconds / 60)
-end
-
 --- Describe a state in one sentence.
 ---@param s lcursor.IndexState
 ---@return string
 function M.sentence(s)
-  local left = s.seconds_left >= 0 and (", %s left"):format(M.duration(s.seconds_left)) or ""
+  local left = s.seconds_left >= 0 and (", %s left"):format(numbers.duration(s.seconds_left)) or ""
   local ready = "ready: %d files, %d chunks, %d definitions"
   local texts = {
     absent = "its worker is not running",

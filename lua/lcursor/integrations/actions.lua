@@ -2,8 +2,8 @@
 -- server or a linter is at work. They call the commands of edits and of the chat.
 
 local config = require("lcursor.config")
-local notify = require("lcursor.notify")
-local server = require("lcursor.lsp_server")
+local notify = require("lcursor.ui.notify")
+local server = require("lcursor.ui.lsp_server")
 
 local M = {}
 
@@ -50,7 +50,6 @@ local ACTIONS = {
     title = "Fix with lcursor",
     kind = "quickfix",
     run = function(rows, is_selection)
-      require("lcursor.joined").edit() -- starts what edits need
       if require("lcursor.edit").is_on() then
         require("lcursor.edit.ask").fix(is_selection and rows or nil)
       end
@@ -60,7 +59,7 @@ local ACTIONS = {
     title = "Fix with an agent of lcursor",
     kind = "lcursor.agent",
     run = function(rows, is_selection)
-      local agent = require("lcursor.joined").agent()
+      local agent = require("lcursor.agent")
       if agent.is_on() then
         agent.fix("", is_selection and rows or nil)
       end
@@ -106,12 +105,12 @@ end
 local function actions_for(buf, params)
   local trigger = params.context.triggerKind
   local is_off = not config.for_buffer(buf).enabled or trigger == TRIGGERS.Automatic
-  if is_off or require("lcursor.privacy").private_reason(buf) then
+  if is_off or require("lcursor.editor.privacy").private_reason(buf) then
     return {}
   end
   local rows, is_selection = rows_of(params.range)
   local names = { "explain", "tests" }
-  local found = require("lcursor.edit.ask").diagnostics(buf, rows[1], rows[2], 0)
+  local found = require("lcursor.editor.diagnostics").at(buf, rows[1], rows[2], 0)
   if #found > 0 then
     names = { "fix", "agent", "explain", "tests" }
   elseif trigger ~= TRIGGERS.Invoked and not is_selection then

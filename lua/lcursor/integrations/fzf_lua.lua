@@ -1,6 +1,6 @@
 -- Sources for fzf-lua: require("lcursor.integrations.fzf_lua").open("search").
 
-local context = require("lcursor.context")
+local context = require("lcursor.editor.context")
 local sources = require("lcursor.integrations.sources")
 
 local M = {}

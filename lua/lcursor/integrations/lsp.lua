@@ -3,8 +3,8 @@
 
 local config = require("lcursor.config")
 local items = require("lcursor.integrations.items")
-local notify = require("lcursor.notify")
-local server = require("lcursor.lsp_server")
+local notify = require("lcursor.ui.notify")
+local server = require("lcursor.ui.lsp_server")
 local source = require("lcursor.complete.source")
 local text = require("lcursor.text")
 

@@ -1,5 +1,5 @@
 -- A component for lualine: sections = { lualine_x = { require("lcursor.integrations.lualine") } }.
 
 return function()
-  return require("lcursor.status").text()
+  return require("lcursor.host.status").text()
 end

@@ -1,7 +1,7 @@
 -- Sources for snacks.picker: require("lcursor.integrations.snacks").open("search").
 
-local context = require("lcursor.context")
-local notify = require("lcursor.notify")
+local context = require("lcursor.editor.context")
+local notify = require("lcursor.ui.notify")
 local sources = require("lcursor.integrations.sources")
 local text = require("lcursor.text")
 

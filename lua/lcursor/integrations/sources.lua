@@ -3,7 +3,7 @@
 
 local chat = require("lcursor.commands.chat")
 local edit = require("lcursor.commands.edit")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 
@@ -16,7 +16,7 @@ local SOURCES = {
     return chat.is_enabled() and require("lcursor.chat.list").source()
   end,
   models = function()
-    return chat.is_enabled() and require("lcursor.chat.commands").models()
+    return chat.is_enabled() and require("lcursor.chat.verbs").models()
   end,
   hunks = function()
     return edit.is_enabled() and require("lcursor.edit.quickfix").source()

@@ -3,8 +3,8 @@
 
 local config = require("lcursor.config")
 local delays = require("lcursor.next_edit.delays")
-local diff = require("lcursor.diff")
-local notify = require("lcursor.notify")
+local diff = require("lcursor.text.diff")
+local notify = require("lcursor.ui.notify")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
 local view = require("lcursor.next_edit.view")

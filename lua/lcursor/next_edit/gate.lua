@@ -1,9 +1,9 @@
 -- Whether next edits may be predicted in a buffer, and shown here and now.
 
 local config = require("lcursor.config")
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local menu = require("lcursor.ui.menu")
-local privacy = require("lcursor.privacy")
+local privacy = require("lcursor.editor.privacy")
 
 local M = {}
 
@@ -23,22 +23,13 @@ M.SENTENCES = {
   suggestion = "A suggestion is shown.",
 }
 
----@return boolean whether `:LCursor disable` or an option switched next edits off
-local function is_off(buf)
-  local settings, switch = config.for_buffer(buf), vim.b[buf].lcursor_enabled
-  if switch == nil then
-    switch = vim.g.lcursor_enabled
-  end
-  return switch == false or not settings.enabled or settings.next_edit.mode == "off"
-end
-
 --- Return why edits of a buffer are not even recorded.
 ---@param buf integer
 ---@param answered? fun() called later, when git has answered; nil: git is not asked
 ---@return string? code
 function M.buffer_block_reason(buf, answered)
   local options = vim.bo[buf]
-  if is_off(buf) then
+  if config.switched_off("next_edit", buf) then
     return "off"
   elseif options.buftype ~= "" or not options.buflisted or api.nvim_buf_get_name(buf) == "" then
     return "special"

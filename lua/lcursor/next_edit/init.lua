@@ -1,19 +1,20 @@
 -- Next edits: after a change, shows where the next one is and what it is. One key goes there, one
 -- applies it. Nothing here waits, and nothing moves text in Insert mode without a key.
 
+local buffers = require("lcursor.editor.buffers")
 local config = require("lcursor.config")
 local delays = require("lcursor.next_edit.delays")
 local diagnostics = require("lcursor.next_edit.diagnostics")
 local gate = require("lcursor.next_edit.gate")
 local highlights = require("lcursor.ui.highlights")
-local keymaps = require("lcursor.keymaps")
+local keymaps = require("lcursor.editor.keymaps")
 local menu = require("lcursor.ui.menu")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
-local requests = require("lcursor.next_edit.requests")
-local status = require("lcursor.status")
-local undo = require("lcursor.undo")
+local predict = require("lcursor.next_edit.predict")
+local status = require("lcursor.host.status")
+local undo = require("lcursor.editor.undo")
 local view = require("lcursor.next_edit.view")
 local why = require("lcursor.next_edit.why")
 
@@ -52,12 +53,6 @@ local timer
 local current
 ---@type lcursor.NextProposal? to which Tab went; drawn in its line in Insert mode too
 local reached
-
---- Proposes changes as an edit, and returns whether it could; joined.lua sets it.
----@type fun(title: string, files: lcursor.EditChanges[]): boolean
-M.propose = function()
-  return false
-end
 
 ---@return number ms
 local function now_ms()
@@ -202,7 +197,7 @@ local function is_readable(buf)
     waiting[buf] = nil
     attach(buf)
     if buf == api.nvim_get_current_buf() and recorder.is_attached(buf) then
-      requests.send_later(buf, 0)
+      predict.send_later(buf, 0)
     end
   end or nil)
   if code == "checking" then
@@ -222,7 +217,7 @@ local function on_boundary(buf, kind)
     diagnostics.stop()
     require("lcursor.next_edit.references").forget()
   end
-  requests.forget()
+  predict.forget()
   why.note(buf, kind ~= "edit" and kind or vim.fn.reg_recording() ~= "" and "macro" or nil)
   if kind == "undo" then
     queue.clear_all(recorder.is_taken_back(buf))
@@ -244,9 +239,9 @@ local function on_boundary(buf, kind)
   if not is_readable(buf) then
     return
   elseif is_quick then
-    return requests.send_later(buf, delays.again)
+    return predict.send_later(buf, delays.again)
   end
-  requests.send()
+  predict.send()
 end
 
 --- Have the text of a buffer parsed at the beginning of its first edit.
@@ -254,7 +249,7 @@ local function parse(buf)
   if not parsed[buf] and recorder.is_attached(buf) then
     parsed[buf] = true
     if is_readable(buf) then
-      requests.send_later(buf, PARSE_MS)
+      predict.send_later(buf, PARSE_MS)
     end
   end
 end
@@ -295,7 +290,7 @@ local function apply(proposal)
   edit_ms, reached, last_key = now_ms(), nil, nil
   key_ms, move_ms = 0, 0
   refresh()
-  requests.send()
+  predict.send()
   diagnostics.edited(buf)
   status.emit("LCursorNextEditAccept", { buf = buf })
 end
@@ -364,13 +359,40 @@ function M.dismiss()
   end
 end
 
+--- Show known changes as the hunks of an edit, and go to the first one.
+---@param title string
+---@param files lcursor.EditChanges[]
+---@return boolean whether they will come
+local function propose(title, files)
+  local edit = require("lcursor.edit")
+  local buf = api.nvim_get_current_buf()
+  local paths = vim.tbl_map(function(file)
+    return file.path
+  end, files)
+  local function go_to_first()
+    local hunks = require("lcursor.edit.proposals").hunks(0)
+    if #hunks == 0 and api.nvim_get_current_buf() == buf then
+      require("lcursor.edit.hunks").next(1) -- in another file
+    end
+  end
+  local lhs = keymaps.shown("hunk", "accept_all", buf)
+  return edit.is_on()
+    and edit.begin("edit.propose", {
+        path = buffers.path(buf),
+        title = title,
+        files = files,
+        buffers = buffers.loaded(paths),
+      }, { answered = go_to_first, hint = lhs and lhs .. " accepts all" or nil })
+      ~= nil
+end
+
 --- Show all proposals with the same cause, of all files, as the hunks of an edit.
 function M.accept_all()
   local it = current
   local files = it and queue.changes(it.proposal.group) or {}
   if not it or #files == 0 then
     return M.accept()
-  elseif M.propose(it.proposal.cause, files) then
+  elseif propose(it.proposal.cause, files) then
     queue.decide(it.proposal, true)
     refresh()
   end
@@ -429,7 +451,7 @@ function M.start()
   started = true
   highlights.apply()
   recorder.start(on_boundary)
-  requests.start(refresh)
+  predict.start(refresh)
   diagnostics.start(refresh)
   local on = notify.autocmds("next_edit")
   on("BufReadPost", function(event)

@@ -1,10 +1,10 @@
 -- The proposals of each buffer: where they are, their order, and which groups the user rejected.
 -- Extmarks move them; one whose lines changed is not shown. Those of unopened files have a path.
 
-local diff = require("lcursor.diff")
+local diff = require("lcursor.text.diff")
 local many = require("lcursor.text").many
-local notify = require("lcursor.notify")
-local rpc = require("lcursor.rpc")
+local notify = require("lcursor.ui.notify")
+local rpc = require("lcursor.host.rpc")
 local view = require("lcursor.next_edit.view")
 
 local M = {}

@@ -4,9 +4,9 @@
 -- of the changed name.
 
 local delays = require("lcursor.next_edit.delays")
-local diff = require("lcursor.diff")
-local notify = require("lcursor.notify")
-local undo = require("lcursor.undo")
+local diff = require("lcursor.text.diff")
+local notify = require("lcursor.ui.notify")
+local undo = require("lcursor.editor.undo")
 
 local M = {}
 

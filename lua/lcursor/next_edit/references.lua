@@ -2,7 +2,7 @@
 -- the calls in other files, and those of methods. Servers answer late, wrongly or never: nothing
 -- here waits.
 
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local recorder = require("lcursor.next_edit.recorder")
 
 local M = {}

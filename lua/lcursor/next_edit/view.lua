@@ -1,7 +1,7 @@
 -- Draws a proposal in its lines, with the old words struck out before the new ones; or as a
 -- hint at the end of the cursor's line, with a mark at the number of the target's line.
 
-local diff = require("lcursor.diff")
+local diff = require("lcursor.text.diff")
 local text = require("lcursor.text")
 local virt_lines = require("lcursor.ui.virt_lines")
 

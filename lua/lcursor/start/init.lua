@@ -2,18 +2,18 @@
 -- key that fixes it, and the keys to know. It is redrawn at each change, and never waits: the facts
 -- come from the doctor, a Python process, one by one.
 
-local context = require("lcursor.context")
-local doctor = require("lcursor.doctor")
+local context = require("lcursor.editor.context")
+local doctor = require("lcursor.host.doctor")
 local highlights = require("lcursor.ui.highlights")
 local host = require("lcursor.host")
-local install = require("lcursor.install")
-local keymaps = require("lcursor.keymaps")
-local keys = require("lcursor.keys")
-local notify = require("lcursor.notify")
-local requests = require("lcursor.requests")
+local environment = require("lcursor.host.environment")
+local keymaps = require("lcursor.editor.keymaps")
+local keys = require("lcursor.config.keys")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
 local rows = require("lcursor.start.rows")
 local settings = require("lcursor.config")
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 local text = require("lcursor.text")
 local window = require("lcursor.ui.window")
 
@@ -58,8 +58,8 @@ end
 --- Ask the doctor for facts, and the host for the state of the chat server, if they can run.
 local function probe()
   local it = assert(page)
-  local is_needed, missing = install.is_needed()
-  it.missing, it.python = is_needed and missing or nil, install.python()
+  local is_needed, missing = environment.is_needed()
+  it.missing, it.python = is_needed and missing or nil, environment.python()
   local chat = settings.get().chat
   if host.info().pid and chat.server ~= "off" then
     requests.ask("server.ask", { ["do"] = "status" }, function(answer)
@@ -68,7 +68,7 @@ local function probe()
     end, function() end)
   end
   -- The Python of an incomplete environment can report some facts, too.
-  local partial = vim.fs.joinpath(install.venv(), "bin", "python")
+  local partial = vim.fs.joinpath(environment.venv(), "bin", "python")
   local python = it.python or (vim.fn.executable(partial) == 1 and partial)
   if not python or it.is_probing then
     return
@@ -104,7 +104,7 @@ end
 ---@param is_used boolean the host uses it as soon as it is here
 local function pull(python, name, is_used)
   pulls[name] = ""
-  install.pull(python, name, function(line)
+  environment.pull(python, name, function(line)
     pulls[name] = line:match("%(%d+ %%%)") or ""
     M.draw()
   end, function(err)
@@ -129,7 +129,7 @@ end
 ---@param fix lcursor.StartFix
 local function run(it, fix)
   if fix.action == "install" then
-    require("lcursor.interim").install()
+    require("lcursor.host.install").install()
   elseif fix.action == "restart" then
     host.restart()
   elseif fix.action == "toggle" then

@@ -2,11 +2,10 @@
 -- Reads what the rest of the plugin knows, and starts nothing.
 
 local config = require("lcursor.config")
-local gate = require("lcursor.complete.gate")
-local install = require("lcursor.install")
-local requests = require("lcursor.complete.requests")
+local environment = require("lcursor.host.environment")
+local fim = require("lcursor.complete.fim")
 local states = require("lcursor.index.states")
-local status = require("lcursor.status")
+local status = require("lcursor.host.status")
 
 local M = {}
 
@@ -98,7 +97,7 @@ end
 
 ---@param page lcursor.StartPage
 local function install_row(page)
-  local progress = install.progress()
+  local progress = environment.progress()
   if progress then
     return row("install", "busy", progress)
   elseif page.missing then
@@ -130,7 +129,7 @@ local function host_row(page)
     failed = { "missing", "failed" .. detail, again },
     no_server = { "missing", "waits for the server, which typing asks again" },
   }
-  local state, text, fix = unpack(texts[requests.server_is_away() and "no_server" or current.state])
+  local state, text, fix = unpack(texts[fim.server_is_away() and "no_server" or current.state])
   if current.state == "stopped" and page.missing then
     text = texts.absent[2]
   elseif current.state == "absent" and not page.missing then
@@ -141,12 +140,12 @@ end
 
 ---@param page lcursor.StartPage
 local function engine_row(page)
-  local server = install.interim()
+  local server = environment.interim()
   if server then
     local detail = status.get().detail
     local format = "being compiled; until then %s on this machine completes: %s"
     return row("engine", "busy", format:format(server, detail ~= "" and detail or "connecting"))
-  elseif install.progress() then
+  elseif environment.progress() then
     return row("engine", "busy", "being compiled for this machine")
   end
   local fix = { key = "i", label = "install", action = "install" }
@@ -205,7 +204,7 @@ local function model_row(page)
   end
   local fact = first(page, "model")
   local name = fact and fact.name or settings.model
-  name = name == "auto" and install.small_model or name
+  name = name == "auto" and environment.small_model or name
   local why, better = reason(page, name)
   local text = ("%s: %s"):format(vim.fs.basename(name), why)
   if not fact then
@@ -227,7 +226,8 @@ end
 ---@param page lcursor.StartPage
 ---@return lcursor.StartRow?
 local function switch_row(page)
-  local off = gate.switched_off(vim.api.nvim_buf_is_valid(page.buf) and page.buf or nil)
+  local buf = vim.api.nvim_buf_is_valid(page.buf) and page.buf or nil
+  local off = config.switched_off("completion", buf)
   if off and not config.get().enabled then
     return row("enabled", "missing", "everything is switched off by the option enabled")
   elseif off then

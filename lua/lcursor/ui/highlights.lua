@@ -1,6 +1,6 @@
 -- The highlight groups: links that a colour scheme or the user may override.
 
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 

@@ -2,7 +2,7 @@
 -- The caller says what the lines are.
 
 local highlights = require("lcursor.ui.highlights")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local window = require("lcursor.ui.window")
 
 local M = {}

@@ -1,7 +1,7 @@
 -- Notes next to the lines of a buffer, which are never cut off: at the end of a line where they
 -- fit, else in rows of their own, wrapped.
 
-local wrap = require("lcursor.wrap")
+local wrap = require("lcursor.text.wrap")
 
 local M = {}
 

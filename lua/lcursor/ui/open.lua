@@ -4,7 +4,7 @@
 -- swap file, or when an autocommand fails. The file is shown nevertheless, so what counts is what
 -- the window shows.
 
-local log = require("lcursor.log")
+local log = require("lcursor.ui.log")
 
 local M = {}
 

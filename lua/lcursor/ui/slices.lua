@@ -1,6 +1,6 @@
 -- Runs long work on the main loop in short slices: Neovim handles keys in between.
 
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 
 local M = {}
 

@@ -5,9 +5,9 @@
 -- so the interval grows with the buffer; the agents' longer buffers are highlighted by
 -- `syntax/lcursor_agent.vim`. Moves no cursor and no view.
 
-local log = require("lcursor.log")
+local log = require("lcursor.ui.log")
 local menu = require("lcursor.ui.menu")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local window = require("lcursor.ui.window")
 
 local M = {}

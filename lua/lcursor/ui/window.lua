@@ -2,9 +2,9 @@
 
 local settings = require("lcursor.config")
 local notes = require("lcursor.ui.notes")
-local notify = require("lcursor.notify")
+local notify = require("lcursor.ui.notify")
 local text = require("lcursor.text")
-local wrap = require("lcursor.wrap")
+local wrap = require("lcursor.text.wrap")
 
 local M = {}
 

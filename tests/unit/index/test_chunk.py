@@ -279,11 +279,11 @@ def test_headers_of_cpp_and_c_are_distinguished() -> None:
 
 
 def test_a_missing_wheel_means_chunks_of_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "lua/lcursor/privacy.lua").read_text()
+    text = (ROOT / "lua/lcursor/editor/privacy.lua").read_text()
     monkeypatch.setitem(sys.modules, "tree_sitter_lua", None)
     monkeypatch.setattr(grammars, "_grammar", grammars._grammar.__wrapped__)
     monkeypatch.setattr(grammars, "_here", threading.local())
-    parsed = check("lua/lcursor/privacy.lua", text)
+    parsed = check("lua/lcursor/editor/privacy.lua", text)
     assert parsed.language == "lua"
     assert {item.kind for item in parsed.chunks} == {"lines"}
 

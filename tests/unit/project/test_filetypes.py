@@ -138,7 +138,7 @@ def test_files_that_only_sound_like_it_are_read(path: str) -> None:
 
 
 def test_the_editor_and_the_index_know_the_same_secrets() -> None:
-    assert (ROOT / "lua/lcursor/boundary.lua").read_text() == gen_docs.lua_boundary()
+    assert (ROOT / "lua/lcursor/editor/boundary.lua").read_text() == gen_docs.lua_boundary()
 
 
 # In two parts each, so that this file has none.

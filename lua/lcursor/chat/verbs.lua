@@ -1,0 +1,141 @@
+-- What `:LCursor chat` does with the current chat. Each function gets the chat and the rest of the
+-- command line.
+
+local export = require("lcursor.chat.export")
+local list = require("lcursor.chat.list")
+local load = require("lcursor.chat.load")
+local notify = require("lcursor.ui.notify")
+local requests = require("lcursor.host.requests")
+local sessions = require("lcursor.chat.sessions")
+local text = require("lcursor.text")
+local turn = require("lcursor.chat.turn")
+
+local M = {}
+
+local NO_CHAT = "no chat is open; :LCChat opens one"
+
+--- Summarize the messages so far.
+---@param session lcursor.ChatSession
+function M.compact(session)
+  if turn.is_busy(session) then
+    return
+  end
+  notify.progress("summarizing the chat …")
+  requests.follow("chat.compact", { chat = session.chat }, function(method, params)
+    if method == "chat.summed" then
+      turn.report_summary(params)
+    elseif method == "chat.done" and params.reason == "stop" then
+      load.reload(session)
+    end
+  end)
+end
+
+--- Undo a summary: its messages are in the prompt again.
+---@param session lcursor.ChatSession
+function M.expand(session)
+  for i = #session.messages, 1, -1 do
+    local message = session.messages[i]
+    if message.role == "summary" then
+      return load.change(session, "chat.expand", { number = message.number })
+    end
+  end
+  notify.info("no summary in this chat")
+end
+
+local function use_model(session, model)
+  if model == session.model then
+    notify.info(("this chat already uses %s"):format(model))
+  else
+    load.change(session, "chat.use", { model = model })
+  end
+end
+
+--- Return the models that a chat can use.
+---@param session? lcursor.ChatSession
+---@return lcursor.Item[] empty if there is no choice, which is reported
+local function model_items(session)
+  if not session or session.chat == "" then
+    notify.info(session and "the chat is not open yet" or NO_CHAT)
+    return {}
+  elseif #session.models < 2 then
+    local only = session.models[1] or session.model
+    notify.info(("%s is the only model; see :help lcursor-endpoint"):format(only))
+    return {}
+  end
+  return vim.tbl_map(function(model)
+    local note = model == session.model and " (current)" or ""
+    ---@type lcursor.Item
+    return {
+      cells = { { model }, { note, "LCursorChatNote" } },
+      confirm = function()
+        use_model(session, model)
+      end,
+    }
+  end, session.models)
+end
+
+--- Use another model from now on; asks if no name is given.
+---@param session lcursor.ChatSession
+---@param name? string
+function M.choose_model(session, name)
+  if session.chat ~= "" and name and name ~= "" then
+    return use_model(session, name)
+  end
+  local items = model_items(session)
+  if #items == 0 then
+    return
+  end
+  vim.ui.select(items, {
+    prompt = "Model",
+    kind = "lcursor.models",
+    format_item = function(item)
+      return text.of_cells(item.cells)
+    end,
+  }, function(item)
+    if item then
+      item.confirm()
+    end
+  end)
+end
+
+--- Return the models of the current chat, for the picker of another plugin.
+---@return lcursor.Source? nil if there is no choice, which is reported
+function M.models()
+  local items = model_items(sessions.current())
+  return #items > 0
+      and {
+        title = "Models",
+        find = function(_, done)
+          done(items)
+        end,
+      }
+    or nil
+end
+
+---@param session lcursor.ChatSession
+---@param title string "" asks for it
+function M.rename(session, title)
+  list.rename(session.chat, title, session.title)
+end
+
+---@param session lcursor.ChatSession
+---@param path string "" asks for it
+function M.export(session, path)
+  export.save(session.title, session.messages, path)
+end
+
+--- Delete the chat, after a question.
+---@param session lcursor.ChatSession
+function M.delete(session)
+  list.delete({ session })
+end
+
+--- Stop the answer that is being written.
+---@param session lcursor.ChatSession
+function M.stop(session)
+  if not turn.stop(session) then
+    notify.info("no answer is being written")
+  end
+end
+
+return M
