@@ -51,27 +51,27 @@ def apply(run: EditRun, services: EditDeps, params: wire.EditApply) -> EditOutco
     if not blocks:
         return EditOutcome("nothing", "It contains no block of code")
     seen = _seen_rows(services, sources, params) if chat else lambda _: ()
-    found = resolve(blocks, sources, None, seen)
-    while isinstance(found, Ask):
-        choice = run.ask(found.text, [_to_wire(each, sources) for each in found.choices])
+    resolved = resolve(blocks, sources, None, seen)
+    while isinstance(resolved, Ask):
+        choice = run.ask(resolved.text, [_to_wire(each, sources) for each in resolved.choices])
         if choice < 0:
             return EditOutcome("stopped")
-        found = resolve(blocks, sources, found.chosen(choice), seen)
-    if isinstance(found, Unresolved):
-        filled_in = _fill_in(session, found) if found.sketches else None
+        resolved = resolve(blocks, sources, resolved.chosen(choice), seen)
+    if isinstance(resolved, Unresolved):
+        filled_in = _fill_in(session, resolved) if resolved.sketches else None
         if filled_in is None:
             named = [each.path for each in blocks if each.path]
-            return EditOutcome("rejected", _unreadable(named, sources) or found.reason)
-        found = filled_in
-    created = [each.path for each in found.files if each.kind == "create"]
+            return EditOutcome("rejected", _unreadable(named, sources) or resolved.reason)
+        resolved = filled_in
+    created = [each.path for each in resolved.files if each.kind == "create"]
     if why_not := _unreadable(created, sources):
         return EditOutcome("rejected", why_not)
-    files = [session.checked(each) if not each.checks else each for each in found.files]
+    files = [session.checked(each) if not each.checks else each for each in resolved.files]
     if not any(each.changes or each.kind != "edit" for each in files):
         return EditOutcome("same", "The file already contains it")
     names = ", ".join(sources.name(each.path) for each in files)
     title = f"{FROM_CHAT if chat else PASTED}: {names}"
-    session.propose(files, title=title, notes=(found.note,), chat=chat)
+    session.propose(files, title=title, notes=(resolved.note,), chat=chat)
     return EditOutcome("proposed")
 
 
@@ -105,11 +105,11 @@ def _fill_in(session: EditSession, unresolved: Unresolved) -> Resolved | None:
                 return None
             fence = fence_of(sketch)
             shown = "\n".join([fence, *sketch, fence])
-            made = session.rewrite(session.task(path, lines, region, SKETCH_TASK, sketch=shown))
-            changes = diff.changes(base, diff.apply(lines, made.file.changes))
-            kind, to, checks = change.kind, change.to, made.file.checks
+            result = session.rewrite(session.task(path, lines, region, SKETCH_TASK, sketch=shown))
+            changes = diff.changes(base, diff.apply(lines, result.file.changes))
+            kind, to, checks = change.kind, change.to, result.file.checks
             files[path] = FileChange(path, kind, to, digest(base), changes, checks)
-            notes.append(made.note)
+            notes.append(result.note)
         made_files, late = [*files.values()], ""
         if not session.is_whole_edit:
             made_files, late = session.check_together(made_files)
@@ -122,12 +122,12 @@ def _sketched_region(sketch: Lines, lines: Lines, language: str) -> Region:
     named = symbols.top(elision.readable(sketch, rows, language), language, rows)
     inside = {*rows, *(row for one in named for row in range(one.first, one.last))}
     is_all = all(row in inside for row, line in enumerate(sketch) if line.strip())
-    known = symbols.all_of(lines, language)
-    found = [[one for one in known if one.name == symbol.name] for symbol in named]
-    if not named or not is_all or any(len(each) != 1 for each in found):
+    definitions = symbols.all_of(lines, language)
+    matches = [[one for one in definitions if one.name == symbol.name] for symbol in named]
+    if not named or not is_all or any(len(each) != 1 for each in matches):
         return Region(0, len(lines), "the whole file")
-    first, last = min(one.first for (one,) in found), max(one.last for (one,) in found)
-    return Region(first, last, ", ".join(one.name for (one,) in found))
+    first, last = min(one.first for (one,) in matches), max(one.last for (one,) in matches)
+    return Region(first, last, ", ".join(one.name for (one,) in matches))
 
 
 def _seen_rows(

@@ -85,7 +85,7 @@ def ask(run: EditRun, services: EditDeps, params: wire.EditCommit) -> EditOutcom
     session = EditSession(run, services, params["path"], ())
     session.connect(params["model"])
     run.progress("writing")
-    known, secrets = rules_of(root, services), services.secrets
+    guidelines, secrets = rules_of(root, services), services.secrets
     index = None
     with contextlib.suppress(git.GitFailed):  # reported with the diff
         index = git.commit_index(root, params["file"], params["index"], run.stopped.is_set)
@@ -96,7 +96,13 @@ def ask(run: EditRun, services: EditDeps, params: wire.EditCommit) -> EditOutcom
 
     def write(model: Connection) -> tuple[str, str]:
         return message(
-            model, root, run.stopped, rules=known, secrets=secrets, index=index, is_amend=is_amend
+            model,
+            root,
+            run.stopped,
+            rules=guidelines,
+            secrets=secrets,
+            index=index,
+            is_amend=is_amend,
         )
 
     try:
@@ -113,8 +119,8 @@ def rules_of(root: Path, services: EditDeps) -> str:
     """Return the text of the project's rules files, if the settings allow them."""
     if not services.models.config.rule_files:
         return ""
-    found = rules.applicable(Reader(root, services.secrets), [str(root)])
-    return encodable(layout.write([each for each in found if not each.is_left_out]))
+    items = rules.applicable(Reader(root, services.secrets), [str(root)])
+    return encodable(layout.write([each for each in items if not each.is_left_out]))
 
 
 def message(
@@ -136,17 +142,17 @@ def message(
     Raises `NothingStaged`, or `EditFailed` if the model wrote no message.
     """
     reader = Reader(root, secrets, cancel=cancel.is_set)
-    found = changes.staged(reader, index, is_amend=is_amend)
-    seen = [item for item in found if not item.is_left_out]
-    hidden = [item for item in found if item.is_left_out]
-    if not seen and not any(item.path for item in hidden):
+    staged = changes.staged(reader, index, is_amend=is_amend)
+    shown = [item for item in staged if not item.is_left_out]
+    hidden = [item for item in staged if item.is_left_out]
+    if not shown and not any(item.path for item in hidden):
         why = hidden[0].note if hidden else "nothing is changed"
         if why == "nothing is changed":
             why = "nothing is staged"
         raise NothingStaged(why, "Run git add FILE or git add -p first")
     earlier = [subject for _, subject in changes.recent(reader.root, reader, COMPARED)]
     earlier = earlier[1:] if is_amend else earlier
-    prompt, note = _prompt(connection, seen, hidden, rules, earlier[:SUBJECTS])
+    prompt, note = _prompt(connection, shown, hidden, rules, earlier[:SUBJECTS])
     cancel.check()
 
     def answer(messages: Sequence[Message]) -> str:

@@ -15,11 +15,11 @@ def propose(run: EditRun, services: EditDeps, params: wire.EditPropose) -> EditO
     path = params["path"]
     session = EditSession(run, services, path, params["buffers"], path)
     files = []
-    for each in params["files"]:
-        base = session.sources.read(each["path"])
-        changes = tuple(_valid(each["changes"], base or ()))
+    for given in params["files"]:
+        base = session.sources.read(given["path"])
+        changes = tuple(_valid(given["changes"], base or ()))
         if base is not None and changes:
-            file = FileChange(each["path"], base=digest(base), changes=changes)
+            file = FileChange(given["path"], base=digest(base), changes=changes)
             files.append(session.checked(file))
     if not files:
         return EditOutcome("rejected", "the lines have changed")
@@ -30,8 +30,8 @@ def propose(run: EditRun, services: EditDeps, params: wire.EditPropose) -> EditO
 def _valid(changes: Sequence[wire.EditChange], lines: Lines) -> Iterator[Change]:
     """Yield the changes of the present lines in the order of their rows, without overlaps."""
     end = 0
-    for each in sorted(changes, key=lambda one: one["first_row"]):
-        first, last, old = each["first_row"], each["last_row"], tuple(each["old"])
+    for change in sorted(changes, key=lambda one: one["first_row"]):
+        first, last, old = change["first_row"], change["last_row"], tuple(change["old"])
         if first >= end and lines[first:last] == old:
-            yield Change(first, last, old, tuple(each["new"]))
+            yield Change(first, last, old, tuple(change["new"]))
             end = last

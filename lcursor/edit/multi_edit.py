@@ -59,11 +59,11 @@ class FileJob:
 
     def change(self) -> FileChange | None:
         """Return the change of the file; None for none."""
-        found = tuple(diff.changes(self.lines, self.now))
-        if not found:
+        changes = tuple(diff.changes(self.lines, self.now))
+        if not changes:
             return None
         base = digest(self.lines)
-        return FileChange(self.path, base=base, changes=found, checks=_merged(self.checks))
+        return FileChange(self.path, base=base, changes=changes, checks=_merged(self.checks))
 
 
 @dataclass(slots=True)
@@ -131,12 +131,12 @@ class EditBatch:
             _joined(self.instruction, target.instruction),
             context=self.context,
         )
-        made = self.session.rewrite(task, prefix)
+        result = self.session.rewrite(task, prefix)
         before = len(job.now)
-        job.now = tuple(diff.apply(job.now, made.file.changes))
+        job.now = tuple(diff.apply(job.now, result.file.changes))
         job.shifts.append((region.last_row, len(job.now) - before))
-        job.checks += made.file.checks
-        job.notes += filter(None, (made.note,))
+        job.checks += result.file.checks
+        job.notes += filter(None, (result.note,))
 
     def finish(
         self, files: Sequence[FileChange], title: str, problems: Sequence[str], notes: Sequence[str]
@@ -165,7 +165,7 @@ def edit_locations(run: EditRun, services: EditDeps, params: wire.EditMany) -> E
         batch = EditBatch(session, question.text, context)
         batch.add_test_output(jobs)
         problems += batch.rewrite(jobs)
-        files = [found for job in jobs if (found := job.change()) is not None]
+        files = [change for job in jobs if (change := job.change()) is not None]
         notes = [note, not_run, *(each for job in jobs for each in job.notes)]
         return batch.finish(files, params["instruction"], problems, notes)
 
@@ -181,15 +181,15 @@ def _jobs(
             location
         )
     jobs, problems = [], []
-    for found in by_file.values():
-        path = sources.absolute(found[0]["path"])
+    for of_file in by_file.values():
+        path = sources.absolute(of_file[0]["path"])
         try:
             lines = sources.require(path)
         except LcursorError as error:
             problems.append(error.message)
             continue
         language, targets = language_of(path, lines), list[RegionTarget]()
-        for location in found:
+        for location in of_file:
             row = location["row"]
             if not 0 <= row < max(len(lines), 1):
                 problems.append(f"{sources.name(path)} no longer has a line {row + 1}")
@@ -206,30 +206,30 @@ def _jobs(
 
 def merge_overlapping(targets: Sequence[RegionTarget]) -> list[RegionTarget]:
     """Return targets in the order of their rows, with overlapping ones merged."""
-    found: list[RegionTarget] = []
+    merged: list[RegionTarget] = []
     for target in sorted(targets, key=lambda each: (each.region.first_row, each.region.last_row)):
-        region, before = target.region, found[-1] if found else None
+        region, before = target.region, merged[-1] if merged else None
         rows = region.first_row, region.last_row
         if before is None or (
             rows[0] >= before.region.last_row
             and rows != (before.region.first_row, before.region.last_row)
         ):
-            found.append(replace(target))
+            merged.append(replace(target))
             continue
         end = max(rows[1], before.region.last_row)
         what = before.region.what if end == before.region.last_row else "several places"
         before.region = replace(before.region, last_row=end, what=what)
         before.instruction = _joined(before.instruction, target.instruction)
-    return found
+    return merged
 
 
-def _merged(found: Sequence[Check]) -> tuple[Check, ...]:
+def _merged(checks: Sequence[Check]) -> tuple[Check, ...]:
     """Return each check once: failed if it failed anywhere, else with a remark if any."""
     by_name: dict[str, Check] = {}
-    for each in found:
-        before = by_name.get(each.name)
-        if before is None or (before.is_ok and (not each.is_ok or not before.text)):
-            by_name[each.name] = each
+    for check in checks:
+        before = by_name.get(check.name)
+        if before is None or (before.is_ok and (not check.is_ok or not before.text)):
+            by_name[check.name] = check
     return tuple(by_name.values())
 
 

@@ -29,8 +29,8 @@ def edit_region(
 ) -> EditOutcome:
     """Rewrite a region, propose the result, and add it to the alternatives."""
     path, lines = params["path"], lines_of(params["text"])
-    own: wire.EditBuffer = {"path": path, "tick": params["tick"], "text": params["text"]}
-    buffers = [own, *(each for each in params["buffers"] if each["path"] != path)]
+    current: wire.EditBuffer = {"path": path, "tick": params["tick"], "text": params["text"]}
+    buffers = [current, *(each for each in params["buffers"] if each["path"] != path)]
     session = EditSession(run, services, path, buffers, path)
     session.sources.require_public(path)
     not_run = session.allow_commands()
@@ -56,25 +56,25 @@ def edit_region(
     latest = earlier.texts[-1] if earlier.texts else ()
     with session.commands:
         for temperature in ALTERNATIVE_TEMPERATURES if is_alternative else (0.0,):
-            made = session.rewrite(
+            result = session.rewrite(
                 task,
                 tick=params["tick"],
                 remark=remark,
                 before=latest if remark or temperature == ALTERNATIVE_TEMPERATURES[-1] else (),
                 temperature=temperature,
             )
-            is_repeated = not made.is_same and made.lines in earlier.texts
+            is_repeated = not result.is_same and result.lines in earlier.texts
             if not is_repeated:
                 break
     if is_repeated:
         return EditOutcome("same", SAME_AGAIN)
-    if made.is_same:
-        return EditOutcome("same", made.note or SAME)
-    earlier.texts.append(made.lines)
+    if result.is_same:
+        return EditOutcome("same", result.note or SAME)
+    earlier.texts.append(result.lines)
     key = session.propose(
-        [replace(made.file, path=path)],
+        [replace(result.file, path=path)],
         title=params["instruction"] or remark,
-        notes=(made.note, note, not_run),
+        notes=(result.note, note, not_run),
         alternative=len(earlier.turns) + 1,
         ticks={path: params["tick"]},
     )

@@ -133,7 +133,9 @@ class EditSession:
         """Return an instruction with its mentions and attachments."""
         self.run.progress("context")
         services, root = self.services, self.sources.root
-        sent = {os.path.realpath(each["path"]) for each in attachments if each["kind"] == "buffer"}
+        attached = {
+            os.path.realpath(each["path"]) for each in attachments if each["kind"] == "buffer"
+        }
         offered = [
             ChatAttachment(
                 kind="buffer",
@@ -144,7 +146,7 @@ class EditSession:
                 is_offered=True,
             )
             for each in buffers
-            if each["path"] and os.path.realpath(each["path"]) not in sent
+            if each["path"] and os.path.realpath(each["path"]) not in attached
         ]
         limit = context_budget(self.connection, old)
         share = limit // CODEBASE_SHARE if limit else gather.CODEBASE_TOKENS
@@ -191,8 +193,8 @@ class EditSession:
     ) -> Task:
         """Return the task to rewrite a region of a file."""
         name, language = self.sources.name(path), language_of(path, lines)
-        known = {"path": path, "name": name, "language": language, "lines": lines}
-        return Task(**{**known, "region": region, "instruction": instruction, **fields})
+        defaults = {"path": path, "name": name, "language": language, "lines": lines}
+        return Task(**{**defaults, "region": region, "instruction": instruction, **fields})
 
     def rewrite(
         self,
@@ -228,25 +230,25 @@ class EditSession:
                 task, listener, run.stopped, remark, before=failed, temperature=temperature
             )
 
-        made = self.with_retry(write)
-        run.add_cost(made.usage, made.attempts)
+        result = self.with_retry(write)
+        run.add_cost(result.usage, result.attempts)
         run.check()
-        return made
+        return result
 
     def check_together(self, files: Sequence[FileChange]) -> tuple[list[FileChange], str]:
         """Run linter and tests once on all changes of an edit; add the results, return a note."""
         after, results = dict[str, Lines | None](), CheckResults()
-        for each in files:
-            old = self.sources.read(each.path) or ()
-            new = diff.apply(old, each.changes)
-            after[each.path] = None if each.kind in ("delete", "rename") else new
-            if each.kind == "rename":
-                after[each.to] = new
+        for change in files:
+            old = self.sources.read(change.path) or ()
+            new = diff.apply(old, change.changes)
+            after[change.path] = None if change.kind in ("delete", "rename") else new
+            if change.kind == "rename":
+                after[change.to] = new
         if files and self.commands.has_any:
             self.run.progress("checking")
             results = self.commands.run(after, self.run.stopped)
-        found = results.checks
-        return [replace(each, checks=(*each.checks, *found)) for each in files], results.note
+        checked = [replace(each, checks=(*each.checks, *results.checks)) for each in files]
+        return checked, results.note
 
     def checked(self, change: FileChange) -> FileChange:
         """Return a change that is not from a rewrite, with its static checks."""
@@ -255,8 +257,8 @@ class EditSession:
             return change
         new = diff.apply(old, change.changes)
         rows = Region(change.changes[0].first_row, change.changes[-1].last_row, "")
-        found = checks.check(old, new, rows, language_of(change.path, old))
-        return replace(change, checks=(*change.checks, *found))
+        new_checks = checks.check(old, new, rows, language_of(change.path, old))
+        return replace(change, checks=(*change.checks, *new_checks))
 
     def propose(
         self,
@@ -293,8 +295,8 @@ def context_budget(connection: Connection, old: Lines = ()) -> int:
     total = connection.context_tokens
     if not total:
         return 0
-    own = int(counter(connection)("\n".join(old)) * REGION_FACTOR)
-    return max(min(total // CONTEXT_SHARE, total - own - FIXED_TOKENS), 1)
+    region_tokens = int(counter(connection)("\n".join(old)) * REGION_FACTOR)
+    return max(min(total // CONTEXT_SHARE, total - region_tokens - FIXED_TOKENS), 1)
 
 
 def counter(connection: Connection) -> Callable[[str], int]:
@@ -304,10 +306,10 @@ def counter(connection: Connection) -> Callable[[str], int]:
 
 def language_of(path: str, lines: Lines, filetype: str = "") -> str:
     """Return the language of a text by its path, or else by the editor's filetype."""
-    found = languages.detect(path, lines[0] if lines else "")
-    if found == languages.TEXT and filetype in languages.EXTENSIONS:
+    detected = languages.detect(path, lines[0] if lines else "")
+    if detected == languages.TEXT and filetype in languages.EXTENSIONS:
         return filetype
-    return found
+    return detected
 
 
 def short_title(text: str) -> str:
