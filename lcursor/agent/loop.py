@@ -276,8 +276,8 @@ class Loop:
         """Append the observations, with a warning if the run goes in circles (R2 to R4)."""
         state = self._state
         calls = [each.call for each in steps]
-        found = [each.observation for each in steps if each.observation]
-        text = self._dialect.observations(calls, found)
+        observations = [each.observation for each in steps if each.observation]
+        text = self._dialect.observations(calls, observations)
         since = max(state.warned, state.summarized)
         reason = stuck.find_circle([each.done for each in state.steps[since:] if each.done])
         if reason and state.warnings:
@@ -322,14 +322,14 @@ class Loop:
         self._user.step(step, "running")
         began_s = time.monotonic()
         is_unconfined = self._is_unconfined(step.call)
-        found = self._parts.toolbox.run(
+        observation = self._parts.toolbox.run(
             step.call, self._stopped.is_set, is_unconfined=is_unconfined
         )
         self._check()
-        self._end(step, found, time.monotonic() - began_s)
+        self._end(step, observation, time.monotonic() - began_s)
         if is_unconfined:
             self._parts.approvals.ran(step.call)
-        return End("failed", found.obstacle) if found.obstacle else None
+        return End("failed", observation.obstacle) if observation.obstacle else None
 
     def _report_interrupted(self, step: AgentStep) -> None:
         """End a command that was interrupted: the model decides, as it had effects elsewhere."""

@@ -38,11 +38,11 @@ def file_changes(tree: Tree) -> RunChanges:
     Raises:
         AgentFailed: the changes cannot be read.
     """
-    found = [part for each in tree.changed() for part in _parts(each)]
-    keys = [key for each in found if not each.is_link for key in each.keys if key.strip("0")]
+    parts = [part for each in tree.changed() for part in _parts(each)]
+    keys = [key for each in parts if not each.is_link for key in each.keys if key.strip("0")]
     contents = tree.contents(keys)
     files, bases, notes = list[FileChange](), dict[str, Lines](), list[str]()
-    for each in found:
+    for each in parts:
         old, new = (contents.get(key) for key in each.keys)
         try:
             file, lines, note = _file(tree, each, old, new)
@@ -99,22 +99,22 @@ def _file(
     before, after = _text(old, change.path), _text(new, name)
     if before.newline == "\r\n" != after.newline:  # an added line gets the line end of the others
         after = replace(after, lines=without_returns(after.lines))
-    known = digest(before.lines) if old is not None else ""
+    base = digest(before.lines) if old is not None else ""
     if change.kind == "delete":
         gone = (Change(0, len(before.lines), before.lines, ()),)
-        return FileChange(path, "delete", "", known, gone), before.lines, ""
+        return FileChange(path, "delete", "", base, gone), before.lines, ""
     guarded = change.is_made_executable
     if change.kind == "create":
         end = "\r" if after.newline == "\r\n" else ""
-        made = (Change(0, 0, (), tuple(line + end for line in after.lines)),)
-        written = () if after.is_empty else made
+        new_lines = (Change(0, 0, (), tuple(line + end for line in after.lines)),)
+        written = () if after.is_empty else new_lines
         return FileChange(path, "create", changes=written, is_guarded=guarded), (), note
     changes = diff.changes(before.lines, after.lines)
     if not changes and change.kind == "edit":
         if old != new:
             note = f"only line ends of {shown} have changed: {_by_hand(tree, change)}"
         return None, (), note
-    file = FileChange(path, change.kind, to, known, changes, is_guarded=guarded)
+    file = FileChange(path, change.kind, to, base, changes, is_guarded=guarded)
     return file, before.lines, note
 
 

@@ -140,7 +140,7 @@ def last_observations(state: RunState, limit: int, count: Count) -> str:
     """Return the last observations that the model has read, as far as they fit; oldest first."""
     pending = set(state.answer.steps) if state.answer else set()
     steps = [each for each in state.steps if each.observation and each.number not in pending]
-    found: list[str] = []
+    texts: list[str] = []
     for step in reversed(steps[-LAST_OBSERVATIONS:]):
         assert step.observation is not None
         text = f"\n\nResult of {_short(f'{step.call.tool} {step.target}')}:\n"
@@ -148,8 +148,8 @@ def last_observations(state: RunState, limit: int, count: Count) -> str:
         limit -= count(text)
         if limit < 0:
             break
-        found.insert(0, text)
-    return "".join(found)
+        texts.insert(0, text)
+    return "".join(texts)
 
 
 def heads(old: str, new: str) -> list[str]:
@@ -248,14 +248,14 @@ def _last_rows(rows: Sequence[str], limit: int, count: Count) -> str:
 
 
 def _within(rows: Sequence[str], limit: int, count: Count) -> list[str]:
-    found: list[str] = []
+    shown: list[str] = []
     left = limit - 5  # of the note
     for row in rows:
         left -= count(f"{row}\n")
         if left < 0:
             break
-        found.append(row)
-    return found
+        shown.append(row)
+    return shown
 
 
 def _short(text: str) -> str:

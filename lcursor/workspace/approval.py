@@ -78,12 +78,12 @@ class Permissions:
         """Return the permission of each known command of a project, by its text."""
         try:
             path = history.project_folder(root, self._folder) / NAME
-            found = json_text.parse(path.read_bytes())
+            stored = json_text.parse(path.read_bytes())
         except (OSError, ValueError):
             return {}
-        if not isinstance(found, dict):
+        if not isinstance(stored, dict):
             return {}
-        return {text: answer for text, answer in found.items() if isinstance(answer, bool)}
+        return {text: answer for text, answer in stored.items() if isinstance(answer, bool)}
 
     def remember(self, root: Path, answers: Mapping[str, bool]) -> None:
         """Store answers; if that fails, the next edit asks again."""

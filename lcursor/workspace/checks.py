@@ -85,7 +85,7 @@ def check(
     end = region.last_row + len(new) - len(old)
     before = old[region.first_row : region.last_row]
     after = new[region.first_row : max(end, region.first_row)]
-    found: list[Check] = []
+    results: list[Check] = []
     rest = (
         end < region.first_row
         or list(new[: region.first_row]) != list(old[: region.first_row])
@@ -93,8 +93,8 @@ def check(
     )
     trees = _Tree.parse(language, old), _Tree.parse(language, new)
     if trees[0] and trees[1]:
-        found.append(_parses(trees[0], trees[1], region.first_row, end))
-        found.append(_symbols(trees[0], trees[1], region, end))
+        results.append(_parses(trees[0], trees[1], region.first_row, end))
+        results.append(_symbols(trees[0], trees[1], region, end))
     words = "lines outside of the region are changed" if rest else ""
     if not words and _is_copy(old, region, before, after):
         words = "it is a copy of other lines of the file, and the lines that were there are gone"
@@ -103,11 +103,11 @@ def check(
     if not words and UNREADABLE in "\n".join(after) and UNREADABLE not in "\n".join(before):
         words = f"it has {UNREADABLE} for bytes that are not UTF-8, which the model did not get"
     if words:
-        found = [each for each in found if each.name != "symbols"]
-        found.append(Check("symbols", False, words))
-    found.append(_indent(old, region, before, after))
-    found.append(_size(before, after))
-    return tuple(found)
+        results = [each for each in results if each.name != "symbols"]
+        results.append(Check("symbols", False, words))
+    results.append(_indent(old, region, before, after))
+    results.append(_size(before, after))
+    return tuple(results)
 
 
 def parses(old: Sequence[str], new: Sequence[str], region: Region, language: str) -> Check | None:
@@ -185,15 +185,15 @@ class _Tree:
 
     def errors(self) -> list[Node]:
         """Return the outermost syntax errors and the missing nodes."""
-        found: list[Node] = []
+        nodes: list[Node] = []
         work = [self.root]
         while work:
             node = work.pop()
             if node.is_error or node.is_missing:
-                found.append(node)
+                nodes.append(node)
             if node.has_error:
                 work += reversed(node.children)
-        return found
+        return nodes
 
 
 def _parses(before: _Tree, after: _Tree, first: int, end: int) -> Check:
@@ -356,13 +356,17 @@ def _is_copy(
     old: Sequence[str], region: Region, before: Sequence[str], after: Sequence[str]
 ) -> bool:
     """Return whether a text repeats other lines of the file instead of its own."""
-    own = {*stripped(before)}
+    old_lines = {*stripped(before)}
     rows = stripped(after)
-    if len(own) < COPY_ROWS or len(rows) < COPY_ROWS:
+    if len(old_lines) < COPY_ROWS or len(rows) < COPY_ROWS:
         return False
-    others = {line.strip() for line in (*old[: region.first_row], *old[region.last_row :])} - own
+    others = {
+        line.strip() for line in (*old[: region.first_row], *old[region.last_row :])
+    } - old_lines
     copied = sum(row in others for row in rows)
-    return copied >= COPY_SHARE * len(rows) and len(own & {*rows}) < RETAINED_SHARE * len(own)
+    return copied >= COPY_SHARE * len(rows) and len(old_lines & {*rows}) < RETAINED_SHARE * len(
+        old_lines
+    )
 
 
 def _repeated(lines: Sequence[str]) -> int:

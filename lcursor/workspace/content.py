@@ -35,9 +35,15 @@ def content_id(path: Path, folder: Path, checkpoint: str) -> str:
     digest = hashlib.sha256()
     for name in sorted(names):
         try:
-            found = os.lstat(path / name)
+            status = os.lstat(path / name)
         except OSError:  # it is gone
             continue
-        state = (found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+        state = (
+            status.st_mode,
+            status.st_size,
+            status.st_ino,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+        )
         digest.update(repr((name, *state)).encode("utf-8", "surrogateescape"))
     return f"{checkpoint} {digest.hexdigest()}"

@@ -92,17 +92,17 @@ class Files:
             os.fsencode(path)
         except UnicodeEncodeError:
             raise Denied("the path is not valid text") from None
-        found = os.path.normpath(path)
-        if os.path.isabs(found):
-            inside = [name for name in self._names if PurePosixPath(found).is_relative_to(name)]
+        normal = os.path.normpath(path)
+        if os.path.isabs(normal):
+            inside = [name for name in self._names if PurePosixPath(normal).is_relative_to(name)]
             if not inside:
                 raise Denied(f"{path} is outside of the project {self._names[0]}")
-            found = os.path.relpath(found, inside[0])
-        if found == ".." or found.startswith("../"):
+            normal = os.path.relpath(normal, inside[0])
+        if normal == ".." or normal.startswith("../"):
             raise Denied(f"{path} is outside of the project {self._names[0]}")
-        if reason := self._reason(found):
+        if reason := self._reason(normal):
             raise Denied(f"{path} is not available: {reason}")
-        return found
+        return normal
 
     def read(self, path: str) -> File:
         """Return a text file.
@@ -112,15 +112,15 @@ class Files:
         """
         name = self.relative(path)
         with self._handle(name) as fd:
-            found = os.fstat(fd)
-            if stat.S_ISDIR(found.st_mode):
+            status = os.fstat(fd)
+            if stat.S_ISDIR(status.st_mode):
                 raise Denied(f"{name} is a folder")
-            if not stat.S_ISREG(found.st_mode):
+            if not stat.S_ISREG(status.st_mode):
                 raise Denied(f"{name} is not a regular file")
-            if found.st_nlink > 1:
+            if status.st_nlink > 1:
                 raise Denied(f"{name} has several hard links, so it may be a file from elsewhere")
-            if found.st_size > MAX_BYTES:
-                size = f"{found.st_size / (1 << 20):,.1f} MB"
+            if status.st_size > MAX_BYTES:
+                size = f"{status.st_size / (1 << 20):,.1f} MB"
                 raise Denied(f"{name} has {size}; read a part of it with a command: sed -n 1,200p")
             real = _real_name(fd, self.folder) or name
             if reason := self._reason(real):
@@ -133,7 +133,7 @@ class Files:
         if secrets.has_private_key(data):
             raise Denied(f"{name} is not available: it contains a private key")
         try:
-            return File(real, text.from_bytes(data, name), stat.S_IMODE(found.st_mode))
+            return File(real, text.from_bytes(data, name), stat.S_IMODE(status.st_mode))
         except EditFailed as error:
             raise Denied(error.message) from error
 
@@ -211,15 +211,15 @@ class Files:
 
     def _replace(self, folder: int, name: str, data: bytes, mode: int) -> None:
         """Write a temporary file outside of the folder, and move it there."""
-        fd, made = tempfile.mkstemp(dir=self._scratch)
+        fd, temporary = tempfile.mkstemp(dir=self._scratch)
         try:
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
                 os.fchmod(fd, mode)
-            os.rename(made, name, dst_dir_fd=folder)
+            os.rename(temporary, name, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(made)
+                os.unlink(temporary)
             raise
 
     def _make_folders(self, path: str) -> None:

@@ -69,15 +69,15 @@ class HistoryMaker:
         Raises:
             GitFailed, OSError: it cannot be made.
         """
-        made = self._folder / f"{NAME}.part"
-        folders.remove(made)
-        (made / "objects/pack").mkdir(parents=True, mode=0o700)
+        partial = self._folder / f"{NAME}.part"
+        folders.remove(partial)
+        (partial / "objects/pack").mkdir(parents=True, mode=0o700)
         for name in ("refs", "objects/info", "info"):
-            (made / name).mkdir()
+            (partial / name).mkdir()
         for name in COPIED:
             source = self._git.folder / name
             if source.exists():
-                shutil.copy2(source, made / name)
+                shutil.copy2(source, partial / name)
         refs = self._refs()
         commits, ends = self._commits(refs, MAX_COMMITS)
         objects = self._objects(commits, ends)
@@ -92,12 +92,12 @@ class HistoryMaker:
         secret = self._secret(objects)
         placeholder = self._ask("hash-object", "-w", "--stdin", stdin=PLACEHOLDER).decode().strip()
         keys = [*objects.others, *objects.paths.keys() - secret]
-        self._pack(made, [*keys, placeholder] if secret else keys)
+        self._pack(partial, [*keys, placeholder] if secret else keys)
         rows = [f"{key} {name}\n" for name, (key, _) in refs.items()]
         rows += [f"{placeholder} refs/replace/{key}\n" for key in secret]
-        (made / "packed-refs").write_text("".join(sorted(rows, key=lambda row: row.split()[1])))
-        (made / "shallow").write_text("".join(f"{key}\n" for key in ends))
-        os.rename(made, self._folder / NAME)
+        (partial / "packed-refs").write_text("".join(sorted(rows, key=lambda row: row.split()[1])))
+        (partial / "shallow").write_text("".join(f"{key}\n" for key in ends))
+        os.rename(partial, self._folder / NAME)
 
     def _ask(
         self, command: str, *words: str, stdin: bytes = b"", ok: Iterable[int] = (0,)
@@ -143,12 +143,12 @@ class HistoryMaker:
 
     def _objects(self, commits: Sequence[str], ends: Sequence[str]) -> _Objects:
         """Return what commits and the index need, as far as it exists."""
-        found = _Objects()
+        objects = _Objects()
         if commits:
             stdin = "".join(f"{key}\n" for key in (*commits, *ends)).encode()
             words = ("--objects", "--filter=blob:none", "--no-walk=unsorted", "--missing=allow-any")
             listed = self._ask("rev-list", *words, "--stdin", stdin=stdin).split(b"\n")
-            found.others = {row.split()[0].decode() for row in listed if row}
+            objects.others = {row.split()[0].decode() for row in listed if row}
         pairs = [*self._changed(commits)]
         for end in ends:
             pairs += _listed(self._ask("ls-tree", "-r", "-z", end), at=2)
@@ -162,8 +162,8 @@ class HistoryMaker:
         stdin = "".join(f"{key}\n" for key in paths).encode()
         for (key, names), row in zip(paths.items(), self._check(stdin), strict=True):
             if " blob " in row:  # otherwise it is missing, or the commit of a submodule
-                found.paths[key], found.sizes[key] = names, int(row.split()[2])
-        return found
+                objects.paths[key], objects.sizes[key] = names, int(row.split()[2])
+        return objects
 
     def _changed(self, commits: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield the ids and paths of the files that differ between commits and their parents."""
@@ -191,21 +191,21 @@ class HistoryMaker:
 
         # The files of the present index may be read: they were searched when they were copied.
         present = {row.split()[1] for row in self._ask("ls-files", "-s").decode().splitlines()}
-        found = {
+        secret = {
             key
             for key, paths in objects.paths.items()
             if key not in present and (objects.sizes[key] > MAX_BYTES or any(map(is_secret, paths)))
         }
         batch, left = list[str](), BATCH_BYTES
         for key in objects.paths:
-            if key in found or key in present:
+            if key in secret or key in present:
                 continue
             if left < objects.sizes[key]:
-                found |= self._with_keys(batch)
+                secret |= self._with_keys(batch)
                 batch, left = [], BATCH_BYTES
             batch.append(key)
             left -= objects.sizes[key]
-        return found | self._with_keys(batch)
+        return secret | self._with_keys(batch)
 
     def _with_keys(self, keys: Sequence[str]) -> set[str]:
         """Return the ids of files that contain a private key."""

@@ -19,14 +19,14 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 def new_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
     """Return the lines of an output that were not in an earlier one; numbers do not count."""
     left = Counter(_DIGITS.sub("", line) for line in before)
-    found = []
+    new = []
     for line in after:
         key = _DIGITS.sub("", line)
         if left[key] > 0:
             left[key] -= 1
         elif line.strip():
-            found.append(line)
-    return found
+            new.append(line)
+    return new
 
 
 def lines_of(data: bytes) -> list[str]:

@@ -55,23 +55,23 @@ class ProjectCopy:
             self._git.copy_index(self._root, user, self._cancel)
             staged = self._staged()
             tracked, hidden = self._tracked()
-        found = visible_files(self._root, tracked, self._secrets, self._cancel)
+        files = visible_files(self._root, tracked, self._secrets, self._cancel)
         if user is not None:
-            attributes = (path for path in found.times_ns if path.endswith(".gitattributes"))
+            attributes = (path for path in files.times_ns if path.endswith(".gitattributes"))
             if user.may_convert or any(attributes):
                 self._forget_converted()
-        self._add(found, [*(tracked or ()), *hidden])
-        self._leave_out_keys(found)
-        rules = "".join(f"{shadow_git.pattern(path)}\n" for path in found.left_out)
+        self._add(files, [*(tracked or ()), *hidden])
+        self._leave_out_keys(files)
+        rules = "".join(f"{shadow_git.pattern(path)}\n" for path in files.left_out)
         with (self._git.folder / "info/exclude").open("ab") as file:
             file.write(os.fsencode(rules))
-        self._check_out(found)
+        self._check_out(files)
         if user is not None:
-            self._write_users_index(staged, [*found.left_out, *hidden])
-        self._write_unsaved(unsaved, found)
+            self._write_users_index(staged, [*files.left_out, *hidden])
+        self._write_unsaved(unsaved, files)
         return {
             "objects": os.fspath(user.objects) if user else "",
-            "left_out": found.left_out,
+            "left_out": files.left_out,
             "secrets": list(self._secrets),
         }
 

@@ -76,8 +76,8 @@ def read_checkout(root: Path, cancel: Cancel | None = None) -> Checkout | None:
     Raises:
         GitFailed: git is missing, or cannot read it.
     """
-    found = git.repository(root, cancel)
-    if found is None or found.top != Path(os.path.realpath(root)):
+    repository = git.repository(root, cancel)
+    if repository is None or repository.top != Path(os.path.realpath(root)):
         return None
     names = ("index", "objects", "shallow", "info/exclude", "info/attributes")
     words = [word for name in names for word in ("--git-path", name)]
@@ -278,16 +278,16 @@ class ShadowGit:
             return {}
         wanted = "".join(f"{key}\n" for key in dict.fromkeys(keys)).encode()
         data = self.ask(work_tree, "cat-file", "--batch", stdin=wanted)
-        found, at = dict[str, bytes](), 0
+        contents_by_key, position = dict[str, bytes](), 0
         for key in dict.fromkeys(keys):
-            end = data.index(b"\n", at)
-            name, *kind = data[at:end].split()
+            end = data.index(b"\n", position)
+            name, *kind = data[position:end].split()
             if len(kind) != 2:
                 raise GitFailed(f"the object {os.fsdecode(name)} is no longer in the repository")
             size = int(kind[1])
-            found[key] = data[end + 1 : end + 1 + size]
-            at = end + size + 2
-        return found
+            contents_by_key[key] = data[end + 1 : end + 1 + size]
+            position = end + size + 2
+        return contents_by_key
 
 
 def _alternates(objects: Path) -> bytes:

@@ -178,8 +178,8 @@ def obstacle(result: CommandResult, command: str, root: Path) -> str:
     """
     last = result.lines[-1] if result.lines else ""
     if result.status in NOT_STARTED:
-        found = UNKNOWN_PROGRAM.search(last)
-        program = (found[1] or found[2]) if found else next(iter(command.split()), "")
+        match = UNKNOWN_PROGRAM.search(last)
+        program = (match[1] or match[2]) if match else next(iter(command.split()), "")
         help_text = _advice(program, command, root)
         if result.status == CANNOT_RUN:
             help_text = "Make it executable, or correct edit.test (in a shell: --test)"

@@ -171,11 +171,11 @@ class Tree:
             return self.last
         with _reported(self.folder):
             self._add_all()
-            made = self._ask("write-tree", "--missing-ok").decode().strip()
-            if made != self.last:
-                self._name(made, "last")
-        self.last = made
-        return made
+            tree_id = self._ask("write-tree", "--missing-ok").decode().strip()
+            if tree_id != self.last:
+                self._name(tree_id, "last")
+        self.last = tree_id
+        return tree_id
 
     def restore(self, tree: str) -> None:
         """Give all files the state of a checkpoint; ignored files stay.
@@ -235,11 +235,11 @@ class Tree:
     def hidden(self, config: AgentConfig) -> list[str]:
         """Return which packages and folders of the settings commands do not see, and why."""
         packages = (self.root / path for path in self._packages())
-        found = [(path, why_hidden(path, follows_links=False)) for path in packages]
-        found += [
+        reasons = [(path, why_hidden(path, follows_links=False)) for path in packages]
+        reasons += [
             (path, why_hidden(path, is_chosen=True, root=self.root)) for path in _readable(config)
         ]
-        return [f"Commands do not see {quoted(str(path))}: {why}." for path, why in found if why]
+        return [f"Commands do not see {quoted(str(path))}: {why}." for path, why in reasons if why]
 
     def _make_history(self) -> bool:
         """Make the repository for commands, unless it exists; return whether it exists then."""
@@ -299,8 +299,8 @@ class Tree:
             return
         mark.mkdir(mode=0o700, exist_ok=True)
         head = (self._git.folder / "HEAD").read_bytes()
-        made = self.folder / git_history.NAME
-        common = os.fsencode(f"{made if made.is_dir() else self._git.folder}\n")
+        history = self.folder / git_history.NAME
+        common = os.fsencode(f"{history if history.is_dir() else self._git.folder}\n")
         for name, data in (("HEAD", head), ("commondir", common)):
             with (
                 contextlib.suppress(OSError),
@@ -340,16 +340,16 @@ def _repositories(tree: Path) -> list[Path]:
     A folder that a command made unlistable is made listable: git would enter it nevertheless, and
     run what a repository in it names.
     """
-    found, waiting = list[Path](), [os.fspath(tree)]
+    repositories, waiting = list[Path](), [os.fspath(tree)]
     while waiting:
         for entry in _entries(waiting.pop()):
             if entry.name == ".git":
-                found.append(Path(entry.path))
+                repositories.append(Path(entry.path))
             elif entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
             elif entry.name in GIT_RULES and not (entry.is_file() or entry.is_symlink()):
-                found.append(Path(entry.path))
-    return found
+                repositories.append(Path(entry.path))
+    return repositories
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
@@ -367,26 +367,26 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 def _parse(fields: Sequence[str]) -> list[TreeChange]:
     """Parse the output of `diff-tree --raw --numstat -z`."""
-    rows, counts, at = list[tuple[list[str], str, str]](), list[tuple[str, str]](), 0
-    while at < len(fields):
-        head = fields[at]
+    rows, counts, index = list[tuple[list[str], str, str]](), list[tuple[str, str]](), 0
+    while index < len(fields):
+        head = fields[index]
         if head.startswith(":"):
             words = head[1:].split()
             is_rename = words[4][0] == "R"
-            rows.append((words, fields[at + 1], fields[at + 2] if is_rename else ""))
-            at += 3 if is_rename else 2
+            rows.append((words, fields[index + 1], fields[index + 2] if is_rename else ""))
+            index += 3 if is_rename else 2
         else:
             added, removed, name = head.split("\t", 2)
             counts.append((added, removed))
-            at += 1 if name else 3
-    found = []
+            index += 1 if name else 3
+    changes = []
     for (words, path, to), (added, removed) in zip(rows, counts, strict=True):
         old, new, old_key, new_key, letter = words
         is_binary = added == "-"
         lines = (0, 0) if is_binary else (int(added), int(removed))
         modes, kind = (int(old, 8), int(new, 8)), NAMES.get(letter[0], "edit")
-        found.append(TreeChange(path, kind, to, *lines, is_binary, modes, (old_key, new_key)))
-    return found
+        changes.append(TreeChange(path, kind, to, *lines, is_binary, modes, (old_key, new_key)))
+    return changes
 
 
 def _readable(config: AgentConfig) -> tuple[Path, ...]:

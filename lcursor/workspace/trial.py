@@ -124,12 +124,12 @@ class Trial:
             copy.commands.forget_last()
         with copy.commands as commands:
             if self._config.lint:
-                found = [
+                results = [
                     commands.lint(name, cancel.is_set, is_unconfined=is_unconfined)
                     for name in existing
                 ]
-                text = "\n".join(filter(None, (self._text(each, copy) for each in found)))
-                checks.append(Check("lint", all(each.is_ok for each in found), text))
+                text = "\n".join(filter(None, (self._text(each, copy) for each in results)))
+                checks.append(Check("lint", all(each.is_ok for each in results), text))
                 copy.tree.restore(changed)  # a linter may fix files
             if self._config.test:
                 name = next(iter(existing), "")
@@ -269,8 +269,8 @@ def format_text(config: EditConfig, root: Path, path: str, lines: Lines, cancel:
         raise CheckFailed(f"{name} failed: {shown or f'status {output.status}'}")
     if not output.data.strip() and stripped(lines):
         raise CheckFailed(f"{name} wrote nothing", "It must write the text to its standard output")
-    made = output.data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
-    return tuple(made.removesuffix("\n").split("\n"))
+    formatted = output.data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    return tuple(formatted.removesuffix("\n").split("\n"))
 
 
 def _not_run(why: str) -> CheckResults:

@@ -62,7 +62,7 @@ def visible_files(
         listed = git.list_files(root, excludes, cancel)
         fresh = (path for path in listed.untracked if not LEFTOVERS.fullmatch(Path(path).name))
         names = [*tracked, *fresh]
-    found, globs, links = VisibleFiles(), SecretGlobs(root, secrets), Links(root)
+    visible, globs, links = VisibleFiles(), SecretGlobs(root, secrets), Links(root)
     hard_links = HardLinks(root, lambda path: bool(globs.name_reason(os.path.relpath(path, root))))
     waiting = [(path, 0) for path in dict.fromkeys(names)]
     while waiting:
@@ -79,18 +79,18 @@ def visible_files(
             inner = [] if path.endswith("/") else _files_of_submodule(root, path, depth, cancel)
             waiting += inner
             if not inner:
-                found.left_out[path.rstrip("/")] = REPOSITORY
+                visible.left_out[path.rstrip("/")] = REPOSITORY
             continue
         reason = globs.name_reason(path) or _reason(root, path, status)
         if not reason and hard_links.is_secret(root / path, status):
             reason = SECRET_LINK
         if reason:
-            found.left_out[path] = reason
+            visible.left_out[path] = reason
         elif stat.S_ISLNK(status.st_mode):
-            found.times_ns[path] = -1
+            visible.times_ns[path] = -1
         elif stat.S_ISREG(status.st_mode):
-            found.times_ns[path] = status.st_mtime_ns
-    return found
+            visible.times_ns[path] = status.st_mtime_ns
+    return visible
 
 
 def _files_of_submodule(
