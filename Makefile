@@ -32,7 +32,7 @@ try:  ## set up, then open that Neovim for you
 
 test:  ## set up, then run every test; ARGS="-k ghost" selects
 	@$(SETUP) --with neovim --with dev --model $(MODEL) --model $(EMBED)
-	@$(call tested,--ignore tests/model -n 3 --dist loadfile)  # for two cores: tests also wait
+	@$(call tested,--ignore tests/model -n 3 --dist loadfile --durations 20)  # for two cores: tests also wait
 	@$(call tested,tests/model)  # the model needs all cores
 
 check:  ## lint, format, types and documentation drift; changes nothing
