@@ -1,1 +1,5 @@
-"""Edits: apply, check and propose a model's changes, and record them so that they can be undone."""
+"""Edits: a model rewrites one region or many, completes code of a reply, or writes a commit message.
+
+A request starts an `EditRun`. What the model wrote is checked in a `workspace`, and proposed as
+`changes`.
+"""
