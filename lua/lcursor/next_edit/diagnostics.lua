@@ -12,7 +12,8 @@ local view = require("lcursor.next_edit.view")
 local M = {}
 
 local api = vim.api
-local ERROR, WARN = vim.diagnostic.severity.ERROR, vim.diagnostic.severity.WARN
+-- Of vim.diagnostic.severity. The first key would wait for that module.
+local ERROR, WARN = 1, 2
 local WAIT_MS = 10 * 1000 -- after the edit; one that comes later would surprise
 local MAX_FIXES, MAX_LINES = 8, 12 -- of an edit; of a fix
 local MAX_CAUSE = 80
@@ -412,7 +413,8 @@ function M.start(callback)
     watch = watch and watch.buf ~= event.buf and watch or nil
   end)
   local here = api.nvim_get_current_buf()
-  if #vim.lsp.get_clients({ bufnr = here, method = CODE_ACTION }) > 0 then
+  local has_clients = package.loaded["vim.lsp"] ~= nil -- the first key would wait for this module
+  if has_clients and #vim.lsp.get_clients({ bufnr = here, method = CODE_ACTION }) > 0 then
     read(here) -- what its server reported so far is from before the first edit
   end
 end

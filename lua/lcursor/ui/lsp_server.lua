@@ -5,7 +5,8 @@ local M = {}
 
 local api = vim.api
 local ENCODINGS = { "utf-8", "utf-16", "utf-32" } -- the best first
-local CODES = vim.lsp.protocol.ErrorCodes
+-- Codes of the protocol. The first key would wait for the module that has them by name.
+local CANCELLED, NOT_FOUND = -32800, -32601
 
 ---@class (exact) lcursor.LspCall a request that is being answered
 ---@field params table
@@ -55,7 +56,7 @@ function M.run(capabilities, handlers, dispatchers)
     local call = calls[id]
     if call and call.cancel then
       call.cancel()
-      call.reply({ code = CODES.RequestCancelled, message = "cancelled" })
+      call.reply({ code = CANCELLED, message = "cancelled" })
     end
   end
 
@@ -99,7 +100,7 @@ function M.run(capabilities, handlers, dispatchers)
         notify_reply(id)
       end
       -- As in Neovim's transport: a cancelled request gets no answer.
-      if not err or err.code ~= CODES.RequestCancelled then
+      if not err or err.code ~= CANCELLED then
         callback(err, result)
       end
     end
@@ -109,7 +110,7 @@ function M.run(capabilities, handlers, dispatchers)
     if handle then
       handle(call)
     else
-      reply({ code = CODES.MethodNotFound, message = "lcursor does not support " .. method })
+      reply({ code = NOT_FOUND, message = "lcursor does not support " .. method })
     end
     return true, id
   end
