@@ -206,6 +206,33 @@ def _keystrokes(report: Report, neovim: Path) -> None:
         report.add(f"Lua work per keystroke, host {host}{case}", samples, limit=2)
 
 
+def _first_insert(report: Report, neovim: Path) -> None:
+    """Measure what the first insert in a file waits for: the modules that it loads."""
+    samples = []
+    for number in range(STARTS + 1):
+        with _editor(neovim, PROBE + REPLACE_HOST % HOSTS["slow"]) as editor:
+            load = "local began = vim.uv.hrtime() vim.cmd.doautocmd('InsertEnter') "
+            spent: float = editor.lua(f"{load} return (vim.uv.hrtime() - began) / 1e6")
+            if number:
+                samples.append(spent)
+    report.add("first insert", samples, limit=8, judged="p50")
+
+
+def _deletions(report: Report, neovim: Path) -> None:
+    """Measure the Lua time of each `x` in Normal mode, in a long file."""
+    with _editor(neovim, PROBE + REPLACE_HOST % HOSTS["slow"]) as editor:
+        editor.lua("vim.fn.append('$', vim.fn['repeat']({ 'value = measure(1)' }, 9900))")
+        editor.keys("Go<CR><Esc>5000Gix<Esc>")
+        editor.lua("probe.wrap_messages() probe.key() probe.all = {}")
+        for _ in range(KEYS // 10):
+            editor.type("x", pace_ms=300)
+            editor.lua("probe.key()")
+            editor.keys("j")
+            editor.lua("probe.spent = 0")
+        samples: list[float] = editor.lua("return probe.all")
+    report.add("Lua work per x in 9,900 lines", samples, limit=0.5, judged="p50")
+
+
 def _draw(report: Report, neovim: Path) -> None:
     """Measure the time from the arrival of a streamed message to the drawn screen."""
     with _editor(neovim, REPLACE_HOST % HOSTS["slow"]) as editor:
@@ -310,7 +337,9 @@ def _cancel(report: Report, neovim: Path) -> None:
 
 PARTS: dict[str, Callable[[Report, Path], None]] = {
     "start": _start,
+    "insert": _first_insert,
     "keystroke": _keystrokes,
+    "delete": _deletions,
     "draw": _draw,
     "host": _host,
     "cancel": _cancel,
@@ -320,7 +349,7 @@ PARTS: dict[str, Callable[[Report, Path], None]] = {
 def command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="start, keystroke, draw, host, cancel; default: all."),
+        typer.Argument(help="start, insert, keystroke, delete, draw, host, cancel; default: all."),
     ] = None,
     as_json: Json = False,
 ) -> None:
