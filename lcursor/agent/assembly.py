@@ -133,12 +133,12 @@ class Assembly:
         """
         tree = parts.tree
         assert isinstance(tree, Tree)
-        found = result.file_changes(tree)
-        notes = [*found.notes, *tree.problems]
-        if not found.files:
+        changes = result.file_changes(tree)
+        notes = [*changes.notes, *tree.problems]
+        if not changes.files:
             return RecordedTurn(notes=tuple(notes))
-        key = self._record(tree.root, state.task, found.files, found.bases)
-        paths = [each.to or each.path for each in found.files]
+        key = self._record(tree.root, state.task, changes.files, changes.bases)
+        paths = [each.to or each.path for each in changes.files]
         return RecordedTurn(key, tuple(paths), tuple(notes))
 
     def _open_tree(self, wanted: RunRequest) -> Tree:

@@ -135,17 +135,17 @@ class Loop:
             or self._free() < MIN_ANSWER_TOKENS
         ):
             self._summarize()
-        known, began_s = toolbox.known(), time.monotonic()
+        known_names, began_s = toolbox.known(), time.monotonic()
         self._user.status("running")
-        if text := dialect.own_answer(known, self._state, self._tree_id):
+        if text := dialect.own_answer(known_names, self._state, self._tree_id):
             model.add_answer(text)
             answer = Answer(text)
         else:
-            named = dialect.offered(known, self._state, self._tree_id)
+            named = dialect.offered(known_names, self._state, self._tree_id)
             grammar = dialect.grammar(toolbox.tools, named)
             is_forced = dialect.is_forced or self._state.malformed > 0
             answer = self._answer(grammar, is_forced=is_forced)
-        reply = dialect.parse(answer, toolbox.tools, known)
+        reply = dialect.parse(answer, toolbox.tools, known_names)
         problem = reply.problem
         if answer.finish == "stopped":
             problem = REPEATED
@@ -253,11 +253,11 @@ class Loop:
                     self._end(step, Observation(SKIPPED, is_error=True, result="not run"))
                 elif (end := self._run(step)) is not None:
                     return end
-            found = step.observation
-            assert found is not None
-            if (end := self._end_of(step, found)) is not None:
+            observation = step.observation
+            assert observation is not None
+            if (end := self._end_of(step, observation)) is not None:
                 return end
-            has_failed = has_failed or (found.is_error and has_effect(step.call))
+            has_failed = has_failed or (observation.is_error and has_effect(step.call))
         return self._append_results([state.steps[number - 1] for number in answer.steps])
 
     def _handle_malformed(self, answer: PendingAnswer) -> End | None:
@@ -401,25 +401,25 @@ class Loop:
     def _end(
         self,
         step: AgentStep,
-        found: Observation,
+        observation: Observation,
         seconds: float = 0.0,
         like: AgentStep | None = None,
     ) -> None:
         """Log and show the end of a call; `like` has an equal result."""
-        if has_effect(step.call) and found.result not in NOT_RUN:
+        if has_effect(step.call) and observation.result not in NOT_RUN:
             self._tree_id = self._parts.tree.checkpoint()
-        digest = like.done.digest if like and like.done else stuck.digest_of(found)
+        digest = like.done.digest if like and like.done else stuck.digest_of(observation)
         repeat, first = self._repeat(step)
         earlier = self._state.steps[first - 1].done if first else None
         if repeat == "shorten" and earlier and earlier.digest == digest:
-            found = replace(found, text=f"The same result as in step {first}.")
+            observation = replace(observation, text=f"The same result as in step {first}.")
         self._log.write(
             "end",
             fsync=has_effect(step.call),
             step=step.number,
             tree=self._tree_id,
             digest=digest,
-            observation=asdict(found),
+            observation=asdict(observation),
             seconds=round(seconds, 3),
         )
         self._user.step(step, step.shown_state)

@@ -38,19 +38,19 @@ def file_changes(tree: Tree) -> RunChanges:
     Raises:
         AgentFailed: the changes cannot be read.
     """
-    parts = [part for each in tree.changed() for part in _parts(each)]
-    keys = [key for each in parts if not each.is_link for key in each.keys if key.strip("0")]
+    parts = [part for change in tree.changed() for part in _parts(change)]
+    keys = [key for change in parts if not change.is_link for key in change.keys if key.strip("0")]
     contents = tree.contents(keys)
     files, bases, notes = list[FileChange](), dict[str, Lines](), list[str]()
-    for each in parts:
-        old, new = (contents.get(key) for key in each.keys)
+    for change in parts:
+        old, new = (contents.get(key) for key in change.keys)
         try:
-            file, lines, note = _file(tree, each, old, new)
+            file, lines, note = _file(tree, change, old, new)
         except EditRejected:
             file, lines, note = (
                 None,
                 (),
-                f"{quoted(each.to or each.path)} is not text: {_by_hand(tree, each)}",
+                f"{quoted(change.to or change.path)} is not text: {_by_hand(tree, change)}",
             )
         notes += [note] if note else []
         if file is not None:

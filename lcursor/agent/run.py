@@ -102,20 +102,20 @@ class AgentRun(Run[RunState]):
 
     def status(self, state: State) -> None:
         """Show the state, and what is left of the budgets."""
-        found = self._log.state if self._log else RunState()
+        run_state = self._log.state if self._log else RunState()
         limits = self._parts.limits if self._parts else RunLimits()
         model = self._parts.model if self._parts else None
-        answers, seconds, _ = found.resumed
-        _, added, removed = self._count_lines(found)
+        answers, seconds, _ = run_state.resumed
+        _, added, removed = self._count_lines(run_state)
         self.send(
             "agent.status",
             state=state,
-            steps=found.answers - answers,
+            steps=run_state.answers - answers,
             max_steps=limits.steps,
             used_tokens=model.used_tokens if model else 0,
             context_tokens=model.context_tokens if model else 0,
-            cached_share=found.cached_share,
-            seconds=found.seconds - seconds,
+            cached_share=run_state.cached_share,
+            seconds=run_state.seconds - seconds,
             max_seconds=limits.seconds,
             added=added,
             removed=removed,
@@ -201,13 +201,13 @@ class AgentRun(Run[RunState]):
 
 def step_row(step: AgentStep, state: StepState) -> dict[str, Any]:
     """Return the fields of `agent.step`, without its id."""
-    found = step.observation
+    observation = step.observation
     return {
         "number": step.number,
         "kind": step.kind,
         "target": step.target,
         "state": state,
-        "result": found.result if found else "",
-        "text": found.text if found else "",
+        "result": observation.result if observation else "",
+        "text": observation.text if observation else "",
         "seconds": step.seconds,
     }

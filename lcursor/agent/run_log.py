@@ -69,12 +69,12 @@ class AgentStep:
     @property
     def shown_state(self) -> StepState:
         """The state, for the user."""
-        found = self.observation
-        if found is None:
+        observation = self.observation
+        if observation is None:
             return "waiting" if self.decision == "asked" else "running"
-        if found.result in NOT_RUN:
+        if observation.result in NOT_RUN:
             return "rejected"
-        return "failed" if found.is_error else "done"
+        return "failed" if observation.is_error else "done"
 
     @property
     def is_finished(self) -> bool:

@@ -67,18 +67,21 @@ def delete_old(root: Path, folder: Path | None = None, edits: Path | None = None
         edits: folder of all edit histories; None for the default.
     """
     turns = history.project_folder(root, edits) / "turns"
-    for each in _folders(root, folder):
+    for run_folder in _folders(root, folder):
         with contextlib.suppress(AgentFailed, OSError):
-            has_begun = (each / run_log.NAME).exists()
-            age_s = time.time() - (each / run_log.NAME if has_begun else each).stat().st_mtime
+            has_begun = (run_folder / run_log.NAME).exists()
+            age_s = (
+                time.time()
+                - (run_folder / run_log.NAME if has_begun else run_folder).stat().st_mtime
+            )
             if age_s < (MAX_AGE_S if has_begun else MAX_UNBEGUN_AGE_S):
                 continue
-            with lock(each):
+            with lock(run_folder):
                 if not has_begun:  # its host was killed while it copied the project
-                    folders.remove(each)
+                    folders.remove(run_folder)
                     continue
-                if age_s > MAX_UNRECORDED_AGE_S or _is_recorded(each, turns):
-                    folders.remove(each)
+                if age_s > MAX_UNRECORDED_AGE_S or _is_recorded(run_folder, turns):
+                    folders.remove(run_folder)
 
 
 def find(root: Path, key: str, folder: Path | None = None) -> Path:
@@ -99,14 +102,14 @@ def find(root: Path, key: str, folder: Path | None = None) -> Path:
 
 def rows(root: Path, folder: Path | None = None) -> list[AgentRow]:
     """Return the runs of a project, newest first; of an unreadable one, why it is."""
-    found = list[AgentRow]()
-    for each in _folders(root, folder):
+    agent_rows = list[AgentRow]()
+    for run_folder in _folders(root, folder):
         try:
-            found.append(_row(each))
+            agent_rows.append(_row(run_folder))
         except AgentFailed as error:
             with contextlib.suppress(OSError):  # it has not begun
-                found.append(_unreadable_row(each, error.message))
-    return found
+                agent_rows.append(_unreadable_row(run_folder, error.message))
+    return agent_rows
 
 
 def is_interrupted(folder: Path) -> bool:

@@ -124,22 +124,22 @@ class AgentService:
         log = RunLog(folder)
         with runs.lock(folder), run.using_model():
             try:
-                found = self._assembly.assemble(wanted)
+                assembled = self._assembly.assemble(wanted)
                 log.start(
                     key=folder.name,
                     root=str(root),
                     task=task,
                     context=params["context"],
                     policy=policy,
-                    model=found.model,
-                    dialect=found.parts.dialect.name,
-                    sandbox=found.sandbox,
-                    note=found.note,
+                    model=assembled.model,
+                    dialect=assembled.parts.dialect.name,
+                    sandbox=assembled.sandbox,
+                    note=assembled.note,
                 )
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
-            return self._work(run, log, found)
+            return self._work(run, log, assembled)
 
     def _execute_again(self, run: AgentRun, params: wire.AgentResume) -> RunState:
         """Continue a run, or show it."""
@@ -161,13 +161,13 @@ class AgentService:
             )
             self._show(run, state)
             with run.using_model():
-                found = self._assembly.assemble(wanted)
-                log.write("resume", fsync=True, sandbox=found.sandbox)
-                return self._work(run, log, found)
+                assembled = self._assembly.assemble(wanted)
+                log.write("resume", fsync=True, sandbox=assembled.sandbox)
+                return self._work(run, log, assembled)
 
-    def _work(self, run: AgentRun, log: RunLog, found: AssembledRun) -> RunState:
+    def _work(self, run: AgentRun, log: RunLog, assembled: AssembledRun) -> RunState:
         """Run the loop, and record its end."""
-        parts = found.parts
+        parts = assembled.parts
         run.attach(log, parts)
         run.send("agent.started", **_started(log.state))
         try:

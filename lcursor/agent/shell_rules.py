@@ -104,15 +104,15 @@ class ShellRules:
 
     def is_own(self, command: str) -> bool:
         """Return whether a command is exactly one of the settings."""
-        for each in self.own:
-            head, mark, tail = each.partition("{path}")
+        for own_command in self.own:
+            head, mark, tail = own_command.partition("{path}")
             path = command[len(head) : len(command) - len(tail)] if mark else ""
             with contextlib.suppress(ValueError):
                 if mark:  # within quotes, those of the path would protect from nothing
                     shlex.split(head)
                 paths = shlex.split(path)
                 is_path = len(paths) == 1 and shlex.quote(paths[0]) == path and path[0] != "-"
-                if command == each.replace("{path}", path) and (is_path or not mark):
+                if command == own_command.replace("{path}", path) and (is_path or not mark):
                     return True
         return False
 

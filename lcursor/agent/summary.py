@@ -155,34 +155,39 @@ def last_observations(state: RunState, limit: int, count: Count) -> str:
 def heads(old: str, new: str) -> list[str]:
     """Return for each change its lines in the new text and the definition around it."""
     before, after = old.split("\n"), new.split("\n")
-    found, shift = [], 0
+    rows_shown, shift = [], 0
     for change in diff.changes(before, after):
         first = change.first_row + shift
         last = first + max(len(change.new), 1)
         rows = f"{first + 1}-{last}" if last > first + 1 else f"{first + 1}"
         above = after[: first + 1][::-1]
         head = next((row.strip() for row in above if _HEAD.fullmatch(row)), "")
-        found.append(f"{rows} {head[:60]}".strip())
+        rows_shown.append(f"{rows} {head[:60]}".strip())
         shift += len(change.new) - len(change.old)
-    return found
+    return rows_shown
 
 
 def _changed(files: Files, limit: int, count: Count) -> str:
     """Return the changed files: with their changes, or their names by folder if there are many."""
     listed = files.changed()
-    keys = [key for each in listed if not each.is_binary and not each.is_link for key in each.keys]
+    keys = [
+        key
+        for change in listed
+        if not change.is_binary and not change.is_link
+        for key in change.keys
+    ]
     texts = {
         key: filetypes.decode(data)
         for key, data in files.contents([key for key in keys if key.strip("0")]).items()
     }
     rows = []
-    for each in listed:
-        name = f"{each.path} → {each.to}" if each.to else each.path
-        size = f" (+{each.added} -{each.removed})"
-        kind = "" if each.kind == "edit" else f" {each.kind}d"
+    for change in listed:
+        name = f"{change.path} → {change.to}" if change.to else change.path
+        size = f" (+{change.added} -{change.removed})"
+        kind = "" if change.kind == "edit" else f" {change.kind}d"
         where = []
-        if each.kind == "edit" and not each.is_binary and not each.is_link:
-            where = heads(*(texts.get(key, "") for key in each.keys))
+        if change.kind == "edit" and not change.is_binary and not change.is_link:
+            where = heads(*(texts.get(key, "") for key in change.keys))
         more = [f"{len(where) - MAX_HEADS} more"] if len(where) > MAX_HEADS else []
         shown = ", ".join([*where[:MAX_HEADS], *more])
         rows.append(f"- {name}{kind}{size}{': ' if shown else ''}{shown}")
@@ -190,8 +195,8 @@ def _changed(files: Files, limit: int, count: Count) -> str:
     if count(whole) <= limit:
         return whole
     folders: dict[str, list[str]] = {}
-    for each in listed:
-        folder, _, name = (each.to or each.path).rpartition("/")
+    for change in listed:
+        folder, _, name = (change.to or change.path).rpartition("/")
         folders.setdefault(folder or ".", []).append(name)
     names = [f"- {folder}: {', '.join(names)}" for folder, names in folders.items()]
     return _first_rows(names, limit, count)
@@ -219,12 +224,12 @@ def _ranges(steps: Sequence[AgentStep]) -> list[str]:
     """Return the lines that were read of each file, the last file at the end."""
     shown: dict[str, list[Shown]] = {}
     for step in steps:
-        for each in step.observation.shown if step.observation else ():
-            shown[each.path] = [*shown.pop(each.path, []), each]
+        for part in step.observation.shown if step.observation else ():
+            shown[part.path] = [*shown.pop(part.path, []), part]
     rows = []
     for path, ranges in shown.items():
         merged: list[tuple[int, int]] = []
-        for first, last in sorted((each.first_row, each.last_row) for each in ranges):
+        for first, last in sorted((part.first_row, part.last_row) for part in ranges):
             if merged and first <= merged[-1][1]:
                 merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
             else:

@@ -25,14 +25,14 @@ class Attributes:
 
 def read(path: str, seen: os.stat_result) -> Attributes:
     """Return the attributes of a file with the status `seen`."""
-    found = dict[str, str]()
+    values = dict[str, str]()
     with contextlib.suppress(OSError):
         for name in os.listxattr(path, follow_symlinks=False):
             with contextlib.suppress(OSError):
                 value = os.getxattr(path, name, follow_symlinks=False)
-                found[name] = base64.b64encode(value).decode()
+                values[name] = base64.b64encode(value).decode()
     owner = (seen.st_uid, seen.st_gid)
-    return Attributes(stat.S_IMODE(seen.st_mode), owner, found, seen.st_mtime_ns)
+    return Attributes(stat.S_IMODE(seen.st_mode), owner, values, seen.st_mtime_ns)
 
 
 def give(fd: int, like: Attributes, *, must_own: bool) -> None:

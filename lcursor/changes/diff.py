@@ -40,7 +40,7 @@ def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
     Raises:
         ValueError: the old lines of a change are missing, or changes overlap.
     """
-    found: list[str] = []
+    lines_after: list[str] = []
     row = 0
     for change in changes:
         first, last = change.first_row, change.last_row
@@ -48,11 +48,11 @@ def apply(lines: Sequence[str], changes: Iterable[Change]) -> Lines:
             raise ValueError(f"rows {first} to {last} are missing, or were changed before")
         if tuple(lines[first:last]) != change.old:
             raise ValueError(f"rows {first} to {last} differ from the change's old lines")
-        found += lines[row:first]
-        found += change.new
+        lines_after += lines[row:first]
+        lines_after += change.new
         row = last
-    found += lines[row:]
-    return tuple(found)
+    lines_after += lines[row:]
+    return tuple(lines_after)
 
 
 def with_line_ends(old: Sequence[str], new: Sequence[str]) -> Lines:
@@ -63,15 +63,18 @@ def with_line_ends(old: Sequence[str], new: Sequence[str]) -> Lines:
     """
     if not any(line.endswith("\r") for line in old):
         return without_returns(new) if old else tuple(new)
-    bare, made = without_returns(old), list(without_returns(new))
+    bare, lines_after = without_returns(old), list(without_returns(new))
     row = at = 0  # after the last change
-    for first, last, start, end in (*spans(bare, made), (len(old), len(old), len(made), len(made))):
-        made[at:start] = old[row:first]
+    for first, last, start, end in (
+        *spans(bare, lines_after),
+        (len(old), len(old), len(lines_after), len(lines_after)),
+    ):
+        lines_after[at:start] = old[row:first]
         for number in range(start, end):
             near = min(first + number - start, last - 1) if first < last else max(first - 1, 0)
-            made[number] += "\r" * old[near].endswith("\r")
+            lines_after[number] += "\r" * old[near].endswith("\r")
         row, at = last, end
-    return tuple(made)
+    return tuple(lines_after)
 
 
 def spans(old: Sequence[str], new: Sequence[str]) -> Iterator[Span]:
@@ -151,10 +154,10 @@ def _without_anchors(old: Sequence[str], new: Sequence[str], span: Span) -> Iter
 
 def _joined(spans: Iterable[Span], old: Sequence[str]) -> list[Span]:
     """Join changes that touch, or have only brackets and blank lines in between."""
-    found: list[Span] = []
+    joined: list[Span] = []
     for span in spans:
-        if found:
-            last = found[-1]
+        if joined:
+            last = joined[-1]
             gap = span[0] - last[1]
             sizes = (max(one[1] - one[0], one[3] - one[2]) for one in (last, span))
             is_slight = 0 < gap <= MAX_GAP and gap < min(sizes)
@@ -164,10 +167,10 @@ def _joined(spans: Iterable[Span], old: Sequence[str]) -> list[Span]:
                 and both_replace
                 and not any(any(map(str.isalnum, line)) for line in old[last[1] : span[0]])
             ):
-                found[-1] = (last[0], span[1], last[2], span[3])
+                joined[-1] = (last[0], span[1], last[2], span[3])
                 continue
-        found.append(span)
-    return found
+        joined.append(span)
+    return joined
 
 
 def _slid(span: Span, old: Sequence[str], new: Sequence[str], limit: int) -> Span:

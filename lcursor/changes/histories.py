@@ -118,16 +118,16 @@ class Histories:
     def revert(self, params: wire.EditRevert) -> wire.EditReverted:
         """Undo or redo a turn on disk; return the changes for buffers."""
         history = self._find(params["turn"], params["path"])
-        found = undo.revert(history, params["turn"], params["do"], params["buffers"])
+        reverted = undo.revert(history, params["turn"], params["do"], params["buffers"])
         texts = Sources(Path(history.root), params["buffers"])
         return {
             "id": params["id"],
-            "turn": found.key,
-            "title": found.title,
+            "turn": reverted.key,
+            "title": reverted.title,
             "do": params["do"],
-            "files": [texts.to_wire(each) for each in found.files],
-            "paths": list(found.paths),
-            "problems": list(found.problems),
+            "files": [texts.to_wire(each) for each in reverted.files],
+            "paths": list(reverted.paths),
+            "problems": list(reverted.problems),
         }
 
     def rows(self, params: wire.EditTurns) -> wire.EditTurned:
@@ -144,15 +144,15 @@ class Histories:
         """Return the open hunks of a turn, for the current texts."""
         history = self._find(params["turn"], params["path"])
         turn = history.turn(params["turn"])
-        found = undo.resume(history, turn.key, params["buffers"])
+        resumed = undo.resume(history, turn.key, params["buffers"])
         texts = Sources(Path(history.root), params["buffers"])
         return {
             "id": params["id"],
             "turn": turn.key,
             "title": turn.title,
             "alternative": 1,
-            "files": [texts.to_wire(each) for each in found.files],
-            "note": "\n".join(found.problems),
+            "files": [texts.to_wire(each) for each in resumed.files],
+            "note": "\n".join(resumed.problems),
             "attempts": 0,
             "chat": turn.chat,
         }
@@ -166,12 +166,12 @@ class Histories:
     def _history(self, root: Path) -> History:
         """Return the history of a project, after finishing interrupted writes."""
         with self._lock:
-            found = self._histories.get(root)
-            if found is None:
-                found = self._histories[root] = History(root, self._folder, self._on_error)
-                for words in recover(found):
+            history = self._histories.get(root)
+            if history is None:
+                history = self._histories[root] = History(root, self._folder, self._on_error)
+                for words in recover(history):
                     self._warn(words)
-        return found
+        return history
 
 
 def _edited_hunk(name: str, hunk: wire.EditHunk, did: str) -> dict[str, Any]:

@@ -99,13 +99,13 @@ class History:
         key = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
         known = {path: self.images.put_lines(lines) for path, lines in (bases or {}).items()}
         found = [FileTurn(each, known.get(each.path, "")) for each in files]
-        made = Turn(key, " ".join(title.split()), time.time(), chat, found)
+        turn = Turn(key, " ".join(title.split()), time.time(), chat, found)
         with self._changing():
             if not self._is_tidy:
                 self._is_tidy = True
                 with contextlib.suppress(OSError):
                     self._delete_old()
-            self._save(made)
+            self._save(turn)
         return key
 
     def decided(self, decision: EditDecided) -> None:
@@ -320,8 +320,8 @@ class History:
 
     def _refresh(self) -> None:
         """Load the changes of other Neovims."""
-        found = {path.stem: (path, _stamp(stat)) for path, stat in self._files()}
-        for key, (path, stamp) in found.items():
+        files = {path.stem: (path, _stamp(stat)) for path, stat in self._files()}
+        for key, (path, stamp) in files.items():
             if key in self._unsaved or self._stamps.get(key) == stamp:
                 continue
             self._stamps[key] = stamp
@@ -330,16 +330,16 @@ class History:
                 made = turns.from_bytes(path.read_bytes())
                 if made.key == key:
                     self._turns[key] = made
-        for key in self._stamps.keys() - found.keys() - self._unsaved:
+        for key in self._stamps.keys() - files.keys() - self._unsaved:
             del self._stamps[key]
             self._turns.pop(key, None)
 
     def _files(self) -> list[tuple[Path, os.stat_result]]:
-        found = []
+        files = []
         for path in self.path.glob("*.json"):
             with contextlib.suppress(OSError):  # another Neovim has just deleted it
-                found.append((path, path.stat()))
-        return found
+                files.append((path, path.stat()))
+        return files
 
     def _delete_old(self) -> None:
         """Delete the oldest turns, and images without references."""

@@ -19,11 +19,11 @@ from lcursor.changes.records import Change, Lines
 
 def merge(changes: Sequence[Change], old: Lines, lines: Lines) -> Lines | None:
     """Return a text with changes of its old version; None if any of them conflicts."""
-    found = [each for each in rebase(changes, old, lines) if each is not None]
-    if len(found) < len(changes):
+    moved = [each for each in rebase(changes, old, lines) if each is not None]
+    if len(moved) < len(changes):
         return None
     with contextlib.suppress(ValueError):
-        return diff.apply(lines, found)
+        return diff.apply(lines, moved)
     return None  # two of them overlap now
 
 
@@ -40,27 +40,27 @@ def rebase(changes: Sequence[Change], old: Lines, lines: Lines) -> list[Change |
         (len(old) - last, len(old) - first, len(lines) - end, len(lines) - start)
         for first, last, start, end in reversed([*diff.spans(old[::-1], lines[::-1])])
     ]
-    found: list[Change | None] = []
+    moved: list[Change | None] = []
     for change in changes:
         row, other_row = (_row_if_made(change, old, lines, each) for each in (forward, backward))
         if row is not None and other_row is not None:
-            found.append(Change(row, row, (), ()))
+            moved.append(Change(row, row, (), ()))
             continue
         one, other = (_moved(change, spans) for spans in (forward, backward))
         made = _made(lines, one)
         is_clear = row is other_row is None and made is not None and made == _made(lines, other)
-        found.append(one if is_clear else None)
-    return found
+        moved.append(one if is_clear else None)
+    return moved
 
 
 def inverse(changes: Sequence[Change]) -> list[Change]:
     """Return the changes that undo `changes`, for the text after them."""
-    found, grown = [], 0
+    changes_back, grown = [], 0
     for each in changes:
         first = each.first_row + grown
-        found.append(Change(first, first + len(each.new), each.new, each.old))
+        changes_back.append(Change(first, first + len(each.new), each.new, each.old))
         grown += len(each.new) - len(each.old)
-    return found
+    return changes_back
 
 
 def _row_if_made(change: Change, old: Lines, lines: Lines, spans: Sequence[Span]) -> int | None:

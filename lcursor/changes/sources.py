@@ -96,13 +96,13 @@ class Sources:
 
     def to_wire(self, change: FileChange, tick: int | None = None) -> EditFile:
         """Return a change for a message; the tick is the buffer's by default."""
-        found = {
+        message = {
             **to_wire(change),
             "name": self.name(change.path),
             "tick": self.tick(change.path) if tick is None else tick,
             "is_outside": any(map(self.is_outside, filter(None, (change.path, change.to)))),
         }
-        return cast("EditFile", found)
+        return cast("EditFile", message)
 
     def read(self, path: str) -> Lines | None:
         """Return the lines of a buffer or of a file in the project; None for any other path.

@@ -157,19 +157,19 @@ def _steps(op: FileOp) -> list[WriteStep]:
     remove = WriteStep("remove", real, like=like, seen=seen, before=data)
     if op.kind == "delete":
         return [remove]
-    made = op.after.encode() if op.after is not None else data
+    data_after = op.after.encode() if op.after is not None else data
     if op.kind == "edit":
         return (
-            [WriteStep("put", real, made, like=like, seen=seen, before=data)]
-            if made != data
+            [WriteStep("put", real, data_after, like=like, seen=seen, before=data)]
+            if data_after != data
             else []
         )
     to = real_path(op, op.to)
     if to == real:
         raise EditRejected(f"{op.path} has that name already", "Ask for the edit again")
-    if made == data:
+    if data_after == data:
         return [WriteStep("move", real, to=to, seen=seen)]
-    return [remove, WriteStep("put", to, made, like=replace(like, mtime_ns=None))]
+    return [remove, WriteStep("put", to, data_after, like=replace(like, mtime_ns=None))]
 
 
 def _found(op: FileOp, real: str) -> tuple[os.stat_result, bytes]:

@@ -149,16 +149,16 @@ def _whole(
             raise _Unchanged(f"the old content of {path} is no longer stored")
         left = text.from_bytes(data, path)
     lines = loaded.get(os.path.realpath(path))
-    now = text.read(path) if os.path.lexists(path) else None
-    is_same = now is None or now.encode() == left.encode()
+    current = text.read(path) if os.path.lexists(path) else None
+    is_same = current is None or current.encode() == left.encode()
     if not is_there:
         if not is_same:
             raise _Unchanged(f"{path} exists with a different text, and {STAYS}")
         made = FileOp("create", path, after=left, like=file.attributes)
-        return (made if now is None else None), None
+        return (made if current is None else None), None
     if not is_same or (lines is not None and digest(lines) != left.digest):
         raise _Unchanged(f"{path} {CHANGED}")
-    operation = FileOp("delete", path, before=now) if now is not None else None
+    operation = FileOp("delete", path, before=current) if current is not None else None
     if lines is None:
         return operation, None
     return operation, FileChange(path, "delete", "", digest(lines), diff.changes(lines, ()))
@@ -170,23 +170,23 @@ def _on_disk(
     here, there = names
     is_created = file.change.kind == "create"
     if not os.path.lexists(here):
-        made = _merged(history, file, (), is_undo) if is_created else None
-        if made is None:
+        data_after = _merged(history, file, (), is_undo) if is_created else None
+        if data_after is None:
             raise _Unchanged(f"the file {here} no longer exists")
-        return FileOp("create", here, after=Text(made)) if made else None
+        return FileOp("create", here, after=Text(data_after)) if data_after else None
     if there and not file.applied() and not file.before:
         return FileOp("rename", here, there)
     before = text.read(here)
-    made = _merged(history, file, before.lines, is_undo)
-    if made is None:
+    data_after = _merged(history, file, before.lines, is_undo)
+    if data_after is None:
         if has_buffer:
             return FileOp("rename", here, there)  # the buffer has its text
         raise _Unchanged(f"{here} {CHANGED}")
-    if is_created and is_undo and made in ((), ("",)):
+    if is_created and is_undo and data_after in ((), ("",)):
         return FileOp("delete", here, before=before)  # created from a buffer
-    if made in ((), ("",)) and (file.was_empty is None or (is_undo and file.was_empty)):
-        made = ()  # of the editor: more likely an empty file than a blank line
-    return FileOp("rename" if there else "edit", here, there, before, before.with_lines(made))
+    if data_after in ((), ("",)) and (file.was_empty is None or (is_undo and file.was_empty)):
+        data_after = ()  # of the editor: more likely an empty file than a blank line
+    return FileOp("rename" if there else "edit", here, there, before, before.with_lines(data_after))
 
 
 def _merged(history: History, file: FileTurn, lines: Lines, is_undo: bool) -> Lines | None:
@@ -224,11 +224,11 @@ def resume(history: History, key: str, buffers: Sequence[EditBuffer] = ()) -> Re
         except EditFailed as error:
             problems.append(str(error))
             continue
-        found, lost = _resumed(history, key, file, lines)
-        if found is None:
+        resumed, lost = _resumed(history, key, file, lines)
+        if resumed is None:
             problems.append(f"{change.path} was changed since: no hunk applies any more")
             continue
-        files.append(found)
+        files.append(resumed)
         if lost:
             many = "hunk no longer applies" if lost == 1 else "hunks no longer apply"
             problems.append(f"{change.path} was changed since: {lost} {many}")
@@ -268,10 +268,14 @@ def _resumed(
 
 def _rest_after(file: FileTurn) -> list[Change]:
     """Return the open changes, as changes of the text with the applied ones."""
-    rest, found, grown = {(each.first_row, each.old) for each in file.rest()}, list[Change](), 0
+    rest, changes_left, grown = (
+        {(each.first_row, each.old) for each in file.rest()},
+        list[Change](),
+        0,
+    )
     for each, piece in zip(file.change.changes, file.pieces, strict=True):
         if (each.first_row, each.old) in rest:
             first = each.first_row + grown
-            found.append(Change(first, first + len(each.old), each.old, each.new))
+            changes_left.append(Change(first, first + len(each.old), each.old, each.new))
         grown += len(piece) - len(each.old)
-    return found
+    return changes_left

@@ -52,15 +52,15 @@ def write(
     """
     with locked(history):
         turn = history.turn(key)
-        known = [_writable(history, change, turn) for change in files]
+        writable = [_writable(history, change, turn) for change in files]
         operations = [operation_for(change) for change in files]
         steps = plan_steps(operations, history.root, outside=outside)
         seen = {step.path: step for step in steps}
-        made = [
+        written = [
             _written(history, change, file, operation, seen.get(real_path(operation)))
-            for change, file, operation in zip(files, known, operations, strict=True)
+            for change, file, operation in zip(files, writable, operations, strict=True)
         ]
-        commit(steps, history, key, "write", made)
+        commit(steps, history, key, "write", written)
     return changed_paths(operations)
 
 
@@ -149,17 +149,17 @@ def _written(
     done = {(each.first_row, each.old) for each in change.changes}
     pairs = zip(file.change.changes, file.pieces, strict=True)
     pieces = [each.new if (each.first_row, each.old) in done else piece for each, piece in pairs]
-    made = replace(file, pieces=pieces, is_made=file.change.kind != "edit", removed="")
-    made.open, made.is_undone = 0, False
+    whole = replace(file, pieces=pieces, is_made=file.change.kind != "edit", removed="")
+    whole.open, whole.is_undone = 0, False
     images, before = history.images, operation.before
     if before is not None:
         stored = images.put_lines(before.lines, fsync=True)
-        made.base, made.was_empty = file.base or stored, before.is_empty
+        whole.base, whole.was_empty = file.base or stored, before.is_empty
     if file.before and (lines := images.get_lines(file.before)) is not None:
         images.put_lines(lines, fsync=True)  # the editor's proposal did not sync it
     if step is not None and step.do == "remove":
-        made.removed, made.attributes = images.put(step.before, fsync=True), step.like
-    return made
+        whole.removed, whole.attributes = images.put(step.before, fsync=True), step.like
+    return whole
 
 
 # The steps.
@@ -255,11 +255,11 @@ def _write_all(fd: int, data: bytes) -> None:
 def _is_same(step: WriteStep) -> bool:
     """Return whether a file is unchanged since it was read."""
     try:
-        now = os.lstat(step.path)
+        status = os.lstat(step.path)
     except OSError:
         return False
     return all(
-        getattr(now, name) == getattr(step.seen, name)
+        getattr(status, name) == getattr(step.seen, name)
         for name in ("st_dev", "st_ino", "st_size", "st_mtime_ns")
     )
 
@@ -291,14 +291,14 @@ def _undo(step: WriteStep) -> str:
         if os.path.lexists(step.to) and not os.path.lexists(step.path):
             os.rename(step.to, step.path)
         return ""
-    now = Path(step.path).read_bytes() if os.path.lexists(step.path) else None
+    current = Path(step.path).read_bytes() if os.path.lexists(step.path) else None
     if step.do == "remove":
-        if now is None:
+        if current is None:
             _write_again(step)
         return ""
-    if now is None or (step.seen is not None and now == step.before):
+    if current is None or (step.seen is not None and current == step.before):
         return ""
-    if now != step.data and not (step.is_in_place and step.data.startswith(now)):
+    if current != step.data and not (step.is_in_place and step.data.startswith(current)):
         return f"{step.path} was changed since, and stays as it is" if step.seen else ""
     if step.seen is None:
         if not os.path.lexists(step.temp) or os.path.samefile(step.temp, step.path):
@@ -358,13 +358,13 @@ def _finish_reused(writing: Writing, get: Callable[[str], bytes | None]) -> None
     """
     old = {path: get(writing.old.get(path, "")) for path in writing.reused}
     new = {path: get(image) for path, image in writing.reused.items()}
-    now = {path: Path(path).read_bytes() if os.path.lexists(path) else None for path in new}
-    is_changed = any(now[path] not in (None, old[path], new[path]) for path in new)
-    if now == old or is_changed or None in new.values():
+    current = {path: Path(path).read_bytes() if os.path.lexists(path) else None for path in new}
+    is_changed = any(current[path] not in (None, old[path], new[path]) for path in new)
+    if current == old or is_changed or None in new.values():
         return
     like = {os.path.realpath(each.change.to): each.attributes for each in writing.files}
     for path, data in new.items():
-        if data is not None and data != now[path]:
+        if data is not None and data != current[path]:
             temp = _temp_name(path, writing.name)
             _write_new(temp, data, like.get(path), is_replacement=True)
             os.replace(temp, path)

@@ -74,7 +74,7 @@ class Archive:
     def rows(self, root: str = "") -> tuple[list[ChatRow], str]:
         """Return the chats of a project, or all, newest first, and a note on unreadable ones."""
         project_folders = [self.project_folder(root)] if root else sorted(self.folder.glob("*"))
-        found, unreadable = list[ChatRow](), 0
+        chat_rows, unreadable = list[ChatRow](), 0
         for path in (path for each in project_folders for path in self._files(each)):
             try:
                 chat = ChatFile.open(path).chat
@@ -82,10 +82,10 @@ class Archive:
                 unreadable += 1
                 continue
             if chat.messages:
-                found.append(_row(chat, _mtime_ns(path) / 1e9))
-        found.sort(key=lambda each: (-each["updated_s"], each["chat"]))
+                chat_rows.append(_row(chat, _mtime_ns(path) / 1e9))
+        chat_rows.sort(key=lambda each: (-each["updated_s"], each["chat"]))
         note = f"{unreadable} chats in {self.folder} cannot be read" if unreadable else ""
-        return found, note
+        return chat_rows, note
 
     def delete(self, key: str) -> None:
         """Delete a chat permanently.

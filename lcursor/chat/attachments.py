@@ -67,16 +67,16 @@ class QuestionContext:
         Args:
             is_near: whether the model is on this machine; others do not get secret values.
         """
-        found, sent = list[Item](), self.sent_text()
+        items, sent = list[Item](), self.sent_text()
         if self.note:
             name = self.text.split()[0]
-            found.append(Item("command", "text", name, note=self.note, is_left_out=True))
+            items.append(Item("command", "text", name, note=self.note, is_left_out=True))
         for item in self.items:
             block = encodable(layout.block(item) + "\n\n")
             tokens, is_exact = (0, True) if item.is_left_out else count(block)
-            at = -1 if item.is_left_out else sent.find(block)
+            position = -1 if item.is_left_out else sent.find(block)
             removed = "" if item.is_left_out or is_near else _removed(block)
-            found.append(
+            items.append(
                 replace(
                     item,
                     name=encodable(item.name),
@@ -87,10 +87,10 @@ class QuestionContext:
                     tokens=tokens,
                     is_exact=is_exact,
                     digest=fingerprint(item) if item.text else "",
-                    sent_row=sent.count("\n", 0, at) + 2 if at >= 0 else -1,
+                    sent_row=sent.count("\n", 0, position) + 2 if position >= 0 else -1,
                 )
             )
-        return found
+        return items
 
 
 class Gatherer:
@@ -165,14 +165,14 @@ class Gatherer:
 def question_of(chat: Conversation, params: ChatSend | ChatPreview) -> ChatQuestion:
     """Return a question, with the attachments of the question that it replaces."""
     old = chat.messages.get(params["again"])
-    found = list(old.attachments) if old else []
-    has_screen = any(each["kind"] == "screen" for each in found)
-    found += [
+    attachments = list(old.attachments) if old else []
+    has_screen = any(each["kind"] == "screen" for each in attachments)
+    attachments += [
         each
         for each in params["attachments"]
-        if each not in found and not (has_screen and each["kind"] == "screen")
+        if each not in attachments and not (has_screen and each["kind"] == "screen")
     ]
-    return ChatQuestion(encodable(params["text"]), params["path"], found, params["dropped"])
+    return ChatQuestion(encodable(params["text"]), params["path"], attachments, params["dropped"])
 
 
 def check_command(text: str, root: str) -> None:
@@ -205,12 +205,18 @@ def token_rows(
     if len(before) > 1:
         history, is_history_exact = count(before)
         history -= system
-    own, is_own_exact = count(encodable(question))
+    question_tokens, is_own_exact = count(encodable(question))
     rows = [
         _row("system", "the instructions", system, is_system_exact),
         _row("history", "the chat so far", history, is_history_exact),
         *map(item_row, items),
-        _row("question", "your question", own, is_own_exact, "" if is_near else _removed(question)),
+        _row(
+            "question",
+            "your question",
+            question_tokens,
+            is_own_exact,
+            "" if is_near else _removed(question),
+        ),
     ]
     rows = [each for each in rows if each["kind"] != "history" or each["tokens"]]
     return rows, sum(each["tokens"] for each in rows)
@@ -227,16 +233,16 @@ def read_before(chat: Conversation, number: int) -> list[Seen]:
     """
     branch = chat.branch(chat.resolve(number) or None)
     last = branch[-1].number if branch else 0
-    found = list[Seen]()
+    excerpts = list[Seen]()
     for message in branch[::-1]:
         sent = message.sent.split("\n")
         for item in message.items:
             if item.path and item.kind in FILE_KINDS and item.sent_row >= 0:
                 text = "\n".join(sent[item.sent_row : item.sent_row + item.rows])
-                found.append(Seen(item.path, item.first_row, _lines(text), message.number))
+                excerpts.append(Seen(item.path, item.first_row, _lines(text), message.number))
         if message.number != last:
-            found.append(Seen("", 0, _lines(message.text), message.number))
-    return found
+            excerpts.append(Seen("", 0, _lines(message.text), message.number))
+    return excerpts
 
 
 def fingerprint(item: Item) -> str:

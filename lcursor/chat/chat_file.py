@@ -57,13 +57,13 @@ class ChatFile:
         Raises:
             ChatFailed: it cannot be read, or a newer lcursor wrote it.
         """
-        found = cls(path, Conversation(key=path.stem), on_error)
+        file = cls(path, Conversation(key=path.stem), on_error)
         try:
-            found._read()
+            file._read()
         except OSError as error:
             text = f"the chat cannot be read: {error.strerror or error} ({path})"
             raise ChatFailed(text, "Check its permissions") from error
-        return found
+        return file
 
     @property
     def is_saved(self) -> bool:

@@ -154,11 +154,11 @@ class Conversation:
 
     def branch(self, last: int | None = None) -> list[StoredMessage]:
         """Return the messages up to one, oldest first; by default up to the last shown one."""
-        number, found = self.last if last is None else self.resolve(last), list[StoredMessage]()
+        number, messages = self.last if last is None else self.resolve(last), list[StoredMessage]()
         while number:
-            found.append(self.messages[number])
-            number = found[-1].parent
-        return found[::-1]
+            messages.append(self.messages[number])
+            number = messages[-1].parent
+        return messages[::-1]
 
     def resolve(self, number: int) -> int:
         """Return the number of a message, or of the last message of a summary; else 0."""
@@ -262,12 +262,12 @@ class Conversation:
 
     def _load(self, table: Mapping[str, Any]) -> None:
         """Load the state of a chat that lcursor 0.1 stored as a snapshot."""
-        known = stored.load(_Whole, table)
-        self.key, self.root = known.key, known.root
-        self.title, self.model = known.title, known.model
-        self.messages = {each.number: each for each in known.said}
-        self.summaries = {each.number: each for each in known.summaries}
-        self.shown, self.edits = dict(known.shown), list(known.edits)
+        whole = stored.load(_Whole, table)
+        self.key, self.root = whole.key, whole.root
+        self.title, self.model = whole.title, whole.model
+        self.messages = {each.number: each for each in whole.said}
+        self.summaries = {each.number: each for each in whole.summaries}
+        self.shown, self.edits = dict(whole.shown), list(whole.edits)
 
     def _add(self, new: StoredMessage) -> None:
         if new.number in self.messages or new.number in self.summaries or new.number < 1:
@@ -343,8 +343,8 @@ def _text(op: Op, name: str) -> str:
 
 def _attachments(rows: Any) -> tuple[ChatAttachment, ...]:
     """Return the attachments of a message, without damaged ones and those of newer versions."""
-    found = list[ChatAttachment]()
+    attachments = list[ChatAttachment]()
     for row in rows if isinstance(rows, list) else ():
         with contextlib.suppress(*stored.DAMAGE):
-            found.append(stored.load(ChatAttachment, row))
-    return tuple(found)
+            attachments.append(stored.load(ChatAttachment, row))
+    return tuple(attachments)

@@ -32,11 +32,11 @@ def messages(chat: Conversation, last: int | None = None) -> list[Message]:
     """
     branch = chat.branch(last)
     summary = chat.active_summary(branch)
-    found = [Message("system", SYSTEM)]
+    prompt = [Message("system", SYSTEM)]
     if summary is not None:
-        found += [Message("user", SUMMARY_INTRO + summary.text)]
-        found += [Message("assistant", SUMMARY_REPLY)]
-    return found + alternate(unsummarized(branch, summary))
+        prompt += [Message("user", SUMMARY_INTRO + summary.text)]
+        prompt += [Message("assistant", SUMMARY_REPLY)]
+    return prompt + alternate(unsummarized(branch, summary))
 
 
 def with_question(chat: Conversation, last: int, sent: str) -> list[Message]:
@@ -59,14 +59,14 @@ def unsummarized(
 
 def alternate(branch: Sequence[StoredMessage]) -> list[Message]:
     """Return messages with alternating questions and answers, as chat templates require."""
-    found = list[Message]()
-    for each in branch:
-        text = each.sent or each.text
-        if each.role == "assistant" and not text.strip():
+    alternating = list[Message]()
+    for message in branch:
+        text = message.sent or message.text
+        if message.role == "assistant" and not text.strip():
             text = NO_ANSWER
-        if found and found[-1].role == each.role:
-            is_question = each.role == "user"
+        if alternating and alternating[-1].role == message.role:
+            is_question = message.role == "user"
             filler = ("assistant", NO_ANSWER) if is_question else ("user", NO_QUESTION)
-            found.append(Message(*filler))  # type: ignore[arg-type]
-        found.append(Message(each.role, text))
-    return found
+            alternating.append(Message(*filler))  # type: ignore[arg-type]
+        alternating.append(Message(message.role, text))
+    return alternating

@@ -74,9 +74,9 @@ class ChatQueries:
         last = chat.resolve(params["after"])
         question = question_of(chat, params)
         name = models.choose(params["model"], chat.model)
-        known = models.known(name)
-        context = known.context_tokens if known else 0
-        found = self._deps.gatherer.gather(
+        connection = models.known(name)
+        context = connection.context_tokens if connection else 0
+        gathered = self._deps.gatherer.gather(
             chat,
             last,
             question,
@@ -84,13 +84,13 @@ class ChatQueries:
             context,
             with_screen=models.may_see(name, question.text),
         )
-        if known is None:
+        if connection is None:
             self._run_in_thread(partial(self._warm_up, name))
-        count = known.client.count if known else tokens.estimated
+        count = connection.client.count if connection else tokens.estimated
         is_near = models.is_near(name)
-        items = found.attached(count, is_near=is_near)
-        rows, _ = token_rows(chat, last, found.text, items, count, is_near=is_near)
-        total, _ = count(prompt.with_question(chat, last, found.sent_text()))
+        items = gathered.attached(count, is_near=is_near)
+        rows, _ = token_rows(chat, last, gathered.text, items, count, is_near=is_near)
+        total, _ = count(prompt.with_question(chat, last, gathered.sent_text()))
         answer: wire.ChatPreviewed = {
             "id": params["id"],
             "chat": params["chat"],

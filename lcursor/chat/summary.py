@@ -124,25 +124,25 @@ class PromptFitter:
         """Summarize messages up to one; return False if there are none."""
         before = self._file.snapshot()
         context = self._connection.context_tokens or UNKNOWN_CONTEXT
-        found = plan(before, last, context, self._count)
-        if found is None:
+        planned = plan(before, last, context, self._count)
+        if planned is None:
             return False
-        self._on_start(f"summarizing {found.replaced} messages")
+        self._on_start(f"summarizing {planned.replaced} messages")
         written = ""
-        for event in self._ask(found.messages, found.max_tokens):
+        for event in self._ask(planned.messages, planned.max_tokens):
             if isinstance(event, Text):
                 written += event.text
         tokens_before = self._count(prompt.messages(before, last))
 
         def make(chat: Conversation) -> Sequence[Op]:
-            op = {"op": "sum", "number": chat.next_number, "last": found.last}
-            content = encodable(text(written, chat, found.last))
+            op = {"op": "sum", "number": chat.next_number, "last": planned.last}
+            content = encodable(text(written, chat, planned.last))
             return [{**op, "text": content, "tokens_before": tokens_before}]
 
         op = self._change(make)[-1]
         summary = {
             **{name: op[name] for name in ("number", "last", "tokens_before", "text")},
-            "messages": found.replaced,
+            "messages": planned.replaced,
             "tokens_after": self._count(prompt.messages(self._file.snapshot(), last)),
         }
         self._on_summary(summary)

@@ -182,23 +182,23 @@ class Turn(Run[ChatEnd]):
         """Gather the question's context, and add it to the chat."""
         chat, models = self._file.snapshot(), self._deps.models
         model = self._choose_model()
-        known = models.known(model)
-        found = self._deps.gatherer.gather(
+        connection = models.known(model)
+        gathered = self._deps.gatherer.gather(
             chat,
             chat.messages[self.question_number].parent,
             question,
             self.stopped,
-            known.context_tokens if known else 0,
+            connection.context_tokens if connection else 0,
             with_screen=models.may_see(model, question.text),
         )
-        count = partial(known.client.count, may_ask=False) if known else tokens.estimated
-        items = found.attached(count, is_near=models.is_near(model))
+        count = partial(connection.client.count, may_ask=False) if connection else tokens.estimated
+        items = gathered.attached(count, is_near=models.is_near(model))
         op: Op = {
             "op": "attach",
             "number": self.question_number,
-            "sent": found.sent_text(),
+            "sent": gathered.sent_text(),
             "items": [asdict(each) for each in items],
-            "attachments": list(found.stored),
+            "attachments": list(gathered.stored),
         }
         self._change(lambda _: [op], fsync=False)
 

@@ -46,26 +46,26 @@ def message_rows(
 ) -> list[ChatMessage]:
     """Return the messages of a branch, with a summary after the messages that it replaces."""
     summary = chat.active_summary(branch)
-    found = list[ChatMessage]()
-    for each in branch:
-        siblings = chat.siblings(each.number)
-        found.append(
+    rows = list[ChatMessage]()
+    for message in branch:
+        siblings = chat.siblings(message.number)
+        rows.append(
             {
-                "number": each.number,
-                "role": each.role,
-                "text": each.text,
-                "reasoning": each.reasoning,
-                "branch": siblings.index(each.number) + 1,
+                "number": message.number,
+                "role": message.role,
+                "text": message.text,
+                "reasoning": message.reasoning,
+                "branch": siblings.index(message.number) + 1,
                 "branches": len(siblings),
-                "is_partial": each.is_partial,
-                "model": each.model,
-                "why": INTERRUPTED if each.is_open and not is_running else each.why,
-                "items": [item_row(item) for item in each.items],
+                "is_partial": message.is_partial,
+                "model": message.model,
+                "why": INTERRUPTED if message.is_open and not is_running else message.why,
+                "items": [item_row(item) for item in message.items],
             }
         )
-        if summary is not None and summary.last == each.number:
-            found.append(_summary_row(summary))
-    return found
+        if summary is not None and summary.last == message.number:
+            rows.append(_summary_row(summary))
+    return rows
 
 
 def item_row(item: Item) -> ChatItem:

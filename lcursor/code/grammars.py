@@ -138,21 +138,21 @@ def parse_tree(language: str, data: bytes, old: Tree | None = None) -> Tree | No
         old: the tree of an earlier version, edited to have the positions of this one; what did not
             change is taken from it, which is some 20 times faster in a long file.
     """
-    own = parser(language)
-    if own is None:
+    own_parser = parser(language)
+    if own_parser is None:
         return None
-    known: dict[str, Any] = {} if old is None else {"old_tree": old}
+    options: dict[str, Any] = {} if old is None else {"old_tree": old}
     stop_s = time.thread_time() + MAX_PARSE_S
     if len(data) <= SMALL_BYTES:
-        return own.parse(data, **known)
+        return own_parser.parse(data, **options)
     try:
-        return own.parse(
+        return own_parser.parse(
             lambda at, _point: data[at : at + SLICE_BYTES],
             progress_callback=lambda _at, _has_error: time.thread_time() > stop_s,
-            **known,
+            **options,
         )
     except ValueError:  # stopped by the timeout
-        own.reset()
+        own_parser.reset()
         return None
 
 
@@ -180,14 +180,14 @@ def definitions(
             best[at] = (pattern, node, names[0], kind, owner[0] if owner else None)
             if len(best) >= MAX_DEFINITIONS:
                 break
-    found = []
+    tags = []
     for at, (_, node, name, kind, holder) in best.items():
         owner_name = _name(holder, data).partition("<")[0] if holder is not None else ""
         row = name.start_point[0]
         item = DefinitionNode(node, _name(name, data), row, kind, owner_name)
-        found.append((node.start_byte, -node.end_byte, at, item))
-    found.sort(key=lambda row: row[:3])
-    return [item for *_, item in found]
+        tags.append((node.start_byte, -node.end_byte, at, item))
+    tags.sort(key=lambda row: row[:3])
+    return [item for *_, item in tags]
 
 
 def _is_garbage(root: Node) -> bool:

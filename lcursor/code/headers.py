@@ -63,12 +63,12 @@ def header_lines(path: str, text: str, symbols: Collection[str] = ()) -> str:
         return ""
     top, inner, holder = map(re.compile, language)
     lines = text.split("\n")
-    found: list[str] = []
+    headers: list[str] = []
     indent = -1  # indent of class members; 0 before the first one, -1 outside of classes
     for number, line in enumerate(lines):
         bare = line.lstrip()
         depth = len(line) - len(bare)
-        if not bare or len(found) >= MAX_LINES:
+        if not bare or len(headers) >= MAX_LINES:
             continue
         if depth == 0:
             match = top.match(bare)
@@ -82,8 +82,8 @@ def header_lines(path: str, text: str, symbols: Collection[str] = ()) -> str:
             member = inner.match(bare) if inner.pattern and depth == indent else None
             is_wanted = member is not None and not _is_private(_name(member))
         if is_wanted:
-            found.append(line[:depth] + _signature(lines, number))
-    return "\n".join(found)
+            headers.append(line[:depth] + _signature(lines, number))
+    return "\n".join(headers)
 
 
 def _name(match: re.Match[str]) -> str:

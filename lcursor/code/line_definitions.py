@@ -50,14 +50,14 @@ def definitions(language: str, lines: Sequence[str]) -> list[LineDefinition]:
     """Return the likely definitions, in order."""
     if language in SILENT:
         return []
-    found = []
+    tags = []
     for row, line in enumerate(lines):
         named = _named(language, line)
         if named:
-            found.append((*named, row, _end(lines, row)))
-            if len(found) == MAX_DEFINITIONS:
+            tags.append((*named, row, _end(lines, row)))
+            if len(tags) == MAX_DEFINITIONS:
                 break
-    return found
+    return tags
 
 
 def _named(language: str, line: str) -> tuple[str, str] | None:

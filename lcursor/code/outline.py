@@ -21,19 +21,19 @@ def outline(
         members: for each, in order: first row, row after the signature, row after the end.
     """
     result: list[str] = []
-    total = own = 0
+    total = own_size = 0
 
     def add(row: int, is_own: bool) -> bool:
         """Add a row; return False if the limit is reached."""
-        nonlocal total, own
+        nonlocal total, own_size
         line = lines[row]
         size = len(line) - line.count(" ")
-        if total + size > MAX_CHARS or (is_own and own + size > MAX_OWN_CHARS):
+        if total + size > MAX_CHARS or (is_own and own_size + size > MAX_OWN_CHARS):
             return False
         if size or (result and result[-1].strip()):  # never two empty rows in a row
             result.append(line)
         total += size
-        own += size if is_own else 0
+        own_size += size if is_own else 0
         return True
 
     def omit(row: int) -> None:

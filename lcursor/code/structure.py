@@ -72,7 +72,7 @@ def definitions_in_tree(
         within: byte range that a definition must overlap; None is everywhere.
     """
     has_clauses = language in HAVE_CLAUSES
-    found: list[Definition] = []
+    definitions: list[Definition] = []
     around: list[tuple[int, int, int]] = []  # index, start and end in bytes
     before: dict[int, Definition] = {}  # the last child of each
     for node, name, row, kind, owner in grammars.definitions(language, root, data, within):
@@ -83,7 +83,7 @@ def definitions_in_tree(
         while around and (around[-1][2] <= start or around[-1][1:] == (start, stop)):
             around.pop()
         parent = around[-1][0] if around else TOP
-        outer = found[parent] if around else None
+        outer = definitions[parent] if around else None
         own_kind = _kind(kind, name, outer, owner)
         first = node.start_point[0]
         stop_row, stop_column = node.end_point
@@ -96,12 +96,12 @@ def definitions_in_tree(
         scope = SCOPE.join(filter(None, names))[-MAX_SCOPE_CHARS:]
         floor = last.end if last else outer.own_first + 1 if outer else 0
         lead = _lead(node, first, floor, lines)
-        index = len(found)
+        index = len(definitions)
         item = Definition(name, own_kind, lead, first, row, end, index, parent, scope, node)
         before[parent] = item
-        found.append(item)
+        definitions.append(item)
         around.append((index, start, stop))
-    return found
+    return definitions
 
 
 def definitions_in_lines(language: str, lines: Sequence[str]) -> list[Definition]:

@@ -60,13 +60,13 @@ def all_of(lines: Sequence[str], language: str, gaps: Collection[int] = ()) -> t
     root = grammars.parse(language, data)
     if root is None:
         return ()
-    found = structure.definitions_in_tree(language, root, data, lines)
+    definitions = structure.definitions_in_tree(language, root, data, lines)
     top: dict[int, bool] = {}
     symbols: list[Symbol] = []
-    for item in found:
+    for item in definitions:
         is_kind = item.kind in KINDS
         top[item.index] = item.parent == structure.TOP or (
-            top[item.parent] and found[item.parent].kind not in KINDS
+            top[item.parent] and definitions[item.parent].kind not in KINDS
         )
         if not is_kind:
             continue
@@ -146,12 +146,12 @@ def parses_no_worse(old: Sequence[str], new: Sequence[str], language: str) -> bo
 def blank_lines(lines: Sequence[str], known: Sequence[Symbol]) -> int:
     """Return the most common number of empty lines between symbols."""
     counts: list[int] = []
-    for one in known:
-        row = one.first
+    for definition in known:
+        row = definition.first
         while row > 0 and not lines[row - 1].strip():
             row -= 1
-        if row > 0 and row < one.first:
-            counts.append(one.first - row)
+        if row > 0 and row < definition.first:
+            counts.append(definition.first - row)
     return max(set(counts), key=counts.count) if counts else 1
 
 

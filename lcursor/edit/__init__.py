@@ -1,4 +1,4 @@
-"""Edits: a model rewrites one region or many, completes code of a reply, or writes a commit message.
+"""Edits: a model rewrites regions, completes code of a reply, or writes a commit message.
 
 A request starts an `EditRun`. What the model wrote is checked in a `workspace`, and proposed as
 `changes`.

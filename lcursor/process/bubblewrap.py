@@ -44,14 +44,14 @@ def command_line(
     words += ["--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
     empty = ["--size", str(size_bytes), "--tmpfs"]
     words += ["--proc", "/proc", "--dev", "/dev", *empty, "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
-    for each in mounts:
-        if each.kind == "read":
-            words += ["--ro-bind", each.source, each.target]
-        elif each.kind == "write":
-            words += ["--bind", each.source, each.target]
-        elif each.kind == "link":
-            words += ["--symlink", each.source, each.target]
+    for mount in mounts:
+        if mount.kind == "read":
+            words += ["--ro-bind", mount.source, mount.target]
+        elif mount.kind == "write":
+            words += ["--bind", mount.source, mount.target]
+        elif mount.kind == "link":
+            words += ["--symlink", mount.source, mount.target]
         else:
-            words += [*empty, each.target]
+            words += [*empty, mount.target]
     words += ["--remount-ro", "/", "--seccomp", str(filter_fd), "--info-fd", str(info_fd)]
     return [*words, "--chdir", cwd, "--", *command]

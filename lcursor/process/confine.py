@@ -319,11 +319,11 @@ def descendants(ancestor: int) -> set[int]:
                     parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
             except OSError:
                 pass  # it has ended
-    found, size = {ancestor}, 0
-    while len(found) > size:
-        size = len(found)
-        found |= {pid for pid, parent in parents.items() if parent in found}
-    return found - {ancestor}
+    family, size = {ancestor}, 0
+    while len(family) > size:
+        size = len(family)
+        family |= {pid for pid, parent in parents.items() if parent in family}
+    return family - {ancestor}
 
 
 def _run_and_exit(function: Any) -> NoReturn:

@@ -58,7 +58,7 @@ def covered(top: str) -> list[str]:
 
     Does not follow links.
     """
-    found, waiting = list[str](), deque([top])
+    paths, waiting = list[str](), deque([top])
     entries, end_s = 0, time.monotonic() + MAX_S
     while waiting and entries < MAX_ENTRIES and time.monotonic() < end_s:
         path = waiting.popleft()
@@ -67,9 +67,9 @@ def covered(top: str) -> list[str]:
         except OSError:
             continue  # commands cannot read it either
         entries += folder.entries
-        found += (f"{path}/{name}" for name in folder.covered)
+        paths += (f"{path}/{name}" for name in folder.covered)
         waiting += (f"{path}/{name}" for name in folder.folders)
-    return found
+    return paths
 
 
 def _look(path: str) -> _Folder:
@@ -92,12 +92,12 @@ def _look(path: str) -> _Folder:
                     hidden.append(entry.name)
             elif not entry.is_symlink():
                 hidden.append(entry.name)
-    made = _Folder(identity, count, tuple(folders), tuple(hidden))
+    looked_at = _Folder(identity, count, tuple(folders), tuple(hidden))
     if time.time_ns() - status.st_ctime_ns > FRESH_NS:
         if len(_known) >= MAX_KNOWN:
             _known.clear()
-        _known[path] = made
-    return made
+        _known[path] = looked_at
+    return looked_at
 
 
 def _is_secret(path: str, folder: str, name: str) -> bool:

@@ -96,12 +96,12 @@ def system() -> Iterator[Mount]:
 def toolchains(search_path: str) -> Iterator[Mount]:
     """Yield programs outside of the system's folders: known toolchains, and folders on PATH."""
     here = home()
-    known = [*visible_parts(here, TOOLCHAINS.split())]
+    parts = [*visible_parts(here, TOOLCHAINS.split())]
     for manager in MANAGERS:
-        known += visible_parts(here / manager, PARTS)
-    for path in known:
+        parts += visible_parts(here / manager, PARTS)
+    for path in parts:
         yield from _readable(path)
-    shown = tuple(f"{path}/" for path in (*SYSTEM, *known))
+    shown = tuple(f"{path}/" for path in (*SYSTEM, *parts))
     for name in dict.fromkeys(search_path.split(":")):
         folder = Path(name)
         if f"{folder}/".startswith(shown) and not (folder.parent / "pyvenv.cfg").exists():
@@ -153,16 +153,16 @@ def environments(root: Path, commands: Iterable[str]) -> list[Path]:
     These are those that a command names by a path, the active one, and those that Poetry and Pipenv
     have made for the project; and programs that a command names by an absolute path.
     """
-    found = [environment_of(root, word) for command in commands for word in _words(command)]
-    found += [Path(os.environ[name]) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")
+    folders = [environment_of(root, word) for command in commands for word in _words(command)]
+    folders += [Path(os.environ[name]) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")
               if os.environ.get(name)]  # fmt: skip
     for folder, named in ((".cache/pypoetry", root), (".local/share", root / "Pipfile")):
         key = hashlib.sha256(os.path.realpath(named).encode("utf-8", "surrogateescape")).digest()
         mark = base64.urlsafe_b64encode(key).decode()[:8]
-        found += sorted((home() / folder / "virtualenvs").glob(f"*-{mark}*"))
+        folders += sorted((home() / folder / "virtualenvs").glob(f"*-{mark}*"))
     return [
         each
-        for each in dict.fromkeys(found)
+        for each in dict.fromkeys(folders)
         if each is not None and each.is_absolute() and not _is_system(each)
         and part_in(each, root) is None
     ]  # fmt: skip
@@ -235,12 +235,12 @@ def all_mounts(
             upper folders, and what contains the project, are not shown; never shown is what has
             more than `MAX_COVERS`.
     """
-    found, hidden, project = list(system()), list[Mount](), Path(os.path.realpath(root))
+    shown, hidden, project = list(system()), list[Mount](), Path(os.path.realpath(root))
 
     def show(mounts: Iterable[Mount], *, may_be_bare: bool = can_cover) -> None:
         """Add mounts and their covers, unless one shows what cannot be covered."""
         for each in mounts:
-            if each in found:
+            if each in shown:
                 continue
             covers = [] if _is_system(each.source) else [*_covers(each)]
             is_bare = not may_be_bare and _is_bare(each, covers)
@@ -248,11 +248,11 @@ def all_mounts(
                 is_bare = not can_cover or each.target != each.source
                 covers = [cover for cover in covers if not _is_below(cover, root)]
             if len(covers) <= MAX_COVERS and not is_bare:
-                found.append(each)
+                shown.append(each)
                 hidden.extend(covers)
 
-    found += dict.fromkeys(toolchains(""))
-    known = [root, *(Path(each.target) for each in found if each.kind == "read")]
+    shown += dict.fromkeys(toolchains(""))
+    known = [root, *(Path(each.target) for each in shown if each.kind == "read")]
 
     def show_new(mounts: Iterable[Mount]) -> None:
         """Show what is neither of the project nor below a toolchain."""
@@ -263,8 +263,8 @@ def all_mounts(
         if parts := [*_environment_parts(path, root)]:
             show(each for part in parts for each in _readable(part))
             show_new(interpreter(path))
-    found.append(Mount("write", str(root), os.path.realpath(tree)))
-    found += [Mount("read", str(target), os.path.realpath(source)) for source, target in read_only]
+    shown.append(Mount("write", str(root), os.path.realpath(tree)))
+    shown += [Mount("read", str(target), os.path.realpath(source)) for source, target in read_only]
     for path in packages:
         if not why_hidden(path, follows_links=False):
             show([Mount("read", str(path), str(path))])
@@ -273,8 +273,8 @@ def all_mounts(
         if not why_hidden(path, is_chosen=True, root=root):
             show(_readable(path), may_be_bare=True)
             show_new(interpreter(Path(os.path.realpath(path))))
-    hidden += _covered_sockets(found)
-    return [*found, *dict.fromkeys(hidden)] if can_cover else found
+    hidden += _covered_sockets(shown)
+    return [*shown, *dict.fromkeys(hidden)] if can_cover else shown
 
 
 def _is_bare(mount: Mount, covers: Iterable[Mount]) -> bool:
@@ -324,27 +324,27 @@ def with_mount_points(mounts: Iterable[Mount], tree: Path, root: Path) -> list[M
     Raises:
         OSError: one cannot be created.
     """
-    found, missing = [], list[str]()
-    for each in mounts:
-        if name := _name(each, root):
+    present, missing = [], list[str]()
+    for mount in mounts:
+        if name := _name(mount, root):
             with _parent(tree, name) as parent:
-                if parent is None or not _make_mount_point(parent, each):
-                    missing.append(f"{each.target}/")
+                if parent is None or not _make_mount_point(parent, mount):
+                    missing.append(f"{mount.target}/")
                     continue
-        if not (_is_cover(each) and each.target.startswith(tuple(missing))):
-            found.append(each)
-    return found
+        if not (_is_cover(mount) and mount.target.startswith(tuple(missing))):
+            present.append(mount)
+    return present
 
 
 @contextlib.contextmanager
 def linked(mounts: Iterable[Mount], tree: Path, root: Path) -> Iterator[None]:
     """Let links in the tree lead to what is mounted there elsewhere; removed afterwards."""
     with contextlib.ExitStack() as stack:
-        for each in mounts:
-            if name := _name(each, root):
+        for mount in mounts:
+            if name := _name(mount, root):
                 parent = stack.enter_context(_parent(tree, name))
                 if parent is not None:
-                    stack.enter_context(_link(each.source, os.path.basename(name), parent))
+                    stack.enter_context(_link(mount.source, os.path.basename(name), parent))
         yield
 
 
@@ -367,18 +367,18 @@ def _parent(tree: Path, name: str) -> Iterator[int | None]:
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     with contextlib.ExitStack() as stack:
-        here = os.open(tree, flags & ~os.O_NOFOLLOW)
-        stack.callback(os.close, here)
+        folder_fd = os.open(tree, flags & ~os.O_NOFOLLOW)
+        stack.callback(os.close, folder_fd)
         for part in Path(name).parts[:-1]:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(part, dir_fd=here)
+                os.mkdir(part, dir_fd=folder_fd)
             try:
-                here = os.open(part, flags, dir_fd=here)
+                folder_fd = os.open(part, flags, dir_fd=folder_fd)
             except OSError:
                 yield None
                 return
-            stack.callback(os.close, here)
-        yield here
+            stack.callback(os.close, folder_fd)
+        yield folder_fd
 
 
 def _make_mount_point(parent: int, mount: Mount) -> bool:

@@ -67,18 +67,18 @@ def why_hidden(
             return SECRET_NAME
     elif not stat.S_ISDIR(mode):
         return "it is neither a folder nor a file"
-    here, *owned = _known_folders(*map(os.environ.get, VARIABLES))
-    if _is_in(here, real):
+    own_home, *owned = _known_folders(*map(os.environ.get, VARIABLES))
+    if _is_in(own_home, real):
         return "it contains your home"
     for own in owned:
         if _is_in(own, real) or _is_in(real, own):
             return "it has data of lcursor"
-    for name in KEYS if _is_in(real, here) else ():
-        each = f"{here}/{name}"
+    for name in KEYS if _is_in(real, own_home) else ():
+        each = f"{own_home}/{name}"
         if _is_in(real, each) or (_is_in(each, real) and os.path.lexists(each)):
             return f"it has keys or passwords: ~/{name}"
     for name in PRIVATE:
-        if _is_in(f"{here}/{name}", real):
+        if _is_in(f"{own_home}/{name}", real):
             return f"it has data of many programs: ~/{name}"
     if not is_chosen:
         for mark in MARKS:

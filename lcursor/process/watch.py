@@ -129,7 +129,7 @@ def _shared_by(pids: Iterable[int]) -> int:
     All of it counts, not only what is resident in a process: the memory stays while one of them
     has it mapped, whether it used it or not.
     """
-    found = dict[int, int]()
+    sizes = dict[int, int]()
     for pid in pids:
         mapped = dict[int, int]()
         with contextlib.suppress(OSError):  # it has ended
@@ -145,8 +145,8 @@ def _shared_by(pids: Iterable[int]) -> int:
                         file = entry.stat()
                         mapped[file.st_ino] = max(mapped.get(file.st_ino, 0), file.st_blocks * 512)
         for number, size in mapped.items():
-            found[number] = max(found.get(number, 0), size)
-    return sum(found.values())
+            sizes[number] = max(sizes.get(number, 0), size)
+    return sum(sizes.values())
 
 
 def _threads() -> int:

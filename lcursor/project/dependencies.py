@@ -24,7 +24,7 @@ def installed(root: Path, listed: Collection[str]) -> list[str]:
     Args:
         listed: folders with files of the project; they are searched, and are no packages.
     """
-    known, found = set(listed), list[str]()
+    known_names, folders = set(listed), list[str]()
     for folder in ("", *listed):
         here = root / folder
         names = [name for name in FOLDERS if (here / name).is_dir()]
@@ -32,5 +32,5 @@ def installed(root: Path, listed: Collection[str]) -> list[str]:
             with contextlib.suppress(OSError):
                 names += [each.name for each in here.glob(f"*{PACKAGE_DATA}") if each.is_dir()]
         paths = (f"{folder}/{name}" if folder else name for name in names)
-        found += [path for path in paths if path not in known]
-    return found
+        folders += [path for path in paths if path not in known_names]
+    return folders

@@ -316,11 +316,11 @@ def grep(
         ok=(0, 1),
         cancel=cancel,
     )
-    found = _without_quotes(done)
+    hits = _without_quotes(done)
     if not inside:
-        return found
+        return hits
     cut = len(os.fsencode(inside))
-    return replace(found, data=b"\n".join(line[cut:] for line in found.data.split(b"\n")))
+    return replace(hits, data=b"\n".join(line[cut:] for line in hits.data.split(b"\n")))
 
 
 def split(data: bytes) -> list[str]:
@@ -355,11 +355,11 @@ def commit_index(
         given: GIT_INDEX_FILE of the editor that git has started in the top folder; "" if the file
             was opened in another one, for which the lock of `git commit -a` is found.
     """
-    found = repository(folder, cancel) if message else None
+    checkout = repository(folder, cancel) if message else None
     parent = os.path.realpath(os.path.dirname(message))
-    if found is None or parent != os.path.realpath(found.folder):
+    if checkout is None or parent != os.path.realpath(checkout.folder):
         return None
-    index = found.top / given if given else found.folder / "index.lock"
+    index = checkout.top / given if given else checkout.folder / "index.lock"
     return index if index.is_file() else None
 
 

@@ -215,13 +215,13 @@ def _check_entry(entry: os.DirEntry[str], own: list[str], mark: str) -> None:
     elif (entry.is_file() and entry.name not in _WHOLE) or entry.is_dir():
         return
     try:
-        found = entry.stat()
+        status = entry.stat()
     except FileNotFoundError:
         return
     # No program waits for a socket, such as that of git's file system monitor.
-    if stat.S_IFMT(found.st_mode) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFSOCK):
+    if stat.S_IFMT(status.st_mode) not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFSOCK):
         raise _NotAllowed(f"{entry.path} is not a regular file")
-    if entry.name in _WHOLE and found.st_size > MAX_FILE_BYTES:
+    if entry.name in _WHOLE and status.st_size > MAX_FILE_BYTES:
         raise _NotAllowed(f"{entry.path} is too large")
 
 

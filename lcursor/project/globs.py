@@ -53,12 +53,12 @@ def translate(glob: str, *, is_vim: bool = False, has_braces: bool = True) -> st
 
 def _character_class(part: str, inverted: str = "!") -> str:
     letters = re.escape(part[1:-1].removeprefix(inverted)).replace("\\-", "-")
-    found = f"[{'^' if part[1] == inverted else ''}{letters}]"
+    expression = f"[{'^' if part[1] == inverted else ''}{letters}]"
     try:
-        re.compile(found)
+        re.compile(expression)
     except re.error:  # `[z-a]` is literal
         return re.escape(part)
-    return found
+    return expression
 
 
 def path_test(patterns: Sequence[str], paths: Collection[str] = ()) -> Callable[[str], bool]:
@@ -224,14 +224,14 @@ class Matcher:
 
     def _state(self, reached: list[int]) -> _State:
         """Return the state of some positions and of those that they lead to."""
-        found = set[int]()
+        positions_reached = set[int]()
         while reached:
             at = reached.pop()
-            if at not in found:
-                found.add(at)
+            if at not in positions_reached:
+                positions_reached.add(at)
                 step = self._steps[at] if at < len(self._steps) else None
                 reached += step if isinstance(step, list) else ()
-        positions = frozenset(found)
+        positions = frozenset(positions_reached)
         is_end = len(self._steps) in positions
         return self._states.setdefault(positions, _State(positions, is_end=is_end))
 

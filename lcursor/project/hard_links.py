@@ -75,14 +75,16 @@ class HardLinks:
     def _elsewhere(self) -> frozenset[Identity]:
         """The secret files of the user's home and of the project."""
         home = os.path.expanduser("~")
-        found = [self._folder(os.path.normpath(f"{home}/{each}")).secrets for each in HOME]
+        secrets_of_homes = [
+            self._folder(os.path.normpath(f"{home}/{each}")).secrets for each in HOME
+        ]
         waiting, left = deque([self._root]), MAX_ENTRIES
         while waiting and left > 0:
             folder = self._folder(waiting.popleft())
-            found.append(folder.secrets)
+            secrets_of_homes.append(folder.secrets)
             waiting += folder.inner
             left -= folder.count
-        return frozenset().union(*found)
+        return frozenset().union(*secrets_of_homes)
 
     def _folder(self, path: str) -> _Folder:
         found = self._listed.get(path)
@@ -93,11 +95,11 @@ class HardLinks:
     def _list(self, folder: str) -> _Folder:
         names, inner = list[str](), list[str]()
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            for each in islice(entries, MAX_ENTRIES):
-                if not each.is_dir(follow_symlinks=False):
-                    names.append(each.path)
-                elif each.name not in OF_TOOLS:
-                    inner.append(each.path)
+            for entry in islice(entries, MAX_ENTRIES):
+                if not entry.is_dir(follow_symlinks=False):
+                    names.append(entry.path)
+                elif entry.name not in OF_TOOLS:
+                    inner.append(entry.path)
         secrets = frozenset(self._identities(names))
         return _Folder(secrets, tuple(sorted(inner)), len(names) + len(inner))
 

@@ -78,11 +78,11 @@ class Rules:
     @property
     def excludes(self) -> list[str]:
         """The default directories as patterns for git, except those that a rule includes again."""
-        own = self._files_in("")
+        own_files = self._files_in("")
         return [
             f"{name}/"
             for name in sorted(self._defaults)
-            if not any(file.match(f"{name}/")[0] is False for file in own)
+            if not any(file.match(f"{name}/")[0] is False for file in own_files)
         ]
 
     def reason(self, path: str) -> str:
@@ -97,35 +97,35 @@ class Rules:
         return self._folder_reason(above) or self._own_reason(path, name, is_folder=False)
 
     def _folder_reason(self, folder: str) -> str:
-        known = self._folders.get(folder)
-        if known is None:
+        cached = self._folders.get(folder)
+        if cached is None:
             above, _, name = folder.rpartition("/")
-            known = self._folder_reason(above) or self._own_reason(folder, name, is_folder=True)
-            self._folders[folder] = known
-        return known
+            cached = self._folder_reason(above) or self._own_reason(folder, name, is_folder=True)
+            self._folders[folder] = cached
+        return cached
 
     def _own_reason(self, path: str, name: str, *, is_folder: bool) -> str:
         """Return why a path itself is left out, given that the directories above it are not."""
         if name == ".git":
             return "git's own"
-        at = path.rpartition("/")[0]
+        folder_above = path.rpartition("/")[0]
         while True:
-            for file in reversed(self._files_in(at)):
-                below = path[len(at) + 1 :] if at else path
+            for file in reversed(self._files_in(folder_above)):
+                below = path[len(folder_above) + 1 :] if folder_above else path
                 is_out, rule = file.match(f"{below}/" if is_folder else below)
                 if is_out is not None:
                     return rule if is_out else ""
-            if not at:
+            if not folder_above:
                 break
-            at = at.rpartition("/")[0]
+            folder_above = folder_above.rpartition("/")[0]
         if is_folder:
             return f"{name}: {BY_DEFAULT}" if name in self._defaults else ""
         return "a temporary file of an editor" if LEFTOVERS.fullmatch(name) else ""
 
     def _files_in(self, folder: str) -> list[_File]:
-        found = self._files.get(folder)
-        if found is None:
-            found = []
+        files = self._files.get(folder)
+        if files is None:
+            files = []
             for name in self._names:
                 path = f"{folder}/{name}" if folder else name
                 try:
@@ -139,9 +139,9 @@ class Rules:
                 if len(data) > MAX_BYTES:
                     self.remarks.append(f"{path} is not applied: it has over {MAX_BYTES >> 20} MB")
                     continue
-                found.append(_File(path, data.decode("utf-8", "surrogateescape")))
-            self._files[folder] = found
-        return found
+                files.append(_File(path, data.decode("utf-8", "surrogateescape")))
+            self._files[folder] = files
+        return files
 
 
 class IgnoreMatcher:
@@ -203,13 +203,13 @@ class IgnoreMatcher:
 
     def _repositories_around(self, folder: str) -> tuple[str, ...]:
         """Return the repositories that contain a directory, outermost first."""
-        known = self._repositories.get(folder)
-        if known is None:
-            known = self._repositories_around(folder.rpartition("/")[0])
+        cached = self._repositories.get(folder)
+        if cached is None:
+            cached = self._repositories_around(folder.rpartition("/")[0])
             if os.path.lexists(self._root / folder / ".git"):
-                known = (*known, f"{folder}/")
-            self._repositories[folder] = known
-        return known
+                cached = (*cached, f"{folder}/")
+            self._repositories[folder] = cached
+        return cached
 
 
 def why(root: Path, path: str | Path) -> str:

@@ -22,9 +22,9 @@ class Links:
         while folder not in self._known:
             unknown.append(folder)
             folder = folder.rpartition("/")[0]
-        found = self._known[folder]
+        link = self._known[folder]
         for each in reversed(unknown):
-            if not found and os.path.islink(f"{self._root}/{each}"):
-                found = each
-            self._known[each] = found
-        return found
+            if not link and os.path.islink(f"{self._root}/{each}"):
+                link = each
+            self._known[each] = link
+        return link

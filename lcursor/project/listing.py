@@ -294,7 +294,7 @@ def names(
         folder, rules.excludes, max_bytes=MAX_BYTES, max_s=MAX_S, cancel=cancel
     )
     note = f"there are more: {output.failure}" if output.is_cut else ""
-    found: list[str] = []
+    paths: list[str] = []
     if (output.failure and not output.is_cut) or _is_ignored(folder, cancel):
         rules = Rules(top, is_in_git=False)
         if rules.reason(inside):
@@ -302,22 +302,22 @@ def names(
         end_s = time.monotonic() + MAX_S
         for name, reason in walk(folder, rules, inside, cancel):
             if not reason:
-                found.append(name)
-            if len(found) > max_files:
+                paths.append(name)
+            if len(paths) > max_files:
                 break
             if time.monotonic() > end_s:
                 note = "there are more: listing took too long"
                 break
     else:
         links = Links(folder)
-        found = [
+        paths = [
             name
             for name in listed
             if not (name.endswith("/") or rules.reason(inside + name) or links.above(name))
         ]
-    if len(found) > max_files:
+    if len(paths) > max_files:
         note = f"there are more than {max_files:,}"
-    return Names(tuple(sorted(found[:max_files])), note)
+    return Names(tuple(sorted(paths[:max_files])), note)
 
 
 def _is_ignored(folder: Path, cancel: Cancel | None) -> bool:

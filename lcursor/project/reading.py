@@ -126,11 +126,11 @@ class Reader:
         unsaved = self._unsaved.get(os.path.realpath(path))
         if unsaved is not None:
             data = unsaved.encode("utf-8", "surrogatepass")
-            found = self._rows(data, first_row, end_row, is_unsaved=True)
+            excerpt = self._rows(data, first_row, end_row, is_unsaved=True)
         else:
-            found = self._from_disk(path, first_row, end_row)
-        self._left_bytes -= len(found.text)
-        return found
+            excerpt = self._from_disk(path, first_row, end_row)
+        self._left_bytes -= len(excerpt.text)
+        return excerpt
 
     def _from_disk(self, path: Path, first_row: int, end_row: int) -> Read:
         is_whole = first_row == 0 and end_row < 0
@@ -218,15 +218,15 @@ def open_inside(root: Path, path: str) -> BinaryIO:
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", 0)
     *folders, name = path.split("/")
-    here = os.open(root, flags)
+    folder_fd = os.open(root, flags)
     try:
         for folder in folders:
-            inner = os.open(folder, flags | os.O_NOFOLLOW, dir_fd=here)
-            os.close(here)
-            here = inner
-        return open_regular(name, follows_links=False, dir_fd=here)
+            inner = os.open(folder, flags | os.O_NOFOLLOW, dir_fd=folder_fd)
+            os.close(folder_fd)
+            folder_fd = inner
+        return open_regular(name, follows_links=False, dir_fd=folder_fd)
     finally:
-        os.close(here)
+        os.close(folder_fd)
 
 
 def open_regular(

@@ -160,27 +160,27 @@ def with_bytes(lines: Sequence[str], old: Sequence[str]) -> tuple[str, ...]:
     """
     if not any(UNREADABLE in line for line in lines):
         return tuple(lines)
-    text, made = "\n".join(old), "\n".join(lines)
+    text, new_text = "\n".join(old), "\n".join(lines)
     sent = encodable(text)
-    found = _repeated(lines, old, sent, UNREADABLE)
+    original = _repeated(lines, old, sent, UNREADABLE)
     known = [char for char, replaced in zip(text, sent, strict=True) if replaced == UNREADABLE]
-    if UNREADABLE in "\n".join(found) and made.count(UNREADABLE) == len(known):
-        parts = zip(made.split(UNREADABLE), [*known, ""], strict=True)
+    if UNREADABLE in "\n".join(original) and new_text.count(UNREADABLE) == len(known):
+        parts = zip(new_text.split(UNREADABLE), [*known, ""], strict=True)
         return tuple("".join(part + char for part, char in parts).split("\n"))
-    return found
+    return original
 
 
 def _repeated(lines: Sequence[str], old: Sequence[str], sent: str, sign: str) -> tuple[str, ...]:
     """Return lines with the old line instead of each one with a sign that repeats what was sent."""
-    known: dict[str, set[str]] = {}
+    originals: dict[str, set[str]] = {}
     for line, text in zip(old, sent.split("\n"), strict=False):
-        known.setdefault(text.strip(), set()).add(line.strip())
-    found = []
+        originals.setdefault(text.strip(), set()).add(line.strip())
+    new_lines = []
     for line in lines:
         text = line.strip()
-        values = known.get(text, set()) if sign in text else set()
-        found.append(line.replace(text, min(values)) if len(values) == 1 else line)
-    return tuple(found)
+        values = originals.get(text, set()) if sign in text else set()
+        new_lines.append(line.replace(text, min(values)) if len(values) == 1 else line)
+    return tuple(new_lines)
 
 
 def redact_all(value: Any) -> tuple[Any, int]:

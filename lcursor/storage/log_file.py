@@ -78,14 +78,14 @@ class LogFile:
         Raises:
             OSError: it cannot be read.
         """
-        found, head = os.fstat(fd), os.pread(fd, HEAD_BYTES, 0)
-        inode = (found.st_dev, found.st_ino)
+        status, head = os.fstat(fd), os.pread(fd, HEAD_BYTES, 0)
+        inode = (status.st_dev, status.st_ino)
         is_same = inode == self._inode and head.startswith(self._head)
-        if not is_same or found.st_size < self.read_bytes:
+        if not is_same or status.st_size < self.read_bytes:
             self.reset()
         self._inode, self._head = inode, head
         first = self.read_bytes
-        data = _read(fd, first, found.st_size)
+        data = _read(fd, first, status.st_size)
         self.read_bytes = first + len(data)
         return _lines(data), not first
 

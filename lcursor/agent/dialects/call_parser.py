@@ -231,14 +231,14 @@ class _Scan:
 
     def _object_calls(self, block: str) -> list[ToolCall]:
         """Return the calls of a block that is one JSON value; none if it is other data."""
-        made = _loads(block.strip())
-        if made is None:
+        value = _loads(block.strip())
+        if value is None:
             names = "|".join(re.escape(tool.name) for tool in self.tools)
             starts = rf'\s*\[?\s*{{\s*"name"\s*:\s*"(?:{names})"\s*,\s*"(?:arguments|parameters)"'
             if re.match(starts, block):
                 raise Malformed("The call is not valid JSON.")
             return []
-        some = made if isinstance(made, list) else [made]
+        some = value if isinstance(value, list) else [value]
         if len(some) == 1 and isinstance(some[0], dict) and self._is_flat(some[0]):
             raise Malformed('Write a call as {"name": NAME, "arguments": {…}}.')
         is_call = all(isinstance(each, dict) and self._is_call(each) for each in some)
@@ -257,30 +257,30 @@ class _Scan:
         given = made.keys() - {"name"}
         return tool is not None and bool(given) and given <= {*tool.required, *tool.optional}
 
-    def _call(self, made: Any) -> ToolCall:
-        if isinstance(made, dict) and isinstance(made.get("function"), dict):
-            made = made["function"]
-        if not isinstance(made, dict) or not isinstance(made.get("name"), str):
+    def _call(self, table: Any) -> ToolCall:
+        if isinstance(table, dict) and isinstance(table.get("function"), dict):
+            table = table["function"]
+        if not isinstance(table, dict) or not isinstance(table.get("name"), str):
             raise Malformed('Write a call as {"name": NAME, "arguments": {…}}.')
-        values = made.get("arguments", made.get("parameters"))
+        values = table.get("arguments", table.get("parameters"))
         if isinstance(values, str):  # as in the messages of an API
             values = _loads(values)
         if not isinstance(values, dict):
-            raise Malformed(f"The arguments of {made['name']} are not a JSON object.")
-        return call_of(made["name"], values, self.tools)
+            raise Malformed(f"The arguments of {table['name']} are not a JSON object.")
+        return call_of(table["name"], values, self.tools)
 
     def _python_calls(self, line: str) -> list[ToolCall]:
         try:
-            made = ast.parse(line, mode="eval").body
+            expression = ast.parse(line, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return []
-        if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
+        if not isinstance(expression, ast.Call) or not isinstance(expression.func, ast.Name):
             return []
-        name = made.func.id
+        name = expression.func.id
         tool = next(tool for tool in self.tools if tool.name == name)
         try:
-            given = [ast.literal_eval(each) for each in made.args]
-            named = {each.arg or "**": ast.literal_eval(each.value) for each in made.keywords}
+            given = [ast.literal_eval(each) for each in expression.args]
+            named = {each.arg or "**": ast.literal_eval(each.value) for each in expression.keywords}
         except (ValueError, TypeError, RecursionError):
             return []
         first = dict(zip(tool.required, given, strict=False))

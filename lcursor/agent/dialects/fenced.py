@@ -48,15 +48,15 @@ class Fenced(Dialect):
         """Parse the only action of an answer; without one, calls in a native form."""
         text = call_parser.without_reasoning(answer.text)
         try:
-            found = list(_actions(text.split("\n"), tools))
-            if not found:
+            actions = list(_actions(text.split("\n"), tools))
+            if not actions:
                 return call_parser.read(answer, tools)
-            if len(found) > 1:
-                raise Malformed(f"Write one block, not {len(found)}.")
+            if len(actions) > 1:
+                raise Malformed(f"Write one block, not {len(actions)}.")
         except Malformed as error:
             words = call_parser.cut_off(answer) or str(error)
             return Reply(text.strip(), problem=words)
-        return Reply(found[0].thought, found[0].calls)
+        return Reply(actions[0].thought, actions[0].calls)
 
     def observations(self, calls: Sequence[ToolCall], found: Sequence[Observation]) -> str:
         """Return the results as plain text."""

@@ -61,14 +61,14 @@ def until(name: str, end: str) -> dict[str, str]:
         name: name of the first rule, and prefix of the others.
         end: a text that has its first character only once, so that no end is missed.
     """
-    found = {}
+    states = {}
     for at, sign in enumerate(end):
         here, following = _state(name, at), _state(name, at + 1)
         last = literal(sign) if at + 1 == len(end) else f"{literal(sign)} {following}"
         others = f"[^{_escaped(end[0])}{_escaped(sign) if at else ''}] {name}"
         again = f" | {literal(end[0])} {_state(name, 1)}" if at else ""
-        found[here] = f"{last} | {others}{again}"
-    return found
+        states[here] = f"{last} | {others}{again}"
+    return states
 
 
 def _state(name: str, at: int) -> str:

@@ -41,24 +41,24 @@ class KnownNames:
             top = []
         newest = [path for path in reversed(seen.paths) if files.exists(path)]
         paths = tuple(dict.fromkeys([*newest[:MAX_KNOWN_PATHS], *top[:MAX_KNOWN_PATHS]]))
-        found = {path: self._definitions(context, path) for path in newest[:MAX_KNOWN_FILES]}
+        definitions = {path: self._definitions(context, path) for path in newest[:MAX_KNOWN_FILES]}
         regions = {
             key: region
             for key, region in seen.regions.items()
             if region.first_row < region.last_row
         }
-        named = {path: names for path, names in found.items() if names}
+        named = {path: names for path, names in definitions.items() if names}
         return Known(paths, named, regions, context.commands())
 
     def _definitions(self, context: ToolContext, path: str) -> tuple[str, ...]:
         """Return the names of a file's definitions."""
         lines = tuple(_lines(context, path))
-        known = self._symbols.get(path)
-        if known is None or known[0] != lines:
+        cached = self._symbols.get(path)
+        if cached is None or cached[0] != lines:
             language = languages.detect(path, lines[0] if lines else "")
             names = dict.fromkeys(each.name for each in symbols.all_of(lines, language))
-            known = self._symbols[path] = (lines, tuple(names)[:MAX_KNOWN_SYMBOLS])
-        return known[1]
+            cached = self._symbols[path] = (lines, tuple(names)[:MAX_KNOWN_SYMBOLS])
+        return cached[1]
 
 
 def name_paths(context: ToolContext, text: str) -> None:

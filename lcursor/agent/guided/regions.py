@@ -47,16 +47,16 @@ def regions(lines: Sequence[str], path: str) -> list[tuple[int, int]]:
     """Divide a text into its functions and the rows between them."""
     language = languages.detect(path, lines[0] if lines else "")
     functions = [each for each in symbols.all_of(lines, language) if each.is_function]
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     row = 0
     ends = [(each.first, each.last) for each in symbols.outermost(functions)]
     for first, last in [*ends, (len(lines), len(lines))]:
-        found += ((at, min(at + MAX_REGION_ROWS, first))
+        spans += ((at, min(at + MAX_REGION_ROWS, first))
                   for at in range(row, first, MAX_REGION_ROWS))  # fmt: skip
         if last > first:
-            found.append((first, last))
+            spans.append((first, last))
         row = max(last, row)
-    return _trimmed(lines, found)
+    return _trimmed(lines, spans)
 
 
 def names_of(lines: Sequence[str], path: str, spans: Sequence[Shown]) -> list[str]:
@@ -64,20 +64,22 @@ def names_of(lines: Sequence[str], path: str, spans: Sequence[Shown]) -> list[st
 
     A small model chooses the right one of several names more often than of several numbers.
     """
-    known = symbols.all_of(lines, languages.detect(path, lines[0] if lines else ""))
-    found = []
+    definitions = symbols.all_of(lines, languages.detect(path, lines[0] if lines else ""))
+    names = []
     for span in spans:
         rows = range(span.first_row, span.last_row)
         other = f"line{span.first_row + 1}" if span.first_row else "top"
-        found.append(f"{path}#{next((each.name for each in known if each.first in rows), other)}")
-    return found
+        names.append(
+            f"{path}#{next((each.name for each in definitions if each.first in rows), other)}"
+        )
+    return names
 
 
 def _trimmed(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return spans without blank lines at their ends, and no blank ones."""
-    found = []
+    trimmed = []
     for first, last in spans:
         rows = [row for row in range(first, last) if lines[row].strip()]
         if rows:
-            found.append((rows[0], rows[-1] + 1))
-    return found
+            trimmed.append((rows[0], rows[-1] + 1))
+    return trimmed

@@ -102,9 +102,9 @@ class RegionRewriter:
         """
         self._models.claim_cache()
         connection = self._models.connect(self._model, self._stopped)
-        found, tests = tuple(lines), _Tests(test)
+        old_lines, tests = tuple(lines), _Tests(test)
         began_s = time.monotonic()
-        results = tests.run({path: found}, self._stopped)
+        results = tests.run({path: old_lines}, self._stopped)
         is_slow = time.monotonic() - began_s > MAX_TEST_S
         config = self._config if is_slow else replace(self._config, retries=ATTEMPTS - 1)
         before = _failures(results.checks)
@@ -112,24 +112,24 @@ class RegionRewriter:
         task = Task(
             path=str(self._root / path),
             name=path,
-            language=languages.detect(path, found[0] if found else ""),
-            lines=found,
+            language=languages.detect(path, old_lines[0] if old_lines else ""),
+            lines=old_lines,
             region=Region(first_row, last_row, f"lines {first_row + 1} to {last_row}"),
             instruction=self._task if is_correction else f"{instruction}\n\n{PART}{self._task}",
         )
         rewrite = RetryLoop(Rewriter(connection, config), tests, config)
         try:
-            made = rewrite.run(task, RewriteListener(), self._stopped, has_feedback=False)
+            result = rewrite.run(task, RewriteListener(), self._stopped, has_feedback=False)
         except ReplyUnusable as error:
             self._on_usage(cost_of(error))
             return error.message
-        self._on_usage(made.usage)
-        for each in sorted(made.candidates, key=lambda each: each.penalty):
-            parses = all(one.is_ok for one in each.checks if one.name == "parses")
-            is_better = _is_better(_failures(each.checks), before, is_correction=is_correction)
-            if parses and is_better and not each.is_same:
-                return each.lines
-        return SAME if made.is_same else f"none of {made.attempts} attempts passes the checks"
+        self._on_usage(result.usage)
+        for candidate in sorted(result.candidates, key=lambda candidate: candidate.penalty):
+            parses = all(one.is_ok for one in candidate.checks if one.name == "parses")
+            is_better = _is_better(_failures(candidate.checks), before, is_correction=is_correction)
+            if parses and is_better and not candidate.is_same:
+                return candidate.lines
+        return SAME if result.is_same else f"none of {result.attempts} attempts passes the checks"
 
 
 def _failures(results: Sequence[Check]) -> set[str] | None:

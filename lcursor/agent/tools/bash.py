@@ -19,13 +19,13 @@ def run(given: Arguments, context: ToolContext) -> Observation:
     result = context.shell.run(
         command, context.cancel, max_s=max_s, is_unconfined=context.is_unconfined
     )
-    found = command_observation(result, command, context.limit, context.outputs)
-    context.seen.print(found.text.split("\n"))
+    observation = command_observation(result, command, context.limit, context.outputs)
+    context.seen.print(observation.text.split("\n"))
     if context.edit.test and command == context.commands().get("test"):
         reason = shell.obstacle(result, command, context.tree.root)
         if reason and not context.tree.changed():  # else it may be for a change
-            return replace(found, obstacle=reason)
-    return found
+            return replace(observation, obstacle=reason)
+    return observation
 
 
 TOOL: Final = Tool(

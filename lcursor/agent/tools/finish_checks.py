@@ -74,17 +74,19 @@ class FinishChecks:
             return Observation(words, target=target, result="done")
         with self._commands as commands:
             for path in changed if has_lint else ():
-                found = commands.lint(path, cancel, is_unconfined=is_unconfined)
-                if not found.is_ok:
-                    words = f"new problems of {found.command}; correct them, then call finish again"
-                    result = replace(found.result, lines=found.lines)
-                    return self._failed(found.command, result, words, target, "linter failed")
+                compared = commands.lint(path, cancel, is_unconfined=is_unconfined)
+                if not compared.is_ok:
+                    words = (
+                        f"new problems of {compared.command}; correct them, then call finish again"
+                    )
+                    result = replace(compared.result, lines=compared.lines)
+                    return self._failed(compared.command, result, words, target, "linter failed")
             if not has_tests:
                 words = "finished; the user has not set a test command"
                 return Observation(words, target=target, result="done")
-            found = commands.test(next(iter(changed), ""), cancel, is_unconfined=is_unconfined)
-            command, result = found.command, found.result
-            if found.is_ok:
+            compared = commands.test(next(iter(changed), ""), cancel, is_unconfined=is_unconfined)
+            command, result = compared.command, compared.result
+            if compared.is_ok:
                 return Observation("finished; the tests passed", False, target, "done", status=0)
             before = commands.before(command, cancel, is_unconfined=is_unconfined)
         reason = shell.obstacle(result, command, self._tree.root)

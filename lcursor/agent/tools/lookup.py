@@ -74,12 +74,14 @@ class Lookup:
         if inside != "." and not self._files.exists(inside):
             raise Denied(f"there is no file or folder {inside}")
         output, note = self._grep(pattern, inside, cancel)
-        found: dict[str, list[tuple[int, str]]] = {}
+        hits_by_path: dict[str, list[tuple[int, str]]] = {}
         for name, row, line in _rows(output.data):
-            found.setdefault(name, []).append((row, line))
-        is_wanted = path_test([glob] if glob else [], found)
+            hits_by_path.setdefault(name, []).append((row, line))
+        is_wanted = path_test([glob] if glob else [], hits_by_path)
         allowed = {
-            name: rows for name, rows in found.items() if is_wanted(name) and self._is_allowed(name)
+            name: rows
+            for name, rows in hits_by_path.items()
+            if is_wanted(name) and self._is_allowed(name)
         }
         limit = MAX_HITS if len(allowed) == 1 else MAX_FILE_HITS
         hits = [(name, row, line) for name, rows in allowed.items() for row, line in rows[:limit]][
@@ -127,20 +129,20 @@ class Lookup:
                 aged.append((-os.lstat(self._tree.path / name).st_mtime_ns, name))
             except OSError:
                 continue  # deleted
-        found = [name for _, name in sorted(aged)]
+        paths = [name for _, name in sorted(aged)]
         shown: list[str] = []
 
         def make(number: int) -> str:
-            shown[:] = found[:number]
-            rest = len(found) - number
+            shown[:] = paths[:number]
+            rest = len(paths) - number
             more = [f"and {rest:,} more; use a narrower pattern"] if rest else []
             if output.is_cut:
                 more.append("not all files were listed")
             return "\n".join([*map(printable, shown), *more]) or "no file matches"
 
-        text = self._limit.fit(make, min(len(found), MAX_PATHS))
+        text = self._limit.fit(make, min(len(paths), MAX_PATHS))
         self._seen.name(reversed(shown))
-        return Observation(text, target=pattern, result=counted(len(found), "file"))
+        return Observation(text, target=pattern, result=counted(len(paths), "file"))
 
     def search(self, query: str, path: str, cancel: Cancel) -> Observation:
         """Return the code that is relevant to a question, as it is in the tree.
@@ -151,31 +153,31 @@ class Lookup:
         inside = self._files.relative(path) if path else "."
         self._overlay()
         result = self._codebase.find(query, FIND_TOKENS, cancel)
-        found: list[tuple[SearchHit, list[str], int, int]] = []
+        present: list[tuple[SearchHit, list[str], int, int]] = []
         for hit in result.hits:
             if inside in (".", hit.path) or hit.path.startswith(f"{inside}/"):
                 lines = self._lines(hit.path)
                 rows = _present(hit, lines) if lines is not None else None
                 if lines is not None and rows is not None:
-                    found.append((hit, lines, *rows))
-        omitted = len(found) - MAX_FOUND + len(result.omitted)
-        found = found[:MAX_FOUND]
+                    present.append((hit, lines, *rows))
+        omitted = len(present) - MAX_FOUND + len(result.omitted)
+        present = present[:MAX_FOUND]
         parts: list[Rows] = []
 
         def make(number: int) -> str:
             """Show the given number of lines of the best hits."""
             lines, parts[:] = [], []
-            for hit, text, first, last in found:
+            for hit, text, first, last in present:
                 scope = f" {hit.scope}" if hit.scope else ""
                 head = next((line.strip() for line in text[first:last] if line.strip()), "")
                 lines.append(f"{hit.path}:{first + 1}-{last}{scope} — {cut_line(printable(head))}")
-            if found:
-                lines.append(f"why the first: {found[0][0].why}")
-            for hit, text, first, last in found[:MAX_TEXTS]:
+            if present:
+                lines.append(f"why the first: {present[0][0].why}")
+            for hit, text, first, last in present[:MAX_TEXTS]:
                 parts.append(Rows(hit.path, text, first, min(first + number, last)))
                 number -= parts[-1].last_row - first
             for part, page, (*_, last) in zip(
-                parts, self._pages.render(parts), found[:MAX_TEXTS], strict=True
+                parts, self._pages.render(parts), present[:MAX_TEXTS], strict=True
             ):
                 if page:
                     lines += ["", f"{part.path}:", *page]
@@ -185,10 +187,10 @@ class Lookup:
                 lines.append(f"and {counted(omitted, 'weaker hit')}")
             return "\n".join([*lines, *filter(None, [result.note])]) or "nothing was found"
 
-        text = self._limit.fit(make, sum(last - first for *_, first, last in found[:MAX_TEXTS]))
-        self._seen.name(dict.fromkeys(hit.path for hit, *_ in reversed(found)))
+        text = self._limit.fit(make, sum(last - first for *_, first, last in present[:MAX_TEXTS]))
+        self._seen.name(dict.fromkeys(hit.path for hit, *_ in reversed(present)))
         shown = self._pages.record(parts)
-        return Observation(text, target=query, result=counted(len(found), "hit"), shown=shown)
+        return Observation(text, target=query, result=counted(len(present), "hit"), shown=shown)
 
     def _overlay(self) -> None:
         """Send the texts of changed files to the index, if there is a new checkpoint."""

@@ -33,13 +33,13 @@ class Pages:
 
     def record(self, parts: Sequence[Rows]) -> tuple[Shown, ...]:
         """Record that parts were shown as they were rendered last."""
-        found: list[Shown] = []
+        recorded: list[Shown] = []
         for part in parts:
             for span in self._spans(part):
                 self._seen.show(part.path, part.lines, span.first_row, span.last_row)
                 self.add_region(part.lines, span)
-                found.append(span)
-        return tuple(found)
+                recorded.append(span)
+        return tuple(recorded)
 
     def add_region(self, lines: Sequence[str], span: Shown) -> None:
         """Give an id to rows that were shown, if regions have ids."""

@@ -60,14 +60,14 @@ class ReadLines:
         Args:
             names: wanted ids; a number is appended to one that another region has.
         """
-        known = {region: key for key, region in self._regions.items()}
+        id_of = {region: key for key, region in self._regions.items()}
         keys = {*self._regions}
         for region, name in zip(regions, names, strict=True):
-            if region not in known:
+            if region not in id_of:
                 key = next(key for key in _numbered(name) if key not in keys)
                 keys.add(key)
-                known[region] = key
-        return [known[region] for region in regions]
+                id_of[region] = key
+        return [id_of[region] for region in regions]
 
     def add_region(self, shown: Shown, name: str) -> None:
         """Give a region an id, unless the same rows have one."""

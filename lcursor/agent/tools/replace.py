@@ -67,8 +67,8 @@ def find(lines: Sequence[str], old: str, new: str) -> Replacement | Problem:
         return _exact(body, old, new, note)
     if count > 1:
         return _several(f"old_str is in the file {count} times", _rows_of(body, old))
-    found = _tolerant(lines, old, new, note)
-    if isinstance(found, Problem) and len(new.strip()) >= MIN_CHARS and new in body:
+    replacement = _tolerant(lines, old, new, note)
+    if isinstance(replacement, Problem) and len(new.strip()) >= MIN_CHARS and new in body:
         row = _rows_of(body, new)[0]
         return Problem(
             f"old_str is not in the file, but new_str is, at line {row + 1}: "
@@ -76,7 +76,7 @@ def find(lines: Sequence[str], old: str, new: str) -> Replacement | Problem:
             row,
             row + len(new.splitlines()),
         )
-    return found
+    return replacement
 
 
 def without_numbers(text: str) -> str | None:
@@ -89,16 +89,16 @@ def without_numbers(text: str) -> str | None:
 
 
 def _exact(body: str, old: str, new: str, note: str) -> Replacement:
-    at = body.index(old)
-    first = body.count("\n", 0, at)
-    start = body.rfind("\n", 0, at) + 1
-    stop = at + len(old)
+    start_index = body.index(old)
+    first = body.count("\n", 0, start_index)
+    start = body.rfind("\n", 0, start_index) + 1
+    stop = start_index + len(old)
     if stop > start and body[stop - 1] == "\n":  # only whole lines at the end
         end, tail = stop, ""
     else:
         end = body.index("\n", stop) + 1
         tail = body[stop:end]
-    made = body[start:at] + new + tail
+    made = body[start:start_index] + new + tail
     if made.endswith("\n"):
         made = made[:-1]
         rows = made.split("\n")
@@ -123,21 +123,21 @@ def _several(why: str, rows: Sequence[int]) -> Problem:
 
 def _tolerant(lines: Sequence[str], old: str, new: str, note: str) -> Replacement | Problem:
     wanted = old.removesuffix("\n").split("\n")
-    found = match.find(lines, wanted, new.removesuffix("\n").split("\n") if new else [])
-    if isinstance(found, Several):
-        if len(found.matches) > 1:
-            return _several(found.why, [one.first_row for one in found.matches])
-        (one,) = found.matches
-        return _nearest(one.first_row, one.last_row, found.why)
-    if found is None:
+    matched = match.find(lines, wanted, new.removesuffix("\n").split("\n") if new else [])
+    if isinstance(matched, Several):
+        if len(matched.matches) > 1:
+            return _several(matched.why, [one.first_row for one in matched.matches])
+        (one,) = matched.matches
+        return _nearest(one.first_row, one.last_row, matched.why)
+    if matched is None:
         span = _similar(lines, wanted)
         if span is None:
             return Problem("old_str is not in the file, and no line is similar; view the file")
         return _nearest(*span, "")
-    if found.tier not in ("exact", "whitespace"):
-        return _nearest(found.first_row, found.last_row, "")
+    if matched.tier not in ("exact", "whitespace"):
+        return _nearest(matched.first_row, matched.last_row, "")
     blanks = "it was found with other blanks or indentation"
-    return Replacement(found.first_row, found.last_row, found.new,
+    return Replacement(matched.first_row, matched.last_row, matched.new,
                        "; ".join(filter(None, (note, blanks))))  # fmt: skip
 
 

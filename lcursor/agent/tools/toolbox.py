@@ -102,7 +102,7 @@ class ToolboxOfTree:
         context = replace(self._context, cancel=cancel, is_unconfined=is_unconfined)
         target = str(given.get("path") or given.get("command") or "")
         try:
-            found = self._tool(call).run(given, context)
+            observation = self._tool(call).run(given, context)
         except Cancelled:
             raise
         except Denied as error:
@@ -116,18 +116,18 @@ class ToolboxOfTree:
             self._log(error)
             text = f"{call.tool} failed because of a bug in it. Do this in another way."
             return Observation(text, True, cut_line(target), "failed")
-        self._dialect.observe(call, found, context)
-        return found
+        self._dialect.observe(call, observation, context)
+        return observation
 
     def remember(self, shown: Sequence[Shown]) -> None:
         """Restore what an earlier observation showed, in the order of the run's log."""
         context = self._context
-        for each in shown:
+        for part in shown:
             try:
-                lines = context.files.read(each.path).text.lines
+                lines = context.files.read(part.path).text.lines
             except Denied:
                 lines = ()
-            at = context.seen.show(each.path, lines, each.first_row, each.last_row)
+            at = context.seen.show(part.path, lines, part.first_row, part.last_row)
             context.pages.add_region(lines, at)
 
     def known(self) -> Known:

@@ -160,15 +160,20 @@ def _find(it: Target, key: str, lines: Lines, pair: Pair) -> Match | Several | N
     choice = it.answer(key, lines)
     if choice is not None:
         return Match(choice.first_row, choice.last_row, "exact", choice.new or ())
-    found = _find_lines(lines, pair, language_of(it.path, it.lines))
-    if isinstance(found, Several) and 1 < len(found.matches) < match.MAX_MATCHES:
-        near = [each for each in found.matches if _is_attached(it.attached, lines, each)]
-        return near[0] if len(near) == 1 else found
-    if isinstance(found, Match) and not _agrees_with_row(lines, pair, found):
-        return Several((found,), "the line numbers point elsewhere")
-    if isinstance(found, Match) and _was_read_elsewhere(it.attached, lines, pair, found):
-        return Several((found,), ELSEWHERE)
-    return found
+    match_or_problem = _find_lines(lines, pair, language_of(it.path, it.lines))
+    if (
+        isinstance(match_or_problem, Several)
+        and 1 < len(match_or_problem.matches) < match.MAX_MATCHES
+    ):
+        near = [each for each in match_or_problem.matches if _is_attached(it.attached, lines, each)]
+        return near[0] if len(near) == 1 else match_or_problem
+    if isinstance(match_or_problem, Match) and not _agrees_with_row(lines, pair, match_or_problem):
+        return Several((match_or_problem,), "the line numbers point elsewhere")
+    if isinstance(match_or_problem, Match) and _was_read_elsewhere(
+        it.attached, lines, pair, match_or_problem
+    ):
+        return Several((match_or_problem,), ELSEWHERE)
+    return match_or_problem
 
 
 def _require_certain(
@@ -190,7 +195,7 @@ def _make_changes(lines: Lines, matches: Sequence[Match | None]) -> tuple[Lines,
 
     Changes without a match, or that overlap an earlier one, are skipped.
     """
-    made: list[Change] = []
+    made_changes: list[Change] = []
     late: list[int] = []
     for number, located in enumerate(matches):
         if located is None:
@@ -201,14 +206,14 @@ def _make_changes(lines: Lines, matches: Sequence[Match | None]) -> tuple[Lines,
             replace(one, first_row=first + one.first_row, last_row=first + one.last_row)
             for one in diff.changes(lines[first : located.last_row], located.new)
         ]
-        added = [*made, *(one for one in changes if one not in made)]
+        added = [*made_changes, *(one for one in changes if one not in made_changes)]
         added.sort(key=lambda one: (one.first_row, one.last_row))
         try:
             diff.apply(lines, added)
-            made = added
+            made_changes = added
         except ValueError:
             late.append(number)
-    return diff.apply(lines, made), late
+    return diff.apply(lines, made_changes), late
 
 
 def _is_attached(attached: Sequence[Seen], lines: Lines, located: Match) -> bool:
@@ -228,15 +233,15 @@ def _was_read_elsewhere(attached: Sequence[Seen], lines: Lines, pair: Pair, loca
         stripped(lines[: located.first_row])[-1:],
         stripped(lines[located.last_row :])[:1],
     )
-    known: list[tuple[list[str], list[str]]] = []
+    excerpts: list[tuple[list[str], list[str]]] = []
     for texts in (stripped(each.lines) for each in attached):
         for at in range(len(texts) - len(wanted) + 1):
             end = at + len(wanted)
             if wanted and texts[at:end] == wanted:
-                known.append((texts[max(at - 1, 0) : at], texts[end : end + 1]))
-    return bool(known) and not any(
+                excerpts.append((texts[max(at - 1, 0) : at], texts[end : end + 1]))
+    return bool(excerpts) and not any(
         not (before or after) or (before and before == above) or (after and after == below)
-        for before, after in known
+        for before, after in excerpts
     )
 
 
@@ -260,14 +265,14 @@ def _scope_rows(lines: Lines, language: str, scope: str) -> tuple[int, int]:
     """Return the rows of the scope in a hunk's heading; all rows if it is not unique."""
     first, last = 0, len(lines)
     for text in filter(None, map(str.strip, scope.split("\n"))):
-        known = [
+        definitions = [
             one
             for one in symbols.all_of(lines[first:last], language)
             if text in stripped(lines[first + one.own_first : first + one.head_last])
         ]
-        if len(known) != 1:
+        if len(definitions) != 1:
             return 0, len(lines)
-        first, last = first + known[0].first, first + known[0].last
+        first, last = first + definitions[0].first, first + definitions[0].last
     return first, last
 
 

@@ -169,13 +169,13 @@ def _has_same_end(base: Sequence[str], piece: Sequence[str], language: str) -> b
 def _anchor(base: Sequence[str], row: int, piece: Sequence[str], step: int) -> int | None:
     """Return the only row of the base where a piece starts (step 1) or ends (step -1)."""
     wanted = [line for line in piece if has_text(line)][::step]
-    found = [at for at in range(row, len(base)) if base[at] == wanted[0]]
+    rows = [at for at in range(row, len(base)) if base[at] == wanted[0]]
     for count in range(1, MAX_ANCHOR_LINES + 1):
         texts = stripped(wanted[:count])
-        rest = {at: base[at:] if step > 0 else base[at::-1] for at in found}
-        found = [at for at in found if stripped(rest[at])[:count] == texts]
-        if len(found) == 1 and any(map(str.isalnum, "".join(texts))):
-            return found[0]
+        rest = {at: base[at:] if step > 0 else base[at::-1] for at in rows}
+        rows = [at for at in rows if stripped(rest[at])[:count] == texts]
+        if len(rows) == 1 and any(map(str.isalnum, "".join(texts))):
+            return rows[0]
     return None
 
 

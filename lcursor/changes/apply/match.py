@@ -80,19 +80,19 @@ def find(
     wanted, new = _without_common_blank_ends(wanted, new)
     if not any(map(has_text, wanted)):
         return None
-    found = [Match(row, row + len(wanted), "exact", (*new,)) for row in _windows(lines, wanted)]
-    if found:
-        return _certain_or_not(lines, wanted, new, found)
+    matches = [Match(row, row + len(wanted), "exact", (*new,)) for row in _windows(lines, wanted)]
+    if matches:
+        return _certain_or_not(lines, wanted, new, matches)
     rows = [row for row, line in enumerate(lines) if has_text(line)]
     quoted = [line for line in wanted if has_text(line)]
     for tier, key in _TIERS:
         starts = _windows([key(lines[row]) for row in rows], [*map(key, quoted)])
         made = [_merge(lines, rows[at : at + len(quoted)], wanted, new, tier) for at in starts]
-        found = [match for match in made if match is not None]
-        if len(made) > 1 and found:
-            return Several(tuple(found[:MAX_MATCHES]), "it was found more than once")
-        if found:
-            return _certain_or_not(lines, wanted, new, found)
+        matches = [match for match in made if match is not None]
+        if len(made) > 1 and matches:
+            return Several(tuple(matches[:MAX_MATCHES]), "it was found more than once")
+        if matches:
+            return _certain_or_not(lines, wanted, new, matches)
     return _find_similar(lines, wanted, new)
 
 
@@ -100,11 +100,11 @@ def _without_common_blank_ends(
     wanted: Sequence[str], new: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Remove leading and trailing blank lines that both texts have."""
-    old, made = list(wanted), list(new)
+    old, new_lines = list(wanted), list(new)
     for end in (0, -1):
-        while old and made and not has_text(old[end]) and not has_text(made[end]):
-            del old[end], made[end]
-    return old, made
+        while old and new_lines and not has_text(old[end]) and not has_text(new_lines[end]):
+            del old[end], new_lines[end]
+    return old, new_lines
 
 
 def _windows(texts: Sequence[str], quoted: Sequence[str]) -> list[int]:
@@ -246,15 +246,15 @@ def _inner_gaps(old: _Spaced, new: _Spaced, present: Sequence[int]) -> list[int]
 
 def _split(above: Sequence[str], below: Sequence[str], new: Sequence[str]) -> int | None:
     """Return how many of the new lines replace the lines above; None if ambiguous."""
-    found = [
+    candidates = [
         (min(_similarity(above, new[:at]), _similarity(below, new[at:])), at)
         for at in range(1, len(new))
     ]
-    found.sort(reverse=True)
-    if not found or found[0][0] < MIN_ALIKE:
+    candidates.sort(reverse=True)
+    if not candidates or candidates[0][0] < MIN_ALIKE:
         return None
-    is_clear = len(found) == 1 or found[0][0] - found[1][0] >= MIN_GAP
-    return found[0][1] if is_clear else None
+    is_clear = len(candidates) == 1 or candidates[0][0] - candidates[1][0] >= MIN_GAP
+    return candidates[0][1] if is_clear else None
 
 
 def _similarity(one: Sequence[str], other: Sequence[str]) -> float:
@@ -326,13 +326,13 @@ def _find_similar(
     lines: Sequence[str], wanted: Sequence[str], new: Sequence[str]
 ) -> Match | Several | None:
     """Find lines if most of them are in the text."""
-    found = align(lines, wanted)
-    if not found or found[0].share < MIN_SHARE or not found[0].is_significant:
+    aligned = align(lines, wanted)
+    if not aligned or aligned[0].share < MIN_SHARE or not aligned[0].is_significant:
         return None
-    chosen = found[0]
+    chosen = aligned[0]
     near = [
         one
-        for one in found[1:]
+        for one in aligned[1:]
         if chosen.share - one.share < MIN_GAP or chosen.exact_share - one.exact_share < MIN_GAP
     ]
     made = [_merge_similar(lines, one, wanted, new) for one in (chosen, *near)]

@@ -167,7 +167,7 @@ def blocks(text: str, file: str = "") -> tuple[Block, ...]:
     `file` is the path for blocks without one.
     """
     lines = _visible_lines(text)
-    found: list[Block] = []
+    parsed: list[Block] = []
     prose: list[str] = []
     row = 0
     path = ""  # of the previous block: consecutive blocks often belong to one file
@@ -175,8 +175,8 @@ def blocks(text: str, file: str = "") -> tuple[Block, ...]:
         bare = patches.bare_at(lines, row)
         if bare:
             stop, made = bare
-            found += (_named(one, prose, path, file) for one in made)
-            path = found[-1].path if found else path
+            parsed += (_named(one, prose, path, file) for one in made)
+            path = parsed[-1].path if parsed else path
             prose.clear()
             row = stop
             continue
@@ -188,11 +188,11 @@ def blocks(text: str, file: str = "") -> tuple[Block, ...]:
         stop, body, is_closed = fence_body(lines, row, fence)
         others = _has_bare_fence(lines[stop:])
         made = _of_fence(fence, body, is_closed, is_odd=others)
-        found += (_named(one, prose, path, file) for one in made)
-        path = found[-1].path if found else path
+        parsed += (_named(one, prose, path, file) for one in made)
+        path = parsed[-1].path if parsed else path
         prose.clear()
         row = stop
-    return tuple(found)
+    return tuple(parsed)
 
 
 def _visible_lines(text: str) -> list[str]:

@@ -109,20 +109,20 @@ def resolve(
 def _without_examples(blocks: Sequence[Block], files: TextSource) -> tuple[list[Block], str]:
     """Leave out blocks that are not changes, such as shell commands and output."""
     current = files.current()
-    own = languages.detect(current) if current else languages.TEXT
+    own_language = languages.detect(current) if current else languages.TEXT
     has_named = any(block.path and block.is_path_sure for block in blocks)
 
     def is_example(block: Block) -> bool:
-        is_shell = block.language in SHELLS and own not in SHELLS
-        is_other = is_shell or not fences.are_related(block.language, own)
+        is_shell = block.language in SHELLS and own_language not in SHELLS
+        is_other = is_shell or not fences.are_related(block.language, own_language)
         return block.form == "fence" and not block.path and (has_named or is_other)
 
     left_out = [block.language or "code" for block in blocks if is_example(block)]
-    found = [block for block in blocks if not is_example(block)]
+    answers = [block for block in blocks if not is_example(block)]
     if not left_out:
-        return found, ""
+        return answers, ""
     count = f"{len(left_out)} blocks that name" if len(left_out) > 1 else "1 block that names"
-    return found, f"Left out: {count} no file ({', '.join(sorted({*left_out}))})"
+    return answers, f"Left out: {count} no file ({', '.join(sorted({*left_out}))})"
 
 
 @dataclass(slots=True)
@@ -237,11 +237,11 @@ def _find_file(key: str, block: Block, files: TextSource, answers: Mapping[str, 
         if not files.current():
             raise CannotApply("It names no file")
         return files.current()
-    found = _candidates(_clean_path(block.path), files)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        shown = [(path, (files.read(path) or ())[:3]) for path in found[:MAX_CHOICES]]
+    candidates = _candidates(_clean_path(block.path), files)
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        shown = [(path, (files.read(path) or ())[:3]) for path in candidates[:MAX_CHOICES]]
         choices = (Choice(path, 0, 0, lines, "a file of that name") for path, lines in shown)
         raise Ambiguous(key, f"Which {block.path}?", tuple(choices))
     is_new = block.kind == "create" or block.form in {"fence", "search_replace"}
@@ -258,12 +258,12 @@ def _candidates(path: str, files: TextSource) -> list[str]:
         return [files.absolute(path)]
     if files.current().endswith(f"/{path}"):
         return [files.current()]
-    found = [one for one in files.all() if one.endswith(f"/{path}")]
+    paths = [one for one in files.all() if one.endswith(f"/{path}")]
     rest = path.partition("/")[2]  # without the project's own name in front
     is_named = "/" in rest or files.absolute(rest).endswith(f"/{path}")
-    if not found and rest and is_named and files.read(rest) is not None:
-        found = [rest]
-    return sorted({files.absolute(one) for one in found})
+    if not paths and rest and is_named and files.read(rest) is not None:
+        paths = [rest]
+    return sorted({files.absolute(one) for one in paths})
 
 
 def _clean_path(path: str) -> str:

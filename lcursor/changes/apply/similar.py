@@ -56,14 +56,14 @@ def align(lines: Sequence[str], wanted: Sequence[str]) -> list[Alignment]:
         return []
     texts, quotes = [lines[row].strip() for row in rows], [wanted[at].strip() for at in marks]
     slack = max(4, len(quotes) // 4)
-    found = []
+    alignments = []
     for shift in _shifts(texts, quotes, slack):
         pairs = _pairs_at(quotes, texts, shift, slack)
         if pairs:
-            found.append(_alignment(texts, quotes, pairs, rows, marks))
-    found.sort(key=lambda one: -one.share)
+            alignments.append(_alignment(texts, quotes, pairs, rows, marks))
+    alignments.sort(key=lambda one: -one.share)
     distinct: list[Alignment] = []
-    for one in found:
+    for one in alignments:
         if all(not {*one.pairs} & {*other.pairs} for other in distinct):
             distinct.append(one)
     return distinct
@@ -97,29 +97,29 @@ def _pairs_at(quotes: Sequence[str], texts: Sequence[str], shift: int, slack: in
     at = exact[0]
     low, row = max(shift - slack, 0), shift + at
     above = _pairs(quotes[:at][::-1], texts[low:row][::-1])  # nearest lines first
-    found = [(at - 1 - one, row - 1 - other, ratio) for one, other, ratio in reversed(above)]
+    pairs = [(at - 1 - one, row - 1 - other, ratio) for one, other, ratio in reversed(above)]
     for at, end in zip(exact, [*exact[1:], len(quotes)], strict=True):
         row, high = shift + at, shift + end + (slack if end == len(quotes) else 0)
         below = _pairs(quotes[at + 1 : end], texts[row + 1 : high])
-        found.append((at, row, 1.0))
-        found += ((at + 1 + one, row + 1 + other, ratio) for one, other, ratio in below)
-    return found
+        pairs.append((at, row, 1.0))
+        pairs += ((at + 1 + one, row + 1 + other, ratio) for one, other, ratio in below)
+    return pairs
 
 
 def _pairs(quotes: Sequence[str], texts: Sequence[str]) -> list[Pair]:
     """Return pairs of equal lines, and of similar ones between these, in order."""
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     matcher = SequenceMatcher(None, quotes, texts, autojunk=False)
     for tag, first, last, low, high in matcher.get_opcodes():
         if tag == "equal":
-            found += ((at, at - first + low, 1.0) for at in range(first, last))
+            pairs += ((at, at - first + low, 1.0) for at in range(first, last))
         for at in range(first, last if tag == "replace" else first):
             ratios = [(_similarity(quotes[at], texts[row]), -row) for row in range(low, high)]
             ratio, row = max(ratios, default=(0.0, 0))
             if ratio >= MIN_RATIO:
-                found.append((at, -row, ratio))
+                pairs.append((at, -row, ratio))
                 low = 1 - row
-    return found
+    return pairs
 
 
 def _similarity(one: str, other: str) -> float:

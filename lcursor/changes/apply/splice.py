@@ -73,12 +73,12 @@ def _read_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Re
     """Read code as definitions that replace those of the same names, elided or not."""
     rows = elision.markers(new, language, lines)
     named = symbols.top(elision.readable(new, rows, language), language, rows)
-    known = symbols.all_of(lines, language)
+    definitions = symbols.all_of(lines, language)
     existing = set[str]() if rows else {*stripped(lines)}
     markers = {new[row].strip() for row in rows}
     loose = whole_file.loose_lines(new, named)
     added = [line for line in loose if line not in existing and line not in markers]
-    versions = [_find_version(lines, known, new, symbol, language) for symbol in named]
+    versions = [_find_version(lines, definitions, new, symbol, language) for symbol in named]
     if any(rows or not IMPORT.match(line) for line in added) or not any(own for own, _ in versions):
         return None
     is_certain = all(sure for _, sure in versions) and not added
@@ -90,22 +90,22 @@ def _read_symbols(lines: Sequence[str], new: Sequence[str], language: str) -> Re
         near = own or _neighbour([one for one, _ in versions], number)
         first, start = symbols.lead_rows(lines, near, new, symbol) if own else (0, symbol.first)
         end = symbol.last + (symbol.last in rows)  # a marker directly below elides its rest
-        made = _indented(lines, near, new[start:end], new[symbol.own_first])
-        if made is None or (own is None and rows):
+        new_lines = _indented(lines, near, new[start:end], new[symbol.own_first])
+        if new_lines is None or (own is None and rows):
             return None
         if own is None:
-            pieces.append(_next_to(lines, near, made, versions[:number], language))
+            pieces.append(_next_to(lines, near, new_lines, versions[:number], language))
             continue
         base = lines[first : own.last]
-        if elision.markers(made, language, base):
+        if elision.markers(new_lines, language, base):
             heads = own.head_last - first, symbol.head_last - start
-            merged = elision.merge(base, made, language, heads)
+            merged = elision.merge(base, new_lines, language, heads)
             if merged is None:
                 return None
-            made = [*merged]
+            new_lines = [*merged]
         elif _loses_much(lines, own, new, symbol, language):
             is_certain = False
-        pieces.append((first, own.last, made))
+        pieces.append((first, own.last, new_lines))
     result = put(lines, pieces)
     if result is None or (rows and pieces != sorted(pieces, key=lambda one: one[:2])):
         return None
@@ -178,16 +178,16 @@ def _indented(
 ) -> list[str] | None:
     """Return a definition with the indentation of the text."""
     existing = {line.strip(): line for line in lines[own.own_first : own.last]}
-    known = [(head, lines[own.own_first])]
+    heads = [(head, lines[own.own_first])]
     counts = Counter(line.strip() for line in made)
     common = [
         (line, existing[line.strip()])
         for line in made
         if line.strip() in existing and counts[line.strip()] == 1
     ]
-    indents = IndentMap(lines, [*known, *common], made)
+    indents = IndentMap(lines, [*heads, *common], made)
     if not indents.is_consistent:
-        indents = IndentMap(lines, known, made)
+        indents = IndentMap(lines, heads, made)
     return indents.fit_all(made)
 
 
@@ -214,25 +214,25 @@ def _loses_much(
 
 def _read_rows(lines: Sequence[str], new: Sequence[str]) -> Reading | None:
     """Read code as a range of lines whose first and last line are unchanged."""
-    found = similar.align(lines, new)
-    if not found or found[0].share < MIN_PART or not found[0].is_significant:
+    aligned = similar.align(lines, new)
+    if not aligned or aligned[0].share < MIN_PART or not aligned[0].is_significant:
         return None
-    chosen, pairs = found[0], dict(found[0].pairs)
+    chosen, pairs = aligned[0], dict(aligned[0].pairs)
     start, end = trim(new, 0, len(new))
     for at in (start, end - 1):
         if at not in pairs or lines[pairs[at]].strip() != new[at].strip():
             return None
     indents = IndentMap(lines, [(new[at], lines[row]) for at, row in chosen.pairs], new)
-    made = indents.fit_all(new[start:end])
-    if not indents.is_consistent or made is None:
+    fitted = indents.fit_all(new[start:end])
+    if not indents.is_consistent or fitted is None:
         return None
     first, last = chosen.first_row, chosen.last_row
-    is_certain = len(found) == 1 or chosen.share - found[1].share >= MIN_GAP
+    is_certain = len(aligned) == 1 or chosen.share - aligned[1].share >= MIN_GAP
     is_certain = is_certain and all(
         len(stripped(change.new)) >= len(stripped(change.old))
-        for change in diff.changes(lines[first:last], made)
+        for change in diff.changes(lines[first:last], fitted)
     )
-    result = (*lines[:first], *made, *lines[last:])
+    result = (*lines[:first], *fitted, *lines[last:])
     return Reading(result, f"it is lines {first + 1} to {last}", is_certain)
 
 

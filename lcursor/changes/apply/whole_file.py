@@ -33,18 +33,18 @@ class Reading:
 
 def read_whole(lines: Sequence[str], new: Sequence[str], language: str) -> Reading | None:
     """Read code as a whole file."""
-    known, named = symbols.all_of(lines, language), symbols.all_of(new, language)
-    top = symbols.outermost(known)
+    old_definitions, named = symbols.all_of(lines, language), symbols.all_of(new, language)
+    top = symbols.outermost(old_definitions)
     alone, loose = loose_lines(lines, top), loose_lines(new, symbols.outermost(named))
     retained = [line for line in alone if line in loose]
     changes = diff.changes(lines, new)
     gone = sum(len(stripped(change.old)) for change in changes)
     if 1 - gone / max(len(stripped(lines)), 1) < MIN_RETAINED or (alone and not retained):
         return None
-    lost = {one.path for one in known} - {one.path for one in named}
-    is_full = not lost - _renamed(changes, known, named)
+    lost = {one.path for one in old_definitions} - {one.path for one in named}
+    is_full = not lost - _renamed(changes, old_definitions, named)
     is_certain = is_full and (len(retained) >= MIN_LOOSE or len(top) >= 2 or not top)
-    if not known:  # a missing definition would go unnoticed
+    if not old_definitions:  # a missing definition would go unnoticed
         is_certain = is_certain and not any(map(_deletes, changes))
     is_certain = is_certain and has_end(lines, new) and _has_beginning(lines, changes)
     is_certain = is_certain and symbols.parses_no_worse(lines, new, language)
@@ -83,16 +83,16 @@ def _renamed(
 ) -> set[str]:
     """Return the paths of replaced symbols."""
     ours, theirs = {one.path for one in known}, {one.path for one in named}
-    found: set[str] = set()
+    renamed: set[str] = set()
     shift = 0
     for change in changes:
         rows = range(change.first_row, change.last_row)
         new_rows = range(change.first_row + shift, change.first_row + shift + len(change.new))
         gone = {one.path for one in known if one.own_first in rows} - theirs
         came = {one.path for one in named if one.own_first in new_rows} - ours
-        found |= gone if len(came) >= len(gone) else set()
+        renamed |= gone if len(came) >= len(gone) else set()
         shift += len(change.new) - len(change.old)
-    return found
+    return renamed
 
 
 def loose_lines(lines: Sequence[str], known: Sequence[Symbol]) -> list[str]:
