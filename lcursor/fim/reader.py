@@ -14,11 +14,10 @@ from typing import Literal, NamedTuple
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama, prompt, trim
 from lcursor.fim.families import Resolved
-from lcursor.fim.generation import Completion
 from lcursor.fim.kv import KVShadow, Plan
 from lcursor.fim.kv_disk import MAX_STATE_BYTES, KVDiskCache, SavedSlot
 from lcursor.fim.prompt import File, SmallWindow
-from lcursor.fim.result import Result, Window
+from lcursor.fim.result import Completion, Result, Window
 from lcursor.fim.slots import SLICE_TOKENS, Slots
 from lcursor.fim.vocabulary import Vocabulary
 
@@ -75,22 +74,23 @@ ON_GPU = Windows(512, 128, SmallWindow(768, 256, 2, 8, 256))
 class PromptReader:
     """Lays prompts out and evaluates them.
 
+    Args:
+        kv_disk: where slots are saved, if the settings want it.
+        heals: whether token healing is on.
+
     Attributes:
-        kv_disk: where slots are saved; None saves nothing.
         splices: whether a keystroke may keep the suffix in place; if not, every prompt is
             evaluated exactly.
         window: window of an answer; "staged" uses a smaller one if the full window is not yet
             evaluated.
-        heals: whether token healing is on.
+        heals: see above.
         vocabulary: needed for token healing; set once it has been read.
         files: chunks of other files in the current prompt.
         files_tokens: budget for other files and the file's own imports.
     """
 
-    kv_disk: KVDiskCache | None = None
     splices = True
     window: Literal["staged", "full", "short"] = "staged"
-    heals = True
     vocabulary: Vocabulary | None = None
     files: tuple[File, ...] = ()
 
@@ -100,9 +100,13 @@ class PromptReader:
         context: llama.Context,
         family: Resolved,
         config: CompletionConfig,
+        kv_disk: KVDiskCache,
+        *,
         on_gpu: bool,
+        heals: bool,
     ) -> None:
         self._model, self._context, self._family, self._config = model, context, family, config
+        self._disk, self.heals = kv_disk, heals
         self.files_tokens = config.files_tokens
         self.slots = Slots(context, context.batch_tokens if on_gpu else SLICE_TOKENS)
         self._windows = ON_GPU if on_gpu else ON_CPU
@@ -126,6 +130,11 @@ class PromptReader:
         """Apply new budgets."""
         self._config = config
         self.files_tokens = config.files_tokens
+
+    @property
+    def kv_disk(self) -> KVDiskCache | None:
+        """Where slots are saved; None saves nothing."""
+        return self._disk if self._config.save_cache else None
 
     @property
     def prefix_tokens(self) -> int:
