@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 
+from lcursor.code import estimate
 from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import ConfigInvalid, LcursorError, ModelUnsuitable
 from lcursor.fim import placement, prompt_text, trim
@@ -148,7 +149,7 @@ class Endpoint:
             self.connect()
         assert self._family is not None
         built = self._build(source, self._family, single_line)
-        result = Result(prompt_tokens=prompt_text.tokens(built.text))
+        result = Result(prompt_tokens=estimate.tokens(built.text))
         most = self.config.max_lines
         cursor = trim.cursor_context(built.prefix, built.suffix, single_line, most, source.path)
         with closing(self._connection.stream(built, self.config)) as pieces:
@@ -160,7 +161,7 @@ class Endpoint:
         budget, others = self.config.files_tokens, tuple[File, ...]()
         if self.ring is not None and budget:
             self._query = Query.of(source)
-            others = self.ring.layout(self._query, budget, prompt_text.tokens)
+            others = self.ring.layout(self._query, budget, estimate.tokens)
         return prompt_text.text(
             source,
             family,
