@@ -222,7 +222,6 @@ class _Replay:
         began_s = time.perf_counter()
         found = self._predict(self._texts(), self._edits[-MAX_EDITS:])
         self._session.times_ms.append((time.perf_counter() - began_s) * 1000)
-        found = [one for one in found if one.column < 0]  # the others write nothing
         return [one for one in found if one.group not in self._rejected]
 
     def _judge(self, found: Sequence[Proposal]) -> Shown:

@@ -11,7 +11,6 @@ from typing import Literal
 from lcursor.catalog import manifest
 from lcursor.catalog.gguf import Head
 from lcursor.catalog.hardware import GIB, MIB
-from lcursor.catalog.manifest import Model
 
 Placement = Literal["on the GPU", "on the CPU"]
 
@@ -60,24 +59,28 @@ def head_number(head: Head, key: str) -> int:
     return int(value) if isinstance(value, (int, float)) else 0
 
 
-def model_bytes(model: Model, tokens: int, kv_scale: float = 1.0) -> int:
-    """Return the size of a model's weights and KV cache.
-
-    Args:
-        tokens: size of the KV cache.
-        kv_scale: size of the cache's type relative to f16.
-    """
-    return model.bytes + int(model.kv_bytes_per_token * tokens * kv_scale)
-
-
 def completion_bytes(name: str) -> int:
     """Return the memory that a model of the manifest needs for completion."""
-    return model_bytes(manifest.find(name), COMPLETION_TOKENS) + COMPLETION_EXTRA_BYTES
+    model = manifest.find(name)
+    cache_bytes = model.kv_bytes_per_token * COMPLETION_TOKENS
+    return model.bytes + cache_bytes + COMPLETION_EXTRA_BYTES
+
+
+def server_bytes(weights_bytes: int, kv_bytes: int, tokens: int, placement: Placement) -> int:
+    """Return the memory that the chat server needs.
+
+    Args:
+        weights_bytes: size of the model's files.
+        kv_bytes: bytes per token of an f16 cache.
+        tokens: size of the KV cache.
+    """
+    return weights_bytes + int(kv_bytes * tokens * KV_SCALE[placement]) + CHAT_EXTRA_BYTES
 
 
 def chat_bytes(name: str, placement: Placement = "on the GPU", tokens: int = CHAT_TOKENS) -> int:
     """Return the memory that a model of the manifest needs for the chat."""
-    return model_bytes(manifest.find(name), tokens, KV_SCALE[placement]) + CHAT_EXTRA_BYTES
+    model = manifest.find(name)
+    return server_bytes(model.bytes, model.kv_bytes_per_token, tokens, placement)
 
 
 def pair_bytes(completion: str, chat: str) -> int:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import asdict
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +17,7 @@ from lcursor.errors import Cancelled, LcursorError
 from lcursor.index import chunk, words
 from lcursor.index.client import Client
 from lcursor.index.fit import choose
-from lcursor.index.records import Hit
+from lcursor.index.records import Hit, hit_of
 from lcursor.process.run import Cancel
 from lcursor.project import filetypes
 from lcursor.project.reading import Reader
@@ -32,7 +30,6 @@ FILE_SHARE = 0.3
 MAX_PARSED = 40
 """Maximum number of files that are parsed to find a definition."""
 ANSWER_S = 8.0
-CANCEL_POLL_S = 0.02
 REASONS = {
     "lexical": "matching words",
     "vector": "similar meaning",
@@ -42,8 +39,6 @@ REASONS = {
 """Components of the index's score that explain a hit; the others are adjustments."""
 MIN_REASON_SHARE = 0.1
 """Minimum share of the largest component for a component to be named."""
-_calls = ThreadPoolExecutor(4, "lcursor-index-search")
-"""Threads for calls that can be canceled; a thread stays busy until its call ends."""
 
 
 class Codebase(Protocol):
@@ -91,10 +86,8 @@ class GrepSearch:
         note = "full-text search only: the project is not indexed"
         fitting = choose(hits, tokens)
         return SearchResult(
-            tuple(
-                _search_hit(asdict(hit), reasons[hit.path, hit.first_row]) for hit in fitting.used
-            ),
-            tuple(_search_hit({**asdict(hit), "text": ""}, why) for hit, why in fitting.left_out),
+            tuple(_search_hit(hit, reasons[hit.path, hit.first_row]) for hit in fitting.used),
+            tuple(_search_hit(replace(hit, text=""), why) for hit, why in fitting.left_out),
             fitting.tokens,
             f"{note}; {more}" if more else note,
         )
@@ -155,8 +148,8 @@ class IndexSearch:
             result = self._fallback.find(text, tokens, cancel)
             note = f"full-text search only: {error.message}"
             return SearchResult(result.hits, result.omitted, result.tokens, note)
-        hits = tuple(_search_hit(hit, _reason(hit)) for hit in found["used"])
-        omitted = tuple(_search_hit(hit, hit["reason"]) for hit in found["left_out"])
+        hits = tuple(_search_hit(hit, _reason(hit)) for hit in map(hit_of, found["used"]))
+        omitted = tuple(_search_hit(hit_of(row), row["reason"]) for row in found["left_out"])
         return SearchResult(hits, omitted, found["tokens"], note)
 
     def symbols(
@@ -179,15 +172,7 @@ class IndexSearch:
         self._client.notify("buffer", path=path, text=text)
 
     def _call(self, cancel: Cancel | None, method: Any, **params: Any) -> Mapping[str, Any]:
-        """Call the worker; stop waiting when the search is canceled."""
-        call = partial(self._client.call, method, timeout_s=ANSWER_S, **params)
-        if cancel is None:
-            return call()
-        answer = _calls.submit(call)
-        while not cancel():
-            if wait([answer], CANCEL_POLL_S).done:
-                return answer.result()
-        raise Cancelled("gathering the context was stopped")
+        return self._client.call(method, timeout_s=ANSWER_S, cancel=cancel, **params)
 
     def _progress_note(self, cancel: Cancel | None) -> str:
         """Return a note if the index is still incomplete."""
@@ -223,18 +208,19 @@ def _is_skipped(path: str, text: str) -> bool:
     )
 
 
-def _search_hit(hit: Mapping[str, Any], why: str) -> SearchHit:
-    where = (hit["path"], hit["first_row"], hit["end_row"])
-    return SearchHit(*where, hit["text"], why, hit.get("scope", ""), hit.get("score", 0.0))
+def _search_hit(hit: Hit, why: str) -> SearchHit:
+    return SearchHit(
+        hit.path, hit.first_row, hit.end_row, hit.text, why, hit.scope, score=hit.score
+    )
 
 
-def _reason(hit: Mapping[str, Any]) -> str:
+def _reason(hit: Hit) -> str:
     """Return the components of a score as text, the largest first."""
-    parts = {name: value for name, value in hit.get("parts", {}).items() if name in REASONS}
+    parts = {name: value for name, value in hit.parts.items() if name in REASONS}
     largest = max(parts.values(), default=0.0)
     named = sorted(
         (name for name, value in parts.items() if value > MIN_REASON_SHARE * largest),
         key=lambda name: -parts[name],
     )
     why = ", ".join(REASONS[name] for name in named) or "like the question"
-    return f"{why}; the file has changed since" if hit.get("is_stale") else why
+    return f"{why}; the file has changed since" if hit.is_stale else why

@@ -11,13 +11,14 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lcursor.catalog import hardware
 from lcursor.code.headers import header_lines
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, EngineFailed, LcursorError
 from lcursor.fim import outcomes
+from lcursor.fim.backend import Backend, OnImproved, Progress
 from lcursor.fim.context_ring import Chunk, ContextRing, Retriever
 from lcursor.fim.prompt import STEP_LINES, Source
 from lcursor.fim.result import Result
@@ -59,10 +60,8 @@ FAR_ROWS = STEP_LINES
 BUSY_S = 1.0
 """Pause of idle work while other programs use all cores."""
 
-Progress = Callable[[float], bool]
-"""Called with the progress of a load, 0 to 1; returning False stops it."""
-OpenBackend = Callable[[CompletionConfig, Progress], Any]
-"""Opens the configured `Engine` or `Endpoint`; called on the engine's thread."""
+OpenBackend = Callable[[CompletionConfig, Progress, ContextRing, OnImproved], Backend]
+"""Opens the configured backend; called on the engine's thread."""
 
 
 def needs_reload(before: CompletionConfig, after: CompletionConfig) -> bool:
@@ -77,13 +76,13 @@ class Completer:
 
     Args:
         emit: sends a message to the editor.
-        open_backend: opens an `Engine` or `Endpoint`.
+        open_backend: opens the model or the connection to the server.
         retriever: searches the project; none by default.
         power: reports whether the machine runs on battery, which disables reading ahead.
         load: reports whether other programs use all cores; then idle work only improves the last
             answer.
-        measure: measures the speed of an `Engine`, once, when there is no other idle work; returns
-            a line for the log.
+        measures_speed: whether the speed of the model is measured, once, when there is no other
+            idle work.
         clock: time in seconds, to measure idle time.
     """
 
@@ -95,7 +94,7 @@ class Completer:
         retriever: Retriever | None = None,
         power: hardware.Power | None = None,
         load: hardware.Load | None = None,
-        measure: Callable[[Any], str] | None = None,
+        measures_speed: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._wanted = config  # set on any thread; applied on the engine's thread
@@ -103,14 +102,14 @@ class Completer:
         self._emit = emit
         self._open_backend = open_backend
         self._power, self._others = power or hardware.Power(), load or hardware.Load()
-        self._measure = measure  # None once it has measured
-        self._engine: Any = None  # an Engine or an Endpoint; used on the engine's thread
+        self._measures_speed = measures_speed  # False once it was measured
+        self._engine: Backend | None = None  # used on the engine's thread
         self._clock, self._used_s = clock, clock()
         self._is_unloaded = False  # after a long time without requests
         self._is_stopped = threading.Event()  # also used while there is no engine
         self._is_closing = False
         self._shown_percent = -1
-        self._connection_error: str | None = None  # None before the first attempt
+        self._failure: str | None = None  # None before the first attempt to open or connect
         self.ring = ContextRing(retriever)
         self._running: FimRequest | None = None  # the last one that ran
         self._answered: FimRequest | None = None  # the same, once the engine has its answer
@@ -194,7 +193,7 @@ class Completer:
     def _unload(self) -> None:
         """Save the KV cache, and free the model."""
         engine, self._engine = self._engine, None
-        self._answered, self._shown_percent, self._connection_error = None, -1, None
+        self._answered, self._shown_percent, self._failure = None, -1, None
         if engine is None:
             return
         engine.abort.clear()  # may be set because the scheduler was closed
@@ -209,65 +208,53 @@ class Completer:
         self.learn(self._history)
 
     def _load(self) -> None:
+        """Open the backend, and report whether it can complete."""
         self._is_unloaded = False
         self._set_threshold()
-        if self._config.endpoint:
-            self._state("loading_model", self._config.model)
-            if self._connect():
-                self._set_connected()
-            return
-        self._state("loading_model", self._config.model, 0.0)
-        started = time.perf_counter()
-        try:
-            self._engine = self._open_backend(self._config, self._progress)
-        except Cancelled:
-            return
-        except Exception as error:  # noqa: BLE001 - any error becomes the host's state
-            self._state("failed", self._report(error))
-            return
-        self._engine.ring = self.ring
-        self._engine.on_improved = self._improved
-        if self._is_closing:
-            return
-        self._log(f"loaded {self._engine.description} in {time.perf_counter() - started:.1f} s")
-        self._report_warnings()
-        self._state("ready", self._engine.model.path.name)
+        is_remote = self._config.endpoint is not None
+        self._state("loading_model", self._config.model, -1.0 if is_remote else 0.0)
+        began = time.perf_counter()
+        engine = self._connect()
+        if engine is not None and not self._is_closing:
+            self._set_ready(engine, began)
 
-    def _report_warnings(self) -> None:
-        for warning in self._engine.warnings:
-            self._report(warning)
-        self._engine.warnings.clear()
-
-    def _connect(self) -> bool:
-        """Connect to the server; return whether that worked. Called before each request.
+    def _connect(self) -> Backend | None:
+        """Open the backend, if there is none, and connect it; None if that failed.
 
         Reports each failure only once.
         """
         try:
             if self._engine is None:
-                self._engine = self._open_backend(self._config, self._progress)
-                self._engine.ring = self.ring
+                self._engine = self._open_backend(
+                    self._config, self._progress, self.ring, self._improved
+                )
             if not self._engine.is_connected:
                 self._engine.connect()
         except Cancelled:
-            return False
-        except Exception as error:  # noqa: BLE001 - the root of a thread
-            self._set_disconnected(error)
-            return False
-        return True
+            return None
+        except Exception as error:  # noqa: BLE001 - any error becomes the host's state
+            self._set_failed(error)
+            return None
+        return self._engine
 
-    def _set_connected(self) -> None:
-        """Report that the server answers, unless already reported."""
-        if self._connection_error != "":
-            self._connection_error = ""
-            self._log(self._engine.description)
-            self._state("ready", self._engine.description)
+    def _set_ready(self, engine: Backend, began: float) -> None:
+        """Report that the backend can complete, unless already reported."""
+        if self._failure != "":
+            self._failure = ""
+            self._log(f"ready after {time.perf_counter() - began:.1f} s: {engine.description}")
+            self._report_warnings(engine)
+            self._state("ready", engine.name)
 
-    def _set_disconnected(self, error: Exception, number: int = 0) -> None:
-        """Report that the server does not answer, once per reason."""
-        if str(error) != self._connection_error:
-            self._connection_error = str(error)
+    def _set_failed(self, error: Exception, number: int = 0) -> None:
+        """Report that the backend cannot complete, once per reason."""
+        if str(error) != self._failure:
+            self._failure = str(error)
             self._state("failed", self._report(error, number))
+
+    def _report_warnings(self, engine: Backend) -> None:
+        for warning in engine.warnings:
+            self._report(warning)
+        engine.warnings.clear()
 
     def _progress(self, fraction: float) -> bool:
         percent = int(fraction * 100)
@@ -284,44 +271,44 @@ class Completer:
             return self._done(job, "cancelled")
         if isinstance(job.work, Warm):
             return self._warm(job.work.position)
-        is_remote = self._config.endpoint is not None
-        if not (self._connect() if is_remote else self._engine):
+        # A server is tried again at each request; a model that cannot be loaded is not.
+        engine = self._connect() if self._config.endpoint else self._engine
+        if engine is None:
             return self._done(job, "cancelled" if self._is_stopped.is_set() else "failed")
         if isinstance(job.work, Alternatives):
-            return self._find_alternatives(job.id, job.work.typed)
+            return self._find_alternatives(engine, job.id, job.work.typed)
         request = job.work
         self._answered, self._running = None, request
         began = time.perf_counter()
         threshold = self.thresholds.get(request["filetype"], self.thresholds[""])
-        self._engine.threshold = threshold
-        self._engine.is_machine_busy = self._others.is_busy()
+        engine.threshold = threshold
+        engine.is_machine_busy = self._others.is_busy()
         source = _source(request)
         keys = {"id": job.id, "buf": request["buf"], "tick": request["tick"]}
         try:
-            result = self._engine.complete(
+            result = engine.complete(
                 source,
                 lambda text: self._emit("fim.partial", {**keys, "text": text}),
                 single_line=request["single_line"],
                 bypass_cache=request["trigger"] == "manual",
             )
         except Cancelled:
-            return self._done(job, "cancelled", "", _no_stats(job, self._engine.read_tokens))
+            return self._done(job, "cancelled", "", _no_stats(job, engine.read_tokens))
         except LcursorError as error:
-            if not is_remote or self._engine.is_connected:
+            if engine.is_connected:
                 raise
-            self._set_disconnected(error, job.id)
+            self._set_failed(error, job.id)
             return self._done(job, "failed")
-        if is_remote:
-            self._set_connected()
-        self._report_warnings()
+        self._set_ready(engine, began)
+        self._report_warnings(engine)
         self._answered = request
         stats = result.stats(threshold, (began - job.arrived_s) * 1000)
         return self._done(job, result.reason, result.text, stats, result.replace_bytes)
 
     def _improved(self, result: Result) -> None:
         """Send a better answer to the last request; called by the engine."""
-        request = self._answered
-        if request is not None:
+        request, engine = self._answered, self._engine
+        if request is not None and engine is not None:
             improved = FimImproved(
                 id=request["id"],
                 buf=request["buf"],
@@ -329,15 +316,15 @@ class Completer:
                 text=result.text,
                 replaces=result.replace_bytes,
                 reason=result.reason,
-                stats=result.stats(self._engine.threshold),
+                stats=result.stats(engine.threshold),
             )
             self._emit("fim.improved", improved)
 
-    def _find_alternatives(self, number: int, typed: str) -> None:
+    def _find_alternatives(self, engine: Backend, number: int, typed: str) -> None:
         texts: list[str] = []
         if self._answered and number == self._answered["id"]:
             with contextlib.suppress(Cancelled):
-                texts = self._engine.alternatives(typed)
+                texts = engine.alternatives(typed)
         self._emit("fim.alternatives", FimAlternatives(id=number, texts=texts))
 
     def _done(
@@ -364,9 +351,7 @@ class Completer:
         return self._emit("fim.done", done)
 
     def _warm(self, position: FimWarm) -> None:
-        if self._engine is None or self._config.endpoint:
-            return
-        if self._power.is_on_battery() or self._others.is_busy():
+        if self._engine is None or self._power.is_on_battery() or self._others.is_busy():
             return
         self._answered = None
         with contextlib.suppress(Cancelled):
@@ -380,32 +365,29 @@ class Completer:
         try:
             if engine.idle():
                 return 0.0
-            if not is_busy and self._measure and not self._config.endpoint:
-                self._measure_speed(self._measure)
+            if self._measures_speed and not is_busy and not self._power.is_on_battery():
+                self._measure_speed(engine)
         except Cancelled:
             return 0.0
-        left_s = self._unload_if_unused()
+        left_s = self._unload_if_unused(engine.config.idle_minutes)
         return BUSY_S if is_busy and not self._is_unloaded else left_s
 
-    def _measure_speed(self, measure: Callable[[Any], str]) -> None:
-        if self._power.is_on_battery():
-            return
+    def _measure_speed(self, engine: Backend) -> None:
         try:
-            text = measure(self._engine)
+            text = engine.measure_speed()
         except Cancelled:
             raise
         except LcursorError as error:
             text = f"the speed was not measured: {error}"
-        self._measure = None
+        self._measures_speed = False
         if text:
             self._log(text)
 
-    def _unload_if_unused(self) -> float | None:
-        """Free the model after `idle_minutes` without a job; return the remaining seconds."""
-        minutes = self._engine.config.idle_minutes
+    def _unload_if_unused(self, minutes: int) -> float | None:
+        """Free the model after some minutes without a job; return the remaining seconds."""
         if minutes <= 0:
             return None
-        left_s: float = self._used_s + 60 * minutes - self._clock()
+        left_s = self._used_s + 60 * minutes - self._clock()
         if left_s > 0:
             return left_s
         self._is_unloaded = True

@@ -1,6 +1,6 @@
 """Completion by a server: the same prompt, sent as text, and the same rules for the answer.
 
-Has the interface of `engine.Engine`, without llama.cpp. Runs on the scheduler's thread; any thread
+Runs on the scheduler's thread; any thread
 may set `abort`, which closes the connection at once.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 
+from lcursor.code import estimate
 from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import ConfigInvalid, LcursorError, ModelUnsuitable
 from lcursor.fim import placement, prompt_text, trim
@@ -24,18 +25,18 @@ from lcursor.fim.result import OnText, Reason, Result, ms_since
 
 
 class Endpoint:
-    """A server that completes.
+    """A server that completes; a `Backend`.
 
     Nothing is sent before `connect`, or the first `complete`.
 
     Args:
         config: the settings.
         server: the model that completes.
+        ring: source of chunks of other files.
 
     Attributes:
         read_tokens: prompt tokens that the last request evaluated, if the server reports them.
-        ring: source of chunks of other files.
-        warnings, threshold: not used, see `engine.Engine`.
+        warnings, threshold, is_machine_busy: not used.
 
     Raises:
         ConfigInvalid: the address is not valid.
@@ -43,13 +44,15 @@ class Endpoint:
         ModelUnsuitable: the provider's models only chat.
     """
 
-    def __init__(self, config: CompletionConfig, server: ModelConfig) -> None:
-        self._server = server
+    def __init__(
+        self, config: CompletionConfig, server: ModelConfig, ring: ContextRing | None = None
+    ) -> None:
+        self._server, self.ring = server, ring
         self.configure(config)
         self.read_tokens = 0
-        self.ring: ContextRing | None = None
         self.warnings: list[LcursorError] = []
         self.threshold = 0.0
+        self.is_machine_busy = False
         self._family: Family | None = None
         self._query: Query | None = None
         if server.provider and not server.family:
@@ -77,10 +80,22 @@ class Endpoint:
         api, address = self._connection.api or "?", self._connection.name
         return f"{self.model or 'no model'} ({family}) by {api} at {address}"
 
+    @property
+    def name(self) -> str:
+        """See `description`."""
+        return self.description
+
     def configure(self, config: CompletionConfig) -> None:
         """Apply settings that need no new connection; see `completer.needs_reload`."""
         cells = self._server.context_tokens or config.context_tokens
         self.config = placement.resolve(replace(config, context_tokens=cells), "server")
+
+    def warm(self, source: Source) -> None:
+        """Do nothing: a request that nobody sees would cost as much as any other."""
+
+    def measure_speed(self) -> str:
+        """Do nothing: the speed of other machines is not stored."""
+        return ""
 
     def save(self) -> None:
         """Do nothing: the server has its own cache."""
@@ -134,7 +149,7 @@ class Endpoint:
             self.connect()
         assert self._family is not None
         built = self._build(source, self._family, single_line)
-        result = Result(prompt_tokens=prompt_text.tokens(built.text))
+        result = Result(prompt_tokens=estimate.tokens(built.text))
         most = self.config.max_lines
         cursor = trim.cursor_context(built.prefix, built.suffix, single_line, most, source.path)
         with closing(self._connection.stream(built, self.config)) as pieces:
@@ -146,7 +161,7 @@ class Endpoint:
         budget, others = self.config.files_tokens, tuple[File, ...]()
         if self.ring is not None and budget:
             self._query = Query.of(source)
-            others = self.ring.layout(self._query, budget, prompt_text.tokens)
+            others = self.ring.layout(self._query, budget, estimate.tokens)
         return prompt_text.text(
             source,
             family,

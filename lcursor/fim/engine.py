@@ -9,22 +9,22 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 from lcursor.catalog import gguf
 from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError, OutOfMemory, TokenizerOdd
-from lcursor.fim import confidence, families, kv_disk, llama, placement, vocabulary
+from lcursor.fim import confidence, families, kv_disk, llama, placement, speed, vocabulary
+from lcursor.fim.backend import OnImproved, Progress
 from lcursor.fim.context_ring import ContextRing, Query
 from lcursor.fim.drafts import MAX_GUESSES
 from lcursor.fim.families import Resolved
-from lcursor.fim.generation import Completion, Generator, ignore_text
+from lcursor.fim.generation import Generator, ignore_text
 from lcursor.fim.kv_disk import KVDiskCache
 from lcursor.fim.prompt import File, Prompt, Source
 from lcursor.fim.reader import PromptReader
-from lcursor.fim.result import CompletionCache, OnText, ms_since
+from lcursor.fim.result import Completion, CompletionCache, OnText, ms_since
 from lcursor.fim.result import Result as Result
 from lcursor.fim.slots import context_size
 from lcursor.fim.vocabulary import Vocabulary, round_trips
@@ -40,31 +40,35 @@ GUESSES_ON_CPU, GUESSES_ON_GPU = 3, MAX_GUESSES
 
 
 class Engine:
-    """A loaded model that completes.
+    """A loaded model that completes; a `Backend`.
 
     Args:
         path: the GGUF file.
         family: name of its family; "" to detect it.
         progress: called with the progress of the load.
+        ring: source of chunks of other files.
+        on_improved: called with better answers of idle time.
 
     Attributes:
-        abort: stops the running request; any thread may set it.
-        ring: source of chunks of other files.
-        on_improved: called on the engine's thread, in idle time, with the answer of a larger window
-            to a request that was answered from a smaller one, also if it is the same.
-        warnings: non-fatal problems for the user; the reader clears the list.
+        is_connected: True, because there is no server.
 
     Raises:
         ModelCorrupt, ModelUnsuitable, OutOfMemory, Cancelled: see `llama.Model`.
     """
 
-    ring: ContextRing | None = None
-    on_improved: Callable[[Result], None] | None = None
-    _is_machine_busy = False
+    is_connected = True
 
     def __init__(
-        self, path: Path, family: str, config: CompletionConfig, progress: llama.Progress
+        self,
+        path: Path,
+        family: str,
+        config: CompletionConfig,
+        progress: Progress,
+        ring: ContextRing | None = None,
+        on_improved: OnImproved | None = None,
     ) -> None:
+        self.ring, self.on_improved = ring, on_improved
+        self._is_machine_busy = False
         head = gguf.check_for_completion(path)
         self.warnings: list[LcursorError] = []
         self._on_gpu = llama.has_gpu() and config.gpu_layers != 0
@@ -89,12 +93,12 @@ class Engine:
     def _resolve(self, config: CompletionConfig) -> CompletionConfig:
         return placement.resolve(config, "gpu" if self._on_gpu else "cpu")
 
-    def _load(self, path: Path, family: str, progress: llama.Progress) -> None:
+    def _load(self, path: Path, family: str, progress: Progress) -> None:
         with ExitStack() as opened:
             self._open(path, family, progress, opened)
             self._opened = opened.pop_all()
 
-    def _open(self, path: Path, family: str, progress: llama.Progress, opened: ExitStack) -> None:
+    def _open(self, path: Path, family: str, progress: Progress, opened: ExitStack) -> None:
         """Load the model and evaluate a first token; `opened` frees everything."""
         config = self.config
         gpu_layers = config.gpu_layers if self._on_gpu else 0
@@ -106,24 +110,29 @@ class Engine:
         self._context = self._new_context(size)
         opened.callback(self._context.close)
         self.abort = self._context.abort
-        self._disk = KVDiskCache(kv_disk.default_folder(), self._fingerprint())
-        self.reader = PromptReader(self.model, self._context, self.family, config, self._on_gpu)
-        self.reader.kv_disk = self._disk if config.save_cache else None
+        heals = round_trips(self.model.tokenize, self.model.piece)
+        if not heals:
+            self.warnings.append(TokenizerOdd(f"{path.name} does not reproduce its input"))
+        self.reader = PromptReader(
+            self.model,
+            self._context,
+            self.family,
+            config,
+            KVDiskCache(kv_disk.default_folder(), self._fingerprint()),
+            on_gpu=self._on_gpu,
+            heals=heals,
+        )
         self._slots = self.reader.slots
         self._guesses = GUESSES_ON_GPU if self._on_gpu else GUESSES_ON_CPU
         self._generator = Generator(
             self.model, self._context, self._slots, self.family, config, self._guesses
         )
-        self._generator.threshold = config.min_confidence
         self._next_files: tuple[File, ...] | None = None
         self._completions = CompletionCache()
         self._latest: Completion | None = None
         self._is_behind = False  # the last answer was cached, and its prompt not evaluated
         self._read_ahead: Source | None = None
         self._has_warned_of_shrink = False
-        if not round_trips(self.model.tokenize, self.model.piece):
-            self.reader.heals = False
-            self.warnings.append(TokenizerOdd(f"{path.name} does not reproduce its input"))
         self._warm_up()
         self._is_closing = False
         self._vocabulary = threading.Thread(target=self._read_vocabulary, daemon=True)
@@ -142,7 +151,6 @@ class Engine:
         config = self._resolve(dataclasses.replace(config, context_tokens=cells))
         self.config = config
         self.reader.configure(config)
-        self.reader.kv_disk = self._disk if config.save_cache else None
         self._generator.configure(config)
         self.threshold = config.min_confidence
         self._completions.clear()
@@ -179,6 +187,23 @@ class Engine:
     def read_tokens(self) -> int:
         """Prompt tokens that the last request evaluated, even if it was stopped."""
         return self._slots.current.read_tokens
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return self.model.path.name
+
+    def connect(self) -> None:
+        """Do nothing: there is no server."""
+
+    def measure_speed(self) -> str:
+        """Measure and store the speed, if none is stored; return a line for the log.
+
+        Raises:
+            LcursorError, Cancelled: see `speed.measure`.
+        """
+        found = speed.measure_once(self.model, self.abort)
+        return f"{self.name} {found.describe()}" if found else ""
 
     def close(self) -> None:
         """Free the cache and the weights."""

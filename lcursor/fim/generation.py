@@ -10,7 +10,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lcursor.config import CompletionConfig
@@ -18,8 +18,7 @@ from lcursor.fim import confidence, drafts, llama, trim
 from lcursor.fim.confidence import ConfidenceGate
 from lcursor.fim.drafts import BranchDecoder, DraftVerifier
 from lcursor.fim.families import Resolved
-from lcursor.fim.prompt import Prompt, Source
-from lcursor.fim.result import OnText, Result, Window, ms_since
+from lcursor.fim.result import Completion, OnText, Result, ms_since
 from lcursor.fim.slots import BRANCHES, OUTPUTS, Slots
 from lcursor.fim.vocabulary import Vocabulary
 
@@ -32,27 +31,6 @@ MIN_PROBABILITY = 0.03
 """Minimum probability of the first token of an alternative."""
 RESUMABLE = 3
 """Number of recent suggestions used for drafts: the visible one and those made in advance."""
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """One completion: its position, prompt and result.
-
-    Attributes:
-        prompt: the evaluated prompt: `full_prompt`, or one with less context (`window`) that is
-            faster.
-        forced: required start of the generated text; these bytes are in the buffer already.
-        cursor: the text around the cursor, for the rules.
-    """
-
-    source: Source
-    single_line: bool
-    prompt: Prompt
-    forced: bytes
-    cursor: trim.CursorContext
-    result: Result
-    full_prompt: Prompt
-    window: Window = "full"
 
 
 class Generator:
@@ -79,7 +57,7 @@ class Generator:
         self._family, self._config = family, config
         self._recent: deque[drafts.Generated] = deque(maxlen=RESUMABLE)
         self.guesses = guesses
-        self.threshold = 0.0
+        self.threshold = config.min_confidence
         self.vocabulary: Vocabulary | None = None
 
     def configure(self, config: CompletionConfig) -> None:

@@ -10,8 +10,8 @@ import dataclasses
 from typing import Literal
 
 from lcursor.catalog.gguf import Head
-from lcursor.catalog.hardware import GIB, MIB
-from lcursor.catalog.memory import kv_cache_bytes, layers
+from lcursor.catalog.hardware import MIB
+from lcursor.catalog.memory import gib, kv_cache_bytes, layers
 from lcursor.config import CompletionConfig
 from lcursor.errors import OutOfMemory
 
@@ -67,7 +67,7 @@ def fitting_cells(head: Head, config: CompletionConfig, free_bytes: int | None) 
     share = 1.0 if config.gpu_layers < 0 else min(config.gpu_layers / count, 1.0)
     left, least = free_bytes - head.file_bytes * share, min(wanted, MIN_CELLS)
     if left < least * each * share:
-        raise OutOfMemory(f"{free_bytes / GIB:.1f} GiB of the GPU's memory are free")
+        raise OutOfMemory(f"{gib(free_bytes)} of the GPU's memory are free")
     # EXTRA_BYTES is a conservative estimate: if only that part is missing, try anyway.
     fitting = int((left - EXTRA_BYTES) / (each * share)) // CELLS_STEP * CELLS_STEP
     return min(wanted, max(fitting, least))
@@ -83,14 +83,14 @@ def advice(head: Head, name: str, config: CompletionConfig, free_bytes: int | No
     needed = head.file_bytes + kv_cache_bytes(head, cells, config.kv_type) + EXTRA_BYTES
     if free is None or not count:
         return OutOfMemory(
-            f"{name} does not fit into the GPU's memory: it needs about {needed / GIB:.1f} GiB",
+            f"{name} does not fit into the GPU's memory: it needs about {gib(needed)}",
             f"Lower completion.gpu_layers, {SMALLER}",
         )
     each = (needed - EXTRA_BYTES) / count
     fitting = max(min(int((free - EXTRA_BYTES) / each), count - 1), 0)
     return OutOfMemory(
         f"{name} does not fit into the GPU's memory: its {count} layers need "
-        f"{needed / GIB:.1f} GiB ({each / MIB:.0f} MiB each, {EXTRA_BYTES / GIB:.1f} GiB "
-        f"overhead), and {free / GIB:.1f} GiB are free",
+        f"{gib(needed)} ({each / MIB:.0f} MiB each, {gib(EXTRA_BYTES)} "
+        f"overhead), and {gib(free)} are free",
         f"Set completion.gpu_layers = {fitting}, {SMALLER}",
     )

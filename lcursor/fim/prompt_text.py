@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from lcursor.code import estimate
 from lcursor.fim.families import FAMILIES, Family, Resolved
 from lcursor.fim.prompt import File, Source, build
-
-CHARS_PER_TOKEN = 3.2
-"""Conservative estimate for source code: a prompt must not exceed its budget."""
 
 _NAMES: tuple[tuple[str, str], ...] = (
     (r"qwen-?3.*coder", "qwen3-coder"),
@@ -63,11 +61,6 @@ def family_of(model: str) -> Family | None:
     return next((FAMILIES[family] for form, family in _NAMES if re.search(form, name)), None)
 
 
-def tokens(text: str) -> int:
-    """Return the estimated number of tokens of a text."""
-    return -int(-len(text) // CHARS_PER_TOKEN)
-
-
 def text(
     source: Source,
     family: Family,
@@ -90,7 +83,7 @@ def text(
     marks = _marks(family)
     spellings = {-1 - number: text for number, text in enumerate(family.markers.values())}
     ids = dict(zip(family.markers, spellings, strict=True))
-    before, after = _chars(prefix_tokens), _chars(suffix_tokens)
+    before, after = estimate.chars(prefix_tokens), estimate.chars(suffix_tokens)
     built = build(
         source,
         Resolved(family, ids, frozenset()),
@@ -98,7 +91,7 @@ def text(
         prefix_tokens=before,
         suffix_tokens=after,
         files=files,
-        files_tokens=_chars(files_tokens),
+        files_tokens=estimate.chars(files_tokens),
     )
     pieces: list[tuple[str, bool]] = []
     for is_marker, group in groupby(built.tokens, lambda token: token < 0):
@@ -148,7 +141,3 @@ def _plain(text: str, marks: re.Pattern[str]) -> str:
     new marker can form with adjacent text.
     """
     return marks.sub(lambda found: "‹" + re.sub(r"^\W+|\W+$", "", found[0]) + "›", text)
-
-
-def _chars(budget: int) -> int:
-    return int(budget * CHARS_PER_TOKEN)

@@ -14,11 +14,11 @@ from typing import Literal, NamedTuple
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama, prompt, trim
 from lcursor.fim.families import Resolved
-from lcursor.fim.generation import Completion
 from lcursor.fim.kv import KVShadow, Plan
 from lcursor.fim.kv_disk import MAX_STATE_BYTES, KVDiskCache, SavedSlot
 from lcursor.fim.prompt import File, SmallWindow
-from lcursor.fim.result import Result, Window
+from lcursor.fim.result import Completion, Result, Window
+from lcursor.fim.short_window import ShortWindow
 from lcursor.fim.slots import SLICE_TOKENS, Slots
 from lcursor.fim.vocabulary import Vocabulary
 
@@ -30,8 +30,6 @@ GROW_AFTER = 200
 """Requests without a memory error after which a halved window is doubled again."""
 MAX_CACHED_TEXTS = 256
 """Number of texts whose tokens are cached."""
-BELOW_CHARS = 256
-"""Characters that tell whether the text below the cursor is still the same."""
 NAMES_TOKENS = 64
 """Tokens reserved for the names of the project and the file, and for markers."""
 
@@ -50,24 +48,6 @@ class Windows(NamedTuple):
     short: SmallWindow
 
 
-class LastWindow(NamedTuple):
-    """A short window that typing continues.
-
-    Attributes:
-        path: the file.
-        first_row: row of the file with which the window starts.
-        below: the first `BELOW_CHARS` characters after the line of the cursor.
-        suffix: tokens after the cursor.
-        related: the related lines before it.
-    """
-
-    path: str
-    first_row: int
-    below: str
-    suffix: Sequence[int]
-    related: Sequence[str]
-
-
 ON_CPU = Windows(32, 24, SmallWindow(48, 32, 2, 4, 80))
 ON_GPU = Windows(512, 128, SmallWindow(768, 256, 2, 8, 256))
 
@@ -75,22 +55,23 @@ ON_GPU = Windows(512, 128, SmallWindow(768, 256, 2, 8, 256))
 class PromptReader:
     """Lays prompts out and evaluates them.
 
+    Args:
+        kv_disk: where slots are saved, if the settings want it.
+        heals: whether token healing is on.
+
     Attributes:
-        kv_disk: where slots are saved; None saves nothing.
         splices: whether a keystroke may keep the suffix in place; if not, every prompt is
             evaluated exactly.
         window: window of an answer; "staged" uses a smaller one if the full window is not yet
             evaluated.
-        heals: whether token healing is on.
+        heals: see above.
         vocabulary: needed for token healing; set once it has been read.
         files: chunks of other files in the current prompt.
         files_tokens: budget for other files and the file's own imports.
     """
 
-    kv_disk: KVDiskCache | None = None
     splices = True
     window: Literal["staged", "full", "short"] = "staged"
-    heals = True
     vocabulary: Vocabulary | None = None
     files: tuple[File, ...] = ()
 
@@ -100,13 +81,16 @@ class PromptReader:
         context: llama.Context,
         family: Resolved,
         config: CompletionConfig,
+        kv_disk: KVDiskCache,
+        *,
         on_gpu: bool,
+        heals: bool,
     ) -> None:
         self._model, self._context, self._family, self._config = model, context, family, config
+        self._disk, self.heals = kv_disk, heals
         self.files_tokens = config.files_tokens
         self.slots = Slots(context, context.batch_tokens if on_gpu else SLICE_TOKENS)
         self._windows = ON_GPU if on_gpu else ON_CPU
-        self._last: LastWindow | None = None
         self._shrunk = 1
         self._since_shrunk = 0
         self._last_prompt: prompt.Prompt | None = None
@@ -114,18 +98,25 @@ class PromptReader:
         self._on_disk: dict[tuple[str, str], KVShadow] = {}
         self._bos = model.bos if model.add_bos else None
 
-        self._cached_tokens = lru_cache(maxsize=MAX_CACHED_TEXTS)(
-            lambda text, special: tuple(model.tokenize(text, special))
-        )
+        @lru_cache(maxsize=MAX_CACHED_TEXTS)  # most texts do not change with a key
+        def tokens(text: str, special: bool) -> tuple[int, ...]:
+            return tuple(model.tokenize(text, special))
 
-    def _tokenize(self, text: str, special: bool = False) -> list[int]:
-        """Tokenize a text. Tokens are cached, because most texts do not change with a key."""
-        return list(self._cached_tokens(text, special))
+        def tokenize(text: str, special: bool = False) -> list[int]:
+            return list(tokens(text, special))
+
+        self._tokenize = tokenize
+        self._short = ShortWindow(self._windows.short, family, tokenize, self._bos, self.slots.cost)
 
     def configure(self, config: CompletionConfig) -> None:
         """Apply new budgets."""
         self._config = config
         self.files_tokens = config.files_tokens
+
+    @property
+    def kv_disk(self) -> KVDiskCache | None:
+        """Where slots are saved; None saves nothing."""
+        return self._disk if self._config.save_cache else None
 
     @property
     def prefix_tokens(self) -> int:
@@ -153,7 +144,7 @@ class PromptReader:
 
     def forget(self) -> None:
         """Empty the slots, so that the next prompt is evaluated like the first one."""
-        self._last = None
+        self._short.forget()
         for slot in self.slots.all():
             slot.clear()
 
@@ -196,6 +187,9 @@ class PromptReader:
         before, forced = self.vocabulary.back_off(built.before)
         return dataclasses.replace(built, before=tuple(before)), forced
 
+    def _heal(self, built: prompt.Prompt) -> prompt.Prompt:
+        return self._back_off(built)[0]
+
     def _choose(self, source: prompt.Source, full: prompt.Prompt) -> tuple[Window, prompt.Prompt]:
         """Return the largest prompt that is cheap enough, or else the cheapest one."""
         slots, windows = self.slots, self._windows
@@ -203,7 +197,7 @@ class PromptReader:
             self.window == "staged" and slots.cost(full) <= windows.immediate
         ):
             return "full", full
-        short = self._short_prompt(source)
+        short = self._short.lay_out(source, self._heal)
         if self.window == "short":
             return "short", short
         fuller: list[tuple[Window, prompt.Prompt]] = [("full", full)]
@@ -212,40 +206,6 @@ class PromptReader:
         allowed = max(windows.immediate, slots.cost(short))
         cheap = (each for each in fuller if slots.cost(each[1]) <= allowed)
         return next(cheap, ("short", short))
-
-    def _short_prompt(self, source: prompt.Source) -> prompt.Prompt:
-        """Lay out a short window: a new one, or the last one continued if that is cheaper."""
-        last, window = self._last, self._windows.short
-        suffix = prompt.small_suffix(source, self._tokenize, window)
-        below = source.suffix.partition("\n")[2][:BELOW_CHARS]
-        related = prompt.related_to(source, self._tokenize, window)
-        new = LastWindow(source.path, -1, below, suffix, related)
-        cheapest, self._last = self._build_short(source, new)
-        if last is None or last.path != source.path:
-            return cheapest
-        # Elsewhere in the file, the old suffix would be text of another position.
-        for behind in (suffix, last.suffix) if last.below == below else (suffix,):
-            continued = last._replace(below=below, suffix=behind)
-            built, continued = self._build_short(source, continued)
-            has_grown = len(built.before) >= prompt.GROWTH * window.prefix_tokens
-            if not has_grown and self.slots.cost(built) < self.slots.cost(cheapest):
-                cheapest, self._last = built, continued
-        return cheapest
-
-    def _build_short(
-        self, source: prompt.Source, like: LastWindow
-    ) -> tuple[prompt.Prompt, LastWindow]:
-        built, row = prompt.build_small(
-            source,
-            self._family,
-            self._tokenize,
-            prefix_tokens=self._windows.short.prefix_tokens,
-            suffix=like.suffix,
-            related=like.related,
-            first_row=like.first_row,
-            bos=self._bos,
-        )
-        return self._back_off(built)[0], like._replace(first_row=row)
 
     def prefill(self, built: prompt.Prompt, exact: bool = False, draft: Sequence[int] = ()) -> None:
         """Evaluate the new part of a prompt, and cache its logits; see `SlotCache.prefill`."""

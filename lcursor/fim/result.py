@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from lcursor.fim.prompt import Source
+from lcursor.fim.prompt import Prompt, Source
+from lcursor.fim.trim import CursorContext
 from lcursor.protocol.fim import FimStats
 
 Reason = Literal["end", "line", "tokens", "time", "trimmed", "cancelled", "unsure"]
@@ -84,6 +85,27 @@ class _Entry(NamedTuple):
     source: Source
     single_line: bool
     result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One completion: its position, prompt and result.
+
+    Attributes:
+        prompt: the evaluated prompt: `full_prompt`, or one with less context (`window`) that is
+            faster.
+        forced: required start of the generated text; these bytes are in the buffer already.
+        cursor: the text around the cursor, for the rules.
+    """
+
+    source: Source
+    single_line: bool
+    prompt: Prompt
+    forced: bytes
+    cursor: CursorContext
+    result: Result
+    full_prompt: Prompt
+    window: Window = "full"
 
 
 class CompletionCache:

@@ -1,4 +1,4 @@
-"""Open the completion backend: a model in this process, or a server. Measure the model's speed.
+"""Open the completion backend: a model in this process, or a server.
 
 The imports are lazy, on the completion service's thread, because llama.cpp takes 0.3 s.
 """
@@ -11,12 +11,13 @@ from lcursor.catalog import manifest, store
 from lcursor.config import CompletionConfig
 
 if TYPE_CHECKING:
-    from lcursor.fim.completer import Progress
-    from lcursor.fim.endpoint import Endpoint
-    from lcursor.fim.engine import Engine
+    from lcursor.fim.backend import Backend, OnImproved, Progress
+    from lcursor.fim.context_ring import ContextRing
 
 
-def open_backend(config: CompletionConfig, progress: Progress) -> Engine | Endpoint:
+def open_backend(
+    config: CompletionConfig, progress: Progress, ring: ContextRing, on_improved: OnImproved
+) -> Backend:
     """Load the configured model, or prepare the connection to the configured server.
 
     Raises:
@@ -26,20 +27,8 @@ def open_backend(config: CompletionConfig, progress: Progress) -> Engine | Endpo
     if config.endpoint:
         from lcursor.fim.endpoint import Endpoint
 
-        return Endpoint(config, config.endpoint)
+        return Endpoint(config, config.endpoint, ring)
     from lcursor.fim.engine import Engine
 
     path = store.resolve(config.model, "completion")
-    return Engine(path, manifest.family_of(path), config, progress)
-
-
-def measure_speed(engine: Engine) -> str:
-    """Measure and store the speed of a model, if none is stored; return a line for the log.
-
-    Raises:
-        LcursorError, Cancelled: see `speed.measure`.
-    """
-    from lcursor.fim import speed
-
-    found = speed.measure_once(engine.model, engine.abort)
-    return f"{engine.model.path.name} {found.describe()}" if found else ""
+    return Engine(path, manifest.family_of(path), config, progress, ring, on_improved)

@@ -18,7 +18,7 @@ from lcursor.errors import LcursorError, MessageInvalid, ProtocolMismatch
 from lcursor.fim import outcomes
 from lcursor.fim.completer import Completer
 from lcursor.fim.outcomes import OutcomeStore, Row, Rows
-from lcursor.host.backends import measure_speed, open_backend
+from lcursor.host.backends import open_backend
 from lcursor.host.indexing import Indexing
 from lcursor.host.next_edits import NextEdits
 from lcursor.host.retriever import IndexRetriever
@@ -130,7 +130,7 @@ class Dispatch:
         else:
             retriever = IndexRetriever(self._index)
             self._completer = Completer(
-                slot, self._send_completion, open_backend, retriever, measure=measure_speed
+                slot, self._send_completion, open_backend, retriever, measures_speed=True
             )
             self._completer.start()
             self._outcomes.refresh()

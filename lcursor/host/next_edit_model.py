@@ -13,11 +13,12 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from lcursor.catalog import store
+from lcursor.code import estimate
 from lcursor.config import ChatConfig, CompletionConfig, ModelConfig, NextEditConfig
 from lcursor.errors import Cancelled, ConfigInvalid, LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.fim.connection import Connection
-from lcursor.fim.prompt_text import TextPrompt, before_stop, tokens
+from lcursor.fim.prompt_text import TextPrompt, before_stop
 from lcursor.llm.server import LocalServer
 from lcursor.llm.server_state import default_folder
 from lcursor.next_edit import families, window
@@ -172,10 +173,10 @@ class NextEditModel:
     ) -> list[Proposal]:
         """Return the proposals in the answer to a prompt."""
         path, edits = question.path, question.edits
-        if prompt is None or tokens(prompt.text) > MAX_PROMPT_TOKENS:
+        if prompt is None or estimate.tokens(prompt.text) > MAX_PROMPT_TOKENS:
             return []
         old = window.without_returns(question.lines[prompt.first_row : prompt.end_row])
-        written = _written(connection, prompt, tokens("\n".join(old)) + EXTRA_TOKENS)
+        written = _written(connection, prompt, estimate.tokens("\n".join(old)) + EXTRA_TOKENS)
         new = family.parse(written, old) if written is not None else None
         if new is None:
             return []

@@ -11,25 +11,17 @@ from typing import TYPE_CHECKING
 from lcursor.config import Config
 from lcursor.executor import SerialExecutor
 from lcursor.next_edit.records import Edit, Lines, Proposal
-from lcursor.protocol.next_edit import (
-    NextEdit,
-    NextEditPredict,
-    NextEditProposal,
-    NextEditReferences,
-)
+from lcursor.protocol.next_edit import NextEdit, NextEditPredict, NextEditProposal
 from lcursor.reporting import Notify, report_error
 
 if TYPE_CHECKING:
     from lcursor.host.next_edit_model import NextEditModel
-    from lcursor.next_edit.callers import References
     from lcursor.next_edit.records import Texts
 
 THREAD = "lcursor-next-edit"
 CLOSE_S = 0.5
 MAX_NAMES, MIN_LETTERS = 4, 3
 """Names that are searched in the project, and their length."""
-MAX_FUNCTIONS = 2
-"""Changed functions whose calls are searched there."""
 MAX_FILES, MAX_LINES = 16, 10_000
 """Other files of the project that are read, and their lines in total."""
 SEARCH_S = 1.0
@@ -72,12 +64,7 @@ class NextEdits:
     def _predict(self, params: NextEditPredict) -> None:
         from lcursor.code import languages
         from lcursor.next_edit import trees
-        from lcursor.next_edit.predict import (
-            changed_functions,
-            predict,
-            replaced_names,
-            why_nothing,
-        )
+        from lcursor.next_edit.predict import predict, replaced_names, why_nothing
 
         if params["id"] != self._newest:
             return
@@ -86,24 +73,16 @@ class NextEdits:
         if not edits:
             for path, lines in texts.items():  # the next text is parsed from this one
                 trees.tree(languages.detect(path), lines)
-        functions = changed_functions(texts, edits)[:MAX_FUNCTIONS] if edits else []
-        names = [*replaced_names(edits), *(name for _, _, name in functions)]
-        names = [name for name in names if len(name) >= MIN_LETTERS][:MAX_NAMES]
+        names = [name for name in replaced_names(edits) if len(name) >= MIN_LETTERS][:MAX_NAMES]
         is_wide, secrets = params["is_wide"] and bool(names), self._settings.privacy.exclude
         others = files_with(names, tuple(texts), secrets) if is_wide else {}
-        every = {**texts, **others}
-        known = [references(one, every, edits) for one in params["references"]]
         found = [
             one
-            for one in predict(every, edits, known)
-            if one.path in texts or one.kind in {"rename", "signature"}
+            for one in predict({**texts, **others}, edits)
+            if one.path in texts or one.kind == "rename"
         ]
         answer = {
             "has_names": bool(names),
-            "functions": [
-                {"path": path, "row": one.row, "column": one.column, "name": name}
-                for path, one, name in functions
-            ],
             "reason": why_nothing(texts, edits) if edits and not found else "",
         }
         self._send(params["id"], found, answer)
@@ -196,31 +175,6 @@ def files_with(
     return found
 
 
-def references(one: NextEditReferences, texts: Texts, edits: Sequence[Edit]) -> References:
-    """Return where the references of a function are in the current texts."""
-    from lcursor.next_edit import history
-    from lcursor.next_edit.callers import References
-
-    later = edits[one["edits"] :]
-    positions = set[tuple[str, int, int]]()
-    for each in one["found"]:
-        path, lines = each["path"], texts.get(each["path"], ())
-        row = history.current_row(each["row"], [edit for edit in later if edit.path == path])
-        if row is not None and row < len(lines):
-            column = _byte(lines[row], each["character"], one["encoding"])
-            positions.add((path, row, column))
-    return References(one["path"], one["name"], frozenset(positions))
-
-
-def _byte(line: str, character: int, encoding: str) -> int:
-    """Return the byte in a line of a position in a text of some encoding."""
-    if encoding == "utf-8":
-        return character
-    name, size = {"utf-16": ("utf-16-le", 2)}.get(encoding, ("utf-32-le", 4))
-    data = line.encode(name, "surrogatepass")[: character * size]
-    return len(data.decode(name, "surrogatepass").encode("utf-8", "surrogateescape"))
-
-
 def _edit(one: NextEdit) -> Edit:
     return Edit(one["path"], one["row"], tuple(one["old"]), tuple(one["new"]), one["is_accepted"])
 
@@ -232,7 +186,6 @@ def _to_wire(one: Proposal) -> NextEditProposal:
         "row": one.row,
         "old": list(one.old),
         "new": list(one.new),
-        "column": one.column,
         "cause": one.cause,
         "group": one.group,
     }

@@ -17,9 +17,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from lcursor.errors import IndexAway, LcursorError
+from lcursor.errors import Cancelled, IndexAway, LcursorError
 from lcursor.index import launch, protocol
-from lcursor.index.records import Hit, Mode
+from lcursor.index.records import Hit, Mode, hit_of
+from lcursor.process.run import Cancel
 from lcursor.process.supervise import Child, error_line
 
 CONNECT_S = 10.0
@@ -27,6 +28,7 @@ CONNECT_S = 10.0
 ANSWER_S = 30.0
 STOP_S = 2.0
 STEP_S = 0.02
+"""Time between two looks whether a worker has started, or whether a request is canceled."""
 Event = dict[str, Any]
 REPEATED = ("secrets", "subscribe", "recent", "buffer")
 """Requests that are repeated to a new worker, in this order: secrets come first."""
@@ -64,17 +66,28 @@ class Client:
         client.call("status")
         return client
 
-    def call(self, do: str, *, timeout_s: float = ANSWER_S, **params: Any) -> dict[str, Any]:
+    def call(
+        self,
+        do: str,
+        *,
+        timeout_s: float = ANSWER_S,
+        cancel: Cancel | None = None,
+        **params: Any,
+    ) -> dict[str, Any]:
         """Send a request and return its answer; retry once if the worker dies.
+
+        Args:
+            cancel: whether to stop waiting; it is called every 20 ms.
 
         Raises:
             IndexAway: no worker answers in time.
+            Cancelled: `cancel` returned True.
             LcursorError: the worker's error.
         """
         self._remember(do, params)
         for is_last in (False, True):
-            connection = self._connected()
-            reply = connection.request(next(self._numbers), do, params, timeout_s)
+            connection = self._connected(cancel)
+            reply = connection.request(next(self._numbers), do, params, timeout_s, cancel)
             if reply is None:
                 if is_last or do == "stop":
                     break
@@ -99,7 +112,7 @@ class Client:
     def search(self, text: str, *, limit: int = 20, mode: Mode = "hybrid") -> list[Hit]:
         """Return the hits of a search, best first."""
         found = self.call("search", text=text, limit=limit, mode=mode)
-        return [Hit(**each) for each in found["hits"]]
+        return [hit_of(row) for row in found["hits"]]
 
     def listen(self, listener: Callable[[Event], object]) -> None:
         """Call a function with each event, on the reading thread; it must not block.
@@ -136,14 +149,14 @@ class Client:
                 if do != "buffer" or params["text"] is not None:
                     self._repeated[key] = params
 
-    def _connected(self) -> _Connection:
+    def _connected(self, cancel: Cancel | None) -> _Connection:
         with self._connecting:
             connection = self._connection
             if connection is not None and connection.is_open:
                 return connection
             if self._is_closed:
                 raise IndexAway("this connection to the index is closed")
-            connection = self._dial()
+            connection = self._dial(cancel)
             self._restore(connection)
             with self._lock:
                 self._connection = connection
@@ -152,7 +165,7 @@ class Client:
                 connection.close()
             return connection
 
-    def _dial(self) -> _Connection:
+    def _dial(self, cancel: Cancel | None) -> _Connection:
         """Return a connection to a worker of this version; start one if necessary."""
         deadline_s = time.monotonic() + CONNECT_S
         child: Child | None = None
@@ -171,6 +184,7 @@ class Client:
                 raise self._no_answer(child)
             if child is None or child.status == 0:
                 child = launch.start(self.root, self._embedder)
+            _check(cancel)
             time.sleep(STEP_S)
 
     def _no_answer(self, child: Child | None) -> IndexAway:
@@ -214,7 +228,12 @@ class _Connection:
         self._thread.start()
 
     def request(
-        self, number: int, do: str, params: Mapping[str, Any], timeout_s: float
+        self,
+        number: int,
+        do: str,
+        params: Mapping[str, Any],
+        timeout_s: float,
+        cancel: Cancel | None = None,
     ) -> dict[str, Any] | None:
         """Return the answer to a request, or None if the connection was closed first."""
         box: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
@@ -224,7 +243,7 @@ class _Connection:
             self._waiting[number] = box
         try:
             self.send({"id": number, "do": do, **params})
-            return box.get(timeout=timeout_s)
+            return _take(box, timeout_s, cancel)
         except Empty:
             raise IndexAway(
                 f"the index worker did not answer a {do} within {timeout_s:g} s",
@@ -278,6 +297,25 @@ class _Connection:
             box = self._waiting.get(number) if isinstance(number, int) else None
         if box is not None:
             box.put(message)
+
+
+def _take(
+    box: SimpleQueue[dict[str, Any] | None], timeout_s: float, cancel: Cancel | None
+) -> dict[str, Any] | None:
+    """Return what a queue gets first; raise `Empty` after a time, or `Cancelled`."""
+    if cancel is None:
+        return box.get(timeout=timeout_s)
+    end_s = time.monotonic() + timeout_s
+    while (left_s := end_s - time.monotonic()) > 0:
+        _check(cancel)
+        with contextlib.suppress(Empty):
+            return box.get(timeout=min(STEP_S, left_s))
+    raise Empty
+
+
+def _check(cancel: Cancel | None) -> None:
+    if cancel is not None and cancel():
+        raise Cancelled("the request to the index was canceled")
 
 
 def _open(root: Path, on_event: Callable[[Event], None]) -> _Connection | None:

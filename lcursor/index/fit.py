@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from lcursor.code import estimate
 from lcursor.index.rank import penalties
 from lcursor.index.records import Hit
 
@@ -18,8 +19,6 @@ MAX_FILE_SHARE = 0.6
 """Maximum share of the tokens for one file, if there are hits in others."""
 HEADER_TOKENS = 8
 """Tokens of the path and the fence of a hit in a prompt."""
-CHARS_PER_TOKEN = 3.2
-"""Conservative estimate for code."""
 
 
 class Fitting(NamedTuple):
@@ -31,11 +30,6 @@ class Fitting(NamedTuple):
     """The other hits, each with the reason."""
     tokens: int
     """Tokens of `used`, including headers."""
-
-
-def estimate(text: str) -> int:
-    """Return the estimated tokens of a text."""
-    return int(len(text) / CHARS_PER_TOKEN) + 1
 
 
 def choose(hits: Sequence[Hit], tokens: int) -> Fitting:
@@ -51,7 +45,7 @@ def choose(hits: Sequence[Hit], tokens: int) -> Fitting:
     min_score = hits[0].score * MIN_SCORE if hits else 0.0
     best = next((hit for hit in hits if not penalties(hit.path)), None)
     for hit in sorted(hits, key=lambda hit: hit is not best):
-        size = estimate(hit.text) + HEADER_TOKENS
+        size = estimate.tokens(hit.text) + HEADER_TOKENS
         room = tokens - total
         if has_several_files and hit.path in spent:
             room = min(room, int(tokens * MAX_FILE_SHARE) - spent[hit.path])
@@ -69,7 +63,7 @@ def choose(hits: Sequence[Hit], tokens: int) -> Fitting:
             )
             continue
         used.append(part)
-        size = estimate(part.text) + HEADER_TOKENS
+        size = estimate.tokens(part.text) + HEADER_TOKENS
         total += size
         spent[hit.path] = spent.get(hit.path, 0) + size
     return Fitting(used, left_out, total)
@@ -88,6 +82,8 @@ def _cut(hit: Hit, tokens: int) -> Hit | None:
         return None
     lines = hit.text.split("\n")
     sizes = range(len(lines) + 1)
-    fitting = bisect_right(sizes, tokens, key=lambda size: estimate("\n".join(lines[:size]))) - 1
+    fitting = (
+        bisect_right(sizes, tokens, key=lambda size: estimate.tokens("\n".join(lines[:size]))) - 1
+    )
     text = "\n".join(lines[:fitting])
     return replace(hit, text=text, end_row=hit.first_row + fitting) if text else None

@@ -7,8 +7,8 @@ not UTF-8 are surrogate escapes. Rows are 0-based, ends exclusive.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
 ChunkKind = Literal["code", "outline", "lines"]
 """Whole syntax nodes; a class without method bodies; lines of a text without a grammar."""
@@ -116,3 +116,8 @@ class Hit:
     """The parts of the score: `lexical`, `vector`, `symbol`, `recent`, and each rule by name."""
     is_stale: bool = False
     """Whether the file has changed since it was indexed."""
+
+
+def hit_of(row: Mapping[str, Any]) -> Hit:
+    """Return a hit from its fields in a worker's answer, which may have more."""
+    return Hit(**{each.name: row[each.name] for each in fields(Hit)})

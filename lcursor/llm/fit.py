@@ -22,6 +22,7 @@ from lcursor.catalog.memory import (
     gib,
     head_number,
     kv_cache_bytes,
+    server_bytes,
 )
 from lcursor.catalog.recommend import GPU_PAIRS, recommend
 from lcursor.errors import LcursorError, ModelError, ModelMissing, OutOfMemory
@@ -66,6 +67,10 @@ class ModelSize:
     max_tokens: int
     """Trained context; 0 if unknown."""
 
+    def need_bytes(self, tokens: int, placement: Placement) -> int:
+        """Return the memory that it needs with some context."""
+        return server_bytes(self.file_bytes, self.kv_bytes, tokens, placement)
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
@@ -101,7 +106,7 @@ class Plan:
     @property
     def need_bytes(self) -> int:
         """Estimated memory."""
-        return need_bytes(self.model, self.context_tokens, self.budget.placement)
+        return self.model.need_bytes(self.context_tokens, self.budget.placement)
 
     @property
     def batch_tokens(self) -> int:
@@ -124,11 +129,6 @@ class Plan:
         if not self.fits_whole:
             text += "; it does not fit completely, so a part runs slowly on the CPU"
         return text
-
-
-def need_bytes(model: ModelSize, tokens: int, placement: Placement) -> int:
-    """Return the memory that a model needs with some context."""
-    return model.file_bytes + int(model.kv_bytes * tokens * KV_SCALE[placement]) + CHAT_EXTRA_BYTES
 
 
 def measure(name: str, path: Path) -> ModelSize:
@@ -206,7 +206,7 @@ def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> P
     if budget.placement == "on the CPU":
         most = min(most, CHAT_TOKENS)  # more would be too slow on a CPU
     steps = [step for step in STEPS if step <= most] or [most]
-    fitting = [step for step in steps if need_bytes(model, step, budget.placement) <= budget.bytes]
+    fitting = [step for step in steps if model.need_bytes(step, budget.placement) <= budget.bytes]
     is_gpu = budget.placement == "on the GPU"
     least = min(most, CHAT_TOKENS) if is_gpu else steps[-1]  # a part may run on the CPU
     tokens = wish_tokens or (fitting[0] if fitting else least)
@@ -246,7 +246,7 @@ def advice(plan: Plan) -> str:
     budget, model = plan.budget, plan.model
     ways = []
     for step in STEPS:
-        need = need_bytes(model, step, budget.placement)
+        need = model.need_bytes(step, budget.placement)
         if step < plan.context_tokens and need <= budget.bytes:
             ways.append(f"set chat.context_tokens = {step} (about {gib(need)})")
             break

@@ -84,13 +84,13 @@ def _rust_uses(names: Names, found: list[Occurrence], name: str, stem: str) -> l
         access = one.node.parent
         path = access.child_by_field_name("path") if access is not None else None
         module = names.text(path).rpartition("::")[2] if path is not None else ""
-        module = module or macro_path(names, one)
+        module = module or _macro_path(names, one)
         if module == stem or (is_imported and not module and not one.is_member):
             uses.append(one)
     return uses
 
 
-def macro_path(names: Names, one: Occurrence) -> str:
+def _macro_path(names: Names, one: Occurrence) -> str:
     """Return the word before `::` or `.` and a name in a macro of Rust; "" for none."""
     sign = one.node.prev_sibling
     is_in_macro = one.node.parent is not None and one.node.parent.type == "token_tree"

@@ -92,10 +92,6 @@ class Names:
         """Return the text of a node."""
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "surrogateescape")
 
-    def text_of(self, first: Node, last: Node) -> str:
-        """Return the text from a node to another one."""
-        return self.data[first.start_byte : last.end_byte].decode("utf-8", "surrogateescape")
-
     def field_of(self, node: Node) -> str:
         """Return the field in which a node is in its parent; "" for none."""
         parent = node.parent

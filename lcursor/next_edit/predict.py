@@ -6,18 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from lcursor.code import languages
-from lcursor.next_edit import history, rename, repetition, signature, trees
-from lcursor.next_edit.callers import References
-from lcursor.next_edit.names import Occurrence
+from lcursor.next_edit import history, rename, repetition, trees
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
 from lcursor.next_edit.tokens import changes, is_cause, tokenize
 
 Predictor = Callable[[Texts, Sequence[Edit]], Sequence[Proposal]]
-PREDICTORS: Final[tuple[Predictor, ...]] = (
-    rename.proposals,
-    signature.proposals,
-    repetition.proposals,
-)
+PREDICTORS: Final[tuple[Predictor, ...]] = (rename.proposals, repetition.proposals)
 """More certain ones first: of two proposals for a row, the first one counts."""
 MAX_EDITS: Final = 16
 """Last edits that are considered."""
@@ -26,22 +20,18 @@ MAX_CHECKED: Final = 8
 """Proposals of a file that are checked one by one if they add a syntax error together."""
 
 
-def predict(
-    texts: Texts, edits: Sequence[Edit], known: Sequence[References] = ()
-) -> list[Proposal]:
+def predict(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
     """Return the proposals worth showing, best first.
 
     Args:
         texts: the current lines of the known files, with all edits.
         edits: the last edits of the user, oldest first.
-        known: what language servers know of calls.
     """
     if not edits:
         return []
-    edits, found = edits[-MAX_EDITS:], list[Proposal]()
-    for one in PREDICTORS:
-        found += one(texts, edits, known) if one is signature.proposals else one(texts, edits)
-    return checked(texts, edits, found)
+    edits = edits[-MAX_EDITS:]
+    proposals = [one for predictor in PREDICTORS for one in predictor(texts, edits)]
+    return checked(texts, edits, proposals)
 
 
 def checked(texts: Texts, edits: Sequence[Edit], proposals: Iterable[Proposal]) -> list[Proposal]:
@@ -75,19 +65,6 @@ def replaced_names(edits: Sequence[Edit]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def changed_functions(texts: Texts, edits: Sequence[Edit]) -> list[tuple[str, Occurrence, str]]:
-    """Return the functions whose parameters the last edits changed, newest first.
-
-    Returns:
-        The path of each, its name in the current text, and that name.
-    """
-    found = {
-        (one.path, one.new.name): one.declared
-        for one in signature.signatures(texts, edits[-MAX_EDITS:])
-    }
-    return [(path, declared, name) for (path, name), declared in found.items()]
-
-
 def why_nothing(texts: Texts, edits: Sequence[Edit]) -> str:
     """Return why nothing follows from the last edit, as the end of a sentence for the user."""
     last = edits[-1]
@@ -112,7 +89,7 @@ def _without_errors(texts: Texts, ranked: Sequence[Proposal]) -> list[Proposal]:
     """Return the proposals that add no syntax error, alone or together with those of their file."""
     wrong: list[Proposal] = []
     for path in dict.fromkeys(one.path for one in ranked):
-        own = [one for one in ranked if one.path == path and one.column < 0]
+        own = [one for one in ranked if one.path == path]
         if _adds_error(texts[path], path, own[:1]) or _adds_error(texts[path], path, own):
             wrong += own[MAX_CHECKED:]
             wrong += [one for one in own[:MAX_CHECKED] if _adds_error(texts[path], path, [one])]

@@ -12,7 +12,7 @@ from typing import Literal
 Lines = tuple[str, ...]
 Texts = Mapping[str, Lines]
 """The current lines of the known files, by path."""
-Kind = Literal["rename", "signature", "repetition", "model"]
+Kind = Literal["rename", "repetition", "model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,6 @@ class Proposal:
     """The reason, for the user: "`timeout` became `deadline` in line 12"."""
     group: str
     """Proposals with one cause share it; rejecting one silences all."""
-    column: int = -1
-    """In bytes, where the user has to write what `new` names; -1 if `new` replaces the lines."""
 
     @property
     def end_row(self) -> int:

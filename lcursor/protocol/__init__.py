@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints, is
 from lcursor.errors import MessageInvalid
 from lcursor.protocol import agent, chat, edit, fim, index, next_edit, session
 
-PROTOCOL = 12
+PROTOCOL = 13
 """Version of the protocol; both sides must have the same one."""
 
 Test = Callable[[object], bool]

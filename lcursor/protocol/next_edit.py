@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-NextEditKind = Literal["rename", "signature", "repetition", "model", "diagnostics"]
+NextEditKind = Literal["rename", "repetition", "model", "diagnostics"]
 
 
 class NextEdit(TypedDict):
@@ -24,24 +24,6 @@ class NextEditFile(TypedDict):
     text: str  # with all edits
 
 
-class NextEditReference(TypedDict):
-    """Where a language server found a function."""
-
-    path: str
-    row: int
-    character: int  # in units of the encoding
-
-
-class NextEditReferences(TypedDict):
-    """The references of a function, by a language server; the declaration is not among them."""
-
-    path: str  # of the declaration
-    name: str
-    encoding: str  # utf-8, utf-16 or utf-32
-    edits: int  # how many edits of the request were made before the server was asked
-    found: list[NextEditReference]
-
-
 class NextEditPredict(TypedDict):
     """Request the edits that follow from the last ones; a newer request supersedes an older one."""
 
@@ -49,7 +31,6 @@ class NextEditPredict(TypedDict):
     files: list[NextEditFile]  # the current one first
     is_wide: bool  # other files of the project may need edits, too
     edits: list[NextEdit]  # oldest first; empty to parse the current file in advance
-    references: list[NextEditReferences]  # of functions that an answer named
     row: int  # of the cursor in the current file
     column: int  # in bytes
 
@@ -62,18 +43,8 @@ class NextEditProposal(TypedDict):
     row: int
     old: list[str]  # empty for an insertion
     new: list[str]
-    column: int  # in bytes, where the user is to write what `new` names; -1 for a replacement
     cause: str  # "`timeout` became `deadline` in line 12"
     group: str  # those with one cause share it
-
-
-class NextEditFunction(TypedDict):
-    """A function whose parameters were changed, and its name in the text of the request."""
-
-    path: str
-    row: int
-    column: int  # in bytes
-    name: str
 
 
 class NextEditPredicted(TypedDict):
@@ -81,7 +52,6 @@ class NextEditPredicted(TypedDict):
 
     id: int
     has_names: bool  # files that are not open may have names that the edits concern
-    functions: list[NextEditFunction]  # whose calls may need a change; newest first
     proposals: list[NextEditProposal]  # best first
     reason: str  # why there are none; for :LCursor why
 

@@ -1,16 +1,15 @@
-"""A fake of `lcursor.fim.engine.Engine` that never computes."""
+"""A fake of `lcursor.fim.backend.Backend` that never computes."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from lcursor import protocol
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, LcursorError
+from lcursor.fim.backend import OnImproved
 from lcursor.fim.completer import Completer
 from lcursor.fim.context_ring import ContextRing
 from lcursor.fim.result import OnText, Result
@@ -57,22 +56,20 @@ class FakeEngine:
     Attributes:
         acts: by the name of a method, what to do when it is called.
         result: what `complete` returns, in the place of the name of the model.
-        read_tokens, remarks, family, threshold, ring, on_improved, model, description, abort: see
-            `engine.Engine`.
+        the others: see `Backend`.
     """
 
     read_tokens = 0
+    is_connected = True
 
-    def __init__(self, models: Models, config: CompletionConfig) -> None:
+    def __init__(self, models: Models, config: CompletionConfig, on_improved: OnImproved) -> None:
         self._models = models
         self.config, self.acts = config, models.acts
         self.threshold = config.min_confidence
-        self.ring: ContextRing | None = None
-        self.on_improved: Callable[[Result], None] | None = None
+        self.on_improved = on_improved
         self.result: Result | None = None
         self.warnings: list[LcursorError] = []
-        self.model = SimpleNamespace(path=Path(config.model))
-        self.description = config.model
+        self.name = self.description = config.model
         self.abort = FakeAbort()
         self.is_machine_busy = False
 
@@ -84,6 +81,12 @@ class FakeEngine:
         """Work until somebody sets `abort`, as a long computation would."""
         assert self.abort.wait(WAIT_S)
         raise Cancelled("a newer request came")
+
+    def connect(self) -> None:
+        self._act("connect")
+
+    def measure_speed(self) -> str:
+        return self._models.measure_speed()
 
     def configure(self, config: CompletionConfig) -> None:
         self.config, self.threshold = config, config.min_confidence
@@ -126,6 +129,7 @@ class Models(Heard):
         notes: (what, model, thread) of each call, in their order.
         acts: see `FakeEngine`; "open" is called while one is opened.
         engine: the last one that was opened.
+        measure_speed: the method of each engine.
     """
 
     def __init__(self) -> None:
@@ -134,13 +138,20 @@ class Models(Heard):
         self.acts: dict[str, Act] = {}
         self.engine: FakeEngine | None = None
         self.progress: Callable[[float], bool] = lambda fraction: True
+        self.measure_speed: Callable[[], str] = lambda: ""
 
-    def open(self, config: CompletionConfig, progress: Callable[[float], bool]) -> FakeEngine:
+    def open(
+        self,
+        config: CompletionConfig,
+        progress: Callable[[float], bool],
+        ring: ContextRing,
+        on_improved: OnImproved,
+    ) -> FakeEngine:
         """Replace `host.backends.open_backend`."""
         self.note("open", config)
         self.progress = progress
         self.acts.get("open", lambda: None)()
-        self.engine = FakeEngine(self, config)
+        self.engine = FakeEngine(self, config, on_improved)
         return self.engine
 
     def note(self, what: str, config: CompletionConfig) -> None:

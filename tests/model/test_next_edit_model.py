@@ -54,7 +54,6 @@ def test_a_window_is_asked_and_the_answer_is_read(
         "row": 0,
         "column": 5,
         "is_wide": False,
-        "references": [],
     }
     folder = default_folder()
     server = LocalServer(ChatConfig(), folder.with_name(f"{folder.name}-next-edit"), lambda _: None)

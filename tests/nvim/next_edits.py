@@ -69,7 +69,7 @@ return found
 
 def predicted(number: int, proposal: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer of the host with one proposal."""
-    answer = {"id": number, "has_names": False, "functions": [], "reason": ""}
+    answer = {"id": number, "has_names": False, "reason": ""}
     return {**answer, "proposals": [dict(proposal)]}
 
 

@@ -73,7 +73,7 @@ def test_switching_off_takes_next_edits_along(editor: Start, host: FakeHost, whe
     asked = host.wait(requests)[0]
     nvim.command(f"LCursor disable{where}")
     proposal = {"kind": "repetition", "path": asked["files"][0]["path"], "row": 0, "cause": "x"}
-    proposal |= {"old": ["def f(x):"], "new": ["def f(y):"], "group": "a", "column": -1}
+    proposal |= {"old": ["def f(x):"], "new": ["def f(y):"], "group": "a"}
     answer = predicted(asked["id"], proposal)
     host.send("next_edit.predicted", answer)
     nvim.press("oy<Esc>")

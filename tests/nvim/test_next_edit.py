@@ -423,7 +423,7 @@ def test_whole_lines_are_drawn_below_the_old_ones_and_applied(
     [request] = desk.requests()
     path = request["files"][0]["path"]
     proposal = {"kind": "rename", "path": path, "row": 2, "old": old, "new": new}
-    proposal |= {"cause": "", "group": "a", "column": -1}
+    proposal |= {"cause": "", "group": "a"}
     answer = predicted(request["id"], proposal)
     host.send("next_edit.predicted", answer)
     desk.nvim.wait_lua("return vim.fn.maparg('<Tab>', 'n') ~= ''")
@@ -486,7 +486,7 @@ def test_lines_below_the_last_one(start: Open, host: FakeHost) -> None:
     host.wait(lambda: any(one["edits"] for one in host.messages("next_edit.predict")))
     [request] = desk.requests()
     proposal = {"kind": "repetition", "path": request["files"][0]["path"], "row": 61, "old": []}
-    proposal |= {"new": ["    return Y"], "cause": "", "group": "a", "column": -1}
+    proposal |= {"new": ["    return Y"], "cause": "", "group": "a"}
     answer = predicted(request["id"], proposal)
     host.send("next_edit.predicted", answer)
     assert desk.wait_drawn() == ["⇥ line 62 +return Y"]

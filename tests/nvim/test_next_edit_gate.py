@@ -33,7 +33,7 @@ def test_what_the_user_decides_is_reported(editor: Start, host: FakeHost) -> Non
         ("rename", "python", 60, []),
         ("rename", "python", -1, ["deadline"]),
         ("rename", "lua", 60, ["deadline"]),
-        ("signature", "python", 60, ["deadline"]),
+        ("repetition", "python", 60, ["deadline"]),
     ],
 )
 def test_a_kind_that_is_hidden(

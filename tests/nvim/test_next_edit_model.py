@@ -28,7 +28,6 @@ def late_answer(desk: Typist, number: int) -> None:
         "new": ["second word"],
         "cause": "suggested by desk",
         "group": "model a",
-        "column": -1,
     }
     answer = predicted(number, proposal)
     desk.host.send("next_edit.predicted", answer)

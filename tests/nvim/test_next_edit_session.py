@@ -14,9 +14,6 @@ from tests.nvim.pilot import Pilot
 Start = Callable[..., Pilot]
 Open = Callable[..., Typist]
 TWO = RENAME + "\n\ndef store(url, limit):\n    keep(url, limit)\n    return limit\n"
-QUOTE = "def quote(text, safe):\n    return text\n\n\n" + "".join(
-    f"a{row} = quote('{row}', '')\n" for row in range(4)
-)
 COUNT = """
 local lines, count = vim.api.nvim_buf_get_lines, 0
 _G.copied = function() local found = count count = 0 return found end
@@ -37,30 +34,6 @@ def start(editor: Start, host: FakeHost) -> Open:
         return Typist(editor(files, init=SHORT + more.pop("init", ""), **more), host)
 
     return begin
-
-
-def test_a_new_parameter_leads_to_a_call_and_then_changes_the_others(start: Open) -> None:
-    desk = start({"a.py": QUOTE}, columns=80)
-    desk.nvim.press("gg/safe<CR>ea, strict: bool<Esc>")
-    desk.answer()
-    assert desk.texts() == ["⇥ line 5 +strict? (1 of 4)"]
-    desk.nvim.command("LCursor next")
-    rows = desk.nvim.lua("return vim.fn.getqflist()")
-    assert rows[0]["text"] == "parameter `strict` of `quote` was added in line 1"
-    desk.nvim.command("cclose")
-    assert desk.wait_drawn() == ["⇥ line 5 +strict? (1 of 4)"]
-    desk.nvim.press("<Tab>")
-    assert desk.nvim.lua("return vim.api.nvim_win_get_cursor(0)") == [5, 18]
-    assert desk.nvim.lines() == ["def quote(text, safe, strict: bool):", *QUOTE.splitlines()[1:]]
-    desk.nvim.press("i, strict=True<Esc>")
-    desk.answer()
-    assert desk.texts() == [", strict=True"]
-    for _ in range(3):
-        desk.nvim.press("<Tab>")
-        desk.answer()
-    assert desk.nvim.lines()[4:] == [
-        f"a{row} = quote('{row}', '', strict=True)" for row in range(4)
-    ]
 
 
 def test_the_newest_cause_comes_first(start: Open) -> None:

@@ -86,8 +86,6 @@ local settings = {
     "Show the next edit in its line, or only a hint; or predict none." },
   { "next_edit.rename", true,
     "Predict the other uses of a renamed name." },
-  { "next_edit.signature", true,
-    "Predict calls after parameters changed." },
   { "next_edit.repetition", true,
     "Predict the same change of similar lines." },
   { "next_edit.diagnostics", true,

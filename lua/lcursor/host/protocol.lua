@@ -3,7 +3,7 @@
 
 local M = {}
 
-M.version = 12
+M.version = 13
 
 -- stylua: ignore
 M.to_lua = {
@@ -48,7 +48,7 @@ M.to_lua = {
   ["edit.reverted"] = { "id", "turn", "title", "do", "files", "paths", "problems" },
   ["edit.turned"] = { "id", "turns", "undo", "redo" },
   ["edit.message"] = { "id", "text", "note", "is_amend" },
-  ["next_edit.predicted"] = { "id", "has_names", "functions", "proposals", "reason" },
+  ["next_edit.predicted"] = { "id", "has_names", "proposals", "reason" },
   ["next_edit.gate"] = { "hidden" },
   ["agent.started"] = { "id", "run", "task", "policy", "model", "dialect", "sandbox", "note" },
   ["agent.step"] = { "id", "number", "kind", "target", "state", "result", "text", "seconds" },

@@ -226,7 +226,6 @@ local function add(edit, it, action, encoding)
     new = change.new,
     cause = it.source and ("%s (%s)"):format(cause, it.source) or cause,
     group = group_of(it),
-    column = -1,
     key = key,
   })
   queue.set(buf, fixes, edit.first, true)

@@ -162,7 +162,7 @@ refresh = function()
     end
     return refresh_later(wait_ms)
   end
-  local is_drawn = target == buf and proposal.column < 0 and draw_inline(buf, proposal, row)
+  local is_drawn = target == buf and draw_inline(buf, proposal, row)
   if not is_drawn and not draw_hint(buf, target, proposal, row) then
     return hide()
   end
@@ -215,7 +215,6 @@ local function on_boundary(buf, kind)
   edit_ms, move_ms, reached = now_ms(), 0, nil
   if kind ~= "edit" then
     diagnostics.stop()
-    require("lcursor.next_edit.references").forget()
   end
   predict.forget()
   why.note(buf, kind ~= "edit" and kind or vim.fn.reg_recording() ~= "" and "macro" or nil)
@@ -319,12 +318,8 @@ local function jump(proposal, target)
     local text = api.nvim_buf_get_lines(here, line - 1, line, false)[1] or ""
     local was_visible = is_in_window(line)
     local column = word and word.first or #text:match("^%s*")
-    column = proposal.column < 0 and column or proposal.column
     api.nvim_win_set_cursor(0, { line, column })
     vim.cmd(was_visible and "normal! zv" or "normal! zvzz")
-  end
-  if proposal.column >= 0 then
-    queue.finish(here, proposal)
   end
   reached, key_ms, move_ms, last_key, edit_ms = proposal, 0, 0, nil, now_ms()
   refresh()
@@ -342,7 +337,7 @@ function M.accept()
   local row = it and queue.row(it.target, it.proposal)
   if not it or not row then
     return hide()
-  elseif it.target == it.buf and it.proposal.column < 0 and view.is_complete(it.proposal, row) then
+  elseif it.target == it.buf and view.is_complete(it.proposal, row) then
     apply(it.proposal)
   else
     jump(it.proposal, it.target)

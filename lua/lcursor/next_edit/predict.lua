@@ -39,8 +39,6 @@ local pending
 local timer
 ---@type integer number of the request to be sent later; a timer that has fired cannot be stopped
 local due = 0
----@type integer number of the last narrow request; what a server knows is for that one
-local round = 0
 ---@type fun() called when the proposals changed
 local on_change
 
@@ -103,7 +101,6 @@ end
 ---@param is_wide? boolean also other files
 function M.send(is_wide)
   M.stop()
-  round = is_wide and round or round + 1
   local current = api.nvim_get_current_buf()
   if gate.buffer_block_reason(current, function() end) then
     return
@@ -131,7 +128,6 @@ function M.send(is_wide)
   local id, last = next_id(), recorder.last(current)
   local line, column = unpack(api.nvim_win_get_cursor(0))
   local params = { id = id, files = files, is_wide = is_wide or false, edits = edits }
-  params.references = require("lcursor.next_edit.references").known(edits)
   params.row, params.column = line - 1, column
   if rpc.notify("next_edit.predict", params) and #edits > 0 then
     why.note(current, "waiting")
@@ -173,7 +169,7 @@ end
 
 --- Ignore later answers, and do not send what was to be sent later.
 function M.forget()
-  pending, round = nil, round + 1
+  pending = nil
   M.stop()
 end
 
@@ -214,13 +210,7 @@ rpc.on("next_edit.predicted", function(params)
   if it.is_wide or not is_first or it.buf ~= api.nvim_get_current_buf() then
     return
   end
-  local own = round
-  local is_asked = require("lcursor.next_edit.references").ask(params.functions, function()
-    if own == round then
-      M.send_later(it.buf, 0, true)
-    end
-  end)
-  if not is_asked and (params.has_names or #buffers(true, in_project()) > 1) then
+  if params.has_names or #buffers(true, in_project()) > 1 then
     M.send_later(it.buf, delays.wide, true)
   end
 end)

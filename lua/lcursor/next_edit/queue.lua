@@ -13,19 +13,14 @@ local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.next_edit.queue")
 local MUTE_MS = 30 * 1000
 
-local function visited()
-  return require("lcursor.next_edit.visited") -- not before there is a proposal
-end
-
 ---@class (exact) lcursor.NextProposal as on the wire, and its place
----@field kind "rename"|"signature"|"repetition"|"model"|"diagnostics" the last: by a server
+---@field kind "rename"|"repetition"|"model"|"diagnostics" the last: by a server
 ---@field path string
 ---@field row integer in the text of the request
 ---@field old string[]
 ---@field new string[]
 ---@field cause string
 ---@field group string
----@field column integer where the user has to write something, which `new` names; -1: a replacement
 ---@field mark? integer extmark at the first line, or at the line above an insertion
 ---@field above? string that line
 
@@ -160,7 +155,6 @@ end
 ---@param buf integer
 function M.forget(buf)
   M.clear(buf)
-  visited().forget(buf)
   linked[buf] = nil
 end
 
@@ -173,7 +167,6 @@ function M.clear_all(is_taken_back)
       muted[group] = { at_ms = vim.uv.now(), words = {}, is_undone = true }
     end
     M.clear(buf)
-    visited().forget(buf)
   end
   muted = not is_taken_back and muted
     or vim.iter(muted):fold({}, function(found, group, it)
@@ -286,7 +279,7 @@ function M.set(buf, proposals, from, is_fix)
       silence = "hidden"
     elseif muted[proposal.group] then
       silence = silence or "muted"
-    elseif not (proposal.column >= 0 and visited().has(buf, proposal.row, proposal.group)) then
+    else
       table.insert(found, proposal)
       done[proposal.group] = before and before.done[proposal.group]
     end
@@ -355,7 +348,7 @@ function M.changes(group)
   for buf, state in pairs(states) do
     local changes = {}
     for _, proposal in ipairs(state.proposals) do
-      local row = proposal.group == group and proposal.column < 0 and M.row(buf, proposal)
+      local row = proposal.group == group and M.row(buf, proposal)
       if row then
         local last = row + #proposal.old
         local change = { first_row = row, last_row = last, old = proposal.old, new = proposal.new }
@@ -436,15 +429,12 @@ local function write(buf, row, proposal)
   return { row, column }
 end
 
---- Remove a proposal that was applied, or to which the user went to write something.
+--- Remove a proposal that was applied.
 ---@param buf lcursor.NextTarget
 ---@param proposal lcursor.NextProposal
-function M.finish(buf, proposal)
+local function finish(buf, proposal)
   local state = states[buf]
   state.done[proposal.group] = (state.done[proposal.group] or 0) + 1
-  if proposal.column >= 0 then
-    visited().add(buf, M.row(buf, proposal) --[[@as integer]], proposal.group)
-  end
   state.proposals = vim.tbl_filter(function(other)
     return other ~= proposal
   end, state.proposals)
@@ -461,7 +451,7 @@ function M.apply(buf, proposal)
   end
   local position = write(buf, row, proposal)
   report(proposal, true)
-  M.finish(buf, proposal)
+  finish(buf, proposal)
   return position
 end
 
@@ -473,7 +463,6 @@ function M.list()
       local row = M.row(buf, proposal)
       if row then
         local text = vim.trim(proposal.new[1] or ("delete " .. vim.trim(proposal.old[1])))
-        text = proposal.column < 0 and text or proposal.cause
         table.insert(items, { filename = M.path(buf), lnum = row + 1, text = text, type = "I" })
       end
     end

@@ -25,7 +25,7 @@ local drawn
 ---@param proposal lcursor.NextProposal
 ---@return lcursor.WordChange[]?
 function M.words(proposal)
-  if #proposal.old ~= 1 or #proposal.new ~= 1 or proposal.column >= 0 then
+  if #proposal.old ~= 1 or #proposal.new ~= 1 then
     return nil
   end
   local old, new = proposal.old[1], proposal.new[1]
@@ -177,9 +177,6 @@ local function summary(proposal)
     str = vim.trim(str)
     return vim.fn.strchars(str) > MAX_WORD and vim.fn.strcharpart(str, 0, MAX_WORD - 1) .. "…"
       or str
-  end
-  if proposal.column >= 0 then
-    return "+" .. short(proposal.new[1]) .. "?"
   end
   local word = (M.words(proposal) or {})[1]
   local old = word and proposal.old[1]:sub(word.first + 1, word.last) or proposal.old[1]

@@ -159,7 +159,6 @@ def test_the_report_has_all_figures() -> None:
     assert document["precision"] == {
         "all": 1.0,
         "rename": 1.0,
-        "signature": None,
         "repetition": None,
         "rename_local": None,
         "rename_other": 1.0,
@@ -207,7 +206,7 @@ def test_the_command_prints_one_object(repository: Path) -> None:
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout.strip().split("\n")[-1])
     names = {"precision", "coverage", "quiet", "harm", "keys_saved"}
-    assert {"all", "rename", "signature", "repetition"} <= {*said["precision"]}
+    assert {"all", "rename", "repetition"} <= {*said["precision"]}
     assert all("all" in said[name] for name in names)
     assert said["steps"] == 24
     assert said["commits"] == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lcursor import protocol
-from lcursor.config import CompletionConfig, ModelConfig
+from lcursor.config import CompletionConfig
 from lcursor.fim.completer import Completer
 from lcursor.fim.result import Result
 from tests.fakes.engine import Models, request, wait_queue
@@ -46,7 +46,6 @@ def improve(models: Models) -> None:
     def work() -> None:
         del models.acts["idle"]
         assert models.engine is not None
-        assert models.engine.on_improved is not None
         models.engine.on_improved(BETTER)
 
     models.acts["idle"] = work
@@ -100,17 +99,6 @@ def test_on_battery_no_place_is_read(models: Models, completer: Completer, tmp_p
     completer.request(request(2))
     models.wait("fim.done", 2)
     assert models.names("warm") == []
-
-
-def test_with_a_server_no_place_is_read(models: Models, completer: Completer) -> None:
-    completer.configure(CompletionConfig(model="x", endpoint=ModelConfig("x", url="none")))
-    models.wait("error")
-    completer.warm(place(1))
-    wait_queue(completer)
-    completer.request(request(2))
-    models.wait("fim.done", 2)
-    assert models.names("warm") == []
-    assert models.told("fim.done", 1) == []
 
 
 def test_a_better_answer_belongs_to_the_last_request(models: Models, completer: Completer) -> None:

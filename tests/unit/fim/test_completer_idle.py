@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lcursor.catalog.hardware import Load, Power
-from lcursor.config import CompletionConfig, ModelConfig
+from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, OutOfMemory
 from lcursor.fim import completer as module
 from tests.fakes.engine import Models, request, wait_queue
@@ -59,7 +59,7 @@ class Meter:
         self.outcomes = list(outcomes)
         self.count = 0
 
-    def __call__(self, engine: Any) -> str:
+    def __call__(self) -> str:
         self.count += 1
         outcome = self.outcomes.pop(0)
         if isinstance(outcome, Exception):
@@ -78,15 +78,15 @@ def logs(models: Models) -> list[str]:
 def test_the_speed_is_measured_once(
     models: Models, start: Start, outcome: str | Exception, text: str | None
 ) -> None:
-    meter = Meter(outcome)
-    completer = start(CONFIG, measure=meter)
+    meter = models.measure_speed = Meter(outcome)
+    completer = start(CONFIG, measures_speed=True)
     models.wait_call("idle")
     completer.request(request(1))
     models.wait("fim.done", 1)
     models.wait_call("idle", 2)
     wait_queue(completer)
     assert meter.count == 1
-    assert [each for each in logs(models) if "loaded" not in each] == [
+    assert [each for each in logs(models) if "ready after" not in each] == [
         each for each in logs(models) if text and text in each
     ]
     assert text is None or any(text in each for each in logs(models))
@@ -94,19 +94,19 @@ def test_the_speed_is_measured_once(
 
 
 def test_a_measurement_that_a_request_stopped_is_repeated(models: Models, start: Start) -> None:
-    meter = Meter(Cancelled("a request"), "it is fast")
-    start(CONFIG, measure=meter)
+    meter = models.measure_speed = Meter(Cancelled("a request"), "it is fast")
+    start(CONFIG, measures_speed=True)
     models.wait("log", count=2)
     assert "it is fast" in logs(models)
     assert meter.count == 2
 
 
-@pytest.mark.parametrize("reason", ["busy", "battery", "server"])
+@pytest.mark.parametrize("reason", ["busy", "battery"])
 def test_the_speed_is_not_measured(
     models: Models, start: Start, tmp_path: Path, reason: str
 ) -> None:
-    meter = Meter()
-    config, more = CONFIG, dict[str, Any]()
+    meter = models.measure_speed = Meter()
+    more = dict[str, Any]()
     if reason == "busy":
         more["load"] = Others(busy=True)
     elif reason == "battery":
@@ -115,12 +115,8 @@ def test_the_speed_is_not_measured(
         (mains / "type").write_text("Mains\n")
         (mains / "online").write_text("0\n")
         more["power"] = Power(tmp_path)
-    completer = start(config, measure=meter, **more)
-    if reason == "server":
-        completer.configure(CompletionConfig(model="x", endpoint=ModelConfig("x", url="none")))
-        models.wait("error")
-    else:
-        models.wait_call("idle")
+    completer = start(CONFIG, measures_speed=True, **more)
+    models.wait_call("idle")
     count = len(models.names("idle"))
     completer.request(request(1))
     models.wait("fim.done", 1)

@@ -53,11 +53,11 @@ def make(server: ModelServer) -> Iterator[Make]:
     """Make endpoints of the server; close them afterwards."""
     with ExitStack() as stack:
 
-        def begin(**settings: Any) -> Endpoint:
+        def begin(ring: ContextRing | None = None, **settings: Any) -> Endpoint:
             own = {each.name for each in dataclasses.fields(ModelConfig)} - {"context_tokens"}
             model = {name: settings.pop(name) for name in own & settings.keys()}
             config = CompletionConfig(model="desk", **settings)
-            one = Endpoint(config, ModelConfig("desk", **{"url": server.url, **model}))
+            one = Endpoint(config, ModelConfig("desk", **{"url": server.url, **model}), ring)
             stack.callback(one.close)
             return one
 
@@ -144,10 +144,10 @@ def test_what_others_are_asked(server: ModelServer, make: Make, monkeypatch: Any
 
 def test_other_files_are_in_the_prompt(server: ModelServer, make: Make) -> None:
     server.llama("return a")
-    endpoint = make()
-    endpoint.ring = ContextRing()
+    ring = ContextRing()
+    endpoint = make(ring)
     text = "".join(f"def helper_{n}():\n    return {n}\n" for n in range(4))
-    endpoint.ring.add(Chunk("lib.py", 0, text, "visited"))
+    ring.add(Chunk("lib.py", 0, text, "visited"))
     while endpoint.idle():
         pass
     endpoint.complete(SOURCE, nobody)
@@ -163,13 +163,21 @@ def test_the_index_is_asked_in_idle_time(server: ModelServer, make: Make) -> Non
             self.asked.append(query)
 
     server.llama("return a")
-    endpoint, index = make(), Index()
-    endpoint.ring = ContextRing(index)
+    index = Index()
+    endpoint = make(ContextRing(index))
     assert not endpoint.idle()
     endpoint.complete(SOURCE, nobody)
     assert index.asked == []
     endpoint.idle()
     assert index.asked == [Query.of(SOURCE)]
+
+
+def test_nothing_is_sent_for_a_position_or_a_measurement(server: ModelServer, make: Make) -> None:
+    server.llama("return a")
+    endpoint = make()
+    endpoint.warm(SOURCE)
+    assert endpoint.measure_speed() == ""
+    assert server.asked == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

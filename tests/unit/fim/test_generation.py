@@ -11,9 +11,9 @@ import pytest
 
 from lcursor.config import CompletionConfig
 from lcursor.fim import trim
-from lcursor.fim.generation import Completion, Generator
+from lcursor.fim.generation import Generator
 from lcursor.fim.prompt import Prompt, Source
-from lcursor.fim.result import Result
+from lcursor.fim.result import Completion, Result
 
 END, MIDDLE, SIZE = 0, 1, 64
 

@@ -188,7 +188,7 @@ def test_a_kind_of_next_edit_is_hidden_after_rejections_in_a_row(
     ]
     others = [
         outcomes.next_edit_row(50, "lua", "rename", is_accepted=True),
-        outcomes.next_edit_row(51, "python", "signature", is_accepted=False),
+        outcomes.next_edit_row(51, "python", "repetition", is_accepted=False),
         row(filetype="python", outcome="accepted"),
     ]
     expected = {} if until_s is None else {("rename", "python"): until_s}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcursor.code.estimate import CHARS_PER_TOKEN
 from lcursor.fim import prompt_text
 from lcursor.fim.families import FAMILIES, Family
 from lcursor.fim.prompt import STEP_LINES, File, Source
@@ -56,7 +57,7 @@ def test_other_files_and_the_top_of_this_one() -> None:
         "<|repo_name|>demo\n<|file_sep|>b.py\ndef b():\n    pass\n<|file_sep|>big"
     )
     assert "<|file_sep|>a.py\nimport os\n" in head
-    assert len(head) < 120 * prompt_text.CHARS_PER_TOKEN + 60
+    assert len(head) < 120 * CHARS_PER_TOKEN + 60
     assert "import os" not in rest
     assert (
         build(source, FAMILIES["codellama"], files=files, files_tokens=120).text.count("b.py") == 0
@@ -138,11 +139,11 @@ def test_windows_fit_and_begin_in_steps(
     text = "\n".join(lines)
     source = Source(text, text, first_row)
     built = build(source, prefix_tokens=before, suffix_tokens=after)
-    room = int(before * prompt_text.CHARS_PER_TOKEN)
+    room = int(before * CHARS_PER_TOKEN)
     assert len(built.prefix) <= room
     assert text.endswith(built.prefix)
     assert text.startswith(built.suffix)
-    assert len(built.suffix) <= after * prompt_text.CHARS_PER_TOKEN
+    assert len(built.suffix) <= after * CHARS_PER_TOKEN
     if built.prefix != text and "\n" in built.prefix:
         row = first_row + text.count("\n") - built.prefix.count("\n")
         is_last_stretch = text.count("\n") + first_row < -(-row // STEP_LINES) * STEP_LINES

@@ -90,7 +90,6 @@ def request(tmp_path: Path, number: int, text: str = OLD, row: int = 0) -> NextE
         "files": files,
         "is_wide": False,
         "edits": [edit],
-        "references": [],
         "row": row,
         "column": 14,
     }

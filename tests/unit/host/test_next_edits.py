@@ -31,7 +31,6 @@ def request(number: int, edits: list[NextEdit]) -> NextEditPredict:
         "files": files,
         "is_wide": False,
         "edits": edits,
-        "references": [],
         "row": 0,
         "column": 6,
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.errors import IndexAway, IndexRejected, LcursorError
+from lcursor.errors import Cancelled, IndexAway, IndexRejected, LcursorError
 from lcursor.index import launch, protocol
 from lcursor.index.client import Client
 from tests.waiting import wait_for
@@ -91,6 +91,16 @@ def test_a_request_without_an_answer_times_out(client: Client) -> None:
     with pytest.raises(IndexAway, match="did not answer a search within"):
         client.call("search", text="x", timeout_s=0.05)
     assert client.call("status") == STATUS  # it is not lost
+
+
+def test_a_canceled_request_waits_for_no_answer(worker: FakeWorker, client: Client) -> None:
+    is_asked = threading.Event()
+    worker.answers["search"] = lambda question, say: is_asked.set()
+    with pytest.raises(Cancelled):
+        client.call("search", text="x", cancel=is_asked.is_set)
+    assert client.call("status", cancel=lambda: False) == STATUS
+    with pytest.raises(IndexAway, match="did not answer a search within"):
+        client.call("search", text="x", timeout_s=0.05, cancel=lambda: False)
 
 
 def test_answers_may_come_in_any_order(worker: FakeWorker, client: Client) -> None:

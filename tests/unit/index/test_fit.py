@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcursor.code import estimate
 from lcursor.index import fit
 from lcursor.index.fit import choose
 from lcursor.index.records import Hit
@@ -27,7 +28,7 @@ def count(text: str) -> int:
 def words() -> Iterator[None]:
     """Count a token for each word, so that the numbers below are easy to check."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fit, "estimate", count)
+        patch.setattr(estimate, "tokens", count)
         yield
 
 

@@ -75,7 +75,7 @@ def test_the_completion_model_keeps_its_room() -> None:
 def test_the_numbers_are_those_that_models_recommend_shows(
     name: str, placement: memory.Placement
 ) -> None:
-    assert fit.need_bytes(weights(name), memory.CHAT_TOKENS, placement) == memory.chat_bytes(
+    assert weights(name).need_bytes(memory.CHAT_TOKENS, placement) == memory.chat_bytes(
         name, placement
     )
 
@@ -131,7 +131,7 @@ def test_a_plan_never_takes_what_is_not_there(
     try:
         plan = fit.make_plan(weights(name), room)
     except OutOfMemory:
-        assert fit.need_bytes(weights(name), fit.MIN_TOKENS, placement) > room.bytes
+        assert weights(name).need_bytes(fit.MIN_TOKENS, placement) > room.bytes
         return
     assert not plan.fits_whole or plan.need_bytes <= min(free, total - beside)
     less = fit.smaller_plan(plan)

@@ -153,58 +153,6 @@ def f(path):
         [(1, "    text = read(path)"), (2, "    data = text.strip()")],
         [],
     ),
-    "a removed argument": (
-        "a.py",
-        """
-def f(a, b, c):
-    pass
-f(1, g(2, 3), 4)
-f(
-    1,
-    2,
-    c=3,
-)
-f(1, c=2, b=3)
-""",
-        [(0, "def f(a, c):")],
-        [(2, "f(1, 4)"), (5, ""), (8, "f(1, c=2)")],
-    ),
-    "moved arguments": (
-        "a.go",
-        """
-package a
-func f(a int, b string) {}
-func g() { f(h(1, 2), "x") }
-func k() { f(1, "y") }
-""",
-        [(1, "func f(b string, a int) {}")],
-        [(2, 'func g() { f("x", h(1, 2)) }'), (3, 'func k() { f("y", 1) }')],
-    ),
-    "an added argument that the caller has": (
-        "a.py",
-        """
-class A:
-    def f(self, a):
-        pass
-    def g(self, session):
-        self.f(1)
-    def h(self):
-        self.f(1)
-""",
-        [(1, "    def f(self, session, a):")],
-        [(4, "        self.f(session, 1)"), (6, "session")],
-    ),
-    "a call that was changed already": (
-        "a.py",
-        """
-def f(a, b):
-    pass
-f(1, 2)
-f(3, 4)
-""",
-        [(0, "def f(b):"), (2, "f(5)")],
-        [(3, "f(4)")],
-    ),
     "the same change further on": (
         "a.py",
         """

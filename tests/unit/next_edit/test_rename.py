@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lcursor.next_edit import predict
+from lcursor.next_edit.records import Edit
 from tests.unit.next_edit.test_predict import edited, proposed
 
 CASES = {
@@ -158,3 +159,18 @@ def test_a_parameter_gets_no_other_name_of_its_own_file(path: str, count: int) -
     lines, edits = edited("a.py", texts["a.py"], (0, "def f(size):"))
     found = predict.predict({"a.py": lines, "b.py": (texts["b.py"],)}, edits)
     assert len(found) == count
+
+
+def test_a_method_of_another_class_that_is_wrapped_keeps_its_name() -> None:
+    files = {
+        "a.py": "class Cookies:\n    def extract_cookies(self, response):\n"
+        "        self.jar.extract_cookies(response)\n        self.extract_cookies(1)\n",
+        "b.py": "def send(client):\n    client.cookies.extract_cookies(1)\n",
+    }
+    texts = {name: tuple(text.split("\n")) for name, text in files.items()}
+    new = "    def take_cookies(self, response):"
+    edit = Edit("a.py", 1, (texts["a.py"][1],), (new,))
+    lines = texts["a.py"]
+    now = texts | {"a.py": (lines[0], new, *lines[2:])}
+    found = predict.predict(now, [edit])
+    assert sorted((one.path, one.row) for one in found) == [("a.py", 3), ("b.py", 1)]
