@@ -34,7 +34,7 @@ from lcursor.cli.editor import find_neovim
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError
 from lcursor.llm import llama_server
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 from lcursor.llm.server import LocalServer
 
 MODEL_PARTS = ("overhead", "stop", "turns")
@@ -134,7 +134,7 @@ class _Bench:
         server = LocalServer(self.config, self.folder / "server", lambda _: None)
         try:
             with mock.patch.object(llama_server, "SPECULATIONS", ()):
-                self.target: Target = server.ensure()
+                self.target: ServedModel = server.ensure()
             self.report.facts["server"] = "; ".join(server.status().lines[:1])
             yield
         finally:

@@ -20,7 +20,7 @@ from lcursor.chat.service import ChatService
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError
 from lcursor.http import endpoint
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 
 MAX_ANSWER_S = 300.0
 """Long prompts are evaluated slowly without a GPU."""
@@ -195,7 +195,7 @@ class Bare:
         target: the server.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ServedModel) -> None:
         path = endpoint.socket_path(target.url)
         self._http = (
             _Unix(path)

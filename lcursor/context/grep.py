@@ -12,7 +12,7 @@ from lcursor.code import languages, line_definitions
 from lcursor.index import words as text_words
 from lcursor.index.rank import penalties
 from lcursor.project import git
-from lcursor.project.ignore import Rules
+from lcursor.project.ignore import IgnoreRules
 from lcursor.project.reading import Reader
 
 MAX_WORDS = 12
@@ -91,7 +91,7 @@ def search(
         max_s=min(MAX_S, reader.left_s),
         cancel=reader.cancel,
     )
-    rules = Rules(root, is_in_git=True)
+    rules = IgnoreRules(root, is_in_git=True)
     found: dict[str, list[tuple[int, str]]] = {}
     is_fine: dict[str, bool] = {}
     for path, row, line in _rows(output.data):

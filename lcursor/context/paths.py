@@ -39,7 +39,7 @@ class PathError(Exception):
     """An argument cannot be resolved; the message is for the user. Caught in `gather`."""
 
 
-class Files(NamedTuple):
+class NamedFiles(NamedTuple):
     """The files of an argument of `@file`."""
 
     paths: Sequence[Path]
@@ -85,7 +85,7 @@ class PathResolver:
         is_inside = Path(os.path.normpath(path)).is_relative_to(self.reader.root)
         return os.path.realpath(path) if is_inside and not self._is_inside(path) else ""
 
-    def find_files(self, argument: str, *, is_foreign: bool = False) -> Files | None:
+    def find_files(self, argument: str, *, is_foreign: bool = False) -> NamedFiles | None:
         """Return a file, with rows, or all files that match a glob; None for a folder.
 
         Args:
@@ -186,13 +186,13 @@ class PathResolver:
             raise PathError(f"there are several: {few}")
         return self.reader.root / ends[0]
 
-    def _rows(self, path: Path, rows: mentions.FileRows) -> Files:
+    def _rows(self, path: Path, rows: mentions.FileRows) -> NamedFiles:
         if not rows.is_point:
-            return Files([path], rows.first_row, rows.end_row)
+            return NamedFiles([path], rows.first_row, rows.end_row)
         first, note = max(rows.first_row - AROUND_ROWS, 0), f"around line {rows.first_row + 1}"
-        return Files([path], first, rows.end_row + AROUND_ROWS, note)
+        return NamedFiles([path], first, rows.end_row + AROUND_ROWS, note)
 
-    def _globbed(self, rows: mentions.FileRows) -> Files:
+    def _globbed(self, rows: mentions.FileRows) -> NamedFiles:
         glob = rows.path.removeprefix("./")
         is_rooted, names = "/" in glob and not glob.startswith(("/", "**")), self._all()
         test = path_test([f"/{glob}" if is_rooted else glob], names)
@@ -203,7 +203,7 @@ class PathResolver:
         rest = len(found) - MAX_FILES
         more = f"{rest} more files: over {MAX_FILES}" if rest > 0 else ""
         paths = [self.reader.root / name for name in found[:MAX_FILES]]
-        return Files(paths, rows.first_row, rows.end_row, f"matches {rows.path}", more)
+        return NamedFiles(paths, rows.first_row, rows.end_row, f"matches {rows.path}", more)
 
     def _read_folder(self, path: Path) -> Folder:
         found = listing.names(path, self.reader.root, self.reader.cancel)

@@ -25,7 +25,7 @@ _SLOT: Final = re.compile(r"\$(ARGUMENTS|[1-9])(?!\w)|\{\{\s*input\s*\}\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class PromptFile:
     """A command and its text."""
 
     name: str
@@ -42,27 +42,27 @@ class Expanded:
     """A question with its command expanded."""
 
     text: str
-    prompt: Prompt | None = None
+    prompt: PromptFile | None = None
     note: str = ""
     """Why the command was not expanded."""
 
 
 BUILT_IN: Final = (
-    Prompt(
+    PromptFile(
         "explain",
         "Explain @selection. Say first in one or two sentences what it is for. Then go through it "
         "in the order in which it runs; name what is easy to get wrong, and what it relies on "
         "elsewhere. Quote only the lines that you discuss.",
         "explain what it does and how",
     ),
-    Prompt(
+    PromptFile(
         "fix",
         "Find what is wrong in @selection and fix it. What the tools say: @diagnostics\n"
         "Say in one sentence what the cause is. Then give the fixed code as a whole, in one "
         "block, with nothing else changed and in the style of what stands there.",
         "find and fix what is wrong",
     ),
-    Prompt(
+    PromptFile(
         "tests",
         "Write tests for @selection, with the test framework and in the style that this project "
         "uses. Cover what it is for, its edge cases and its failures; each test must be able to "
@@ -70,28 +70,28 @@ BUILT_IN: Final = (
         "write tests for it",
         brings="tests",
     ),
-    Prompt(
+    PromptFile(
         "doc",
         "Document @selection, in the form that this language and this file use: what it does, "
         "arguments, what it returns and raises, units and limits where they matter. Say nothing "
         "that the code says itself. Give the documented code and change nothing else.",
         "document it",
     ),
-    Prompt(
+    PromptFile(
         "review",
         "Review these changes: @diff\nLook for mistakes first, then for missed cases, "
         "security, and what a reader will not understand. For each finding name file and line, how "
         "bad it is, and what to do. Say so plainly where nothing is wrong; praise nothing.",
         "review the uncommitted changes",
     ),
-    Prompt(
+    PromptFile(
         "commit",
         "Write a message for this commit: @diff:--staged\nA subject of at most 72 characters in "
         "the imperative; an empty line; then why, not how, in lines of at most 72 characters. Give "
         "the message alone, in one block.",
         "write a message for the staged changes",
     ),
-    Prompt(
+    PromptFile(
         "trace",
         "Explain this error and where it comes from: @terminal\nFollow the stack trace through "
         "the project's own code, which is attached where it names it. Name the line in which it "
@@ -108,7 +108,7 @@ def own_folder() -> Path:
     return Path(home).expanduser() / "lcursor/prompts"
 
 
-def library(root: Path) -> list[Prompt]:
+def library(root: Path) -> list[PromptFile]:
     """Return all commands; the user's override built-in ones and the project's.
 
     A project adds commands, but replaces none: a user who types `/explain` knows what it does.
@@ -162,7 +162,7 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(f"/{name}" for name in names)
 
 
-def _filled(prompt: Prompt, rest: str) -> str:
+def _filled(prompt: PromptFile, rest: str) -> str:
     """Return a prompt's text with the text typed after the command."""
     body = prompt.text.strip()
     if prompt.origin == "built in" and rest and _has_own_context(prompt, rest):
@@ -182,7 +182,7 @@ def _filled(prompt: Prompt, rest: str) -> str:
     return text
 
 
-def _has_own_context(prompt: Prompt, rest: str) -> bool:
+def _has_own_context(prompt: PromptFile, rest: str) -> bool:
     """Return whether the typed text specifies the context."""
     if prompt.brings == "trace" and "\n" in rest:
         return True  # the pasted trace
@@ -190,8 +190,8 @@ def _has_own_context(prompt: Prompt, rest: str) -> bool:
     return bool(kinds - {"rules", "codebase", "diagnostics"})
 
 
-def _of_folder(folder: Path, origin: Origin, root: Path) -> dict[str, Prompt]:
-    found: dict[str, Prompt] = {}
+def _of_folder(folder: Path, origin: Origin, root: Path) -> dict[str, PromptFile]:
+    found: dict[str, PromptFile] = {}
     try:
         paths = sorted(folder.rglob("*.md"))[:MAX_FILES]
     except OSError:
@@ -210,7 +210,7 @@ def _of_folder(folder: Path, origin: Origin, root: Path) -> dict[str, Prompt]:
         about = front_matter.words(head.get("description")) or first[:80]
         value = front_matter.words(head.get("brings"))
         brings: Brings = "trace" if value == "trace" else "tests" if value == "tests" else ""
-        found[name] = Prompt(name, body, about, origin, str(path), brings)
+        found[name] = PromptFile(name, body, about, origin, str(path), brings)
     return found
 
 

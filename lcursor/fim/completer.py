@@ -37,7 +37,7 @@ from lcursor.protocol.session import HostState
 from lcursor.reporting import Notify, error_message, log_exception
 
 
-class Alternatives(NamedTuple):
+class FindAlternatives(NamedTuple):
     """Find alternatives to an answer, partly typed; the job has the request's number."""
 
     typed: str
@@ -49,7 +49,7 @@ class Warm(NamedTuple):
     position: FimWarm
 
 
-Work = FimRequest | Alternatives | Warm
+Work = FimRequest | FindAlternatives | Warm
 
 NEEDS_MODEL = frozenset(["model", "gpu_layers", "main_gpu", "threads", "context_tokens", "kv_type"])
 """Settings that require reloading the model; the others apply to a loaded one."""
@@ -143,7 +143,7 @@ class Completer:
 
     def find_alternatives(self, number: int, typed: str = "") -> None:
         """Find alternatives to the answer of request `number`; `fim.alternatives` follows."""
-        self._scheduler.submit(Job(number, Alternatives(typed)))
+        self._scheduler.submit(Job(number, FindAlternatives(typed)))
 
     def configure(self, config: CompletionConfig) -> None:
         """Apply settings; reload the model only if necessary.
@@ -275,7 +275,7 @@ class Completer:
         engine = self._connect() if self._config.endpoint else self._engine
         if engine is None:
             return self._done(job, "cancelled" if self._is_stopped.is_set() else "failed")
-        if isinstance(job.work, Alternatives):
+        if isinstance(job.work, FindAlternatives):
             return self._find_alternatives(engine, job.id, job.work.typed)
         request = job.work
         self._answered, self._running = None, request
@@ -337,7 +337,7 @@ class Completer:
     ) -> None:
         if isinstance(job.work, Warm):
             return None
-        if isinstance(job.work, Alternatives):  # none were found
+        if isinstance(job.work, FindAlternatives):  # none were found
             return self._emit("fim.alternatives", FimAlternatives(id=job.id, texts=[]))
         done = FimDone(
             id=job.id,
@@ -449,7 +449,7 @@ def _source(position: FimRequest | FimWarm) -> Source:
 
 def _is_far(work: Work, running: FimRequest) -> bool:
     """Return whether a request is for another file, or for distant lines."""
-    if isinstance(work, Alternatives | Warm):
+    if isinstance(work, FindAlternatives | Warm):
         return False
     return work["path"] != running["path"] or abs(work["row"] - running["row"]) > FAR_ROWS
 

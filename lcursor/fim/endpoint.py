@@ -15,9 +15,9 @@ from lcursor.code import estimate
 from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import ConfigInvalid, LcursorError, ModelUnsuitable
 from lcursor.fim import placement, prompt_text, trim
-from lcursor.fim.connection import Connection
+from lcursor.fim.completion_apis import Piece
+from lcursor.fim.completion_server import CompletionServer
 from lcursor.fim.context_ring import ContextRing, Query
-from lcursor.fim.dialects import Piece
 from lcursor.fim.families import FAMILIES, Family
 from lcursor.fim.prompt import File, Source
 from lcursor.fim.prompt_text import TextPrompt
@@ -60,7 +60,9 @@ class Endpoint:
                 f"models of {server.provider} answer in chats and edits, and cannot complete",
                 "Set completion.model to a model that can fill in the middle",
             )
-        self._connection = Connection(server, lambda name: prompt_text.family_of(name) is not None)
+        self._connection = CompletionServer(
+            server, lambda name: prompt_text.family_of(name) is not None
+        )
         self.abort = self._connection.abort
 
     @property

@@ -35,7 +35,7 @@ MIN_REUSED_SUFFIX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class KvPlan:
     """The steps from the cached tokens to a prompt.
 
     Attributes:
@@ -81,7 +81,7 @@ class KVShadow:
         """Return an independent copy."""
         return dataclasses.replace(self, prefix=[*self.prefix], tail=[*self.tail])
 
-    def plan(self, prompt: Prompt) -> Plan:
+    def plan(self, prompt: Prompt) -> KvPlan:
         """Return the steps from the cached tokens to a prompt."""
         prefix, middle = split(prompt)
         suffix, marker = prompt.after, prompt.marker is not None
@@ -94,12 +94,12 @@ class KVShadow:
         if not keep_suffix or (too_stale and keep_suffix <= REFRESH_TOKENS):
             is_bare = suffix == self.suffix == () and self.has_marker == marker
             keep_tail = has_tail and is_bare
-            return Plan(keep, 0 if keep_tail else cost + marker + len(suffix), keep_tail)
+            return KvPlan(keep, 0 if keep_tail else cost + marker + len(suffix), keep_tail)
         keep_tail = has_tail and keep_suffix == len(suffix) == len(self.suffix or ())
         extend, overlap = len(suffix) - keep_suffix, len(prefix) + 1 - self.suffix_at
         cost += extend + (marker and not (self.has_marker and is_same))
         cost += REFRESH_TOKENS if too_stale else 0
-        return Plan(
+        return KvPlan(
             keep,
             0 if keep_tail else cost,
             keep_tail,

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from lcursor.config import CompletionConfig
 from lcursor.fim import llama, prompt, trim
 from lcursor.fim.families import Resolved
-from lcursor.fim.kv import KVShadow, Plan
+from lcursor.fim.kv import KvPlan, KVShadow
 from lcursor.fim.kv_disk import MAX_STATE_BYTES, KVDiskCache, SavedSlot
 from lcursor.fim.prompt import File, SmallWindow
 from lcursor.fim.result import Completion, Result, Window
@@ -270,7 +270,7 @@ class PromptReader:
         return completion
 
 
-def _cached(built: prompt.Prompt, plan: Plan) -> frozenset[int]:
+def _cached(built: prompt.Prompt, plan: KvPlan) -> frozenset[int]:
     """Return the indexes of the prompt's tokens that were cached."""
     if not plan.keep_suffix:
         return frozenset(range(plan.keep))

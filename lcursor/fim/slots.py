@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from lcursor.catalog import hardware
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, OutOfMemory
-from lcursor.fim.kv import GAP, REFRESH_TOKENS, KVShadow, Plan, split
+from lcursor.fim.kv import GAP, REFRESH_TOKENS, KvPlan, KVShadow, split
 from lcursor.fim.llama import Context, ContextSize
 from lcursor.fim.prompt import Prompt
 
@@ -138,7 +138,7 @@ class SlotCache:
         context.copy(full, self.sequences.prefix, 0, len(shadow.prefix))
         return True
 
-    def prefill(self, prompt: Prompt, *, exact: bool = False, draft: Sequence[int] = ()) -> Plan:
+    def prefill(self, prompt: Prompt, *, exact: bool = False, draft: Sequence[int] = ()) -> KvPlan:
         """Evaluate a prompt, up to and including its middle.
 
         Args:
@@ -199,7 +199,7 @@ class SlotCache:
         self._context.remove(self.sequences.full, self.shadow.suffix_at)
         self.shadow.suffix, self.shadow.tail = None, []
 
-    def _splice(self, plan: Plan, prefix: list[int], marker: list[int]) -> None:
+    def _splice(self, plan: KvPlan, prefix: list[int], marker: list[int]) -> None:
         """Change the prefix before a suffix, and remove the part of the suffix that cannot stay."""
         shadow, context = self.shadow, self._context
         shadow.suffix, shadow.tail = (shadow.suffix or ())[: plan.keep_suffix], []
@@ -387,7 +387,7 @@ class Slots:
         """Return every slot, the current one last."""
         return tuple(self._by_age)
 
-    def prefill(self, prompt: Prompt, *, exact: bool = False, draft: Sequence[int] = ()) -> Plan:
+    def prefill(self, prompt: Prompt, *, exact: bool = False, draft: Sequence[int] = ()) -> KvPlan:
         """Choose a slot, make it the current one, and prefill a prompt; see `SlotCache`."""
         # Among equal slots choose the most recently used one.
         best = min(reversed(self._by_age), key=lambda slot: slot.shadow.cost(prompt))
@@ -446,7 +446,7 @@ class Slots:
         self._by_age.remove(slot)
         self._by_age.append(slot)
 
-    def _prefill_current(self, prompt: Prompt, exact: bool, draft: Sequence[int] = ()) -> Plan:
+    def _prefill_current(self, prompt: Prompt, exact: bool, draft: Sequence[int] = ()) -> KvPlan:
         for other in self._sharing_shifted_suffix(prompt):
             other.clear()  # a shift moves the cells of all sequences
         return self._retrying_without_other_slots(

@@ -17,7 +17,7 @@ from lcursor.code import estimate
 from lcursor.config import ChatConfig, CompletionConfig, ModelConfig, NextEditConfig
 from lcursor.errors import Cancelled, ConfigInvalid, LcursorError
 from lcursor.executor import SerialExecutor
-from lcursor.fim.connection import Connection
+from lcursor.fim.completion_server import CompletionServer
 from lcursor.fim.prompt_text import TextPrompt, before_stop
 from lcursor.llm.server import LocalServer
 from lcursor.llm.server_state import default_folder
@@ -43,7 +43,7 @@ MAX_ELSEWHERE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ModelQuestion:
     """The place of a window; two with equal fields have the same answer."""
 
     path: str
@@ -66,12 +66,12 @@ class NextEditModel:
     def __init__(self, config: NextEditConfig, completion: str, notify: Notify) -> None:
         self._config, self._completion, self._notify = config, completion, notify
         self._lock = threading.Lock()
-        self._question: Question | None = None
+        self._question: ModelQuestion | None = None
         self._found: list[Proposal] | None = None
         self._answer: Callable[[list[Proposal]], None] = lambda _: None
         self._cancel = threading.Event()
         self._server: LocalServer | None = None
-        self._connection: Connection | None = None
+        self._connection: CompletionServer | None = None
         self._connected: ModelConfig | None = None
         self._failure, self._retry_s = "", 0.0
         self._executor = SerialExecutor(
@@ -79,7 +79,7 @@ class NextEditModel:
         )
 
     def ask(
-        self, question: Question, texts: Texts, answer: Callable[[list[Proposal]], None]
+        self, question: ModelQuestion, texts: Texts, answer: Callable[[list[Proposal]], None]
     ) -> None:
         """Find proposals in the window around a place.
 
@@ -123,7 +123,7 @@ class NextEditModel:
             if each is not None:
                 each.close()
 
-    def _run(self, question: Question, texts: Texts, cancel: threading.Event) -> None:
+    def _run(self, question: ModelQuestion, texts: Texts, cancel: threading.Event) -> None:
         if cancel.is_set() or time.monotonic() < self._retry_s:
             return
         try:
@@ -144,7 +144,9 @@ class NextEditModel:
         if found:
             answer(found)
 
-    def _find(self, question: Question, texts: Texts, cancel: threading.Event) -> list[Proposal]:
+    def _find(
+        self, question: ModelQuestion, texts: Texts, cancel: threading.Event
+    ) -> list[Proposal]:
         """Ask about the window at the cursor; if nothing changes there, about others."""
         connection, family = self._connect(cancel)
         started_s = time.monotonic()
@@ -165,11 +167,11 @@ class NextEditModel:
 
     def _rewritten(
         self,
-        connection: Connection,
+        connection: CompletionServer,
         family: Family,
-        question: Question,
+        question: ModelQuestion,
         texts: Texts,
-        prompt: window.Prompt | None,
+        prompt: window.WindowPrompt | None,
     ) -> list[Proposal]:
         """Return the proposals in the answer to a prompt."""
         path, edits = question.path, question.edits
@@ -183,14 +185,14 @@ class NextEditModel:
         found = window.proposals(texts, edits, path, prompt, new, self._config.model)
         return checked(texts, edits, found)
 
-    def _connect(self, cancel: threading.Event) -> tuple[Connection, Family]:
+    def _connect(self, cancel: threading.Event) -> tuple[CompletionServer, Family]:
         """Return the connection and the model's family; starts the local server if necessary."""
         server = self._config.endpoint or self._local(cancel)
         if self._connection is None or server != self._connected:
             if self._connection is not None:
                 self._connection.close()
             self._connected = server
-            self._connection = Connection(server, lambda name: bool(families.family_of(name)))
+            self._connection = CompletionServer(server, lambda name: bool(families.family_of(name)))
         connection = self._connection
         connection.abort.clear()
         if cancel.is_set():
@@ -222,7 +224,9 @@ class NextEditModel:
         self._notify("log", {"level": "info", "message": words})
 
 
-def _written(connection: Connection, prompt: window.Prompt, max_tokens: int) -> str | None:
+def _written(
+    connection: CompletionServer, prompt: window.WindowPrompt, max_tokens: int
+) -> str | None:
     """Return the answer to a prompt; None if it is not complete."""
     sent = TextPrompt(((prompt.text, False),), prompt.stops, "", "")
     settings = CompletionConfig(max_tokens=max_tokens, context_tokens=CONTEXT_TOKENS)

@@ -103,7 +103,7 @@ class NextEdits:
         answer: Mapping[str, object],
     ) -> None:
         """Ask the model if nothing follows from the edits in the current file."""
-        from lcursor.host.next_edit_model import NextEditModel, Question
+        from lcursor.host.next_edit_model import ModelQuestion, NextEditModel
 
         path = params["files"][0]["path"]
         settings = self._settings
@@ -116,7 +116,7 @@ class NextEdits:
         names = _names([*texts, *(one.path for one in edits)], path)
         lines, row = texts[path], params["row"]
         before = lines[row].encode("utf-8", "surrogateescape")[: params["column"]]
-        question = Question(
+        question = ModelQuestion(
             names[path],
             lines,
             tuple(replace(one, path=names[one.path]) for one in edits),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lcursor.errors import LcursorError
 from lcursor.index import chunk, embed, throttle
 from lcursor.index.postings import NO_REVISION
-from lcursor.index.reader import Reader
+from lcursor.index.reader import IndexReader
 from lcursor.index.records import StoredChunk
 from lcursor.index.vector_index import VectorIndex
 from lcursor.index.vector_store import VectorStore
@@ -43,7 +43,7 @@ class ChunkEmbedder:
     """
 
     def __init__(
-        self, name: str, reader: Reader, is_quiet: Callable[[], bool] = lambda: False
+        self, name: str, reader: IndexReader, is_quiet: Callable[[], bool] = lambda: False
     ) -> None:
         self._wanted, self._reader = name, reader
         self.embedder: embed.Embedder | None = None

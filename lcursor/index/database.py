@@ -1,7 +1,7 @@
 """SQLite files that serve as caches: a damaged file is deleted, and its owner fills it again.
 
 Used for the index of a project and for the vectors of all projects. Only this module distinguishes
-damage from other errors and replaces files; other modules use a `Connection`, which detects that.
+damage from other errors and replaces files; others use a `DatabaseConnection`, which detects it.
 
 Texts and paths are stored as bytes (see `pack`), since a path need not be UTF-8.
 """
@@ -155,7 +155,7 @@ class Database:
         self.epoch += 1
 
 
-class Connection:
+class DatabaseConnection:
     """A connection to the current file of a database, opened on first use.
 
     Any thread; a lock serializes the users of a connection.

@@ -19,7 +19,7 @@ from lcursor.project.secrets import SecretGlobs
 
 
 @dataclass(slots=True)
-class Batch:
+class WriteBatch:
     """Changes that are written together."""
 
     count: int = 0
@@ -85,7 +85,7 @@ class IndexWriter:
         """Whether the store was damaged and rebuilt since `load`."""
         return self.store.revision.identity != self._identity
 
-    def parse(self, path: str, batch: Batch) -> None:
+    def parse(self, path: str, batch: WriteBatch) -> None:
         """Read and parse one file, if it is not secret, and add it to a batch."""
         if self.is_secret(path):
             self.add(ParseResult(path, is_gone=True), batch)
@@ -97,7 +97,7 @@ class IndexWriter:
         known = self.known.get(path)
         return known.digest if known else None
 
-    def add(self, found: ParseResult, batch: Batch) -> None:
+    def add(self, found: ParseResult, batch: WriteBatch) -> None:
         """Add the result for one file to a batch."""
         batch.count += 1
         path, state = found.path, found.state
@@ -109,7 +109,7 @@ class IndexWriter:
         elif state is not None and state != self.known.get(path):
             batch.touched.append((path, state))
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: WriteBatch) -> None:
         """Write a batch to the store."""
         if batch.parts:
             self.store.put_many(batch.parts, self._between)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 
 from lcursor.index import chunk, words
 from lcursor.index.postings import K1, B, idf
-from lcursor.index.reader import Reader, path_test
+from lcursor.index.reader import IndexReader, path_test
 from lcursor.index.records import Chunk, Filters, Parsed, StoredChunk
 
 MAX_CHARS = 300_000
@@ -43,7 +43,7 @@ class OverlayChunks:
 class Overlay:
     """Parses buffers, and caches the result until they change."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: IndexReader) -> None:
         self._reader = reader
         self._parsed: dict[str, tuple[str, Parsed]] = {}
         self._chunks: tuple[object, OverlayChunks] | None = None
@@ -106,7 +106,7 @@ def _is_successor(one: StoredChunk, old: StoredChunk) -> bool:
 
 
 def search_terms(
-    reader: Reader, chunks: Mapping[int, Counter[str]], terms: Sequence[str]
+    reader: IndexReader, chunks: Mapping[int, Counter[str]], terms: Sequence[str]
 ) -> list[tuple[int, float]]:
     """Return the chunks with some terms, by BM25 with the store's frequencies, best first."""
     if not chunks or not terms:

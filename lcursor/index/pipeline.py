@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lcursor.errors import LcursorError
 from lcursor.index.chunk_embedder import ChunkEmbedder
-from lcursor.index.index_writer import Batch, IndexWriter, difference
+from lcursor.index.index_writer import IndexWriter, WriteBatch, difference
 from lcursor.index.parse import ParsePool
 from lcursor.index.protocol import Phase
 from lcursor.index.store import Store
@@ -291,7 +291,7 @@ class Pipeline:
     def _read_some(self) -> None:
         """Read queued files for a while, then write them in one transaction."""
         start_s = time.monotonic()
-        batch = Batch()
+        batch = WriteBatch()
         while (self._waiting or self._pool.is_busy) and batch.count < MAX_BATCH_FILES:
             for result in self._pool.next(self._waiting):
                 if result.is_fatal:
@@ -313,7 +313,7 @@ class Pipeline:
         self._on_change()
 
     def _read_now(self, paths: Iterable[str]) -> None:
-        batch = Batch()
+        batch = WriteBatch()
         for path in paths:
             self._writer.parse(path, batch)
             if not self._throttle.passes():

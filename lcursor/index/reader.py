@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lcursor.index.database import Connection, Database, pack, plain, typed, unpack
+from lcursor.index.database import Database, DatabaseConnection, pack, plain, typed, unpack
 from lcursor.index.postings import NO_REVISION, Postings, Revision, read_revision
 from lcursor.index.records import FileState, Filters, Origin, StoredChunk, StoredSymbol
 from lcursor.project.globs import path_test as path_test
@@ -56,7 +56,7 @@ class Counts:
     """Number of files by language."""
 
 
-class Reader:
+class IndexReader:
     """The index, for reading; see `Store.reader`.
 
     Raises:
@@ -67,7 +67,7 @@ class Reader:
     def __init__(self, database: Database, postings: Postings, *, is_reader: bool = True) -> None:
         self.database = database
         self._postings = postings
-        self._connection = Connection(database, is_reader=is_reader)
+        self._connection = DatabaseConnection(database, is_reader=is_reader)
         self._open = self._connection.open
         self._passing: tuple[Revision, dict[Filters, NDArray[np.int64]]] = (NO_REVISION, {})
         self._counts: tuple[Revision, Counts] = (NO_REVISION, Counts(0, 0, 0))

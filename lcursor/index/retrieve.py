@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lcursor.code.headers import signature_end
 from lcursor.index import words
-from lcursor.index.reader import Reader
+from lcursor.index.reader import IndexReader
 from lcursor.index.records import Hit, StoredSymbol
 from lcursor.index.search import Searcher
 
@@ -68,7 +68,7 @@ def names_near(before: Sequence[str], after: Sequence[str]) -> list[str]:
     return [name for name in unique if name.lower() not in ignored][:MAX_NAMES]
 
 
-def find_definitions(reader: Reader, path: str, names: Iterable[str]) -> list[Hit]:
+def find_definitions(reader: IndexReader, path: str, names: Iterable[str]) -> list[Hit]:
     """Return the signatures of the definitions of names, one hit per file, nearest name first."""
     by_path: dict[str, list[tuple[StoredSymbol, list[str]]]] = {}
     for name in names:
@@ -97,7 +97,7 @@ def _hit(found: list[tuple[StoredSymbol, list[str]]]) -> Hit:
     )
 
 
-def _signature(reader: Reader, one: StoredSymbol) -> list[str]:
+def _signature(reader: IndexReader, one: StoredSymbol) -> list[str]:
     """Return the signature of a definition, or the outline of a class."""
     row = one.first_row
     chunks = reader.chunks_at(one.path, row)

@@ -21,7 +21,7 @@ from lcursor.index.embed import Embedder
 from lcursor.index.overlay import Overlay, OverlayChunks
 from lcursor.index.query import Query, parse
 from lcursor.index.rank import Facts, Leg, Ranked, Scored, penalties, rank
-from lcursor.index.reader import Reader
+from lcursor.index.reader import IndexReader
 from lcursor.index.records import Filters, Hit, Mode, Origin, Parsed, StoredChunk, StoredSymbol
 from lcursor.index.vector_index import VectorIndex
 
@@ -87,7 +87,10 @@ class Searcher:
     """Searches the chunks of a project."""
 
     def __init__(
-        self, reader: Reader, vectors: VectorIndex | None = None, embedder: Embedder | None = None
+        self,
+        reader: IndexReader,
+        vectors: VectorIndex | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
         self.reader, self.vectors, self.embedder = reader, vectors, embedder
         self._overlay = Overlay(reader)
@@ -357,7 +360,7 @@ def _hit(ranked: Ranked, stored: StoredChunk, definition: Definition | None, is_
 
 
 def find_definitions(
-    query: Query, reader: Reader, unsaved: Mapping[str, Parsed]
+    query: Query, reader: IndexReader, unsaved: Mapping[str, Parsed]
 ) -> list[Definition]:
     """Return the definitions of the names in a query, the likeliest first."""
     names = [query.name] if query.name else list(query.names[:MAX_NAMES])
@@ -395,7 +398,7 @@ def certainty_of(symbol: StoredSymbol, name: str, scope: Sequence[str] = ()) -> 
 
 
 def _find(
-    name: str, query: Query, reader: Reader, unsaved: Mapping[str, Parsed]
+    name: str, query: Query, reader: IndexReader, unsaved: Mapping[str, Parsed]
 ) -> list[tuple[StoredSymbol, float]]:
     """Return definitions with a name; if there are none, with that prefix."""
     kinds, lower = query.filters.kinds, name.lower()

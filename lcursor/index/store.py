@@ -17,7 +17,7 @@ from pathlib import Path
 from lcursor.index import words
 from lcursor.index.database import Database, pack, plain
 from lcursor.index.postings import Postings, term_vector
-from lcursor.index.reader import Reader
+from lcursor.index.reader import IndexReader
 from lcursor.index.records import FileState, Parsed
 
 Entry = tuple[str, FileState, Parsed]
@@ -72,14 +72,14 @@ VERSION = source_version()
 """Version of the running code: a worker may outlive an update of the files."""
 
 
-class Store(Reader):
+class Store(IndexReader):
     """A project's index, open for writing. Any thread.
 
     Args:
         version: version of the content; an index with another version is deleted.
 
     Raises:
-        IndexFailed: the folder cannot be used; see `Reader` for the other methods.
+        IndexFailed: the folder cannot be used; see `IndexReader` for the other methods.
         IndexFull: the disk is full; from every method that writes. The index is unchanged.
     """
 
@@ -91,9 +91,9 @@ class Store(Reader):
         with self._open():
             pass
 
-    def reader(self) -> Reader:
+    def reader(self) -> IndexReader:
         """Return a reader with its own connection."""
-        return Reader(self.database, self._postings)
+        return IndexReader(self.database, self._postings)
 
     def put(self, path: str, state: FileState, parsed: Parsed) -> None:
         """Replace a file."""

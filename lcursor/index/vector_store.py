@@ -52,7 +52,7 @@ class VectorStore:
         self.path = (folder or folders.vectors_home()) / f"{name}.sqlite3"
         self._max_bytes = max_bytes
         self._database = database.Database(self.path, TABLES, VERSION, NAME)
-        self._connection = database.Connection(self._database, busy_s=BUSY_S)
+        self._connection = database.DatabaseConnection(self._database, busy_s=BUSY_S)
         self._failures: list[str] = []
         self._unchecked = CHECK_EVERY
 

@@ -60,7 +60,7 @@ def cpu_runs(flags: list[str], here: list[str] | None = None) -> bool:
 
 
 @dataclass(frozen=True)
-class Step:
+class InstructionSets:
     """A step of the ladder: the instruction sets of a build."""
 
     name: str
@@ -71,15 +71,17 @@ class Step:
     """Speed for messages; measured in bench/results/2026-11-22-engine-ladder.md."""
 
 
-NATIVE = Step("native", (), None, "the fastest")
-NO_AMX = Step("no-amx", ("-DLCURSOR_NO_AMX=ON",), None, "up to 1.3 times the time of native")
-AVX2 = Step(
+NATIVE = InstructionSets("native", (), None, "the fastest")
+NO_AMX = InstructionSets(
+    "no-amx", ("-DLCURSOR_NO_AMX=ON",), None, "up to 1.3 times the time of native"
+)
+AVX2 = InstructionSets(
     "avx2",
     ("-DGGML_NATIVE=OFF",),
     ("avx", "avx2", "bmi2", "f16c", "fma", "sse4_2"),
     "up to 1.8 times the time of native",
 )
-BASELINE = Step(
+BASELINE = InstructionSets(
     "baseline",
     (
         "-DGGML_NATIVE=OFF",
@@ -92,7 +94,7 @@ STEPS = {step.name: step for step in (NATIVE, NO_AMX, AVX2, BASELINE)}
 
 
 @dataclass(frozen=True)
-class Target:
+class BuildTarget:
     """The target of a build.
 
     Attributes:
@@ -104,7 +106,7 @@ class Target:
     cuda: str
     """Version of nvcc and the GPUs' compute capabilities; empty for the CPU."""
     why: str
-    step: Step = NATIVE
+    step: InstructionSets = NATIVE
 
     @property
     def name(self) -> str:
@@ -140,7 +142,7 @@ class Target:
         return f"{locked_version()}-{platform.machine()}-{kind}-{self.step.name}-{digest}"
 
 
-def ladder() -> list[Target]:
+def ladder() -> list[BuildTarget]:
     """Return the builds to try, the fastest first; `LCURSOR_ENGINE` names a single step.
 
     Raises:
@@ -167,17 +169,17 @@ def ladder() -> list[Target]:
     ]
 
 
-def _can_run(step: Step) -> bool:
+def _can_run(step: InstructionSets) -> bool:
     if platform.machine() not in ("x86_64", "AMD64"):
         return step in (NATIVE, BASELINE)
     return not cpu_flags() or cpu_runs(list(step.cpu or ()))
 
 
-def find_target() -> Target:
+def find_target() -> BuildTarget:
     """Choose CUDA if its compiler and a GPU are present; `LCURSOR_CUDA=0|1` overrides."""
     wish = os.environ.get("LCURSOR_CUDA", "")
     if wish == "0":
-        return Target(None, "", "for the CPU, because of LCURSOR_CUDA=0")
+        return BuildTarget(None, "", "for the CPU, because of LCURSOR_CUDA=0")
     homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
     folders = [f"{home}/bin" for home in homes if home]
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path=os.pathsep.join(folders))
@@ -189,21 +191,21 @@ def find_target() -> Target:
             )
         has_gpu = Path("/proc/driver/nvidia/version").exists()
         more = "; for the NVIDIA GPU install the CUDA toolkit and run again" if has_gpu else ""
-        return Target(None, "", f"for the CPU: no nvcc here{more}")
+        return BuildTarget(None, "", f"for the CPU: no nvcc here{more}")
     gpus = output_of(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]).split()
     if not gpus and wish != "1":
-        return Target(None, "", "for the CPU: nvcc is here, but no NVIDIA GPU")
+        return BuildTarget(None, "", "for the CPU: nvcc is here, but no NVIDIA GPU")
     version = re.search(r"release ([\d.]+)", output_of([nvcc, "--version"]))
     driver = re.search(r"CUDA Version:\s*(\d+)\.", output_of(["nvidia-smi"]))
     if wish != "1" and version and driver and int(version[1].split(".")[0]) > int(driver[1]):
-        return Target(
+        return BuildTarget(
             None,
             "",
             f"for the CPU: the driver runs CUDA {driver[1]}, older than the toolkit's {version[1]};"
             " for the GPU update the driver and run again",
         )
     name = f"{version[1] if version else ''}-{'+'.join(sorted(set(gpus))) or 'none'}"
-    return Target(Path(nvcc), name, f"with CUDA: {nvcc}, {len(gpus)} GPU(s)")
+    return BuildTarget(Path(nvcc), name, f"with CUDA: {nvcc}, {len(gpus)} GPU(s)")
 
 
 def locked() -> tuple[str, str]:
@@ -223,7 +225,7 @@ def locked_version() -> str:
     return locked()[0]
 
 
-def wheel_of(target: Target, cache: Path) -> Path | None:
+def wheel_of(target: BuildTarget, cache: Path) -> Path | None:
     """Return the cached wheel, if any."""
     return next((cache / "wheels" / target.key).glob("*.whl"), None)
 
@@ -253,7 +255,7 @@ def check_space(directory: Path) -> None:
 
 
 def build(
-    target: Target, cache: Path, tools: Tools, make_venv: Callable[[Path, Path], Path]
+    target: BuildTarget, cache: Path, tools: Tools, make_venv: Callable[[Path, Path], Path]
 ) -> Path:
     """Compile the engine, or continue; return the cached wheel.
 
@@ -315,7 +317,7 @@ def _unpacked(package: Path, work: Path, tools: Tools) -> Path:
     return source
 
 
-def _compile(target: Target, source: Path, work: Path, python: Path, tools: Tools) -> Path:
+def _compile(target: BuildTarget, source: Path, work: Path, python: Path, tools: Tools) -> Path:
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     minutes = max(BUILD_CPU_S / cores / 60, 0.5)
     guess = "5 to 20 minutes" if target.nvcc else f"about {minutes:.1g} minutes on {cores} cores"

@@ -148,7 +148,7 @@ def install(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool
         venv.add_to_path(ROOT)
 
 
-def install_engine(venv: Venv, ladder: Sequence[engine.Target], tools: Tools) -> None:
+def install_engine(venv: Venv, ladder: Sequence[engine.BuildTarget], tools: Tools) -> None:
     """Install the first engine of the ladder that passes its self-test.
 
     Args:

@@ -32,7 +32,7 @@ from lcursor.llm.records import (
     Reasoning,
     SamplingParams,
     Served,
-    Target,
+    ServedModel,
     Text,
     TokenPrompt,
     Usage,
@@ -55,7 +55,7 @@ MAX_COUNTS = 512
 MIN_READ_TOKENS = 64
 """Minimum prompt length to measure the speed of prompt processing."""
 LOCAL = "chat"
-"""`Target.setting` of the local server."""
+"""`ServedModel.setting` of the local server."""
 DEFAULTS = SamplingParams()
 ADVICE = (
     "Try :LCursor server restart, and see :LCursor server log "
@@ -161,7 +161,7 @@ class Stream:
 class ChatClient:
     """A model on a server. Creating it sends nothing. All methods on any thread."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ServedModel) -> None:
         self.target = target
         root, self._api = providers.split_url(target.url)
         is_near = endpoint.is_local(target.url)

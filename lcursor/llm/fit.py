@@ -92,7 +92,7 @@ class MemoryBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ServerPlan:
     """The parameters to start a model."""
 
     model: ModelSize
@@ -145,7 +145,7 @@ def measure(name: str, path: Path) -> ModelSize:
     return ModelSize(name, path, _all_bytes(path, head.file_bytes), kv_bytes, most)
 
 
-def expected_plan(name: str, here: Hardware, completion: str) -> Plan:
+def expected_plan(name: str, here: Hardware, completion: str) -> ServerPlan:
     """Return the plan for a model of the manifest, even if its file is missing.
 
     Raises:
@@ -193,7 +193,7 @@ def memory_budget(here: Hardware, completion: str) -> MemoryBudget:
     return MemoryBudget("on the CPU", ram, available_bytes(ram), reserved, ram)
 
 
-def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> Plan:
+def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> ServerPlan:
     """Choose the context of a model.
 
     Args:
@@ -214,7 +214,7 @@ def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> P
         tokens = min(tokens, model.max_tokens)
     share = 8 if is_gpu else 16
     cache_mib = min(budget.ram_bytes // MIB // share, 4096)
-    plan = Plan(model, budget, tokens, cache_mib)
+    plan = ServerPlan(model, budget, tokens, cache_mib)
     if plan.need_bytes <= budget.bytes:
         return plan
     if is_gpu and plan.need_bytes <= budget.bytes + budget.ram_bytes // 2:
@@ -222,13 +222,13 @@ def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> P
     raise out_of_memory(plan)
 
 
-def smaller_plan(plan: Plan) -> Plan | None:
+def smaller_plan(plan: ServerPlan) -> ServerPlan | None:
     """Return a plan with at most half the context, because a load takes long; None for none."""
     step = next((step for step in STEPS if 2 * step <= plan.context_tokens), None)
     return replace(plan, context_tokens=step) if step is not None else None
 
 
-def out_of_memory(plan: Plan) -> OutOfMemory:
+def out_of_memory(plan: ServerPlan) -> OutOfMemory:
     """Return an error with the required memory, and what would fit."""
     budget, model = plan.budget, plan.model
     message = (
@@ -241,7 +241,7 @@ def out_of_memory(plan: Plan) -> OutOfMemory:
     return OutOfMemory(message, advice(plan))
 
 
-def advice(plan: Plan) -> str:
+def advice(plan: ServerPlan) -> str:
     """Return the smaller contexts and models that would fit, with numbers."""
     budget, model = plan.budget, plan.model
     ways = []

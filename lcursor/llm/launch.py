@@ -18,7 +18,7 @@ from lcursor.catalog import hardware
 from lcursor.config import ChatConfig
 from lcursor.errors import LcursorError, OutOfMemory, ServerEnded, ServerMissing
 from lcursor.llm import discovery, fit, llama_server, slots
-from lcursor.llm.fit import Plan
+from lcursor.llm.fit import ServerPlan
 from lcursor.llm.llama_server import Engine
 from lcursor.llm.server_process import Settings
 from lcursor.llm.server_state import ServerFolder
@@ -47,7 +47,7 @@ class Launcher:
         self._config, self._folder, self._notify = config, folder, notify
         self._completion, self._idle_s = completion, idle_s
         self._engine: Engine | None = None
-        self._plan: Plan | None = None
+        self._plan: ServerPlan | None = None
         self._child: Child | None = None
 
     def start(self, lock: int) -> None:
@@ -68,7 +68,7 @@ class Launcher:
         self._notify(f"starting {plan.describe()}, with {engine.name}")
         self._child = spawn(self._folder, lock, engine, plan, self._idle_s)
 
-    def _smaller(self, ended: Child, plan: Plan) -> Plan:
+    def _smaller(self, ended: Child, plan: ServerPlan) -> ServerPlan:
         """Return the plan for the attempt after a failed one."""
         error, less = failure(ended, plan), fit.smaller_plan(plan)
         ran_out = NO_MEMORY.search(ended.output()) is not None
@@ -115,7 +115,7 @@ def choose_engine(config: ChatConfig, notify: Callable[[str], None]) -> Engine:
 
 def make_plan(
     config: ChatConfig, engine: Engine, completion: str, notify: Callable[[str], None]
-) -> Plan:
+) -> ServerPlan:
     """Choose model and context for an engine on this machine.
 
     Raises:
@@ -135,7 +135,9 @@ def make_plan(
     )
 
 
-def spawn(folder: ServerFolder, lock: int, engine: Engine, plan: Plan, idle_s: float) -> Child:
+def spawn(
+    folder: ServerFolder, lock: int, engine: Engine, plan: ServerPlan, idle_s: float
+) -> Child:
     """Start a server process that inherits the lock.
 
     Args:
@@ -192,7 +194,7 @@ def spawn(folder: ServerFolder, lock: int, engine: Engine, plan: Plan, idle_s: f
         ) from error
 
 
-def failure(child: Child, plan: Plan) -> LcursorError:
+def failure(child: Child, plan: ServerPlan) -> LcursorError:
     """Return the error for a server process that ended while loading."""
     log = child.output()
     ran_out = NO_MEMORY.search(log) is not None

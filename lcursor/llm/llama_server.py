@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from lcursor.errors import ServerEnded
-from lcursor.llm.fit import Device, Plan
+from lcursor.llm.fit import Device, ServerPlan
 from lcursor.process.run import run
 
 Kind = Literal["llama-server", "xllamacpp"]
@@ -144,7 +144,7 @@ def inspect_package() -> Engine:
     return Engine("xllamacpp", sys.executable, devices)
 
 
-def command(engine: Engine, plan: Plan, socket: str, slots: Path, idle_s: int) -> list[str]:
+def command(engine: Engine, plan: ServerPlan, socket: str, slots: Path, idle_s: int) -> list[str]:
     """Return the command line of a `llama-server`.
 
     Args:

@@ -1,6 +1,6 @@
 """The chat models by their names in the settings.
 
-Starts and queries no server: a name is a `Target` with its key, or means the local server; see
+Starts and queries no server: a name is a `ServedModel` with its key, or means the local server; see
 `server.LocalServer`.
 """
 
@@ -16,7 +16,7 @@ from lcursor.config import ChatConfig, ModelConfig
 from lcursor.errors import ConfigInvalid, ModelMissing, ModelUnknown
 from lcursor.http import endpoint
 from lcursor.http.detect import Kind
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 
 LOCAL = "local"
 """Name of the local server's model if the settings name none."""
@@ -104,7 +104,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return f"There are {', '.join(known)}" if known else "The table models is empty"
 
 
-def target(config: ChatConfig, name: str) -> Target:
+def target(config: ChatConfig, name: str) -> ServedModel:
     """Return the target of a model of `models`, with its key.
 
     Raises:
@@ -121,7 +121,7 @@ def target(config: ChatConfig, name: str) -> Target:
         raise ConfigInvalid(
             f"{setting}url: there is no address", 'Write it as "http://127.0.0.1:8012"'
         )
-    return Target(
+    return ServedModel(
         name,
         endpoint.check_url(found.url, f"{setting}url"),
         found.model,

@@ -24,7 +24,7 @@ from lcursor.errors import (
 )
 from lcursor.http import detect
 from lcursor.http.detect import Detected, Kind
-from lcursor.llm.records import Message, SamplingParams, Served, Target, TokenPrompt
+from lcursor.llm.records import Message, SamplingParams, Served, ServedModel, TokenPrompt
 
 OLLAMA_TOKENS = 16384
 """Context to request from Ollama if none is configured; its default may be 4,096."""
@@ -79,7 +79,7 @@ def split_url(url: str) -> tuple[str, str]:
 # Probing.
 
 
-def probe(target: Target, api: str, ask: Ask, server: str) -> Served:
+def probe(target: ServedModel, api: str, ask: Ask, server: str) -> Served:
     """Detect the kind and capabilities of a target's server, with cheap requests.
 
     Args:
@@ -103,7 +103,7 @@ def probe(target: Target, api: str, ask: Ask, server: str) -> Served:
     return _probe_openai(target, found.reply, server)
 
 
-def _detect_named(target: Target, kind: Kind, api: str, ask: Ask, server: str) -> Detected:
+def _detect_named(target: ServedModel, kind: Kind, api: str, ask: Ask, server: str) -> Detected:
     """Check a server of a configured kind."""
     path, may_list_nothing = detect.probe_path(kind, api), kind == "openai" and target.model
     reply: dict[str, Any] = {}
@@ -118,7 +118,7 @@ def _detect_named(target: Target, kind: Kind, api: str, ask: Ask, server: str) -
 
 
 def _probe_llama(
-    target: Target, props: Mapping[str, Any], api: str, ask: Ask, server: str
+    target: ServedModel, props: Mapping[str, Any], api: str, ask: Ask, server: str
 ) -> Served:
     """Read `/props` of a llama-server."""
 
@@ -158,7 +158,7 @@ def _probe_llama(
     )
 
 
-def _probe_ollama(target: Target, ask: Ask, server: str) -> Served:
+def _probe_ollama(target: ServedModel, ask: Ask, server: str) -> Served:
     names = detect.model_names(ask("/api/tags").get("models"), "name")
     model = target.model or _only_model(target, names, server)
     shown = ask("/api/show", {"model": model})
@@ -173,7 +173,7 @@ def _probe_ollama(target: Target, ask: Ask, server: str) -> Served:
     return Served("ollama", model, tokens, models=tuple(names))
 
 
-def _probe_openai(target: Target, listed: Mapping[str, Any], server: str) -> Served:
+def _probe_openai(target: ServedModel, listed: Mapping[str, Any], server: str) -> Served:
     rows = listed.get("data")
     names = detect.model_names(rows, "id")
     model = target.model or _only_model(target, names, server)
@@ -184,7 +184,7 @@ def _probe_openai(target: Target, listed: Mapping[str, Any], server: str) -> Ser
     return Served("openai", model, _smaller_context(target, tokens), is_vllm, models=tuple(names))
 
 
-def _only_model(target: Target, names: list[str], server: str) -> str:
+def _only_model(target: ServedModel, names: list[str], server: str) -> str:
     """Return the only model of a server."""
     if len(names) == 1:
         return names[0]
@@ -196,7 +196,7 @@ def _only_model(target: Target, names: list[str], server: str) -> str:
     )
 
 
-def _smaller_context(target: Target, tokens: int) -> int:
+def _smaller_context(target: ServedModel, tokens: int) -> int:
     """Return the configured context, unless the server has less."""
     wanted = target.context_tokens
     return min(wanted, tokens) if wanted and tokens else wanted or tokens

@@ -31,7 +31,7 @@ Prompt = Sequence[Message] | TokenPrompt
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ServedModel:
     """A configured model on a server."""
 
     name: str

@@ -28,7 +28,7 @@ from lcursor.http import endpoint
 from lcursor.http.client import Client
 from lcursor.llm import discovery, fit
 from lcursor.llm.launch import Launcher
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 from lcursor.llm.server_state import ServerFolder, ServerState, User
 from lcursor.storage import json_text
 
@@ -79,7 +79,7 @@ class LocalServer:
         self._idle_s = config.idle_minutes * 60.0 if idle_s is None else idle_s
         self._lock = threading.Lock()
         self._user: User | None = None
-        self._known: tuple[ServerState, Target] | None = None
+        self._known: tuple[ServerState, ServedModel] | None = None
         self._failure = ""
         self._is_starting = self._is_closed = False
         self._stops = 0
@@ -89,7 +89,9 @@ class LocalServer:
         """The server's log file."""
         return self._folder.log_path
 
-    def ensure(self, cancel: threading.Event | None = None, notify: Notify | None = None) -> Target:
+    def ensure(
+        self, cancel: threading.Event | None = None, notify: Notify | None = None
+    ) -> ServedModel:
         """Return the server's target, after starting it if necessary.
 
         Cost: under a millisecond while it runs.
@@ -178,7 +180,7 @@ class LocalServer:
         self._known, self._failure = None, ""
         return self._end()
 
-    def restart(self, cancel: threading.Event | None = None) -> Target:
+    def restart(self, cancel: threading.Event | None = None) -> ServedModel:
         """Stop the server and start it with the current settings; raises errors of `ensure`."""
         self.stop()
         return self.ensure(cancel)
@@ -205,7 +207,7 @@ class LocalServer:
         if cancel.is_set() or self._is_closed or self._stops != stops:
             raise Cancelled("the server is no longer needed")
 
-    def _find_or_start(self, cancel: threading.Event, stops: int, notify: Notify) -> Target:
+    def _find_or_start(self, cancel: threading.Event, stops: int, notify: Notify) -> ServedModel:
         launcher = Launcher(self._config, self._folder, notify, self._completion, self._idle_s)
         suitable: ServerState | None = None  # the server that matches the settings
         started_s = notified_s = time.monotonic()
@@ -287,8 +289,8 @@ class LocalServer:
             raise ServerSlow("the local server does not stop", hint) from error
 
 
-def _target(server: ServerState) -> Target:
-    return Target(
+def _target(server: ServerState) -> ServedModel:
+    return ServedModel(
         name=server.model,
         url=server.url,
         model=server.model,

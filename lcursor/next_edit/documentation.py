@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from lcursor.next_edit.names import Names, Occurrence
+from lcursor.next_edit.names import Occurrence, ScopeNames
 
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node
@@ -18,7 +18,7 @@ MAX_ROWS: Final = 40
 """Rows of a comment above a definition, or of a docstring, that are searched."""
 
 
-def mentions(names: Names, declaration: Occurrence, name: str) -> Iterator[tuple[int, int]]:
+def mentions(names: ScopeNames, declaration: Occurrence, name: str) -> Iterator[tuple[int, int]]:
     """Yield the rows and columns, in characters, of a name in the documentation above or below.
 
     A parameter is found where it is documented as one: `@param name`, `:param name:`, or `name:`
@@ -57,13 +57,13 @@ def _is_definition(node: Node) -> bool:
 
 
 def _found(
-    names: Names, row: int, name: str, pattern: re.Pattern[str]
+    names: ScopeNames, row: int, name: str, pattern: re.Pattern[str]
 ) -> Iterator[tuple[int, int]]:
     for match in pattern.finditer(names.lines[row]):
         yield row, match.end() - len(name)
 
 
-def _comment_rows(names: Names, node: Node) -> Iterator[int]:
+def _comment_rows(names: ScopeNames, node: Node) -> Iterator[int]:
     """Yield the rows of the comment directly above a definition, upwards."""
     row = node.start_point[0] - 1
     while row >= 0 and node.start_point[0] - row <= MAX_ROWS and COMMENT.match(names.lines[row]):
@@ -71,7 +71,7 @@ def _comment_rows(names: Names, node: Node) -> Iterator[int]:
         row -= 1
 
 
-def _docstring_rows(names: Names, node: Node) -> Iterator[int]:
+def _docstring_rows(names: ScopeNames, node: Node) -> Iterator[int]:
     """Yield the rows of the string at the start of a function's body."""
     body = node.child_by_field_name("body")
     first = body.named_children[0] if body is not None and body.named_children else None

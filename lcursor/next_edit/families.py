@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from lcursor.next_edit.records import Edit, Lines, Texts
-from lcursor.next_edit.window import Prompt, Step, steps, without_returns
+from lcursor.next_edit.window import EditStep, WindowPrompt, steps, without_returns
 
 MAX_EDITS: Final = 6
 SWEEP_ROWS: Final = 10
@@ -43,7 +43,7 @@ ZETA_NUMBER: Final = re.compile(r"<\|marker_(\d+)\|>")
 ZETA_END: Final = "<[end▁of▁sentence]>"
 CURSOR: Final = "<|user_cursor|>"
 
-Build = Callable[[Texts, Sequence[Edit], str, int, int], Prompt | None]
+Build = Callable[[Texts, Sequence[Edit], str, int, int], WindowPrompt | None]
 Parse = Callable[[str, Lines], Lines | None]
 
 
@@ -60,7 +60,7 @@ class Family(NamedTuple):
 
 def sweep_prompt(
     texts: Texts, edits: Sequence[Edit], path: str, row: int, column: int
-) -> Prompt | None:
+) -> WindowPrompt | None:
     """Build a prompt for Sweep; see `Family.prompt`."""
     lines, made = without_returns(texts[path]), steps(texts, edits, MAX_EDITS)
     first, end = max(row - SWEEP_ROWS, 0), min(row + SWEEP_ROWS + 1, len(lines))
@@ -79,7 +79,7 @@ def sweep_prompt(
     text = "\n".join(parts)
     if len(SWEEP_MARKER.findall(text)) != len(made) + 3:
         return None
-    return Prompt(text, first, end, ("<|file_sep|>", "<|endoftext|>"))
+    return WindowPrompt(text, first, end, ("<|file_sep|>", "<|endoftext|>"))
 
 
 def sweep_parse(answer: str, old: Lines) -> Lines | None:
@@ -90,7 +90,7 @@ def sweep_parse(answer: str, old: Lines) -> Lines | None:
 
 def zeta_prompt(
     texts: Texts, edits: Sequence[Edit], path: str, row: int, column: int
-) -> Prompt | None:
+) -> WindowPrompt | None:
     """Build a prompt for Zeta 2.1; see `Family.prompt`."""
     lines, made = without_returns(texts[path]), steps(texts, edits, MAX_EDITS)
     first, end = _grown(lines, row, row + 1, ZETA_BYTES)
@@ -112,7 +112,7 @@ def zeta_prompt(
     expected = 3 + (2 if history else 1) + len(borders) + 1
     if len(ZETA_MARKER.findall(text)) != expected:
         return None
-    return Prompt(text, first, end, (ZETA_END,))
+    return WindowPrompt(text, first, end, (ZETA_END,))
 
 
 def zeta_parse(answer: str, old: Lines) -> Lines | None:
@@ -218,7 +218,7 @@ def _marked(text: str, borders: Sequence[int], cursor: int) -> str:
     return "".join(pieces)
 
 
-def _event(step: Step) -> str:
+def _event(step: EditStep) -> str:
     """Return an edit as a unified diff."""
     edit = step.edit
     top = max(edit.row - ZETA_CONTEXT_ROWS, 0)

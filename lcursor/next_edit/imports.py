@@ -10,7 +10,7 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from lcursor.next_edit.names import Names, Occurrence
+from lcursor.next_edit.names import Occurrence, ScopeNames
 
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node
@@ -19,7 +19,7 @@ _IMPORT_NODES = frozenset({"import_from_statement", "import_statement", "use_dec
 
 
 def uses(
-    names: Names, path: str, source: str, name: str, language: str, *, is_member: bool
+    names: ScopeNames, path: str, source: str, name: str, language: str, *, is_member: bool
 ) -> list[Occurrence]:
     """Return the uses of a name of another file.
 
@@ -59,7 +59,7 @@ def uses(
     return [one for one in found if one.key in keys or _receiver(names, one) in modules]
 
 
-def _receiver(names: Names, one: Occurrence) -> str:
+def _receiver(names: ScopeNames, one: Occurrence) -> str:
     """Return the text of the object whose member an occurrence is; "" if it is none."""
     access = one.node.parent
     fields = names.rules.members.get(access.type) if access is not None else None
@@ -69,13 +69,15 @@ def _receiver(names: Names, one: Occurrence) -> str:
     return names.text(receiver) if receiver is not None else ""
 
 
-def _lua_modules(names: Names, stem: str) -> set[str]:
+def _lua_modules(names: ScopeNames, stem: str) -> set[str]:
     """Return the variables that hold a module."""
     pattern = re.compile(rf"local (\w+) = require\(?\s*[\"'](?:[\w.-]*[./])?{re.escape(stem)}[\"']")
     return {match[1] for line in names.lines if (match := pattern.search(line))}
 
 
-def _rust_uses(names: Names, found: list[Occurrence], name: str, stem: str) -> list[Occurrence]:
+def _rust_uses(
+    names: ScopeNames, found: list[Occurrence], name: str, stem: str
+) -> list[Occurrence]:
     """Return the uses of an item of a module: `module::name`, or `name` where it is imported."""
     pattern = re.compile(rf"\buse [\w:]*\b{stem}::(?:{name};|\{{[^;]*\b{name}\b(?! as)[^;]*\}};)")
     is_imported = pattern.search("\n".join(names.lines)) is not None
@@ -90,7 +92,7 @@ def _rust_uses(names: Names, found: list[Occurrence], name: str, stem: str) -> l
     return uses
 
 
-def _macro_path(names: Names, one: Occurrence) -> str:
+def _macro_path(names: ScopeNames, one: Occurrence) -> str:
     """Return the word before `::` or `.` and a name in a macro of Rust; "" for none."""
     sign = one.node.prev_sibling
     is_in_macro = one.node.parent is not None and one.node.parent.type == "token_tree"
@@ -100,7 +102,7 @@ def _macro_path(names: Names, one: Occurrence) -> str:
     return names.text(before) if before is not None and sign.type == "::" else sign.type
 
 
-def _imported_from(names: Names, node: Node) -> str:
+def _imported_from(names: ScopeNames, node: Node) -> str:
     """Return the last part of the module from which a name is imported; "" if it is not."""
     above: Node | None = node
     while above is not None and above.type not in _IMPORT_NODES:
@@ -112,7 +114,7 @@ def _imported_from(names: Names, node: Node) -> str:
     return re.split(r"[./]", re.sub(r"\.(js|ts|mjs|cjs|jsx|tsx)$", "", text))[-1]
 
 
-def _is_module(names: Names, stem: str) -> bool:
+def _is_module(names: ScopeNames, stem: str) -> bool:
     """Return whether a module is imported under its own name."""
     return any(
         one.role == "declaration" and is_imported(one.node) for one in names.occurrences(stem)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from lcursor.next_edit import trees
 from lcursor.next_edit.records import Lines
-from lcursor.next_edit.scope_rules import RULES, Reach, Rules
+from lcursor.next_edit.scope_rules import RULES, Reach, ScopeRules
 
 if TYPE_CHECKING:
     from lcursor.code.grammars import Node
@@ -55,10 +55,10 @@ class _Found:
     is_member: bool = False
 
 
-class Names:
+class ScopeNames:
     """The names of one text. Create it with `names_of`."""
 
-    def __init__(self, lines: Lines, rules: Rules, root: Node, data: bytes) -> None:
+    def __init__(self, lines: Lines, rules: ScopeRules, root: Node, data: bytes) -> None:
         self.lines, self.rules, self.root, self.data = lines, rules, root, data
         self._known: dict[str, list[Occurrence]] = {}
         self._scope_nodes: dict[str | int, Node] = {}
@@ -363,11 +363,11 @@ def _has(fields: frozenset[str] | None, name: str) -> bool:
 
 
 @lru_cache(maxsize=trees.MAX_TREES)
-def _parsed(language: str, lines: Lines) -> Names | None:
+def _parsed(language: str, lines: Lines) -> ScopeNames | None:
     found = trees.tree(language, lines)
-    return Names(lines, RULES[language], *found) if found is not None else None
+    return ScopeNames(lines, RULES[language], *found) if found is not None else None
 
 
-def names_of(lines: Sequence[str], language: str) -> Names | None:
+def names_of(lines: Sequence[str], language: str) -> ScopeNames | None:
     """Return the names of a text; None for a language without rules or a grammar."""
     return _parsed(language, tuple(lines)) if language in RULES else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from lcursor.code import languages
 from lcursor.next_edit import history, imports, trees
 from lcursor.next_edit.documentation import mentions
-from lcursor.next_edit.names import Key, Names, Occurrence, names_of
+from lcursor.next_edit.names import Key, Occurrence, ScopeNames, names_of
 from lcursor.next_edit.records import Edit, Lines, Proposal, Texts
 from lcursor.next_edit.tokens import Change, changes, is_cause, tokens
 
@@ -99,7 +99,7 @@ def _renames_of(
         causes: indexes of the edits that did.
     """
     language = languages.detect(path)
-    every: dict[str, Names] = {}
+    every: dict[str, ScopeNames] = {}
     since = {other: tuple(_of_file(edits, other)) for other in texts}
     for other, lines in texts.items():
         before = history.text_before(lines, since[other])
@@ -144,7 +144,7 @@ def _renames_of(
             yield made(other, ANY_OBJECT, uses)
 
 
-def _members(every: Mapping[str, Names], name: str) -> dict[str, list[Occurrence]]:
+def _members(every: Mapping[str, ScopeNames], name: str) -> dict[str, list[Occurrence]]:
     """Return all members with a name, of whatever object, by file; none if it is ambiguous.
 
     That is if it is declared nowhere in these files, or more than once. A method that calls one of
@@ -168,7 +168,7 @@ def _members(every: Mapping[str, Names], name: str) -> dict[str, list[Occurrence
     return found if declared and is_one else {}
 
 
-def _is_wrapped(names: Names, one: Occurrence, name: str) -> bool:
+def _is_wrapped(names: ScopeNames, one: Occurrence, name: str) -> bool:
     """Return whether a function of the same name uses the member of another object."""
     if one.role == "declaration" or (names.rules.receivers and names.is_of_self(one)):
         return False
@@ -186,7 +186,7 @@ def _of_file(edits: Sequence[Edit], path: str) -> list[Edit]:
 
 
 def _uses_elsewhere(
-    names: Names, path: str, source: str, change: tuple[str, str], key: Key
+    names: ScopeNames, path: str, source: str, change: tuple[str, str], key: Key
 ) -> tuple[Occurrence, ...]:
     """Return the uses of a renamed name of another file."""
     language = languages.detect(path)
@@ -210,7 +210,7 @@ def _fits(edit: Edit, old: str, new: str) -> bool:
 
 
 def _touched(
-    names: Names, old: str, new: str, edit: Edit, between: Sequence[Edit]
+    names: ScopeNames, old: str, new: str, edit: Edit, between: Sequence[Edit]
 ) -> Iterator[Occurrence]:
     """Yield the occurrences that an edit renamed, in the text before the first edit.
 
@@ -246,7 +246,7 @@ def _is_definition(declaration: Occurrence) -> bool:
 
 
 def _rename(
-    names: Names,
+    names: ScopeNames,
     old: str,
     new: str,
     touched: Sequence[Occurrence],
@@ -303,7 +303,7 @@ def _rename(
     return (confidence if is_declared else BY_USES), uses
 
 
-def _is_doubtful(names: Names, declarations: Sequence[Occurrence], new: str) -> bool:
+def _is_doubtful(names: ScopeNames, declarations: Sequence[Occurrence], new: str) -> bool:
     """Return whether the changed declaration may be no rename: it takes a second change to tell.
 
     The name may still have another definition, be one of another module, be in a pattern that was
@@ -339,7 +339,9 @@ def _words(name: str) -> set[str]:
     return {word.lower().rstrip("s") for word in WORD.findall(name)}
 
 
-def _is_same(names: Names, declaration: Occurrence, old: str, new: str, is_alone: bool) -> bool:
+def _is_same(
+    names: ScopeNames, declaration: Occurrence, old: str, new: str, is_alone: bool
+) -> bool:
     """Return whether the rest of a declaration shows that it declares the same under a new name.
 
     Args:
@@ -358,7 +360,7 @@ def _is_same(names: Names, declaration: Occurrence, old: str, new: str, is_alone
     return is_alone and not _is_bound_by(declaration, "for", "as_pattern", "field")
 
 
-def _is_fixture(names: Names, declaration: Occurrence) -> bool:
+def _is_fixture(names: ScopeNames, declaration: Occurrence) -> bool:
     """Return whether a parameter is one of a test, which gets another value with another name."""
     node = declaration.node.parent
     while node is not None and node.type != "function_definition":
@@ -377,14 +379,14 @@ def _is_bound_by(declaration: Occurrence, *words: str) -> bool:
     return node is not None
 
 
-def _documented(names: Names, old: str, declaration: Occurrence) -> Iterator[Occurrence]:
+def _documented(names: ScopeNames, old: str, declaration: Occurrence) -> Iterator[Occurrence]:
     """Yield the mentions of a name in the documentation of its definition."""
     for row, column in mentions(names, declaration, old):
         at = len(trees.encode(names.lines[row][:column]))
         yield Occurrence(row, at, "other", declaration.key, False, False, declaration.node)
 
 
-def _is_captured(names: Names, new: str, key: Key) -> bool:
+def _is_captured(names: ScopeNames, new: str, key: Key) -> bool:
     """Return whether the new name was in use where the variable is visible."""
     if key[0] == "member":
         return any(one.key == key for one in names.occurrences(new))
@@ -397,7 +399,7 @@ def _is_captured(names: Names, new: str, key: Key) -> bool:
     )
 
 
-def _keywords(names: Names, old: str, declaration: Occurrence) -> list[Occurrence]:
+def _keywords(names: ScopeNames, old: str, declaration: Occurrence) -> list[Occurrence]:
     """Return the keyword arguments for a renamed parameter, in calls of its function."""
     node = declaration.node.parent
     while node is not None and node.type not in names.rules.functions:
@@ -410,7 +412,7 @@ def _keywords(names: Names, old: str, declaration: Occurrence) -> list[Occurrenc
     return names.keywords(old, node)
 
 
-def _parses_as_before(names: Names, edit: Edit, language: str) -> bool:
+def _parses_as_before(names: ScopeNames, edit: Edit, language: str) -> bool:
     """Return whether the edit left a text that parses, if it did before."""
     lines = names.lines[: edit.row] + edit.new + names.lines[edit.row + len(edit.old) :]
     after = names_of(lines, language)

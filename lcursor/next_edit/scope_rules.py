@@ -17,7 +17,7 @@ function; or in the whole function around it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ScopeRules:
     """The rules of a language."""
 
     names: frozenset[str]
@@ -85,7 +85,7 @@ def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-PYTHON: Final = Rules(
+PYTHON: Final = ScopeRules(
     names=_set("identifier"),
     scopes=_set(
         "module function_definition lambda class_definition list_comprehension set_comprehension "
@@ -119,7 +119,7 @@ _SCRIPT_SCOPES: Final = (
     "arrow_function method_definition statement_block for_statement for_in_statement catch_clause "
     "class_body switch_body generator_function"
 )
-JAVASCRIPT: Final = Rules(
+JAVASCRIPT: Final = ScopeRules(
     names=_set(
         "identifier type_identifier shorthand_property_identifier property_identifier "
         "shorthand_property_identifier_pattern private_property_identifier"
@@ -153,7 +153,7 @@ JAVASCRIPT: Final = Rules(
     targets=_fields("assignment_expression.left augmented_assignment_expression.left"),
 )
 
-GO: Final = Rules(
+GO: Final = ScopeRules(
     names=_set("identifier type_identifier field_identifier package_identifier"),
     scopes=_set(
         "source_file function_declaration method_declaration func_literal block if_statement "
@@ -178,7 +178,7 @@ GO: Final = Rules(
     has_open_members=True,
 )
 
-LUA: Final = Rules(
+LUA: Final = ScopeRules(
     names=_set("identifier"),
     scopes=_set(
         "chunk function_declaration function_definition do_statement while_statement "
@@ -202,7 +202,7 @@ LUA: Final = Rules(
     targets=_fields("variable_list function_declaration.name"),
 )
 
-RUST: Final = Rules(
+RUST: Final = ScopeRules(
     names=_set("identifier type_identifier field_identifier shorthand_field_identifier"),
     scopes=_set(
         "source_file function_item closure_expression block match_arm for_expression if_expression "
@@ -236,7 +236,7 @@ RUST: Final = Rules(
     has_open_members=True,
 )
 
-C: Final = Rules(
+C: Final = ScopeRules(
     names=_set("identifier type_identifier field_identifier"),
     scopes=_set(
         "translation_unit function_definition compound_statement for_statement declaration"

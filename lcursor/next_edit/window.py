@@ -23,7 +23,7 @@ FOREIGN: Final = re.compile(
 """Texts of prompts and answers that are no code."""
 
 
-class Prompt(NamedTuple):
+class WindowPrompt(NamedTuple):
     """A prompt, and the window that its answer rewrites."""
 
     text: str
@@ -34,7 +34,7 @@ class Prompt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EditStep:
     """An edit, with the lines of its file before and after it."""
 
     edit: Edit
@@ -49,10 +49,10 @@ class Step:
         return min(row, edit.row + len(edit.old))
 
 
-def steps(texts: Texts, edits: Sequence[Edit], limit: int) -> list[Step]:
+def steps(texts: Texts, edits: Sequence[Edit], limit: int) -> list[EditStep]:
     """Return the last small edits that fit the texts, oldest first."""
     now = {path: without_returns(lines) for path, lines in texts.items()}
-    found: list[Step] = []
+    found: list[EditStep] = []
     for raw in reversed(edits):
         edit = replace(raw, old=without_returns(raw.old), new=without_returns(raw.new))
         lines, end = now.get(edit.path), edit.row + len(edit.new)
@@ -61,7 +61,7 @@ def steps(texts: Texts, edits: Sequence[Edit], limit: int) -> list[Step]:
             continue
         now[edit.path] = lines[: edit.row] + edit.old + lines[end:]
         if max(len(edit.old), len(edit.new)) <= MAX_EDIT_LINES and len(found) < limit:
-            found.insert(0, Step(edit, now[edit.path], lines))
+            found.insert(0, EditStep(edit, now[edit.path], lines))
     return found
 
 
@@ -85,7 +85,7 @@ def without_returns(lines: Lines) -> Lines:
 
 
 def proposals(
-    texts: Texts, edits: Sequence[Edit], path: str, prompt: Prompt, answer: Lines, model: str
+    texts: Texts, edits: Sequence[Edit], path: str, prompt: WindowPrompt, answer: Lines, model: str
 ) -> list[Proposal]:
     """Return the changes of an answer that are worth showing.
 

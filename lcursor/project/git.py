@@ -110,7 +110,7 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class ListedFiles:
     """The files that git lists below a directory; paths relative to it."""
 
     tracked: list[str]
@@ -363,7 +363,7 @@ def commit_index(
     return index if index.is_file() else None
 
 
-def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> Files:
+def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = None) -> ListedFiles:
     """List the tracked files, and the untracked ones that git does not ignore.
 
     Args:
@@ -380,7 +380,7 @@ def list_files(folder: Path, excludes: Sequence[str], cancel: Cancel | None = No
             untracked.append(path)
         elif tag != "S":  # not checked out
             tracked[path] = None
-    return Files(list(tracked), untracked)
+    return ListedFiles(list(tracked), untracked)
 
 
 def list_names(

@@ -59,7 +59,7 @@ MAX_CACHED = 50_000
 """Cached results of a matcher."""
 
 
-class Rules:
+class IgnoreRules:
     """The ignore files of a project, combined by directory as git does.
 
     Args:
@@ -161,7 +161,7 @@ class IgnoreMatcher:
             except git.GitFailed:
                 is_in_git = False
         self._root, self.is_in_git = root, is_in_git
-        self.rules = Rules(root, is_in_git=is_in_git)
+        self.rules = IgnoreRules(root, is_in_git=is_in_git)
         self._known: dict[str, str] = {}
         self._repositories: dict[str, tuple[str, ...]] = {"": ("",)}
 

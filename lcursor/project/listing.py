@@ -26,7 +26,7 @@ from lcursor.project.ignore import (
     MARKS,
     NOT_A_FILE,
     OTHER_WORK_TREE,
-    Rules,
+    IgnoreRules,
 )
 from lcursor.project.links import Links
 
@@ -141,7 +141,7 @@ class _Scan:
 
     def ask_git(self, inside: str, depth: int) -> None:
         """Add the files that git lists in a repository; `inside` ends with a slash or is empty."""
-        rules = Rules(self.root, is_in_git=True)
+        rules = IgnoreRules(self.root, is_in_git=True)
         here = self.root / inside
         self.repositories.append(inside)
         listed = git.list_files(here, rules.excludes, self._cancel)
@@ -180,7 +180,7 @@ class _Scan:
 
     def walk(self) -> None:
         """Add all files that the ignore files do not exclude."""
-        rules = Rules(self.root, is_in_git=False)
+        rules = IgnoreRules(self.root, is_in_git=False)
         for path, reason in walk(self.root, rules, cancel=self._cancel):
             if path.endswith("/"):
                 self.ignored.append((path, reason))
@@ -219,7 +219,7 @@ class _Scan:
 
 
 def walk(
-    folder: Path, rules: Rules, inside: str = "", cancel: Cancel | None = None
+    folder: Path, rules: IgnoreRules, inside: str = "", cancel: Cancel | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield the files below a directory, and the left-out ones with the reason.
 
@@ -289,16 +289,16 @@ def names(
     if not folder.is_relative_to(top):
         top = folder
     inside = "" if folder == top else f"{folder.relative_to(top).as_posix()}/"
-    rules = Rules(top, is_in_git=True)
+    rules = IgnoreRules(top, is_in_git=True)
     listed, output = git.list_names(
         folder, rules.excludes, max_bytes=MAX_BYTES, max_s=MAX_S, cancel=cancel
     )
     note = f"there are more: {output.failure}" if output.is_cut else ""
     paths: list[str] = []
     if (output.failure and not output.is_cut) or _is_ignored(folder, cancel):
-        rules = Rules(top, is_in_git=False)
+        rules = IgnoreRules(top, is_in_git=False)
         if rules.reason(inside):
-            rules, inside = Rules(folder, is_in_git=False), ""
+            rules, inside = IgnoreRules(folder, is_in_git=False), ""
         end_s = time.monotonic() + MAX_S
         for name, reason in walk(folder, rules, inside, cancel):
             if not reason:

@@ -13,7 +13,7 @@ from lcursor.process.run import Cancel
 from lcursor.project import git, listing
 from lcursor.project.git import GitFailed
 from lcursor.project.hard_links import HardLinks
-from lcursor.project.ignore import LEFTOVERS, LINK, Rules
+from lcursor.project.ignore import LEFTOVERS, LINK, IgnoreRules
 from lcursor.project.links import Links
 from lcursor.project.reading import SECRET_LINK
 from lcursor.project.secrets import SecretGlobs
@@ -38,7 +38,7 @@ class VisibleFiles:
 
 def default_excludes(root: Path, *, is_in_git: bool) -> list[str]:
     """Return ignore rules for folders with the output of tools."""
-    return Rules(root, is_in_git=is_in_git).excludes
+    return IgnoreRules(root, is_in_git=is_in_git).excludes
 
 
 def visible_files(

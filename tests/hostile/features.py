@@ -18,7 +18,7 @@ from lcursor.index.throttle import Throttle
 from lcursor.index.watch import Watcher
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 from lcursor.process.sandbox import Sandbox, probe_all
 from lcursor.project import ignore, listing
 from lcursor.project.reading import Reader
@@ -169,7 +169,7 @@ def commit_message(world: World) -> str:
     """Ask a server for a commit message; return what it was sent."""
     with (
         ChatServer(lambda _: say("Change main\n")) as server,
-        closing(ChatClient(Target("fake", server.url))) as client,
+        closing(ChatClient(ServedModel("fake", server.url))) as client,
     ):
         connection = Connection("fake", client, client.probe())
         try:

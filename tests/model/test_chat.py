@@ -15,7 +15,7 @@ from lcursor.catalog import store
 from lcursor.config import ChatConfig
 from lcursor.drive.editor import Editor
 from lcursor.llm import llama_server
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 from lcursor.llm.server import LocalServer
 from tests.waiting import WAIT_S, wait_for
 
@@ -192,7 +192,7 @@ def test_what_was_said_is_summarized_and_can_be_had_back(home: Home) -> None:
     assert [each["role"] for each in opened["messages"]] == ["user", "assistant"] * 2
 
 
-def is_busy(target: Target) -> bool:
+def is_busy(target: ServedModel) -> bool:
     """Whether the server works for anybody."""
     from lcursor.http.client import Client
 

@@ -16,7 +16,7 @@ from lcursor.config import ChatConfig
 from lcursor.errors import ServerEnded
 from lcursor.http.client import Client
 from lcursor.llm import llama_server
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 from lcursor.llm.server import LocalServer
 from lcursor.llm.server_state import ServerFolder
 from tests.unit.llm.serving import write_gguf
@@ -56,7 +56,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         each.close()
 
 
-def say(target: Target, question: str = "Say yes.") -> dict[str, Any]:
+def say(target: ServedModel, question: str = "Say yes.") -> dict[str, Any]:
     body = {
         "messages": [{"role": "user", "content": question}],
         "max_tokens": 8,
@@ -71,7 +71,7 @@ def say(target: Target, question: str = "Say yes.") -> dict[str, Any]:
         client.close()
 
 
-def props(target: Target) -> dict[str, Any]:
+def props(target: ServedModel) -> dict[str, Any]:
     client = Client(target.url, target.key, "chat")
     try:
         found = json.loads(b"\n".join(client.request("/props")))

@@ -11,7 +11,7 @@ from bench.chat import PROMISES
 from bench.chat_clients import Bare, Chat
 from bench.report import Report, wait
 from lcursor.config import ChatConfig, ModelConfig
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 from tests.fakes.chat_server import ChatServer, say
 
 TIMINGS = {"cache_n": 30, "prompt_n": 10, "prompt_ms": 5, "predicted_n": 3, "predicted_ms": 6}
@@ -26,7 +26,7 @@ def chat_of(url: str, folder: Path, api: str = "llama.cpp") -> Chat:
 def test_both_clients_return_the_text_the_times_and_the_cost(tmp_path: Path) -> None:
     reply = say("one", " two", " three", every_s=0.05, timings=TIMINGS)
     with ChatServer([reply]) as server:
-        with Bare(Target("fake", server.url)) as bare:
+        with Bare(ServedModel("fake", server.url)) as bare:
             answers = [bare.ask(MESSAGES, 8)]
             assert wait(lambda: not bare.call("/slots")[0]["is_processing"], 5)
         with chat_of(server.url, tmp_path) as chat:

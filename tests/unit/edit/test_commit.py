@@ -14,7 +14,7 @@ from lcursor.edit import commit
 from lcursor.errors import Cancelled, EditFailed, NothingStaged
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 from lcursor.stop import Stop
 from tests.fakes.chat_server import Answer as Said
 from tests.fakes.chat_server import ChatServer, Hang, say
@@ -56,7 +56,7 @@ def reach() -> Iterator[Reach]:
 
         def connection(server: ChatServer) -> Connection:
             stack.enter_context(server)
-            client = ChatClient(Target("fake", server.url))
+            client = ChatClient(ServedModel("fake", server.url))
             stack.callback(client.close)
             return Connection("fake", client, client.probe())
 

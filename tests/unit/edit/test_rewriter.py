@@ -17,7 +17,7 @@ from lcursor.edit.rewriting.task import FailedAttempt, RewriteListener, RewriteP
 from lcursor.errors import Cancelled, ContextFull, ReplyUnusable, ServerFailed
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
-from lcursor.llm.records import Target, Usage
+from lcursor.llm.records import ServedModel, Usage
 from lcursor.project.redaction import PLACEHOLDER
 from lcursor.stop import Stop
 from tests.fakes.chat_server import Answer, ChatServer, Hang, delta, refuse, say
@@ -73,7 +73,7 @@ def reach() -> Iterator[Reach]:
     with ExitStack() as stack:
 
         def begin(server: ChatServer) -> Connection:
-            client = ChatClient(Target("big", server.url))
+            client = ChatClient(ServedModel("big", server.url))
             stack.callback(client.close)
             return Connection("big", client, client.probe())
 

@@ -19,7 +19,7 @@ from lcursor.__main__ import app
 from lcursor.errors import LcursorError
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 from tests.fakes.chat_server import Answer, ChatServer, delta, say
 from tests.fakes.loopback import sse
 
@@ -163,7 +163,7 @@ def stack() -> Iterator[ExitStack]:
 
 def judge(stack: ExitStack, place: Path, *script: Answer) -> tuple[edit.Judge, ChatServer]:
     server = stack.enter_context(ChatServer(script))
-    client = ChatClient(Target("fake", server.url))
+    client = ChatClient(ServedModel("fake", server.url))
     stack.callback(client.close)
     connection = Connection("fake", client, client.probe())
     return edit.Judge(connection, edit_answers.AnswerCache(place / "answers.jsonl")), server

@@ -19,7 +19,7 @@ from lcursor.errors import IndexFailed
 from lcursor.index import embed, pipeline
 from lcursor.index.chunk_embedder import ChunkEmbedder
 from lcursor.index.pipeline import Pipeline, Progress
-from lcursor.index.reader import Reader
+from lcursor.index.reader import IndexReader
 from lcursor.index.store import Store
 from lcursor.index.throttle import Throttle
 from lcursor.index.watch import Watcher
@@ -34,7 +34,7 @@ class Line:
     def __init__(self, root: Path, folder: Path, throttle: Throttle | None = None) -> None:
         self.root = root
         self.store = Store(folder)
-        self.reader: Reader = self.store.reader()
+        self.reader: IndexReader = self.store.reader()
         self.throttle = throttle or Throttle()
         self.remarks: list[str] = []
         self.phases: list[str] = []

@@ -12,7 +12,7 @@ import pytest
 
 from lcursor.index import postings, words
 from lcursor.index.postings import term_vector
-from lcursor.index.reader import Reader
+from lcursor.index.reader import IndexReader
 from lcursor.index.records import Filters
 from lcursor.index.store import Store
 from tests.unit.index.pieces import entry
@@ -42,7 +42,9 @@ def some(dice: random.Random, path: str, chunks: int = 3) -> tuple[str, ...]:
     )
 
 
-def agree(reader: Reader, terms: list[str], limit: int = 10, filters: Filters | None = None) -> int:
+def agree(
+    reader: IndexReader, terms: list[str], limit: int = 10, filters: Filters | None = None
+) -> int:
     """Compare with FTS5; return how much was found."""
     here = reader.lexical(terms, limit, filters)
     allowed = reader.allowed(filters) if filters else None

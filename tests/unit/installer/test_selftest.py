@@ -13,9 +13,9 @@ import pytest
 from lcursor.catalog import selftest_model
 from lcursor.errors import InstallFailed
 from lcursor.installer import engine, plan, selftest
-from lcursor.installer.engine import AVX2, BASELINE, NATIVE, NO_AMX, Target
+from lcursor.installer.engine import AVX2, BASELINE, NATIVE, NO_AMX, BuildTarget
 from lcursor.installer.process import Tools
-from lcursor.installer.selftest import Outcome
+from lcursor.installer.selftest import TestOutcome
 from lcursor.installer.venv import Stamp, Venv, read_stamp, write_stamp
 
 DOING = 'echo \'{"doing": "reading 8 tokens"}\'; '
@@ -29,7 +29,7 @@ CHILDREN = {
 }
 
 
-def stand_in(kind: str, hung_s: float = 0.5) -> Outcome:
+def stand_in(kind: str, hung_s: float = 0.5) -> TestOutcome:
     """Judge a child that ends as an engine of that kind would."""
     return selftest.run(["sh", "-c", CHILDREN[kind]], limit_s=hung_s if kind == "hung" else 30)
 
@@ -63,7 +63,7 @@ def venv(tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> Venv:
     monkeypatch.setattr(engine, "cpu_flags", lambda: ["avx2", "amx_tile"])
     monkeypatch.delenv("LCURSOR_ENGINE", raising=False)
 
-    def build(target: Target, *_: object) -> Path:
+    def build(target: BuildTarget, *_: object) -> Path:
         if target.nvcc and "cannot" in target.why:
             raise InstallFailed("compiling the engine failed")
         return Path(target.name)
@@ -80,13 +80,13 @@ def venv(tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> Venv:
 def outcomes(monkeypatch: pytest.MonkeyPatch, venv: Venv, ends: dict[str, str]) -> None:
     """Let the engines that are named end so, and all others pass."""
 
-    def run(python: Path, *, on_gpu: bool = False) -> Outcome:
+    def run(python: Path, *, on_gpu: bool = False) -> TestOutcome:
         return stand_in(ends.get((venv.path / "installed").read_text(), "passed"), hung_s=0.1)
 
     monkeypatch.setattr(selftest, "run_engine", run)
 
 
-LADDER = [Target(None, "", "for the CPU", step) for step in (NATIVE, NO_AMX, AVX2, BASELINE)]
+LADDER = [BuildTarget(None, "", "for the CPU", step) for step in (NATIVE, NO_AMX, AVX2, BASELINE)]
 NAMES = [target.name for target in LADDER]
 
 
@@ -132,7 +132,7 @@ def test_a_forced_engine_that_fails_falls_back_to_nothing(
 def test_cuda_that_does_not_build_or_work_ends_in_an_engine_for_the_cpu(
     venv: Venv, monkeypatch: pytest.MonkeyPatch, said: io.StringIO, why: str
 ) -> None:
-    cuda = Target(Path("nvcc"), "13.0-9.0", why)
+    cuda = BuildTarget(Path("nvcc"), "13.0-9.0", why)
     outcomes(monkeypatch, venv, {"cuda, native": "no-gpu"})
     plan.install_engine(venv, [cuda, *LADDER], venv._tools)
     stamp = read_stamp(venv.path)

@@ -16,7 +16,7 @@ import pytest
 
 from lcursor.config import ChatConfig
 from lcursor.http.client import Client
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 from lcursor.llm.server import LocalServer
 from lcursor.llm.server_state import ServerFolder
 
@@ -123,7 +123,7 @@ def mode(path: Path) -> int:
     return os.stat(path).st_mode & 0o777
 
 
-def answers(target: Target) -> bool:
+def answers(target: ServedModel) -> bool:
     """Tell whether a server does."""
     client = Client(target.url, target.key, "chat")
     try:

@@ -19,7 +19,7 @@ from lcursor.llm.records import (
     Progress,
     Reasoning,
     SamplingParams,
-    Target,
+    ServedModel,
     Text,
     Usage,
 )
@@ -47,7 +47,7 @@ def make() -> Iterator[Make]:
     with ExitStack() as stack:
 
         def begin(server: ChatServer, **fields: Any) -> ChatClient:
-            client = ChatClient(Target("big", server.url, setting="models.big.", **fields))
+            client = ChatClient(ServedModel("big", server.url, setting="models.big.", **fields))
             stack.callback(client.close)
             return client
 

@@ -8,7 +8,7 @@ import pytest
 from lcursor.catalog.hardware import GIB
 from lcursor.errors import ServerEnded
 from lcursor.llm import fit, launch, llama_server
-from lcursor.llm.fit import Device, MemoryBudget, ModelSize, Plan
+from lcursor.llm.fit import Device, MemoryBudget, ModelSize, ServerPlan
 from lcursor.llm.llama_server import SPECULATIONS, Engine
 from lcursor.process.supervise import error_line
 from tests.unit.llm.serving import Machine, machine_of
@@ -32,7 +32,7 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def command(placement: str = "on the GPU", *, idle_s: int = 900) -> str:
     engine = Engine("llama-server", "/bin/llama-server")
     room = MemoryBudget(placement, 24 * GIB, 24 * GIB)  # type: ignore[arg-type]
-    plan = Plan(ModelSize("toy", Path("/m/toy.gguf"), GIB, 1024, 32768), room, 8192, 512)
+    plan = ServerPlan(ModelSize("toy", Path("/m/toy.gguf"), GIB, 1024, 32768), room, 8192, 512)
     words = llama_server.command(engine, plan, "/run/x.sock", Path("/data/slots"), idle_s)
     return " ".join(words[1:])
 

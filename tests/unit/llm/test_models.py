@@ -9,7 +9,7 @@ import pytest
 from lcursor.config import ChatConfig, ModelConfig
 from lcursor.errors import ConfigInvalid, KeyMissing, ModelError, ModelUnknown
 from lcursor.llm import models
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 
 BIG = ModelConfig("big", url="https://x.example/v1/", api="openai", model="glm", key_env="BIG_KEY")
 NEAR = ModelConfig("near", url="http://127.0.0.1:8012", context_tokens=9000)
@@ -86,12 +86,12 @@ def test_none_to_talk_to() -> None:
 def test_a_target_has_its_key_and_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIG_KEY", "sk-secret")
     found = models.target(ChatConfig(models=(BIG, NEAR)), "big")
-    assert found == Target(
+    assert found == ServedModel(
         "big", "https://x.example/v1", "glm", "openai", "sk-secret", 0, "models.big."
     )
     assert "sk-secret" not in repr(found)
     near = models.target(ChatConfig(models=(BIG, NEAR)), "near")
-    assert near == Target("near", "http://127.0.0.1:8012", "", "", "", 9000, "models.near.")
+    assert near == ServedModel("near", "http://127.0.0.1:8012", "", "", "", 9000, "models.near.")
 
 
 def test_a_key_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

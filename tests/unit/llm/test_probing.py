@@ -18,7 +18,7 @@ from lcursor.errors import (
 )
 from lcursor.http.detect import Kind
 from lcursor.llm.client import ChatClient
-from lcursor.llm.records import Served, Target
+from lcursor.llm.records import Served, ServedModel
 from tests.fakes.chat_server import ChatServer
 
 Look = Callable[..., Served]
@@ -31,7 +31,7 @@ def look() -> Iterator[Look]:
     with ExitStack() as stack:
 
         def probe(server: ChatServer, path: str = "", **fields: Any) -> Served:
-            client = ChatClient(Target("big", server.url + path, setting=SETTING, **fields))
+            client = ChatClient(ServedModel("big", server.url + path, setting=SETTING, **fields))
             stack.callback(client.close)
             return client.probe()
 

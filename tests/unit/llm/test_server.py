@@ -28,7 +28,7 @@ from lcursor.errors import (
     ServerOccupied,
 )
 from lcursor.http.client import Client
-from lcursor.llm.records import Target
+from lcursor.llm.records import ServedModel
 from lcursor.storage import file_lock
 from tests.fakes.model_server import ModelServer
 from tests.unit.llm.serving import (
@@ -102,7 +102,7 @@ def test_another_editor_finds_it(machine: Machine) -> None:
 def test_two_that_start_at_once_start_one(machine: Machine) -> None:
     machine.set(LOAD_S=0.5)
     servers = [machine.server() for _ in range(4)]
-    found: list[Target] = []
+    found: list[ServedModel] = []
     threads = [
         threading.Thread(target=lambda each=each: found.append(each.ensure())) for each in servers
     ]

@@ -26,7 +26,7 @@ from lcursor.errors import (
 )
 from lcursor.llm import client as client_module
 from lcursor.llm.client import ChatClient, Stream
-from lcursor.llm.records import Event, Message, Target, Text
+from lcursor.llm.records import Event, Message, ServedModel, Text
 from tests.fakes.chat_server import (
     Abort,
     Answer,
@@ -51,7 +51,7 @@ def make() -> Iterator[Make]:
 
         def begin(url: str, **fields: Any) -> ChatClient:
             fields.setdefault("setting", "models.big.")
-            client = ChatClient(Target("big", url, **fields))
+            client = ChatClient(ServedModel("big", url, **fields))
             stack.callback(client.close)
             return client
 

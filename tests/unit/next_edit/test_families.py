@@ -427,7 +427,7 @@ ZETA_ANSWERS: dict[str, tuple[str, list[tuple[int, Lines, Lines]]]] = {
 def found(family: str, text: str, returns: str = "") -> list[tuple[int, Lines, Lines]]:
     """Return the proposals of an answer."""
     lines = tuple(line + returns for line in ("import os", *OLD, "x = 0"))
-    texts, prompt = {"a.py": lines}, window.Prompt("", 1, 7, ())
+    texts, prompt = {"a.py": lines}, window.WindowPrompt("", 1, 7, ())
     edits = [Edit("a.py", 1, ("def area(w):" + returns,), (OLD[0] + returns,))]
     new = FAMILIES[family].parse(text, OLD)
     if new is None:
@@ -463,7 +463,7 @@ def test_carriage_returns_are_kept() -> None:
 
 
 def test_mixed_line_ends_have_no_proposals() -> None:
-    prompt = window.Prompt("", 0, 2, ())
+    prompt = window.WindowPrompt("", 0, 2, ())
     assert not window.proposals({"a.py": ("a\r", "b")}, [], "a.py", prompt, ("a", "c"), "m")
 
 
@@ -476,7 +476,7 @@ def test_mixed_line_ends_have_no_proposals() -> None:
     ],
 )
 def test_an_edit_is_not_taken_back(edit: Edit, new: Lines) -> None:
-    texts, prompt = {"a.txt": (), "a.py": ("a", "b", "c", "d")}, window.Prompt("", 0, 4, ())
+    texts, prompt = {"a.txt": (), "a.py": ("a", "b", "c", "d")}, window.WindowPrompt("", 0, 4, ())
     assert not window.proposals(texts, [edit], "a.py", prompt, new, "m")
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lcursor.project import listing
-from lcursor.project.ignore import IgnoreMatcher, Rules
+from lcursor.project.ignore import IgnoreMatcher, IgnoreRules
 from tests.unit.project.trees import git, repository, write
 
 FOLDERS = ["a", "b", "foo"]
@@ -76,19 +76,19 @@ def test_a_walk_finds_what_git_finds(
 )
 def test_one_file(tmp_path: Path, lines: str, path: str, is_out: bool) -> None:
     (tmp_path / ".lcursorignore").write_text(lines, newline="")
-    assert bool(Rules(tmp_path, is_in_git=True).reason(path)) is is_out
+    assert bool(IgnoreRules(tmp_path, is_in_git=True).reason(path)) is is_out
 
 
 def test_an_ignore_file_of_any_bytes(tmp_path: Path) -> None:
     (tmp_path / ".lcursorignore").write_bytes(b"caf\xe9.py\n")
-    rules = Rules(tmp_path, is_in_git=True)
+    rules = IgnoreRules(tmp_path, is_in_git=True)
     assert rules.reason("caf\udce9.py") == ".lcursorignore:1: caf\udce9.py"
     assert rules.reason("caf\u00e9.py") == ""
 
 
 def test_a_directory_in_the_place_of_an_ignore_file(tmp_path: Path) -> None:
     (tmp_path / ".lcursorignore").mkdir()
-    assert Rules(tmp_path, is_in_git=True).reason("a.py") == ""
+    assert IgnoreRules(tmp_path, is_in_git=True).reason("a.py") == ""
 
 
 def test_many_paths_at_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from lcursor.errors import (
     ServerModelMissing,
     ServerUnreachable,
 )
-from lcursor.fim.dialects import DIALECTS, Dialect, Piece
+from lcursor.fim.completion_apis import DIALECTS, CompletionApi, Piece
 from lcursor.fim.prompt_text import TextPrompt
 from lcursor.http import detect, endpoint, sse
 from lcursor.http.client import Call, Client
@@ -66,7 +66,7 @@ class Abort:
             call.close()
 
 
-class Connection:
+class CompletionServer:
     """A connection to the server of a model. Nothing is sent before `connect`.
 
     Args:
@@ -86,7 +86,7 @@ class Connection:
         self._server, self._is_suitable = server, is_suitable
         self.abort = Abort()
         self.model = ""
-        self._dialect: Dialect | None = None
+        self._dialect: CompletionApi | None = None
         base = endpoint.check_url(server.url, f"{server.setting}url")
         key = endpoint.read_key(server.key_env, server.key_command, server.setting)
         self._has_key = bool(key)
@@ -139,7 +139,7 @@ class Connection:
         self.abort.set()
         self._client.close()
 
-    def _find(self) -> tuple[Dialect, list[str]]:
+    def _find(self) -> tuple[CompletionApi, list[str]]:
         """Return the API of the server, and its list of models."""
         wanted = self._server.api
         if wanted not in ("auto", *DIALECTS):

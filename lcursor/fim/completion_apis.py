@@ -34,7 +34,7 @@ class Piece:
     read_tokens: int = -1
 
 
-class Dialect(Protocol):
+class CompletionApi(Protocol):
     """The API of one kind of server: the paths that list the models and complete a prompt."""
 
     models: str
@@ -61,7 +61,7 @@ class LlamaCpp:
         return [name for name in (PurePath(path).name, alias) if name][:1]
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """See `Dialect`; the server has only one model."""
+        """See `CompletionApi`; the server has only one model."""
         return {
             "prompt": prompt.text,
             "n_predict": config.max_tokens,
@@ -75,7 +75,7 @@ class LlamaCpp:
         }
 
     def read(self, found: Mapping[str, Any]) -> Piece:
-        """See `Dialect`."""
+        """See `CompletionApi`."""
         times = found.get("timings")
         read_tokens, cached = _count(times, "prompt_n"), max(_count(times, "cache_n"), 0)
         prompt_tokens = read_tokens + cached if read_tokens >= 0 else -1
@@ -96,7 +96,7 @@ class Ollama:
         return detect.model_names(found.get("models"), "name")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """See `Dialect`; the model stays loaded."""
+        """See `CompletionApi`; the model stays loaded."""
         return {
             "model": model,
             "prompt": prompt.text,
@@ -132,7 +132,7 @@ class OpenAi:
         return detect.model_names(found.get("data"), "id")
 
     def body(self, prompt: TextPrompt, model: str, config: CompletionConfig) -> dict[str, Any]:
-        """See `Dialect`; only options that all these servers support."""
+        """See `CompletionApi`; only options that all these servers support."""
         return {
             "model": model,
             "prompt": prompt.text,
@@ -159,6 +159,6 @@ def _count(table: object, field: str) -> int:
     return value if isinstance(value, int) else -1
 
 
-DIALECTS: Mapping[Kind, Dialect] = MappingProxyType(
+DIALECTS: Mapping[Kind, CompletionApi] = MappingProxyType(
     {"llama.cpp": LlamaCpp(), "ollama": Ollama(), "openai": OpenAi()}
 )
