@@ -31,7 +31,7 @@ end })
 LISTEN = """
 probe.wrap_messages()
 _G.asked = {}
-local rpc = require("lcursor.rpc")
+local rpc = require("lcursor.host.rpc")
 local notify, receive = rpc.notify, rpc.receive
 rpc.notify = function(method, params)
   if method == "fim.request" then
@@ -110,7 +110,7 @@ class Plugin:
         """Wait for the model, and record messages from now on."""
         editor.wait_state("ready", timeout_s=120)
         editor.lua(LISTEN)
-        model: str = editor.lua("return require('lcursor.status').get().detail")
+        model: str = editor.lua("return require('lcursor.host.status').get().detail")
         return model
 
     def warm(self, editor: Editor, spot: Spot) -> None:

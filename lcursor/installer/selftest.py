@@ -35,7 +35,7 @@ KINDS: tuple[Kind, ...] = ("passed", "crashed", "wrong", "no-gpu", "error")
 
 
 @dataclass(frozen=True)
-class TestOutcome:
+class SelftestOutcome:
     """The result of a self-test."""
 
     kind: Kind
@@ -55,7 +55,7 @@ class TestOutcome:
         }[self.kind]
 
 
-def run_engine(python: Path, *, on_gpu: bool = False, limit_s: float = LIMIT_S) -> TestOutcome:
+def run_engine(python: Path, *, on_gpu: bool = False, limit_s: float = LIMIT_S) -> SelftestOutcome:
     """Test the engine of an environment.
 
     Args:
@@ -67,12 +67,12 @@ def run_engine(python: Path, *, on_gpu: bool = False, limit_s: float = LIMIT_S) 
     return run([python, "-m", "lcursor.fim.selftest", "--gpu-layers", layers], limit_s)
 
 
-def run_server(python: Path, limit_s: float = LIMIT_S) -> TestOutcome:
+def run_server(python: Path, limit_s: float = LIMIT_S) -> SelftestOutcome:
     """Test the chat server that this environment would start."""
     return run([python, "-m", "lcursor.llm.selftest"], limit_s)
 
 
-def run(command: Sequence[str | Path], limit_s: float = LIMIT_S) -> TestOutcome:
+def run(command: Sequence[str | Path], limit_s: float = LIMIT_S) -> SelftestOutcome:
     """Run the child of a self-test, and return its result."""
     done = process_run(
         [str(word) for word in command],
@@ -83,20 +83,20 @@ def run(command: Sequence[str | Path], limit_s: float = LIMIT_S) -> TestOutcome:
     )
     out = done.data.decode("utf-8", "replace")
     if done.is_cut:
-        return TestOutcome("hung", f"{_last_step(out)}, for more than {limit_s:.0f} s")
+        return SelftestOutcome("hung", f"{_last_step(out)}, for more than {limit_s:.0f} s")
     if done.status is None:
-        return TestOutcome("error", done.failure)
+        return SelftestOutcome("error", done.failure)
     if done.status < 0:
-        return TestOutcome(
+        return SelftestOutcome(
             "crashed", f"{signal.Signals(-done.status).name} while {_last_step(out)}"
         )
     verdict = next((line for line in _lines(out) if line.get("result") in KINDS), None)
     if verdict is None:
         words = done.errors.decode("utf-8", "replace").strip().splitlines()
         reason = words[-1] if words else f"exit status {done.status}"
-        return TestOutcome("error", f"{reason}, while {_last_step(out)}")
+        return SelftestOutcome("error", f"{reason}, while {_last_step(out)}")
     kind = next(kind for kind in KINDS if kind == verdict["result"])
-    return TestOutcome(kind, verdict.get("message", ""))
+    return SelftestOutcome(kind, verdict.get("message", ""))
 
 
 def _lines(out: str) -> list[dict[str, str]]:

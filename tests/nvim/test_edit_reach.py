@@ -28,7 +28,6 @@ def desk(editor: Start, host: FakeHost) -> Desk:
 def test_a_range_is_sent_with_all_of_the_buffer(desk: Desk) -> None:
     desk.nvim.press("ggonew<Esc>")
     asked = desk.ask("1,3LCEdit  make it faster ")
-    assert asked["scope"] == "region"
     assert asked["instruction"] == "make it faster"
     assert (asked["first_row"], asked["last_row"]) == (0, 3)
     assert asked["path"] == str(desk.project / "a.py")

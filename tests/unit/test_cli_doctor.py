@@ -27,7 +27,7 @@ from lcursor.config import CompletionConfig, Config, from_table
 from lcursor.errors import LcursorError
 from lcursor.index import embed
 from lcursor.installer import selftest
-from lcursor.installer.selftest import TestOutcome
+from lcursor.installer.selftest import SelftestOutcome
 from lcursor.llm import discovery
 from lcursor.llm.discovery import Found
 from lcursor.project.root import begun_path
@@ -415,7 +415,7 @@ def test_the_engines_step_and_the_reason_for_it_are_shown(monkeypatch: pytest.Mo
 def test_the_self_tests_are_facts(
     monkeypatch: pytest.MonkeyPatch, model: Path, kind: selftest.Kind
 ) -> None:
-    outcome = TestOutcome(kind, "reading 8 tokens")
+    outcome = SelftestOutcome(kind, "reading 8 tokens")
     monkeypatch.setattr(selftest, "run_engine", lambda *_, **__: outcome)
     monkeypatch.setattr(selftest, "run_server", lambda *_, **__: outcome)
     found = {each.section: each for each in doctor.examine(settings(model), with_selftest=True)}

@@ -94,9 +94,9 @@ class Tool:
 
     def kind_of(self, arguments: Arguments) -> StepKind:
         """Return the kind of a call."""
-        return "read" if arguments.get("command") in self.reads else self.kind
+        return "read" if str(arguments.get("command")) in self.reads else self.kind
 
     def has_command(self, arguments: Arguments) -> bool:
         """Return whether the argument `command` has one of its values, if these are fixed."""
-        command = arguments.get("command")
+        command = str(arguments.get("command"))
         return not self.needs or command in self.needs or command in self.reads

@@ -15,7 +15,7 @@ from lcursor.errors import InstallFailed
 from lcursor.installer import engine, plan, selftest
 from lcursor.installer.engine import AVX2, BASELINE, NATIVE, NO_AMX, BuildTarget
 from lcursor.installer.process import Tools
-from lcursor.installer.selftest import TestOutcome
+from lcursor.installer.selftest import SelftestOutcome
 from lcursor.installer.venv import Stamp, Venv, read_stamp, write_stamp
 
 DOING = 'echo \'{"doing": "reading 8 tokens"}\'; '
@@ -29,7 +29,7 @@ CHILDREN = {
 }
 
 
-def stand_in(kind: str, hung_s: float = 0.5) -> TestOutcome:
+def stand_in(kind: str, hung_s: float = 0.5) -> SelftestOutcome:
     """Judge a child that ends as an engine of that kind would."""
     return selftest.run(["sh", "-c", CHILDREN[kind]], limit_s=hung_s if kind == "hung" else 30)
 
@@ -80,7 +80,7 @@ def venv(tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> Venv:
 def outcomes(monkeypatch: pytest.MonkeyPatch, venv: Venv, ends: dict[str, str]) -> None:
     """Let the engines that are named end so, and all others pass."""
 
-    def run(python: Path, *, on_gpu: bool = False) -> TestOutcome:
+    def run(python: Path, *, on_gpu: bool = False) -> SelftestOutcome:
         return stand_in(ends.get((venv.path / "installed").read_text(), "passed"), hung_s=0.1)
 
     monkeypatch.setattr(selftest, "run_engine", run)
