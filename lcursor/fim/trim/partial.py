@@ -128,9 +128,12 @@ def _is_sensible(before: str, after: str, cursor: CursorContext) -> bool:
         return False
     if is_word and _is_word(cursor.line[-1:]) and all(map(_is_word, before)):
         return not _NEEDS_MORE.fullmatch(_last_word(line)) and bool(_BEHIND_BEGUN_NAME.match(after))
-    if found.inside or _ASSIGNMENT.match(after):
+    is_closed = last in OPENER or last in cursor.syntax.quotes
+    # It was shown before the `=` was known, and stays if generation ends right behind that.
+    is_all = is_closed and after.endswith("\n") and _ASSIGNMENT.fullmatch(after.rstrip())
+    if found.inside or (_ASSIGNMENT.match(after) and not is_all):
         return False
-    if last in OPENER or last in cursor.syntax.quotes:
+    if is_closed:
         return not after.startswith("(")
     if last == ";" or not cursor.syntax.pairs:
         return is_word or last == ";"
