@@ -46,6 +46,9 @@ def main(
             written = complete(context, tokens[:-target].tolist(), len(truth))
             run = longest_run(written, truth)
             longest, repeated = max(longest, run), repeated + (run >= REPEATED)
+            if run >= REPEATED:
+                text = b"".join(map(opened.piece, truth)).decode(errors="replace")
+                typer.echo(f"{run} tokens of {text!r}")
     typer.echo(
         f"{repeated} of {len(samples)} samples repeated ({asked} have {REPEATED} tokens or more; "
         f"the longest repetition has {longest})"
