@@ -133,7 +133,7 @@ def _sound(text: str, cursor: CursorContext, behind: str) -> str:
         lines = text.rpartition("\n")[0]
         if not lines.strip():
             return _part(text, cursor, "\n")
-        text = lines
+        text = rest.cut_or_replace(lines, cursor)[0].rstrip()  # as when it was the last line
     return ""
 
 
