@@ -37,7 +37,7 @@ from lcursor.llm.records import Finished, Message, SamplingParams, Text
 from lcursor.stop import Stop
 from lcursor.storage import folders
 from lcursor.workspace import checks
-from lcursor.workspace.trial import Trial
+from lcursor.workspace.edit_checks import EditChecks
 
 MODEL: Final = "qwen2.5-coder-1.5b"
 CONTEXT_TOKENS: Final = 4096
@@ -171,7 +171,7 @@ class Judge:
             test = examples.command(bug.entry_point) if shown else ""
             config = replace(self._config, test=test)
             task = replace(task, path=str(root / NAME))
-            with Trial(root, config) as commands:
+            with EditChecks(root, config) as commands:
                 attempts = RetryLoop(Rewriter(self._reached, config), commands, config)
                 return self._cache.add(self._tried(bug, task, attempts, key, budget))
 

@@ -33,7 +33,7 @@ from lcursor.protocol.chat import ChatAttachment
 from lcursor.protocol.edit import EditBuffer
 from lcursor.workspace import checks
 from lcursor.workspace.approval import Permissions
-from lcursor.workspace.trial import CheckResults, Trial
+from lcursor.workspace.edit_checks import CheckResults, EditChecks
 
 T = TypeVar("T")
 CONTEXT_SHARE = 2
@@ -103,7 +103,7 @@ class EditSession:
     ) -> None:
         self.run, self.services, self.config = run, services, services.config
         self.sources = Sources.for_path(path, buffers, current, services.secrets)
-        self.commands = self._trial(self.config)
+        self.commands = self._edit_checks(self.config)
         self.connection: Connection
         """The model, after `connect`."""
         self.is_whole_edit = True
@@ -116,12 +116,12 @@ class EditSession:
         config, note = self.services.permissions.allowed(
             sources.root, self.config, self.run.ask, self.run.stopped
         )
-        self.commands = self._trial(config)
+        self.commands = self._edit_checks(config)
         return note
 
-    def _trial(self, config: EditConfig) -> Trial:
+    def _edit_checks(self, config: EditConfig) -> EditChecks:
         services, sources = self.services, self.sources
-        return Trial(sources.root, config, sources.unsaved(), services.secrets, services.agent)
+        return EditChecks(sources.root, config, sources.unsaved(), services.secrets, services.agent)
 
     def question(
         self,
@@ -217,7 +217,7 @@ class EditSession:
         """
         run, config, commands = self.run, self.config, self.commands
         if not self.is_whole_edit:
-            commands = Trial(self.sources.root, replace(config, lint="", test=""))
+            commands = EditChecks(self.sources.root, replace(config, lint="", test=""))
         tick = self.sources.tick(task.path) if tick is None else tick
         listener = RunListener(run, task.path, tick, prefix)
         run.check()

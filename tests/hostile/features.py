@@ -24,8 +24,8 @@ from lcursor.project import ignore, listing
 from lcursor.project.reading import Reader
 from lcursor.project.secrets import SecretGlobs
 from lcursor.stop import Stop
+from lcursor.workspace.edit_checks import EditChecks
 from lcursor.workspace.tree import Tree
-from lcursor.workspace.trial import Trial
 from tests.fakes.chat_server import ChatServer, say
 from tests.hostile.world import World, everything_below
 from tests.waiting import wait_for
@@ -184,7 +184,7 @@ def checks(world: World) -> str:
     token = "canary-[a-z-]+-[0-9a-f]{4,}"
     command = f"{{ grep -rahE '{token}' .; {world.filled(IN_A_TEST)}; }} | grep -aoE '{token}'"
     config = EditConfig(test=f"{command} | sort -u; ls lib; exit 1", check_seconds=30)
-    with Trial(world.project, config) as made:
+    with EditChecks(world.project, config) as made:
         files = {str(world.project / "main.py"): ("main = 2",)}
         return str(made.run(files, Stop()))
 

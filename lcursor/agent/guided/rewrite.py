@@ -23,9 +23,9 @@ from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import Usage
 from lcursor.stop import Stop
+from lcursor.workspace.edit_checks import CheckResults
 from lcursor.workspace.files import Denied, File
 from lcursor.workspace.outputs import printable
-from lcursor.workspace.trial import CheckResults
 
 SAME = "the model wrote the same lines again"
 PART = "This is a part of the task: "

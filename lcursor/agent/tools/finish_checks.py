@@ -13,9 +13,9 @@ from lcursor.config import EditConfig
 from lcursor.process.run import Cancel
 from lcursor.workspace import checks, shell
 from lcursor.workspace.commands import Commands, with_path
+from lcursor.workspace.edit_checks import MAX_SHOWN_CHARS
 from lcursor.workspace.shell import DEFAULT_S, CommandResult, Shell
 from lcursor.workspace.tree import Tree
-from lcursor.workspace.trial import MAX_SHOWN_CHARS
 
 
 class FinishChecks:

@@ -23,7 +23,7 @@ from lcursor.llm.records import Usage, add_usage
 from lcursor.stop import Stop
 from lcursor.workspace import checks
 from lcursor.workspace.checks import FAILURES
-from lcursor.workspace.trial import CheckResults
+from lcursor.workspace.edit_checks import CheckResults
 
 UNCHANGED: Final = 8
 """Penalty of an attempt without changes, which is better than one that does not parse."""
@@ -40,7 +40,7 @@ SAME: Final = "it is the same as before: nothing was changed"
 
 
 class Checks(Protocol):
-    """Commands of the user that check a text; see `commands.Trial`."""
+    """Commands of the user that check a text; see `edit_checks.EditChecks`."""
 
     @property
     def has_any(self) -> bool:

@@ -23,7 +23,7 @@ from lcursor.edit.rewriting.task import (
 from lcursor.errors import Cancelled, ContextFull, LcursorError, ReplyUnusable, ServerEnded
 from lcursor.llm.records import Usage, add_usage
 from lcursor.stop import Stop
-from lcursor.workspace.trial import Trial
+from lcursor.workspace.edit_checks import EditChecks
 
 LINES = ("import os", "", "def f(a):", "    return a", "", "def g():", "    return 1")
 REGION = Region(2, 4, "function f")
@@ -79,11 +79,11 @@ def task(path: str = "/p/a.py", instruction: str = "add one") -> Task:
 def run(
     writer: Scripted,
     config: EditConfig | None = None,
-    trial: Trial | None = None,
+    checks: EditChecks | None = None,
     path: str = "/p/a.py",
     answer_tokens: int = 0,
 ) -> RewriteResult:
-    attempts = RetryLoop(writer, trial, config or EditConfig(retries=2))
+    attempts = RetryLoop(writer, checks, config or EditConfig(retries=2))
     return attempts.run(task(path), Heard(), Stop(), answer_tokens=answer_tokens)
 
 
@@ -233,8 +233,8 @@ def test_tests_that_fail_are_reported_and_tried_again(root: Path) -> None:
     command = f"{shlex.quote(sys.executable)} -c 'import a; assert a.f(1) == 2, a.f(1)'"
     config = EditConfig(retries=2, test=command)
     writer = Scripted(("def f(a):", "    return a + 7"), GOOD)
-    with Trial(root, config) as trial:
-        made = run(writer, config, trial, str(root / "a.py"))
+    with EditChecks(root, config) as checks:
+        made = run(writer, config, checks, str(root / "a.py"))
     assert (made.attempts, made.lines) == (2, GOOD)
     assert {each.name for each in made.file.checks} == {
         "parses", "symbols", "indent", "size", "test",
@@ -248,8 +248,8 @@ def test_who_asks_for_a_fix_sees_the_tests_at_once(root: Path) -> None:
     )
     for words, is_told in (("fix the bug", True), ("add a docstring", False)):
         writer = Scripted(GOOD)
-        with Trial(root, config) as trial:
-            attempts = RetryLoop(writer, trial, config)
+        with EditChecks(root, config) as checks:
+            attempts = RetryLoop(writer, checks, config)
             asked = task(str(root / "a.py"), words)
             assert attempts.run(asked, Heard(), Stop()).attempts == 1
         assert (NOW in writer.tasks[0].instruction) is is_told
@@ -259,15 +259,15 @@ def test_who_asks_for_a_fix_sees_the_tests_at_once(root: Path) -> None:
 
 def test_what_does_not_parse_is_not_run(root: Path) -> None:
     config = EditConfig(retries=0, test="touch ran; false")
-    with Trial(root, config) as trial:
-        made = run(Scripted(BAD), config, trial, str(root / "a.py"))
+    with EditChecks(root, config) as checks:
+        made = run(Scripted(BAD), config, checks, str(root / "a.py"))
     assert "test" not in {each.name for each in made.file.checks}
 
 
 def test_the_formatter_changes_the_region_alone(root: Path) -> None:
     config = EditConfig(formatter="sed -e s/1/9/")
-    with Trial(root, config) as trial:
-        made = run(Scripted(GOOD), config, trial, str(root / "a.py"))
+    with EditChecks(root, config) as checks:
+        made = run(Scripted(GOOD), config, checks, str(root / "a.py"))
     assert made.lines == ("def f(a):", "    return a + 9")
     assert made.file.checks[-1].name == "format"
     assert [change.new for change in made.file.changes] == [("    return a + 9",)]
@@ -275,8 +275,8 @@ def test_the_formatter_changes_the_region_alone(root: Path) -> None:
 
 def test_a_formatter_that_fails_is_a_badge(root: Path) -> None:
     config = EditConfig(formatter="false", retries=0)
-    with Trial(root, config) as trial:
-        made = run(Scripted(GOOD), config, trial, str(root / "a.py"))
+    with EditChecks(root, config) as checks:
+        made = run(Scripted(GOOD), config, checks, str(root / "a.py"))
     assert made.lines == GOOD
     assert not made.file.checks[-1].is_ok
 

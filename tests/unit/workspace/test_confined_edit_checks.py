@@ -9,7 +9,7 @@ import pytest
 from lcursor.config import EditConfig
 from lcursor.process.sandbox import open_sandbox
 from lcursor.stop import Stop
-from lcursor.workspace.trial import Trial
+from lcursor.workspace.edit_checks import EditChecks
 from tests.fakes.chat_server import ChatServer
 from tests.unit.edit.desk import Desk, fenced, reply
 
@@ -36,7 +36,7 @@ def root(tmp_path: Path) -> Path:
 
 def output_of(root: Path, test: str) -> str:
     """Run a test command on the project, and return why it fails."""
-    with Trial(root, EditConfig(test=f"{test}; exit 1")) as made:
+    with EditChecks(root, EditConfig(test=f"{test}; exit 1")) as made:
         (check,) = made.run({str(root / "a.txt"): ("two",)}, Stop()).checks
     return check.text
 

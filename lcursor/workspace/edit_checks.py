@@ -49,8 +49,8 @@ class CheckResults:
     """Why the commands were not run; "" if they were."""
 
 
-class Trial:
-    """The configured commands, for one edit.
+class EditChecks:
+    """The formatter, linter and tests of the user, for one edit.
 
     Args:
         agent: what commands in a sandbox see besides the copy.
@@ -82,7 +82,7 @@ class Trial:
         """Whether there are tests to run."""
         return bool(self._config.test)
 
-    def __enter__(self) -> Trial:
+    def __enter__(self) -> EditChecks:
         return self
 
     def __exit__(self, *_: object) -> None:
