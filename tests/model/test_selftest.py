@@ -15,7 +15,7 @@ from lcursor.installer.process import ROOT
 def test_the_engine_passes_with_the_default_model() -> None:
     command = [sys.executable, "-m", "lcursor.fim.selftest"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    assert "from a second thread (model qwen2.5-coder-0.5b)" in done.stdout
+    assert "from a second thread (model qwen2.5-coder-0.5b-adapted)" in done.stdout
     assert '"result": "passed"' in done.stdout
 
 
