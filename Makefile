@@ -31,12 +31,12 @@ try:  ## set up, then open that Neovim for you
 	@$(RUN) -m lcursor try $(ARGS)
 
 test:  ## set up, then run every test; ARGS="-k ghost" selects
-	@$(SETUP) --with neovim --with dev --model $(MODEL) --model $(EMBED)
+	@$(SETUP) --with neovim --with dev --with mcp --model $(MODEL) --model $(EMBED)
 	@$(call tested,--ignore tests/model -n 3 --dist loadfile --durations 20)  # for two cores: tests also wait
 	@$(call tested,tests/model)  # the model needs all cores
 
 check:  ## lint, format, types and documentation drift; changes nothing
-	@$(SETUP) --with neovim --with lint
+	@$(SETUP) --with neovim --with lint --with mcp
 	@command -v luacheck >/dev/null || { \
 	  echo "lcursor: no luacheck here. Debian or Ubuntu: sudo apt install lua-check" >&2; exit 1; }
 	$(RUN) -m ruff check
@@ -68,7 +68,7 @@ bench:  ## measure speed; ARGS=--json for programs
 	@$(RUN) -m lcursor bench $(ARGS)
 
 lock:  ## resolve the requirements; needs uv
-	@for name in requirements requirements/dev requirements/build requirements/neovim; do \
+	@for name in requirements requirements/dev requirements/build requirements/mcp requirements/neovim; do \
 	  uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --upgrade \
 	    --custom-compile-command "make lock" $$name.in --output-file $$name.lock || exit 1; done
 

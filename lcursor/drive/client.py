@@ -1,12 +1,13 @@
-"""A child Neovim and its msgpack-RPC channel, with a time limit on every request.
+"""A child Neovim and its msgpack-RPC channel, and requests to others at their sockets.
 
-Owns the process and one reader thread. pynvim, which the host uses, has neither time limits
-nor a stream of redraw events.
+`Client` owns the process and one reader thread. Every request has a time limit. pynvim, which the
+host uses, has neither time limits nor a stream of redraw events.
 """
 
 from __future__ import annotations
 
 import itertools
+import socket
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,8 @@ from typing import Any
 
 import msgpack
 
+ANSWER_S = 2.0
+"""Time limit of a request to a Neovim at a socket."""
 Notify = Callable[[str, list[Any]], None]
 
 
@@ -139,3 +142,25 @@ class Client:
             future.set_exception(NeovimError(str(text)))
         else:
             future.set_result(result)
+
+
+def request(address: str, method: str, *arguments: object) -> Any:
+    """Call an API function of the Neovim at a socket.
+
+    Raises:
+        OSError: nothing answers there in time.
+        ValueError: the function failed, or the answer is not of the protocol.
+    """
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(ANSWER_S)
+        connection.connect(address)
+        connection.sendall(msgpack.packb([0, 1, method, list(arguments)]))
+        unpacker = msgpack.Unpacker(strict_map_key=False, unicode_errors="surrogateescape")
+        while data := connection.recv(1 << 16):
+            unpacker.feed(data)
+            for message in unpacker:
+                if isinstance(message, list) and message[:2] == [1, 1]:
+                    if message[2]:
+                        raise ValueError(message[2][1])
+                    return message[3]
+    raise ConnectionResetError(f"{address} ended the connection")

@@ -48,9 +48,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         dest="extras",
         action="append",
         default=[],
-        choices=["dev", "lint", "neovim"],
+        choices=["dev", "lint", "mcp", "neovim"],
         help="dev: for the tests; lint: dev, and stylua, which needs npm;"
-        " neovim: a Neovim, unless one is on PATH",
+        " mcp: for python -m lcursor mcp; neovim: a Neovim, unless one is on PATH",
     )
     parser.add_argument(
         "--model",
@@ -142,6 +142,8 @@ def install(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool
         venv.install("dev", "test tools", ROOT / "requirements/dev.lock")
     if "lint" in extras:
         _install_stylua(venv, tools)
+    if "mcp" in extras:
+        venv.install("mcp", "MCP", ROOT / "requirements/mcp.lock")
     if "neovim" in extras:
         _install_neovim(venv, tools)
     if venv_dir.parent == ROOT:

@@ -44,6 +44,7 @@ LAYERS = {
     "agent": 8,
     "host": 9,
     "drive": 9,
+    "mcp": 9,
     "cli": 10,
     "__main__": 11,
 }
@@ -53,6 +54,7 @@ SEALED = ({"code", "project"}, {"fim", "llm", "index"}, {"chat", "edit", "next_e
 ONE_IMPORTER = {
     "llama_cpp": "lcursor/fim/llama.py",
     "pynvim": "lcursor/host/session.py",
+    "mcp": "lcursor/mcp/server.py",
     "huggingface_hub": "lcursor/catalog/hub.py",
     "msgpack": "lcursor/drive/client.py",
     "onnxruntime": "lcursor/index/embed.py",
@@ -140,7 +142,8 @@ def module_of(path: Path) -> str:
 def test_each_imported_package_is_declared() -> None:
     declared = {
         re.split(r"[^\w.-]", line)[0].lower().replace("-", "_")
-        for line in (ROOT / "requirements.in").read_text().splitlines()
+        for path in ("requirements.in", "requirements/mcp.in")
+        for line in (ROOT / path).read_text().splitlines()
         if line[:1].isalpha()
     }
     distributions = importlib.metadata.packages_distributions()

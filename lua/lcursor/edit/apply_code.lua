@@ -1,6 +1,7 @@
 -- Turns code from a chat, or from elsewhere, into a proposal: the backend finds its place.
 
 local buffers = require("lcursor.editor.buffers")
+local context = require("lcursor.editor.context")
 local edit = require("lcursor.edit")
 local notify = require("lcursor.ui.notify")
 local proposals = require("lcursor.edit.proposals")
@@ -95,6 +96,14 @@ function M.block(session, block, buf)
       require("lcursor.edit.hunks").show(proposal)
     end
   end)
+end
+
+--- Apply a diff of one file.
+---@param text string
+---@param path string absolute
+---@return lcursor.EditRun?
+function M.diff(text, path)
+  return ask(text, "", "", 0, path, context.buffer(path))
 end
 
 --- Apply the text of a register: a block with or without fences, a diff, a whole answer.

@@ -460,6 +460,13 @@ function M.private_reason(buf)
   return M.REASONS[M.block_reason(buf, more)]
 end
 
+--- Return why a file that is not in a buffer must not be sent, by its name.
+---@param path string absolute
+---@return string? message
+function M.name_reason(path)
+  return M.REASONS[check(path, config.get().privacy.exclude).secret]
+end
+
 --- Check whether a file that is not in a buffer may be read, by its name and git.
 ---@param path string absolute
 ---@param more string[] the user's globs
