@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from lcursor.catalog import store
+from lcursor.catalog import manifest, store
 from lcursor.config import CompletionConfig
 from lcursor.fim.engine import Engine
 from tests.waiting import BUDGET_MS
@@ -31,15 +32,27 @@ def model_path() -> Path:
     return store.resolve(MODEL, "completion")
 
 
+def load(path: Path) -> Engine:
+    """Load a model, and do all idle work."""
+    config = CompletionConfig(min_confidence=0.0, budget_ms=BUDGET_MS)
+    engine = Engine(path, "qwen2.5-coder", config, lambda fraction: True)
+    while engine.idle():
+        pass
+    return engine
+
+
 @pytest.fixture(scope="session")
 def loaded(model_path: Path) -> Iterator[Engine]:
     """Load it once."""
-    config = CompletionConfig(min_confidence=0.0, budget_ms=BUDGET_MS)
-    engine = Engine(model_path, "qwen2.5-coder", config, lambda fraction: True)
-    while engine.idle():
-        pass
-    yield engine
-    engine.close()
+    with closing(load(model_path)) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def unadapted() -> Iterator[Engine]:
+    """Load the same model without its adapter, as servers have it."""
+    with closing(load(store.path_of(manifest.find(MODEL)))) as engine:
+        yield engine
 
 
 @pytest.fixture

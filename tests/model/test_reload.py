@@ -82,7 +82,7 @@ def test_memory_after_many_models_is_that_of_one(desk: Desk) -> None:
         assert len(desk.ends(number)) == 1
     desk.wait_ready(2)
     desk.ask(100)
-    assert desk.ends(100) == ["trimmed"]
+    assert desk.ends(100) in (["trimmed"], ["end"])
     assert "a + b" in desk.wait("fim.done", 100)["text"]
     assert resident_bytes() - without < (1 + ALLOWANCE) * one
     assert engine_threads() == 1
