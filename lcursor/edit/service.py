@@ -28,7 +28,7 @@ from lcursor.llm.pool import ModelPool
 from lcursor.protocol import edit as wire
 from lcursor.reporting import Notify, error_message, report_error
 from lcursor.run.run import Runs
-from lcursor.workspace.approval import Permissions
+from lcursor.workspace.approval import CheckApprovals
 
 STOP_S = 0.1
 """Time limit for a stopped edit to end."""
@@ -75,7 +75,7 @@ class EditService:
             codebase or (lambda root: GrepSearch(root, tuple(secrets))),
             tuple(secrets),
             self._histories,
-            Permissions(folder),
+            CheckApprovals(folder, secrets),
             models.claim_cache,
             agent or AgentConfig(),
             chat_seen,
