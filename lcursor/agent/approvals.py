@@ -2,8 +2,8 @@
 
 The files of a run are a copy of the project, so that edits need no approval: the user accepts or
 rejects their hunks later. What matters is what leaves the sandbox. No file of a project changes a
-decision, only the user's settings and answers. What these allow outside of the sandbox holds only
-for the files that they were given for: `make test` runs what the Makefile says now.
+decision, only the user's settings and answers. What these allow outside of the sandbox is bound to
+the content that was approved (`workspace.approval`): `make test` runs what the Makefile says now.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.tools import bash, table
 from lcursor.process.sandbox import Level
 from lcursor.protocol.agent import AgentChoice
+from lcursor.workspace.approval import CHANGED, Answer, Answers
 
 COMMAND: Final = bash.TOOL.name
 ESCALATE: Final = "escalate"
@@ -28,7 +29,8 @@ PLAN_ONLY: Final = (
     "This is plan mode: nothing can be changed. Read what you need, then finish with the plan."
 )
 """Why a call is forbidden in plan mode, for the model."""
-CHANGED: Final = "files have changed since"
+CONFINED: Final = "in the sandbox"
+"""Content for which answers about commands in the sandbox hold: whatever files there are."""
 
 
 def approved_plan(text: str) -> str:
@@ -66,7 +68,7 @@ def decide(
         return found
     if shell_rules.is_safe(command, root, rules, is_confined=False):
         return found
-    return Decision("ask", f"{CHANGED} the run started, so it may do something else")
+    return Decision("ask", "files have changed since the run started, so it may do something else")
 
 
 def is_outside(call: ToolCall, level: Level) -> bool:
@@ -99,9 +101,7 @@ class Approvals:
         self._level: Level = level
         self._rules, self._root = rules, root
         self._content, self._base = content, base
-        self._answers: dict[str, Decision] = {}
-        self._approved_for: dict[str, str] = {}
-        """The content for which a command outside of the sandbox was approved."""
+        self._answers = Answers()
         self._before = ""
         """The content at the last decision."""
 
@@ -109,15 +109,16 @@ class Approvals:
         """Decide about a call."""
         is_bound = is_outside(call, self._level)
         self._before = self._content() if is_bound else ""
-        found = self._by_rules(call)
-        answer = self._answers.get(self._key(call))
-        if found.verdict != "ask" or (answer is None and not is_bound):
+        found, key = self._by_rules(call), self._key(call)
+        if found.verdict != "ask":
             return found
-        if answer is None:
-            return replace(found, is_bound=True)
-        if answer.verdict == "forbid" or not is_bound or self._is_approved(call):
-            return answer
-        return Decision("ask", f"{found.why}; {CHANGED} you approved it", is_bound=True)
+        state = self._answers.state(key, self._before if is_bound else CONFINED)
+        if state == "approved":
+            return Decision("allow")
+        if state == "rejected":
+            return Decision("forbid", self._answers.reason(key))
+        why = f"{found.why}; {CHANGED}" if state == "changed" else found.why
+        return replace(found, why=why, is_bound=is_bound)
 
     def remember(
         self, call: ToolCall, choice: AgentChoice, reason: str = "", *, is_earlier: bool = False
@@ -128,11 +129,14 @@ class Approvals:
             reason: for a rejection, for the model.
             is_earlier: it was given before the run was continued, for files that are unknown now.
         """
-        rejected = f"The user rejected this{': ' + reason.strip() if reason.strip() else ''}."
-        if choice != "once":
-            answer = Decision("allow") if choice == "run" else Decision("forbid", rejected)
-            self._answers[self._key(call)] = answer
-            self._approved_for[self._key(call)] = "" if is_earlier else self._content()
+        if choice == "run":
+            content = CONFINED
+            if is_outside(call, self._level):
+                content = "" if is_earlier else self._content()
+            self._answers.remember(self._key(call), Answer(True, content))
+        elif choice == "reject":
+            rejected = f"The user rejected this{': ' + reason.strip() if reason.strip() else ''}."
+            self._answers.remember(self._key(call), Answer(False, reason=rejected))
 
     def ran(self, call: ToolCall) -> None:
         """Extend what allowed a command to the files as it left them: it was allowed to do that."""
@@ -141,8 +145,8 @@ class Approvals:
         by_rules = self._by_rules(call).verdict == "allow"
         if by_rules and self._before == self._base:
             self._base = self._content()
-        elif not by_rules and self._is_approved(call):
-            self._approved_for[self._key(call)] = self._content()
+        elif not by_rules:
+            self._answers.extend(self._key(call), self._before, self._content())
         self._before = ""
 
     def _by_rules(self, call: ToolCall) -> Decision:
@@ -150,10 +154,6 @@ class Approvals:
         return decide(
             call, self.policy, self._level, self._rules, self._root, is_unchanged=is_unchanged
         )
-
-    def _is_approved(self, call: ToolCall) -> bool:
-        """Return whether an approval holds for the content at the last decision."""
-        return bool(self._before) and self._approved_for.get(self._key(call)) == self._before
 
     def _key(self, call: ToolCall) -> str:
         """Identify equal calls; time limits and words of a reason do not matter."""

@@ -104,9 +104,9 @@ class AgentService:
         self._executor.submit(answer, params["id"])
 
     def close(self) -> None:
-        """Stop all runs; blocks only briefly."""
+        """Stop all runs, after the messages to them are stored."""
+        self._executor.finish()
         self._runs.close(LEAVE_S)
-        self._executor.close(LEAVE_S)
 
     # Runs. Thread: the run's.
 

@@ -1,6 +1,6 @@
 """Requests that need no turn of a chat: token counts, completion of words, the local server.
 
-Token counts and completion have a thread each, which skips outdated requests; each action on a
+Token counts and completion have an executor each, which skips outdated requests; each action on a
 server has its own thread, since it takes long. No method blocks or changes a chat.
 """
 
@@ -61,9 +61,8 @@ class ChatQueries:
         self._run_in_thread(partial(self._control_server, params), params["id"])
 
     def close(self) -> None:
-        """Cancel everything."""
-        self._counting.close(0)
-        self._completing.close(0)
+        """Cancel everything; no answer is awaited."""
+        self._newest_count = self._newest_completion = 0
         self._cancel_start.set()
 
     def _count(self, params: wire.ChatPreview) -> None:

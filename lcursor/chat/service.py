@@ -1,6 +1,6 @@
 """The chats of an editor: a method for each message of `protocol.chat`.
 
-Owns the open chats and the running turns. No method blocks: one thread reads and writes files in
+Owns the open chats and the running turns. No method blocks: an executor reads and writes files in
 the order of the requests, each turn has its own thread, and requests that need no turn go to
 `queries.py`.
 """
@@ -46,7 +46,7 @@ P = TypeVar("P", bound=Mapping[str, Any])
 def _queued(
     method: Callable[[ChatService, P], None],
 ) -> Callable[[ChatService, P], None]:
-    """Wrap a method so that it runs on the service's thread, after earlier requests."""
+    """Wrap a method so that the service's executor runs it after earlier requests."""
 
     @wraps(method)
     def submit(service: ChatService, params: P) -> None:
@@ -251,12 +251,12 @@ class ChatService:
         return attachments.read_before(self._open_file(key).snapshot(), number)
 
     def close(self, *, is_leaving: bool = True) -> None:
-        """Stop all turns, and store partial answers; blocks only briefly.
+        """Stop all turns, and store partial answers.
 
         Args:
             is_leaving: do the scheduled save of the KV state.
         """
-        self._executor.close(CLOSE_S)
+        self._executor.finish()
         self._queries.close()
         for turn in self._turns.all():
             turn.stop(INTERRUPTED)

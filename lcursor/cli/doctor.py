@@ -171,7 +171,7 @@ def _chat(config: ChatConfig, completion: str) -> Fact:
 
 def _local_server() -> Fact:
     """Look for a server of the user that can complete until the engine is compiled."""
-    from lcursor.fim.prompt_text import family_of
+    from lcursor.fim.families import family_of
     from lcursor.llm import discovery
 
     ports = {

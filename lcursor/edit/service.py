@@ -1,6 +1,6 @@
 """The service of edits, with a method for each message of `protocol.edit`.
 
-No method blocks. Each edit runs on its own thread; another thread writes the history and files in
+No method blocks. Each edit runs on its own thread; an executor writes the history and files in
 the order of the messages. Files only change at the editor's request.
 """
 
@@ -28,7 +28,7 @@ from lcursor.llm.pool import ModelPool
 from lcursor.protocol import edit as wire
 from lcursor.reporting import Notify, error_message, report_error
 from lcursor.run.run import Runs
-from lcursor.workspace.approval import Permissions
+from lcursor.workspace.approval import CheckApprovals
 
 STOP_S = 0.1
 """Time limit for a stopped edit to end."""
@@ -75,7 +75,7 @@ class EditService:
             codebase or (lambda root: GrepSearch(root, tuple(secrets))),
             tuple(secrets),
             self._histories,
-            Permissions(folder),
+            CheckApprovals(folder, secrets),
             models.claim_cache,
             agent or AgentConfig(),
             chat_seen,
@@ -136,8 +136,8 @@ class EditService:
         self._runs.stop(params["id"], STOP_S)
 
     def close(self) -> None:
-        """Write the history, and stop all edits; blocks only briefly."""
-        self._writer.close(LEAVE_S)
+        """Write the history, and stop all edits."""
+        self._writer.finish()
         self._runs.close(LEAVE_S)
 
     def _start(self, params: Any, edit: Callable[[EditRun, EditDeps, Any], EditOutcome]) -> None:
@@ -151,7 +151,7 @@ class EditService:
             run.answer(answer)
 
     def _write(self, reply: str, method: Callable[[Any], Any], params: Any) -> None:
-        """Call a method on the writer's thread, and send its result."""
+        """Call a method after earlier writes, and send its result."""
         self._writer.submit(lambda: self._send(reply, method(params)), params["id"])
 
     def _warn(self, message: str) -> None:

@@ -32,7 +32,7 @@ from lcursor.project.redaction import encodable
 from lcursor.protocol.chat import ChatAttachment
 from lcursor.protocol.edit import EditBuffer
 from lcursor.workspace import checks
-from lcursor.workspace.approval import Permissions
+from lcursor.workspace.approval import CheckApprovals
 from lcursor.workspace.edit_checks import CheckResults, EditChecks
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class EditDeps:
     codebase: Callable[[Path], Codebase]
     secrets: tuple[str, ...]
     histories: Histories
-    permissions: Permissions
+    approvals: CheckApprovals
     on_model_use: Callable[[], None]
     """Called when an edit uses a model, and so replaces its KV cache."""
     agent: AgentConfig = field(default_factory=AgentConfig)
@@ -113,8 +113,8 @@ class EditSession:
     def allow_commands(self) -> str:
         """Remove lint and test commands that must not run; return a note about them."""
         sources = self.sources
-        config, note = self.services.permissions.allowed(
-            sources.root, self.config, self.run.ask, self.run.stopped
+        config, note = self.services.approvals.allowed(
+            sources.root, self.config, self.run.ask, self.run.stopped, sources.unsaved()
         )
         self.commands = self._edit_checks(config)
         return note

@@ -35,7 +35,10 @@ class Piece:
 
 
 class CompletionApi(Protocol):
-    """The API of one kind of server: the paths that list the models and complete a prompt."""
+    """The API of one kind of server: the paths that list the models and complete a prompt.
+
+    `{api}` in a path is the prefix of OpenAI's paths.
+    """
 
     models: str
     path: str
@@ -125,7 +128,7 @@ class Ollama:
 class OpenAi:
     """The API of vLLM and others with `/v1/completions`."""
 
-    models, path = "/v1/models", "/v1/completions"
+    models, path = "{api}/models", "{api}/completions"
 
     def names(self, found: Mapping[str, Any]) -> Sequence[str]:
         """Return the ids."""

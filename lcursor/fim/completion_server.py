@@ -10,12 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 
 from lcursor.config import CompletionConfig, ModelConfig
-from lcursor.errors import (
-    ConfigInvalid,
-    ServerGarbled,
-    ServerModelMissing,
-    ServerUnreachable,
-)
+from lcursor.errors import ServerGarbled, ServerModelMissing, ServerUnreachable
 from lcursor.fim.completion_apis import DIALECTS, CompletionApi, Piece
 from lcursor.fim.prompt_text import TextPrompt
 from lcursor.http import detect, endpoint, sse
@@ -78,7 +73,7 @@ class CompletionServer:
         name: address of the server, for messages.
 
     Raises:
-        ConfigInvalid: the address is not valid.
+        ConfigInvalid: the address or the kind of server is not valid.
         KeyMissing: the configured source has no key.
     """
 
@@ -87,11 +82,12 @@ class CompletionServer:
         self.abort = Abort()
         self.model = ""
         self._dialect: CompletionApi | None = None
+        self._kind = detect.kind_of(server.api, server.setting)
         base = endpoint.check_url(server.url, f"{server.setting}url")
         key = endpoint.read_key(server.key_env, server.key_command, server.setting)
         self._has_key = bool(key)
-        # Users write addresses of OpenAI-like servers with or without the version.
-        self._client = Client(base.removesuffix("/v1"), key, server.setting)
+        root, self._api = endpoint.split_url(base)
+        self._client = Client(root, key, server.setting)
         self.name = self._client.name
 
     @property
@@ -107,8 +103,23 @@ class CompletionServer:
             ConfigInvalid: the model is ambiguous.
             Cancelled: `abort` was set.
         """
-        dialect, names = self._find()
-        self.model = self._server.model or self._only(names)
+        server, api = self._server, self._api
+        found = detect.find(
+            self._ask,
+            self._kind,
+            api=api,
+            has_key=self._has_key,
+            model=server.model,
+            server=self.name,
+            setting=server.setting,
+        )
+        dialect = DIALECTS[found.kind]
+        if server.model:
+            self.model = server.model
+        else:
+            path = dialect.models.format(api=api)
+            names = dialect.names(found.reply if found.path == path else self._ask(path))
+            self.model = detect.only_model(names, self.name, server.setting, self._is_suitable)
         self._dialect = dialect
 
     def stream(self, prompt: TextPrompt, config: CompletionConfig) -> Generator[Piece, None, None]:
@@ -124,7 +135,9 @@ class CompletionServer:
         dialect = self._dialect
         body, has_reply = dialect.body(prompt, self.model, config), False
         try:
-            with self.abort.watching(self._client.stream(dialect.path, body)) as call:
+            with self.abort.watching(
+                self._client.stream(dialect.path.format(api=self._api), body)
+            ) as call:
                 for found in sse.objects(call, self.name):
                     has_reply = True
                     yield dialect.read(found)
@@ -139,41 +152,6 @@ class CompletionServer:
         self.abort.set()
         self._client.close()
 
-    def _find(self) -> tuple[CompletionApi, list[str]]:
-        """Return the API of the server, and its list of models."""
-        wanted = self._server.api
-        if wanted not in ("auto", *DIALECTS):
-            raise ConfigInvalid(
-                f"{self._server.setting}api: there is no {wanted!r}",
-                f"Set it to one of auto, {', '.join(DIALECTS)}",
-            )
-        dialect = next((one for name, one in DIALECTS.items() if name == wanted), None)
-        if dialect is None:
-            found = detect.detect(self._ask, has_key=self._has_key)
-            if found is None:
-                raise detect.unknown_server(self.name, self._server.setting)
-            dialect = DIALECTS[found.kind]
-            if found.path == dialect.models:
-                return dialect, list(dialect.names(found.reply))
-        try:
-            return dialect, list(dialect.names(self._ask(dialect.models)))
-        except ServerGarbled:
-            if self._server.model:
-                return dialect, []  # a gateway may not list its models
-            raise
-
     def _ask(self, path: str) -> dict[str, object]:
         with self.abort.watching(self._client.request(path)) as call:
             return call.json()
-
-    def _only(self, names: list[str]) -> str:
-        """Return the only suitable model."""
-        known = [name for name in names if self._is_suitable(name)]
-        candidates = names if len(names) == 1 else known
-        if len(candidates) == 1:
-            return candidates[0]
-        hint = f"Name one in {self._server.setting}model"
-        if not names:
-            raise ServerModelMissing(f"{self.name} lists no model", hint)
-        listed = ", ".join(names[:8])
-        raise ConfigInvalid(f"{self.name} has several models: {listed}", hint)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from lcursor.code import estimate
 from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import ConfigInvalid, LcursorError, ModelUnsuitable
-from lcursor.fim import placement, prompt_text, trim
+from lcursor.fim import families, placement, prompt_text, trim
 from lcursor.fim.completion_apis import Piece
 from lcursor.fim.completion_server import CompletionServer
 from lcursor.fim.context_ring import ContextRing, Query
@@ -61,7 +61,7 @@ class Endpoint:
                 "Set completion.model to a model that can fill in the middle",
             )
         self._connection = CompletionServer(
-            server, lambda name: prompt_text.family_of(name) is not None
+            server, lambda name: families.family_of(name) is not None
         )
         self.abort = self._connection.abort
 
@@ -222,7 +222,7 @@ class Endpoint:
         hint = f"Set {setting} to one of {', '.join(FAMILIES)}"
         if wanted and wanted not in FAMILIES:
             raise ConfigInvalid(f"{setting}: there is no family {wanted!r}", hint)
-        family = FAMILIES[wanted] if wanted else prompt_text.family_of(model)
+        family = FAMILIES[wanted] if wanted else families.family_of(model)
         if family is None:
             raise ModelUnsuitable(f"the FIM family of {model!r} is unknown", hint)
         return family

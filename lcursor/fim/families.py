@@ -27,6 +27,7 @@ class Family:
 
     Attributes:
         name: as in the manifest.
+        models: pattern in the names of its models, in lower case with hyphens for blanks.
         order: "psm" or "spm".
         markers: name to spelling; `pre` and `suf` are required, `mid` is optional.
         single: template of a single file.
@@ -35,6 +36,7 @@ class Family:
     """
 
     name: str
+    models: str
     order: Order
     markers: Mapping[str, str]
     single: str
@@ -64,59 +66,71 @@ _STARCODER_PROJECT = "<repo>{repo}{files}<file><pre>{path}\n{prefix}<suf>{suffix
 _QWEN_FILE, _FILE = "<file>{path}\n{code}\n", "<file>{path}\n{code}"
 
 _FAMILIES = (
-    Family("qwen2.5-coder", "psm", _QWEN_REPO, _PSM, _QWEN_PROJECT, _QWEN_FILE, _QWEN_STOPS),
-    Family("qwen3-coder", "psm", _QWEN_REPO, _PSM, _QWEN_PROJECT, _QWEN_FILE, _QWEN_STOPS),
-    Family("starcoder2", "psm", _STARCODER_REPO, _PSM, _STARCODER_PROJECT, _FILE),
-    Family("granite", "psm", _STARCODER | _markers("repo <reponame> file <filename>"), _PSM),
     Family(
-        "codegemma",
+        "qwen2.5-coder",
+        r"qwen-?2.*coder",
         "psm",
-        _QWEN | _markers("file <|file_separator|>"),
+        _QWEN_REPO,
         _PSM,
-        "{files}" + _PSM,
-        "{path}\n{code}<file>",
+        _QWEN_PROJECT,
+        _QWEN_FILE,
+        _QWEN_STOPS,
+    ),
+    Family(
+        "qwen3-coder",
+        r"qwen-?3.*coder",
+        "psm",
+        _QWEN_REPO,
+        _PSM,
+        _QWEN_PROJECT,
+        _QWEN_FILE,
+        _QWEN_STOPS,
     ),
     Family(
         "deepseek-coder-v2",
+        r"deepseek.*coder|deepseek-v2",
         "psm",
         _DEEPSEEK,
         _PSM,
         "{files}#{path}\n" + _PSM,
         "#{path}\n{code}\n",
     ),
-    Family("codellama", "psm", _LLAMA, _PSM, stops=("▁<EOT>",)),
     Family(
         "codestral",
+        r"codestral",
         "spm",
         _markers("pre [PREFIX] suf [SUFFIX]"),
         "<suf>{suffix}<pre>{prefix}",
         "<suf>{suffix}<pre>{files}+++++ {path}\n{prefix}",
         "+++++ {path}\n{code}\n\n",
     ),
+    Family("seed-coder", r"seed-?coder", "spm", _SEED, _SPM),
+    Family("starcoder2", r"star-?coder", "psm", _STARCODER_REPO, _PSM, _STARCODER_PROJECT, _FILE),
     Family(
         "mellum",
+        r"mellum",
         "spm",
         _STARCODER | _markers("file <filename>"),
         _SPM,
         "{files}<file>{path}\n" + _SPM,
         _FILE,
     ),
-    Family("seed-coder", "spm", _SEED, _SPM),
+    Family(
+        "granite", r"granite", "psm", _STARCODER | _markers("repo <reponame> file <filename>"), _PSM
+    ),
+    Family(
+        "codegemma",
+        r"code-?gemma",
+        "psm",
+        _QWEN | _markers("file <|file_separator|>"),
+        _PSM,
+        "{files}" + _PSM,
+        "{path}\n{code}<file>",
+    ),
+    Family("codellama", r"code-?llama", "psm", _LLAMA, _PSM, stops=("▁<EOT>",)),
 )
+"""In the order of detection: of two with the same markers, the first one is recognized by them."""
 FAMILIES: Mapping[str, Family] = MappingProxyType({family.name: family for family in _FAMILIES})
-
-# The order of detection for a model that is not in the manifest.
-_GUESSES = (
-    "qwen2.5-coder",
-    "deepseek-coder-v2",
-    "codestral",
-    "seed-coder",
-    "starcoder2",
-    "mellum",
-    "granite",
-    "codegemma",
-    "codellama",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +149,14 @@ class Resolved:
         return template if template and known else self.family.single
 
 
+def family_of(model: str) -> Family | None:
+    """Return a model's family by its name; None if no family matches."""
+    name = re.sub(r"[\s_]+", "-", model.lower())
+    if name in FAMILIES:
+        return FAMILIES[name]
+    return next((family for family in _FAMILIES if re.search(family.models, name)), None)
+
+
 def resolve(name: str, tokenize: Tokenize) -> Resolved:
     """Find a family's markers in a model's vocabulary.
 
@@ -145,7 +167,7 @@ def resolve(name: str, tokenize: Tokenize) -> Resolved:
     Raises:
         ModelUnsuitable: a marker is missing or is more than one token.
     """
-    candidates = [FAMILIES[name]] if name else [FAMILIES[guess] for guess in _GUESSES]
+    candidates = [FAMILIES[name]] if name else _FAMILIES
     missing = ""
     for family in candidates:
         ids = {key: _single(text, tokenize) for key, text in family.markers.items()}

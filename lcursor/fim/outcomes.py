@@ -1,6 +1,6 @@
 """Store the outcomes of shown suggestions and next edits, and adapt to them what is shown.
 
-`OutcomeStore` owns a small SQLite file that never leaves the machine, and the only thread
+`OutcomeStore` owns a small SQLite file that never leaves the machine, and the only executor
 (`lcursor-outcomes`) that accesses it. The file contains numbers, filetypes and outcomes, but no
 text of a buffer and no file names. It is optional: an unusable file is reported once. Several
 Neovims share one file.
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lcursor.errors import JournalFailed, LcursorError
-from lcursor.executor import SerialExecutor
+from lcursor.executor import FINISH_S, SerialExecutor
 from lcursor.protocol.fim import NextEditStats, Stats, StatsRow
 
 if TYPE_CHECKING:
@@ -107,12 +107,12 @@ def default_path() -> Path:
 
 
 class OutcomeStore:
-    """The file and its own thread; no method except `close` blocks.
+    """The file and its own executor; no method except `close` blocks.
 
     Args:
-        report: called on the store's thread if the file is unusable; at most once.
-        changed: called with the newest rows, oldest first, on the store's thread, after each write
-            and after `refresh`.
+        report: called on the store's executor if the file is unusable; at most once.
+        changed: called with the newest rows, oldest first, on the store's executor, after each
+            write and after `refresh`.
         path: the file; it and its folder are created with the first row.
 
     Attributes:
@@ -139,7 +139,7 @@ class OutcomeStore:
         self._do(lambda: self._insert(row))
 
     def read(self, then: Callable[[Rows], None]) -> None:
-        """Call `then` with all rows, oldest first, on the store's thread; none if unusable."""
+        """Call `then` with all rows, oldest first, on the store's executor; none if unusable."""
         self._do(lambda: then(self._rows(KEEP_ROWS)))
 
     def refresh(self) -> None:
@@ -150,15 +150,14 @@ class OutcomeStore:
         """Delete all rows, including other Neovims' rows; call `then` with the remaining ones."""
         self._do(lambda: self._delete_all(then))
 
-    def close(self, timeout_s: float = 0.5) -> None:
-        """Write pending rows, and end the thread."""
-        if self._executor.is_started:
-            self._is_closed = True
-            self._executor.submit(self._close)
-            self._executor.close(timeout_s)
+    def close(self, timeout_s: float = FINISH_S) -> None:
+        """Write pending rows, and close the file."""
+        self._is_closed = True
+        self._executor.submit(self._close)
+        self._executor.finish(timeout_s)
 
     def _do(self, work: Callable[[], None]) -> None:
-        """Call `work` on the store's thread."""
+        """Call `work` on the store's executor."""
         if not self._is_closed:
             self._executor.submit(work)
 
@@ -206,7 +205,8 @@ class OutcomeStore:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         with contextlib.ExitStack() as opened:
-            base = sqlite3.connect(self.path, timeout=LOCKED_S)
+            # The executor runs one job at a time, but not always on the same thread.
+            base = sqlite3.connect(self.path, timeout=LOCKED_S, check_same_thread=False)
             opened.callback(base.close)
             (version,) = base.execute("PRAGMA user_version").fetchone()
             if version not in (0, VERSION):

@@ -12,21 +12,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from lcursor.code import estimate
-from lcursor.fim.families import FAMILIES, Family, Resolved
+from lcursor.fim.families import Family, Resolved
 from lcursor.fim.prompt import File, Source, build
 
-_NAMES: tuple[tuple[str, str], ...] = (
-    (r"qwen-?3.*coder", "qwen3-coder"),
-    (r"qwen-?2.*coder", "qwen2.5-coder"),
-    (r"star-?coder", "starcoder2"),
-    (r"granite", "granite"),
-    (r"code-?gemma", "codegemma"),
-    (r"deepseek.*coder|deepseek-v2", "deepseek-coder-v2"),
-    (r"code-?llama", "codellama"),
-    (r"codestral", "codestral"),
-    (r"mellum", "mellum"),
-    (r"seed-?coder", "seed-coder"),
-)
 _CHAT_MARKER = r"<[|｜][^<>|｜\s]{1,40}[|｜]>"
 """The form of special tokens in most vocabularies, not only of markers."""
 
@@ -51,14 +39,6 @@ class TextPrompt:
     def text(self) -> str:
         """The text to send."""
         return "".join(text for text, _ in self.pieces)
-
-
-def family_of(model: str) -> Family | None:
-    """Return a model's family by its name; None if no family matches."""
-    name = re.sub(r"[\s_]+", "-", model.lower())
-    if name in FAMILIES:
-        return FAMILIES[name]
-    return next((FAMILIES[family] for form, family in _NAMES if re.search(form, name)), None)
 
 
 def text(

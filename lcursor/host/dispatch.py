@@ -89,7 +89,13 @@ class Dispatch:
             report_error(self._send, error, 0, f"{method} failed")
 
     def close(self) -> bool:
-        """Stop the engine; return whether it ended in time."""
+        """Close all parts; return whether the engine ended in time.
+
+        A part is closed before those that it uses: agents, edits, chats, models (all by
+        `Services`), next edits, outcomes, the index, the engine. Each first finishes the messages
+        that it received (`SerialExecutor.finish`), so that nothing is lost, then stops its runs,
+        which store what they have, then closes its files and connections.
+        """
         self._services.close()
         self._next_edits.close()
         self._outcomes.close()

@@ -1,6 +1,6 @@
 """Handle the index's messages: forward requests to the worker process of a project.
 
-One thread finds the project of a path; each project has its own thread (`project.py`). Message
+One executor finds the project of a path; each project has its own (`project.py`). Message
 handlers run on the event loop's thread and never block.
 """
 

@@ -109,9 +109,8 @@ class NextEditModel:
     def close(self) -> None:
         """Close the connection, and stop using the local server."""
         self.cancel()
-        if self._executor.is_started:
-            self._executor.submit(self._close)
-            self._executor.close(CLOSE_S)
+        self._executor.submit(self._close)
+        self._executor.finish(CLOSE_S)
 
     def _stop(self) -> None:
         self._cancel.set()

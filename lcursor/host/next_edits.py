@@ -1,4 +1,4 @@
-"""Next-edit prediction in the host: derived edits on a thread of its own, then a model's."""
+"""Next-edit prediction in the host: derived edits by an executor, then a model's."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 THREAD = "lcursor-next-edit"
 CLOSE_S = 0.5
+"""Time limit at close; predictions are not stored."""
 MAX_NAMES, MIN_LETTERS = 4, 3
 """Names that are searched in the project, and their length."""
 MAX_FILES, MAX_LINES = 16, 10_000
@@ -46,7 +47,7 @@ class NextEdits:
     def configure(self, settings: Config) -> None:
         """Apply settings; another model is asked from the next edit on."""
         old, self._settings = self._settings, settings
-        if self._executor.is_started and old.next_edit != settings.next_edit:
+        if self._executor.is_used and old.next_edit != settings.next_edit:
             self._executor.submit(self._close_model)
 
     def predict(self, params: NextEditPredict) -> None:
@@ -55,11 +56,10 @@ class NextEdits:
         self._executor.submit(lambda: self._predict(params), params["id"])
 
     def close(self) -> None:
-        """End the thread."""
-        if self._executor.is_started:
-            self._newest = 0
-            self._executor.submit(self._close_model)
-            self._executor.close(CLOSE_S)
+        """Stop predicting, and close the model."""
+        self._newest = 0
+        self._executor.submit(self._close_model)
+        self._executor.finish(CLOSE_S)
 
     def _predict(self, params: NextEditPredict) -> None:
         from lcursor.code import languages

@@ -1,4 +1,4 @@
-"""The index of one project in the host: the client of its worker process, on its own thread.
+"""The index of one project in the host: the client of its worker process.
 
 Calls block, even until a worker starts; the event loop's thread may only submit jobs to the
 project's executor and call `Project.close`.
@@ -51,7 +51,7 @@ def open_client(root: Path, embedder: str) -> Client:
 
 
 class Project:
-    """A project and the client of its worker. Thread: its own, unless noted.
+    """A project and the client of its worker. Thread: its executor's, unless noted.
 
     Args:
         new_client: opens a client of the project.

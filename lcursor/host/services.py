@@ -1,8 +1,8 @@
 """The services of chat, edits and agents in the host, created with their first message.
 
-Message handlers run on the event loop's thread and never block; the services' thread imports and
-creates the services, and dispatches their messages in order. All share the models; while one of
-them is busy, the index pauses.
+Message handlers run on the event loop's thread and never block; an executor imports and creates
+the services, and dispatches their messages in order. All share the models; while one of them is
+busy, the index pauses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from lcursor.llm.pool import ModelPool
 
 THREAD = "lcursor-services"
-CLOSE_S = 2.0
 PAUSE_S = 1.0
 """Interval at which the index is paused again."""
 
@@ -72,16 +71,17 @@ class Services:
         old, self._settings = self._settings, settings
         is_same_chat = _chat_settings(old) == _chat_settings(settings)
         is_same_edit = old.edit == settings.edit
-        if self._executor.is_started and not (is_same_chat and is_same_edit):
+        if not self._executor.is_used:
+            return
+        if not (is_same_chat and is_same_edit):
             self._executor.submit(self._close_edit if is_same_chat else self._close_all)
-        elif self._executor.is_started and old.agent != settings.agent:
+        elif old.agent != settings.agent:
             self._executor.submit(self._close_agent)
 
     def close(self) -> None:
-        """Close the services; blocks only briefly."""
-        if self._executor.is_started:
-            self._executor.submit(self._close_all)
-            self._executor.close(CLOSE_S)
+        """Close the services, after the messages that came before."""
+        self._executor.submit(self._close_all)
+        self._executor.finish()
 
     def _handle(self, get: Callable[[], Any], name: str, params: Any) -> None:
         number, feature = params.get("id", 0), name.partition(".")[0]
@@ -153,6 +153,7 @@ class Services:
         return self._models
 
     def _close_all(self) -> None:
+        """Close all, in the order of `Dispatch.close`."""
         self._close_edit()  # first, because it may send accepted edits to the chat
         with self._lock:
             closing = self._chat, self._models

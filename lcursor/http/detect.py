@@ -5,22 +5,45 @@ Used for completion and for chat. Blocks the calling thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from lcursor.errors import (
+    ConfigInvalid,
     ServerDenied,
     ServerError,
     ServerFailed,
     ServerGarbled,
     ServerInsecure,
+    ServerModelMissing,
     ServerSlow,
     ServerUnreachable,
 )
 
 Kind = Literal["llama.cpp", "ollama", "openai"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Ask: TypeAlias = Callable[[str], Mapping[str, Any]]
+"""Requests a path from a server; raises `ServerError`."""
+AUTO = "auto"
+
+
+class Sign(NamedTuple):
+    """What identifies a kind of server: the type of a field in the reply at a path."""
+
+    path: str
+    """`{api}` is the prefix of OpenAI's paths."""
+    field: str
+    type: type
+
+
+SIGNS: Mapping[Kind, Sign] = MappingProxyType(
+    {
+        "llama.cpp": Sign("/props", "default_generation_settings", Mapping),
+        "ollama": Sign("/api/version", "version", str),
+        "openai": Sign("{api}/models", "data", list),
+    }
+)
 """Kinds in the order of detection: llama-server and Ollama also have OpenAI's API."""
 NOT_READY = (500, 502, 503, 504)
 """Statuses of a server that is not ready, such as a llama-server that loads its model."""
@@ -36,35 +59,89 @@ class Detected:
     reply: Mapping[str, Any]
 
 
-def probe_path(kind: Kind, api: str = "/v1") -> str:
-    """Return the path whose reply identifies a kind of server."""
-    return {"llama.cpp": "/props", "ollama": "/api/version", "openai": f"{api}/models"}[kind]
+def kind_of(name: str, setting: str) -> Kind | Literal[""]:
+    """Return a configured kind; "" to detect it.
+
+    Args:
+        setting: prefix of the server's settings: `models.NAME.`.
+
+    Raises:
+        ConfigInvalid: there is no such kind.
+    """
+    if name == AUTO:
+        return ""
+    found = next((kind for kind in SIGNS if kind == name), None)
+    if found is None:
+        known = ", ".join((AUTO, *SIGNS))
+        raise ConfigInvalid(f"{setting}api: there is no {name!r}", f"Set it to one of {known}")
+    return found
 
 
-def matches(kind: Kind, reply: Mapping[str, Any]) -> bool:
-    """Return whether a reply at `probe_path` identifies the kind."""
-    if kind == "llama.cpp":
-        return isinstance(reply.get("default_generation_settings"), Mapping)
-    if kind == "ollama":
-        return isinstance(reply.get("version"), str)
-    return isinstance(reply.get("data"), list)
+def find(
+    get: Ask,
+    kind: Kind | Literal[""],
+    *,
+    api: str,
+    has_key: bool,
+    model: str,
+    server: str,
+    setting: str,
+) -> Detected:
+    """Return the kind of a server, configured or detected.
+
+    A server with a configured model that is of no other kind is taken for one with OpenAI's API,
+    where a list of models is optional.
+
+    Args:
+        kind: the configured one; "" to detect it.
+        api: the prefix of OpenAI's paths.
+        model: the configured one; "" for none.
+        server: its name for messages.
+        setting: prefix of its settings.
+
+    Raises:
+        ServerError: nothing answers, or it is of another or no known kind.
+    """
+    found = _checked(get, kind, api, model, server, setting) if kind else None
+    found = found or detect(get, api=api, has_key=has_key)
+    if found is not None:
+        return found
+    if not model:
+        raise unknown_server(server, setting, api)
+    return Detected("openai", f"{api}/models", {})
 
 
-def detect(
-    get: Callable[[str], Mapping[str, Any]], *, api: str = "/v1", has_key: bool
-) -> Detected | None:
+def _checked(get: Ask, kind: Kind, api: str, model: str, server: str, setting: str) -> Detected:
+    """Check a server of a configured kind."""
+    path, may_list_nothing = SIGNS[kind].path.format(api=api), kind == "openai" and model
+    reply: Mapping[str, Any] = {}
+    try:
+        reply = get(path)
+    except (ServerGarbled, ServerDenied, ServerFailed):
+        if not may_list_nothing:
+            raise  # else the list may need other rights than an answer
+    if not _matches(kind, reply) and (reply or not may_list_nothing):
+        raise ServerGarbled(f"{server} is not a {kind} server", f"Correct {setting}api")
+    return Detected(kind, path, reply)
+
+
+def _matches(kind: Kind, reply: Mapping[str, Any]) -> bool:
+    """Return whether a reply identifies a kind."""
+    return isinstance(reply.get(SIGNS[kind].field), SIGNS[kind].type)
+
+
+def detect(get: Ask, *, api: str = "/v1", has_key: bool) -> Detected | None:
     """Return the kind of a server; None if it answers and is unknown.
 
     Args:
-        get: requests a path from the server; raises `ServerError`.
         api: the prefix of OpenAI's paths.
 
     Raises:
         ServerError: nothing answers, it requires a key, or it is not ready.
     """
     reason: ServerError | None = None
-    for kind in KINDS:
-        path = probe_path(kind, api)
+    for kind, sign in SIGNS.items():
+        path = sign.path.format(api=api)
         try:
             reply = get(path)
         except (ServerUnreachable, ServerInsecure, ServerSlow):
@@ -76,7 +153,7 @@ def detect(
             # Servers respond to unknown paths in many ways.
             reason = reason or (e if isinstance(e, (ServerDenied, ServerFailed)) else None)
             continue
-        if matches(kind, reply):
+        if _matches(kind, reply):
             return Detected(kind, path, reply)
     if reason is not None:
         raise reason
@@ -95,3 +172,24 @@ def model_names(rows: object, field: str) -> list[str]:
     """Return the names in a list of models: `id` in OpenAI's, `name` in Ollama's."""
     found = rows if isinstance(rows, list) else []
     return [str(row[field]) for row in found if isinstance(row, Mapping) and row.get(field)]
+
+
+def only_model(
+    names: Sequence[str],
+    server: str,
+    setting: str,
+    is_suitable: Callable[[str], bool] = lambda _: True,
+) -> str:
+    """Return the only model of a server, or the only suitable one.
+
+    Raises:
+        ServerModelMissing: it lists no model.
+        ConfigInvalid: it has several models, of which not exactly one is suitable.
+    """
+    candidates = names if len(names) == 1 else [name for name in names if is_suitable(name)]
+    if len(candidates) == 1:
+        return candidates[0]
+    hint = f"Name one in {setting}model"
+    if not names:
+        raise ServerModelMissing(f"{server} lists no model", hint)
+    raise ConfigInvalid(f"{server} has several models: {', '.join(names[:8])}", hint)

@@ -19,6 +19,7 @@ from lcursor.errors import ConfigInvalid, KeyExposed, KeyMissing
 
 KEY_COMMAND_S = 20.0
 """Time limit of a command that prints a key; a password manager may ask its user first."""
+_VERSION = re.compile(r"v\d\w*")
 
 
 def check_url(url: str, setting: str) -> str:
@@ -57,6 +58,19 @@ def is_local(url: str) -> bool:
         return False
     # 0.0.0.0 and :: also mean this machine.
     return address.is_loopback or address.is_unspecified
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Return the root of a server's own paths, and the prefix of OpenAI's.
+
+    Users write the address with or without a version, which may differ from 1.
+    """
+    url = url.rstrip("/")
+    if url.endswith("/v1"):
+        return url.removesuffix("/v1"), "/v1"
+    path = url.partition("://")[2].partition("/")[2]
+    is_versioned = any(_VERSION.fullmatch(part) for part in path.split("/"))
+    return url, "" if is_versioned and not url.startswith("unix:") else "/v1"
 
 
 def proxy_of(url: str) -> str:

@@ -163,7 +163,7 @@ class ChatClient:
 
     def __init__(self, target: ServedModel) -> None:
         self.target = target
-        root, self._api = providers.split_url(target.url)
+        root, self._api = endpoint.split_url(target.url)
         is_near = endpoint.is_local(target.url)
         limits = Limits(
             NEAR_CONNECT_S if is_near else FAR_CONNECT_S,

@@ -9,18 +9,15 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 from lcursor.catalog import manifest, store
-from lcursor.config import ChatConfig, ModelConfig
+from lcursor.config import ChatConfig
 from lcursor.errors import ConfigInvalid, ModelMissing, ModelUnknown
-from lcursor.http import endpoint
-from lcursor.http.detect import Kind
+from lcursor.http import detect, endpoint
 from lcursor.llm.records import ServedModel
 
 LOCAL = "local"
 """Name of the local server's model if the settings name none."""
-APIS = ("auto", "llama.cpp", "ollama", "openai")
 MAX_TALK_WORDS = 10
 TALK = re.compile(
     r"(hi|hello|hey|thanks?|thank you|ok(ay)?|good (morning|evening|night)|bye|great|nice|cool)\b",
@@ -125,7 +122,7 @@ def target(config: ChatConfig, name: str) -> ServedModel:
         name,
         endpoint.check_url(found.url, f"{setting}url"),
         found.model,
-        _kind(found, setting),
+        detect.kind_of(found.api, setting),
         endpoint.read_key(found.key_env, found.key_command, setting),
         max(found.context_tokens, 0),
         setting,
@@ -143,14 +140,6 @@ def is_near(config: ChatConfig, name: str) -> bool:
     """Return whether a model runs on this machine."""
     found = next((model for model in config.models if model.name == name), None)
     return found is None or endpoint.is_local(found.url)
-
-
-def _kind(found: ModelConfig, setting: str) -> Kind | Literal[""]:
-    if found.api not in APIS:
-        raise ConfigInvalid(
-            f"{setting}api: there is no {found.api!r}", f"Set it to one of {', '.join(APIS)}"
-        )
-    return "" if found.api == "auto" else found.api  # type: ignore[return-value]
 
 
 def _unknown(config: ChatConfig, name: str) -> ConfigInvalid:

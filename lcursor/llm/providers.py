@@ -14,16 +14,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import PurePath
 from typing import Any, Literal
 
-from lcursor.errors import (
-    ConfigInvalid,
-    ServerDenied,
-    ServerError,
-    ServerFailed,
-    ServerGarbled,
-    ServerModelMissing,
-)
+from lcursor.errors import ServerError
 from lcursor.http import detect
-from lcursor.http.detect import Detected, Kind
 from lcursor.llm.records import Message, SamplingParams, Served, ServedModel, TokenPrompt
 
 OLLAMA_TOKENS = 16384
@@ -47,7 +39,6 @@ KEEP_ALIVE = "30m"
 """How long Ollama keeps the model loaded; its default of 5 minutes is too short."""
 Ask = Callable[..., dict[str, Any]]
 """Sends a GET, or a POST with a body, to a path; returns the object or raises `ServerError`."""
-_VERSION = re.compile(r"v\d\w*")
 _QUIRK_SIGNS: tuple[tuple[Quirk, re.Pattern[str]], ...] = (
     ("no_usage", re.compile(r"stream_options|include_usage", re.I)),
     ("no_limit", re.compile(r"max_(completion_)?tokens.{0,80}(large|most|exceed|maximum)", re.I)),
@@ -61,19 +52,6 @@ _QUIRK_SIGNS: tuple[tuple[Quirk, re.Pattern[str]], ...] = (
     ("no_seed", re.compile(r"^seed\b|[\"'`]seed[\"'`]", re.I)),
     ("no_system", re.compile(r"system.{0,20}(role|message|prompt).{0,40}support", re.I)),
 )
-
-
-def split_url(url: str) -> tuple[str, str]:
-    """Return the root of a server's own paths, and the prefix of OpenAI's.
-
-    Users write the address with or without a version, which may differ from 1.
-    """
-    url = url.rstrip("/")
-    if url.endswith("/v1"):
-        return url.removesuffix("/v1"), "/v1"
-    path = url.partition("://")[2].partition("/")[2]
-    is_versioned = any(_VERSION.fullmatch(part) for part in path.split("/"))
-    return url, "" if is_versioned and not url.startswith("unix:") else "/v1"
 
 
 # Probing.
@@ -90,31 +68,20 @@ def probe(target: ServedModel, api: str, ask: Ask, server: str) -> Served:
         ServerError: nothing answers, or the server is unusable.
         ConfigInvalid: the settings do not name one of its models.
     """
-    found = _detect_named(target, target.kind, api, ask, server) if target.kind else None
-    found = found or detect.detect(ask, api=api, has_key=bool(target.key))
-    if found is None and not target.model:
-        raise detect.unknown_server(server, target.setting, api)
-    if found is None:
-        return _probe_openai(target, {}, server)  # a list of models is optional
+    found = detect.find(
+        ask,
+        target.kind,
+        api=api,
+        has_key=bool(target.key),
+        model=target.model,
+        server=server,
+        setting=target.setting,
+    )
     if found.kind == "llama.cpp":
         return _probe_llama(target, found.reply, api, ask, server)
     if found.kind == "ollama":
         return _probe_ollama(target, ask, server)
     return _probe_openai(target, found.reply, server)
-
-
-def _detect_named(target: ServedModel, kind: Kind, api: str, ask: Ask, server: str) -> Detected:
-    """Check a server of a configured kind."""
-    path, may_list_nothing = detect.probe_path(kind, api), kind == "openai" and target.model
-    reply: dict[str, Any] = {}
-    try:
-        reply = ask(path)
-    except (ServerGarbled, ServerDenied, ServerFailed):
-        if not may_list_nothing:
-            raise  # else a list of models is optional, and may need other rights than an answer
-    if not detect.matches(kind, reply) and (reply or not may_list_nothing):
-        raise ServerGarbled(f"{server} is not a {kind} server", f"Correct {target.setting}api")
-    return Detected(kind, path, reply)
 
 
 def _probe_llama(
@@ -140,7 +107,7 @@ def _probe_llama(
     names = [name for name in (alias, PurePath(path).name) if name][:1]
     if props.get("role") == "router":
         names = detect.model_names(try_to_ask(f"{api}/models").get("data"), "id")
-    model = target.model or _only_model(target, names, server)
+    model = target.model or detect.only_model(names, server, target.setting)
     tokens = _positive(props["default_generation_settings"], "n_ctx")
     if not tokens and model:
         more = try_to_ask(f"/props?model={model}").get("default_generation_settings")
@@ -160,7 +127,7 @@ def _probe_llama(
 
 def _probe_ollama(target: ServedModel, ask: Ask, server: str) -> Served:
     names = detect.model_names(ask("/api/tags").get("models"), "name")
-    model = target.model or _only_model(target, names, server)
+    model = target.model or detect.only_model(names, server, target.setting)
     shown = ask("/api/show", {"model": model})
     tokens = target.context_tokens
     if not tokens:
@@ -176,24 +143,12 @@ def _probe_ollama(target: ServedModel, ask: Ask, server: str) -> Served:
 def _probe_openai(target: ServedModel, listed: Mapping[str, Any], server: str) -> Served:
     rows = listed.get("data")
     names = detect.model_names(rows, "id")
-    model = target.model or _only_model(target, names, server)
+    model = target.model or detect.only_model(names, server, target.setting)
     rows = [row for row in rows or [] if isinstance(row, Mapping)]
     row: Mapping[str, Any] = next((row for row in rows if str(row.get("id")) == model), {})
     tokens = next((_positive(row, name) for name in CONTEXT_FIELDS if _positive(row, name)), 0)
     is_vllm = "max_model_len" in row
     return Served("openai", model, _smaller_context(target, tokens), is_vllm, models=tuple(names))
-
-
-def _only_model(target: ServedModel, names: list[str], server: str) -> str:
-    """Return the only model of a server."""
-    if len(names) == 1:
-        return names[0]
-    where = f"{target.setting}model"
-    if not names:
-        raise ServerModelMissing(f"{server} lists no model", f"Name one in {where}")
-    raise ConfigInvalid(
-        f"{server} has several models: {', '.join(names[:8])}", f"Name one in {where}"
-    )
 
 
 def _smaller_context(target: ServedModel, tokens: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from lcursor.process import run
 from lcursor.process.sandbox import open_sandbox
 from lcursor.project.reading import SECRET_LINK, SECRET_TEXT
 from lcursor.stop import Stop
+from lcursor.workspace.approval import decides
 from lcursor.workspace.commands import Commands, Compared
 from lcursor.workspace.copy_folder import CopyFolder
 from lcursor.workspace.files import Denied, Files
@@ -101,6 +102,8 @@ class EditChecks:
         names = {os.path.relpath(os.path.realpath(path), self._root): path for path in files}
         if far := [path for name, path in names.items() if name.startswith("..")]:
             return _not_run(f"{far[0]} is outside of the project")
+        if open_sandbox().level == "none" and (decisive := self._decisive(names)):
+            return _not_run(f"{decisive} decides what they do, and no sandbox works here")
         try:
             copy = self._opened(cancel)
             if copy is None:
@@ -116,6 +119,11 @@ class EditChecks:
             raise
         except LcursorError as error:
             return _not_run(error.message)
+
+    def _decisive(self, names: Iterable[str]) -> str:
+        """Return a changed file that decides what a command does, so that no approval holds."""
+        commands = (self._config.lint, self._config.test)
+        return next((name for name in names if any(decides(name, each) for each in commands)), "")
 
     def _run(self, copy: _Copy, existing: Sequence[str], cancel: Stop) -> CheckResults:
         checks, is_unconfined = list[Check](), open_sandbox().level == "none"

@@ -143,7 +143,7 @@ def test_alternatives_are_others_and_leave_the_first_as_it_was(engine: Engine) -
 
 
 def test_alternatives_are_the_same_when_written_one_by_one(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    unadapted: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches of another width round differently, which may decide between near equals only."""
     read, widths = BranchDecoder.read, list[int]()
@@ -160,13 +160,13 @@ def test_alternatives_are_the_same_when_written_one_by_one(
     def read_one_by_one(self: BranchDecoder, tokens: dict[int, int]) -> dict[int, Any]:
         return {n: read_together(self, {n: token})[n].copy() for n, token in tokens.items()}
 
-    for before, after in (("colors = [", "]\n"), ("def area(width, height):\n    return ", "\n")):
-        complete(engine, before, after)
+    for before in ("colors = [", BEFORE.removesuffix("return ") + "result = "):
+        complete(unadapted, before, "]\n")
         written = []
         for method in (read_together, read_one_by_one):
             steps = {}
             monkeypatch.setattr(BranchDecoder, "read", method)
-            engine.alternatives()  # after trimming, they may be equal to the first
+            unadapted.alternatives()  # after trimming, they may be equal to the first
             assert steps
             written.append(steps)
         together, one_by_one = written

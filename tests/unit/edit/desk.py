@@ -14,8 +14,9 @@ from lcursor.changes.records import Change, digest, to_wire
 from lcursor.config import EditConfig
 from lcursor.edit.service import EditService
 from lcursor.llm.pool import ModelPool
+from lcursor.project.reading import Reader
 from lcursor.protocol.edit import EditDecided, EditHunk
-from lcursor.workspace.approval import Permissions
+from lcursor.workspace.approval import CheckApprovals, content_of
 from tests.fakes.chat_server import Answer, ChatServer, say
 from tests.fakes.heard import Heard, Told, config_of
 
@@ -149,7 +150,9 @@ class Desk(Heard):
 
     def allow(self, *commands: str) -> None:
         """Have the user's answer that commands may run in the project."""
-        Permissions(self.folder).remember(self.root, dict.fromkeys(commands, True))
+        reader = Reader(self.root)
+        contents = {text: content_of(reader, text) for text in commands}
+        CheckApprovals(self.folder).remember(self.root, contents)
 
     def phases(self, number: int) -> list[str]:
         """Return what an edit waited for, one after the other."""

@@ -402,8 +402,17 @@ def test_a_gateway_that_lists_nothing(server: ModelServer, make: Make) -> None:
     del server.routes["/v1/models"]
     settings = {"api": "openai", "model": "starcoder2"}
     assert make(**settings).complete(SOURCE, nobody).text == "return a"
+    assert make(model="starcoder2").complete(SOURCE, nobody).text == "return a"
     with pytest.raises(ServerGarbled, match="neither a llama-server"):
         make().connect()
+
+
+def test_an_address_with_another_version(server: ModelServer, make: Make) -> None:
+    server.openai("return a")
+    for path in ("/models", "/completions"):
+        server.routes[f"/api/v4{path}"] = server.routes.pop(f"/v1{path}")
+    endpoint = make(url=f"{server.url}/api/v4")
+    assert endpoint.complete(SOURCE, nobody).text == "return a"
 
 
 def test_llama_cpp_is_not_imported() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lcursor.code.estimate import CHARS_PER_TOKEN
 from lcursor.fim import prompt_text
-from lcursor.fim.families import FAMILIES, Family
+from lcursor.fim.families import FAMILIES, Family, family_of
 from lcursor.fim.prompt import STEP_LINES, File, Source
 
 SOURCE = Source("def f(x):\n    ret", "\n\nf(1)\n", 0, "pkg/a.py", "demo")
@@ -86,14 +86,14 @@ def test_other_files_and_the_top_of_this_one() -> None:
     ],
 )
 def test_the_family_by_the_name(name: str, family: str | None) -> None:
-    found = prompt_text.family_of(name)
+    found = family_of(name)
     assert (found.name if found else None) == family
 
 
 def test_every_family_has_a_name_that_finds_it() -> None:
     for name, family in FAMILIES.items():
-        assert prompt_text.family_of(name) is family
-        assert prompt_text.family_of(name + "-7b.gguf") is family
+        assert family_of(name) is family
+        assert family_of(name + "-7b.gguf") is family
 
 
 MARKERS = sorted({m for f in FAMILIES.values() for m in (*f.markers.values(), *f.stops)})

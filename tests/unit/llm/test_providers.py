@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lcursor.http import endpoint
 from lcursor.http.detect import Kind
 from lcursor.llm import providers
 from lcursor.llm.records import Message, SamplingParams, Served, TokenPrompt
@@ -26,7 +27,7 @@ MESSAGES = [Message("system", "S"), Message("user", "U")]
     ],
 )
 def test_addresses(url: str, root: str, api: str) -> None:
-    assert providers.split_url(url) == (root, api)
+    assert endpoint.split_url(url) == (root, api)
 
 
 def served(kind: Kind) -> Served:

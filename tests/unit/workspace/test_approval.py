@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.config import EditConfig
-from lcursor.workspace.approval import ALWAYS, NEVER, NOT_NOW
+from lcursor.workspace.approval import ALWAYS, CHANGED, NEVER, NOT_NOW
 from tests.fakes.chat_server import ChatServer
 from tests.fakes.heard import Told
 from tests.unit.edit.desk import Desk, fenced, reply
@@ -157,4 +158,53 @@ def test_a_damaged_file_of_answers_asks_again(tmp_path: Path) -> None:
         for text in ("[]", "{", f'{{"echo test >> {tmp_path}/ran": "yes"}}'):
             file.write_text(text)
             edit(desk, NOT_NOW)
+    assert runs(tmp_path) == 1
+
+
+@pytest.mark.parametrize("name", ["Makefile", "tools/check.sh"])
+def test_a_changed_file_that_decides_what_a_command_does_asks_again(
+    name: str, tmp_path: Path
+) -> None:
+    config = EditConfig(retries=0, test="./tools/check.sh || true")
+    with desk_of(tmp_path, config) as desk:
+        file = desk.root / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("first\n")
+        edit(desk, ALWAYS)
+        desk.put("b.py", "other = 1\n")  # an ordinary file
+        edit(desk)
+        file.write_text("second\n")
+        number = desk.ask("a.py", TEXT, "add one", (0, 1))
+        lines = desk.wait("edit.question", number)["choices"][0]["lines"]
+        assert lines[:2] == [f"edit.test: {config.test}", f"({CHANGED})"]
+        desk.do("edit.choose", id=number, choice=1)
+        assert "test" in checks(desk.proposed(number))
+        edit(desk)
+        file.write_text("first\n")
+        edit(desk, NEVER)
+        file.write_text("third\n")
+        edit(desk)  # a rejection stays
+
+
+def test_an_edit_of_such_a_file_is_not_checked(tmp_path: Path) -> None:
+    with desk_of(tmp_path, counting(tmp_path)) as desk:
+        desk.put("conftest.py", TEXT + "\n")
+        desk.allow(counting(tmp_path).test)
+        number = desk.ask("conftest.py", TEXT, "add one", (0, 1))
+        found = desk.proposed(number)
+    assert "conftest.py decides what they do" in found["note"]
+    assert runs(tmp_path) == 0
+
+
+def test_an_approval_of_an_earlier_version_is_asked_for_again_but_a_rejection_stays(
+    tmp_path: Path,
+) -> None:
+    config = counting(tmp_path)
+    with desk_of(tmp_path, config) as desk:
+        edit(desk, ALWAYS)
+        (file,) = tmp_path.rglob("commands.json")
+        file.write_text(json.dumps({config.test: True}))
+        edit(desk, NOT_NOW)
+        file.write_text(json.dumps({config.test: False}))
+        assert "not allowed" in edit(desk)["note"]
     assert runs(tmp_path) == 1
