@@ -13,9 +13,10 @@ from typing import Final
 
 from lcursor.agent import observe, result
 from lcursor.agent.approvals import Approvals
+from lcursor.agent.dialects.api import Api
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.guided.rewrite import RegionRewriter
-from lcursor.agent.model import open_model
+from lcursor.agent.model import ToolModel, open_model
 from lcursor.agent.parts import AssembledRun, RecordedTurn, RunLimits, RunParts, RunRequest
 from lcursor.agent.run_log import RunState
 from lcursor.agent.shell_rules import ShellRules
@@ -27,6 +28,7 @@ from lcursor.config import Config
 from lcursor.context import rules
 from lcursor.errors import AgentMissing
 from lcursor.llm.pool import ModelPool
+from lcursor.llm.records import ToolSpec
 from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.process.sandbox import open_sandbox
 from lcursor.project.reading import Reader
@@ -69,10 +71,18 @@ class Assembly:
         approval_rules = ShellRules.of(agent, self._secrets, (config.edit.test, config.edit.lint))
         tree = self._open_tree(wanted)
         name = self._models.choose(wanted.model, agent.model)
-        model = open_model(self._models, name, wanted.folder.name, wanted.stopped)
         connection = self._models.connect(name, wanted.stopped)
         served = connection.served.model or name
         dialect = dialect_for(served, is_hosted=connection.client.target.is_hosted)
+        model = open_model(
+            self._models,
+            name,
+            wanted.folder.name,
+            wanted.stopped,
+            calls_tools=dialect.name == "native",
+        )
+        if isinstance(model, ToolModel):
+            dialect = Api()
         if wanted.policy == "plan" and not dialect.can_plan:
             raise AgentMissing(
                 f"{served} is too small to plan a change of the project",
@@ -100,6 +110,10 @@ class Assembly:
             rewrite=rewriter,
             log=wanted.log,
         )
+        if isinstance(model, ToolModel):
+            model.tools = tuple(
+                ToolSpec(each.name, each.what, each.schema) for each in toolbox.tools
+            )
         of_project = partial(self._facts, wanted, tree, model.context_tokens)
         system = dialect.system(toolbox.tools, dialect.facts(toolbox.known(), of_project))
         parts = RunParts(

@@ -8,6 +8,7 @@ reported to the model, and not repeated. Blocks; on the run's thread.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -149,7 +150,7 @@ class Loop:
         problem = reply.problem
         if answer.finish == "stopped":
             problem = REPEATED
-        elif not answer.text.strip():
+        elif not answer.text.strip() and not answer.calls:
             problem = NO_CALL
         elif answer.finish == "length" and (problem or not reply.calls):
             problem = (
@@ -226,9 +227,9 @@ class Loop:
         self._parts.summarize(state)
         self._log.write_talk(self._model.state(), is_summary=True)
 
-    def _append(self, text: str, **new: Any) -> None:
+    def _append(self, text: str, results: Sequence[str] = (), **new: Any) -> None:
         """Append a message; `new` as in `RunLog.write_talk`."""
-        self._model.append(text)
+        self._model.append(text, results)
         self._log.write_talk(self._model.state(), **new)
 
     # Answers.
@@ -282,12 +283,14 @@ class Loop:
         reason = stuck.find_circle([each.done for each in state.steps[since:] if each.done])
         if reason and state.warnings:
             return End("stuck", f"it made no progress: {reason}")
+        results = [each.text for each in observations]
         if reason:
-            text += f"\n\nNote: {reason}. Say what you know, then do something else or finish."
+            note = f"\n\nNote: {reason}. Say what you know, then do something else or finish."
+            text, results[-1] = text + note, results[-1] + note
         space = self._free() - MIN_ANSWER_TOKENS
         if space < 4 * len(text) and space < self._model.count(text):
             self._summarize()
-        self._append(text, is_read=True, is_warning=bool(reason))
+        self._append(text, results, is_read=True, is_warning=bool(reason))
         return None
 
     # Calls.

@@ -12,18 +12,21 @@ markers of special tokens in contents are broken.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, Final
 
 from lcursor.agent.records import Answer, OnText
 from lcursor.errors import Cancelled, LcursorError, ServerGarbled, ServerUnreachable
-from lcursor.llm import tokens
+from lcursor.llm import tokens, tool_calls
 from lcursor.llm.client import ChatClient, Stream
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import (
+    CallText,
     Finished,
     Message,
     Prompt,
@@ -31,15 +34,17 @@ from lcursor.llm.records import (
     SamplingParams,
     Text,
     TokenPrompt,
+    ToolRequest,
+    ToolSpec,
     Usage,
     add_usage,
 )
 from lcursor.llm.slot_states import SLOT, file_name
+from lcursor.llm.tool_calls import CALL_END, CALL_START
 
 UNKNOWN_CONTEXT: Final = 16_384
 """Context of a server that does not report it."""
-CALL_START, CALL_END = "<tool_call>", "</tool_call>"
-"""Around a call in the native form; a grammar that is not forced applies from its start on."""
+NO_RESULT: Final = "Not run."
 _BREAK: Final = "\u200b"
 _MARKER: Final = re.compile(
     r"<(?=[|｜][^\s<>]{1,40}[|｜]>|/?s>|(?:start|end)_of_turn>|/?(?:bos|eos|pad|unk)>)"
@@ -105,6 +110,7 @@ class TextModel:
         self._closed = threading.Event()
         self._stream: Stream | None = None
         self._connection: Connection | None = None
+        self.tools: tuple[ToolSpec, ...] = ()
         self.usage = Usage()
 
     @property
@@ -116,8 +122,8 @@ class TextModel:
         """Start, or start again after a summary."""
         self._messages = [Message("system", system), Message("user", task)]
 
-    def append(self, text: str) -> None:
-        """Add a message."""
+    def append(self, text: str, results: Sequence[str] = ()) -> None:
+        """Add a message; see `records.Model`."""
         self._messages.append(Message("user", text))
 
     def add_answer(self, text: str) -> None:
@@ -144,20 +150,24 @@ class TextModel:
             temperature,
             slot,
             grammar=grammar if is_forced or isinstance(prompt, TokenPrompt) else "",
+            # A grammar that is not forced applies from the start of a call on.
             trigger="" if is_forced else CALL_START,
             preserved=(CALL_START, CALL_END),
             has_counts=True,
+            tools=self.tools,
         )
         stream = self._stream = connection.client.stream(prompt, sampling)
         if self._closed.is_set():
             stream.close()
-        parts, end = list[Text](), ""
+        parts, calls, end = list[Text](), list[ToolRequest](), ""
         try:
             for event in stream:
                 if isinstance(event, Finished):
                     end = event.reason
-                elif isinstance(event, Text):
-                    parts.append(event)
+                elif isinstance(event, ToolRequest):
+                    calls.append(event)
+                elif isinstance(event, (Text, CallText)):
+                    parts += [event] if isinstance(event, Text) else []
                     if event.text and not on_text(event.text):
                         break
         except (ServerUnreachable, ServerGarbled):
@@ -173,13 +183,14 @@ class TextModel:
         read_tokens = usage.prompt_tokens + usage.answer_tokens
         self._pool.slot_states.schedule_save(connection, state_name, read_tokens)
         text = "".join(each.text for each in parts)
-        self._add_answer(connection, parts, text)
+        self._add_answer(connection, parts, text, calls)
         return Answer(
             text,
             "length" if end == "length" else "stop" if end else "stopped",
             usage.prompt_tokens,
             usage.cached_tokens,
             usage.answer_tokens,
+            tuple(calls),
         )
 
     def add_usage(self, usage: Usage) -> None:
@@ -203,16 +214,20 @@ class TextModel:
     @property
     def used_tokens(self) -> int:
         """The length of the conversation."""
-        return sum(self.count(each.text) + tokens.MESSAGE_TOKENS for each in self._messages)
+        texts = ("".join([each.text, *_arguments(each)]) for each in self._messages)
+        return sum(self.count(text) + tokens.MESSAGE_TOKENS for text in texts)
 
     def state(self) -> Mapping[str, Any]:
         """Return the conversation as JSON."""
-        messages = [[each.role, each.text] for each in self._messages]
-        return {"messages": messages, "server": self._server}
+        return {"messages": [*map(_stored, self._messages)], "server": self._server}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue a conversation, also one of another model."""
-        self._messages = [Message(role, text) for role, text in state["messages"]]
+        self._restore(state)
+        self._messages = tool_calls.as_text(self._messages)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._messages = [_message(*row) for row in state["messages"]]
         self._server = state["server"]
 
     def close(self) -> None:
@@ -240,12 +255,18 @@ class TextModel:
             text = each.text if is_answer else without_markers(each.text)
             if found and found[-1].role == "user" == each.role:
                 text = f"{found.pop().text}\n\n{text}"
-            if text or not is_answer:
-                found.append(Message(each.role, text))
+            if text or each.calls or not is_answer:
+                found.append(replace(each, text=text))
         return found
 
-    def _add_answer(self, connection: Connection, parts: Sequence[Text], text: str) -> None:
-        self._messages.append(Message("assistant", text))
+    def _add_answer(
+        self,
+        connection: Connection,
+        parts: Sequence[Text],
+        text: str,
+        calls: Sequence[ToolRequest] = (),
+    ) -> None:
+        self._messages.append(Message("assistant", text, tuple(calls)))
 
 
 class TokenModel(TextModel):
@@ -316,7 +337,13 @@ class TokenModel(TextModel):
             self._ids += [*frame, *content]
             self._ends.append(len(self._ids))
 
-    def _add_answer(self, connection: Connection, parts: Sequence[Text], text: str) -> None:
+    def _add_answer(
+        self,
+        connection: Connection,
+        parts: Sequence[Text],
+        text: str,
+        calls: Sequence[ToolRequest] = (),
+    ) -> None:
         ids: list[int] = []
         for each in parts:
             if each.unsent:
@@ -331,13 +358,60 @@ class TokenModel(TextModel):
         super()._add_answer(connection, parts, text)
 
 
-def open_model(pool: ModelPool, name: str, key: str, closed: threading.Event) -> TextModel:
+class ToolModel(TextModel):
+    """A conversation with a server that has tools: calls and results have their own place.
+
+    Attributes:
+        tools: those in each request.
+    """
+
+    @property
+    def used_tokens(self) -> int:
+        """The length of the conversation, with the tools."""
+        return super().used_tokens + self.count(json.dumps(tool_calls.listed(self.tools)))
+
+    def append(self, text: str, results: Sequence[str] = ()) -> None:
+        """Add a message, as the results of calls if the last answer has some."""
+        calls = self._messages[-1].calls if self._messages else ()
+        if not calls:
+            super().append(text)
+            return
+        for call, result in zip_longest(calls, results or [text]):
+            if call is not None:
+                self._messages.append(Message("tool", result or NO_RESULT, call_id=call.id))
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue a conversation, also one of another model."""
+        self._restore(state)
+
+
+def _arguments(message: Message) -> Sequence[str]:
+    return [call.arguments for call in message.calls]
+
+
+def _stored(message: Message) -> list[Any]:
+    """Return a message as JSON; calls and ids only where there are some."""
+    row: list[Any] = [message.role, message.text]
+    if message.calls or message.call_id:
+        calls = [[each.id, each.name, each.arguments] for each in message.calls]
+        row += [calls, message.call_id]
+    return row
+
+
+def _message(role: Role, text: str, calls: Sequence[Any] = (), call_id: str = "") -> Message:
+    return Message(role, text, tuple(ToolRequest(*each) for each in calls), call_id)
+
+
+def open_model(
+    pool: ModelPool, name: str, key: str, closed: threading.Event, *, calls_tools: bool = False
+) -> TextModel:
     """Connect to a model, and return a conversation in the best form for its server.
 
     Args:
         name: a name of `pool.names()`.
         key: of the run.
         closed: set to stop waiting for the server.
+        calls_tools: whether the model calls tools well, if its server has them.
 
     Raises:
         Cancelled: `closed` was set.
@@ -348,6 +422,7 @@ def open_model(pool: ModelPool, name: str, key: str, closed: threading.Event) ->
     if connection.served.kind == "llama.cpp":
         with contextlib.suppress(LcursorError):
             frame = read_frame(connection.client)
-    if frame is None:
-        return TextModel(pool, name, key)
-    return TokenModel(pool, name, key, frame)
+    if frame is not None:
+        return TokenModel(pool, name, key, frame)
+    has_tools = calls_tools and connection.served.has_tools
+    return ToolModel(pool, name, key) if has_tools else TextModel(pool, name, key)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from lcursor.llm.records import Usage
+from lcursor.llm.records import ToolRequest, Usage
 
 Policy = Literal["plan", "ask", "auto", "full"]
 State = Literal["preparing", "running", "waiting", "done", "stuck", "failed", "stopped"]
-DialectName = Literal["native", "fenced", "choice"]
+DialectName = Literal["native", "fenced", "choice", "api"]
 Verdict = Literal["allow", "ask", "forbid"]
 
 
@@ -70,6 +70,8 @@ class Answer:
     cached_tokens: int = 0
     """Tokens of the prompt that the server found in its KV cache."""
     answer_tokens: int = 0
+    calls: tuple[ToolRequest, ...] = ()
+    """Calls that the server sent apart from the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,12 @@ class Model(Protocol):
     def begin(self, system: str, task: str) -> None:
         """Start, or start again after a summary, with a system text and the first message."""
 
-    def append(self, text: str) -> None:
-        """Add a message of the user or a tool's result, to be read with the next answer."""
+    def append(self, text: str, results: Sequence[str] = ()) -> None:
+        """Add a message of the user or the results of calls, to be read with the next answer.
+
+        Args:
+            results: those that `text` has, one by one, for a conversation with a place for each.
+        """
 
     def add_answer(self, text: str) -> None:
         """Add an answer that the model did not write itself."""

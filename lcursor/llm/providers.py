@@ -16,7 +16,15 @@ from typing import Any, Literal
 
 from lcursor.errors import ServerError
 from lcursor.http import detect
-from lcursor.llm.records import Message, SamplingParams, Served, ServedModel, TokenPrompt
+from lcursor.llm import tool_calls
+from lcursor.llm.records import (
+    Message,
+    SamplingParams,
+    Served,
+    ServedModel,
+    TokenPrompt,
+    ToolSpec,
+)
 
 OLLAMA_TOKENS = 16384
 """Context to request from Ollama if none is configured; its default may be 4,096."""
@@ -31,6 +39,7 @@ Quirk = Literal[
     "no_schema",
     "no_stop",
     "no_seed",
+    "no_tools",
 ]
 """A part of a request that a server does not support."""
 UNSUPPORTED_STATUSES = (400, 404, 415, 422, 500, 501)
@@ -40,6 +49,14 @@ KEEP_ALIVE = "30m"
 Ask = Callable[..., dict[str, Any]]
 """Sends a GET, or a POST with a body, to a path; returns the object or raises `ServerError`."""
 _QUIRK_SIGNS: tuple[tuple[Quirk, re.Pattern[str]], ...] = (
+    (
+        "no_tools",
+        re.compile(
+            r"\btools?\b.{0,60}(support|requires?\b|unknown|unrecognized)"
+            r"|(support|unknown|unrecognized|unexpected).{0,60}\btools?\b|^tools\b",
+            re.I,
+        ),
+    ),
     ("no_usage", re.compile(r"stream_options|include_usage", re.I)),
     ("no_limit", re.compile(r"max_(completion_)?tokens.{0,80}(large|most|exceed|maximum)", re.I)),
     (
@@ -122,7 +139,13 @@ def _probe_llama(
         can_save_slots=props.get("is_sleeping") is True or can_save_slots(),
         slots=max(_positive(props, "total_slots"), 1),
         models=tuple(names),
+        has_tools=_template_has_tools(props),
     )
+
+
+def _template_has_tools(props: Mapping[str, Any]) -> bool:
+    found = props.get("chat_template_caps")
+    return isinstance(found, Mapping) and found.get("supports_tools") is True
 
 
 def _probe_ollama(target: ServedModel, ask: Ask, server: str) -> Served:
@@ -137,7 +160,9 @@ def _probe_ollama(target: ServedModel, ask: Ask, server: str) -> Served:
         trained = max(lengths, default=0)
         setting = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.M)
         tokens = int(setting[1]) if setting else min(trained or OLLAMA_TOKENS, OLLAMA_TOKENS)
-    return Served("ollama", model, tokens, models=tuple(names))
+    can = shown.get("capabilities")
+    has_tools = isinstance(can, list) and "tools" in can
+    return Served("ollama", model, tokens, models=tuple(names), has_tools=has_tools)
 
 
 def _probe_openai(target: ServedModel, listed: Mapping[str, Any], server: str) -> Served:
@@ -148,7 +173,14 @@ def _probe_openai(target: ServedModel, listed: Mapping[str, Any], server: str) -
     row: Mapping[str, Any] = next((row for row in rows if str(row.get("id")) == model), {})
     tokens = next((_positive(row, name) for name in CONTEXT_FIELDS if _positive(row, name)), 0)
     is_vllm = "max_model_len" in row
-    return Served("openai", model, _smaller_context(target, tokens), is_vllm, models=tuple(names))
+    return Served(
+        "openai",
+        model,
+        _smaller_context(target, tokens),
+        is_vllm,
+        models=tuple(names),
+        has_tools=True,
+    )
 
 
 def _smaller_context(target: ServedModel, tokens: int) -> int:
@@ -183,10 +215,14 @@ def chat_request(
     quirks: Set[Quirk],
 ) -> tuple[str, dict[str, Any]]:
     """Return the path and the body of a request for an answer."""
-    rows = message_rows(messages, quirks)
+    tools = sampling.tools if "no_tools" not in quirks else ()
+    if sampling.tools and not tools:
+        messages = tool_calls.as_text(messages, sampling.tools)
     if served.kind == "ollama":
-        return "/api/chat", _ollama_request(served, rows, sampling, quirks)
-    body: dict[str, Any] = {"messages": rows, "stream": True}
+        return "/api/chat", _ollama_request(served, messages, tools, sampling, quirks)
+    body: dict[str, Any] = {"messages": message_rows(messages, quirks), "stream": True}
+    if tools:
+        body["tools"] = tool_calls.listed(tools)
     if served.model:
         body["model"] = served.model
     if "no_temperature" not in quirks:
@@ -245,9 +281,14 @@ def completion_request(
     return "/completion", body
 
 
-def message_rows(messages: Sequence[Message], quirks: Set[Quirk]) -> list[dict[str, str]]:
+def message_rows(messages: Sequence[Message], quirks: Set[Quirk]) -> list[dict[str, Any]]:
     """Return messages in the format of a request."""
-    rows = [{"role": message.role, "content": message.text} for message in messages]
+    rows = [
+        tool_calls.openai_row(message)
+        if message.calls or message.role == "tool"
+        else {"role": message.role, "content": message.text}
+        for message in messages
+    ]
     if "no_system" in quirks and len(rows) > 1 and rows[0]["role"] == "system":
         first = {**rows[1], "content": f"{rows[0]['content']}\n\n{rows[1]['content']}"}
         rows = [first, *rows[2:]] if first["role"] == "user" else rows
@@ -278,7 +319,11 @@ def count_tokens(
 
 
 def _ollama_request(
-    served: Served, rows: list[dict[str, str]], sampling: SamplingParams, quirks: Set[Quirk]
+    served: Served,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec],
+    sampling: SamplingParams,
+    quirks: Set[Quirk],
 ) -> dict[str, Any]:
     """Return a request of Ollama's own API: its OpenAI API cannot set the context size."""
     options: dict[str, Any] = {"temperature": sampling.temperature}
@@ -292,7 +337,7 @@ def _ollama_request(
         options["seed"] = sampling.seed
     body = {
         "model": served.model,
-        "messages": rows,
+        "messages": tool_calls.ollama_rows(messages),
         "stream": True,
         "keep_alive": KEEP_ALIVE,
         # Otherwise it silently truncates the prompt.
@@ -302,4 +347,6 @@ def _ollama_request(
     }
     if sampling.schema is not None and "no_schema" not in quirks:
         body["format"] = dict(sampling.schema)
+    if tools:
+        body["tools"] = tool_calls.listed(tools)
     return body

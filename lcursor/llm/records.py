@@ -8,8 +8,29 @@ from typing import Any, Literal
 
 from lcursor.http.detect import Kind
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
+""""tool" is the result of a call."""
 End = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool that a model may call."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON schema of an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """A call in an answer, as the model wrote it; it may be invalid."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON, maybe incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +39,10 @@ class Message:
 
     role: Role
     text: str
+    calls: tuple[ToolRequest, ...] = ()
+    """Calls of an answer; each is followed by a message with its result."""
+    call_id: str = ""
+    """Id of the call whose result it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +94,8 @@ class Served:
     slots: int = 1
     models: tuple[str, ...] = ()
     """All its models."""
+    has_tools: bool = False
+    """Whether requests may have tools; a server may reject them all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +112,13 @@ class Text:
 @dataclass(frozen=True, slots=True)
 class Reasoning:
     """Further text of the model's reasoning before its answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallText:
+    """Further text of a call while it is written."""
 
     text: str
 
@@ -136,7 +170,7 @@ class Finished:
     usage: Usage
 
 
-Event = Text | Reasoning | Progress | Finished
+Event = Text | Reasoning | CallText | ToolRequest | Progress | Finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +184,7 @@ class SamplingParams:
     """Slot of the server; -1 lets it choose."""
     stop: tuple[str, ...] = ()
     """Texts that end the answer, and are not part of it."""
+    tools: tuple[ToolSpec, ...] = ()
     schema: Mapping[str, Any] | None = None
     """JSON schema of the answer, if the server can enforce one."""
     grammar: str = ""

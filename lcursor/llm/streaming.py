@@ -15,7 +15,8 @@ from typing import Any, Literal
 from lcursor.errors import ServerFailed
 from lcursor.http import sse
 from lcursor.llm import tokens
-from lcursor.llm.records import End, Event, Progress, Reasoning, Text, Usage
+from lcursor.llm.records import CallText, End, Event, Progress, Reasoning, Text, Usage
+from lcursor.llm.tool_calls import CallReader
 
 TAGS = (("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"))
 """Tags around the reasoning of models."""
@@ -36,6 +37,7 @@ class ResponseReader:
         """Whether any object has arrived."""
         self._server = server
         self._splitter = ReasoningSplitter()
+        self._calls = CallReader()
         self._written_bytes = self._written_tokens = 0
         self._usage: Mapping[str, Any] = _NOTHING
         self._timings: Mapping[str, Any] = _NOTHING
@@ -74,8 +76,8 @@ class ResponseReader:
         return events
 
     def finish(self) -> list[Event]:
-        """Return the text that was held back as a possible start of a tag."""
-        return list(self._splitter.finish())
+        """Return the text that was held back as a possible start of a tag, and the calls."""
+        return [*self._splitter.finish(), *self._calls.finish()]
 
     def usage(self, prompt_tokens: int) -> Usage:
         """Return the token counts and times; `prompt_tokens` is for servers that do not count."""
@@ -110,10 +112,10 @@ class ResponseReader:
         answer_tokens = -int(-self._written_bytes // tokens.BYTES_PER_TOKEN)
         return Usage(prompt_tokens, 0, answer_tokens)
 
-    def _message(self, message: object) -> list[Text | Reasoning]:
+    def _message(self, message: object) -> list[Event]:
         if not isinstance(message, Mapping):
             return []
-        events: list[Text | Reasoning] = []
+        events: list[Text | Reasoning | CallText] = []
         for name in REASONING:
             thought = message.get(name)
             if isinstance(thought, str) and thought:
@@ -125,9 +127,10 @@ class ResponseReader:
                 events += self._parts(text)
             elif isinstance(text, str) and text:
                 events += self._splitter.feed(text)
+        events += self._calls.feed(message.get("tool_calls"))
         for event in events:
             self._written_bytes += len(event.text.encode("utf-8", "replace"))
-        return events
+        return list(events)
 
     def _completion(self, found: Mapping[str, Any]) -> list[Event]:
         """Parse an object of `/completion`."""

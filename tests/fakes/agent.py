@@ -85,7 +85,7 @@ class ScriptModel:
     def begin(self, system: str, task: str) -> None:
         self.rows = [["system", system], ["user", task]]
 
-    def append(self, text: str) -> None:
+    def append(self, text: str, results: Sequence[str] = ()) -> None:
         self.rows.append(["user", text])
 
     def add_answer(self, text: str) -> None:

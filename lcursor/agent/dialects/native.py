@@ -11,8 +11,8 @@ Source: the chat templates of Qwen2.5-Coder, Qwen3-Coder and Qwen3.6, and llama.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
 
 from lcursor.agent.dialects import call_parser, gbnf, prompts
 from lcursor.agent.dialects.dialect import Dialect
@@ -89,21 +89,8 @@ class Native(Dialect):
         return f"<tool_call>\n<function={call.tool}>\n{''.join(values)}</function>\n</tool_call>"
 
 
-def type_of(tool: Tool, argument: str) -> str:
-    """Return the JSON type of an argument."""
-    if argument in tool.integers:
-        return "integer"
-    return "array" if argument in tool.lists else "string"
-
-
 def _shown(tool: Tool) -> str:
-    properties: dict[str, Mapping[str, Any]] = {}
-    for name, what in {**tool.required, **tool.optional}.items():
-        kind = type_of(tool, name)
-        items = {"items": {"type": "integer"}} if kind == "array" else {}
-        properties[name] = {"type": kind, **items, **({"description": what} if what else {})}
-    parameters = {"type": "object", "properties": properties, "required": [*tool.required]}
-    function = {"name": tool.name, "description": tool.what, "parameters": parameters}
+    function = {"name": tool.name, "description": tool.what, "parameters": tool.schema}
     return json.dumps({"type": "function", "function": function}, ensure_ascii=False)
 
 
@@ -126,7 +113,7 @@ def _tags_grammar(tools: Sequence[Tool]) -> str:
         values = {}
         for name in [*tool.required, *tool.optional]:
             head = gbnf.literal(f"<parameter={name}>\n")
-            values[name] = f'({head} {_TAGS[type_of(tool, name)]} "\\n")'
+            values[name] = f'({head} {_TAGS[tool.type_of(name)]} "\\n")'
         required = gbnf.in_any_order([values[name] for name in tool.required])
         head = gbnf.literal(f"<function={tool.name}>\n")
         calls.append(f"{head} {required} {_any(values[name] for name in tool.optional)}")
@@ -138,7 +125,7 @@ def _json_grammar(tools: Sequence[Tool]) -> str:
     calls = []
     for tool in tools:
         pairs = {
-            name: f"{gbnf.literal(json.dumps(name) + ': ')} {_JSON[type_of(tool, name)]}"
+            name: f"{gbnf.literal(json.dumps(name) + ': ')} {_JSON[tool.type_of(name)]}"
             for name in [*tool.required, *tool.optional]
         }
         required = ' ", " '.join(pairs[name] for name in tool.required)

@@ -92,6 +92,22 @@ class Tool:
     """Its forms in the dialect "fenced", by the first word of the block."""
     run: Callable[[Arguments, ToolContext], Observation] = field(kw_only=True)
 
+    def type_of(self, argument: str) -> str:
+        """Return the JSON type of an argument."""
+        if argument in self.integers:
+            return "integer"
+        return "array" if argument in self.lists else "string"
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The JSON schema of the arguments."""
+        properties: dict[str, Mapping[str, Any]] = {}
+        for name, what in {**self.required, **self.optional}.items():
+            kind = self.type_of(name)
+            items = {"items": {"type": "integer"}} if kind == "array" else {}
+            properties[name] = {"type": kind, **items, **({"description": what} if what else {})}
+        return {"type": "object", "properties": properties, "required": [*self.required]}
+
     def kind_of(self, arguments: Arguments) -> StepKind:
         """Return the kind of a call."""
         return "read" if str(arguments.get("command")) in self.reads else self.kind

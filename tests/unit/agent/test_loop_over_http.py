@@ -52,7 +52,7 @@ def test_an_edit(is_raw: bool, session: Make) -> None:
     ]
     assert file["changes"][0]["new"] == ["x = 2"]
     check_prompts(it.server)
-    assert it.all("agent.started")[0]["dialect"] == "native"
+    assert it.all("agent.started")[0]["dialect"] == ("native" if is_raw else "api")
 
 
 def test_only_new_tokens_are_evaluated(session: Make) -> None:

@@ -33,7 +33,7 @@ class FakeModel:
     def begin(self, system: str, task: str) -> None:
         self.messages = [system, task]
 
-    def append(self, text: str) -> None:
+    def append(self, text: str, results: Sequence[str] = ()) -> None:
         self.messages.append(text)
 
     def add_answer(self, text: str) -> None:

@@ -94,9 +94,13 @@ def test_a_router_of_llama_servers(look: Look) -> None:
 def test_an_ollama(look: Look, wanted: int, parameters: str, trained: int, tokens: int) -> None:
     with ChatServer(kind="ollama", model="qwen3:8b") as server:
         info = {"qwen3.context_length": trained} if trained else {}
-        server.extra["/api/show"] = (200, {"model_info": info, "parameters": parameters})
+        can = ["completion", "tools"] if wanted else ["completion"]
+        shown = {"model_info": info, "parameters": parameters, "capabilities": can}
+        server.extra["/api/show"] = (200, shown)
         found = look(server, context_tokens=wanted)
-        assert found == Served("ollama", "qwen3:8b", tokens, models=("qwen3:8b",))
+        assert found == Served(
+            "ollama", "qwen3:8b", tokens, models=("qwen3:8b",), has_tools=bool(wanted)
+        )
 
 
 def test_an_ollama_without_the_model(look: Look) -> None:
@@ -119,7 +123,9 @@ def test_an_ollama_without_the_model(look: Look) -> None:
 def test_any_other(look: Look, row: dict[str, Any], tokens: int, can_count: bool) -> None:
     with ChatServer(kind="openai") as server:
         server.extra["/v1/models"] = (200, {"data": [row]})
-        assert look(server) == Served("openai", "m", tokens, can_count, models=("m",))
+        assert look(server) == Served(
+            "openai", "m", tokens, can_count, models=("m",), has_tools=True
+        )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +141,7 @@ def test_a_gateway_that_lists_nothing(look: Look) -> None:
         server.extra["/v1/models"] = (404, {"detail": "Not Found"})
         for kind in ("", "openai"):
             found = look(server, model="glm", kind=kind, context_tokens=9000)
-            assert found == Served("openai", "glm", 9000)
+            assert found == Served("openai", "glm", 9000, has_tools=True)
         with pytest.raises(ServerGarbled, match="neither a llama-server nor an Ollama") as e:
             look(server)
         assert "models.big.url" in e.value.hint
