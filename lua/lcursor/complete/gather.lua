@@ -57,8 +57,6 @@ local function when_allowed(buf, fn)
 end
 
 ---@param kind string one of the wire's kinds
----@param first_row integer
----@param chunk string
 ---@param symbols? string[]
 local function send(kind, path, name, first_row, chunk, symbols)
   if privacy.has_private_key(chunk) then

@@ -74,7 +74,6 @@ local function drop(how)
 end
 
 --- Do what a key stands for; for the <Plug> maps.
----@param action string
 ---@return string what to type
 function M.press(action)
   if KINDS[action] then
@@ -90,8 +89,6 @@ function M.press(action)
 end
 
 --- Do what a key stands for, or press it as if lcursor were not there.
----@param action string
----@param lhs string
 ---@return string what to type
 local function press(action, lhs)
   local is_ours = ghost.is_visible() and not menu.is_visible()
@@ -107,7 +104,6 @@ local function press(action, lhs)
   return typed or ""
 end
 
----@param rest string
 ---@param count? string instead of cycle.count
 local function show(s, rest, count)
   if not text.is_visible(rest) then
@@ -245,7 +241,6 @@ ask = function(kind)
 end
 
 --- Show the text so far.
----@param is_done boolean
 ---@param replaces? integer bytes right of the cursor that it replaces
 local function receive(id, suggested, is_done, replaces)
   local s = current
@@ -378,7 +373,6 @@ end
 
 --- Return keys that accept what is shown, for an <expr> map; "" if nothing is.
 ---@param kind lcursor.Kind
----@return string
 function M.accept_keys(kind)
   local s = current
   local rest = s and ghost.is_visible() and suggestion.rest(s)

@@ -8,19 +8,16 @@ local window = require("lcursor.ui.window")
 local M = {}
 
 ---@param share number of 1; below 0 is unknown
----@return string
 local function percent(share)
   return share >= 0 and ("%.0f %%"):format(share * 100) or "-"
 end
 
 ---@param ms number below 0 is unknown
----@return string
 local function milliseconds(ms)
   return ms >= 0 and ("%.0f ms"):format(ms) or "-"
 end
 
 ---@param number number
----@return string
 local function decimal(number)
   return ("%.2f"):format(number)
 end
@@ -123,7 +120,6 @@ function M.lines(stats)
 end
 
 ---@param stats lcursor.StatsMessage
----@return string
 local function head(stats)
   local since = stats.since_s > 0 and os.date(" since %Y-%m-%d", stats.since_s) or ""
   return ("Suggestions shown%s: %d"):format(since, stats.total.shown)

@@ -34,7 +34,6 @@ function M.cancel()
   end
 end
 
----@param mode string
 ---@return boolean whether it is insert or replace mode
 function M.is_insert(mode)
   return INSERT[mode:sub(1, 1)] or false

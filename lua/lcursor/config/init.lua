@@ -79,7 +79,6 @@ local function distance(a, b)
 end
 
 ---@param candidates string[]
----@return string
 local function nearest(key, candidates)
   table.sort(candidates)
   local best, min = "", math.huge
@@ -92,9 +91,7 @@ local function nearest(key, candidates)
   return best
 end
 
----@param expected string
 ---@param value any
----@return string
 local function mismatch(expected, value)
   return ("expected %s, found %s"):format(expected, vim.inspect(value))
 end
@@ -102,7 +99,6 @@ end
 --- Check the fields of a table. Their values are not repeated: one may be a key.
 ---@param fields table<string, string|string[]>
 ---@param value table
----@param prefix string
 ---@return string? problem
 local function check_fields(fields, value, prefix)
   for key, one in pairs(value) do
@@ -205,9 +201,7 @@ local function merged(setting, old, value)
 end
 
 --- Describe a value that is where the table of a section should be, and how to switch it off.
----@param section string
 ---@param value any
----@return string
 local function describe_section(section, value)
   local text, hints = mismatch("a table", value), {}
   for _, setting in ipairs(value == false and schema or {}) do
@@ -329,7 +323,6 @@ local function of_buffer(buf)
 end
 
 --- Return the settings for a buffer. They must not be changed.
----@param buf integer
 ---@return lcursor.Config
 function M.for_buffer(buf)
   local entry = of_buffer(buf)
@@ -337,8 +330,6 @@ function M.for_buffer(buf)
 end
 
 ---@param settings lcursor.Config
----@param feature string
----@return boolean
 local function allows(settings, feature)
   local section = settings[feature]
   return settings.enabled and section.enabled ~= false and section.mode ~= "off"
@@ -379,7 +370,6 @@ end
 --- Whether the user set an option, be it to its default.
 ---@param key string dotted
 ---@param buf? integer also in vim.b.lcursor of this buffer
----@return boolean
 function M.is_set(key, buf)
   M.get()
   local entry = buf and of_buffer(buf)
@@ -390,7 +380,6 @@ function M.is_set(key, buf)
 end
 
 --- Return the problems of a buffer's own settings.
----@param buf integer
 ---@return lcursor.Problem[]
 function M.buffer_problems(buf)
   local entry = of_buffer(buf)
@@ -398,7 +387,6 @@ function M.buffer_problems(buf)
 end
 
 --- Forget the settings of a buffer that was unloaded.
----@param buf integer
 function M.forget(buf)
   buffers[buf] = nil
 end

@@ -61,7 +61,6 @@ end
 ---@field probe? lcursor.Probe
 
 ---@param fact lcursor.Fact
----@return boolean
 local function is_broken(fact)
   return fact.problem ~= nil and fact.problem.level == "error"
 end
@@ -143,7 +142,6 @@ local function interpreter(found)
   return vim.fn.executable(broken) == 1 and broken or nil
 end
 
----@param is_own boolean
 ---@return string where it comes from
 ---@return string advice for when it is unusable
 local function origin(python, is_own)

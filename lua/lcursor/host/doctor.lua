@@ -28,7 +28,6 @@ if sys.version_info >= (3, 10):
 ---@field problem? { code: string, level: "warn"|"error", message: string, hint: string }
 ---@field [string] any
 
----@param line string
 ---@return lcursor.Fact? nil for other output, such as that of a library
 function M.parse(line)
   local ok, fact = pcall(vim.json.decode, line, { luanil = { object = true } })
@@ -36,7 +35,6 @@ function M.parse(line)
 end
 
 --- Return the command line of the doctor.
----@param python string
 ---@param path? string a file whose project's index is reported
 ---@return string[]
 function M.argv(python, path)
@@ -44,7 +42,6 @@ function M.argv(python, path)
 end
 
 --- Start the doctor.
----@param python string
 ---@param opts? vim.SystemOpts
 ---@param on_exit? fun(result: vim.SystemCompleted)
 ---@param path? string
@@ -62,7 +59,6 @@ function M.start(python, opts, on_exit, path)
 end
 
 --- Start the doctor, and call a function with each fact. Returns at once.
----@param python string
 ---@param path string see argv
 ---@param on_fact fun(fact: lcursor.Fact)
 ---@param on_exit fun() called once, also if it cannot be started

@@ -132,7 +132,6 @@ function M.is_needed()
   return true, problem_of(M.venv())
 end
 
----@param text string
 ---@param fraction? number 0 to 1
 local function show_progress(text, fraction)
   if not lsp_progress.report("install", "installation", text, fraction) then
@@ -140,7 +139,6 @@ local function show_progress(text, fraction)
   end
 end
 
----@param text string
 local function show_end(text)
   if not lsp_progress.finish("install", text) then
     notify.progress(text, true)
@@ -206,7 +204,6 @@ local function show(report)
 end
 
 --- Run install.py and show its progress, one JSON object per line.
----@param python string
 ---@param on_packages fun(venv_python: string) called once all but the engine is installed
 local function start(python, on_packages)
   local script = vim.fs.joinpath(M.plugin_root(), "lcursor", "install.py")
@@ -291,7 +288,6 @@ function M.run(on_done, on_packages)
 end
 
 --- Download a model. Returns at once.
----@param python string
 ---@param name string of `models list`
 ---@param on_line fun(line: string) called with each line of progress
 ---@param on_done fun(err?: string) called once

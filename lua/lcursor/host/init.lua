@@ -115,7 +115,6 @@ local function test_engine(python, signal)
 end
 
 --- Restart the process after a pause, or give up.
----@param why string
 ---@param signal? integer
 local function on_end(why, signal)
   local python = host.python
@@ -160,7 +159,6 @@ local function on_stderr(_, data)
 end
 
 --- The command line of the host.
----@param python string
 ---@return string[]
 function M.argv(python)
   local script = vim.fs.joinpath(environment.plugin_root(), "rplugin", "python3", "lcursor_host.py")
@@ -168,7 +166,6 @@ function M.argv(python)
 end
 
 --- The command line of the engine's self-test.
----@param python string
 ---@return string[]
 function M.selftest_argv(python)
   return { python, "-X", "utf8", "-m", "lcursor.installer.selftest" }

@@ -29,7 +29,6 @@ local function use(python, fact)
   notify.info(text:format(fact.text))
 end
 
----@param python string
 local function look_for_server(python)
   doctor.follow(python, "", function(fact)
     if fact.section == "local_server" and fact.url then

@@ -43,7 +43,6 @@ end
 
 --- Send a message; never waits, never throws. Neovim closes a channel on which something other than
 --- msgpack-RPC arrived, though its process may live on: sending then fails.
----@param method string
 ---@param params? table
 ---@return boolean sent
 function M.notify(method, params)
@@ -63,7 +62,6 @@ end
 
 --- Handle a message. Python calls this function and no other.
 ---@param from integer channel it came over
----@param method string
 ---@param params table
 function M.receive(from, method, params)
   if from ~= channel then

@@ -104,7 +104,6 @@ function M.set_feature(feature, text)
 end
 
 ---@param state lcursor.HostState
----@param detail string
 ---@param progress? number
 function M.set(state, detail, progress)
   local changed = state ~= current.state

@@ -40,7 +40,6 @@ local FOOTER = " <CR> open, <C-n> next, <C-q> quickfix, <Esc> close "
 local current
 
 --- Return the query; the lines of a pasted text are joined.
----@return string
 local function query(p)
   local lines = {}
   for _, line in ipairs(api.nvim_buf_get_lines(p.input.buf, 0, -1, false)) do
@@ -274,7 +273,6 @@ local function layout()
   }
 end
 
----@param enter boolean
 ---@param area vim.api.keyset.win_config
 ---@param footer? string
 ---@return lcursor.PickerPart

@@ -52,7 +52,6 @@ local on_change
 
 --- Return what makes two diagnostics the same wherever they are: a message may name lines.
 ---@param it vim.Diagnostic
----@return string
 local function key_of(it)
   local message = it.message:gsub("%d+", "#")
   return ("%s %s %s"):format(it.source, it.code, message)
@@ -60,7 +59,6 @@ end
 
 --- Return what similar diagnostics share.
 ---@param it vim.Diagnostic
----@return string
 local function group_of(it)
   local family = it.code or it.message:gsub("[`'\"].-[`'\"]", ""):gsub("%d+", "")
   return ("diagnostics %s %s"):format(it.source, family)
@@ -127,7 +125,6 @@ local function pick(actions)
 end
 
 --- Return the text edits of a fix; nil if it does more than change a buffer.
----@param buf integer
 ---@param action lsp.CodeAction
 ---@return lsp.TextEdit[]?
 local function edits_of(buf, action)
@@ -146,10 +143,7 @@ local function edits_of(buf, action)
 end
 
 --- Return the byte of a position in the text of a buffer.
----@param buf integer
 ---@param at lsp.Position
----@param encoding string
----@return integer
 local function byte_of(buf, at, encoding)
   local line = api.nvim_buf_get_lines(buf, at.line, at.line + 1, false)[1] or ""
   local column = vim.str_byteindex(line, encoding, at.character, false)
@@ -157,7 +151,6 @@ local function byte_of(buf, at, encoding)
 end
 
 --- Return the lines that text edits change.
----@param buf integer
 ---@param edits lsp.TextEdit[]
 ---@param encoding string of their positions
 ---@return { row: integer, old: string[], new: string[] }? nil if there is nothing to show
@@ -203,7 +196,6 @@ end
 ---@param edit lcursor.NextWatch
 ---@param it vim.Diagnostic
 ---@param action lsp.CodeAction
----@param encoding string
 local function add(edit, it, action, encoding)
   local buf, key = edit.buf, key_of(it)
   local edits = edits_of(buf, action)
@@ -283,7 +275,6 @@ local function request(edit, it)
 end
 
 --- Read the diagnostics of a buffer.
----@param buf integer
 ---@return vim.Diagnostic[]
 ---@return table<string, true> errors groups of those that the user made, and probably works on
 local function read(buf)
@@ -341,7 +332,6 @@ local function settle_later()
 end
 
 --- Wait for the diagnostics that an edit causes.
----@param buf integer
 function M.edited(buf)
   local edit = recorder.last(buf)
   if not edit then

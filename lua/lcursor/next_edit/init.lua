@@ -63,7 +63,6 @@ end
 local refresh
 
 --- Call `refresh` after a while.
----@param ms number
 local function refresh_later(ms)
   timer = timer or assert(vim.uv.new_timer())
   timer:start(math.ceil(ms), 0, vim.schedule_wrap(notify.guarded(refresh)))
@@ -99,7 +98,6 @@ end
 
 --- Return whether a hint may be in a line: always in those of the last edit, elsewhere for a while.
 ---@param line integer from 1
----@return boolean
 local function is_due(buf, line)
   local edit = recorder.last(buf)
   local is_there = edit and line > edit.row and line <= edit.row + math.max(#edit.new, 1)
@@ -174,7 +172,6 @@ refresh = function()
 end
 
 --- Record the edits of a buffer if they may be read; git is asked at the first one.
----@param buf integer
 local function attach(buf)
   if not api.nvim_buf_is_loaded(buf) then
     return
@@ -191,7 +188,6 @@ end
 --- Return whether a buffer may be read. If git has to be asked first, request the next edits when
 --- it has answered.
 ---@param buf integer the current one
----@return boolean
 local function is_readable(buf)
   local code = gate.buffer_block_reason(buf, not waiting[buf] and function()
     waiting[buf] = nil
@@ -208,7 +204,6 @@ local function is_readable(buf)
   return not code
 end
 
----@param buf integer
 ---@param kind lcursor.Boundary
 local function on_boundary(buf, kind)
   local before_ms = edit_ms
@@ -326,7 +321,6 @@ local function jump(proposal, target)
 end
 
 --- Return whether a proposal is drawn in the line to which Tab went.
----@return boolean
 function M.is_at_cursor()
   return current ~= nil and current.proposal == reached and view.is_inline()
 end
@@ -355,7 +349,6 @@ function M.dismiss()
 end
 
 --- Show known changes as the hunks of an edit, and go to the first one.
----@param title string
 ---@param files lcursor.EditChanges[]
 ---@return boolean whether they will come
 local function propose(title, files)
@@ -394,15 +387,12 @@ function M.accept_all()
 end
 
 --- Do what a key stands for; for the <Plug> maps.
----@param action string
 function M.press(action)
   local run = M[action] or M.dismiss -- "dismiss_insert" has no function of its own
   run()
 end
 
 --- Do what a key stands for, or press it as if lcursor were not there. <Esc> does both.
----@param action string
----@param lhs string
 function M.press_key(action, lhs)
   local is_ours = current and current.buf == api.nvim_get_current_buf() and not menu.is_visible()
   -- Many press <Esc> twice to leave Insert mode.

@@ -60,7 +60,6 @@ local function in_project()
 end
 
 --- Return the buffers whose text a request contains.
----@param is_wide boolean
 ---@param is_near fun(path: string): boolean
 ---@return integer[] the current one first
 local function buffers(is_wide, is_near)
@@ -88,7 +87,6 @@ local function text_of(buf)
   return { text = text, tick = api.nvim_buf_get_changedtick(buf) }
 end
 
----@param buf integer
 ---@param sent lcursor.SentText
 ---@return boolean whether a buffer still has a text
 local function is_same(buf, sent)
@@ -144,8 +142,6 @@ end
 
 --- Send a request after a while, unless another buffer is the current one by then, or an edit has
 --- begun, at whose end another request is sent.
----@param buf integer
----@param ms integer
 ---@param is_wide? boolean
 function M.send_later(buf, ms, is_wide)
   M.stop()

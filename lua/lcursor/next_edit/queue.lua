@@ -42,14 +42,12 @@ local muted = {}
 local hidden = {}
 
 ---@param target lcursor.NextTarget
----@return boolean
 local function is_open(target)
   return type(target) == "number" and api.nvim_buf_is_loaded(target)
 end
 
 --- Return the path of a target.
 ---@param target lcursor.NextTarget
----@return string
 function M.path(target)
   return type(target) == "number" and api.nvim_buf_get_name(target) or target --[[@as string]]
 end
@@ -101,7 +99,6 @@ end
 
 --- Return a proposal of another file, of the first one by name; only from a buffer and to a file of
 --- the last answer.
----@param buf integer
 ---@return lcursor.NextTarget? other
 ---@return lcursor.NextProposal?
 ---@return integer? row
@@ -131,13 +128,11 @@ end
 --- Return which of several a proposal is; "" for a single one.
 ---@param buf lcursor.NextTarget
 ---@param proposal lcursor.NextProposal
----@return string
 function M.count(buf, proposal)
   local left, done = #M.group(buf, proposal), states[buf].done[proposal.group] or 0
   return left + done > 1 and ("%d of %d"):format(done + 1, done + left) or ""
 end
 
----@return boolean
 local function is_same(one, other)
   return diff.is_same(one.old, other.old) and diff.is_same(one.new, other.new)
 end
@@ -152,7 +147,6 @@ function M.clear(buf)
 end
 
 --- Forget the proposals of a buffer that is unloaded or no longer read; it leads to no others.
----@param buf integer
 function M.forget(buf)
   M.clear(buf)
   linked[buf] = nil
@@ -186,7 +180,6 @@ local function is_unwanted(proposal)
 end
 
 --- Return why none of the proposals for a buffer is shown.
----@param buf integer
 ---@return "hidden"|"muted"|nil
 function M.silence(buf)
   return states[buf] and states[buf].silence
@@ -201,7 +194,6 @@ local function of_source(buf, is_fix)
 end
 
 --- Return the fixes of diagnostics, and set their rows to where they are now.
----@param buf integer
 ---@return lcursor.NextFix[]
 function M.fixes(buf)
   return of_source(buf, true)
@@ -331,7 +323,6 @@ end
 
 --- Place the proposals of a file that was not open when they came.
 ---@param buf integer loaded
----@param path string
 function M.opened(buf, path)
   local state = states[path]
   if state then
@@ -341,7 +332,6 @@ function M.opened(buf, path)
 end
 
 --- Return the changes of the proposals with a cause, as `edit.propose` takes them.
----@param group string
 ---@return lcursor.EditChanges[] by file
 function M.changes(group)
   local files = {}
@@ -382,7 +372,6 @@ local function mute(proposal)
 end
 
 --- Report to the host what the user decided.
----@param is_accepted boolean
 local function report(proposal, is_accepted)
   local outcome = { kind = proposal.kind, filetype = vim.bo.filetype, is_accepted = is_accepted }
   rpc.notify("next_edit.outcome", outcome)
@@ -390,7 +379,6 @@ end
 
 --- Note that the user decided about a proposal and all others with its cause.
 ---@param proposal lcursor.NextProposal
----@param is_accepted boolean
 function M.decide(proposal, is_accepted)
   report(proposal, is_accepted)
   mute(proposal)
@@ -441,7 +429,6 @@ local function finish(buf, proposal)
 end
 
 --- Write a proposal, unless its lines changed.
----@param buf integer
 ---@param proposal lcursor.NextProposal
 ---@return integer[]? position behind the change
 function M.apply(buf, proposal)

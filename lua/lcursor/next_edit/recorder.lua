@@ -53,7 +53,6 @@ local is_block = false -- Insert mode for all lines of a block, which change whe
 local is_writing = false -- formatters may run
 
 --- Read the text of a buffer, if it is the current one, and forget its edits.
----@param buf integer
 ---@param it lcursor.Recorded
 local function read(buf, it)
   local is_current = buf == api.nvim_get_current_buf()
@@ -104,20 +103,16 @@ function M.attach(buf)
   })
 end
 
----@param buf integer
----@return boolean
 function M.is_attached(buf)
   return recorded[buf] ~= nil
 end
 
----@param buf integer
 ---@return boolean whether an edit has not ended yet
 function M.is_changed(buf)
   return recorded[buf] ~= nil and recorded[buf].changed ~= nil
 end
 
 --- Forget the edits of a buffer.
----@param buf integer
 function M.detach(buf)
   recorded[buf] = nil
 end
@@ -144,15 +139,12 @@ function M.edited()
 end
 
 --- Return whether the last undo in a buffer took back what the user wrote.
----@param buf integer
----@return boolean
 function M.is_taken_back(buf)
   local undone = recorded[buf].undone
   return #undone > 0 and not undone[#undone].is_accepted
 end
 
 --- Return the last edit of a buffer.
----@param buf integer
 ---@return lcursor.NextEdit?
 function M.last(buf)
   local edits = recorded[buf].edits
@@ -242,7 +234,6 @@ local function travel(it, before, number)
 end
 
 --- End the current edit of a buffer.
----@param buf integer
 ---@param is_accepted? boolean whether it was a proposal
 ---@return lcursor.Boundary? nil if nothing changed
 function M.finish(buf, is_accepted)
@@ -271,7 +262,6 @@ function M.finish(buf, is_accepted)
 end
 
 --- End the current edit, and report it.
----@param buf integer
 local function boundary(buf)
   local kind, it = M.finish(buf), recorded[buf]
   if it then

@@ -22,7 +22,6 @@ local REASONS = {
 local reasons = {}
 
 --- Remember why nothing follows from the last change of a buffer.
----@param buf integer
 ---@param reason? string a code of REASONS, or a reason; nil: something follows
 function M.note(buf, reason)
   reasons[buf] = reason
@@ -32,8 +31,6 @@ end
 ---@param target lcursor.NextTarget its file
 ---@param proposal lcursor.NextProposal
 ---@param buf integer the current one
----@param is_shown boolean
----@return string
 local function describe(target, proposal, buf, is_shown)
   local count, witness = #queue.group(target, proposal), diagnostics.witness(target, proposal)
   local cause = proposal.cause .. (witness and (", and %s reports it"):format(witness) or "")
@@ -49,7 +46,6 @@ end
 --- Return what causes the next edit in the current buffer, or why there is none. If the file is not
 --- read at all, the reason that suggestions give applies, and this one is empty.
 ---@param buf integer the current one
----@param is_shown boolean
 ---@return string "" if nothing was changed
 function M.text(buf, is_shown)
   local target, proposal = buf, queue.first(buf)

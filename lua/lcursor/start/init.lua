@@ -99,8 +99,6 @@ end
 
 -- Actions ---------------------------------------------------------------------------------------
 
----@param python string
----@param name string
 ---@param is_used boolean the host uses it as soon as it is here
 local function pull(python, name, is_used)
   pulls[name] = ""
@@ -154,7 +152,6 @@ local LEAVE = {
 
 ---@param lines lcursor.Cells[]
 ---@param found lcursor.StartRow
----@param width integer
 ---@return integer count of added lines
 local function add_row(lines, found, width)
   local before = #lines
@@ -181,8 +178,6 @@ local function add_row(lines, found, width)
 end
 
 ---@param lines lcursor.Cells[]
----@param buf integer
----@param width integer
 local function add_keys(lines, buf, width)
   local function add(lhs, label)
     local shown = ("  %-" .. INDENT - 2 .. "s"):format(lhs)
@@ -208,7 +203,6 @@ local function add_keys(lines, buf, width)
   end
 end
 
----@param width integer
 ---@return lcursor.Cells
 local function footer(width)
   local cells, used = {}, 1
@@ -222,7 +216,6 @@ local function footer(width)
   return cells
 end
 
----@param height integer
 ---@return vim.api.keyset.win_config
 local function layout(width, height)
   height = math.max(math.min(height, vim.o.lines - vim.o.cmdheight - 2), 1)
@@ -236,7 +229,6 @@ local function layout(width, height)
   }
 end
 
----@return integer
 local function page_width()
   return math.max(math.min(MAX_COLUMNS, vim.o.columns - 4), 30)
 end

@@ -44,13 +44,11 @@ local function row(name, state, text, fix)
 end
 
 ---@param page lcursor.StartPage
----@param section string
 ---@return lcursor.Fact?
 local function first(page, section)
   return (page.facts[section] or {})[1]
 end
 
----@return string
 local function short_path(path)
   return vim.fn.fnamemodify(path, ":~")
 end
@@ -168,7 +166,6 @@ end
 
 --- Return why a completion model is in use.
 ---@param page lcursor.StartPage
----@param model string
 ---@return string
 ---@return string? better the recommended model, which is used as soon as it is downloaded
 local function reason(page, model)
