@@ -49,52 +49,53 @@ local page
 ---@type table<string, string> progress of downloads, by model; they go on when the page is closed
 local pulls = {}
 
+---@type fun()
+local probe
+
 ---@param state lcursor.HostState
 ---@return boolean whether the doctor may find something new in this state
 local function is_settled(state)
   return vim.list_contains({ "ready", "failed", "absent", "stopped" }, state)
 end
 
+--- Run the doctor again once the host has measured the speed of its model, on which its advice for
+--- this machine depends.
+---@param it lcursor.StartPage
+local function probe_later(it)
+  local fact = (it.facts.hardware or {})[1]
+  local is_unknown = fact and not fact.gpu and fact.recommended.is_measured == false
+  if is_unknown and not it.has_waited and status.get().state == "ready" then
+    it.has_waited = true
+    notify.later(MEASURE_MS, function()
+      if page == it then
+        probe()
+      end
+    end)
+  end
+end
+
 --- Ask the doctor for facts, and the host for the state of the chat server, if they can run.
-local function probe()
+probe = function()
   local it = assert(page)
-  local is_needed, missing = environment.is_needed()
-  it.missing, it.python = is_needed and missing or nil, environment.python()
-  local chat = settings.get().chat
-  if host.info().pid and chat.server ~= "off" then
+  local python, missing = doctor.interpreter()
+  it.missing, it.python = missing, environment.python()
+  if host.info().pid and settings.get().chat.server ~= "off" then
     requests.ask("server.ask", { ["do"] = "status" }, function(answer)
       it.server = answer
       M.draw()
     end, function() end)
   end
-  -- The Python of an incomplete environment can report some facts, too.
-  local partial = vim.fs.joinpath(environment.venv(), "bin", "python")
-  local python = it.python or (vim.fn.executable(partial) == 1 and partial)
-  if not python or it.is_probing then
+  if not python or it.probe and it.probe.is_running then
     return
   end
-  local facts = {}
-  it.is_probing = true
-  local function finish()
-    it.is_probing = false
-    it.facts = facts
+  it.probe = doctor.follow(python, it.path, function(fact)
+    it.facts[fact.section] = it.probe.facts[fact.section]
     M.draw()
-    local fact = (facts.hardware or {})[1]
-    local is_unknown = fact and not fact.gpu and fact.recommended.is_measured == false
-    if is_unknown and not it.has_waited and status.get().state == "ready" then
-      it.has_waited = true
-      notify.later(MEASURE_MS, function()
-        if page == it then
-          probe()
-        end
-      end)
-    end
-  end
-  it.job = doctor.follow(python, it.path, function(fact)
-    facts[fact.section] = vim.list_extend(facts[fact.section] or {}, { fact })
-    it.facts = vim.tbl_extend("force", it.facts, { [fact.section] = facts[fact.section] })
+  end, function()
+    it.facts = it.probe.facts
     M.draw()
-  end, finish)
+    probe_later(it)
+  end)
 end
 
 -- Actions ---------------------------------------------------------------------------------------
@@ -343,7 +344,6 @@ function M.open()
     facts = {},
     fixes = {},
     pulls = pulls,
-    is_probing = false,
   }
   if settings.get().enabled and settings.get().index.enabled then
     require("lcursor.index").start()
@@ -355,8 +355,8 @@ function M.open()
     callback = function()
       stop()
       page = nil
-      if it.job and it.is_probing then
-        it.job:kill("sigterm")
+      if it.probe and it.probe.is_running and it.probe.job then
+        it.probe.job:kill("sigterm")
       end
     end,
   })

@@ -27,14 +27,13 @@ local M = {}
 ---@field python? string
 ---@field missing? string why nothing is installed
 ---@field facts table<string, lcursor.Fact[]> by section, from the doctor
----@field is_probing boolean the doctor still runs
+---@field probe? lcursor.Probe
 ---@field has_waited? boolean the doctor ran again for the measured speed
 ---@field server? lcursor.ServerStatus
 ---@field pulls table<string, string> progress of downloads, by model
 ---@field win integer
 ---@field page_buf integer
 ---@field fixes (lcursor.StartFix|false)[] by line
----@field job? vim.SystemObj the doctor
 
 local CHECKING = "checking …"
 
@@ -72,7 +71,7 @@ end
 --- Return the row of a fact that has not arrived.
 ---@return lcursor.StartRow
 local function without_fact(page, name)
-  if page.is_probing then
+  if page.probe and page.probe.is_running then
     return row(name, "busy", CHECKING)
   elseif page.missing then
     return row(name, "none", "not known before the installation")
@@ -205,7 +204,7 @@ local function model_row(page)
   local why, better = reason(page, name)
   local text = ("%s: %s"):format(vim.fs.basename(name), why)
   if not fact then
-    return row("model", page.is_probing and "busy" or "none", text)
+    return row("model", page.probe and page.probe.is_running and "busy" or "none", text)
   elseif fact.problem then
     local pull = fact.problem.hint:match("models pull (%S+)")
     if pull then
