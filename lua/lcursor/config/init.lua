@@ -29,16 +29,12 @@ local buffers = {}
 ---@type fun(problems: lcursor.Problem[])
 M.on_problems = function() end
 
----@param tree table
 ---@param key string dotted
----@return any
 local function get(tree, key)
   return vim.tbl_get(tree, unpack(vim.split(key, ".", { plain = true })))
 end
 
----@param tree table
 ---@param key string dotted
----@param value any
 local function put(tree, key, value)
   local section, name = key:match("^([%w_]+)%.(.*)$")
   if section then
@@ -91,14 +87,12 @@ local function nearest(key, candidates)
   return best
 end
 
----@param value any
 local function mismatch(expected, value)
   return ("expected %s, found %s"):format(expected, vim.inspect(value))
 end
 
 --- Check the fields of a table. Their values are not repeated: one may be a key.
 ---@param fields table<string, string|string[]>
----@param value table
 ---@return string? problem
 local function check_fields(fields, value, prefix)
   for key, one in pairs(value) do
@@ -123,7 +117,6 @@ local function check_fields(fields, value, prefix)
 end
 
 ---@param rows table<string, string|string[]> the fields of each table
----@param value table
 ---@return string? problem
 local function check_rows(rows, value)
   for name, row in pairs(value) do
@@ -137,7 +130,6 @@ local function check_rows(rows, value)
   end
 end
 
----@param value table
 ---@return string? problem
 local function check_entries(setting, value)
   local is_key, default = setting.each == "key", setting[2]
@@ -155,7 +147,6 @@ local function check_entries(setting, value)
   end
 end
 
----@param value any
 ---@return string? problem
 local function check(setting, value)
   local default, one_of = setting[2], setting.one_of
@@ -186,8 +177,6 @@ end
 
 --- Return the value to store; a disabled key is an empty one.
 ---@param old any the value before
----@param value any
----@return any
 local function merged(setting, old, value)
   if setting.each == "key" then
     value = vim.tbl_map(function(lhs)
@@ -201,7 +190,6 @@ local function merged(setting, old, value)
 end
 
 --- Describe a value that is where the table of a section should be, and how to switch it off.
----@param value any
 local function describe_section(section, value)
   local text, hints = mismatch("a table", value), {}
   for _, setting in ipairs(value == false and schema or {}) do
@@ -218,8 +206,6 @@ local function describe_section(section, value)
 end
 
 --- Check a user's table and copy what is right.
----@param user table
----@param into table
 ---@param source string for messages, for example "setup()"
 ---@return lcursor.Problem[]
 local function merge(user, into, source)

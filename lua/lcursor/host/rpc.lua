@@ -27,7 +27,6 @@ function M.on(method, handler)
 end
 
 --- Call a function whenever the host is disconnected.
----@param callback fun()
 function M.on_disconnect(callback)
   table.insert(disconnected, callback)
 end
@@ -62,7 +61,6 @@ end
 
 --- Handle a message. Python calls this function and no other.
 ---@param from integer channel it came over
----@param params table
 function M.receive(from, method, params)
   if from ~= channel then
     return log.debug("%s from a host that has ended", method)
