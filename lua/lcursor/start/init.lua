@@ -49,7 +49,6 @@ local page
 ---@type table<string, string> progress of downloads, by model; they go on when the page is closed
 local pulls = {}
 
----@type fun()
 local probe
 
 ---@param state lcursor.HostState
@@ -101,7 +100,11 @@ end
 -- Actions ---------------------------------------------------------------------------------------
 
 ---@param is_used boolean the host uses it as soon as it is here
-local function pull(python, name, is_used)
+local function pull(name, is_used)
+  local python = page and page.python
+  if not python then
+    return
+  end
   pulls[name] = ""
   environment.pull(python, name, function(line)
     pulls[name] = line:match("%(%d+ %%%)") or ""
@@ -123,21 +126,9 @@ local function pull(python, name, is_used)
   end)
 end
 
---- Run what fixes a row.
----@param it lcursor.StartPage
 ---@param fix lcursor.StartFix
-local function run(it, fix)
-  if fix.action == "install" then
-    require("lcursor.host.install").install()
-  elseif fix.action == "restart" then
-    host.restart()
-  elseif fix.action == "toggle" then
-    require("lcursor").toggle(fix.name == "disabled_buffer" and it.buf or nil)
-  elseif fix.action == "pull" and it.python then
-    pull(it.python, fix.name, fix.key == "m")
-  elseif fix.action == "index" then
-    require("lcursor.index.report").start(it.path, { rebuild = fix.name == "rebuild" })
-  end
+local function run(fix)
+  fix.run()
   M.draw()
 end
 
@@ -300,7 +291,7 @@ local function map(it)
     set(lhs, function()
       for _, fix in ipairs(it.fixes) do
         if fix and fix.key == lhs then
-          return run(it, fix)
+          return run(fix)
         end
       end
     end)
@@ -308,7 +299,7 @@ local function map(it)
   set("<CR>", function()
     local fix = it.fixes[api.nvim_win_get_cursor(it.win)[1]]
     if fix then
-      run(it, fix)
+      run(fix)
     end
   end)
 end
@@ -343,6 +334,7 @@ function M.open()
     page_buf = page_buf,
     facts = {},
     fixes = {},
+    pull = pull,
     pulls = pulls,
   }
   if settings.get().enabled and settings.get().index.enabled then
