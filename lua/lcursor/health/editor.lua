@@ -185,11 +185,10 @@ end
 ---@param found lcursor.Findings
 function M.check_completion(found)
   local complete = require("lcursor.complete")
-  local answer = complete.last_answer()
+  local answer, tokens = require("lcursor.commands.status").last_answer()
   if answer then
-    local format = "Last answer: %s, first text after %.0f ms, all after %.0f ms"
-    health.ok(format:format(answer.reason, answer.stats.first_ms, answer.stats.total_ms))
-    health.info("Its tokens: " .. require("lcursor.commands.status").token_counts(answer.stats))
+    health.ok("Last answer: " .. answer)
+    health.info("Its tokens: " .. tokens)
   else
     health.info("No suggestion was requested yet")
   end
