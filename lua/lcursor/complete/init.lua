@@ -17,6 +17,7 @@ local sign = require("lcursor.complete.sign")
 local status = require("lcursor.host.status")
 local suggestion = require("lcursor.complete.suggestion")
 local text = require("lcursor.text")
+local timers = require("lcursor.editor.timer")
 local trigger = require("lcursor.complete.trigger")
 local why = require("lcursor.complete.why")
 
@@ -28,7 +29,6 @@ local api = vim.api
 local KINDS = { accept = "all", accept_line = "line", accept_word = "word" }
 local PAUSE_MS = 1000 -- how long without a key until a visible text may be replaced
 
----@type boolean
 local started = false
 ---@type lcursor.Suggestion? the only one; until it is done, the host is generating it
 local current
@@ -43,7 +43,6 @@ local key_ms
 ---@type number when the last key was pressed, in ms
 local pressed_ms = 0
 
----@return number ms
 local function now_ms()
   return vim.uv.hrtime() / 1e6
 end
@@ -133,12 +132,18 @@ end
 ---@type fun(kind: "auto"|"manual")
 local ask
 
+local start_debounce, stop_debounce = timers.new(function()
+  ask("auto")
+end)
+
 --- Request a suggestion after the debounce.
 local function ask_later()
-  local own = config.for_buffer(api.nvim_get_current_buf())
-  trigger.later(own.completion.debounce_ms, function()
-    ask("auto")
-  end)
+  local ms = config.for_buffer(api.nvim_get_current_buf()).completion.debounce_ms
+  if ms > 0 then
+    return start_debounce(ms)
+  end
+  stop_debounce()
+  ask("auto")
 end
 
 --- Update what is shown after a change. Runs at every key, before the screen is drawn.
@@ -212,7 +217,7 @@ ask = function(kind)
   elseif kind == "auto" and current and not is_silent(current) then
     return update()
   end
-  trigger.cancel()
+  stop_debounce()
   drop()
   pressed_ms = now_ms()
   local requested_ms = kind == "manual" and pressed_ms or key_ms
@@ -308,7 +313,7 @@ listener = {
 }
 
 local function leave()
-  trigger.cancel()
+  stop_debounce()
   sign.hide(true)
   last_update = nil
   local s = current
@@ -339,9 +344,6 @@ function M.start()
       if current and current.buf == buf then
         drop()
       end
-      why.forget(buf)
-      context.forget(buf)
-      config.forget(buf)
     end,
     host = function(state)
       sign.changed()
@@ -465,11 +467,6 @@ function M.why()
     found.text = found.text:gsub(" is shown", " was shown") -- Insert mode was left
   end
   return found
-end
-
----@return lcursor.Answer? the last answer of the host
-function M.last_answer()
-  return fim.last_answer()
 end
 
 ---@return integer? id of the request that is shown or pending

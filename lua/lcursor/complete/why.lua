@@ -1,5 +1,6 @@
 -- Why there is a suggestion or none: the last decision in each buffer, and the text of each reason.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local config = require("lcursor.config")
 
 local M = {}
@@ -66,7 +67,7 @@ local SENTENCES = {
 ---@field is_slowed? boolean other programs used the processor while it was computed
 
 ---@type table<integer, lcursor.Decided> by buffer
-local last = {}
+local last = by_buffer.new()
 
 local SOURCES = {
   model = "generated",
@@ -178,10 +179,6 @@ function M.get(buf, code)
     why.text = ("%s Git says: %s"):format(why.text, failure)
   end
   return why
-end
-
-function M.forget(buf)
-  last[buf] = nil
 end
 
 return M

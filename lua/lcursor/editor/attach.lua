@@ -1,6 +1,7 @@
 -- Calls the user's functions in the options should_attach, which excludes buffers, and on_attach,
 -- which gets those that are read.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local config = require("lcursor.config")
 local notify = require("lcursor.ui.notify")
 
@@ -14,9 +15,9 @@ local api = vim.api
 ---@field is_wanted boolean what it returned
 
 ---@type table<integer, lcursor.Attached> by buffer
-local asked = {}
+local asked = by_buffer.new()
 ---@type table<integer, true> buffers for which on_attach was called
-local reported = {}
+local reported = by_buffer.new()
 
 --- Call a function of the user with a buffer, and report its failure.
 ---@param name "should_attach"|"on_attach" an option
@@ -63,9 +64,5 @@ function M.report(buf)
     end
   end)
 end
-
-notify.autocmds("attach")("BufUnload", function(event)
-  asked[event.buf], reported[event.buf] = nil, nil
-end)
 
 return M

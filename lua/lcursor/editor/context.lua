@@ -1,6 +1,7 @@
 -- Reads the text around a position for `fim.request`, and finds the file of a buffer. The work is
 -- bounded: only so many lines and bytes are read, even in a line of a megabyte.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local text = require("lcursor.text")
 
 local M = {}
@@ -20,9 +21,9 @@ local MARKERS = { ".git", ".hg", ".svn", "pyproject.toml", "package.json", "Carg
 ---@field root string folder of the project, or of the file if there is none
 
 ---@type table<integer, lcursor.Location>
-local locations = {}
+local locations = by_buffer.new()
 ---@type table<integer, integer> buffer -> first row of its last window
-local starts = {}
+local starts = by_buffer.new()
 
 ---@return string without an incomplete character at its end
 local function whole_at_end(str)
@@ -222,12 +223,6 @@ function M.read(buf, row, col)
     suffix = after(buf, row, col),
     top = top_of(buf, first_row),
   }
-end
-
---- Forget a buffer that was unloaded.
----@param buf integer
-function M.forget(buf)
-  locations[buf], starts[buf] = nil, nil
 end
 
 return M

@@ -1,12 +1,14 @@
 -- Next edits from diagnostics: an error or a warning that was caused by the user's last edit, and
 -- that a language server can fix. Servers answer late, wrongly or never: nothing here waits.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local config = require("lcursor.config")
 local delays = require("lcursor.next_edit.delays")
 local diff = require("lcursor.text.diff")
 local notify = require("lcursor.ui.notify")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
+local timers = require("lcursor.editor.timer")
 local view = require("lcursor.next_edit.view")
 
 local M = {}
@@ -44,9 +46,7 @@ local watch
 ---there are errors, some warnings go for a while
 
 ---@type table<integer, lcursor.NextKnown|false> by buffer; false if none were read yet
-local known = {}
----@type uv.uv_timer_t?
-local timer
+local known = by_buffer.new()
 ---@type fun() called when the proposals changed
 local on_change
 
@@ -65,8 +65,6 @@ local function group_of(it)
 end
 
 --- Return an answer of a server without its nulls, which Neovim 0.12 passes on as `vim.NIL`.
----@param value any
----@return any
 local function without_nulls(value)
   if value == vim.NIL then
     return nil
@@ -326,10 +324,7 @@ local function settle()
   end
 end
 
-local function settle_later()
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(delays.stand, 0, vim.schedule_wrap(notify.guarded(settle)))
-end
+local settle_later = timers.new(settle)
 
 --- Wait for the diagnostics that an edit causes.
 function M.edited(buf)
@@ -356,7 +351,7 @@ function M.edited(buf)
     for word in pairs(it.words) do
       it.removed[word] = not new[word] and (old[word] or it.removed[word]) or nil
     end
-    settle_later()
+    settle_later(delays.stand)
   end
 end
 
@@ -394,12 +389,8 @@ function M.start(callback)
       known[buf] = false
     end
     if known[buf] ~= nil and buf == api.nvim_get_current_buf() then
-      settle_later()
+      settle_later(delays.stand)
     end
-  end)
-  on("BufUnload", function(event)
-    known[event.buf] = nil
-    watch = watch and watch.buf ~= event.buf and watch or nil
   end)
   local here = api.nvim_get_current_buf()
   local has_clients = package.loaded["vim.lsp"] ~= nil -- the first key would wait for this module

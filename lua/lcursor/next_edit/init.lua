@@ -1,7 +1,7 @@
 -- Next edits: after a change, shows where the next one is and what it is. One key goes there, one
 -- applies it. Nothing here waits, and nothing moves text in Insert mode without a key.
 
-local buffers = require("lcursor.editor.buffers")
+local by_buffer = require("lcursor.editor.by_buffer")
 local config = require("lcursor.config")
 local delays = require("lcursor.next_edit.delays")
 local diagnostics = require("lcursor.next_edit.diagnostics")
@@ -14,9 +14,9 @@ local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
 local predict = require("lcursor.next_edit.predict")
 local status = require("lcursor.host.status")
+local timers = require("lcursor.editor.timer")
 local undo = require("lcursor.editor.undo")
 local view = require("lcursor.next_edit.view")
-local why = require("lcursor.next_edit.why")
 
 local M = {}
 
@@ -27,9 +27,9 @@ local PARSE_MS = 50 -- after the beginning of the first insert
 
 local started = false
 ---@type table<integer, true> buffers for which a request waits for git
-local waiting = {}
+local waiting = by_buffer.new()
 ---@type table<integer, true> buffers whose text the host has parsed
-local parsed = {}
+local parsed = by_buffer.new()
 ---@type number when the last key moved the cursor or changed text, in ms
 local key_ms = 0
 ---@type number when the cursor last moved in Normal mode, or an operator ended, without an edit
@@ -42,8 +42,6 @@ local edit_ms = 0
 local shown_ms = 0
 ---@type string? buffer, text and position at the last key
 local last_key
----@type uv.uv_timer_t?
-local timer
 ---@class (exact) lcursor.NextShown what the keys are about
 ---@field buf integer the current buffer
 ---@field proposal lcursor.NextProposal
@@ -54,19 +52,14 @@ local current
 ---@type lcursor.NextProposal? to which Tab went; drawn in its line in Insert mode too
 local reached
 
----@return number ms
 local function now_ms()
   return vim.uv.hrtime() / 1e6
 end
 
----@type fun()
 local refresh
-
---- Call `refresh` after a while.
-local function refresh_later(ms)
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(math.ceil(ms), 0, vim.schedule_wrap(notify.guarded(refresh)))
-end
+local refresh_later = timers.new(function()
+  refresh()
+end)
 
 local function hide()
   if current then
@@ -193,7 +186,7 @@ local function is_readable(buf)
     waiting[buf] = nil
     attach(buf)
     if buf == api.nvim_get_current_buf() and recorder.is_attached(buf) then
-      predict.send_later(buf, 0)
+      predict.send_later(0, buf)
     end
   end or nil)
   if code == "checking" then
@@ -212,7 +205,7 @@ local function on_boundary(buf, kind)
     diagnostics.stop()
   end
   predict.forget()
-  why.note(buf, kind ~= "edit" and kind or vim.fn.reg_recording() ~= "" and "macro" or nil)
+  queue.note(buf, kind ~= "edit" and kind or vim.fn.reg_recording() ~= "" and "macro" or nil)
   if kind == "undo" then
     queue.clear_all(recorder.is_taken_back(buf))
     return refresh()
@@ -233,7 +226,7 @@ local function on_boundary(buf, kind)
   if not is_readable(buf) then
     return
   elseif is_quick then
-    return predict.send_later(buf, delays.again)
+    return predict.send_later(delays.again, buf)
   end
   predict.send()
 end
@@ -243,7 +236,7 @@ local function parse(buf)
   if not parsed[buf] and recorder.is_attached(buf) then
     parsed[buf] = true
     if is_readable(buf) then
-      predict.send_later(buf, PARSE_MS)
+      predict.send_later(PARSE_MS, buf)
     end
   end
 end
@@ -352,7 +345,7 @@ end
 ---@param files lcursor.EditChanges[]
 ---@return boolean whether they will come
 local function propose(title, files)
-  local edit = require("lcursor.edit")
+  local buffers, edit = require("lcursor.editor.buffers"), require("lcursor.edit")
   local buf = api.nvim_get_current_buf()
   local paths = vim.tbl_map(function(file)
     return file.path
@@ -413,8 +406,7 @@ end
 ---@return string "" if nothing was changed
 function M.why()
   refresh() -- the mode may have changed
-  local buf = api.nvim_get_current_buf()
-  return why.text(buf, current ~= nil)
+  return require("lcursor.next_edit.why").text(api.nvim_get_current_buf(), current ~= nil)
 end
 
 --- Start over after a buffer was switched on or off.
@@ -474,8 +466,6 @@ function M.start()
   })
   on("BufUnload", function(event)
     queue.forget(event.buf)
-    waiting[event.buf], parsed[event.buf] = nil, nil
-    why.note(event.buf)
   end)
   attach(api.nvim_get_current_buf())
   parse(api.nvim_get_current_buf())

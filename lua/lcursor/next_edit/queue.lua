@@ -1,6 +1,7 @@
 -- The proposals of each buffer: where they are, their order, and which groups the user rejected.
 -- Extmarks move them; one whose lines changed is not shown. Those of unopened files have a path.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local diff = require("lcursor.text.diff")
 local many = require("lcursor.text").many
 local notify = require("lcursor.ui.notify")
@@ -33,6 +34,9 @@ local MUTE_MS = 30 * 1000
 
 ---@type table<lcursor.NextTarget, lcursor.NextQueue>
 local states = {}
+---@type table<integer, string> by buffer: why nothing follows, a code of why.lua or a reason of the
+---host
+local reasons = by_buffer.new()
 ---@type table<integer, true> buffers of the last answer, which lead to each other
 local linked = {}
 ---@type table<string, { at_ms: integer, words: string[], is_undone?: boolean }> by group that was
@@ -179,10 +183,16 @@ local function is_unwanted(proposal)
   return (hidden[kind_of(proposal)] or 0) > os.time()
 end
 
---- Return why none of the proposals for a buffer is shown.
----@return "hidden"|"muted"|nil
+--- Remember why nothing follows from the last change of a buffer.
+---@param reason? string a code of why.lua, or a reason; nil: something follows
+function M.note(buf, reason)
+  reasons[buf] = reason
+end
+
+--- Return why no proposal for a buffer is shown, as far as that is known.
+---@return string? reason a code of why.lua, or a reason of the host
 function M.silence(buf)
-  return states[buf] and states[buf].silence
+  return states[buf] and states[buf].silence or reasons[buf]
 end
 
 ---@return lcursor.NextProposal[] those of the host, or the fixes of diagnostics, with their rows

@@ -6,6 +6,7 @@
 local delays = require("lcursor.next_edit.delays")
 local diff = require("lcursor.text.diff")
 local notify = require("lcursor.ui.notify")
+local timers = require("lcursor.editor.timer")
 local undo = require("lcursor.editor.undo")
 
 local M = {}
@@ -46,8 +47,6 @@ local MAX_EDITS, MAX_MS = 60, 5 * 60 * 1000
 local recorded = {}
 ---@type fun(buf: integer, kind: lcursor.Boundary)
 local on_boundary
----@type uv.uv_timer_t?
-local timer
 local count = 0 -- of edits
 local is_block = false -- Insert mode for all lines of a block, which change when it ends
 local is_writing = false -- formatters may run
@@ -285,7 +284,7 @@ local function is_in_change(range)
   return row >= range.first and row < math.max(range.now, range.first + 1)
 end
 
-local rest = vim.schedule_wrap(notify.guarded(function()
+local rest_later = timers.new(function()
   local buf = api.nvim_get_current_buf()
   local it = recorded[buf]
   if not it or is_block or api.nvim_get_mode().mode ~= "i" then
@@ -298,7 +297,7 @@ local rest = vim.schedule_wrap(notify.guarded(function()
   if kind then
     on_boundary(buf, kind)
   end
-end))
+end)
 
 --- A key in Insert mode.
 local function on_key(event)
@@ -308,8 +307,7 @@ local function on_key(event)
   elseif it.changed and not is_in_change(it.changed) then
     it.due = M.finish(event.buf) or it.due
   end
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(delays.rest, 0, rest)
+  rest_later(delays.rest)
 end
 
 --- Report boundaries until Neovim ends.
