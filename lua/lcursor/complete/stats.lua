@@ -90,17 +90,12 @@ function M.lines(stats)
   if stats.total.shown == 0 then
     vim.list_extend(lines, { "No suggestion was shown yet, or the statistics were cleared.", "" })
   else
-    local rows = rows_of(stats, vim.iter(TABLES):flatten(1):totable())
-    if #rows[1] <= vim.o.columns then
-      vim.list_extend(rows, { "" })
-    else
-      rows = {}
-      for _, columns in ipairs(TABLES) do
-        vim.list_extend(rows, rows_of(stats, columns))
-        table.insert(rows, "")
-      end
+    local all = vim.iter(TABLES):flatten(1):totable()
+    local has_room = #rows_of(stats, all)[1] <= vim.o.columns
+    for _, columns in ipairs(has_room and { all } or TABLES) do
+      vim.list_extend(lines, rows_of(stats, columns))
+      table.insert(lines, "")
     end
-    vim.list_extend(lines, rows)
     vim.list_extend(lines, LEGEND)
     vim.list_extend(lines, { "" })
   end

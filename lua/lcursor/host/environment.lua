@@ -45,7 +45,7 @@ function M.venv()
 end
 
 ---@return string? text nil if there is no such file
-local function read(path)
+function M.read(path)
   local file = io.open(path, "rb")
   if not file then
     return nil
@@ -58,7 +58,7 @@ end
 ---@param flags string[] CPU features that the engine was compiled for
 ---@return boolean whether this CPU has all of them
 local function cpu_runs(flags)
-  local text = #flags > 0 and read("/proc/cpuinfo") or ""
+  local text = #flags > 0 and M.read("/proc/cpuinfo") or ""
   local line = text:match("\nflags%s*:([^\n]*)") or text:match("\nFeatures%s*:([^\n]*)")
   for _, flag in ipairs(line and flags or {}) do
     if not (line .. " "):find(" " .. flag .. " ", 1, true) then
@@ -74,12 +74,12 @@ local function problem_of(venv)
   if vim.fn.executable(vim.fs.joinpath(venv, "bin", "python")) == 0 then
     return "there is no environment in " .. venv
   end
-  local ok, stamp = pcall(vim.json.decode, read(vim.fs.joinpath(venv, STAMP)) or "")
+  local ok, stamp = pcall(vim.json.decode, M.read(vim.fs.joinpath(venv, STAMP)) or "")
   local parts = ok and type(stamp) == "table" and stamp.format == 1 and stamp.parts or {}
   if type(parts) ~= "table" or not parts.runtime or not parts.engine then
     return "the environment in " .. venv .. " is incomplete"
   end
-  local lock = read(vim.fs.joinpath(M.plugin_root(), "requirements.lock"))
+  local lock = M.read(vim.fs.joinpath(M.plugin_root(), "requirements.lock"))
   if not lock or parts.runtime ~= vim.fn.sha256(lock) then
     return "the environment in " .. venv .. " was made for another version of lcursor"
   end
@@ -252,13 +252,11 @@ local function start_with(at, on_packages)
   local name = CANDIDATES[at]
   if not name then
     local packages = "Debian or Ubuntu: sudo apt install python3 python3-venv"
-    done("no Python 3.10 or newer on PATH", packages .. ". Then run :LCursor install")
-    return
+    return done("no Python 3.10 or newer on PATH", packages .. ". Then run :LCursor install")
   end
   local path = vim.fn.exepath(name)
   if path == "" then
-    start_with(at + 1, on_packages)
-    return
+    return start_with(at + 1, on_packages)
   end
   local code = "import sys; sys.exit(sys.version_info < (3, 10))"
   vim.system({ path, "-I", "-c", code }, { timeout = 5000 }, function(result)
