@@ -12,7 +12,7 @@ end
 ---@return string? answer nil if there was none
 ---@return string? tokens
 function M.last_answer()
-  local answer = require("lcursor.complete.fim").last_answer()
+  local answer = require("lcursor.complete").last_answer()
   if not answer then
     return nil
   end

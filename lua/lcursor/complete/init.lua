@@ -469,6 +469,11 @@ function M.why()
   return found
 end
 
+---@return lcursor.Answer? the last answer of the host
+function M.last_answer()
+  return fim.last_answer()
+end
+
 ---@return integer? id of the request that is shown or pending
 function M.current_id()
   return current and not is_silent(current) and current.id or nil
