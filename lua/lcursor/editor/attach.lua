@@ -35,8 +35,6 @@ end
 
 --- Return whether the user's should_attach accepts a buffer. It is called once for each name and
 --- filetype of the buffer.
----@param buf integer
----@return boolean
 function M.is_wanted(buf)
   local fn = config.get().should_attach
   if not fn then
@@ -51,7 +49,6 @@ function M.is_wanted(buf)
 end
 
 --- Call the user's on_attach for a buffer that may be read, once.
----@param buf integer
 function M.report(buf)
   local fn = config.get().on_attach
   if not fn or reported[buf] then
