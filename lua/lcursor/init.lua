@@ -113,7 +113,6 @@ function M.is_visible()
   return require("lcursor.complete.ghost").is_visible()
 end
 
----@param is_on boolean
 ---@param buf? integer
 ---@return boolean is_on
 local function switch(is_on, buf)

@@ -182,7 +182,6 @@ local done = {}
 local is_watching = false
 
 --- Replace each {group.action} by the user's key, padded to a column.
----@param buf integer
 ---@return string[]
 local function lines_for(buf)
   local found = {}
@@ -215,7 +214,6 @@ end
 
 --- Note a part of a lesson, and mark the lesson once all of its parts are done.
 ---@param number integer
----@param part string
 ---@param all string[]
 local function note(number, part, all)
   done[part] = true
@@ -284,7 +282,6 @@ local function save_always()
 end
 
 --- Return a private folder, outside of all projects of the user, that no other Neovim uses.
----@return string
 local function own_folder()
   local base = vim.fs.joinpath(vim.fn.stdpath("run") --[[@as string]], "lcursor-tutor")
   local folder, number = base, 1

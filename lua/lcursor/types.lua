@@ -141,11 +141,8 @@
 
 -- Messages of the protocol; lcursor/protocol/ describes their fields.
 ---@alias lcursor.Request table<string, any> `fim.request`
----@alias lcursor.Outcome table<string, any> `fim.outcome`
----@alias lcursor.StatsRow table<string, any> one filetype in `stats`
 ---@alias lcursor.StatsMessage table<string, any> `stats`
 ---@alias lcursor.IndexState table<string, any> `index.state`
----@alias lcursor.IndexRow table<string, any> one line in `index.reported`
 ---@alias lcursor.IndexReported table<string, any> `index.reported`
 ---@alias lcursor.IndexHit table<string, any> one result in `index.found`
 ---@alias lcursor.IndexFound table<string, any> `index.found`

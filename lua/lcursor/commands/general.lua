@@ -3,7 +3,6 @@
 local M = {}
 
 --- Return a command that loads a module and calls a function of it.
----@param module string
 ---@return fun()
 local function call(module, name)
   return function()

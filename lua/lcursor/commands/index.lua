@@ -1,7 +1,6 @@
 -- `:LCursor index`.
 
 --- Return a command that calls a function of index/report.lua with the current file.
----@param name string
 ---@param opts? table
 ---@return fun()
 local function call(name, opts)

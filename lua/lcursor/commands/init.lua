@@ -42,7 +42,6 @@ local function general()
 end
 
 ---@param verb lcursor.Verb
----@return string
 local function name_of(verb)
   return verb[1]:match("^%S+")
 end
@@ -73,7 +72,6 @@ local function find(words)
   return nil, noun, math.min(at, #words)
 end
 
----@param text string
 ---@return string[]
 local function words_of(text)
   return vim.split(text, "%s+", { trimempty = true })
@@ -81,7 +79,6 @@ end
 
 --- Split what follows `:LCursor` at the first `|`, unless the command takes any text: then the `|`
 --- belongs to it.
----@param text string
 ---@return string command
 ---@return string? rest the next Ex command
 local function split(text)
@@ -160,7 +157,6 @@ end
 
 --- Complete the command line.
 ---@param lead string the part of the word before the cursor
----@param line string
 ---@param pos integer bytes before the cursor
 ---@return string[]
 function M.complete(lead, line, pos)
@@ -193,7 +189,6 @@ function M.complete(lead, line, pos)
 end
 
 --- Run the action of a <Plug> map.
----@param plug string
 ---@return string? what to type, for an <expr> map
 function M.press(plug)
   local keys = require("lcursor.config.keys")

@@ -1,6 +1,5 @@
 -- `:LCursor server`.
 
----@param what string
 ---@return fun()
 local function call(what)
   return function()

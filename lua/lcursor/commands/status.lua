@@ -8,23 +8,29 @@ local function milliseconds(ms)
   return ms and ms > 0 and ("%.0f ms"):format(ms) or "-"
 end
 
---- Describe the cost of a completion.
----@param stats lcursor.Stats
----@return string
-function M.token_counts(stats)
-  return ("%d of %d reused, %d read, %d generated"):format(
-    stats.reused_tokens,
-    stats.prompt_tokens,
-    stats.decoded_tokens,
-    stats.generated_tokens
+--- Describe how the last request for a completion ended, and what it cost.
+---@return string? answer nil if there was none
+---@return string? tokens
+function M.last_answer()
+  local answer = require("lcursor.complete").last_answer()
+  if not answer then
+    return nil
+  end
+  local it, text = answer.stats, "%s, first text after %s, all after %s"
+  local tokens = ("%d of %d reused, %d read, %d generated"):format(
+    it.reused_tokens,
+    it.prompt_tokens,
+    it.decoded_tokens,
+    it.generated_tokens
   )
+  return text:format(answer.reason, milliseconds(it.first_ms), milliseconds(it.total_ms)), tokens
 end
 
 --- Return the state, a line each.
 ---@return string[]
 function M.lines()
   local host, state = require("lcursor.host").info(), require("lcursor.host.status").get()
-  local complete, lines = require("lcursor.complete"), {}
+  local lines = {}
   local function add(name, text)
     table.insert(lines, ("%-11s %s"):format(name, text))
   end
@@ -35,7 +41,7 @@ function M.lines()
   add("process", host.pid and ("%d, version %s"):format(host.pid, host.version) or "-")
   add("started in", milliseconds(host.ready_ms))
   add("model ready", milliseconds(host.model_ms))
-  add("here", complete.why().text)
+  add("here", require("lcursor.complete").why().text)
   local index = package.loaded["lcursor.index"] and require("lcursor.index").describe()
   if index then
     add("index", index)
@@ -44,14 +50,10 @@ function M.lines()
   if edits then
     add("edits", edits)
   end
-  local answer = complete.last_answer()
+  local answer, tokens = M.last_answer()
   if answer then
-    local first, total = milliseconds(answer.stats.first_ms), milliseconds(answer.stats.total_ms)
-    add(
-      "last answer",
-      ("%s, first text after %s, all after %s"):format(answer.reason, first, total)
-    )
-    add("tokens", M.token_counts(answer.stats))
+    add("last answer", answer)
+    add("tokens", tokens)
   end
   return lines
 end

@@ -1,7 +1,6 @@
 -- `:LCursor suggestion`.
 
 --- Return a command that calls a function of the Lua API.
----@param name string
 ---@param argument? any
 ---@return fun()
 local function call(name, argument)

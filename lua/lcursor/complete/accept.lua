@@ -16,10 +16,8 @@ local api = vim.api
 local pending
 
 --- Return keys that insert `text` when they are typed, or returned from an <expr> map.
----@param text string
 ---@param after fun() called once the text is in the buffer
 ---@param replaces? integer bytes right of the cursor that it replaces
----@return string
 function M.keys(text, after, replaces)
   local buf = api.nvim_get_current_buf()
   local tick = api.nvim_buf_get_changedtick(buf)
@@ -29,7 +27,6 @@ end
 
 --- Insert text. Replaces `vim.paste` during our call: that one redraws before the ghost is updated,
 --- and users override it.
----@return boolean
 local function put(lines)
   api.nvim_put(lines, "c", false, true)
   return true

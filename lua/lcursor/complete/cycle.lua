@@ -11,7 +11,6 @@ local M = {}
 ---@alias lcursor.Show fun(s: lcursor.Suggestion, rest: string, count?: string)
 
 --- Join the shown text and the alternatives, without visually identical ones.
----@param shown string
 ---@param others string[] best first
 ---@param single_line boolean only their first lines are wanted
 ---@return string[] the first one is `shown`
@@ -53,7 +52,6 @@ function M.step(texts, shown, typed, steps)
 end
 
 ---@param rest string the part not typed yet
----@return string
 local function typed(s, rest)
   return s.text:sub(1, #s.text - #rest)
 end
@@ -70,7 +68,6 @@ function M.count(s, rest)
 end
 
 ---@param s lcursor.Suggestion with its alternatives
----@param steps integer
 ---@param show lcursor.Show
 local function turn(s, steps, show)
   local rest = suggestion.rest(s)

@@ -27,7 +27,6 @@ local SAME = { "buf", "tick", "row", "col", "single_line" }
 local WARM = { "path", "name", "repo", "first_row", "prefix", "suffix", "top" }
 
 ---@param request lcursor.Request
----@return boolean
 local function has_key(request)
   return privacy.has_private_key(request.prefix) or privacy.has_private_key(request.suffix)
 end
@@ -57,7 +56,6 @@ local function give_up_more()
 end
 
 --- Return whether the host runs but has no completion server. It reconnects with each request.
----@return boolean
 function M.server_is_away()
   return status.get().state == "failed"
     and host.info().job ~= nil
@@ -120,7 +118,6 @@ function M.cancel_warm(id)
 end
 
 --- Request alternatives to an answer.
----@param id integer
 ---@param typed string the part of that answer that was typed since
 ---@param done fun(texts: string[]?) called once, later, unless cancelled; nil if another request
 ---was sent
@@ -135,7 +132,6 @@ function M.more(id, typed, done)
 end
 
 --- Cancel the request for alternatives.
----@param id integer
 function M.cancel_more(id)
   if pending_more and pending_more.id == id then
     pending_more = nil
@@ -144,7 +140,6 @@ function M.cancel_more(id)
 end
 
 --- Cancel a request for one listener; for the host too if it was the last.
----@param id integer
 ---@param listener lcursor.CompletionListener
 function M.cancel(id, listener)
   if not live or live.request.id ~= id then
@@ -182,7 +177,6 @@ function M.last_answer()
 end
 
 ---@param of lcursor.LiveRequest?
----@param id integer
 ---@param callback "partial"|"done"|"improved"
 ---@param value string|lcursor.Answer
 local function call(of, id, callback, value)

@@ -30,7 +30,6 @@ function M.mode_block_reason(for_menu)
   end
 end
 
----@return boolean
 local function filetype_is_on(settings, filetype)
   local rules = settings.completion.filetypes
   local rule = rules[filetype]
@@ -41,7 +40,6 @@ local function filetype_is_on(settings, filetype)
 end
 
 --- Return why there are no suggestions in a buffer at all.
----@param buf integer
 ---@param answered? fun() called later, when "checking" has become another answer
 ---@return string? code
 function M.buffer_block_reason(buf, answered)
@@ -63,7 +61,6 @@ function M.buffer_block_reason(buf, answered)
   return privacy.block_reason(buf, settings.privacy.exclude, answered or function() end)
 end
 
----@return boolean
 local function in_comment(buf, row, col)
   local line = api.nvim_buf_get_text(buf, row, 0, row, col, {})[1]
   local leader = vim.trim(vim.bo[buf].commentstring:match("^(.-)%%s") or "")
@@ -85,11 +82,7 @@ local function in_comment(buf, row, col)
 end
 
 --- Return why nothing is requested at a position, and whether only one line fits there.
----@param buf integer
----@param row integer
----@param col integer
 ---@param settings lcursor.Config
----@param is_manual boolean
 ---@return string? code
 ---@return boolean single_line
 function M.position_block_reason(buf, row, col, settings, is_manual)

@@ -2,6 +2,7 @@
 -- read at a key: keys only restart a timer. What requests never read is not read here either. The
 -- Python host decides what the model sees.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local config = require("lcursor.config")
 local context = require("lcursor.editor.context")
 local files = require("lcursor.editor.files")
@@ -11,6 +12,7 @@ local notify = require("lcursor.ui.notify")
 local privacy = require("lcursor.editor.privacy")
 local rpc = require("lcursor.host.rpc")
 local text = require("lcursor.text")
+local timers = require("lcursor.editor.timer")
 
 local M = {}
 
@@ -28,9 +30,7 @@ local REST_MS, ENTER_MS = 1000, 100
 ---@field imported? string the imports that were sent
 
 ---@type table<integer, lcursor.Gathered>
-local known = {}
----@type uv.uv_timer_t?
-local timer
+local known = by_buffer.new()
 
 ---@return boolean whether prompts contain text of other files
 local function is_on()
@@ -57,8 +57,6 @@ local function when_allowed(buf, fn)
 end
 
 ---@param kind string one of the wire's kinds
----@param first_row integer
----@param chunk string
 ---@param symbols? string[]
 local function send(kind, path, name, first_row, chunk, symbols)
   if privacy.has_private_key(chunk) then
@@ -181,12 +179,7 @@ local function enter(buf)
   M.rest()
 end
 
-local later = vim.schedule_wrap(notify.guarded(M.rest))
-
-local function wait_for_rest()
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(REST_MS, 0, later)
-end
+local rest_later = timers.new(M.rest)
 
 --- Send a new host the buffers that were used last, the current one at the end.
 local function send_all()
@@ -212,7 +205,9 @@ end
 
 function M.start()
   local on = notify.autocmds("gather")
-  on({ "TextChanged", "TextChangedI" }, wait_for_rest)
+  on({ "TextChanged", "TextChangedI" }, function()
+    rest_later(REST_MS)
+  end)
   on("BufEnter", function(event)
     notify.later(ENTER_MS, function()
       enter(event.buf)
@@ -251,9 +246,6 @@ function M.start()
         end
       end)
     end))
-  end)
-  on("BufUnload", function(event)
-    known[event.buf] = nil
   end)
   on("User", function(event)
     if event.data.state == "ready" then

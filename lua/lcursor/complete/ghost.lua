@@ -37,7 +37,6 @@ end
 
 --- Return how many cells the cursor is right of the end of its line, because of 'virtualedit'. Text
 --- that is typed there comes after as many blanks.
----@return integer
 function M.pad()
   local _, _, col, offset = unpack(vim.fn.getcurpos())
   return offset > 0 and col > #api.nvim_get_current_line() and offset or 0
@@ -60,9 +59,6 @@ end
 
 --- Show `rest` at the cursor of the current window.
 ---@param buf integer the current buffer
----@param row integer
----@param col integer
----@param rest string
 ---@param count? string which of several it is, shown after the first line
 ---@param behind? string shown after the end of the line
 ---@return boolean drawn
@@ -140,7 +136,6 @@ function M.hide()
   end
 end
 
----@return boolean
 function M.is_visible()
   return shown ~= nil
 end

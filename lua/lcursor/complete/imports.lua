@@ -23,7 +23,6 @@ local function names(words, alias)
   return found
 end
 
----@param dir string
 ---@return string[] folders in which absolute names may begin
 local function bases(dir, root)
   local found = { root, join(root, "src") }
@@ -96,8 +95,6 @@ end
 local SCRIPTS = { ".ts", ".tsx", ".js", ".jsx", ".mjs", "/index.ts", "/index.tsx", "/index.js" }
 
 function rules.javascript(text, dir, _, add)
-  ---@param words string
-  ---@param spec string
   local function add_script(words, spec)
     local braced = words:match("^%s*{(.*)}%s*$") or words:match("^%s*type%s*{(.*)}%s*$")
     local path = vim.fs.normalize(join(dir, spec))
@@ -155,7 +152,6 @@ end
 
 --- The imports at the top of a file.
 ---@param text string its first lines
----@param filetype string
 ---@param dir string folder of the file
 ---@param root string folder of the project
 ---@return lcursor.Import[] empty for an unknown language

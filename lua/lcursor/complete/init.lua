@@ -17,6 +17,7 @@ local sign = require("lcursor.complete.sign")
 local status = require("lcursor.host.status")
 local suggestion = require("lcursor.complete.suggestion")
 local text = require("lcursor.text")
+local timers = require("lcursor.editor.timer")
 local trigger = require("lcursor.complete.trigger")
 local why = require("lcursor.complete.why")
 
@@ -28,7 +29,6 @@ local api = vim.api
 local KINDS = { accept = "all", accept_line = "line", accept_word = "word" }
 local PAUSE_MS = 1000 -- how long without a key until a visible text may be replaced
 
----@type boolean
 local started = false
 ---@type lcursor.Suggestion? the only one; until it is done, the host is generating it
 local current
@@ -43,7 +43,6 @@ local key_ms
 ---@type number when the last key was pressed, in ms
 local pressed_ms = 0
 
----@return number ms
 local function now_ms()
   return vim.uv.hrtime() / 1e6
 end
@@ -74,7 +73,6 @@ local function drop(how)
 end
 
 --- Do what a key stands for; for the <Plug> maps.
----@param action string
 ---@return string what to type
 function M.press(action)
   if KINDS[action] then
@@ -90,8 +88,6 @@ function M.press(action)
 end
 
 --- Do what a key stands for, or press it as if lcursor were not there.
----@param action string
----@param lhs string
 ---@return string what to type
 local function press(action, lhs)
   local is_ours = ghost.is_visible() and not menu.is_visible()
@@ -107,7 +103,6 @@ local function press(action, lhs)
   return typed or ""
 end
 
----@param rest string
 ---@param count? string instead of cycle.count
 local function show(s, rest, count)
   if not text.is_visible(rest) then
@@ -137,12 +132,18 @@ end
 ---@type fun(kind: "auto"|"manual")
 local ask
 
+local start_debounce, stop_debounce = timers.new(function()
+  ask("auto")
+end)
+
 --- Request a suggestion after the debounce.
 local function ask_later()
-  local own = config.for_buffer(api.nvim_get_current_buf())
-  trigger.later(own.completion.debounce_ms, function()
-    ask("auto")
-  end)
+  local ms = config.for_buffer(api.nvim_get_current_buf()).completion.debounce_ms
+  if ms > 0 then
+    return start_debounce(ms)
+  end
+  stop_debounce()
+  ask("auto")
 end
 
 --- Update what is shown after a change. Runs at every key, before the screen is drawn.
@@ -216,7 +217,7 @@ ask = function(kind)
   elseif kind == "auto" and current and not is_silent(current) then
     return update()
   end
-  trigger.cancel()
+  stop_debounce()
   drop()
   pressed_ms = now_ms()
   local requested_ms = kind == "manual" and pressed_ms or key_ms
@@ -245,7 +246,6 @@ ask = function(kind)
 end
 
 --- Show the text so far.
----@param is_done boolean
 ---@param replaces? integer bytes right of the cursor that it replaces
 local function receive(id, suggested, is_done, replaces)
   local s = current
@@ -313,7 +313,7 @@ listener = {
 }
 
 local function leave()
-  trigger.cancel()
+  stop_debounce()
   sign.hide(true)
   last_update = nil
   local s = current
@@ -344,9 +344,6 @@ function M.start()
       if current and current.buf == buf then
         drop()
       end
-      why.forget(buf)
-      context.forget(buf)
-      config.forget(buf)
     end,
     host = function(state)
       sign.changed()
@@ -378,7 +375,6 @@ end
 
 --- Return keys that accept what is shown, for an <expr> map; "" if nothing is.
 ---@param kind lcursor.Kind
----@return string
 function M.accept_keys(kind)
   local s = current
   local rest = s and ghost.is_visible() and suggestion.rest(s)

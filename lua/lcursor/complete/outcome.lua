@@ -14,7 +14,6 @@ local current
 ---@type lcursor.ShownAt? where it was shown last
 local shown_at
 
----@return number
 local function now_ms()
   return vim.uv.hrtime() / 1e6
 end
@@ -31,7 +30,6 @@ local function here()
 end
 
 --- Note that a suggestion was requested.
----@param id integer
 ---@param key_ms? number vim.uv.hrtime(), in ms, of the key that it answers
 function M.requested(id, key_ms)
   shown_at = nil
@@ -84,7 +82,6 @@ function M.hidden()
 end
 
 --- Note that the answer is complete.
----@param id integer
 ---@param stats? lcursor.Stats
 function M.answered(id, stats)
   if current and current.id == id and stats then
@@ -102,7 +99,6 @@ function M.improved(s, stats)
   end
 end
 
----@param piece string
 function M.accepted(piece)
   if current then
     current.accepted, current.done = current.accepted + #piece, current.done + #piece

@@ -2,12 +2,14 @@
 -- suggestion there comes sooner. Only in buffers that were edited: reading code must cost nothing.
 -- What requests never read is not read here either.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local config = require("lcursor.config")
 local context = require("lcursor.editor.context")
 local gate = require("lcursor.complete.gate")
 local notify = require("lcursor.ui.notify")
 local fim = require("lcursor.complete.fim")
 local status = require("lcursor.host.status")
+local timers = require("lcursor.editor.timer")
 local trigger = require("lcursor.complete.trigger")
 
 local M = {}
@@ -16,10 +18,8 @@ local api = vim.api
 
 local REST_MS = 250 -- so that scrolling evaluates nothing
 
----@type uv.uv_timer_t?
-local timer
 ---@type table<integer, true> buffers that were changed, or in which Insert mode began
-local edited = {}
+local edited = by_buffer.new()
 ---@type { id: integer, buf: integer, tick: integer, row: integer }? sent last
 local sent
 
@@ -40,11 +40,10 @@ local function cancel()
   end
 end
 
----@type fun()
 local evaluate
-local evaluate_later = vim.schedule_wrap(notify.guarded(function()
+local evaluate_later, stop = timers.new(function()
   evaluate()
-end))
+end)
 
 --- Wait until the cursor rests. Runs at each cursor movement in Normal mode.
 local function wait()
@@ -52,8 +51,7 @@ local function wait()
     return
   end
   cancel()
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(REST_MS, 0, evaluate_later)
+  evaluate_later(REST_MS)
 end
 
 evaluate = function()
@@ -82,9 +80,8 @@ end
 local function enter_mode(mode)
   if mode == "n" then
     return wait()
-  elseif timer then
-    timer:stop()
   end
+  stop()
   if trigger.is_insert(mode) then
     sent = nil -- it continues until a request replaces it
   else
@@ -97,9 +94,6 @@ function M.start()
   edited[api.nvim_get_current_buf()] = true -- an insert there started this module
   on({ "TextChanged", "InsertEnter" }, function(event)
     edited[event.buf] = true
-  end)
-  on("BufUnload", function(event)
-    edited[event.buf] = nil
   end)
   on({ "BufEnter", "CursorMoved", "TextChanged" }, wait)
   on("ModeChanged", function()

@@ -12,7 +12,6 @@ local api = vim.api
 local namespace = api.nvim_create_namespace("lcursor.sign")
 M.pause_ms = 700
 
----@type uv.uv_timer_t?
 local timer
 ---@type integer? buffer in which it is drawn
 local drawn

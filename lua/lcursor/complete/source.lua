@@ -13,8 +13,6 @@ local M = {}
 local api = vim.api
 
 --- Return whether a buffer may have suggestions at all; cheap enough for each key.
----@param buf integer
----@return boolean
 function M.is_offered(buf)
   local code = gate.buffer_block_reason(buf)
   return code == nil or code == "checking"
@@ -49,7 +47,6 @@ end
 function M.ask(spot, done, first_line)
   complete.start()
   local is_over, id = false, nil
-  ---@param suggested string
   ---@param replaces? integer
   local function finish(suggested, replaces)
     if not is_over then

@@ -8,19 +8,16 @@ local window = require("lcursor.ui.window")
 local M = {}
 
 ---@param share number of 1; below 0 is unknown
----@return string
 local function percent(share)
   return share >= 0 and ("%.0f %%"):format(share * 100) or "-"
 end
 
 ---@param ms number below 0 is unknown
----@return string
 local function milliseconds(ms)
   return ms >= 0 and ("%.0f ms"):format(ms) or "-"
 end
 
 ---@param number number
----@return string
 local function decimal(number)
   return ("%.2f"):format(number)
 end
@@ -93,17 +90,12 @@ function M.lines(stats)
   if stats.total.shown == 0 then
     vim.list_extend(lines, { "No suggestion was shown yet, or the statistics were cleared.", "" })
   else
-    local rows = rows_of(stats, vim.iter(TABLES):flatten(1):totable())
-    if #rows[1] <= vim.o.columns then
-      vim.list_extend(rows, { "" })
-    else
-      rows = {}
-      for _, columns in ipairs(TABLES) do
-        vim.list_extend(rows, rows_of(stats, columns))
-        table.insert(rows, "")
-      end
+    local all = vim.iter(TABLES):flatten(1):totable()
+    local has_room = #rows_of(stats, all)[1] <= vim.o.columns
+    for _, columns in ipairs(has_room and { all } or TABLES) do
+      vim.list_extend(lines, rows_of(stats, columns))
+      table.insert(lines, "")
     end
-    vim.list_extend(lines, rows)
     vim.list_extend(lines, LEGEND)
     vim.list_extend(lines, { "" })
   end
@@ -123,7 +115,6 @@ function M.lines(stats)
 end
 
 ---@param stats lcursor.StatsMessage
----@return string
 local function head(stats)
   local since = stats.since_s > 0 and os.date(" since %Y-%m-%d", stats.since_s) or ""
   return ("Suggestions shown%s: %d"):format(since, stats.total.shown)

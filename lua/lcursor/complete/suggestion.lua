@@ -10,17 +10,11 @@ local MAX_ROWS = 200 -- no suggestion is longer
 
 ---@param from integer
 ---@param to integer -1 is the end of the line
----@return string
 local function part(buf, row, from, to)
   return api.nvim_buf_get_text(buf, row, from, row, to, {})[1]
 end
 
 --- Return an empty suggestion, anchored at a position of the current buffer.
----@param id integer
----@param buf integer
----@param row integer
----@param col integer
----@param single_line boolean
 ---@return lcursor.Suggestion
 function M.new(id, buf, row, col, single_line)
   return {
@@ -108,7 +102,6 @@ end
 
 --- Set the text so far, if it extends the one before: nothing visible ever changes.
 ---@param s lcursor.Suggestion
----@param suggested string
 ---@param replaces? integer bytes right of the cursor that it replaces
 function M.extend(s, suggested, replaces)
   if s.single_line then
@@ -128,7 +121,6 @@ end
 
 --- Set a better answer: one that extends the text, or another one if it may change.
 ---@param s lcursor.Suggestion
----@param suggested string
 ---@param replaces integer as in `extend`
 ---@param may_change boolean
 ---@return boolean whether the text changed

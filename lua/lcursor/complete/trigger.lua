@@ -1,4 +1,4 @@
--- The autocommands of completion and the timer of the debounce.
+-- The autocommands of completion.
 
 local notify = require("lcursor.ui.notify")
 
@@ -11,30 +11,8 @@ local M = {}
 ---@field forget fun(buf: integer) a buffer was unloaded
 ---@field host fun(state: lcursor.HostState) the host's state changed
 
----@type uv.uv_timer_t?
-local timer
 local INSERT = { i = true, R = true }
 
---- Call `fn` after a while; a later call replaces an earlier one.
----@param ms integer 0 calls it at once
----@param fn fun()
-function M.later(ms, fn)
-  M.cancel()
-  if ms == 0 then
-    return fn()
-  end
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(ms, 0, vim.schedule_wrap(notify.guarded(fn)))
-end
-
---- Cancel the call of `later`.
-function M.cancel()
-  if timer then
-    timer:stop()
-  end
-end
-
----@param mode string
 ---@return boolean whether it is insert or replace mode
 function M.is_insert(mode)
   return INSERT[mode:sub(1, 1)] or false

@@ -1,5 +1,6 @@
 -- Why there is a suggestion or none: the last decision in each buffer, and the text of each reason.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local config = require("lcursor.config")
 
 local M = {}
@@ -66,7 +67,7 @@ local SENTENCES = {
 ---@field is_slowed? boolean other programs used the processor while it was computed
 
 ---@type table<integer, lcursor.Decided> by buffer
-local last = {}
+local last = by_buffer.new()
 
 local SOURCES = {
   model = "generated",
@@ -76,7 +77,6 @@ local SOURCES = {
 
 --- Return whether other programs slow a model of this machine.
 ---@param ms number that the model has needed
----@return boolean
 local function is_slowed(ms)
   local is_here = ms >= SLOW_MS and not config.completion_server()
   return is_here and require("lcursor.host.processor").is_busy()
@@ -92,7 +92,6 @@ end
 
 --- Describe what an answer cost.
 ---@param stats lcursor.Stats
----@return string
 local function numbers(code, stats)
   local ms = stats.first_ms > 0 and stats.first_ms or stats.total_ms
   local text = ("%.0f ms, %d of %d tokens read, %s%s."):format(
@@ -124,8 +123,6 @@ local function reason(code, at_ms, stats)
 end
 
 --- Remember the decision in a buffer.
----@param buf integer
----@param code string
 function M.note(buf, code)
   local before = code ~= "waiting" and last[buf] or {}
   last[buf] = {
@@ -138,7 +135,6 @@ function M.note(buf, code)
 end
 
 --- Remember that nothing is shown since an answer is empty, and why it is.
----@param buf integer
 ---@param answer lcursor.Answer
 function M.empty(buf, answer)
   M.note(buf, answer.reason == "unsure" and "unsure" or "empty_" .. answer.reason)
@@ -146,7 +142,6 @@ function M.empty(buf, answer)
 end
 
 --- Remember what an answer cost, for the decisions that follow from it.
----@param buf integer
 ---@param stats? lcursor.Stats
 function M.cost(buf, stats)
   if last[buf] then
@@ -156,7 +151,6 @@ function M.cost(buf, stats)
 end
 
 --- Return why nothing is shown outside of Insert mode, and what was decided last in this line.
----@param buf integer
 ---@return lcursor.Why
 function M.outside(buf)
   local it, mode = last[buf], reason("mode", vim.uv.now())
@@ -169,7 +163,6 @@ function M.outside(buf)
 end
 
 --- Return the decision in a buffer.
----@param buf integer
 ---@param code? string what is true now, whatever was decided before
 ---@return lcursor.Why
 function M.get(buf, code)
@@ -186,11 +179,6 @@ function M.get(buf, code)
     why.text = ("%s Git says: %s"):format(why.text, failure)
   end
   return why
-end
-
----@param buf integer
-function M.forget(buf)
-  last[buf] = nil
 end
 
 return M

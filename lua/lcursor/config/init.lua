@@ -29,16 +29,12 @@ local buffers = {}
 ---@type fun(problems: lcursor.Problem[])
 M.on_problems = function() end
 
----@param tree table
 ---@param key string dotted
----@return any
 local function get(tree, key)
   return vim.tbl_get(tree, unpack(vim.split(key, ".", { plain = true })))
 end
 
----@param tree table
 ---@param key string dotted
----@param value any
 local function put(tree, key, value)
   local section, name = key:match("^([%w_]+)%.(.*)$")
   if section then
@@ -79,7 +75,6 @@ local function distance(a, b)
 end
 
 ---@param candidates string[]
----@return string
 local function nearest(key, candidates)
   table.sort(candidates)
   local best, min = "", math.huge
@@ -92,17 +87,12 @@ local function nearest(key, candidates)
   return best
 end
 
----@param expected string
----@param value any
----@return string
 local function mismatch(expected, value)
   return ("expected %s, found %s"):format(expected, vim.inspect(value))
 end
 
 --- Check the fields of a table. Their values are not repeated: one may be a key.
 ---@param fields table<string, string|string[]>
----@param value table
----@param prefix string
 ---@return string? problem
 local function check_fields(fields, value, prefix)
   for key, one in pairs(value) do
@@ -127,7 +117,6 @@ local function check_fields(fields, value, prefix)
 end
 
 ---@param rows table<string, string|string[]> the fields of each table
----@param value table
 ---@return string? problem
 local function check_rows(rows, value)
   for name, row in pairs(value) do
@@ -141,7 +130,6 @@ local function check_rows(rows, value)
   end
 end
 
----@param value table
 ---@return string? problem
 local function check_entries(setting, value)
   local is_key, default = setting.each == "key", setting[2]
@@ -159,7 +147,6 @@ local function check_entries(setting, value)
   end
 end
 
----@param value any
 ---@return string? problem
 local function check(setting, value)
   local default, one_of = setting[2], setting.one_of
@@ -190,8 +177,6 @@ end
 
 --- Return the value to store; a disabled key is an empty one.
 ---@param old any the value before
----@param value any
----@return any
 local function merged(setting, old, value)
   if setting.each == "key" then
     value = vim.tbl_map(function(lhs)
@@ -205,9 +190,6 @@ local function merged(setting, old, value)
 end
 
 --- Describe a value that is where the table of a section should be, and how to switch it off.
----@param section string
----@param value any
----@return string
 local function describe_section(section, value)
   local text, hints = mismatch("a table", value), {}
   for _, setting in ipairs(value == false and schema or {}) do
@@ -224,8 +206,6 @@ local function describe_section(section, value)
 end
 
 --- Check a user's table and copy what is right.
----@param user table
----@param into table
 ---@param source string for messages, for example "setup()"
 ---@return lcursor.Problem[]
 local function merge(user, into, source)
@@ -329,7 +309,6 @@ local function of_buffer(buf)
 end
 
 --- Return the settings for a buffer. They must not be changed.
----@param buf integer
 ---@return lcursor.Config
 function M.for_buffer(buf)
   local entry = of_buffer(buf)
@@ -337,8 +316,6 @@ function M.for_buffer(buf)
 end
 
 ---@param settings lcursor.Config
----@param feature string
----@return boolean
 local function allows(settings, feature)
   local section = settings[feature]
   return settings.enabled and section.enabled ~= false and section.mode ~= "off"
@@ -379,7 +356,6 @@ end
 --- Whether the user set an option, be it to its default.
 ---@param key string dotted
 ---@param buf? integer also in vim.b.lcursor of this buffer
----@return boolean
 function M.is_set(key, buf)
   M.get()
   local entry = buf and of_buffer(buf)
@@ -390,7 +366,6 @@ function M.is_set(key, buf)
 end
 
 --- Return the problems of a buffer's own settings.
----@param buf integer
 ---@return lcursor.Problem[]
 function M.buffer_problems(buf)
   local entry = of_buffer(buf)
@@ -398,7 +373,6 @@ function M.buffer_problems(buf)
 end
 
 --- Forget the settings of a buffer that was unloaded.
----@param buf integer
 function M.forget(buf)
   buffers[buf] = nil
 end

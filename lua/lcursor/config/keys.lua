@@ -130,7 +130,6 @@ M.groups = {
 local ORDER = { "suggestion", "next_edit", "request", "edit", "hunk", "chat", "agent" }
 
 --- Return the default keys of an option.
----@param option string
 ---@return table<string, string> by action
 function M.defaults(option)
   local found = {}
@@ -144,7 +143,6 @@ end
 
 ---@param group lcursor.KeyGroup
 ---@param key lcursor.Key
----@return string
 function M.plug(group, key)
   return ("<Plug>(lcursor-%s)"):format(group.plug .. key[1]:gsub("_", "-"))
 end

@@ -1,6 +1,7 @@
 -- Calls the user's functions in the options should_attach, which excludes buffers, and on_attach,
 -- which gets those that are read.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local config = require("lcursor.config")
 local notify = require("lcursor.ui.notify")
 
@@ -14,9 +15,9 @@ local api = vim.api
 ---@field is_wanted boolean what it returned
 
 ---@type table<integer, lcursor.Attached> by buffer
-local asked = {}
+local asked = by_buffer.new()
 ---@type table<integer, true> buffers for which on_attach was called
-local reported = {}
+local reported = by_buffer.new()
 
 --- Call a function of the user with a buffer, and report its failure.
 ---@param name "should_attach"|"on_attach" an option
@@ -34,8 +35,6 @@ end
 
 --- Return whether the user's should_attach accepts a buffer. It is called once for each name and
 --- filetype of the buffer.
----@param buf integer
----@return boolean
 function M.is_wanted(buf)
   local fn = config.get().should_attach
   if not fn then
@@ -50,7 +49,6 @@ function M.is_wanted(buf)
 end
 
 --- Call the user's on_attach for a buffer that may be read, once.
----@param buf integer
 function M.report(buf)
   local fn = config.get().on_attach
   if not fn or reported[buf] then
@@ -63,9 +61,5 @@ function M.report(buf)
     end
   end)
 end
-
-notify.autocmds("attach")("BufUnload", function(event)
-  asked[event.buf], reported[event.buf] = nil, nil
-end)
 
 return M

@@ -86,7 +86,6 @@ local function rows_of(kind, name, buf, first, last)
 end
 
 --- Attach some rows of a buffer.
----@param buf integer
 ---@param first integer
 ---@param last integer row after the last
 ---@return lcursor.ChatAttachment? nil if they must not be sent, which is reported
@@ -246,7 +245,6 @@ local function quickfix()
   return #lines > 0 and attachment("quickfix", title, table.concat(lines, "\n")) or nil
 end
 
----@return string
 local function terminal_name(buf)
   local title = vim.b[buf].term_title
   local command = api.nvim_buf_get_name(buf):match("^term://.-//%d+:(.*)$") or "terminal"
@@ -280,7 +278,6 @@ end
 
 ---@param argument string of `@file`
 ---@param path string absolute
----@return boolean
 local function matches(argument, path)
   local name = code_window.name(path)
   local wanted = vim.fs.normalize(mentions.path(argument)):gsub("^%./", "")
@@ -378,7 +375,6 @@ local WITHOUT_SELECTION = { review = true, commit = true, trace = true }
 --- Return what the editor has of a question's mentions; with a command, all that it may need. The
 --- host takes what the question or the command asks for.
 ---@param attached lcursor.ChatAttachment[] already
----@param text string
 ---@param old? lcursor.ChatMessage that the question replaces: its attachments are sent again
 ---@return lcursor.ChatAttachment[]
 function M.collect(attached, text, old)
@@ -427,7 +423,6 @@ end
 
 --- Add the visible code to a question that names nothing, if the settings allow it.
 ---@param attached lcursor.ChatAttachment[]
----@param text string
 ---@param old? lcursor.ChatMessage that the question replaces
 ---@return lcursor.ChatAttachment[]
 function M.with_screen(attached, text, old)

@@ -15,44 +15,35 @@ local MAX_FILE_BYTES = 8 * 1024 * 1024
 local CACHE_MS = 100
 
 --- Whether a buffer is a file of the user's, saved or not.
----@param buf integer
----@return boolean
 function M.is_file(buf)
   return api.nvim_buf_is_loaded(buf) and context.file(buf) ~= nil
 end
 
 --- Return the absolute path of a buffer.
----@param buf integer
----@return string
 function M.path(buf)
   return vim.fs.abspath(api.nvim_buf_get_name(buf))
 end
 
 --- Return a path as it is shown: relative to its project.
 ---@param path string absolute
----@return string
 function M.relative(path)
   local root = context.repository(path)
   return root and vim.fs.relpath(root, path) or vim.fn.fnamemodify(path, ":~:.")
 end
 
----@param buf integer
 ---@return string name of its file in the project
 function M.name(buf)
   return context.location(buf).name
 end
 
 --- Return a place in a file as editors write it: `a.py:3-5`.
----@param name string
 ---@param first integer row
 ---@param last integer
----@return string
 function M.location(name, first, last)
   return last > first + 1 and ("%s:%d-%d"):format(name, first + 1, last)
     or ("%s:%d"):format(name, first + 1)
 end
 
----@return integer
 local function size(buf)
   return api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
 end
@@ -61,7 +52,6 @@ end
 local cached
 
 --- Return the lines of a buffer. Reading 20,000 takes milliseconds, so they are kept for a moment.
----@param buf integer
 ---@return string[] not to be changed
 function M.lines(buf)
   local tick = api.nvim_buf_get_changedtick(buf)
@@ -77,7 +67,6 @@ function M.lines(buf)
 end
 
 --- Return the lines of a file on disk as a buffer would have them.
----@param path string
 ---@return string[]?
 function M.read(path)
   local stat = vim.uv.fs_stat(path)
@@ -94,7 +83,6 @@ function M.read(path)
   return vim.split(content, "\n", { plain = true })
 end
 
----@return string
 local function text_of(buf)
   local lines = M.lines(buf)
   local read = assert(cached)
@@ -108,7 +96,6 @@ local function text_of(buf)
 end
 
 --- Return why a model cannot edit a buffer.
----@param buf integer
 ---@return string? nil if it can
 function M.block_reason(buf)
   if not M.is_file(buf) then
@@ -130,7 +117,6 @@ function M.block_reason(buf)
 end
 
 --- Return all text of a buffer, as it goes to the backend.
----@param buf integer
 ---@return lcursor.EditText
 function M.text(buf)
   return {
@@ -200,7 +186,6 @@ end
 local last
 
 --- Remember a buffer as the current one, if it is a file.
----@param buf integer
 function M.remember(buf)
   if M.is_file(buf) then
     last = M.path(buf)

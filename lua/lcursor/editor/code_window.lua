@@ -14,8 +14,6 @@ local api = vim.api
 local roots = {}
 
 --- Whether a buffer is the text of a chat.
----@param buf integer
----@return boolean
 function M.is_chat(buf)
   return vim.startswith(api.nvim_buf_get_name(buf), "lcursor://chat/")
 end
@@ -68,7 +66,6 @@ end
 
 --- Go to a row of a file, in the code window.
 ---@param path string absolute
----@param row integer
 function M.jump(path, row)
   local win, message = open.file(path, { win = M.window(), row = row })
   if not win then
@@ -84,7 +81,6 @@ end
 
 --- Return a path relative to its project.
 ---@param path string absolute
----@return string
 function M.name(path)
   local root = vim.iter(vim.fs.parents(path)):find(function(folder)
     return roots[folder]

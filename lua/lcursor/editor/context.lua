@@ -1,6 +1,7 @@
 -- Reads the text around a position for `fim.request`, and finds the file of a buffer. The work is
 -- bounded: only so many lines and bytes are read, even in a line of a megabyte.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local text = require("lcursor.text")
 
 local M = {}
@@ -20,9 +21,9 @@ local MARKERS = { ".git", ".hg", ".svn", "pyproject.toml", "package.json", "Carg
 ---@field root string folder of the project, or of the file if there is none
 
 ---@type table<integer, lcursor.Location>
-local locations = {}
+local locations = by_buffer.new()
 ---@type table<integer, integer> buffer -> first row of its last window
-local starts = {}
+local starts = by_buffer.new()
 
 ---@return string without an incomplete character at its end
 local function whole_at_end(str)
@@ -42,17 +43,13 @@ end
 
 --- Return the first row of the window. It stays the same as long as that gives a good window, and
 --- moves in steps: text that begins the same can reuse the KV cache.
----@return integer
 local function first_row_of(buf, row, col)
   local offset = api.nvim_buf_get_offset
   local cursor = offset(buf, row) + col
   ---@param first integer
-  ---@return integer
   local function bytes_from(first)
     return cursor - offset(buf, first)
   end
-  ---@param bytes integer
-  ---@param lines integer
   ---@return integer lowest row from which at most that much is read
   local function lowest_row(bytes, lines)
     local low, high = math.max(0, row - lines), row
@@ -143,7 +140,6 @@ local function top_of(buf, first_row)
 end
 
 --- Return the file of a buffer; nil for help pages, terminals and URLs of plugins.
----@param buf integer
 ---@return string? absolute
 function M.file(buf)
   local path = api.nvim_buf_get_name(buf)
@@ -180,7 +176,6 @@ function M.here()
 end
 
 --- Return where the file of a buffer is in its project.
----@param buf integer
 ---@return lcursor.Location
 function M.location(buf)
   local path = api.nvim_buf_get_name(buf)
@@ -201,9 +196,6 @@ function M.location(buf)
 end
 
 --- Return a request for a position, without id and trigger.
----@param buf integer
----@param row integer
----@param col integer
 ---@return lcursor.Request
 function M.read(buf, row, col)
   local location = M.location(buf)
@@ -222,12 +214,6 @@ function M.read(buf, row, col)
     suffix = after(buf, row, col),
     top = top_of(buf, first_row),
   }
-end
-
---- Forget a buffer that was unloaded.
----@param buf integer
-function M.forget(buf)
-  locations[buf], starts[buf] = nil, nil
 end
 
 return M

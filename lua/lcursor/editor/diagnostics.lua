@@ -7,7 +7,6 @@ local MAX_DIAGNOSTICS = 10
 local SEVERITIES = { "error", "warning", "information", "hint" }
 
 --- Return the diagnostics of some rows, the most severe first, then the nearest to the cursor.
----@param buf integer
 ---@param first integer row
 ---@param last integer
 ---@param col integer of the cursor
@@ -37,7 +36,6 @@ function M.at(buf, first, last, col)
 end
 
 ---@param found vim.Diagnostic[]
----@return string
 local function fix_instruction(buf, found)
   local lines = { #found == 1 and "Fix this problem:" or "Fix these problems:" }
   for _, each in ipairs(vim.list_slice(found, 1, MAX_DIAGNOSTICS)) do

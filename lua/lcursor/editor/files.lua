@@ -26,8 +26,6 @@ function M.first(paths, done)
 end
 
 --- Read the beginning of a file, in whole lines.
----@param path string
----@param max_bytes integer
 ---@param done fun(text?: string) on Neovim's loop; nil if it cannot be read or is binary
 function M.read(path, max_bytes, done)
   local finish = vim.schedule_wrap(done)

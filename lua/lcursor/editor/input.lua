@@ -40,7 +40,6 @@ local function remember(text)
   vim.g.LCURSOR_EDITS = vim.list_slice(remembered, 1, MAX_REMEMBERED)
 end
 
----@return string
 local function text_of(prompt)
   return table.concat(api.nvim_buf_get_lines(prompt.buf, 0, -1, false), "\n")
 end
@@ -216,7 +215,6 @@ function M.open(opts, done)
   vim.cmd("startinsert!")
 end
 
----@return boolean
 function M.is_open()
   return current ~= nil
 end

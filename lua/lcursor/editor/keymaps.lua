@@ -26,7 +26,6 @@ local mapped = vim.tbl_map(function()
   return {}
 end, keys.groups)
 
----@param buf integer
 ---@param fn fun()
 local function with_buffer(buf, fn)
   if buf == api.nvim_get_current_buf() then
@@ -55,7 +54,6 @@ end
 
 --- Whether a mapping is one of ours.
 ---@param map table as maparg() gives it
----@return boolean
 function M.is_own(map)
   return vim.startswith(map.desc or "", DESC)
 end
@@ -84,7 +82,6 @@ end
 ---@param key lcursor.Key
 ---@param mode string one letter
 ---@param buf? integer
----@return boolean
 function M.yields(group, key, mode, buf)
   local yields = group.yields or (key.yields or ""):find(mode, 1, true) ~= nil
   return yields and not config.is_set(group.option .. "." .. key[1], buf)
@@ -108,8 +105,6 @@ end
 
 --- Return the key of an action in a buffer, for a hint.
 ---@param name string of the group
----@param action string
----@param buf integer
 ---@param mode? string one letter; by default the first one of the action
 ---@return string? nil if there is none
 function M.shown(name, action, buf, mode)
@@ -130,7 +125,6 @@ end
 
 --- Describe the keys of a group that a buffer has.
 ---@param name string of the group
----@param buf integer
 ---@return string[] lines
 function M.describe(name, buf)
   local cells, width = {}, 0
@@ -172,7 +166,6 @@ end
 
 --- Map the keys of a group in a buffer, unless they are mapped.
 ---@param name string of the group
----@param buf integer
 ---@param press fun(action: string, lhs: string): string? does what a key stands for
 function M.map(name, buf, press)
   if mapped[name][buf] then
@@ -212,8 +205,6 @@ end
 
 --- Whether the keys of a group are mapped in a buffer.
 ---@param name string of the group
----@param buf integer
----@return boolean
 function M.is_mapped(name, buf)
   return mapped[name][buf] ~= nil
 end

@@ -98,7 +98,6 @@ handlers["textDocument/completion"] = function(call)
 end
 
 --- Attach the server to a buffer.
----@param buf integer
 ---@return vim.lsp.Client?
 local function start(buf)
   local client = server.client("lcursor-chat", CAPABILITIES, handlers)
@@ -118,7 +117,6 @@ end
 
 --- Open Neovim's own menu, unless a plugin has one. Its own trigger continues from there, but opens
 --- nothing after a deletion or after an accepted word.
----@param buf integer
 ---@param state lcursor.MentionBuffer
 local function on_text_changed(buf, state)
   local is_mention, word = find()
@@ -137,7 +135,6 @@ local function on_text_changed(buf, state)
 end
 
 --- Complete in a buffer.
----@param buf integer
 ---@param state lcursor.MentionBuffer
 function M.attach(buf, state)
   states[buf] = state
@@ -155,7 +152,6 @@ function M.attach(buf, state)
 end
 
 --- Complete in a buffer that has nothing but a question.
----@param buf integer
 ---@param path string absolute: what it is about
 function M.attach_prompt(buf, path)
   M.attach(buf, {

@@ -34,8 +34,6 @@ local NOT_BEFORE = "[%w_%.@\\/+%-=&$#%%]"
 ---@field argument string "" for none
 
 --- Return a text with its code left out.
----@param text string
----@return string
 function M.without_code(text)
   local lines = vim.split(text, "\n", { plain = true })
   for _, fence in ipairs(markdown.fences(lines)) do
@@ -51,7 +49,6 @@ function M.without_code(text)
 end
 
 --- Return the mentions that need something from the editor.
----@param text string
 ---@return lcursor.ChatMention[]
 function M.parse(text)
   local found = {}
@@ -71,15 +68,12 @@ function M.parse(text)
 end
 
 --- Return the name of the command at the start of a question.
----@param text string
 ---@return string?
 function M.command(text)
   return text:match("^%s*/(%a[%w_:.%-]*)%f[%s%z]")
 end
 
 --- Return the path of `@file:path:10-20` without its rows.
----@param argument string
----@return string
 function M.path(argument)
   local path = argument:gsub("#L%d.*$", ""):gsub(":L?%d+[%-,:]?L?[%d$]*$", "")
   return path
@@ -87,7 +81,6 @@ end
 
 --- Complete the command line of `:LCChat` without asking the host.
 ---@param lead string the word so far
----@param line string
 ---@return string[]
 function M.complete(lead, line)
   local kind, typed = lead:match("^@(%l+):(.*)$")

@@ -40,7 +40,6 @@ local PATTERNS = { ["*"] = [[\_.\*]], ["?"] = [[\_.]] }
 
 --- Return a class of characters as a pattern of Vim, and its brackets as those of a name.
 ---@param class string such as `[a-z]`, which is both; `[z-a]` is only a name
----@return string
 local function class_pattern(class)
   local letters = class:gsub("^%[%^?", ""):gsub("[\\^[]", "\\%0")
   local pattern = (class:sub(2, 2) == "^" and "\\[^" or "\\[") .. letters
@@ -50,9 +49,7 @@ local function class_pattern(class)
 end
 
 --- Return a glob as a pattern of Vim after `\V`; the same as `translate` in globs.py.
----@param glob string
 ---@param has_braces boolean whether they are no characters of a name
----@return string
 local function translate(glob, has_braces)
   local parts, depth, at = {}, 0, 1
   local function add(pattern, bytes)
@@ -109,7 +106,6 @@ end
 
 --- Return whether a path may match: the regular expression takes 0.1 ms.
 ---@param path string in lower case
----@return boolean
 local function has_hint(path)
   for _, hint in ipairs(boundary.secret_hints) do
     if path:find(hint, 1, true) then
@@ -121,7 +117,6 @@ end
 
 ---@param path string absolute
 ---@param more string[] the user's globs
----@return boolean
 function M.is_secret_path(path, more)
   local own = compile_own(more)
   if own and own:match_str(path) then
@@ -137,7 +132,6 @@ function M.is_secret_path(path, more)
   return secrets ~= nil and secrets:match_str(path) ~= nil
 end
 
----@param text string
 ---@return boolean whether it contains a private key
 function M.has_private_key(text)
   for _, key in ipairs(boundary.keys) do
@@ -283,8 +277,6 @@ function ask_next()
 end
 
 --- Return the path without links: what a link leads to is read, and git knows no files below links.
----@param path string
----@return string
 local function real_path(path)
   local folder, name = vim.fs.dirname(path), vim.fs.basename(path)
   return vim.uv.fs_realpath(path) or vim.fs.joinpath(vim.uv.fs_realpath(folder) or folder, name)
@@ -303,7 +295,6 @@ local function top_of(path)
 end
 
 ---@param entry lcursor.Checked
----@param path string
 local function ask_git(entry, path)
   local real = real_path(path)
   local top = top_of(real)
@@ -357,7 +348,6 @@ end
 --- Return whether one of the other names of a file is one of secrets.
 ---@param path string without links
 ---@param more string[] the user's globs
----@return boolean
 local function has_secret_name(path, more)
   local file = vim.uv.fs_stat(path)
   if not file or file.nlink < 2 then
@@ -425,7 +415,6 @@ local function check(path, more)
 end
 
 --- Return why a buffer must not be read.
----@param buf integer
 ---@param more string[] the user's globs
 ---@param answered? fun() called, later, when git has answered; nil: git is not asked
 ---@return string? code of complete/why.lua
@@ -453,7 +442,6 @@ function M.block_reason(buf, more, answered)
 end
 
 --- Return why a buffer that the user named must not be sent. Files that git ignores may be.
----@param buf integer
 ---@return string? message
 function M.private_reason(buf)
   local more = config.for_buffer(buf).privacy.exclude
@@ -490,7 +478,6 @@ function M.ask_file(path, more, answer)
 end
 
 --- Return git's message if it could not say whether it ignores a buffer's file.
----@param buf integer
 ---@return string? message
 function M.git_failure(buf)
   return check(api.nvim_buf_get_name(buf), config.for_buffer(buf).privacy.exclude).failure

@@ -5,14 +5,11 @@ local M = {}
 local api = vim.api
 
 --- Return the number of the latest change that is not undone.
----@param buf integer
----@return integer
 function M.number(buf)
   return api.nvim_buf_call(buf, vim.fn.changenr)
 end
 
 --- End the current undo step of a buffer: what follows is undone on its own.
----@param buf integer
 function M.end_step(buf)
   api.nvim_buf_call(buf, function()
     vim.cmd("noautocmd let &g:undolevels = &g:undolevels")

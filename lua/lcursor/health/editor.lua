@@ -32,7 +32,6 @@ local function file_buffers()
   end, vim.api.nvim_list_bufs())
 end
 
----@return string
 local function name_of(buf)
   local name = vim.api.nvim_buf_get_name(buf)
   return name ~= "" and vim.fn.fnamemodify(name, ":~:.") or ("buffer %d (no name)"):format(buf)
@@ -75,7 +74,6 @@ function M.check_switches(found)
 end
 
 ---@param map table as maparg() gives it
----@return string
 local function owner(map)
   if type(map.callback) == "function" then
     local source = debug.getinfo(map.callback, "S")
@@ -90,14 +88,12 @@ end
 
 --- Return whether a mapping is one of Neovim's defaults.
 ---@param map table as maparg() gives it
----@return boolean
 local function is_default(map)
   local source = map.callback and debug.getinfo(map.callback, "S").source or ""
   return vim.startswith(source, "@vim/") or vim.startswith(source, "@" .. vim.env.VIMRUNTIME)
 end
 
 --- Return who has mapped a key, besides lcursor and Neovim.
----@param lhs string
 ---@param mode string one letter
 ---@return string[]
 local function owners(lhs, mode)
@@ -120,7 +116,6 @@ end
 --- Return what the user has mapped to a key, unless they have mapped its action elsewhere.
 ---@param group lcursor.KeyGroup
 ---@param key lcursor.Key
----@param lhs string
 ---@param yields boolean whether the user's mapping comes first
 ---@return string?
 local function existing(group, key, lhs, yields)
@@ -190,11 +185,10 @@ end
 ---@param found lcursor.Findings
 function M.check_completion(found)
   local complete = require("lcursor.complete")
-  local answer = complete.last_answer()
+  local answer, tokens = require("lcursor.commands.status").last_answer()
   if answer then
-    local format = "Last answer: %s, first text after %.0f ms, all after %.0f ms"
-    health.ok(format:format(answer.reason, answer.stats.first_ms, answer.stats.total_ms))
-    health.info("Its tokens: " .. require("lcursor.commands.status").token_counts(answer.stats))
+    health.ok("Last answer: " .. answer)
+    health.info("Its tokens: " .. tokens)
   else
     health.info("No suggestion was requested yet")
   end

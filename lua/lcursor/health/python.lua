@@ -7,49 +7,18 @@ local M = {}
 
 local health = vim.health
 local INSTALL = "Run `:LCursor install`"
+local END_MS = 1000 -- for a process that is told to end
 
----@class (exact) lcursor.Probe what the process reported
----@field facts table<string, lcursor.Fact[]> by section
----@field failure? string why it reported no more
----@field ms number that it took
-
----@param result vim.SystemCompleted
----@return string how the process ended
-local function ending(result)
-  if result.code == 124 then
-    return ("gave no answer in %.1f s"):format(doctor.limit_ms / 1000)
-  end
-  local last = vim.trim(result.stderr or ""):match("[^\n]*$")
-  local how = ("ended with exit code %d"):format(result.code)
-  if result.signal ~= 0 then
-    how = ("crashed with signal %d"):format(result.signal)
-  end
-  return last ~= "" and (how .. ": " .. last) or how
-end
-
---- Ask an interpreter. Waits, at most doctor.limit_ms.
+--- Ask an interpreter. Waits for it, at most doctor.limit_ms and a little.
 ---@return lcursor.Probe
 local function ask(python)
-  local probe = { facts = {}, ms = 0 } ---@type lcursor.Probe
-  local began = vim.uv.hrtime()
-  local job, problem = doctor.start(python)
-  if not job then
-    probe.failure = problem
-    return probe
-  end
-  local result = job:wait(doctor.limit_ms)
-  probe.ms = (vim.uv.hrtime() - began) / 1e6
-  local loading = ""
-  for line in vim.gsplit(result.stdout or "", "\n") do
-    local fact = doctor.parse(line)
-    if fact then
-      loading = fact.section == "trying" and fact.name or ""
-      probe.facts[fact.section] = vim.list_extend(probe.facts[fact.section] or {}, { fact })
-    end
-  end
-  if not probe.facts["end"] then
-    local where = loading ~= "" and (" while it loaded " .. loading) or ""
-    probe.failure = ending(result) .. where
+  local probe = doctor.follow(python)
+  local has_ended = vim.wait(doctor.limit_ms + END_MS, function()
+    return not probe.is_running
+  end, 20)
+  if not has_ended then
+    probe.job:kill("sigkill")
+    probe.failure = "cannot be stopped"
   end
   return probe
 end
@@ -61,7 +30,6 @@ end
 ---@field probe? lcursor.Probe
 
 ---@param fact lcursor.Fact
----@return boolean
 local function is_broken(fact)
   return fact.problem ~= nil and fact.problem.level == "error"
 end
@@ -130,20 +98,6 @@ local function report_packages(packages)
   end
 end
 
---- Return the interpreter to ask; also one of an incomplete environment, since it may report more.
----@return string?
-local function interpreter(found)
-  local is_needed, reason = environment.is_needed()
-  if not is_needed then
-    return found.python
-  end
-  reason = reason or "there is no Python environment"
-  health.error(reason:sub(1, 1):upper() .. reason:sub(2), INSTALL)
-  local broken = vim.fs.joinpath(environment.venv(), "bin", "python")
-  return vim.fn.executable(broken) == 1 and broken or nil
-end
-
----@param is_own boolean
 ---@return string where it comes from
 ---@return string advice for when it is unusable
 local function origin(python, is_own)
@@ -159,7 +113,10 @@ end
 
 ---@param found lcursor.Findings
 function M.check_environment(found)
-  local python = interpreter(found)
+  local python, missing = doctor.interpreter()
+  if missing then
+    health.error(missing:sub(1, 1):upper() .. missing:sub(2), INSTALL)
+  end
   if not python then
     return
   end

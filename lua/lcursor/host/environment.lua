@@ -45,7 +45,7 @@ function M.venv()
 end
 
 ---@return string? text nil if there is no such file
-local function read(path)
+function M.read(path)
   local file = io.open(path, "rb")
   if not file then
     return nil
@@ -58,7 +58,7 @@ end
 ---@param flags string[] CPU features that the engine was compiled for
 ---@return boolean whether this CPU has all of them
 local function cpu_runs(flags)
-  local text = #flags > 0 and read("/proc/cpuinfo") or ""
+  local text = #flags > 0 and M.read("/proc/cpuinfo") or ""
   local line = text:match("\nflags%s*:([^\n]*)") or text:match("\nFeatures%s*:([^\n]*)")
   for _, flag in ipairs(line and flags or {}) do
     if not (line .. " "):find(" " .. flag .. " ", 1, true) then
@@ -74,12 +74,12 @@ local function problem_of(venv)
   if vim.fn.executable(vim.fs.joinpath(venv, "bin", "python")) == 0 then
     return "there is no environment in " .. venv
   end
-  local ok, stamp = pcall(vim.json.decode, read(vim.fs.joinpath(venv, STAMP)) or "")
+  local ok, stamp = pcall(vim.json.decode, M.read(vim.fs.joinpath(venv, STAMP)) or "")
   local parts = ok and type(stamp) == "table" and stamp.format == 1 and stamp.parts or {}
   if type(parts) ~= "table" or not parts.runtime or not parts.engine then
     return "the environment in " .. venv .. " is incomplete"
   end
-  local lock = read(vim.fs.joinpath(M.plugin_root(), "requirements.lock"))
+  local lock = M.read(vim.fs.joinpath(M.plugin_root(), "requirements.lock"))
   if not lock or parts.runtime ~= vim.fn.sha256(lock) then
     return "the environment in " .. venv .. " was made for another version of lcursor"
   end
@@ -132,7 +132,6 @@ function M.is_needed()
   return true, problem_of(M.venv())
 end
 
----@param text string
 ---@param fraction? number 0 to 1
 local function show_progress(text, fraction)
   if not lsp_progress.report("install", "installation", text, fraction) then
@@ -140,7 +139,6 @@ local function show_progress(text, fraction)
   end
 end
 
----@param text string
 local function show_end(text)
   if not lsp_progress.finish("install", text) then
     notify.progress(text, true)
@@ -206,7 +204,6 @@ local function show(report)
 end
 
 --- Run install.py and show its progress, one JSON object per line.
----@param python string
 ---@param on_packages fun(venv_python: string) called once all but the engine is installed
 local function start(python, on_packages)
   local script = vim.fs.joinpath(M.plugin_root(), "lcursor", "install.py")
@@ -255,13 +252,11 @@ local function start_with(at, on_packages)
   local name = CANDIDATES[at]
   if not name then
     local packages = "Debian or Ubuntu: sudo apt install python3 python3-venv"
-    done("no Python 3.10 or newer on PATH", packages .. ". Then run :LCursor install")
-    return
+    return done("no Python 3.10 or newer on PATH", packages .. ". Then run :LCursor install")
   end
   local path = vim.fn.exepath(name)
   if path == "" then
-    start_with(at + 1, on_packages)
-    return
+    return start_with(at + 1, on_packages)
   end
   local code = "import sys; sys.exit(sys.version_info < (3, 10))"
   vim.system({ path, "-I", "-c", code }, { timeout = 5000 }, function(result)
@@ -291,7 +286,6 @@ function M.run(on_done, on_packages)
 end
 
 --- Download a model. Returns at once.
----@param python string
 ---@param name string of `models list`
 ---@param on_line fun(line: string) called with each line of progress
 ---@param on_done fun(err?: string) called once

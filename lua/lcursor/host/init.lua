@@ -81,12 +81,10 @@ end
 
 ---@return string last line of stderr
 local function last_line()
-  for i = #host.stderr, 1, -1 do
-    if host.stderr[i]:find("%S") then
-      return vim.trim(host.stderr[i])
-    end
-  end
-  return ""
+  local line = vim.iter(host.stderr):rfind(function(each)
+    return each:find("%S") ~= nil
+  end)
+  return vim.trim(line or "")
 end
 
 --- Test the engine in a separate process, after the host crashed twice. Returns at once.
@@ -103,8 +101,7 @@ local function test_engine(python, signal)
       end
       if outcome.kind == "passed" then
         log.warn("host: crashed with signal %d; the engine %s", signal, outcome.text)
-        M.start()
-        return
+        return M.start()
       end
       fail(
         ("the engine %s (the host crashed with signal %d)"):format(outcome.text, signal),
@@ -115,7 +112,6 @@ local function test_engine(python, signal)
 end
 
 --- Restart the process after a pause, or give up.
----@param why string
 ---@param signal? integer
 local function on_end(why, signal)
   local python = host.python
@@ -128,18 +124,16 @@ local function on_end(why, signal)
   local line = last_line()
   log.warn("host: %s; stderr: %s", why, line)
   if #ends > #PAUSES_MS then
-    fail(
+    return fail(
       ("the Python host ended %d times in a minute (%s)"):format(#ends, why),
       "See :LCursor log and :checkhealth lcursor, then run :LCursor restart"
     )
-    return
   end
   report("host_died", "the Python host ended (" .. why .. ")", "It is being restarted")
   if signal and CRASHES[signal] and python then
     crashes = crashes + 1
     if crashes == 2 then
-      test_engine(python, signal)
-      return
+      return test_engine(python, signal)
     end
   end
   status.set("starting", "restart " .. #ends)
@@ -160,7 +154,6 @@ local function on_stderr(_, data)
 end
 
 --- The command line of the host.
----@param python string
 ---@return string[]
 function M.argv(python)
   local script = vim.fs.joinpath(environment.plugin_root(), "rplugin", "python3", "lcursor_host.py")
@@ -168,7 +161,6 @@ function M.argv(python)
 end
 
 --- The command line of the engine's self-test.
----@param python string
 ---@return string[]
 function M.selftest_argv(python)
   return { python, "-X", "utf8", "-m", "lcursor.installer.selftest" }
@@ -182,12 +174,10 @@ function M.start()
   local python = environment.python()
   if not python then
     status.set("absent", "no Python environment")
-    environment.suggest()
-    return
+    return environment.suggest()
   end
   status.set("starting", "")
   host = { python = python, started_ms = vim.uv.now(), stderr = {} }
-  local job
   local ok, result = pcall(vim.fn.jobstart, M.argv(python), {
     rpc = true,
     detach = true, -- otherwise Neovim kills it on exit and waits for its end
@@ -199,10 +189,9 @@ function M.start()
       end
     end,
   })
-  job = ok and result or 0
+  local job = ok and result or 0
   if job <= 0 then
-    fail("cannot run " .. python, "Run :LCursor install")
-    return
+    return fail("cannot run " .. python, "Run :LCursor install")
   end
   host.job = job
   rpc.connect(job, function()
@@ -257,12 +246,7 @@ end
 ---@return string version of the plugin, as lcursor/__init__.py says
 function M.version()
   local path = vim.fs.joinpath(environment.plugin_root(), "lcursor", "__init__.py")
-  local file = io.open(path, "r")
-  local text = file and file:read("*a") or ""
-  if file then
-    file:close()
-  end
-  return text:match('__version__ = "([^"]+)"') or "unknown"
+  return (environment.read(path) or ""):match('__version__ = "([^"]+)"') or "unknown"
 end
 
 -- When the modules are loaded again, the host that the earlier ones started ends.
@@ -279,14 +263,9 @@ rpc.on("ready", function(params)
   host.ready_ms = vim.uv.now() - host.started_ms
   host.pid, host.version = params.pid, params.version
   if params.protocol ~= protocol.version then
-    fail(
-      ("the Python host uses protocol %s, the plugin %d"):format(
-        tostring(params.protocol),
-        protocol.version
-      ),
-      "Update the whole plugin, then run :LCursor install"
-    )
-    return
+    local format = "the Python host uses protocol %s, the plugin %d"
+    local text = format:format(tostring(params.protocol), protocol.version)
+    return fail(text, "Update the whole plugin, then run :LCursor install")
   end
   log.info("host %s, pid %d, ready after %d ms", params.version, params.pid, host.ready_ms)
   status.set("loading_model", "")

@@ -29,13 +29,12 @@ local function use(python, fact)
   notify.info(text:format(fact.text))
 end
 
----@param python string
 local function look_for_server(python)
-  doctor.follow(python, "", function(fact)
+  doctor.follow(python, nil, function(fact)
     if fact.section == "local_server" and fact.url then
       use(python, fact)
     end
-  end, function() end)
+  end)
 end
 
 ---@param err? lcursor.Error

@@ -28,7 +28,6 @@ end
 M.notify = rpc.notify
 
 --- Send a message. Starts the host if necessary, and reports if it cannot be reached.
----@param method string
 ---@param params? table
 ---@return boolean sent
 function M.send(method, params)
@@ -46,7 +45,6 @@ function M.send(method, params)
 end
 
 --- Send a request and listen to every answer.
----@param method string
 ---@param params table all fields but the id
 ---@param listener lcursor.Listener
 ---@return integer? id nil if nothing could be sent
@@ -62,7 +60,6 @@ function M.follow(method, params, listener)
 end
 
 --- Send a request that has one answer.
----@param method string
 ---@param params table all fields but the id
 ---@param done? fun(params: table) called once, later
 ---@param failed? fun(err: lcursor.Error) called instead, after the error was reported
@@ -91,7 +88,6 @@ function M.forget(id)
 end
 
 --- Fail all requests, later.
----@param message string
 function M.fail_all(message)
   local left = listeners
   listeners = {}
@@ -106,7 +102,6 @@ end
 --- Whether the settings allow a feature; reports it if not.
 ---@param feature "agent"|"chat"|"edit"|"index"
 ---@param name string beginning of a sentence about it
----@return boolean
 function M.is_enabled(feature, name)
   if not config.switched_off(feature) then
     return true

@@ -27,7 +27,6 @@ function M.on(method, handler)
 end
 
 --- Call a function whenever the host is disconnected.
----@param callback fun()
 function M.on_disconnect(callback)
   table.insert(disconnected, callback)
 end
@@ -43,7 +42,6 @@ end
 
 --- Send a message; never waits, never throws. Neovim closes a channel on which something other than
 --- msgpack-RPC arrived, though its process may live on: sending then fails.
----@param method string
 ---@param params? table
 ---@return boolean sent
 function M.notify(method, params)
@@ -63,8 +61,6 @@ end
 
 --- Handle a message. Python calls this function and no other.
 ---@param from integer channel it came over
----@param method string
----@param params table
 function M.receive(from, method, params)
   if from ~= channel then
     return log.debug("%s from a host that has ended", method)

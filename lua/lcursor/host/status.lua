@@ -45,7 +45,6 @@ local EVENTS = {
 
 --- Fire a User event. Its handlers run later, never inside the caller.
 ---@param name string one of EVENTS
----@param data table
 function M.emit(name, data)
   vim.schedule(function()
     vim.api.nvim_exec_autocmds("User", { pattern = name, modeline = false, data = data })
@@ -86,7 +85,6 @@ function M.draw()
 end
 
 --- Call a function after each change, also of progress; it must be quick.
----@param listener fun()
 ---@return fun() stop
 function M.listen(listener)
   listeners[listener] = true
@@ -104,7 +102,6 @@ function M.set_feature(feature, text)
 end
 
 ---@param state lcursor.HostState
----@param detail string
 ---@param progress? number
 function M.set(state, detail, progress)
   local changed = state ~= current.state

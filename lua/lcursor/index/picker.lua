@@ -7,6 +7,7 @@ local highlights = require("lcursor.ui.highlights")
 local notify = require("lcursor.ui.notify")
 local search = require("lcursor.index.search")
 local tail = require("lcursor.text").tail
+local timers = require("lcursor.editor.timer")
 local window = require("lcursor.ui.window")
 
 local M = {}
@@ -34,13 +35,11 @@ local FOOTER = " <CR> open, <C-n> next, <C-q> quickfix, <Esc> close "
 ---@field found? lcursor.IndexFound
 ---@field items lcursor.Item[] of the hits
 ---@field number integer of the chosen hit, from 1
----@field timer uv.uv_timer_t
 
 ---@type lcursor.Picker?
 local current
 
 --- Return the query; the lines of a pasted text are joined.
----@return string
 local function query(p)
   local lines = {}
   for _, line in ipairs(api.nvim_buf_get_lines(p.input.buf, 0, -1, false)) do
@@ -66,7 +65,6 @@ local function close()
     return
   end
   current = nil
-  p.timer:close()
   api.nvim_clear_autocmds({ group = "lcursor.picker" })
   search.forget()
   vim.cmd.stopinsert()
@@ -185,6 +183,8 @@ local function ask(p)
   end)
 end
 
+local ask_later = timers.new(ask)
+
 local function move(p, by)
   if #p.items > 0 then
     p.number = (p.number - 1 + by) % #p.items + 1
@@ -274,7 +274,6 @@ local function layout()
   }
 end
 
----@param enter boolean
 ---@param area vim.api.keyset.win_config
 ---@param footer? string
 ---@return lcursor.PickerPart
@@ -310,19 +309,15 @@ function M.open(path)
   vim.wo[view.win].number, vim.wo[view.win].scrolloff = true, 2
   local p = { path = path, from = from, input = input, list = list, preview = view }
   p.items, p.number = {}, 1
-  p.timer = assert(vim.uv.new_timer())
   current = p
   map_keys(p)
   fill(p, nil)
-  local ask_later = vim.schedule_wrap(notify.guarded(function()
-    ask(p)
-  end))
   api.nvim_buf_attach(input.buf, false, {
     on_lines = function()
       if current ~= p then
         return true
       end
-      p.timer:start(WAIT_MS, 0, ask_later)
+      ask_later(WAIT_MS, p)
     end,
   })
   local on = notify.autocmds("picker")

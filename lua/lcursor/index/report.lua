@@ -126,7 +126,6 @@ function M.show(path)
 end
 
 --- Explain why a file is not indexed.
----@param path string
 function M.why(path)
   requests.ask("index.why", { path = vim.fs.abspath(path) }, function(explained)
     local name = vim.fs.basename(explained.root) .. "/" .. explained.path

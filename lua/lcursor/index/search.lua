@@ -21,7 +21,6 @@ local REASONS = {
 }
 
 --- Return the words of a query that may occur in a text, in lower case.
----@param query string
 ---@return string[]
 function M.words(query)
   local words, seen, plain = {}, {}, query
@@ -107,7 +106,6 @@ end
 
 --- Return why a hit was found, the main reason first.
 ---@param hit lcursor.IndexHit
----@return string
 function M.reasons(hit)
   local names = vim.tbl_filter(function(name)
     return REASONS[name] ~= nil
@@ -142,7 +140,6 @@ end
 
 --- Search for a text; `@name` searches for definitions. Replaces an earlier search.
 ---@param path string absolute, in the project
----@param text string
 ---@param done fun(found: lcursor.IndexFound)
 ---@param failed? fun() called instead if there is no answer
 function M.ask(path, text, done, failed)
@@ -225,7 +222,6 @@ function M.jump(hit, row, command)
 end
 
 --- Run `:LCursor search {text}`; without a text it opens a window to type into.
----@param text string
 function M.run(text)
   local path = context.here()
   if text:find("%S") then

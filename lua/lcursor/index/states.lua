@@ -44,7 +44,6 @@ end
 
 --- Describe a state in one sentence.
 ---@param s lcursor.IndexState
----@return string
 function M.sentence(s)
   local left = s.seconds_left >= 0 and (", %s left"):format(numbers.duration(s.seconds_left)) or ""
   local ready = "ready: %d files, %d chunks, %d definitions"

@@ -32,7 +32,6 @@ local function function_rows()
 end
 
 --- Return a function that asks about the selection, the function around the cursor, or the file.
----@param question string
 local function ask(question)
   return function(rows, is_selection)
     local about = is_selection and rows or function_rows()
@@ -78,8 +77,6 @@ local ACTIONS = {
 }
 
 ---@param wanted? string[] kinds; nil: all
----@param kind string
----@return boolean
 local function is_wanted(wanted, kind)
   return not wanted
     or vim.iter(wanted):any(function(each)
@@ -99,7 +96,6 @@ end
 
 --- Return the actions for some code, in the order of the menu. Plugins that show a light bulb ask
 --- at each line, and most do not say so: they get actions only for a diagnostic or a selection.
----@param buf integer
 ---@param params lsp.CodeActionParams
 ---@return lsp.CodeAction[]
 local function actions_for(buf, params)

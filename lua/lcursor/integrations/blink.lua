@@ -15,7 +15,6 @@ function M.new()
   return setmetatable({}, M)
 end
 
----@return boolean
 function M.enabled()
   local mode = api.nvim_get_mode().mode:sub(1, 1)
   return mode ~= "c" and mode ~= "t" and source.is_offered(api.nvim_get_current_buf())

@@ -14,22 +14,18 @@ function M.new()
   return setmetatable({}, M)
 end
 
----@return string
 function M.get_debug_name()
   return "lcursor"
 end
 
----@return boolean
 function M.is_available()
   return source.is_offered(vim.api.nvim_get_current_buf())
 end
 
----@return string
 function M.get_position_encoding_kind()
   return "utf-8"
 end
 
----@return string
 function M.get_keyword_pattern()
   return [[\k\+]]
 end
@@ -41,9 +37,7 @@ end
 
 --- Return where items begin: at the word, or before it when the text begins with white space,
 --- which nvim-cmp removes from the ends of items.
----@param before string
 ---@param first integer column of the word
----@return integer
 local function start_of(before, first, suggested)
   if first == #before and suggested:find("^%s") then
     return #before:match("^(.-)%S*$")

@@ -12,7 +12,6 @@ local BELOW, MORE = "⏎ ", " …"
 --- After these characters a closed menu requests items too.
 M.TRIGGERS = { ".", ":", ",", "(", "[", "{", "=", " " }
 
----@param whole string
 ---@return string its menu label, in one line
 local function label_of(whole)
   local seen = vim.trim(whole)
@@ -40,7 +39,6 @@ end
 --- Return the items of a suggestion: all of it, and its first line where there are more.
 ---@param word string typed part of the word at the cursor: menus compare it with their items
 ---@param suggested string text at the cursor; "" gives no items
----@param filetype string
 ---@return lsp.CompletionItem[]
 function M.make(word, suggested, filetype)
   if suggested == "" then
@@ -55,7 +53,6 @@ end
 
 --- Set the range that items replace: the word, with columns in bytes.
 ---@param items lsp.CompletionItem[]
----@param row integer
 ---@param first integer
 ---@param col integer where it ends: the cursor, or the end of the text that is replaced
 ---@return lsp.CompletionItem[] items

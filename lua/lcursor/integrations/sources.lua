@@ -31,7 +31,6 @@ function M.names()
 end
 
 --- Return a source for the current project.
----@param name string
 ---@return lcursor.Source? nil if there is nothing to pick, which is reported
 function M.get(name)
   if SOURCES[name] then

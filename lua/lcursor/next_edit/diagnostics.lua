@@ -1,12 +1,14 @@
 -- Next edits from diagnostics: an error or a warning that was caused by the user's last edit, and
 -- that a language server can fix. Servers answer late, wrongly or never: nothing here waits.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local config = require("lcursor.config")
 local delays = require("lcursor.next_edit.delays")
 local diff = require("lcursor.text.diff")
 local notify = require("lcursor.ui.notify")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
+local timers = require("lcursor.editor.timer")
 local view = require("lcursor.next_edit.view")
 
 local M = {}
@@ -44,15 +46,12 @@ local watch
 ---there are errors, some warnings go for a while
 
 ---@type table<integer, lcursor.NextKnown|false> by buffer; false if none were read yet
-local known = {}
----@type uv.uv_timer_t?
-local timer
+local known = by_buffer.new()
 ---@type fun() called when the proposals changed
 local on_change
 
 --- Return what makes two diagnostics the same wherever they are: a message may name lines.
 ---@param it vim.Diagnostic
----@return string
 local function key_of(it)
   local message = it.message:gsub("%d+", "#")
   return ("%s %s %s"):format(it.source, it.code, message)
@@ -60,15 +59,12 @@ end
 
 --- Return what similar diagnostics share.
 ---@param it vim.Diagnostic
----@return string
 local function group_of(it)
   local family = it.code or it.message:gsub("[`'\"].-[`'\"]", ""):gsub("%d+", "")
   return ("diagnostics %s %s"):format(it.source, family)
 end
 
 --- Return an answer of a server without its nulls, which Neovim 0.12 passes on as `vim.NIL`.
----@param value any
----@return any
 local function without_nulls(value)
   if value == vim.NIL then
     return nil
@@ -127,7 +123,6 @@ local function pick(actions)
 end
 
 --- Return the text edits of a fix; nil if it does more than change a buffer.
----@param buf integer
 ---@param action lsp.CodeAction
 ---@return lsp.TextEdit[]?
 local function edits_of(buf, action)
@@ -146,10 +141,7 @@ local function edits_of(buf, action)
 end
 
 --- Return the byte of a position in the text of a buffer.
----@param buf integer
 ---@param at lsp.Position
----@param encoding string
----@return integer
 local function byte_of(buf, at, encoding)
   local line = api.nvim_buf_get_lines(buf, at.line, at.line + 1, false)[1] or ""
   local column = vim.str_byteindex(line, encoding, at.character, false)
@@ -157,7 +149,6 @@ local function byte_of(buf, at, encoding)
 end
 
 --- Return the lines that text edits change.
----@param buf integer
 ---@param edits lsp.TextEdit[]
 ---@param encoding string of their positions
 ---@return { row: integer, old: string[], new: string[] }? nil if there is nothing to show
@@ -203,7 +194,6 @@ end
 ---@param edit lcursor.NextWatch
 ---@param it vim.Diagnostic
 ---@param action lsp.CodeAction
----@param encoding string
 local function add(edit, it, action, encoding)
   local buf, key = edit.buf, key_of(it)
   local edits = edits_of(buf, action)
@@ -283,7 +273,6 @@ local function request(edit, it)
 end
 
 --- Read the diagnostics of a buffer.
----@param buf integer
 ---@return vim.Diagnostic[]
 ---@return table<string, true> errors groups of those that the user made, and probably works on
 local function read(buf)
@@ -335,13 +324,9 @@ local function settle()
   end
 end
 
-local function settle_later()
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(delays.stand, 0, vim.schedule_wrap(notify.guarded(settle)))
-end
+local settle_later = timers.new(settle)
 
 --- Wait for the diagnostics that an edit causes.
----@param buf integer
 function M.edited(buf)
   local edit = recorder.last(buf)
   if not edit then
@@ -366,7 +351,7 @@ function M.edited(buf)
     for word in pairs(it.words) do
       it.removed[word] = not new[word] and (old[word] or it.removed[word]) or nil
     end
-    settle_later()
+    settle_later(delays.stand)
   end
 end
 
@@ -404,12 +389,8 @@ function M.start(callback)
       known[buf] = false
     end
     if known[buf] ~= nil and buf == api.nvim_get_current_buf() then
-      settle_later()
+      settle_later(delays.stand)
     end
-  end)
-  on("BufUnload", function(event)
-    known[event.buf] = nil
-    watch = watch and watch.buf ~= event.buf and watch or nil
   end)
   local here = api.nvim_get_current_buf()
   local has_clients = package.loaded["vim.lsp"] ~= nil -- the first key would wait for this module

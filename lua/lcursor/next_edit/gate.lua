@@ -24,7 +24,6 @@ M.SENTENCES = {
 }
 
 --- Return why edits of a buffer are not even recorded.
----@param buf integer
 ---@param answered? fun() called later, when git has answered; nil: git is not asked
 ---@return string? code
 function M.buffer_block_reason(buf, answered)

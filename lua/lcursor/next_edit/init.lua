@@ -1,7 +1,7 @@
 -- Next edits: after a change, shows where the next one is and what it is. One key goes there, one
 -- applies it. Nothing here waits, and nothing moves text in Insert mode without a key.
 
-local buffers = require("lcursor.editor.buffers")
+local by_buffer = require("lcursor.editor.by_buffer")
 local config = require("lcursor.config")
 local delays = require("lcursor.next_edit.delays")
 local diagnostics = require("lcursor.next_edit.diagnostics")
@@ -14,9 +14,9 @@ local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
 local predict = require("lcursor.next_edit.predict")
 local status = require("lcursor.host.status")
+local timers = require("lcursor.editor.timer")
 local undo = require("lcursor.editor.undo")
 local view = require("lcursor.next_edit.view")
-local why = require("lcursor.next_edit.why")
 
 local M = {}
 
@@ -27,9 +27,9 @@ local PARSE_MS = 50 -- after the beginning of the first insert
 
 local started = false
 ---@type table<integer, true> buffers for which a request waits for git
-local waiting = {}
+local waiting = by_buffer.new()
 ---@type table<integer, true> buffers whose text the host has parsed
-local parsed = {}
+local parsed = by_buffer.new()
 ---@type number when the last key moved the cursor or changed text, in ms
 local key_ms = 0
 ---@type number when the cursor last moved in Normal mode, or an operator ended, without an edit
@@ -42,8 +42,6 @@ local edit_ms = 0
 local shown_ms = 0
 ---@type string? buffer, text and position at the last key
 local last_key
----@type uv.uv_timer_t?
-local timer
 ---@class (exact) lcursor.NextShown what the keys are about
 ---@field buf integer the current buffer
 ---@field proposal lcursor.NextProposal
@@ -54,20 +52,14 @@ local current
 ---@type lcursor.NextProposal? to which Tab went; drawn in its line in Insert mode too
 local reached
 
----@return number ms
 local function now_ms()
   return vim.uv.hrtime() / 1e6
 end
 
----@type fun()
 local refresh
-
---- Call `refresh` after a while.
----@param ms number
-local function refresh_later(ms)
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(math.ceil(ms), 0, vim.schedule_wrap(notify.guarded(refresh)))
-end
+local refresh_later = timers.new(function()
+  refresh()
+end)
 
 local function hide()
   if current then
@@ -99,7 +91,6 @@ end
 
 --- Return whether a hint may be in a line: always in those of the last edit, elsewhere for a while.
 ---@param line integer from 1
----@return boolean
 local function is_due(buf, line)
   local edit = recorder.last(buf)
   local is_there = edit and line > edit.row and line <= edit.row + math.max(#edit.new, 1)
@@ -174,7 +165,6 @@ refresh = function()
 end
 
 --- Record the edits of a buffer if they may be read; git is asked at the first one.
----@param buf integer
 local function attach(buf)
   if not api.nvim_buf_is_loaded(buf) then
     return
@@ -191,13 +181,12 @@ end
 --- Return whether a buffer may be read. If git has to be asked first, request the next edits when
 --- it has answered.
 ---@param buf integer the current one
----@return boolean
 local function is_readable(buf)
   local code = gate.buffer_block_reason(buf, not waiting[buf] and function()
     waiting[buf] = nil
     attach(buf)
     if buf == api.nvim_get_current_buf() and recorder.is_attached(buf) then
-      predict.send_later(buf, 0)
+      predict.send_later(0, buf)
     end
   end or nil)
   if code == "checking" then
@@ -208,7 +197,6 @@ local function is_readable(buf)
   return not code
 end
 
----@param buf integer
 ---@param kind lcursor.Boundary
 local function on_boundary(buf, kind)
   local before_ms = edit_ms
@@ -217,7 +205,7 @@ local function on_boundary(buf, kind)
     diagnostics.stop()
   end
   predict.forget()
-  why.note(buf, kind ~= "edit" and kind or vim.fn.reg_recording() ~= "" and "macro" or nil)
+  queue.note(buf, kind ~= "edit" and kind or vim.fn.reg_recording() ~= "" and "macro" or nil)
   if kind == "undo" then
     queue.clear_all(recorder.is_taken_back(buf))
     return refresh()
@@ -238,7 +226,7 @@ local function on_boundary(buf, kind)
   if not is_readable(buf) then
     return
   elseif is_quick then
-    return predict.send_later(buf, delays.again)
+    return predict.send_later(delays.again, buf)
   end
   predict.send()
 end
@@ -248,7 +236,7 @@ local function parse(buf)
   if not parsed[buf] and recorder.is_attached(buf) then
     parsed[buf] = true
     if is_readable(buf) then
-      predict.send_later(buf, PARSE_MS)
+      predict.send_later(PARSE_MS, buf)
     end
   end
 end
@@ -326,7 +314,6 @@ local function jump(proposal, target)
 end
 
 --- Return whether a proposal is drawn in the line to which Tab went.
----@return boolean
 function M.is_at_cursor()
   return current ~= nil and current.proposal == reached and view.is_inline()
 end
@@ -355,11 +342,10 @@ function M.dismiss()
 end
 
 --- Show known changes as the hunks of an edit, and go to the first one.
----@param title string
 ---@param files lcursor.EditChanges[]
 ---@return boolean whether they will come
 local function propose(title, files)
-  local edit = require("lcursor.edit")
+  local buffers, edit = require("lcursor.editor.buffers"), require("lcursor.edit")
   local buf = api.nvim_get_current_buf()
   local paths = vim.tbl_map(function(file)
     return file.path
@@ -394,15 +380,12 @@ function M.accept_all()
 end
 
 --- Do what a key stands for; for the <Plug> maps.
----@param action string
 function M.press(action)
   local run = M[action] or M.dismiss -- "dismiss_insert" has no function of its own
   run()
 end
 
 --- Do what a key stands for, or press it as if lcursor were not there. <Esc> does both.
----@param action string
----@param lhs string
 function M.press_key(action, lhs)
   local is_ours = current and current.buf == api.nvim_get_current_buf() and not menu.is_visible()
   -- Many press <Esc> twice to leave Insert mode.
@@ -423,8 +406,7 @@ end
 ---@return string "" if nothing was changed
 function M.why()
   refresh() -- the mode may have changed
-  local buf = api.nvim_get_current_buf()
-  return why.text(buf, current ~= nil)
+  return require("lcursor.next_edit.why").text(api.nvim_get_current_buf(), current ~= nil)
 end
 
 --- Start over after a buffer was switched on or off.
@@ -484,8 +466,6 @@ function M.start()
   })
   on("BufUnload", function(event)
     queue.forget(event.buf)
-    waiting[event.buf], parsed[event.buf] = nil, nil
-    why.note(event.buf)
   end)
   attach(api.nvim_get_current_buf())
   parse(api.nvim_get_current_buf())

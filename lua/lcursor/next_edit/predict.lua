@@ -8,13 +8,12 @@ local delays = require("lcursor.next_edit.delays")
 local gate = require("lcursor.next_edit.gate")
 local host = require("lcursor.host")
 local next_id = require("lcursor.host.requests").next_id
-local notify = require("lcursor.ui.notify")
 local privacy = require("lcursor.editor.privacy")
 local queue = require("lcursor.next_edit.queue")
 local recorder = require("lcursor.next_edit.recorder")
 local rpc = require("lcursor.host.rpc")
 local status = require("lcursor.host.status")
-local why = require("lcursor.next_edit.why")
+local timers = require("lcursor.editor.timer")
 
 local M = {}
 
@@ -35,12 +34,17 @@ local MAX_FILES, MAX_LINES = 8, 10000 -- of a request: sending more takes too lo
 
 ---@type lcursor.NextRequest? the last one; a model's proposals come in a second answer
 local pending
----@type uv.uv_timer_t?
-local timer
----@type integer number of the request to be sent later; a timer that has fired cannot be stopped
-local due = 0
 ---@type fun() called when the proposals changed
 local on_change
+
+--- Send a request after a while, unless another buffer is the current one by then, or an edit has
+--- begun, at whose end another request is sent.
+local send_later, stop = timers.new(function(buf, is_wide)
+  if api.nvim_get_current_buf() == buf and not recorder.is_changed(buf) then
+    M.send(is_wide)
+  end
+end)
+M.send_later = send_later
 
 --- Return a function that finds out whether a file is in the project of the current buffer.
 ---@return fun(path: string): boolean
@@ -60,7 +64,6 @@ local function in_project()
 end
 
 --- Return the buffers whose text a request contains.
----@param is_wide boolean
 ---@param is_near fun(path: string): boolean
 ---@return integer[] the current one first
 local function buffers(is_wide, is_near)
@@ -88,7 +91,6 @@ local function text_of(buf)
   return { text = text, tick = api.nvim_buf_get_changedtick(buf) }
 end
 
----@param buf integer
 ---@param sent lcursor.SentText
 ---@return boolean whether a buffer still has a text
 local function is_same(buf, sent)
@@ -100,7 +102,7 @@ end
 --- sooner.
 ---@param is_wide? boolean also other files
 function M.send(is_wide)
-  M.stop()
+  stop()
   local current = api.nvim_get_current_buf()
   if gate.buffer_block_reason(current, function() end) then
     return
@@ -130,7 +132,7 @@ function M.send(is_wide)
   local params = { id = id, files = files, is_wide = is_wide or false, edits = edits }
   params.row, params.column = line - 1, column
   if rpc.notify("next_edit.predict", params) and #edits > 0 then
-    why.note(current, "waiting")
+    queue.note(current, "waiting")
     pending = {
       id = id,
       buf = current,
@@ -142,39 +144,13 @@ function M.send(is_wide)
   end
 end
 
---- Send a request after a while, unless another buffer is the current one by then, or an edit has
---- begun, at whose end another request is sent.
----@param buf integer
----@param ms integer
----@param is_wide? boolean
-function M.send_later(buf, ms, is_wide)
-  M.stop()
-  local own = due
-  local send = vim.schedule_wrap(notify.guarded(function()
-    if own == due and api.nvim_get_current_buf() == buf and not recorder.is_changed(buf) then
-      M.send(is_wide)
-    end
-  end))
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(ms, 0, send)
-end
-
---- Do not send what was to be sent later.
-function M.stop()
-  due = due + 1
-  if timer then
-    timer:stop()
-  end
-end
-
 --- Ignore later answers, and do not send what was to be sent later.
 function M.forget()
   pending = nil
-  M.stop()
+  stop()
 end
 
 --- Call a function when the proposals changed.
----@param callback fun()
 function M.start(callback)
   on_change = callback
 end
@@ -205,13 +181,13 @@ rpc.on("next_edit.predicted", function(params)
   end
   local switched = params.proposals[1] and #wanted(it.buf) == 0 and params.proposals[1].kind
   local reason = switched and ("next_edit.%s is off"):format(switched) or params.reason
-  why.note(it.buf, reason ~= "" and reason or nil)
+  queue.note(it.buf, reason ~= "" and reason or nil)
   on_change()
   if it.is_wide or not is_first or it.buf ~= api.nvim_get_current_buf() then
     return
   end
   if params.has_names or #buffers(true, in_project()) > 1 then
-    M.send_later(it.buf, delays.wide, true)
+    send_later(delays.wide, it.buf, true)
   end
 end)
 

@@ -1,6 +1,7 @@
 -- The proposals of each buffer: where they are, their order, and which groups the user rejected.
 -- Extmarks move them; one whose lines changed is not shown. Those of unopened files have a path.
 
+local by_buffer = require("lcursor.editor.by_buffer")
 local diff = require("lcursor.text.diff")
 local many = require("lcursor.text").many
 local notify = require("lcursor.ui.notify")
@@ -33,6 +34,9 @@ local MUTE_MS = 30 * 1000
 
 ---@type table<lcursor.NextTarget, lcursor.NextQueue>
 local states = {}
+---@type table<integer, string> by buffer: why nothing follows, a code of why.lua or a reason of the
+---host
+local reasons = by_buffer.new()
 ---@type table<integer, true> buffers of the last answer, which lead to each other
 local linked = {}
 ---@type table<string, { at_ms: integer, words: string[], is_undone?: boolean }> by group that was
@@ -42,14 +46,12 @@ local muted = {}
 local hidden = {}
 
 ---@param target lcursor.NextTarget
----@return boolean
 local function is_open(target)
   return type(target) == "number" and api.nvim_buf_is_loaded(target)
 end
 
 --- Return the path of a target.
 ---@param target lcursor.NextTarget
----@return string
 function M.path(target)
   return type(target) == "number" and api.nvim_buf_get_name(target) or target --[[@as string]]
 end
@@ -101,7 +103,6 @@ end
 
 --- Return a proposal of another file, of the first one by name; only from a buffer and to a file of
 --- the last answer.
----@param buf integer
 ---@return lcursor.NextTarget? other
 ---@return lcursor.NextProposal?
 ---@return integer? row
@@ -131,13 +132,11 @@ end
 --- Return which of several a proposal is; "" for a single one.
 ---@param buf lcursor.NextTarget
 ---@param proposal lcursor.NextProposal
----@return string
 function M.count(buf, proposal)
   local left, done = #M.group(buf, proposal), states[buf].done[proposal.group] or 0
   return left + done > 1 and ("%d of %d"):format(done + 1, done + left) or ""
 end
 
----@return boolean
 local function is_same(one, other)
   return diff.is_same(one.old, other.old) and diff.is_same(one.new, other.new)
 end
@@ -152,7 +151,6 @@ function M.clear(buf)
 end
 
 --- Forget the proposals of a buffer that is unloaded or no longer read; it leads to no others.
----@param buf integer
 function M.forget(buf)
   M.clear(buf)
   linked[buf] = nil
@@ -185,11 +183,16 @@ local function is_unwanted(proposal)
   return (hidden[kind_of(proposal)] or 0) > os.time()
 end
 
---- Return why none of the proposals for a buffer is shown.
----@param buf integer
----@return "hidden"|"muted"|nil
+--- Remember why nothing follows from the last change of a buffer.
+---@param reason? string a code of why.lua, or a reason; nil: something follows
+function M.note(buf, reason)
+  reasons[buf] = reason
+end
+
+--- Return why no proposal for a buffer is shown, as far as that is known.
+---@return string? reason a code of why.lua, or a reason of the host
 function M.silence(buf)
-  return states[buf] and states[buf].silence
+  return states[buf] and states[buf].silence or reasons[buf]
 end
 
 ---@return lcursor.NextProposal[] those of the host, or the fixes of diagnostics, with their rows
@@ -201,7 +204,6 @@ local function of_source(buf, is_fix)
 end
 
 --- Return the fixes of diagnostics, and set their rows to where they are now.
----@param buf integer
 ---@return lcursor.NextFix[]
 function M.fixes(buf)
   return of_source(buf, true)
@@ -331,7 +333,6 @@ end
 
 --- Place the proposals of a file that was not open when they came.
 ---@param buf integer loaded
----@param path string
 function M.opened(buf, path)
   local state = states[path]
   if state then
@@ -341,7 +342,6 @@ function M.opened(buf, path)
 end
 
 --- Return the changes of the proposals with a cause, as `edit.propose` takes them.
----@param group string
 ---@return lcursor.EditChanges[] by file
 function M.changes(group)
   local files = {}
@@ -382,7 +382,6 @@ local function mute(proposal)
 end
 
 --- Report to the host what the user decided.
----@param is_accepted boolean
 local function report(proposal, is_accepted)
   local outcome = { kind = proposal.kind, filetype = vim.bo.filetype, is_accepted = is_accepted }
   rpc.notify("next_edit.outcome", outcome)
@@ -390,7 +389,6 @@ end
 
 --- Note that the user decided about a proposal and all others with its cause.
 ---@param proposal lcursor.NextProposal
----@param is_accepted boolean
 function M.decide(proposal, is_accepted)
   report(proposal, is_accepted)
   mute(proposal)
@@ -441,7 +439,6 @@ local function finish(buf, proposal)
 end
 
 --- Write a proposal, unless its lines changed.
----@param buf integer
 ---@param proposal lcursor.NextProposal
 ---@return integer[]? position behind the change
 function M.apply(buf, proposal)

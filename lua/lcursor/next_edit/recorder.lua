@@ -6,6 +6,7 @@
 local delays = require("lcursor.next_edit.delays")
 local diff = require("lcursor.text.diff")
 local notify = require("lcursor.ui.notify")
+local timers = require("lcursor.editor.timer")
 local undo = require("lcursor.editor.undo")
 
 local M = {}
@@ -46,14 +47,11 @@ local MAX_EDITS, MAX_MS = 60, 5 * 60 * 1000
 local recorded = {}
 ---@type fun(buf: integer, kind: lcursor.Boundary)
 local on_boundary
----@type uv.uv_timer_t?
-local timer
 local count = 0 -- of edits
 local is_block = false -- Insert mode for all lines of a block, which change when it ends
 local is_writing = false -- formatters may run
 
 --- Read the text of a buffer, if it is the current one, and forget its edits.
----@param buf integer
 ---@param it lcursor.Recorded
 local function read(buf, it)
   local is_current = buf == api.nvim_get_current_buf()
@@ -104,20 +102,16 @@ function M.attach(buf)
   })
 end
 
----@param buf integer
----@return boolean
 function M.is_attached(buf)
   return recorded[buf] ~= nil
 end
 
----@param buf integer
 ---@return boolean whether an edit has not ended yet
 function M.is_changed(buf)
   return recorded[buf] ~= nil and recorded[buf].changed ~= nil
 end
 
 --- Forget the edits of a buffer.
----@param buf integer
 function M.detach(buf)
   recorded[buf] = nil
 end
@@ -144,15 +138,12 @@ function M.edited()
 end
 
 --- Return whether the last undo in a buffer took back what the user wrote.
----@param buf integer
----@return boolean
 function M.is_taken_back(buf)
   local undone = recorded[buf].undone
   return #undone > 0 and not undone[#undone].is_accepted
 end
 
 --- Return the last edit of a buffer.
----@param buf integer
 ---@return lcursor.NextEdit?
 function M.last(buf)
   local edits = recorded[buf].edits
@@ -242,7 +233,6 @@ local function travel(it, before, number)
 end
 
 --- End the current edit of a buffer.
----@param buf integer
 ---@param is_accepted? boolean whether it was a proposal
 ---@return lcursor.Boundary? nil if nothing changed
 function M.finish(buf, is_accepted)
@@ -271,7 +261,6 @@ function M.finish(buf, is_accepted)
 end
 
 --- End the current edit, and report it.
----@param buf integer
 local function boundary(buf)
   local kind, it = M.finish(buf), recorded[buf]
   if it then
@@ -295,7 +284,7 @@ local function is_in_change(range)
   return row >= range.first and row < math.max(range.now, range.first + 1)
 end
 
-local rest = vim.schedule_wrap(notify.guarded(function()
+local rest_later = timers.new(function()
   local buf = api.nvim_get_current_buf()
   local it = recorded[buf]
   if not it or is_block or api.nvim_get_mode().mode ~= "i" then
@@ -308,7 +297,7 @@ local rest = vim.schedule_wrap(notify.guarded(function()
   if kind then
     on_boundary(buf, kind)
   end
-end))
+end)
 
 --- A key in Insert mode.
 local function on_key(event)
@@ -318,8 +307,7 @@ local function on_key(event)
   elseif it.changed and not is_in_change(it.changed) then
     it.due = M.finish(event.buf) or it.due
   end
-  timer = timer or assert(vim.uv.new_timer())
-  timer:start(delays.rest, 0, rest)
+  rest_later(delays.rest)
 end
 
 --- Report boundaries until Neovim ends.

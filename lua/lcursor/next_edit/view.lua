@@ -54,7 +54,6 @@ function M.words(proposal)
   return found
 end
 
----@param row integer
 ---@param opts vim.api.keyset.set_extmark
 local function mark(buf, row, col, opts)
   opts.strict, opts.undo_restore, opts.priority = false, false, PRIORITY
@@ -88,8 +87,6 @@ end
 
 --- Return whether all that a proposal changes is visible, be it in a hint for the cursor's line.
 ---@param proposal lcursor.NextProposal
----@param row integer
----@return boolean
 function M.is_complete(proposal, row)
   if not drawn or not drawn.is_hint then
     return drawn ~= nil
@@ -102,8 +99,6 @@ function M.is_complete(proposal, row)
 end
 
 --- Return how many cells are free behind a line of the current window.
----@param row integer
----@return integer
 local function room_behind(row)
   local info = vim.fn.getwininfo(api.nvim_get_current_win())[1]
   local used = vim.fn.virtcol({ row + 1, "$" }) - 1
@@ -113,7 +108,6 @@ end
 
 ---@param key? string that goes to a proposal or applies it; nil if there is none
 ---@param ... string what follows it
----@return string
 local function note(key, ...)
   key = key and key:lower() == "<tab>" and "⇥" or key or ""
   local words = vim.tbl_filter(function(word)
@@ -123,7 +117,6 @@ local function note(key, ...)
 end
 
 --- Draw a proposal in its lines.
----@param buf integer
 ---@param proposal lcursor.NextProposal
 ---@param row integer where it is
 ---@param count string for example "2 of 5"; "" for a single one
@@ -172,7 +165,6 @@ end
 
 ---@return string the first word that changes, for a hint
 local function summary(proposal)
-  ---@param str string
   local function short(str)
     str = vim.trim(str)
     return vim.fn.strchars(str) > MAX_WORD and vim.fn.strcharpart(str, 0, MAX_WORD - 1) .. "…"
@@ -191,7 +183,6 @@ end
 
 --- Draw a hint at the end of a line of the current window, or of the one below or above it if there
 --- is no room.
----@param buf integer
 ---@param row integer of the cursor
 ---@param target integer row of the proposal
 ---@param name string of its file, if it is another one

@@ -18,22 +18,10 @@ local REASONS = {
   hidden = "this kind is hidden for a while, because you rejected the last ones",
 }
 
----@type table<integer, string> by buffer: a code of REASONS, or a reason of the host
-local reasons = {}
-
---- Remember why nothing follows from the last change of a buffer.
----@param buf integer
----@param reason? string a code of REASONS, or a reason; nil: something follows
-function M.note(buf, reason)
-  reasons[buf] = reason
-end
-
 --- Return what causes a next edit, and why it is not shown.
 ---@param target lcursor.NextTarget its file
 ---@param proposal lcursor.NextProposal
 ---@param buf integer the current one
----@param is_shown boolean
----@return string
 local function describe(target, proposal, buf, is_shown)
   local count, witness = #queue.group(target, proposal), diagnostics.witness(target, proposal)
   local cause = proposal.cause .. (witness and (", and %s reports it"):format(witness) or "")
@@ -49,7 +37,6 @@ end
 --- Return what causes the next edit in the current buffer, or why there is none. If the file is not
 --- read at all, the reason that suggestions give applies, and this one is empty.
 ---@param buf integer the current one
----@param is_shown boolean
 ---@return string "" if nothing was changed
 function M.text(buf, is_shown)
   local target, proposal = buf, queue.first(buf)
@@ -59,7 +46,7 @@ function M.text(buf, is_shown)
   if proposal then
     return describe(target, proposal, buf, is_shown)
   end
-  local reason = queue.silence(buf) or reasons[buf]
+  local reason = queue.silence(buf)
   if gate.buffer_block_reason(buf) == "big_file" then
     return "This file has no next edits: it has more than 10,000 lines or 1 MiB."
   elseif config.for_buffer(buf).next_edit.mode == "off" then

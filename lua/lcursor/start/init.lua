@@ -49,60 +49,62 @@ local page
 ---@type table<string, string> progress of downloads, by model; they go on when the page is closed
 local pulls = {}
 
+local probe
+
 ---@param state lcursor.HostState
 ---@return boolean whether the doctor may find something new in this state
 local function is_settled(state)
   return vim.list_contains({ "ready", "failed", "absent", "stopped" }, state)
 end
 
+--- Run the doctor again once the host has measured the speed of its model, on which its advice for
+--- this machine depends.
+---@param it lcursor.StartPage
+local function probe_later(it)
+  local fact = (it.facts.hardware or {})[1]
+  local is_unknown = fact and not fact.gpu and fact.recommended.is_measured == false
+  if is_unknown and not it.has_waited and status.get().state == "ready" then
+    it.has_waited = true
+    notify.later(MEASURE_MS, function()
+      if page == it then
+        probe()
+      end
+    end)
+  end
+end
+
 --- Ask the doctor for facts, and the host for the state of the chat server, if they can run.
-local function probe()
+probe = function()
   local it = assert(page)
-  local is_needed, missing = environment.is_needed()
-  it.missing, it.python = is_needed and missing or nil, environment.python()
-  local chat = settings.get().chat
-  if host.info().pid and chat.server ~= "off" then
+  local python, missing = doctor.interpreter()
+  it.missing, it.python = missing, environment.python()
+  if host.info().pid and settings.get().chat.server ~= "off" then
     requests.ask("server.ask", { ["do"] = "status" }, function(answer)
       it.server = answer
       M.draw()
     end, function() end)
   end
-  -- The Python of an incomplete environment can report some facts, too.
-  local partial = vim.fs.joinpath(environment.venv(), "bin", "python")
-  local python = it.python or (vim.fn.executable(partial) == 1 and partial)
-  if not python or it.is_probing then
+  if not python or it.probe and it.probe.is_running then
     return
   end
-  local facts = {}
-  it.is_probing = true
-  local function finish()
-    it.is_probing = false
-    it.facts = facts
+  it.probe = doctor.follow(python, it.path, function(fact)
+    it.facts[fact.section] = it.probe.facts[fact.section]
     M.draw()
-    local fact = (facts.hardware or {})[1]
-    local is_unknown = fact and not fact.gpu and fact.recommended.is_measured == false
-    if is_unknown and not it.has_waited and status.get().state == "ready" then
-      it.has_waited = true
-      notify.later(MEASURE_MS, function()
-        if page == it then
-          probe()
-        end
-      end)
-    end
-  end
-  it.job = doctor.follow(python, it.path, function(fact)
-    facts[fact.section] = vim.list_extend(facts[fact.section] or {}, { fact })
-    it.facts = vim.tbl_extend("force", it.facts, { [fact.section] = facts[fact.section] })
+  end, function()
+    it.facts = it.probe.facts
     M.draw()
-  end, finish)
+    probe_later(it)
+  end)
 end
 
 -- Actions ---------------------------------------------------------------------------------------
 
----@param python string
----@param name string
 ---@param is_used boolean the host uses it as soon as it is here
-local function pull(python, name, is_used)
+local function pull(name, is_used)
+  local python = page and page.python
+  if not python then
+    return
+  end
   pulls[name] = ""
   environment.pull(python, name, function(line)
     pulls[name] = line:match("%(%d+ %%%)") or ""
@@ -124,21 +126,9 @@ local function pull(python, name, is_used)
   end)
 end
 
---- Run what fixes a row.
----@param it lcursor.StartPage
 ---@param fix lcursor.StartFix
-local function run(it, fix)
-  if fix.action == "install" then
-    require("lcursor.host.install").install()
-  elseif fix.action == "restart" then
-    host.restart()
-  elseif fix.action == "toggle" then
-    require("lcursor").toggle(fix.name == "disabled_buffer" and it.buf or nil)
-  elseif fix.action == "pull" and it.python then
-    pull(it.python, fix.name, fix.key == "m")
-  elseif fix.action == "index" then
-    require("lcursor.index.report").start(it.path, { rebuild = fix.name == "rebuild" })
-  end
+local function run(fix)
+  fix.run()
   M.draw()
 end
 
@@ -154,7 +144,6 @@ local LEAVE = {
 
 ---@param lines lcursor.Cells[]
 ---@param found lcursor.StartRow
----@param width integer
 ---@return integer count of added lines
 local function add_row(lines, found, width)
   local before = #lines
@@ -181,8 +170,6 @@ local function add_row(lines, found, width)
 end
 
 ---@param lines lcursor.Cells[]
----@param buf integer
----@param width integer
 local function add_keys(lines, buf, width)
   local function add(lhs, label)
     local shown = ("  %-" .. INDENT - 2 .. "s"):format(lhs)
@@ -208,7 +195,6 @@ local function add_keys(lines, buf, width)
   end
 end
 
----@param width integer
 ---@return lcursor.Cells
 local function footer(width)
   local cells, used = {}, 1
@@ -222,7 +208,6 @@ local function footer(width)
   return cells
 end
 
----@param height integer
 ---@return vim.api.keyset.win_config
 local function layout(width, height)
   height = math.max(math.min(height, vim.o.lines - vim.o.cmdheight - 2), 1)
@@ -236,7 +221,6 @@ local function layout(width, height)
   }
 end
 
----@return integer
 local function page_width()
   return math.max(math.min(MAX_COLUMNS, vim.o.columns - 4), 30)
 end
@@ -307,7 +291,7 @@ local function map(it)
     set(lhs, function()
       for _, fix in ipairs(it.fixes) do
         if fix and fix.key == lhs then
-          return run(it, fix)
+          return run(fix)
         end
       end
     end)
@@ -315,7 +299,7 @@ local function map(it)
   set("<CR>", function()
     local fix = it.fixes[api.nvim_win_get_cursor(it.win)[1]]
     if fix then
-      run(it, fix)
+      run(fix)
     end
   end)
 end
@@ -350,8 +334,8 @@ function M.open()
     page_buf = page_buf,
     facts = {},
     fixes = {},
+    pull = pull,
     pulls = pulls,
-    is_probing = false,
   }
   if settings.get().enabled and settings.get().index.enabled then
     require("lcursor.index").start()
@@ -363,8 +347,8 @@ function M.open()
     callback = function()
       stop()
       page = nil
-      if it.job and it.is_probing then
-        it.job:kill("sigterm")
+      if it.probe and it.probe.is_running and it.probe.job then
+        it.probe.job:kill("sigterm")
       end
     end,
   })

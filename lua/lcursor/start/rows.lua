@@ -1,9 +1,10 @@
 -- The rows of the start page: what is set up, and what is missing with the key that fixes it.
--- Reads what the rest of the plugin knows, and starts nothing.
+-- Reads what the rest of the plugin knows, and starts nothing but what a key stands for.
 
 local config = require("lcursor.config")
 local environment = require("lcursor.host.environment")
 local fim = require("lcursor.complete.fim")
+local host = require("lcursor.host")
 local states = require("lcursor.index.states")
 local status = require("lcursor.host.status")
 
@@ -12,8 +13,7 @@ local M = {}
 ---@class (exact) lcursor.StartFix
 ---@field key string
 ---@field label string what the key does
----@field action "install"|"restart"|"toggle"|"pull"|"index"
----@field name? string what the action is about, such as a model
+---@field run fun()
 
 ---@class (exact) lcursor.StartRow
 ---@field name string
@@ -27,16 +27,23 @@ local M = {}
 ---@field python? string
 ---@field missing? string why nothing is installed
 ---@field facts table<string, lcursor.Fact[]> by section, from the doctor
----@field is_probing boolean the doctor still runs
+---@field probe? lcursor.Probe
 ---@field has_waited? boolean the doctor ran again for the measured speed
 ---@field server? lcursor.ServerStatus
+---@field pull fun(model: string, is_used: boolean) download a model; the host uses it at once
 ---@field pulls table<string, string> progress of downloads, by model
 ---@field win integer
 ---@field page_buf integer
 ---@field fixes (lcursor.StartFix|false)[] by line
----@field job? vim.SystemObj the doctor
 
-local CHECKING = "checking …"
+---@type lcursor.StartFix
+local INSTALL = {
+  key = "i",
+  label = "install",
+  run = function()
+    require("lcursor.host.install").install()
+  end,
+}
 
 ---@return lcursor.StartRow
 local function row(name, state, text, fix)
@@ -44,13 +51,11 @@ local function row(name, state, text, fix)
 end
 
 ---@param page lcursor.StartPage
----@param section string
 ---@return lcursor.Fact?
 local function first(page, section)
   return (page.facts[section] or {})[1]
 end
 
----@return string
 local function short_path(path)
   return vim.fn.fnamemodify(path, ":~")
 end
@@ -74,8 +79,8 @@ end
 --- Return the row of a fact that has not arrived.
 ---@return lcursor.StartRow
 local function without_fact(page, name)
-  if page.is_probing then
-    return row(name, "busy", CHECKING)
+  if page.probe and page.probe.is_running then
+    return row(name, "busy", "checking …")
   elseif page.missing then
     return row(name, "none", "not known before the installation")
   end
@@ -91,34 +96,34 @@ local function with_download(page, name, state, text, key, model)
   if progress then
     return row(name, "busy", ("downloading %s"):format(progress))
   end
-  local fix = { key = key, label = "download", action = "pull", name = model }
-  return row(name, state, text, fix)
+  local function run()
+    page.pull(model, key == "m")
+  end
+  return row(name, state, text, { key = key, label = "download", run = run })
 end
 
----@param page lcursor.StartPage
-local function install_row(page)
+-- One function for each row: gets the fact of the doctor that ORDER names, once it has arrived.
+---@type table<string, fun(page: lcursor.StartPage, fact?: lcursor.Fact): lcursor.StartRow?>
+local make = {}
+
+function make.install(page, fact)
   local progress = environment.progress()
   if progress then
     return row("install", "busy", progress)
   elseif page.missing then
     local home = vim.pesc(vim.uv.os_homedir() or "/")
     local text = page.missing:gsub(home .. "/", "~/") .. "; installing takes 2 to 3 minutes"
-    return row("install", "missing", text, { key = "i", label = "install", action = "install" })
+    return row("install", "missing", text, INSTALL)
   end
-  local python = first(page, "python")
-  local version = python and (" " .. python.version) or ""
+  local version = fact and (" " .. fact.version) or ""
   local where = short_path(page.python or ""):gsub("/bin/python$", "")
   return row("python", "ready", ("Python%s in %s"):format(version, where))
 end
 
----@param page lcursor.StartPage
-local function host_row(page)
-  local current, off = status.get(), off_row("host")
-  if off then
-    return off
-  end
+function make.host(page)
+  local current = status.get()
   local detail = current.detail ~= "" and (": " .. current.detail) or ""
-  local again = { key = "r", label = "restart", action = "restart" }
+  local again = { key = "r", label = "restart", run = host.restart }
   local texts = {
     stopped = { "none", "starts when you enter Insert mode" },
     absent = { "none", "not installed" },
@@ -138,8 +143,7 @@ local function host_row(page)
   return row("host", state, text, fix)
 end
 
----@param page lcursor.StartPage
-local function engine_row(page)
+function make.engine(page, fact)
   local server = environment.interim()
   if server then
     local detail = status.get().detail
@@ -148,18 +152,16 @@ local function engine_row(page)
   elseif environment.progress() then
     return row("engine", "busy", "being compiled for this machine")
   end
-  local fix = { key = "i", label = "install", action = "install" }
   for _, package in ipairs(page.facts.package or {}) do
     if package.name == "llama-cpp-python" and package.problem then
-      local missing = not page.missing and fix or nil -- else the first row has this key
+      local missing = not page.missing and INSTALL or nil -- else the first row has this key
       return row("engine", "missing", package.problem.message, missing)
     end
   end
-  local fact = first(page, "engine")
   if not fact then
     return without_fact(page, "engine")
   elseif fact.problem then
-    return row("engine", "missing", fact.problem.message, fix)
+    return row("engine", "missing", fact.problem.message, INSTALL)
   end
   local build = fact.step and ("the %s build of llama.cpp"):format(fact.step) or "llama.cpp"
   local where = fact.has_gpu and "on the GPU" or "on the CPU"
@@ -168,7 +170,6 @@ end
 
 --- Return why a completion model is in use.
 ---@param page lcursor.StartPage
----@param model string
 ---@return string
 ---@return string? better the recommended model, which is used as soon as it is downloaded
 local function reason(page, model)
@@ -189,8 +190,7 @@ local function reason(page, model)
   return format:format(why, best.model, best.why)
 end
 
----@param page lcursor.StartPage
-local function model_row(page)
+function make.model(page)
   local settings = config.get().completion
   if config.completion_server() then
     local fact = first(page, "endpoint")
@@ -208,7 +208,7 @@ local function model_row(page)
   local why, better = reason(page, name)
   local text = ("%s: %s"):format(vim.fs.basename(name), why)
   if not fact then
-    return row("model", page.is_probing and "busy" or "none", text)
+    return row("model", page.probe and page.probe.is_running and "busy" or "none", text)
   elseif fact.problem then
     local pull = fact.problem.hint:match("models pull (%S+)")
     if pull then
@@ -223,31 +223,32 @@ local function model_row(page)
 end
 
 --- Return a row if suggestions are switched off.
----@param page lcursor.StartPage
----@return lcursor.StartRow?
-local function switch_row(page)
+function make.switch(page)
   local buf = vim.api.nvim_buf_is_valid(page.buf) and page.buf or nil
   local off = config.switched_off("completion", buf)
   if off and not config.get().enabled then
     return row("enabled", "missing", "everything is switched off by the option enabled")
   elseif off then
     local where = off == "disabled_buffer" and " in this buffer" or ""
-    local fix = { key = "o", label = "switch on", action = "toggle", name = off }
+    local function run()
+      require("lcursor").toggle(off == "disabled_buffer" and buf or nil)
+    end
+    local fix = { key = "o", label = "switch on", run = run }
     return row("enabled", "missing", "suggestions are switched off" .. where, fix)
   end
 end
 
----@param page lcursor.StartPage
-local function index_row(page)
-  local off = off_row("index")
-  if off then
-    return off
+function make.index(page, fact)
+  local function fix(label)
+    local function run()
+      require("lcursor.index.report").start(page.path, { rebuild = label == "rebuild" })
+    end
+    return { key = "x", label = label, run = run }
   end
-  local state, fact = states.of(page.path), first(page, "index")
+  local state = states.of(page.path)
   if state and states.is_alive(state) then
     if state.phase == "failed" then
-      local fix = { key = "x", label = "rebuild", action = "index", name = "rebuild" }
-      return row("index", "missing", states.sentence(state), fix)
+      return row("index", "missing", states.sentence(state), fix("rebuild"))
     end
     return row("index", state.phase == "ready" and "ready" or "busy", states.sentence(state))
   elseif not fact then
@@ -256,13 +257,10 @@ local function index_row(page)
     return row("index", "ready", "exists; searchable while the host runs")
   end
   local text = ("%s is not indexed"):format(short_path(fact.root or page.path))
-  return row("index", "missing", text, { key = "x", label = "start", action = "index" })
+  return row("index", "missing", text, fix("start"))
 end
 
----@param page lcursor.StartPage
----@return lcursor.StartRow?
-local function embedder_row(page)
-  local fact = first(page, "index")
+function make.embedder(page, fact)
   if not off_row("index") and fact and fact.embedder ~= "" and not fact.is_embedder_here then
     local text = "not downloaded, so search finds words and names, not meaning"
     return with_download(page, "embedder", "missing", text, "e", fact.embedder)
@@ -276,19 +274,14 @@ local SERVER = {
   foreign = "running, started by another program",
 }
 
----@param page lcursor.StartPage
-local function chat_row(page)
-  local settings, off = config.get().chat, off_row("chat")
-  if off then
-    return off
-  end
-  for _, fact in ipairs(page.facts.chat_model or {}) do
-    if vim.startswith(fact.text, settings.model .. ":") and settings.model ~= "" then
-      local text = fact.problem and fact.problem.message or fact.text
-      return row("chat", fact.problem and "missing" or "ready", text)
+function make.chat(page, fact)
+  local model = config.get().chat.model
+  for _, own in ipairs(page.facts.chat_model or {}) do
+    if vim.startswith(own.text, model .. ":") and model ~= "" then
+      local text = own.problem and own.problem.message or own.text
+      return row("chat", own.problem and "missing" or "ready", text)
     end
   end
-  local fact = first(page, "chat")
   if not fact then
     return without_fact(page, "chat")
   elseif fact.model then
@@ -306,25 +299,25 @@ local function chat_row(page)
   return row("chat", "missing", fact.problem and fact.problem.message or fact.text)
 end
 
----@param page lcursor.StartPage
-local function gpu_row(page)
-  local fact = first(page, "hardware")
+function make.gpu(page, fact)
   if not fact then
     return without_fact(page, "GPU")
   end
   return row("GPU", fact.gpu and "ready" or "none", fact.text)
 end
 
-local BUILDERS = {
-  install_row,
-  host_row,
-  switch_row,
-  engine_row,
-  model_row,
-  index_row,
-  embedder_row,
-  chat_row,
-  gpu_row,
+-- The order of the rows, the section of the doctor's fact that each gets, and the feature that may
+-- be off.
+local ORDER = {
+  { "install", section = "python" },
+  { "host", feature = "host" },
+  { "switch" },
+  { "engine", section = "engine" },
+  { "model" },
+  { "index", section = "index", feature = "index" },
+  { "embedder", section = "index" },
+  { "chat", section = "chat", feature = "chat" },
+  { "gpu", section = "hardware" },
 }
 
 --- Return the rows.
@@ -332,11 +325,9 @@ local BUILDERS = {
 ---@return lcursor.StartRow[]
 function M.rows(page)
   local rows = {}
-  for _, build in ipairs(BUILDERS) do
-    local found = build(page)
-    if found then
-      table.insert(rows, found)
-    end
+  for _, it in ipairs(ORDER) do
+    local off = it.feature and off_row(it.feature)
+    table.insert(rows, off or make[it[1]](page, it.section and first(page, it.section)))
   end
   return rows
 end

@@ -9,7 +9,6 @@ local MAX_LINEMATCH = 60 -- lines: aligning more takes seconds
 local MAX_WORDS_BYTES = 1000 -- of a longer line only the ends are compared
 local MIN_SIMILAR = 0.3 -- share of a line that must stay for its words to be worth showing
 
----@return string
 local function joined(lines, first, last)
   if last <= first then
     return ""
@@ -189,8 +188,6 @@ local function starts_of(words)
 end
 
 --- Return how many bytes two lines begin and end with alike, in whole characters.
----@param old string
----@param new string
 ---@return integer head
 ---@return integer tail
 function M.ends(old, new)
@@ -213,8 +210,6 @@ end
 ---@alias lcursor.EditBytes integer[] first byte and the one after the last
 
 --- Return which bytes of two lines differ, word by word; nothing where nearly all do.
----@param old string
----@param new string
 ---@return lcursor.EditBytes[] of the old
 ---@return lcursor.EditBytes[] of the new
 function M.words(old, new)
@@ -257,14 +252,12 @@ end
 
 --- Return the digest of lines, as lcursor/changes/records.py does.
 ---@param lines string[]
----@return string
 function M.digest(lines)
   return vim.fn.sha256(table.concat(lines, "\n"))
 end
 
 ---@param one string[]
 ---@param other string[]
----@return boolean
 function M.is_same(one, other)
   if #one ~= #other then
     return false

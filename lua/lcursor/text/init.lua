@@ -26,28 +26,20 @@ end
 
 --- Return whether text right of the cursor allows a suggestion: only closing brackets and
 --- punctuation, as editors insert them. The rule of Copilot's client, arXiv 2405.14753.
----@param tail string
----@return boolean
 function M.is_inert(tail)
   return tail:find("^%s*[%)>}%]\"'`]*%s*[:{;,]?%s*$") ~= nil
 end
 
----@param text string
 ---@return boolean whether any of it is visible
 function M.is_visible(text)
   return text:find("%S") ~= nil
 end
 
----@param text string
----@return string
 function M.first_line(text)
   return text:match("^[^\n]*")
 end
 
 --- Return the part of a suggestion before the text right of the cursor, which it repeats.
----@param str string
----@param tail string
----@return string
 function M.before(str, tail)
   local at = tail ~= "" and str:find(tail, 1, true)
   return at and str:sub(1, at - 1) or str
@@ -55,9 +47,7 @@ end
 
 --- Return the width of a tab.
 ---@param column integer 0-based display column where it is
----@param tabstop integer
 ---@param stops integer[] 'vartabstop', empty if unset
----@return integer
 function M.tab_width(column, tabstop, stops)
   if #stops == 0 then
     return tabstop - column % tabstop
@@ -74,8 +64,6 @@ function M.tab_width(column, tabstop, stops)
 end
 
 --- Return a text on one line, with control characters as Neovim shows them in a buffer.
----@param text string
----@return string
 function M.printable(text)
   text = text:gsub("%c", function(char)
     local byte = char:byte()
@@ -85,11 +73,8 @@ function M.printable(text)
 end
 
 --- Return a line as it would look in the buffer, with tabs and control characters expanded.
----@param line string
 ---@param column integer 0-based display column where it begins
----@param tabstop integer
 ---@param stops integer[] 'vartabstop'
----@return string
 function M.expand(line, column, tabstop, stops)
   if not line:find("[%c\128-\255]") then
     return line
@@ -110,7 +95,6 @@ end
 
 --- Cut off the beginning of a text that fits into a width.
 ---@param str string without tabs
----@param cells integer
 ---@return string head at least one character
 ---@return string rest
 function M.fit(str, cells)
@@ -125,7 +109,6 @@ end
 
 --- Join lines from `nvim_buf_get_text`, in which a newline stands for NUL.
 ---@param lines string[]
----@return string
 function M.join(lines)
   for i, line in ipairs(lines) do
     if line:find("\n", 1, true) then
@@ -136,16 +119,12 @@ function M.join(lines)
 end
 
 --- Format a count with its noun.
----@param count integer
----@param one string
 ---@param more? string the plural, if it is not `one` with an s
----@return string
 function M.many(count, one, more)
   return count == 1 and ("1 " .. one) or ("%d %s"):format(count, more or (one .. "s"))
 end
 
 --- Break a text into lines at blanks; a word that is too long is broken itself.
----@param str string
 ---@param width integer cells
 ---@return string[] at least one
 function M.wrap(str, width)
@@ -205,8 +184,6 @@ function M.of_cells(cells)
 end
 
 --- Format how long ago something was.
----@param seconds number
----@return string
 function M.ago(seconds)
   if seconds < 60 then
     return "now"
@@ -222,18 +199,14 @@ function M.ago(seconds)
 end
 
 --- Shorten a text to its end.
----@param str string
 ---@param max integer characters
----@return string
 function M.tail(str, max)
   local length = vim.fn.strchars(str)
   return length <= max and str or "…" .. vim.fn.strcharpart(str, length - max + 1)
 end
 
 --- Format a text in one line, shortened if it is long.
----@param str string
 ---@param max integer characters
----@return string
 function M.short(str, max)
   str = vim.trim((str:gsub("%s+", " ")))
   return vim.fn.strchars(str) > max and vim.fn.strcharpart(str, 0, max - 1) .. "…" or str

@@ -38,8 +38,6 @@ end
 local FILETYPES = { ["c++"] = "cpp", ["c#"] = "cs", shell = "sh", console = "sh", golang = "go" }
 
 --- Return the filetype for a language name after a fence; "" if there is none.
----@param language string
----@return string
 function M.filetype(language)
   local name = language:lower()
   if not FILETYPES[name] then

@@ -3,8 +3,6 @@
 local M = {}
 
 --- Format a count in at most four characters: 1.5k, 12k, 3M.
----@param count number
----@return string
 function M.short(count)
   if count < 1000 then
     return ("%d"):format(count)
@@ -17,22 +15,16 @@ function M.short(count)
 end
 
 --- Format a number of tokens: that of a context is usually a multiple of 1024.
----@param count integer
----@return string
 function M.tokens(count)
   return count >= 1024 and count % 1024 == 0 and ("%dk"):format(count / 1024) or M.short(count)
 end
 
 --- Format a number with a comma at each thousand.
----@param count integer
----@return string
 function M.grouped(count)
   local digits = ("%d"):format(count):reverse():gsub("(%d%d%d)", "%1,"):reverse()
   return (digits:gsub("^,", ""))
 end
 
----@param bytes number
----@return string
 function M.bytes(bytes)
   for _, unit in ipairs({ "bytes", "KB", "MB" }) do
     if bytes < 1000 then
@@ -44,9 +36,7 @@ function M.bytes(bytes)
 end
 
 --- Format a time: whole seconds, at least one; from 90 on minutes.
----@param seconds number
 ---@param has_tenths? boolean below 10 seconds tenths, and no least time
----@return string
 function M.duration(seconds, has_tenths)
   if seconds >= 90 then
     return ("%.0f min"):format(seconds / 60)

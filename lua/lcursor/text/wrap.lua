@@ -40,7 +40,6 @@ end
 
 --- Cut off the beginning of a word that fits.
 ---@param word lcursor.Chunk[]
----@param cells integer
 ---@return lcursor.Chunk[] head
 ---@return lcursor.Chunk[] rest
 local function cut(word, cells)
@@ -54,7 +53,6 @@ end
 
 --- Wrap text into rows.
 ---@param chunks lcursor.Chunk[]
----@param width integer
 ---@param indent? integer of each row
 ---@return lcursor.Chunk[][] rows
 function M.rows(chunks, width, indent)
