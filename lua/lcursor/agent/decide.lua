@@ -1,13 +1,15 @@
 -- What the user decides about a question or a plan: the keys act only with the cursor on its block.
 
 local buffer = require("lcursor.agent.buffer")
+local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.agent.format")
 local input = require("lcursor.editor.input")
 local keymaps = require("lcursor.editor.keymaps")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
-local runs = require("lcursor.agent.runs")
-local window = require("lcursor.agent.window")
+local sessions = require("lcursor.conversation.sessions")
+local winbar = require("lcursor.agent.winbar")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -20,8 +22,8 @@ function M.here(run)
   if api.nvim_get_current_buf() ~= run.buf then
     return nil
   end
-  local entry = buffer.entry_at(run, api.nvim_win_get_cursor(0)[1] - 1)
-  return entry and vim.list_contains(runs.waiting(run), entry) and entry or nil
+  local entry = entries.at_cursor(run)
+  return vim.list_contains(buffer.waiting(run), entry) and entry or nil
 end
 
 --- Return what waits at the cursor; reports it if there is nothing.
@@ -49,8 +51,8 @@ local function decide(run, entry, choice, text)
   entry.step.state = choice == "reject" and "rejected" or "running"
   entry.step.target = choice ~= "reject" and text ~= "" and text or entry.step.target
   run.state = "running"
-  buffer.show(run, entry)
-  window.draw(run)
+  entries.show(run, entry)
+  winbar.draw(run)
 end
 
 --- Approve the command at the cursor, as it is in the buffer now.
@@ -75,15 +77,14 @@ end
 ---@param run lcursor.AgentRun
 ---@param entry lcursor.AgentEntry
 function M.approve_plan(run, entry)
-  local text = table.concat(buffer.lines(run, entry), "\n"):gsub("^%s*## Plan%s*", "")
-  text = vim.trim(text)
+  local text = entries.text(run, entry)
   if text == "" then
     return notify.warn("the plan is empty; reject it, or undo your change")
   end
   requests.notify("agent.approve_plan", { id = run.id, text = text })
   entry.is_open, entry.text, run.state = false, text, "running"
-  buffer.show(run, entry)
-  window.draw(run)
+  entries.show(run, entry)
+  winbar.draw(run)
 end
 
 --- Reject what waits at the cursor, with the draft as the reason, or one that is asked for.
@@ -95,12 +96,12 @@ function M.reject(run)
   elseif not entry.ask then
     requests.notify("agent.approve_plan", { id = run.id, text = "" })
     entry.is_open = false
-    buffer.show(run, entry)
-    return window.draw(run)
+    entries.show(run, entry)
+    return winbar.draw(run)
   end
-  local draft = buffer.draft(run)
+  local draft = entries.text(run, entries.draft(run))
   if draft ~= "" then
-    buffer.set_draft(run, "")
+    entries.set_draft(run, "")
     return decide(run, entry, "reject", draft)
   end
   local opts = { title = "reason, for the model", path = run.path, may_be_empty = true }
@@ -118,7 +119,7 @@ function M.change(run)
   if not entry then
     return
   end
-  local first, last = buffer.rows(run, entry)
+  local first, last = entries.rows(run, entry)
   local row = entry.ask and first + (entry.lead or 0) + 2 or math.min(first + 3, last - 1)
   local line = api.nvim_buf_get_lines(run.buf, row, row + 1, false)[1] or ""
   api.nvim_win_set_cursor(0, { row + 1, #line })
@@ -128,12 +129,12 @@ end
 --- Go to the next thing that waits, also in another run.
 ---@param run lcursor.AgentRun
 function M.next_waiting(run)
-  local found = runs.waiting(run)
+  local found = buffer.waiting(run)
   if #found == 0 then
-    run = vim.iter(runs.all()):find(function(other)
-      return #runs.waiting(other) > 0
+    run = vim.iter(sessions.all("agent")):find(function(other)
+      return #buffer.waiting(other) > 0
     end)
-    found = run and runs.waiting(run) or {}
+    found = run and buffer.waiting(run) or {}
   end
   if #found == 0 then
     return notify.info("nothing waits for a decision")
@@ -141,10 +142,10 @@ function M.next_waiting(run)
   window.open(run, {})
   local row = api.nvim_win_get_cursor(0)[1] - 1
   local target = vim.iter(found):find(function(entry)
-    return buffer.rows(run, entry) > row
+    return entries.rows(run, entry) > row
   end) or found[1]
   vim.cmd("normal! m'")
-  local first = buffer.rows(run, target) + (target.ask and target.lead or 1) -- after a blank line
+  local first = entries.rows(run, target) + (target.ask and target.lead or 1) -- after a blank line
   api.nvim_win_set_cursor(0, { first + 1, 0 })
 end
 

@@ -1,15 +1,14 @@
 -- What the keys of a run's buffer do.
 
-local buffer = require("lcursor.agent.buffer")
 local code_window = require("lcursor.editor.code_window")
 local context = require("lcursor.editor.context")
 local decide = require("lcursor.agent.decide")
+local entries = require("lcursor.conversation.entries")
 local follow = require("lcursor.agent.follow")
-local keymaps = require("lcursor.editor.keymaps")
 local list = require("lcursor.agent.list")
 local notify = require("lcursor.ui.notify")
-local runs = require("lcursor.agent.runs")
-local ui = require("lcursor.ui.window")
+local sessions = require("lcursor.conversation.sessions")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -23,12 +22,12 @@ local function send(run)
     vim.cmd.stopinsert()
     return decide.approve_plan(run, entry)
   end
-  local text = buffer.is_loaded(run) and buffer.draft(run) or ""
+  local text = entries.is_loaded(run) and entries.text(run, entries.draft(run)) or ""
   if text == "" then
     return notify.info("nothing to send: write below the last heading")
   end
   vim.cmd.stopinsert()
-  buffer.set_draft(run, "")
+  entries.set_draft(run, "")
   follow.say(run, text)
 end
 
@@ -54,14 +53,14 @@ local ACTIONS = {
     code_window.follow_name({ root or "", vim.fs.dirname(run.path) })
   end,
   list = list.open,
-  close = function(run) ui.close_all(run.buf) end,
-  help = function(run) ui.float(keymaps.describe("agent", run.buf), "agent") end,
+  close = window.close,
+  help = window.help,
 }
 
 --- Do what a key stands for, in the current run.
 ---@param action string
 function M.press(action)
-  local run = runs.current()
+  local run = sessions.current("agent")
   if not run then
     return notify.info("no agent runs; :LCursor agent {task} starts one")
   end

@@ -5,10 +5,10 @@ local buffers = require("lcursor.editor.buffers")
 local follow = require("lcursor.agent.follow")
 local many = require("lcursor.text").many
 local requests = require("lcursor.host.requests")
-local runs = require("lcursor.agent.runs")
+local sessions = require("lcursor.conversation.sessions")
 local short = require("lcursor.text").short
 local ui_list = require("lcursor.ui.list")
-local window = require("lcursor.agent.window")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -23,7 +23,7 @@ local GROUPS = {
 ---@param row table fields of `AgentRow`
 ---@return lcursor.Cells
 local function cells_of(row)
-  local run = runs.of_key(row.run)
+  local run = sessions.of_key("agent", row.run)
   local state = run and run.id and run.state or row.state
   return {
     { run and run.id and "* " or "  ", "LCursorChatTokens" },
@@ -39,12 +39,12 @@ end
 ---@param path string absolute
 ---@param continues boolean whether it is continued
 function M.show(key, path, continues)
-  local run = runs.of_key(key)
+  local run = sessions.of_key("agent", key)
   if not run or (continues and not run.id) then
     if not run then
-      run = runs.new("", path)
+      run = follow.new("", path)
       run.key = key ~= "last" and key or ""
-      run.entries = { { kind = "task", text = "", mark = 0, is_late = true } }
+      table.insert(run.entries, 1, { kind = "task", text = "", mark = 0 })
     end
     if not follow.resume(run, continues) then
       return

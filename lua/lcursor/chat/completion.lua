@@ -1,8 +1,8 @@
 -- Completes mentions and commands in the draft and the questions of a chat.
 
-local buffer = require("lcursor.chat.buffer")
 local buffers = require("lcursor.editor.buffers")
 local completion = require("lcursor.editor.mention_completion")
+local entries = require("lcursor.conversation.entries")
 local mentions = require("lcursor.editor.mentions")
 
 local M = {}
@@ -16,11 +16,11 @@ local function find_in_chat(session)
   local buf = session.buf
   local cursor = api.nvim_win_get_cursor(0)
   local row = cursor[1] - 1
-  local span = buffer.span_at(session, row)
-  if not span or (span.message and span.message.role ~= "user") then
+  local entry = entries.at(session, row)
+  if entry.kind ~= "user" and entry.kind ~= "draft" then
     return nil
   end
-  local first = buffer.rows(session, span)
+  local first = entries.content(session, entry)
   local above = api.nvim_buf_get_lines(buf, first, math.max(row, first), false)
   local text = table.concat(above, "\n")
   local before = api.nvim_get_current_line():sub(1, cursor[2])

@@ -5,7 +5,7 @@ local numbers = require("lcursor.text.numbers")
 
 local M = {}
 
-M.HEADINGS = { user = "## You", assistant = "## Model", summary = "## Summary" }
+M.HEADINGS = { user = "## You", draft = "## You", assistant = "## Model", summary = "## Summary" }
 
 local CONTEXT, REASONING = "> context: ", "> thinking\n"
 

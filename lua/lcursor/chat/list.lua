@@ -7,11 +7,10 @@ local format = require("lcursor.chat.format")
 local many = require("lcursor.text").many
 local ui = require("lcursor.ui.window")
 local requests = require("lcursor.host.requests")
-local sessions = require("lcursor.chat.sessions")
+local sessions = require("lcursor.conversation.sessions")
 local ui_list = require("lcursor.ui.list")
 local short = require("lcursor.text").short
-local winbar = require("lcursor.chat.winbar")
-local window = require("lcursor.chat.window")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -43,7 +42,7 @@ local function cells_of(rows, is_all)
     local title = short(row.title ~= "" and row.title or row.preview, MAX_TITLE)
     local root = is_all and "  " .. vim.fs.basename(row.root) or ""
     return {
-      { sessions.of_key(row.chat) and "* " or "  ", "LCursorChatTokens" },
+      { sessions.of_key("chat", row.chat) and "* " or "  ", "LCursorChatTokens" },
       { ago(os.time() - row.updated_s), "LCursorChatNote" },
       { "  " .. title, "LCursorChatTitle" },
       { root, "LCursorHitFile" },
@@ -97,10 +96,10 @@ function M.rename(key, title, old, done)
     return
   end
   requests.ask("chat.rename", { chat = key, title = title }, function(opened)
-    local session = sessions.of_key(key)
+    local session = sessions.of_key("chat", key)
     if session then
       session.title = opened.title
-      winbar.draw(session)
+      window.draw(session)
     end
     if done then
       done(opened.title)
@@ -110,7 +109,7 @@ end
 
 local function delete(key, done)
   requests.ask("chat.delete", { chat = key }, function()
-    local session = sessions.of_key(key)
+    local session = sessions.of_key("chat", key)
     if session and api.nvim_buf_is_valid(session.buf) then
       window.close(session)
       api.nvim_buf_delete(session.buf, { force = true })
@@ -142,7 +141,7 @@ function M.delete(rows, done)
 end
 
 local function export_row(row)
-  local session = sessions.of_key(row.chat)
+  local session = sessions.of_key("chat", row.chat)
   if session then
     return export.save(session.title, session.messages, "")
   end

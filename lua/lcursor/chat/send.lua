@@ -3,13 +3,12 @@
 local attachments = require("lcursor.editor.attachments")
 local buffer = require("lcursor.chat.buffer")
 local buffers = require("lcursor.editor.buffers")
+local entries = require("lcursor.conversation.entries")
 local load = require("lcursor.chat.load")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
-local sessions = require("lcursor.chat.sessions")
 local turns = require("lcursor.chat.turn")
-local winbar = require("lcursor.chat.winbar")
-local window = require("lcursor.chat.window")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -32,7 +31,7 @@ function M.params(session, text, after, opts, old)
   vim.list_extend(all, vim.tbl_map(attachments.with_defaults, opts.attachments or {}))
   vim.list_extend(all, attachments.collect(session.attached, text, old))
   return {
-    chat = session.chat,
+    chat = session.key,
     after = after,
     text = text,
     path = buffers.here(),
@@ -44,7 +43,7 @@ function M.params(session, text, after, opts, old)
 end
 
 ---@class (exact) lcursor.ChatStart
----@field index integer of the span that holds the question
+---@field index integer of the entry that holds the question
 ---@field unchanged integer messages that stay before the question
 ---@field question lcursor.ChatMessage
 ---@field answer lcursor.ChatMessage
@@ -62,7 +61,7 @@ local function start(session, plan, opts)
   if not id then
     return
   end
-  local _, _, heading = buffer.rows(session, session.spans[plan.index])
+  local heading = entries.rows(session, session.entries[plan.index], plan.index)
   local following = vim.tbl_filter(function(win)
     return api.nvim_win_get_cursor(win)[1] > heading
   end, vim.fn.win_findbuf(session.buf))
@@ -88,15 +87,15 @@ local function start(session, plan, opts)
   for _, win in ipairs(following) do
     window.to_end(session, win)
   end
-  buffer.annotate(session)
-  winbar.watch(session)
+  entries.decorate_all(session)
+  window.draw(session)
 end
 
 --- Ask after the last message.
 local function start_last(session, text, draft, opts)
   local last = session.messages[#session.messages]
   start(session, {
-    index = #session.spans,
+    index = #session.entries,
     unchanged = #session.messages,
     question = turns.new_message("user", text),
     answer = turns.new_message("assistant", ""),
@@ -107,9 +106,9 @@ local function start_last(session, text, draft, opts)
 end
 
 --- Ask an edited earlier question, as a branch.
-local function start_branch(session, span, index, text, opts)
-  local old = assert(span.message)
-  local _, at = sessions.message(session, old.number)
+local function start_branch(session, entry, index, text, opts)
+  local old = assert(entry.message)
+  local at = buffer.find(session, old.number)
   local before = at and session.messages[at - 1]
   start(session, {
     index = index,
@@ -119,13 +118,13 @@ local function start_branch(session, span, index, text, opts)
     after = before and before.number or 0,
     old = old,
     text = text,
-    draft = buffer.text(session, buffer.draft(session)),
+    draft = buffer.draft(session),
   }, opts)
 end
 
 --- Call a function once the host has opened the chat.
 local function when_open(session, fn)
-  if session.chat ~= "" then
+  if session.key ~= "" then
     return fn()
   end
   table.insert(session.waiting, fn)
@@ -156,37 +155,36 @@ function M.ask(session, text, opts)
   if not can_send(session, text) or turns.is_busy(session) then
     return
   end
-  local draft = buffer.draft(session)
-  if session.chat == "" and buffer.text(session, draft) == "" then
-    buffer.set_draft(session, text) -- so that it is not lost if the chat cannot be opened
-    return M.send(session, opts, draft)
+  if session.key == "" and buffer.draft(session) == "" then
+    entries.set_draft(session, text) -- so that it is not lost if the chat cannot be opened
+    return M.send(session, opts, entries.draft(session))
   end
   when_open(session, function()
     if not session.turn then
-      start_last(session, text, buffer.text(session, buffer.draft(session)), opts)
+      start_last(session, text, buffer.draft(session), opts)
     end
   end)
 end
 
 local function send_draft(session, opts)
-  local text = buffer.text(session, buffer.draft(session))
+  local text = buffer.draft(session)
   local task = text:match("^/agent%s+(.*)$")
   if task then
     leave_insert(session)
-    buffer.set_draft(session, "")
+    entries.set_draft(session, "")
     return require("lcursor.agent").call({ task = task })
   end
   if session.turn and text ~= "" then
     session.turn.is_followed = true
     leave_insert(session)
-    return winbar.draw(session)
+    return window.draw(session)
   elseif not can_send(session, text) then
     return
   end
   leave_insert(session)
   when_open(session, function()
     local is_loaded = api.nvim_buf_is_loaded(session.buf)
-    text = is_loaded and buffer.text(session, buffer.draft(session)) or ""
+    text = is_loaded and buffer.draft(session) or ""
     if text == "" or session.turn then
       return
     end
@@ -201,10 +199,10 @@ end
 --- else the draft is sent.
 ---@param session lcursor.ChatSession
 ---@param opts lcursor.ChatAsk
----@param span? lcursor.ChatSpan instead of the one at the cursor
-function M.send(session, opts, span)
-  span = span or buffer.span_at_cursor(session)
-  local text = buffer.edited(session, span) or ""
+---@param entry? lcursor.ChatEntry instead of the one at the cursor
+function M.send(session, opts, entry)
+  entry = entry or entries.at_cursor(session)
+  local text = buffer.edited(session, entry) or ""
   if text == "" then
     return send_draft(session, opts)
   elseif turns.is_busy(session) then
@@ -212,13 +210,13 @@ function M.send(session, opts, span)
   end
   leave_insert(session)
   when_open(session, function()
-    local message = assert(span.message)
+    local message = assert(entry.message)
     if message.role == "assistant" then
       return load.change(session, "chat.amend", { number = message.number, text = text })
     end
-    for i, other in ipairs(session.spans) do
-      if other == span then
-        return start_branch(session, span, i, text, opts)
+    for i, other in ipairs(session.entries) do
+      if other == entry then
+        return start_branch(session, entry, i, text, opts)
       end
     end
   end)
@@ -228,14 +226,14 @@ end
 ---@param session lcursor.ChatSession
 ---@param opts lcursor.ChatAsk
 function M.regenerate(session, opts)
-  local span, index = buffer.question_at_cursor(session)
-  if not span or not index then
+  local entry, index = buffer.question_at_cursor(session)
+  if not entry or not index then
     return notify.info("no question to answer again")
   elseif turns.is_busy(session) then
     return
   end
-  local question = assert(span.message)
-  local _, at = sessions.message(session, question.number)
+  local question = assert(entry.message)
+  local at = buffer.find(session, question.number)
   local old = session.messages[(at or 0) + 1]
   local is_answer = old and old.role == "assistant"
   start(session, {
@@ -245,7 +243,7 @@ function M.regenerate(session, opts)
     answer = turns.new_message("assistant", "", is_answer and old or nil),
     after = question.number,
     text = "",
-    draft = buffer.text(session, buffer.draft(session)),
+    draft = buffer.draft(session),
   }, opts)
 end
 

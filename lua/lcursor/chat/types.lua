@@ -27,30 +27,25 @@
 ---@field thoughts string[] pieces of the reasoning
 ---@field before lcursor.ChatMessage[] what was shown before it was asked
 ---@field text string that was sent
----@field span lcursor.ChatSpan of the answer
+---@field entry lcursor.ChatEntry of the answer
 ---@field stream lcursor.ChatStream
 ---@field failure? lcursor.Error
 
----@class (exact) lcursor.ChatSpan a heading in the buffer and what is below it
----@field mark integer extmark of its heading
----@field message? lcursor.ChatMessage nil for the draft, which is the last
+---@class (exact) lcursor.ChatEntry: lcursor.Entry
+---@field kind "user"|"assistant"|"summary"|"draft"
+---@field message? lcursor.ChatMessage nil for the draft
+---@field is_open? boolean of an answer: it is streamed
 ---@field note? string after its heading, if the user has edited the message
 
 ---@class (exact) lcursor.ChatStream writes one answer into the buffer
----@field session lcursor.ChatSession
 ---@field out lcursor.TextStream
 ---@field held string line ends that are written before what comes next
 ---@field section? "items"|"reasoning"|"text" that the last text belongs to
 ---@field first_row? integer of the section
 ---@field is_open boolean more may come
 
----@class (exact) lcursor.ChatSession one chat in this Neovim
----@field number integer in this Neovim
----@field chat string its key; "" until the host has opened it
----@field buf integer
----@field tick integer changedtick after our own last change
+---@class (exact) lcursor.ChatSession: lcursor.Conversation
 ---@field win? integer that shows it in this tab page
----@field path string absolute: the file or folder it was started from
 ---@field root string of the project; "" until the host has opened it
 ---@field title string
 ---@field model string
@@ -58,7 +53,6 @@
 ---@field messages lcursor.ChatMessage[] of the current branch
 ---@field context_tokens integer
 ---@field used_tokens integer
----@field spans lcursor.ChatSpan[] in the order of the buffer
 ---@field turn? lcursor.ChatTurn that runs
 ---@field last? lcursor.ChatDone of the last turn
 ---@field waiting fun()[] called when the host has opened it

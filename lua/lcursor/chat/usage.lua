@@ -3,16 +3,16 @@
 
 local buffer = require("lcursor.chat.buffer")
 local code_window = require("lcursor.editor.code_window")
+local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.chat.format")
 local keymaps = require("lcursor.editor.keymaps")
 local notify = require("lcursor.ui.notify")
 local numbers = require("lcursor.text.numbers")
 local requests = require("lcursor.host.requests")
 local send = require("lcursor.chat.send")
-local sessions = require("lcursor.chat.sessions")
 local tail = require("lcursor.text").tail
 local ui_list = require("lcursor.ui.list")
-local window = require("lcursor.chat.window")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -26,7 +26,7 @@ local NOT_DROPPED = {
 
 ---@class (exact) lcursor.ContextView
 ---@field session lcursor.ChatSession
----@field span lcursor.ChatSpan that would be sent
+---@field entry lcursor.ChatEntry that would be sent
 ---@field ui lcursor.List
 ---@field counted? lcursor.ChatPreviewed
 ---@field id? integer of the request
@@ -123,10 +123,10 @@ end
 
 ---@return integer number of the message before the question; 0 for none
 local function number_before(view)
-  local session, message = view.session, view.span.message
+  local session, message = view.session, view.entry.message
   local last = #session.messages
   if message then
-    local _, at = sessions.message(session, message.number)
+    local at = buffer.find(session, message.number)
     last = (at or 1) - 1
   end
   local before = session.messages[last]
@@ -135,8 +135,8 @@ end
 
 local function ask(view)
   local session = view.session
-  local text = buffer.text(session, view.span)
-  local params = send.params(session, text, number_before(view), {}, view.span.message)
+  local text = entries.text(session, view.entry)
+  local params = send.params(session, text, number_before(view), {}, view.entry.message)
   requests.forget(view.id)
   view.id = requests.ask("chat.preview", params, function(counted)
     if current == view and ui_list.is_open(view.ui) then
@@ -152,7 +152,7 @@ end
 
 local function set_dropped(view, keys)
   view.session.dropped = keys
-  buffer.annotate(view.session)
+  entries.decorate(view.session, entries.draft(view.session))
   draw(view)
   ask(view)
 end
@@ -192,7 +192,7 @@ local function send_question(view)
   if win then
     api.nvim_set_current_win(win)
   end
-  send.send(view.session, {}, view.span)
+  send.send(view.session, {}, view.entry)
 end
 
 local function jump(opened)
@@ -203,24 +203,24 @@ local function jump(opened)
   code_window.jump(item.path, item.first_row)
 end
 
----@return lcursor.ChatSpan the edited question at the cursor, else the draft
-local function span_to_send(session)
-  local span = buffer.span_at_cursor(session)
-  local is_question = span.message and span.message.role == "user"
-  local is_edited = is_question and (buffer.edited(session, span) or "") ~= ""
-  return is_edited and span or buffer.draft(session)
+---@return lcursor.ChatEntry the edited question at the cursor, else the draft
+local function entry_to_send(session)
+  local entry = entries.at_cursor(session)
+  local is_question = entry.message and entry.message.role == "user"
+  local is_edited = is_question and (buffer.edited(session, entry) or "") ~= ""
+  return is_edited and entry or entries.draft(session)
 end
 
 --- Show what would be sent, and let items be dropped.
 ---@param session lcursor.ChatSession
 function M.preview(session)
-  if session.chat == "" then
+  if session.key == "" then
     return notify.info("the chat is not open yet")
   end
-  local span = span_to_send(session)
+  local entry = entry_to_send(session)
   local opened, is_new = ui_list.open("context", window.find(session))
   ---@type lcursor.ContextView
-  local view = { session = session, span = span, ui = opened, undo = {} }
+  local view = { session = session, entry = entry, ui = opened, undo = {} }
   if not is_new and current and current.session == session then
     view.undo, view.counted = current.undo, current.counted
   end
@@ -249,28 +249,28 @@ function M.preview(session)
 end
 
 local function to_quickfix(items)
-  local entries = {}
+  local locations = {}
   for _, item in ipairs(items) do
     if item.path ~= "" then
       local text = item.note ~= "" and ("%s: %s"):format(item.kind, item.note) or item.kind
-      table.insert(entries, { filename = item.path, lnum = item.first_row + 1, text = text })
+      table.insert(locations, { filename = item.path, lnum = item.first_row + 1, text = text })
     end
   end
-  if #entries == 0 then
+  if #locations == 0 then
     return notify.info("no file locations")
   end
-  vim.fn.setqflist({}, " ", { title = "sources of the chat", items = entries })
+  vim.fn.setqflist({}, " ", { title = "sources of the chat", items = locations })
   vim.cmd("botright copen")
 end
 
 --- Show what was sent with the question at the cursor, and why.
 ---@param session lcursor.ChatSession
 function M.sources(session)
-  local span = buffer.question_at_cursor(session)
-  if not span then
+  local entry = buffer.question_at_cursor(session)
+  if not entry then
     return notify.info("no question yet")
   end
-  local items = format.attached(span.message.items)
+  local items = format.attached(entry.message.items)
   if #items == 0 then
     return notify.info("nothing was attached to that question")
   end
