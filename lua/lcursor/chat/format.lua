@@ -22,23 +22,6 @@ function M.hold(text)
   return (text:sub(1, #text - #held):gsub("\r\n", "\n")), held
 end
 
---- Align the columns of a table, in place.
----@param rows lcursor.Cells[]
----@param right? integer column that is aligned to the right
-function M.align(rows, right)
-  for column = 1, #(rows[1] or {}) do
-    local width = 0
-    for _, row in ipairs(rows) do
-      width = math.max(width, vim.fn.strdisplaywidth(row[column][1]))
-    end
-    for _, row in ipairs(rows) do
-      local text = row[column][1]
-      local blanks = (" "):rep(width - vim.fn.strdisplaywidth(text))
-      row[column][1] = column == right and blanks .. text or text .. blanks
-    end
-  end
-end
-
 --- Continue a quotation on each further line.
 ---@param text string
 ---@return string
