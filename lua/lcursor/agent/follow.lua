@@ -275,6 +275,9 @@ local KIND = {
   press = function(action)
     require("lcursor.agent.keys").press(action)
   end,
+  stop = function(run)
+    return M.stop(run)
+  end,
   heading = buffer.heading,
   body = buffer.body,
   decorate = buffer.decorate,

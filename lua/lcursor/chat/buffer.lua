@@ -3,6 +3,7 @@
 local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.chat.format")
 local keymaps = require("lcursor.editor.keymaps")
+local mentions = require("lcursor.editor.mentions")
 local ui_notes = require("lcursor.ui.notes")
 local wrap = require("lcursor.text.wrap")
 
@@ -16,6 +17,12 @@ local GROUPS = {
   assistant = "LCursorChatModel",
   summary = "LCursorChatSummary",
 }
+
+---@class (exact) lcursor.ChatEntry: lcursor.Entry
+---@field kind "user"|"assistant"|"summary"|"draft"
+---@field message? lcursor.ChatMessage nil for the draft
+---@field is_open? boolean of an answer: it is streamed
+---@field note? string after its heading, if the user has edited the message
 
 --- Return the first line of an entry.
 ---@param entry lcursor.ChatEntry
@@ -161,6 +168,30 @@ end
 ---@return string
 function M.draft(session)
   return entries.text(session, entries.draft(session))
+end
+
+--- Return the mention or command that is typed at the cursor, in the draft or in a question.
+---@param session lcursor.ChatSession
+---@return string? word
+---@return integer? col from 0
+function M.mention(session)
+  local buf = session.buf
+  local cursor = api.nvim_win_get_cursor(0)
+  local row = cursor[1] - 1
+  local entry = entries.at(session, row)
+  if entry.kind ~= "user" and entry.kind ~= "draft" then
+    return nil
+  end
+  local first = entries.content(session, entry)
+  local above = api.nvim_buf_get_lines(buf, first, math.max(row, first), false)
+  local text = table.concat(above, "\n")
+  local before = api.nvim_get_current_line():sub(1, cursor[2])
+  local word, col = mentions.word(before, not text:find("%S"))
+  -- A marker in place of the word shows whether it is in code.
+  local marked = text .. "\n" .. before:sub(1, col or 0) .. "\1"
+  if word and mentions.without_code(marked):find("\1", 1, true) then
+    return word, col
+  end
 end
 
 ---@param session lcursor.ChatSession

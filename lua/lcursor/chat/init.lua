@@ -4,7 +4,6 @@
 local attachments = require("lcursor.editor.attachments")
 local buffer = require("lcursor.chat.buffer")
 local buffers = require("lcursor.editor.buffers")
-local completion = require("lcursor.chat.completion")
 local entries = require("lcursor.conversation.entries")
 local keymaps = require("lcursor.editor.keymaps")
 local requests = require("lcursor.host.requests")
@@ -12,6 +11,7 @@ local keys = require("lcursor.chat.keys")
 local format = require("lcursor.chat.format")
 local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
+local mention_completion = require("lcursor.editor.mention_completion")
 local notify = require("lcursor.ui.notify")
 local send = require("lcursor.chat.send")
 local sessions = require("lcursor.conversation.sessions")
@@ -22,6 +22,32 @@ local window = require("lcursor.conversation.window")
 local M = {}
 
 local api = vim.api
+
+-- The fields of these are in lcursor/protocol/chat.py.
+---@alias lcursor.ChatAttachment table
+---@alias lcursor.ChatItem table a part of a prompt
+---@alias lcursor.ChatMessage table its number is 0 until the host has sent it
+---@alias lcursor.ChatOpened table `chat.opened`
+---@alias lcursor.ChatProgress table `chat.progress`
+---@alias lcursor.ChatPreviewed table `chat.previewed`
+---@alias lcursor.ChatDone table `chat.done`
+---@alias lcursor.ChatRow table a stored chat, in `chat.listed`
+
+---@class (exact) lcursor.ChatSession: lcursor.Conversation
+---@field win? integer that shows it in this tab page
+---@field root string of the project; "" until the host has opened it
+---@field title string
+---@field model string
+---@field models string[]
+---@field messages lcursor.ChatMessage[] of the current branch
+---@field context_tokens integer
+---@field used_tokens integer
+---@field turn? lcursor.ChatTurn that runs
+---@field last? lcursor.ChatDone of the last turn
+---@field waiting fun()[] called when the host has opened it
+---@field attached lcursor.ChatAttachment[] to the next question
+---@field dropped string[] keys of items that the next question leaves out
+---@field failure? lcursor.Error of the last turn, or of opening it
 
 ---@class lcursor.ChatOpts: lcursor.ConversationOpts
 ---@field new? boolean start a new chat
@@ -48,6 +74,7 @@ local KIND = {
   is_parsed = true,
   interval_ms = 250,
   press = keys.press,
+  stop = turn.stop,
   heading = buffer.heading,
   body = buffer.body,
   decorate = buffer.decorate,
@@ -117,7 +144,12 @@ local function create(path, key)
       on_text_changed(session)
     end),
   })
-  completion.attach(session)
+  mention_completion.attach(session.buf, {
+    find = function()
+      return buffer.mention(session)
+    end,
+    path = buffers.here,
+  })
   load.open(session, key)
   return session
 end

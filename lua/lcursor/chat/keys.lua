@@ -6,10 +6,7 @@ local code_window = require("lcursor.editor.code_window")
 local entries = require("lcursor.conversation.entries")
 local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
-local notify = require("lcursor.ui.notify")
 local send = require("lcursor.chat.send")
-local sessions = require("lcursor.conversation.sessions")
-local turn = require("lcursor.chat.turn")
 local usage = require("lcursor.chat.usage")
 local verbs = require("lcursor.chat.verbs")
 local window = require("lcursor.conversation.window")
@@ -73,18 +70,11 @@ local function send_at_cursor(session)
   send.send(session, {})
 end
 
-local function stop(session)
-  if not turn.stop(session) and api.nvim_get_mode().mode:find("^i") then
-    vim.cmd.stopinsert()
-  end
-end
-
 -- stylua: ignore
 ---@type table<string, fun(session: lcursor.ChatSession)>
 local ACTIONS = {
   send = send_at_cursor,
   send_insert = send_at_cursor,
-  stop = stop,
   regenerate = function(session) send.regenerate(session, {}) end,
   edit = go_to_question,
   next_branch = function(session) load.step(session, vim.v.count1) end,
@@ -100,18 +90,9 @@ local ACTIONS = {
   apply_block = code_blocks.apply,
   model = verbs.choose_model,
   list = function() list.open() end,
-  close = window.close,
-  help = window.help,
 }
 
 --- Do what a key stands for, in the current chat.
----@param action string
-function M.press(action)
-  local session = sessions.current("chat")
-  if not session then
-    return notify.info("no chat is open; :LCChat opens one")
-  end
-  ACTIONS[action](session)
-end
+M.press = window.presser("chat", ACTIONS, "no chat is open; :LCChat opens one")
 
 return M

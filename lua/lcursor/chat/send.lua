@@ -44,19 +44,40 @@ end
 
 ---@class (exact) lcursor.ChatStart
 ---@field index integer of the entry that holds the question
----@field unchanged integer messages that stay before the question
----@field question lcursor.ChatMessage
----@field answer lcursor.ChatMessage
----@field after integer
----@field old? lcursor.ChatMessage that the question replaces
----@field text string for the host
+---@field text string "" to answer an earlier question again
+---@field old? lcursor.ChatMessage an earlier question that is replaced, or answered again
 ---@field draft string that stays at the end
 
+--- Return the question and the answer that begin, and the messages that stay before them.
+---@param plan lcursor.ChatStart
+---@return lcursor.ChatMessage question
+---@return lcursor.ChatMessage answer
+---@return lcursor.ChatMessage[] before
+local function new_messages(session, plan)
+  local all, old = session.messages, plan.old
+  local at = not old and #all + 1 or buffer.find(session, old.number) or 1
+  local before = vim.list_slice(all, 1, at - 1)
+  if plan.text ~= "" then
+    local question = turns.new_message("user", plan.text, old)
+    return question, turns.new_message("assistant", ""), before
+  end
+  local answer = all[at + 1]
+  answer = answer and answer.role == "assistant" and answer or nil
+  return assert(old), turns.new_message("assistant", "", answer), before
+end
+
+--- Ask a question: after the last message, or in place of an earlier one, on another branch.
+---@param plan lcursor.ChatStart
+---@param opts lcursor.ChatAsk
 local function start(session, plan, opts)
   local turn ---@type lcursor.ChatTurn
-  local params = M.params(session, plan.text, plan.after, opts, plan.old)
-  local id = requests.follow("chat.send", params, function(method, answer)
-    turns.handle(session, turn, method, answer)
+  local question, answer, before = new_messages(session, plan)
+  local is_again = question == plan.old
+  local last = is_again and question or before[#before]
+  local old = not is_again and plan.old or nil
+  local params = M.params(session, plan.text, last and last.number or 0, opts, old)
+  local id = requests.follow("chat.send", params, function(method, message)
+    turns.handle(session, turn, method, message)
   end)
   if not id then
     return
@@ -71,8 +92,8 @@ local function start(session, plan, opts)
     bytes = 0,
     texts = {},
     thoughts = {},
-    question = plan.question,
-    answer = plan.answer,
+    question = question,
+    answer = answer,
     is_known = false,
     is_stopping = false,
     is_followed = false,
@@ -80,8 +101,7 @@ local function start(session, plan, opts)
     text = plan.text,
   }
   session.failure = nil
-  session.messages = vim.list_slice(session.messages, 1, plan.unchanged)
-  vim.list_extend(session.messages, { plan.question, plan.answer })
+  session.messages = vim.list_extend(before, { question, answer })
   turns.show(session, turn, plan.index, plan.draft)
   session.turn = turn
   for _, win in ipairs(following) do
@@ -89,37 +109,6 @@ local function start(session, plan, opts)
   end
   entries.decorate_all(session)
   window.draw(session)
-end
-
---- Ask after the last message.
-local function start_last(session, text, draft, opts)
-  local last = session.messages[#session.messages]
-  start(session, {
-    index = #session.entries,
-    unchanged = #session.messages,
-    question = turns.new_message("user", text),
-    answer = turns.new_message("assistant", ""),
-    after = last and last.number or 0,
-    text = text,
-    draft = draft,
-  }, opts)
-end
-
---- Ask an edited earlier question, as a branch.
-local function start_branch(session, entry, index, text, opts)
-  local old = assert(entry.message)
-  local at = buffer.find(session, old.number)
-  local before = at and session.messages[at - 1]
-  start(session, {
-    index = index,
-    unchanged = (at or 1) - 1,
-    question = turns.new_message("user", text, old),
-    answer = turns.new_message("assistant", ""),
-    after = before and before.number or 0,
-    old = old,
-    text = text,
-    draft = buffer.draft(session),
-  }, opts)
 end
 
 --- Call a function once the host has opened the chat.
@@ -161,7 +150,8 @@ function M.ask(session, text, opts)
   end
   when_open(session, function()
     if not session.turn then
-      start_last(session, text, buffer.draft(session), opts)
+      local index, draft = #session.entries, buffer.draft(session)
+      start(session, { index = index, text = text, draft = draft }, opts)
     end
   end)
 end
@@ -191,7 +181,7 @@ local function send_draft(session, opts)
     if not buffer.is_whole(session) then
       buffer.render(session, text) -- headings were deleted
     end
-    start_last(session, text, "", opts)
+    start(session, { index = #session.entries, text = text, draft = "" }, opts)
   end)
 end
 
@@ -214,10 +204,10 @@ function M.send(session, opts, entry)
     if message.role == "assistant" then
       return load.change(session, "chat.amend", { number = message.number, text = text })
     end
-    for i, other in ipairs(session.entries) do
-      if other == entry then
-        return start_branch(session, entry, i, text, opts)
-      end
+    local index = entries.index(session, entry)
+    if index then
+      local plan = { index = index, text = text, old = message, draft = buffer.draft(session) }
+      start(session, plan, opts)
     end
   end)
 end
@@ -232,19 +222,8 @@ function M.regenerate(session, opts)
   elseif turns.is_busy(session) then
     return
   end
-  local question = assert(entry.message)
-  local at = buffer.find(session, question.number)
-  local old = session.messages[(at or 0) + 1]
-  local is_answer = old and old.role == "assistant"
-  start(session, {
-    index = index,
-    unchanged = (at or 1) - 1,
-    question = question,
-    answer = turns.new_message("assistant", "", is_answer and old or nil),
-    after = question.number,
-    text = "",
-    draft = buffer.draft(session),
-  }, opts)
+  local draft = buffer.draft(session)
+  start(session, { index = index, text = "", old = entry.message, draft = draft }, opts)
 end
 
 return M

@@ -9,6 +9,13 @@ local M = {}
 
 local api = vim.api
 
+---@class (exact) lcursor.ChatStream writes one answer into the buffer
+---@field out lcursor.TextStream
+---@field held string line ends that are written before what comes next
+---@field section? "items"|"reasoning"|"text" that the last text belongs to
+---@field first_row? integer of the section
+---@field is_open boolean more may come
+
 ---@param session lcursor.ChatSession
 ---@param entry lcursor.ChatEntry
 ---@return lcursor.ChatStream

@@ -22,6 +22,25 @@ M.max_wait_ms = 1500
 -- After this time, plugins such as render-markdown.nvim react to a change again.
 local DEBOUNCE_MS = 150
 
+---@class (exact) lcursor.ChatTurn a question that is being answered
+---@field id integer of its `chat.send`
+---@field started_ms integer vim.uv.now() when it was asked
+---@field first_ms? integer vim.uv.now() when the answer began
+---@field bytes integer of the answer so far
+---@field progress? lcursor.ChatProgress
+---@field question lcursor.ChatMessage
+---@field answer lcursor.ChatMessage
+---@field is_known boolean the host has stored the question
+---@field is_stopping boolean the user has stopped it
+---@field is_followed boolean the draft is sent when it has ended well
+---@field texts string[] pieces of the answer
+---@field thoughts string[] pieces of the reasoning
+---@field before lcursor.ChatMessage[] what was shown before it was asked
+---@field text string that was sent
+---@field entry lcursor.ChatEntry of the answer
+---@field stream lcursor.ChatStream
+---@field failure? lcursor.Error
+
 ---@type lcursor.Error
 local INTERRUPTED = {
   code = "chat_failed",

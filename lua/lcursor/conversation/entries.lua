@@ -44,9 +44,11 @@ local function row_of(conversation, entry)
   return id ~= 0 and api.nvim_buf_get_extmark_by_id(conversation.buf, marks, id, {})[1] or nil
 end
 
+--- Return the index of an entry.
+---@param conversation lcursor.Conversation
 ---@param entry lcursor.Entry
----@return integer? index
-local function index_of(conversation, entry)
+---@return integer? nil if it was removed
+function M.index(conversation, entry)
   for i, other in ipairs(conversation.entries) do
     if other == entry then
       return i
@@ -62,7 +64,7 @@ end
 ---@return integer last the one after it
 function M.rows(conversation, entry, index)
   local all, last = conversation.entries, nil
-  for i = (index or index_of(conversation, entry) or #all) + 1, #all do
+  for i = (index or M.index(conversation, entry) or #all) + 1, #all do
     last = row_of(conversation, all[i])
     if last then
       break
@@ -287,7 +289,7 @@ end
 ---@param conversation lcursor.Conversation
 ---@param entry lcursor.Entry
 function M.remove(conversation, entry)
-  local index = index_of(conversation, entry)
+  local index = M.index(conversation, entry)
   if M.is_loaded(conversation) and entry.mark ~= 0 then
     local first, last = M.rows(conversation, entry, index)
     M.without_undo(conversation, function(buf)

@@ -9,6 +9,7 @@ local api = vim.api
 ---@field is_parsed boolean whether tree-sitter highlights its buffers
 ---@field interval_ms integer how often the winbar changes while something is done
 ---@field press fun(action: string) does what a key stands for
+---@field stop fun(conversation: table): boolean stops what is done; false if there is nothing
 ---@field heading fun(entry: table): string? its first line, unless that is a blank one
 ---@field body fun(entry: table, before?: table): string[], integer[][] lines, and rows of folds
 ---@field decorate fun(conversation: table, entry: table, first: integer, last: integer)

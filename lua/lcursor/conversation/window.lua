@@ -202,11 +202,35 @@ function M.is_visible(conversation, row)
   end)
 end
 
---- Show the keys of a conversation's buffer.
----@param conversation lcursor.Conversation
-function M.help(conversation)
-  local name = conversation.kind.name
-  ui.float(keymaps.describe(name, conversation.buf), name)
+-- stylua: ignore
+---@type table<string, fun(conversation: lcursor.Conversation)> actions of keys that all kinds have
+local ACTIONS = {
+  close = M.close,
+  help = function(conversation)
+    local name = conversation.kind.name
+    ui.float(keymaps.describe(name, conversation.buf), name)
+  end,
+  stop = function(conversation)
+    if not conversation.kind.stop(conversation) and api.nvim_get_mode().mode:find("^i") then
+      vim.cmd.stopinsert()
+    end
+  end,
+}
+
+--- Return a function that does what a key stands for, in the current conversation of a kind.
+---@param name "chat"|"agent" kind
+---@param actions table<string, fun(conversation: any)> of its other keys
+---@param hint string told if there is no conversation
+---@return fun(action: string)
+function M.presser(name, actions, hint)
+  return function(action)
+    local conversation = sessions.current(name)
+    if not conversation then
+      return notify.info(hint)
+    end
+    local act = actions[action] or ACTIONS[action]
+    act(conversation)
+  end
 end
 
 return M

@@ -61,16 +61,9 @@ local function layout(over)
   if not over or api.nvim_win_get_config(over).relative == "" then
     return { split = "below", win = -1, height = 3 }
   end
-  local height = math.max(math.floor(vim.o.lines * 0.3), 3)
-  return {
-    relative = "editor",
-    row = vim.o.lines - vim.o.cmdheight - height - 3,
-    col = 0,
-    width = math.max(vim.o.columns - 2, 1),
-    height = height,
-    border = "rounded",
-    zindex = 60,
-  }
+  local width = math.max(vim.o.columns - 2, 1)
+  local area = { relative = "editor", row = 0, col = 0, width = width, height = 3 } -- until it fits
+  return vim.tbl_extend("error", area, { border = "rounded", zindex = 60 })
 end
 
 --- Return to the window that a list was opened from, once it is closed.
