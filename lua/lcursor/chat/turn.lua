@@ -86,7 +86,7 @@ end
 local function show_end(session, turn, done)
   if turn.is_known then
     stream.close(turn.stream)
-    turn.entry.note = nil
+    turn.entry.note, turn.entry.is_open = nil, false
     entries.decorate_all(session)
   else -- nothing of it is stored: the question becomes a draft again, before what was typed since
     session.messages = turn.before
