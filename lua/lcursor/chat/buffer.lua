@@ -203,18 +203,6 @@ function M.is_whole(session)
   end)
 end
 
---- Return the place of a message among those of the chat.
----@param session lcursor.ChatSession
----@param number integer
----@return integer? index
-function M.find(session, number)
-  for i, message in ipairs(session.messages) do
-    if message.number == number then
-      return i
-    end
-  end
-end
-
 ---@param message lcursor.ChatMessage
 ---@return lcursor.ChatEntry
 function M.entry(message)

@@ -42,47 +42,32 @@ function M.params(session, text, after, opts, old)
   }
 end
 
----@class (exact) lcursor.ChatStart
----@field index integer of the entry that holds the question
----@field text string "" to answer an earlier question again
----@field old? lcursor.ChatMessage an earlier question that is replaced, or answered again
----@field draft string that stays at the end
-
---- Return the question and the answer that begin, and the messages that stay before them.
----@param plan lcursor.ChatStart
----@return lcursor.ChatMessage question
----@return lcursor.ChatMessage answer
----@return lcursor.ChatMessage[] before
-local function new_messages(session, plan)
-  local all, old = session.messages, plan.old
-  local at = not old and #all + 1 or buffer.find(session, old.number) or 1
-  local before = vim.list_slice(all, 1, at - 1)
-  if plan.text ~= "" then
-    local question = turns.new_message("user", plan.text, old)
-    return question, turns.new_message("assistant", ""), before
-  end
-  local answer = all[at + 1]
-  answer = answer and answer.role == "assistant" and answer or nil
-  return assert(old), turns.new_message("assistant", "", answer), before
-end
-
---- Ask a question: after the last message, or in place of an earlier one, on another branch.
----@param plan lcursor.ChatStart
+--- Ask a question: in place of the draft, or of an earlier question, on another branch.
+---@param index integer of the entry that becomes the question
+---@param text string "" to answer the question there again
+---@param draft string that stays at the end
 ---@param opts lcursor.ChatAsk
-local function start(session, plan, opts)
+local function start(session, index, text, draft, opts)
   local turn ---@type lcursor.ChatTurn
-  local question, answer, before = new_messages(session, plan)
-  local is_again = question == plan.old
-  local last = is_again and question or before[#before]
-  local old = not is_again and plan.old or nil
-  local params = M.params(session, plan.text, last and last.number or 0, opts, old)
+  local old, old_answer = session.messages[index], session.messages[index + 1]
+  local before = vim.list_slice(session.messages, 1, index - 1)
+  local question, answer, after
+  if text == "" then
+    local is_answer = old_answer and old_answer.role == "assistant"
+    answer = turns.new_message("assistant", "", is_answer and old_answer or nil)
+    question, after, old = old, old, nil
+  else
+    answer = turns.new_message("assistant", "")
+    question, after = turns.new_message("user", text, old), before[#before]
+  end
+  local params = M.params(session, text, after and after.number or 0, opts, old)
   local id = requests.follow("chat.send", params, function(method, message)
     turns.handle(session, turn, method, message)
   end)
   if not id then
     return
   end
-  local heading = entries.rows(session, session.entries[plan.index], plan.index)
+  local heading = entries.rows(session, session.entries[index], index)
   local following = vim.tbl_filter(function(win)
     return api.nvim_win_get_cursor(win)[1] > heading
   end, vim.fn.win_findbuf(session.buf))
@@ -98,11 +83,11 @@ local function start(session, plan, opts)
     is_stopping = false,
     is_followed = false,
     before = session.messages,
-    text = plan.text,
+    text = text,
   }
   session.failure = nil
   session.messages = vim.list_extend(before, { question, answer })
-  turns.show(session, turn, plan.index, plan.draft)
+  turns.show(session, turn, index, draft)
   session.turn = turn
   for _, win in ipairs(following) do
     window.to_end(session, win)
@@ -150,8 +135,7 @@ function M.ask(session, text, opts)
   end
   when_open(session, function()
     if not session.turn then
-      local index, draft = #session.entries, buffer.draft(session)
-      start(session, { index = index, text = text, draft = draft }, opts)
+      start(session, #session.entries, text, buffer.draft(session), opts)
     end
   end)
 end
@@ -181,7 +165,7 @@ local function send_draft(session, opts)
     if not buffer.is_whole(session) then
       buffer.render(session, text) -- headings were deleted
     end
-    start(session, { index = #session.entries, text = text, draft = "" }, opts)
+    start(session, #session.entries, text, "", opts)
   end)
 end
 
@@ -206,8 +190,7 @@ function M.send(session, opts, entry)
     end
     local index = entries.index(session, entry)
     if index then
-      local plan = { index = index, text = text, old = message, draft = buffer.draft(session) }
-      start(session, plan, opts)
+      start(session, index, text, buffer.draft(session), opts)
     end
   end)
 end
@@ -216,14 +199,13 @@ end
 ---@param session lcursor.ChatSession
 ---@param opts lcursor.ChatAsk
 function M.regenerate(session, opts)
-  local entry, index = buffer.question_at_cursor(session)
-  if not entry or not index then
+  local _, index = buffer.question_at_cursor(session)
+  if not index then
     return notify.info("no question to answer again")
   elseif turns.is_busy(session) then
     return
   end
-  local draft = buffer.draft(session)
-  start(session, { index = index, text = "", old = entry.message, draft = draft }, opts)
+  start(session, index, "", buffer.draft(session), opts)
 end
 
 return M

@@ -101,13 +101,9 @@ end
 
 ---@return integer number of the message before the question; 0 for none
 local function number_before(view)
-  local session, message = view.session, view.entry.message
-  local last = #session.messages
-  if message then
-    local at = buffer.find(session, message.number)
-    last = (at or 1) - 1
-  end
-  local before = session.messages[last]
+  local session = view.session
+  local index = entries.index(session, view.entry) or #session.entries
+  local before = session.messages[index - 1]
   return before and before.number or 0
 end
 
