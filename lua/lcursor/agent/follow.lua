@@ -167,7 +167,7 @@ HANDLERS["agent.started"] = function(run, params)
     run.entries, run.thought = { run.entries[1], entries.draft(run) }, nil
     run.entries[1].text = params.task
     if entries.is_loaded(run) then
-      entries.render(run, entries.text(run, entries.draft(run)))
+      entries.render(run, entries.draft_text(run))
     end
   end
   local words = { params.model, params.sandbox == "none" and "no sandbox" or params.sandbox }

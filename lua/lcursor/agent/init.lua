@@ -19,15 +19,13 @@ local POLICIES = { "plan", "ask", "auto", "full" }
 local CALL_OPTS = vim.split("task policy model range context path window enter", " ")
 local MAX_FOLLOWING = 20 -- lines of a quickfix list that belong to an entry
 
----@class (exact) lcursor.AgentCall
+---@class (exact) lcursor.AgentCall: lcursor.ConversationOpts
 ---@field task? string nil asks for it
 ---@field policy? "plan"|"ask"|"auto"|"full" instead of the option agent.policy
 ---@field model? string
 ---@field range? integer[] first and last line of the current buffer to add, from 1
 ---@field context? string text to add
 ---@field path? string absolute: of a file or folder of the project
----@field window? { position?: string, size?: number } like the option chat.window
----@field enter? boolean false leaves the cursor where it is
 
 --- Whether agents may run; reports it if not.
 ---@return boolean

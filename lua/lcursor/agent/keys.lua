@@ -104,7 +104,7 @@ local function reject(run)
     entries.show(run, entry)
     return winbar.draw(run)
   end
-  local draft = entries.text(run, entries.draft(run))
+  local draft = entries.draft_text(run)
   if draft ~= "" then
     entries.set_draft(run, "")
     return decide(run, entry, "reject", draft)
@@ -162,7 +162,7 @@ local function send(run)
     vim.cmd.stopinsert()
     return approve_plan(run, entry)
   end
-  local text = entries.is_loaded(run) and entries.text(run, entries.draft(run)) or ""
+  local text = entries.is_loaded(run) and entries.draft_text(run) or ""
   if text == "" then
     return notify.info("nothing to send: write below the last heading")
   end

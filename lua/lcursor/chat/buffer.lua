@@ -163,13 +163,6 @@ function M.edited(session, entry)
   return text ~= original and text or nil
 end
 
---- Return the text of the next question.
----@param session lcursor.ChatSession
----@return string
-function M.draft(session)
-  return entries.text(session, entries.draft(session))
-end
-
 --- Return the mention or command that is typed at the cursor, in the draft or in a question.
 ---@param session lcursor.ChatSession
 ---@return string? word

@@ -20,7 +20,7 @@ local function render(session)
     local _, index = entries.at(session, api.nvim_win_get_cursor(win)[1] - 1)
     indexes[win] = index < #session.entries and index or nil
   end
-  buffer.render(session, buffer.draft(session))
+  buffer.render(session, entries.draft_text(session))
   for _, win in ipairs(wins) do
     local entry = indexes[win] and session.entries[indexes[win]]
     if entry and entry.message then

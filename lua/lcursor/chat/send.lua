@@ -129,19 +129,19 @@ function M.ask(session, text, opts)
   if not can_send(session, text) or turns.is_busy(session) then
     return
   end
-  if session.key == "" and buffer.draft(session) == "" then
+  if session.key == "" and entries.draft_text(session) == "" then
     entries.set_draft(session, text) -- so that it is not lost if the chat cannot be opened
     return M.send(session, opts, entries.draft(session))
   end
   when_open(session, function()
     if not session.turn then
-      start(session, #session.entries, text, buffer.draft(session), opts)
+      start(session, #session.entries, text, entries.draft_text(session), opts)
     end
   end)
 end
 
 local function send_draft(session, opts)
-  local text = buffer.draft(session)
+  local text = entries.draft_text(session)
   local task = text:match("^/agent%s+(.*)$")
   if task then
     leave_insert(session)
@@ -158,7 +158,7 @@ local function send_draft(session, opts)
   leave_insert(session)
   when_open(session, function()
     local is_loaded = api.nvim_buf_is_loaded(session.buf)
-    text = is_loaded and buffer.draft(session) or ""
+    text = is_loaded and entries.draft_text(session) or ""
     if text == "" or session.turn then
       return
     end
@@ -190,7 +190,7 @@ function M.send(session, opts, entry)
     end
     local index = entries.index(session, entry)
     if index then
-      start(session, index, text, buffer.draft(session), opts)
+      start(session, index, text, entries.draft_text(session), opts)
     end
   end)
 end
@@ -205,7 +205,7 @@ function M.regenerate(session, opts)
   elseif turns.is_busy(session) then
     return
   end
-  start(session, index, "", buffer.draft(session), opts)
+  start(session, index, "", entries.draft_text(session), opts)
 end
 
 return M

@@ -91,7 +91,7 @@ local function show_end(session, turn, done)
   else -- nothing of it is stored: the question becomes a draft again, before what was typed since
     session.messages = turn.before
     stream.drop(turn.stream)
-    local typed = buffer.draft(session)
+    local typed = entries.draft_text(session)
     local separator = turn.text ~= "" and typed ~= "" and "\n\n" or ""
     buffer.render(session, turn.text .. separator .. typed)
   end

@@ -137,6 +137,13 @@ function M.draft(conversation)
   return conversation.entries[#conversation.entries]
 end
 
+--- Return the text of the draft.
+---@param conversation lcursor.Conversation
+---@return string
+function M.draft_text(conversation)
+  return M.text(conversation, M.draft(conversation))
+end
+
 --- Replace the draft, as if it were typed: `u` reverts it.
 ---@param conversation lcursor.Conversation
 ---@param text string
