@@ -62,15 +62,9 @@ function M.draw(conversation)
   end
 end
 
---- Highlight Markdown. The language is not registered for the filetype: plugins would take what a
---- model wrote for a document of the user, and fetch its images.
 local function set_filetype(conversation)
-  local buf, kind = conversation.buf, conversation.kind
-  local is_highlighted = not kind.is_parsed or pcall(vim.treesitter.start, buf, "markdown")
-  transcript.set_filetype(buf, "lcursor_" .. kind.name)
-  if not is_highlighted then
-    vim.bo[buf].syntax = "markdown"
-  end
+  local kind = conversation.kind
+  transcript.set_filetype(conversation.buf, "lcursor_" .. kind.name, kind.is_parsed)
 end
 
 --- Set the options of a window while it shows a conversation, and lay out its notes.
