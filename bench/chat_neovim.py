@@ -41,7 +41,7 @@ vim.o.swapfile, vim.o.showmode = false, false
 vim.g.lcursor = vim.json.decode([==[%s]==])
 """
 OPEN = "require('lcursor.chat').open({ new = true, enter = false })"
-IS_OPEN = "return require('lcursor.chat').current().chat ~= ''"
+IS_OPEN = "return require('lcursor.chat').current().key ~= ''"
 ASK = "require('lcursor.chat').ask('Explain it.', { enter = false })"
 LINE_COUNT = """
 local session = require("lcursor.chat").current()

@@ -76,6 +76,7 @@ LUA_LAYERS = {
     "editor": 3,
     "index": 4,
     "edit": 4,
+    "conversation": 4,
     "next_edit": 5,
     "agent": 5,
     "complete": 6,
@@ -87,7 +88,7 @@ LUA_LAYERS = {
     "tutor": 8,
     "integrations": 8,
 }
-LUA_SEALED = ({"index", "edit"}, {"next_edit", "agent"}, {"complete", "chat"})
+LUA_SEALED = ({"index", "edit", "conversation"}, {"next_edit", "agent"}, {"complete", "chat"})
 """Features of one layer never require each other. A feature may require those of lower layers: all
 show changes as hunks of edits, and a chat starts agents."""
 

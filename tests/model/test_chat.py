@@ -44,7 +44,7 @@ return table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), "\\n")
 
 HEAR = """
 _G.said = _G.said or {}
-local requests, key = require("lcursor.host.requests"), require("lcursor.chat").current().chat
+local requests, key = require("lcursor.host.requests"), require("lcursor.chat").current().key
 local function hear(method, params)
   said[method] = params
 end
@@ -123,7 +123,7 @@ def ask(editor: Editor, command: str) -> dict[str, Any]:
 def ready(editor: Editor) -> Editor:
     """Begin a chat, and wait until the host is there."""
     editor.lua("require('lcursor.chat').open({ enter = false })")
-    editor.wait_lua("return require('lcursor.chat').current().chat ~= ''", timeout_s=WAIT_S)
+    editor.wait_lua("return require('lcursor.chat').current().key ~= ''", timeout_s=WAIT_S)
     return editor
 
 

@@ -10,7 +10,7 @@ from tests.nvim import edits, reach
 from tests.nvim.pilot import Pilot
 
 Params = dict[str, Any]
-BUFFER = "local run = require('lcursor.agent.runs').current() "
+BUFFER = "local run = require('lcursor.agent').current() "
 
 
 class Agent:

@@ -17,7 +17,7 @@ from tests.fakes.chat_server import Answer, ChatServer, say
 
 A = "def alpha(x):\n    return x\n\n\ndef beta(y):\n    return y\n"
 COUNT = "return require('lcursor.edit.proposals').count()"
-IDLE = "local s = require('lcursor.chat').current() return s and s.chat ~= '' and not s.turn"
+IDLE = "local s = require('lcursor.chat').current() return s and s.key ~= '' and not s.turn"
 """A chat is open, and nobody writes in it."""
 LINES = """
 local buf = require("lcursor.chat").current().buf

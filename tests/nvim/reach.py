@@ -94,7 +94,9 @@ def chat(nvim: Pilot, host: FakeHost, messages: Sequence[Params] = (), command: 
 def draft(nvim: Pilot, text: str) -> None:
     """Write a draft, as if it had been typed."""
     nvim.lua(
-        "require('lcursor.chat.buffer').set_draft(require('lcursor.chat').current(), ...)", text
+        """local chat, entries = require("lcursor.chat"), require("lcursor.conversation.entries")
+        entries.set_draft(chat.current(), ...)""",
+        text,
     )
     nvim.command("normal! G$")
 

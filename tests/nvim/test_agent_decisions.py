@@ -17,8 +17,8 @@ Start = Callable[..., Pilot]
 
 FILES = {"a.py": "def alpha(x):\n    return x\n"}
 HINTS = """
-local run = require("lcursor.agent.runs").current()
-local space, found = vim.api.nvim_create_namespace("lcursor.agent.notes"), {}
+local run = require("lcursor.agent").current()
+local space, found = vim.api.nvim_create_namespace("lcursor.entries.notes"), {}
 for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(run.buf, space, 0, -1, { details = true })) do
   for _, line in ipairs(mark[4].virt_lines or {}) do
     for _, chunk in ipairs(line) do

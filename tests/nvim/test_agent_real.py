@@ -6,7 +6,7 @@ from lcursor.drive.editor import Editor
 from tests.nvim.home import A, Home, told
 
 TEXT = """
-local run = require("lcursor.agent.runs").current()
+local run = require("lcursor.agent").current()
 local lines = run and run.buf and vim.api.nvim_buf_get_lines(run.buf, 0, -1, false) or {}
 return table.concat(lines, "\\n")
 """

@@ -18,7 +18,7 @@ Start = Callable[..., Pilot]
 
 FILES = {"a.py": "def alpha(x):\n    return x\n", "test_a.py": "assert alpha(1) == 2\n"}
 FOLDS = """
-local run = require("lcursor.agent.runs").current()
+local run = require("lcursor.agent").current()
 local found = {}
 vim.api.nvim_win_call(vim.fn.bufwinid(run.buf), function()
   local row = 1
@@ -432,7 +432,7 @@ def test_the_host_dies(agent: Agent) -> None:
     agent.start()
     agent.host.kill()
     agent.wait_text("## Failed\n\nthe Python host ended")
-    assert agent.nvim.lua("return #require('lcursor.agent.runs').running()") == 0
+    assert agent.nvim.lua("return #require('lcursor.agent.winbar').running()") == 0
 
 
 def test_a_closed_window_and_a_deleted_buffer_do_not_stop_a_run(agent: Agent) -> None:

@@ -64,7 +64,7 @@ def test_a_file_of_another_project_has_its_own_chat(
     nvim.command("LCChat")
     nvim.settle()
     assert len(host.messages("chat.open")) == 2
-    assert nvim.lua("return require('lcursor.chat').current().chat") == "k1"
+    assert nvim.lua("return require('lcursor.chat').current().key") == "k1"
 
 
 def test_the_host_dies_before_it_has_opened_the_chat(editor: Start, host: FakeHost) -> None:

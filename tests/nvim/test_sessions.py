@@ -108,7 +108,7 @@ def test_a_restored_buffer_loses_its_name_but_not_its_text(
 def test_a_chat_whose_buffer_cannot_be_made_is_no_chat(editor: Start, host: FakeHost) -> None:
     nvim = editor(FILES, init=reach.NOTES)
     nvim.lua(
-        """local transcript = require("lcursor.ui.transcript")
+        """local transcript = require("lcursor.conversation.transcript")
         local create = transcript.create
         transcript.create = function() transcript.create = create error("no buffer") end
         assert(not pcall(vim.cmd.LCChat))"""

@@ -3,20 +3,42 @@
 local buffer = require("lcursor.agent.buffer")
 local buffers = require("lcursor.editor.buffers")
 local config = require("lcursor.config")
+local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.agent.format")
 local many = require("lcursor.text").many
 local notify = require("lcursor.ui.notify")
 local numbers = require("lcursor.text.numbers")
 local requests = require("lcursor.host.requests")
-local runs = require("lcursor.agent.runs")
+local sessions = require("lcursor.conversation.sessions")
 local short = require("lcursor.text").short
 local status = require("lcursor.host.status")
-local window = require("lcursor.agent.window")
+local ui = require("lcursor.ui.window")
+local winbar = require("lcursor.agent.winbar")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
 local uv = vim.uv
 local MAX_TITLE = 40
+
+---@alias lcursor.AgentState "preparing"|"running"|"waiting"|"done"|"stuck"|"failed"|"stopped"
+
+---@class (exact) lcursor.AgentRun: lcursor.Conversation
+---@field id? integer of the request that is followed; nil if the run does not run here
+---@field task string
+---@field policy string
+---@field sandbox string "" until the host has opened it
+---@field dialect string of the model's calls
+---@field state lcursor.AgentState
+---@field is_stopping boolean
+---@field tests? string how its tests ended, if they ran
+---@field status? table fields of `agent.status`
+---@field status_ms integer vim.uv.now() when that came
+---@field plan_number? integer of the step that is a plan
+---@field thought? string the last one of the model
+---@field said? string that is sent once the run has been resumed
+---@field is_replayed boolean the host is about to send all of it again
+---@field is_shown boolean it is only shown, not continued
 
 --- Tell the user about a run, unless its last lines are on the screen.
 ---@param run lcursor.AgentRun
@@ -41,6 +63,18 @@ local function step_of(run, number)
   end
 end
 
+--- Close a run of which nothing is known.
+local function discard(run)
+  local buf = run.buf
+  sessions.remove(run)
+  run.buf = nil
+  if buf then
+    ui.close_all(buf)
+    vim.api.nvim_buf_delete(buf, { force = true })
+  end
+  winbar.draw(run)
+end
+
 --- End what is not finished: steps, questions, a plan.
 local function end_entries(run)
   for _, entry in ipairs(run.entries) do
@@ -51,7 +85,7 @@ local function end_entries(run)
       if step then
         step.state, step.result = "rejected", is_waiting and "" or "stopped"
       end
-      buffer.show(run, entry)
+      entries.show(run, entry)
     end
   end
 end
@@ -62,7 +96,7 @@ local function finish(run, done)
   requests.forget(run.id)
   run.id, run.state, run.is_stopping = nil, done.state, false
   if run.is_replayed and run.task == "" then
-    return window.discard(run) -- there is no such run, or another Neovim executes it
+    return discard(run) -- there is no such run, or another Neovim executes it
   end
   end_entries(run)
   local tests = done.is_checked and "tests passed" or run.tests
@@ -74,9 +108,9 @@ local function finish(run, done)
   end
   local lines = format.done(done, facts, tests or "tests not run")
   local entry = buffer.add(run, { kind = "end", lines = lines })
-  window.draw(run)
+  winbar.draw(run)
   local text = ("agent %s: %s"):format(done.state, short(run.task, MAX_TITLE))
-  local row = run.buf and select(2, buffer.rows(run, entry)) - 1 or 0
+  local row = run.buf and select(2, entries.rows(run, entry)) - 1 or 0
   report(run, row, notify.info, text, ":LCursor agent open shows it")
   status.emit("LCursorAgentDone", {
     buf = run.buf,
@@ -89,7 +123,7 @@ local function finish(run, done)
     require("lcursor.edit.edits").resume(turn, done.root, function(msg)
       vim.list_extend(entry.lines, format.files(msg.files))
       entry.has_files = #msg.files > 0
-      buffer.show(run, entry)
+      entries.show(run, entry)
     end)
   end
 end
@@ -108,8 +142,8 @@ end
 --- Say that a run waits for the user.
 local function announce(run, entry, text)
   run.state = "waiting"
-  window.draw(run)
-  local row = run.buf and buffer.rows(run, entry) or 0
+  winbar.draw(run)
+  local row = run.buf and entries.rows(run, entry) or 0
   local title = ("the agent asks: %s"):format(short(text, MAX_TITLE))
   report(run, row, notify.info, title, ":LCursor agent open shows it")
   local ask = entry.ask or { command = "", why = "plan" }
@@ -130,18 +164,18 @@ HANDLERS["agent.started"] = function(run, params)
   local said = run.said
   if run.is_replayed then -- all steps come again, and then another such message
     run.is_replayed, said = false, nil
-    run.entries, run.thought = { run.entries[1] }, nil
+    run.entries, run.thought = { run.entries[1], entries.draft(run) }, nil
     run.entries[1].text = params.task
-    if buffer.is_loaded(run) then
-      buffer.render(run, buffer.draft(run))
+    if entries.is_loaded(run) then
+      entries.render(run, entries.draft_text(run))
     end
   end
   local words = { params.model, params.sandbox == "none" and "no sandbox" or params.sandbox }
   table.insert(words, params.policy ~= "auto" and params.policy or nil)
   table.insert(words, params.note ~= "" and params.note or nil)
   run.entries[1].note = table.concat(words, " · ")
-  buffer.show(run, run.entries[1])
-  window.draw(run)
+  entries.show(run, run.entries[1])
+  winbar.draw(run)
   if said then
     run.said = nil
     M.say(run, said)
@@ -179,7 +213,7 @@ HANDLERS["agent.step"] = function(run, params)
   if params.state ~= "waiting" then
     entry.ask = nil
   end
-  buffer.show(run, entry)
+  entries.show(run, entry)
 end
 
 HANDLERS["agent.asks"] = function(run, params)
@@ -190,7 +224,7 @@ HANDLERS["agent.asks"] = function(run, params)
     entry = buffer.add(run, { kind = "step", step = step, ask = params })
   else
     entry.ask = params
-    buffer.show(run, entry)
+    entries.show(run, entry)
   end
   announce(run, entry, params.command)
 end
@@ -206,7 +240,7 @@ end
 
 HANDLERS["agent.status"] = function(run, params)
   run.status, run.status_ms, run.state = params, uv.now(), params.state
-  window.draw(run)
+  winbar.draw(run)
 end
 
 HANDLERS["agent.done"] = finish
@@ -229,8 +263,55 @@ local function follow(run, method, params)
       handler(run, answer)
     end
   end)
-  window.draw(run)
+  winbar.draw(run)
   return run.id ~= nil
+end
+
+---@type lcursor.ConversationKind
+local KIND = {
+  name = "agent",
+  is_parsed = false, -- longer than a chat: syntax/lcursor_agent.vim highlights it
+  interval_ms = 1000,
+  press = function(action)
+    require("lcursor.agent.keys").press(action)
+  end,
+  stop = function(run)
+    return M.stop(run)
+  end,
+  heading = buffer.heading,
+  body = buffer.body,
+  decorate = buffer.decorate,
+  fold = format.fold,
+  title = winbar.title,
+  parts = winbar.parts,
+  activity = winbar.activity,
+  reloaded = function(run)
+    entries.render(run, "")
+  end,
+  unloaded = function(run)
+    run.buf = nil -- the run continues
+  end,
+}
+
+--- Return a run without a buffer, which is current now.
+---@param task string
+---@param path string absolute
+---@return lcursor.AgentRun
+function M.new(task, path)
+  ---@type lcursor.AgentRun
+  local run = vim.tbl_extend("error", sessions.new(KIND, path), {
+    task = task,
+    policy = "",
+    sandbox = "",
+    dialect = "",
+    state = "preparing",
+    is_stopping = false,
+    status_ms = 0,
+    is_replayed = false,
+    is_shown = false,
+  })
+  sessions.add(run)
+  return run
 end
 
 ---@class (exact) lcursor.AgentStart
@@ -244,12 +325,12 @@ end
 ---@param start lcursor.AgentStart
 ---@return lcursor.AgentRun? nil if nothing could be sent
 function M.start(start)
-  local run = runs.new(start.task, start.path)
+  local run = M.new(start.task, start.path)
   run.policy = start.policy
   buffer.add(run, { kind = "task", text = start.task, context = start.context })
   local params = vim.tbl_extend("error", start, { buffers = buffers.unsaved() })
   if not follow(run, "agent.start", params) then
-    runs.remove(run)
+    sessions.remove(run)
     return nil
   end
   return run
@@ -288,7 +369,7 @@ function M.stop(run)
     if not requests.notify("agent.stop", { id = run.id }) then
       fail(run, "the Python host is not running")
     end
-    window.draw(run)
+    winbar.draw(run)
   end
   return run.id ~= nil
 end

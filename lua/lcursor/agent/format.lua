@@ -1,4 +1,4 @@
--- Formats what the buffer of a run shows: steps, questions, the end, the winbar. Pure.
+-- Formats what the buffer of a run shows: steps, questions, the end. Pure.
 
 local many = require("lcursor.text").many
 local numbers = require("lcursor.text.numbers")
@@ -201,52 +201,6 @@ function M.files(files)
     table.insert(lines, ("- %s%s"):format(printable(file.name), more))
   end
   return lines
-end
-
----@class (exact) lcursor.AgentBar what a winbar shows
----@field state string
----@field is_stopping boolean
----@field waiting integer
----@field policy string
----@field sandbox string "" before the run has one
----@field status? table fields of `agent.status`
----@field seconds number of work
-
----@param bar lcursor.AgentBar
----@return lcursor.WinbarPart[]
-function M.parts(bar)
-  local parts, status = {}, bar.status
-  local function add(rank, text, group)
-    table.insert(parts, { text = text, rank = rank, group = group, is_busy = rank == 9 })
-  end
-  if bar.policy == "full" then
-    add(8, "full access", "LCursorAgentFull")
-  elseif bar.sandbox == "none" then
-    add(8, "no sandbox", "LCursorAgentUnsafe")
-  elseif bar.sandbox ~= "" then
-    add(2, bar.sandbox)
-  end
-  if status and bar.state ~= "preparing" then
-    add(6, ("step %d/%d"):format(status.steps, status.max_steps))
-    if status.context_tokens > 0 then
-      local used, size = numbers.tokens(status.used_tokens), numbers.tokens(status.context_tokens)
-      add(3, ("%s of %s"):format(used, size))
-    end
-    if status.added + status.removed > 0 then
-      add(1, ("+%d −%d"):format(status.added, status.removed))
-    end
-  end
-  if status then
-    add(4, numbers.duration(bar.seconds, true))
-  end
-  local state = bar.is_stopping and "stopping" or bar.state
-  state = state == "waiting" and "waiting for the model" or state -- another run uses it
-  if bar.waiting > 0 then
-    add(9, ("%d waiting"):format(bar.waiting), "LCursorAgentAsks")
-  else
-    add(9, state, state == "failed" and "LCursorAgentFailed" or nil)
-  end
-  return parts
 end
 
 return M

@@ -8,8 +8,9 @@ local input = require("lcursor.editor.input")
 local list = require("lcursor.agent.list")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
-local runs = require("lcursor.agent.runs")
-local window = require("lcursor.agent.window")
+local sessions = require("lcursor.conversation.sessions")
+local winbar = require("lcursor.agent.winbar")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -18,15 +19,13 @@ local POLICIES = { "plan", "ask", "auto", "full" }
 local CALL_OPTS = vim.split("task policy model range context path window enter", " ")
 local MAX_FOLLOWING = 20 -- lines of a quickfix list that belong to an entry
 
----@class (exact) lcursor.AgentCall
+---@class (exact) lcursor.AgentCall: lcursor.ConversationOpts
 ---@field task? string nil asks for it
 ---@field policy? "plan"|"ask"|"auto"|"full" instead of the option agent.policy
 ---@field model? string
 ---@field range? integer[] first and last line of the current buffer to add, from 1
 ---@field context? string text to add
 ---@field path? string absolute: of a file or folder of the project
----@field window? { position?: string, size?: number } like the option chat.window
----@field enter? boolean false leaves the cursor where it is
 
 --- Whether agents may run; reports it if not.
 ---@return boolean
@@ -141,9 +140,15 @@ function M.fix(task, range)
   })
 end
 
+--- Return the run of the current buffer, else the one used last.
+---@return lcursor.AgentRun?
+function M.current()
+  return sessions.current("agent")
+end
+
 --- Open the window of the run that was used last, or of the newest one of the project.
 function M.open()
-  local run = runs.current()
+  local run = M.current()
   if run then
     return window.open(run, {})
   end
@@ -152,14 +157,14 @@ end
 
 --- Continue the run that was used last, or the newest one of the project.
 function M.resume()
-  local run = runs.current()
+  local run = M.current()
   list.show(run and run.key ~= "" and run.key or "last", buffers.here(), true)
 end
 
 --- Send a message to the current run.
 ---@param text string
 function M.say(text)
-  local run = runs.current()
+  local run = M.current()
   if not run then
     return notify.info("no agent runs; :LCursor agent {task} starts one")
   end
@@ -168,8 +173,8 @@ end
 
 --- Stop the current run, or the only one.
 function M.stop()
-  local running = runs.running()
-  local run = runs.current()
+  local running = winbar.running()
+  local run = M.current()
   run = run and run.id and run or running[1]
   if not run then
     return notify.info("no agent runs")

@@ -3,12 +3,12 @@
 local ago = require("lcursor.text").ago
 local buffers = require("lcursor.editor.buffers")
 local follow = require("lcursor.agent.follow")
+local list = require("lcursor.ui.list")
 local many = require("lcursor.text").many
 local requests = require("lcursor.host.requests")
-local runs = require("lcursor.agent.runs")
+local sessions = require("lcursor.conversation.sessions")
 local short = require("lcursor.text").short
-local ui_list = require("lcursor.ui.list")
-local window = require("lcursor.agent.window")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -23,7 +23,7 @@ local GROUPS = {
 ---@param row table fields of `AgentRow`
 ---@return lcursor.Cells
 local function cells_of(row)
-  local run = runs.of_key(row.run)
+  local run = sessions.of_key("agent", row.run)
   local state = run and run.id and run.state or row.state
   return {
     { run and run.id and "* " or "  ", "LCursorChatTokens" },
@@ -39,12 +39,12 @@ end
 ---@param path string absolute
 ---@param continues boolean whether it is continued
 function M.show(key, path, continues)
-  local run = runs.of_key(key)
+  local run = sessions.of_key("agent", key)
   if not run or (continues and not run.id) then
     if not run then
-      run = runs.new("", path)
+      run = follow.new("", path)
       run.key = key ~= "last" and key or ""
-      run.entries = { { kind = "task", text = "", mark = 0, is_late = true } }
+      table.insert(run.entries, 1, { kind = "task", text = "", mark = 0 })
     end
     if not follow.resume(run, continues) then
       return
@@ -56,29 +56,29 @@ end
 --- List the runs of the current project.
 function M.open()
   local path = buffers.here()
-  local opened = ui_list.open("agents")
-  local function load()
-    requests.ask("agent.list", { path = path }, function(listed)
-      local cells = vim.tbl_map(cells_of, listed.runs)
-      local head = many(#cells, "run") .. " of this project"
-      if #cells == 0 then
-        cells = { { { "  no runs yet; :LCursor agent {task} starts one", "LCursorChatNote" } } }
-      end
-      ui_list.fill(opened, cells, listed.runs, head, "<CR> show, r resume, R refresh, q close")
-    end)
-  end
-  local function on_row(continues)
-    return function()
-      local row = ui_list.here(opened)
-      if row then
-        ui_list.close(opened)
-        M.show(row.run, path, continues)
-      end
+  local function show(continues)
+    return function(row)
+      M.show(row.run, path, continues)
     end
   end
-  ui_list.map(opened, { ["<CR>"] = on_row(false), r = on_row(true), R = load })
-  ui_list.fill(opened, { { { "  asking …", "LCursorChatNote" } } }, {}, "runs", nil)
-  load()
+  list.open({
+    name = "agents",
+    cells = cells_of,
+    head = function(rows)
+      return many(#rows, "run") .. " of this project"
+    end,
+    load = function(done)
+      requests.ask("agent.list", { path = path }, function(listed)
+        done(listed.runs)
+      end)
+    end,
+    empty = "no runs yet; :LCursor agent {task} starts one",
+    keys = {
+      { "<CR>", "show", show(false), closes = true },
+      { "r", "resume", show(true), closes = true },
+      { "R", "refresh", list.load, on = "list" },
+    },
+  })
 end
 
 return M

@@ -1,7 +1,7 @@
 -- The code blocks of a chat: finds the one at the cursor; yanks, inserts, opens or applies it.
 
-local buffer = require("lcursor.chat.buffer")
 local code_window = require("lcursor.editor.code_window")
+local entries = require("lcursor.conversation.entries")
 local many = require("lcursor.text").many
 local markdown = require("lcursor.text.markdown")
 local notify = require("lcursor.ui.notify")
@@ -57,11 +57,11 @@ function M.parse(lines, offset)
 end
 
 ---@return lcursor.ChatBlock[]
-local function blocks_of(session, span)
-  local first, last = buffer.rows(session, span)
+local function blocks_of(session, entry)
+  local first, last = entries.content(session, entry)
   local blocks = M.parse(api.nvim_buf_get_lines(session.buf, first, last, false), first)
   for _, block in ipairs(blocks) do
-    block.message = span.message and span.message.number or 0
+    block.message = entry.message and entry.message.number or 0
   end
   return blocks
 end
@@ -72,7 +72,7 @@ end
 local function block_at_cursor(session)
   if api.nvim_get_current_buf() == session.buf then
     local row = api.nvim_win_get_cursor(0)[1] - 1
-    local blocks = blocks_of(session, (buffer.span_at(session, row)))
+    local blocks = blocks_of(session, (entries.at(session, row)))
     for _, block in ipairs(blocks) do
       if row <= block.last then
         return block
@@ -82,10 +82,10 @@ local function block_at_cursor(session)
       return blocks[#blocks]
     end
   end
-  for i = #session.spans, 1, -1 do
-    local message = session.spans[i].message
+  for i = #session.entries, 1, -1 do
+    local message = session.entries[i].message
     if message and message.role == "assistant" then
-      local blocks = blocks_of(session, session.spans[i])
+      local blocks = blocks_of(session, session.entries[i])
       if #blocks > 0 then
         return blocks[#blocks]
       end

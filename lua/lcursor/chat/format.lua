@@ -5,7 +5,7 @@ local numbers = require("lcursor.text.numbers")
 
 local M = {}
 
-M.HEADINGS = { user = "## You", assistant = "## Model", summary = "## Summary" }
+M.HEADINGS = { user = "## You", draft = "## You", assistant = "## Model", summary = "## Summary" }
 
 local CONTEXT, REASONING = "> context: ", "> thinking\n"
 
@@ -20,23 +20,6 @@ M.FIXED = { system = "instructions", history = "history", question = "question" 
 function M.hold(text)
   local held = text:match("[\r\n]*$")
   return (text:sub(1, #text - #held):gsub("\r\n", "\n")), held
-end
-
---- Align the columns of a table, in place.
----@param rows lcursor.Cells[]
----@param right? integer column that is aligned to the right
-function M.align(rows, right)
-  for column = 1, #(rows[1] or {}) do
-    local width = 0
-    for _, row in ipairs(rows) do
-      width = math.max(width, vim.fn.strdisplaywidth(row[column][1]))
-    end
-    for _, row in ipairs(rows) do
-      local text = row[column][1]
-      local blanks = (" "):rep(width - vim.fn.strdisplaywidth(text))
-      row[column][1] = column == right and blanks .. text or text .. blanks
-    end
-  end
 end
 
 --- Continue a quotation on each further line.

@@ -4,28 +4,55 @@
 local attachments = require("lcursor.editor.attachments")
 local buffer = require("lcursor.chat.buffer")
 local buffers = require("lcursor.editor.buffers")
-local completion = require("lcursor.chat.completion")
+local entries = require("lcursor.conversation.entries")
 local keymaps = require("lcursor.editor.keymaps")
 local requests = require("lcursor.host.requests")
 local keys = require("lcursor.chat.keys")
+local format = require("lcursor.chat.format")
 local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
+local mention_completion = require("lcursor.editor.mention_completion")
 local notify = require("lcursor.ui.notify")
 local send = require("lcursor.chat.send")
-local sessions = require("lcursor.chat.sessions")
+local sessions = require("lcursor.conversation.sessions")
 local turn = require("lcursor.chat.turn")
-local window = require("lcursor.chat.window")
+local winbar = require("lcursor.chat.winbar")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
 local api = vim.api
 
----@class lcursor.ChatOpts
+-- The fields of these are in lcursor/protocol/chat.py.
+---@alias lcursor.ChatAttachment table
+---@alias lcursor.ChatItem table a part of a prompt
+---@alias lcursor.ChatMessage table its number is 0 until the host has sent it
+---@alias lcursor.ChatOpened table `chat.opened`
+---@alias lcursor.ChatProgress table `chat.progress`
+---@alias lcursor.ChatPreviewed table `chat.previewed`
+---@alias lcursor.ChatDone table `chat.done`
+---@alias lcursor.ChatRow table a stored chat, in `chat.listed`
+
+---@class (exact) lcursor.ChatSession: lcursor.Conversation
+---@field win? integer that shows it in this tab page
+---@field root string of the project; "" until the host has opened it
+---@field title string
+---@field model string
+---@field models string[]
+---@field messages lcursor.ChatMessage[] of the current branch
+---@field context_tokens integer
+---@field used_tokens integer
+---@field turn? lcursor.ChatTurn that runs
+---@field last? lcursor.ChatDone of the last turn
+---@field waiting fun()[] called when the host has opened it
+---@field attached lcursor.ChatAttachment[] to the next question
+---@field dropped string[] keys of items that the next question leaves out
+---@field failure? lcursor.Error of the last turn, or of opening it
+
+---@class lcursor.ChatOpts: lcursor.ConversationOpts
 ---@field new? boolean start a new chat
 ---@field chat? string key of a stored one, or `last`
 ---@field path? string absolute: of a file or folder of the project
----@field window? { position?: string, size?: number } like the option chat.window
----@field enter? boolean false leaves the cursor where it is
 
 ---@class lcursor.ChatCall: lcursor.ChatOpts
 ---@field question? string to ask at once
@@ -41,35 +68,32 @@ local CALL_OPTS =
 local is_started = false
 local is_edit_explained = false
 
---- Lay out errors and notes again when the width of a window changes.
----@param event vim.api.keyset.create_autocmd.callback_args
-local function on_resize(event)
-  local bufs = { event.buf }
-  if event.event == "WinResized" then
-    bufs = vim.tbl_map(api.nvim_win_get_buf, vim.v.event.windows)
-  end
-  for _, session in ipairs(sessions.all()) do
-    if vim.list_contains(bufs, session.buf) and buffer.is_whole(session) then
-      buffer.annotate(session)
-      for _, span in ipairs(session.spans) do
-        if span.note then
-          buffer.mark_heading(session, span, nil, span.note)
-        end
-      end
-    end
-  end
-end
+---@type lcursor.ConversationKind
+local KIND = {
+  name = "chat",
+  is_parsed = true,
+  interval_ms = 250,
+  press = keys.press,
+  stop = turn.stop,
+  heading = buffer.heading,
+  body = buffer.body,
+  decorate = buffer.decorate,
+  fold = format.fold,
+  title = winbar.title,
+  parts = winbar.parts,
+  activity = winbar.activity,
+  reloaded = turn.render_again,
+  unloaded = turn.drop,
+}
 
 local function start()
   if is_started then
     return
   end
   is_started = true
-  local autocmd = notify.autocmds("chat")
-  autocmd("BufEnter", function(event)
+  notify.autocmds("chat")("BufEnter", function(event)
     buffers.remember(event.buf)
   end)
-  autocmd({ "WinResized", "BufWinEnter" }, on_resize)
 end
 
 --- Show at the heading of an edited message how to send it.
@@ -77,16 +101,17 @@ local function on_text_changed(session)
   if api.nvim_buf_get_changedtick(session.buf) == session.tick then
     return -- our own change
   end
-  buffer.annotate(session)
-  local span = buffer.span_at_cursor(session)
-  local message = span and span.message
+  entries.decorate(session, entries.draft(session))
+  local entry = entries.at_cursor(session)
+  local message = entry.message
   if not message then
     return
   end
-  local is_edited = buffer.edited(session, span) ~= nil
+  local is_edited = buffer.edited(session, entry) ~= nil
   local key = keymaps.shown("chat", "send", session.buf) or "sending"
   local hint = message.role == "user" and "edited: %s sends it" or "edited here only: %s saves it"
-  buffer.mark_heading(session, span, nil, is_edited and hint:format(key) or nil)
+  entry.note = is_edited and hint:format(key) or nil
+  entries.decorate(session, entry)
   if is_edited and message.role == "assistant" and not is_edit_explained then
     is_edit_explained = true -- the heading may be out of view
     local text = "the model still reads the original answer; %s in Normal mode saves the edited one"
@@ -94,53 +119,51 @@ local function on_text_changed(session)
   end
 end
 
---- Handle `:edit`, or the end of the buffer.
-local function on_unload(session)
-  local buf = session.buf
-  if api.nvim_buf_is_loaded(buf) then
-    buffer.set_filetype(buf)
-    turn.render_again(session)
-    for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-      window.set_options(session, win)
-    end
-    return
-  end
-  turn.drop(session)
-  if api.nvim_buf_is_valid(buf) then
-    pcall(api.nvim_buf_delete, buf, { force = true })
-  end
-end
-
-local function watch(session)
-  local function on(events, fn)
-    api.nvim_create_autocmd(events, {
-      buffer = session.buf,
-      callback = notify.guarded(function()
-        fn(session)
-      end),
-    })
-  end
-  on({ "TextChanged", "TextChangedI" }, on_text_changed)
-  on("BufWinEnter", function()
-    local win = api.nvim_get_current_win()
-    if api.nvim_win_get_buf(win) == session.buf then
-      window.set_options(session, win)
-    end
-  end)
-  on("BufEnter", sessions.use)
-  on("BufUnload", vim.schedule_wrap(on_unload))
-end
-
+---@param path string absolute
 ---@param key string "" for a new chat
 ---@return lcursor.ChatSession
 local function create(path, key)
-  local session = sessions.new(path, buffer.create)
-  buffer.render(session, "")
-  keymaps.map("chat", session.buf, keys.press)
-  watch(session)
-  completion.attach(session)
+  ---@type lcursor.ChatSession
+  local session = vim.tbl_extend("error", sessions.new(KIND, path), {
+    root = "",
+    title = "",
+    model = "",
+    models = {},
+    messages = {},
+    context_tokens = 0,
+    used_tokens = 0,
+    waiting = {},
+    attached = {},
+    dropped = {},
+  })
+  window.create(session)
+  sessions.add(session)
+  api.nvim_create_autocmd({ "TextChanged", "TextChangedI" }, {
+    buffer = session.buf,
+    callback = notify.guarded(function()
+      on_text_changed(session)
+    end),
+  })
+  mention_completion.attach(session.buf, {
+    find = function()
+      return buffer.mention(session)
+    end,
+    path = buffers.here,
+  })
   load.open(session, key)
   return session
+end
+
+--- Return the chat about the project of a file: the current one, else the newest.
+---@param path string absolute
+---@return lcursor.ChatSession?
+local function of_path(path)
+  local candidates = M.all()
+  table.insert(candidates, M.current())
+  return vim.iter(candidates):rev():find(function(session)
+    local root = session.root ~= "" and session.root or session.path
+    return path == session.path or vim.fs.relpath(root, path) ~= nil
+  end)
 end
 
 --- Show the chat about the current project, or start one.
@@ -156,13 +179,13 @@ function M.open(opts)
   local key = opts.chat or ""
   local session
   if key ~= "" then
-    session = sessions.of_key(key)
+    session = sessions.of_key("chat", key)
   elseif not opts.new then
-    session = sessions.of_path(path)
+    session = of_path(path)
   end
   session = session or create(path, key)
   window.open(session, opts)
-  sessions.use(session)
+  session.win = window.find(session)
   return session
 end
 
@@ -182,7 +205,7 @@ end
 --- Close the chat's window, or open it.
 ---@param opts? lcursor.ChatOpts
 function M.toggle(opts)
-  local session = sessions.current()
+  local session = sessions.current("chat")
   if session and window.find(session) then
     return window.close(session)
   end
@@ -192,7 +215,7 @@ end
 --- Return the chat of the current buffer, else the one used last.
 ---@return lcursor.ChatSession?
 function M.current()
-  local session = sessions.current()
+  local session = sessions.current("chat")
   if session then
     session.win = window.find(session)
   end
@@ -201,7 +224,7 @@ end
 
 ---@return lcursor.ChatSession[] all chats of this Neovim
 function M.all()
-  return sessions.all()
+  return sessions.all("chat")
 end
 
 --- Attach something to the next question.
@@ -214,7 +237,7 @@ local function attach(session, added)
       table.insert(session.attached, one)
     end
   end
-  buffer.annotate(session)
+  entries.decorate_all(session)
 end
 
 --- Read what goes along with a call.
@@ -242,7 +265,7 @@ local function open_with(opts, added)
   end
   attach(session, added)
   if opts.draft and opts.draft ~= "" then
-    buffer.set_draft(session, opts.draft)
+    entries.set_draft(session, opts.draft)
   end
   if opts.question and opts.question:find("%S") then
     send.ask(session, opts.question, {})

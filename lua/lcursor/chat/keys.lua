@@ -3,29 +3,25 @@
 local buffer = require("lcursor.chat.buffer")
 local code_blocks = require("lcursor.chat.code_blocks")
 local code_window = require("lcursor.editor.code_window")
-local verbs = require("lcursor.chat.verbs")
-local keymaps = require("lcursor.editor.keymaps")
+local entries = require("lcursor.conversation.entries")
 local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
-local notify = require("lcursor.ui.notify")
-local ui = require("lcursor.ui.window")
 local send = require("lcursor.chat.send")
-local sessions = require("lcursor.chat.sessions")
-local turn = require("lcursor.chat.turn")
 local usage = require("lcursor.chat.usage")
-local window = require("lcursor.chat.window")
+local verbs = require("lcursor.chat.verbs")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
 local api = vim.api
 
 local function jump(session, by)
-  local span, index = buffer.span_at_cursor(session)
-  local _, _, heading = buffer.rows(session, span)
+  local entry, index = entries.at_cursor(session)
+  local heading = entries.rows(session, entry)
   local is_below = by < 0 and api.nvim_win_get_cursor(0)[1] - 1 > heading
-  local target = session.spans[is_below and index or index + by]
+  local target = session.entries[is_below and index or index + by]
   if target then
-    _, _, heading = buffer.rows(session, target)
+    heading = entries.rows(session, target)
     vim.cmd("normal! m'")
     api.nvim_win_set_cursor(0, { heading + 1, 0 })
     vim.cmd("normal! zt")
@@ -33,9 +29,9 @@ local function jump(session, by)
 end
 
 local function go_to_question(session)
-  local span = buffer.question_at_cursor(session)
-  if span then
-    local first, last = buffer.rows(session, span)
+  local entry = buffer.question_at_cursor(session)
+  if entry then
+    local first, last = entries.content(session, entry)
     vim.cmd("normal! m'")
     api.nvim_win_set_cursor(0, { math.min(first + 2, last), 0 })
   end
@@ -44,9 +40,9 @@ end
 --- Return the item of a question's context that a line shows.
 ---@return lcursor.ChatItem?
 local function item_of(session, line)
-  local span = buffer.question_at_cursor(session)
+  local entry = buffer.question_at_cursor(session)
   local text = line:match("^> %- (.*)$")
-  for _, item in ipairs(span and text and span.message.items or {}) do
+  for _, item in ipairs(entry and text and entry.message.items or {}) do
     if vim.startswith(text, item.kind .. " " .. item.name) then
       return item
     end
@@ -74,18 +70,11 @@ local function send_at_cursor(session)
   send.send(session, {})
 end
 
-local function stop(session)
-  if not turn.stop(session) and api.nvim_get_mode().mode:find("^i") then
-    vim.cmd.stopinsert()
-  end
-end
-
 -- stylua: ignore
 ---@type table<string, fun(session: lcursor.ChatSession)>
 local ACTIONS = {
   send = send_at_cursor,
   send_insert = send_at_cursor,
-  stop = stop,
   regenerate = function(session) send.regenerate(session, {}) end,
   edit = go_to_question,
   next_branch = function(session) load.step(session, vim.v.count1) end,
@@ -101,18 +90,9 @@ local ACTIONS = {
   apply_block = code_blocks.apply,
   model = verbs.choose_model,
   list = function() list.open() end,
-  close = window.close,
-  help = function(session) ui.float(keymaps.describe("chat", session.buf), "chat") end,
 }
 
 --- Do what a key stands for, in the current chat.
----@param action string
-function M.press(action)
-  local session = sessions.current()
-  if not session then
-    return notify.info("no chat is open; :LCChat opens one")
-  end
-  ACTIONS[action](session)
-end
+M.press = window.presser("chat", ACTIONS, "no chat is open; :LCChat opens one")
 
 return M

@@ -3,29 +3,18 @@
 local ago = require("lcursor.text").ago
 local buffers = require("lcursor.editor.buffers")
 local export = require("lcursor.chat.export")
-local format = require("lcursor.chat.format")
+local list = require("lcursor.ui.list")
 local many = require("lcursor.text").many
 local ui = require("lcursor.ui.window")
 local requests = require("lcursor.host.requests")
-local sessions = require("lcursor.chat.sessions")
-local ui_list = require("lcursor.ui.list")
+local sessions = require("lcursor.conversation.sessions")
 local short = require("lcursor.text").short
-local winbar = require("lcursor.chat.winbar")
-local window = require("lcursor.chat.window")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
 local api = vim.api
 local MAX_TITLE, MAX_PREVIEW = 48, 80
-
----@class (exact) lcursor.ChatList
----@field ui lcursor.List
----@field path string absolute; "" for all projects
----@field rows lcursor.ChatRow[]
----@field note string
-
----@type lcursor.ChatList?
-local current
 
 ---@return string "" if the title says the same
 local function preview_of(title, preview)
@@ -35,51 +24,25 @@ local function preview_of(title, preview)
   return is_same and "" or preview
 end
 
----@param rows lcursor.ChatRow[]
+---@param row lcursor.ChatRow
 ---@param is_all? boolean of all projects
----@return lcursor.Cells[]
-local function cells_of(rows, is_all)
-  local cells = vim.tbl_map(function(row)
-    local title = short(row.title ~= "" and row.title or row.preview, MAX_TITLE)
-    local root = is_all and "  " .. vim.fs.basename(row.root) or ""
-    return {
-      { sessions.of_key(row.chat) and "* " or "  ", "LCursorChatTokens" },
-      { ago(os.time() - row.updated_s), "LCursorChatNote" },
-      { "  " .. title, "LCursorChatTitle" },
-      { root, "LCursorHitFile" },
-      { ("  %3d  "):format(row.messages), "LCursorChatNote" },
-      { preview_of(title, row.preview), "LCursorChatNote" },
-    }
-  end, rows)
-  format.align(cells)
-  return cells
+---@return lcursor.Cells
+local function cells_of(row, is_all)
+  local title = short(row.title ~= "" and row.title or row.preview, MAX_TITLE)
+  local root = is_all and "  " .. vim.fs.basename(row.root) or ""
+  return {
+    { sessions.of_key("chat", row.chat) and "* " or "  ", "LCursorChatTokens" },
+    { ago(os.time() - row.updated_s), "LCursorChatNote" },
+    { "  " .. title, "LCursorChatTitle" },
+    { root, "LCursorHitFile" },
+    { ("  %3d  "):format(row.messages), "LCursorChatNote" },
+    { preview_of(title, row.preview), "LCursorChatNote" },
+  }
 end
 
 ---@param row lcursor.ChatRow
 local function open_row(row)
   require("lcursor.chat").open({ chat = row.chat, path = row.root })
-end
-
-local function draw(list)
-  if current ~= list or not ui_list.is_open(list.ui) then
-    return
-  end
-  local rows = cells_of(list.rows, list.path == "")
-  local where = list.path == "" and "all projects" or "this project"
-  local head = ("%s of %s"):format(many(#list.rows, "chat"), where)
-  head = list.note ~= "" and ("%s (%s)"):format(head, list.note) or head
-  if #rows == 0 then
-    rows = { { { "  no chats yet; :LCChat starts one", "LCursorChatNote" } } }
-  end
-  local keys = "<CR> open, r rename, dd delete, e export, a all projects, q close"
-  ui_list.fill(list.ui, rows, list.rows, head, keys)
-end
-
-local function load(list)
-  requests.ask("chat.list", { path = list.path }, function(listed)
-    list.rows, list.note = listed.chats, listed.note
-    draw(list)
-  end)
 end
 
 --- Rename a chat; asks for the title if there is none.
@@ -97,10 +60,10 @@ function M.rename(key, title, old, done)
     return
   end
   requests.ask("chat.rename", { chat = key, title = title }, function(opened)
-    local session = sessions.of_key(key)
+    local session = sessions.of_key("chat", key)
     if session then
       session.title = opened.title
-      winbar.draw(session)
+      window.draw(session)
     end
     if done then
       done(opened.title)
@@ -110,7 +73,7 @@ end
 
 local function delete(key, done)
   requests.ask("chat.delete", { chat = key }, function()
-    local session = sessions.of_key(key)
+    local session = sessions.of_key("chat", key)
     if session and api.nvim_buf_is_valid(session.buf) then
       window.close(session)
       api.nvim_buf_delete(session.buf, { force = true })
@@ -142,7 +105,7 @@ function M.delete(rows, done)
 end
 
 local function export_row(row)
-  local session = sessions.of_key(row.chat)
+  local session = sessions.of_key("chat", row.chat)
   if session then
     return export.save(session.title, session.messages, "")
   end
@@ -154,50 +117,51 @@ end
 --- Show the chats of the current project.
 ---@param is_all? boolean of all projects
 function M.open(is_all)
-  local project = buffers.here()
-  local opened = ui_list.open("chats")
-  ---@type lcursor.ChatList
-  local list = { ui = opened, path = is_all and "" or project, rows = {}, note = "loading" }
-  current = list
-  local function with_row(fn)
-    return function()
-      local row = ui_list.here(opened)
-      if row then
-        fn(row)
-      end
-    end
-  end
-  local function delete_chosen()
-    M.delete(ui_list.chosen(opened), function(key)
-      list.rows = vim.tbl_filter(function(row)
-        return row.chat ~= key
-      end, list.rows)
-      draw(list)
+  local project, note = buffers.here(), ""
+  local function rename(row, opened)
+    M.rename(row.chat, "", row.title, function(title)
+      row.title = title
+      list.draw(opened)
     end)
   end
-  ui_list.map(opened, {
-    ["<CR>"] = with_row(function(row)
-      ui_list.close(opened)
-      open_row(row)
-    end),
-    r = with_row(function(row)
-      M.rename(row.chat, "", row.title, function(title)
-        row.title = title
-        draw(list)
+  local function delete_chosen(rows, opened)
+    M.delete(rows, function(key)
+      opened.items = vim.tbl_filter(function(row)
+        return row.chat ~= key
+      end, opened.items)
+      list.draw(opened)
+    end)
+  end
+  local function change_projects(opened)
+    is_all = not is_all
+    list.load(opened)
+  end
+  list.open({
+    name = "chats",
+    cells = function(row)
+      return cells_of(row, is_all)
+    end,
+    head = function(rows)
+      local where = is_all and "all projects" or "this project"
+      local more = note ~= "" and (" (%s)"):format(note) or ""
+      return ("%s of %s%s"):format(many(#rows, "chat"), where, more)
+    end,
+    load = function(done)
+      requests.ask("chat.list", { path = is_all and "" or project }, function(listed)
+        note = listed.note
+        done(listed.chats)
       end)
-    end),
-    dd = delete_chosen,
-    e = with_row(export_row),
-    a = function()
-      list.path = list.path == "" and project or ""
-      load(list)
     end,
-    R = function()
-      load(list)
-    end,
-  }, { d = delete_chosen })
-  draw(list)
-  load(list)
+    empty = "no chats yet; :LCChat starts one",
+    keys = {
+      { "<CR>", "open", open_row, closes = true },
+      { "r", "rename", rename },
+      { "dd", "delete", delete_chosen, on = "chosen" },
+      { "e", "export", export_row },
+      { "a", "all projects", change_projects, on = "list" },
+      { "R", "", list.load, on = "list" },
+    },
+  })
 end
 
 --- Return the chats of the current project, for the picker of another plugin.
@@ -205,7 +169,8 @@ end
 function M.source()
   local path = buffers.here()
   local function items_of(rows)
-    local cells = cells_of(rows)
+    local cells = vim.tbl_map(cells_of, rows)
+    list.align(cells)
     local items = {}
     for i, row in ipairs(rows) do
       local facts = many(row.messages, "message") .. (row.model ~= "" and ", " .. row.model or "")

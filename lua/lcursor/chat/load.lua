@@ -2,11 +2,11 @@
 
 local buffer = require("lcursor.chat.buffer")
 local code_window = require("lcursor.editor.code_window")
+local entries = require("lcursor.conversation.entries")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
 local turn = require("lcursor.chat.turn")
-local winbar = require("lcursor.chat.winbar")
-local window = require("lcursor.chat.window")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -17,14 +17,14 @@ local function render(session)
   local indexes = {}
   local wins = vim.fn.win_findbuf(session.buf)
   for _, win in ipairs(wins) do
-    local _, index = buffer.span_at(session, api.nvim_win_get_cursor(win)[1] - 1)
-    indexes[win] = index < #session.spans and index or nil
+    local _, index = entries.at(session, api.nvim_win_get_cursor(win)[1] - 1)
+    indexes[win] = index < #session.entries and index or nil
   end
-  buffer.render(session, buffer.text(session, buffer.draft(session)))
+  buffer.render(session, entries.draft_text(session))
   for _, win in ipairs(wins) do
-    local span = indexes[win] and session.spans[indexes[win]]
-    if span and span.message then
-      local _, _, row = buffer.rows(session, span)
+    local entry = indexes[win] and session.entries[indexes[win]]
+    if entry and entry.message then
+      local row = entries.rows(session, entry)
       api.nvim_win_set_cursor(win, { row + 1, 0 })
     else
       window.to_end(session, win)
@@ -36,7 +36,7 @@ end
 ---@param session lcursor.ChatSession
 ---@param opened lcursor.ChatOpened
 function M.show(session, opened)
-  session.chat, session.title, session.root = opened.chat, opened.title, opened.root
+  session.key, session.title, session.root = opened.chat, opened.title, opened.root
   code_window.add_root(session.root)
   session.model, session.models = opened.model, opened.models
   session.context_tokens = opened.context_tokens
@@ -50,8 +50,8 @@ function M.show(session, opened)
   if not is_same then
     render(session)
   end
-  buffer.annotate(session)
-  winbar.draw(session)
+  entries.decorate_all(session)
+  window.draw(session)
 end
 
 --- Send a request that changes a chat, and show the result.
@@ -59,10 +59,10 @@ end
 ---@param method string
 ---@param params table
 function M.change(session, method, params)
-  if session.chat == "" or turn.is_busy(session) then
+  if session.key == "" or turn.is_busy(session) then
     return
   end
-  params.chat = session.chat
+  params.chat = session.key
   requests.ask(method, params, function(opened)
     M.show(session, opened)
   end)
@@ -72,9 +72,9 @@ end
 ---@param session lcursor.ChatSession
 ---@param step integer
 function M.step(session, step)
-  local _, index = buffer.span_at_cursor(session)
+  local _, index = entries.at_cursor(session)
   for _, i in ipairs({ index, index - 1, index + 1 }) do
-    local message = session.spans[i] and session.spans[i].message
+    local message = session.entries[i] and session.entries[i].message
     if message and message.branches > 1 then
       return M.change(session, "chat.branch", { number = message.number, step = step })
     end
@@ -85,7 +85,7 @@ end
 --- Show a chat again as the host has it now.
 ---@param session lcursor.ChatSession
 function M.reload(session)
-  requests.ask("chat.open", { chat = session.chat, path = session.path }, function(opened)
+  requests.ask("chat.open", { chat = session.key, path = session.path }, function(opened)
     if not session.turn then
       M.show(session, opened)
     end
@@ -100,8 +100,8 @@ function M.open(session, key)
   local function fail(err)
     session.failure, session.waiting = err, {}
     if api.nvim_buf_is_loaded(session.buf) then
-      buffer.annotate(session)
-      winbar.draw(session)
+      entries.decorate_all(session)
+      window.draw(session)
     end
   end
   local id = requests.ask("chat.open", { chat = key, path = session.path }, function(opened)

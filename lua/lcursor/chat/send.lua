@@ -3,13 +3,12 @@
 local attachments = require("lcursor.editor.attachments")
 local buffer = require("lcursor.chat.buffer")
 local buffers = require("lcursor.editor.buffers")
+local entries = require("lcursor.conversation.entries")
 local load = require("lcursor.chat.load")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
-local sessions = require("lcursor.chat.sessions")
 local turns = require("lcursor.chat.turn")
-local winbar = require("lcursor.chat.winbar")
-local window = require("lcursor.chat.window")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -32,7 +31,7 @@ function M.params(session, text, after, opts, old)
   vim.list_extend(all, vim.tbl_map(attachments.with_defaults, opts.attachments or {}))
   vim.list_extend(all, attachments.collect(session.attached, text, old))
   return {
-    chat = session.chat,
+    chat = session.key,
     after = after,
     text = text,
     path = buffers.here(),
@@ -43,26 +42,32 @@ function M.params(session, text, after, opts, old)
   }
 end
 
----@class (exact) lcursor.ChatStart
----@field index integer of the span that holds the question
----@field unchanged integer messages that stay before the question
----@field question lcursor.ChatMessage
----@field answer lcursor.ChatMessage
----@field after integer
----@field old? lcursor.ChatMessage that the question replaces
----@field text string for the host
----@field draft string that stays at the end
-
-local function start(session, plan, opts)
+--- Ask a question: in place of the draft, or of an earlier question, on another branch.
+---@param index integer of the entry that becomes the question
+---@param text string "" to answer the question there again
+---@param draft string that stays at the end
+---@param opts lcursor.ChatAsk
+local function start(session, index, text, draft, opts)
   local turn ---@type lcursor.ChatTurn
-  local params = M.params(session, plan.text, plan.after, opts, plan.old)
-  local id = requests.follow("chat.send", params, function(method, answer)
-    turns.handle(session, turn, method, answer)
+  local old, old_answer = session.messages[index], session.messages[index + 1]
+  local before = vim.list_slice(session.messages, 1, index - 1)
+  local question, answer, after
+  if text == "" then
+    local is_answer = old_answer and old_answer.role == "assistant"
+    answer = turns.new_message("assistant", "", is_answer and old_answer or nil)
+    question, after, old = old, old, nil
+  else
+    answer = turns.new_message("assistant", "")
+    question, after = turns.new_message("user", text, old), before[#before]
+  end
+  local params = M.params(session, text, after and after.number or 0, opts, old)
+  local id = requests.follow("chat.send", params, function(method, message)
+    turns.handle(session, turn, method, message)
   end)
   if not id then
     return
   end
-  local _, _, heading = buffer.rows(session, session.spans[plan.index])
+  local heading = entries.rows(session, session.entries[index], index)
   local following = vim.tbl_filter(function(win)
     return api.nvim_win_get_cursor(win)[1] > heading
   end, vim.fn.win_findbuf(session.buf))
@@ -72,60 +77,28 @@ local function start(session, plan, opts)
     bytes = 0,
     texts = {},
     thoughts = {},
-    question = plan.question,
-    answer = plan.answer,
+    question = question,
+    answer = answer,
     is_known = false,
     is_stopping = false,
     is_followed = false,
     before = session.messages,
-    text = plan.text,
+    text = text,
   }
   session.failure = nil
-  session.messages = vim.list_slice(session.messages, 1, plan.unchanged)
-  vim.list_extend(session.messages, { plan.question, plan.answer })
-  turns.show(session, turn, plan.index, plan.draft)
+  session.messages = vim.list_extend(before, { question, answer })
+  turns.show(session, turn, index, draft)
   session.turn = turn
   for _, win in ipairs(following) do
     window.to_end(session, win)
   end
-  buffer.annotate(session)
-  winbar.watch(session)
-end
-
---- Ask after the last message.
-local function start_last(session, text, draft, opts)
-  local last = session.messages[#session.messages]
-  start(session, {
-    index = #session.spans,
-    unchanged = #session.messages,
-    question = turns.new_message("user", text),
-    answer = turns.new_message("assistant", ""),
-    after = last and last.number or 0,
-    text = text,
-    draft = draft,
-  }, opts)
-end
-
---- Ask an edited earlier question, as a branch.
-local function start_branch(session, span, index, text, opts)
-  local old = assert(span.message)
-  local _, at = sessions.message(session, old.number)
-  local before = at and session.messages[at - 1]
-  start(session, {
-    index = index,
-    unchanged = (at or 1) - 1,
-    question = turns.new_message("user", text, old),
-    answer = turns.new_message("assistant", ""),
-    after = before and before.number or 0,
-    old = old,
-    text = text,
-    draft = buffer.text(session, buffer.draft(session)),
-  }, opts)
+  entries.decorate_all(session)
+  window.draw(session)
 end
 
 --- Call a function once the host has opened the chat.
 local function when_open(session, fn)
-  if session.chat ~= "" then
+  if session.key ~= "" then
     return fn()
   end
   table.insert(session.waiting, fn)
@@ -156,44 +129,43 @@ function M.ask(session, text, opts)
   if not can_send(session, text) or turns.is_busy(session) then
     return
   end
-  local draft = buffer.draft(session)
-  if session.chat == "" and buffer.text(session, draft) == "" then
-    buffer.set_draft(session, text) -- so that it is not lost if the chat cannot be opened
-    return M.send(session, opts, draft)
+  if session.key == "" and entries.draft_text(session) == "" then
+    entries.set_draft(session, text) -- so that it is not lost if the chat cannot be opened
+    return M.send(session, opts, entries.draft(session))
   end
   when_open(session, function()
     if not session.turn then
-      start_last(session, text, buffer.text(session, buffer.draft(session)), opts)
+      start(session, #session.entries, text, entries.draft_text(session), opts)
     end
   end)
 end
 
 local function send_draft(session, opts)
-  local text = buffer.text(session, buffer.draft(session))
+  local text = entries.draft_text(session)
   local task = text:match("^/agent%s+(.*)$")
   if task then
     leave_insert(session)
-    buffer.set_draft(session, "")
+    entries.set_draft(session, "")
     return require("lcursor.agent").call({ task = task })
   end
   if session.turn and text ~= "" then
     session.turn.is_followed = true
     leave_insert(session)
-    return winbar.draw(session)
+    return window.draw(session)
   elseif not can_send(session, text) then
     return
   end
   leave_insert(session)
   when_open(session, function()
     local is_loaded = api.nvim_buf_is_loaded(session.buf)
-    text = is_loaded and buffer.text(session, buffer.draft(session)) or ""
+    text = is_loaded and entries.draft_text(session) or ""
     if text == "" or session.turn then
       return
     end
     if not buffer.is_whole(session) then
       buffer.render(session, text) -- headings were deleted
     end
-    start_last(session, text, "", opts)
+    start(session, #session.entries, text, "", opts)
   end)
 end
 
@@ -201,10 +173,10 @@ end
 --- else the draft is sent.
 ---@param session lcursor.ChatSession
 ---@param opts lcursor.ChatAsk
----@param span? lcursor.ChatSpan instead of the one at the cursor
-function M.send(session, opts, span)
-  span = span or buffer.span_at_cursor(session)
-  local text = buffer.edited(session, span) or ""
+---@param entry? lcursor.ChatEntry instead of the one at the cursor
+function M.send(session, opts, entry)
+  entry = entry or entries.at_cursor(session)
+  local text = buffer.edited(session, entry) or ""
   if text == "" then
     return send_draft(session, opts)
   elseif turns.is_busy(session) then
@@ -212,14 +184,13 @@ function M.send(session, opts, span)
   end
   leave_insert(session)
   when_open(session, function()
-    local message = assert(span.message)
+    local message = assert(entry.message)
     if message.role == "assistant" then
       return load.change(session, "chat.amend", { number = message.number, text = text })
     end
-    for i, other in ipairs(session.spans) do
-      if other == span then
-        return start_branch(session, span, i, text, opts)
-      end
+    local index = entries.index(session, entry)
+    if index then
+      start(session, index, text, entries.draft_text(session), opts)
     end
   end)
 end
@@ -228,25 +199,13 @@ end
 ---@param session lcursor.ChatSession
 ---@param opts lcursor.ChatAsk
 function M.regenerate(session, opts)
-  local span, index = buffer.question_at_cursor(session)
-  if not span or not index then
+  local _, index = buffer.question_at_cursor(session)
+  if not index then
     return notify.info("no question to answer again")
   elseif turns.is_busy(session) then
     return
   end
-  local question = assert(span.message)
-  local _, at = sessions.message(session, question.number)
-  local old = session.messages[(at or 0) + 1]
-  local is_answer = old and old.role == "assistant"
-  start(session, {
-    index = index,
-    unchanged = (at or 1) - 1,
-    question = question,
-    answer = turns.new_message("assistant", "", is_answer and old or nil),
-    after = question.number,
-    text = "",
-    draft = buffer.text(session, buffer.draft(session)),
-  }, opts)
+  start(session, index, "", entries.draft_text(session), opts)
 end
 
 return M

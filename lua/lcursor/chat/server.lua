@@ -6,6 +6,8 @@ local requests = require("lcursor.host.requests")
 
 local M = {}
 
+---@alias lcursor.ServerStatus table `server.status`
+
 local PROGRESS = { start = "starting", stop = "stopping", restart = "restarting" }
 local STATES = {
   none = "is not running",

@@ -1,24 +1,28 @@
 -- Writes an answer into its buffer while it comes, with the sections before it. Moves no cursor and
 -- no view: a window whose cursor is in the draft follows by itself.
 
-local buffer = require("lcursor.chat.buffer")
+local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.chat.format")
-local transcript = require("lcursor.ui.transcript")
+local transcript = require("lcursor.conversation.transcript")
 
 local M = {}
 
 local api = vim.api
 
+---@class (exact) lcursor.ChatStream writes one answer into the buffer
+---@field out lcursor.TextStream
+---@field held string line ends that are written before what comes next
+---@field section? "items"|"reasoning"|"text" that the last text belongs to
+---@field first_row? integer of the section
+---@field is_open boolean more may come
+
 ---@param session lcursor.ChatSession
----@param row integer where the answer begins, an empty line
+---@param entry lcursor.ChatEntry
 ---@return lcursor.ChatStream
-function M.open(session, row)
+function M.open(session, entry)
   ---@type lcursor.ChatStream
   local stream = {
-    session = session,
-    out = transcript.stream(session.buf, row, function(change)
-      buffer.without_undo(session, change)
-    end),
+    out = entries.stream(session, entry, entries.content(session, entry) + 1),
     held = "",
     is_open = true,
   }

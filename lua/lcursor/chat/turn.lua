@@ -2,16 +2,17 @@
 -- send.lua starts it.
 
 local buffer = require("lcursor.chat.buffer")
+local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.chat.format")
 local keymaps = require("lcursor.editor.keymaps")
 local many = require("lcursor.text").many
 local notify = require("lcursor.ui.notify")
 local numbers = require("lcursor.text.numbers")
 local requests = require("lcursor.host.requests")
-local sessions = require("lcursor.chat.sessions")
+local sessions = require("lcursor.conversation.sessions")
 local status = require("lcursor.host.status")
 local stream = require("lcursor.chat.stream")
-local winbar = require("lcursor.chat.winbar")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -20,6 +21,25 @@ local api = vim.api
 M.max_wait_ms = 1500
 -- After this time, plugins such as render-markdown.nvim react to a change again.
 local DEBOUNCE_MS = 150
+
+---@class (exact) lcursor.ChatTurn a question that is being answered
+---@field id integer of its `chat.send`
+---@field started_ms integer vim.uv.now() when it was asked
+---@field first_ms? integer vim.uv.now() when the answer began
+---@field bytes integer of the answer so far
+---@field progress? lcursor.ChatProgress
+---@field question lcursor.ChatMessage
+---@field answer lcursor.ChatMessage
+---@field is_known boolean the host has stored the question
+---@field is_stopping boolean the user has stopped it
+---@field is_followed boolean the draft is sent when it has ended well
+---@field texts string[] pieces of the answer
+---@field thoughts string[] pieces of the reasoning
+---@field before lcursor.ChatMessage[] what was shown before it was asked
+---@field text string that was sent
+---@field entry lcursor.ChatEntry of the answer
+---@field stream lcursor.ChatStream
+---@field failure? lcursor.Error
 
 ---@type lcursor.Error
 local INTERRUPTED = {
@@ -66,20 +86,20 @@ end
 local function show_end(session, turn, done)
   if turn.is_known then
     stream.close(turn.stream)
-    buffer.mark_heading(session, turn.span)
-    buffer.annotate(session)
+    turn.entry.note, turn.entry.is_open = nil, false
+    entries.decorate_all(session)
   else -- nothing of it is stored: the question becomes a draft again, before what was typed since
     session.messages = turn.before
     stream.drop(turn.stream)
-    local typed = buffer.text(session, buffer.draft(session))
+    local typed = entries.draft_text(session)
     local separator = turn.text ~= "" and typed ~= "" and "\n\n" or ""
     buffer.render(session, turn.text .. separator .. typed)
   end
-  winbar.draw(session)
+  window.draw(session)
   announce(session.buf)
   if turn.is_followed and (done.reason == "stop" or done.reason == "length") then
     vim.schedule(notify.guarded(function()
-      require("lcursor.chat.send").send(session, {}, buffer.draft(session))
+      require("lcursor.chat.send").send(session, {}, entries.draft(session))
     end))
   end
 end
@@ -106,7 +126,7 @@ local function finish(session, turn, done)
   if api.nvim_buf_is_loaded(session.buf) then
     show_end(session, turn, done)
   end
-  status.emit("LCursorChatDone", { buf = session.buf, chat = session.chat, reason = done.reason })
+  status.emit("LCursorChatDone", { buf = session.buf, chat = session.key, reason = done.reason })
 end
 
 --- End a turn without `chat.done`.
@@ -136,7 +156,7 @@ handlers["chat.started"] = function(session, turn, params)
   session.attached, session.dropped = {}, {}
   if api.nvim_buf_is_loaded(session.buf) then
     push_context(turn)
-    buffer.annotate(session)
+    entries.decorate_all(session)
   end
 end
 
@@ -144,7 +164,7 @@ handlers["chat.progress"] = function(session, turn, params)
   local is_same = turn.progress and turn.progress.phase == params.phase
   turn.progress = params
   if not is_same then
-    winbar.draw(session)
+    window.draw(session)
   end
 end
 
@@ -167,8 +187,8 @@ end
 
 handlers["chat.summed"] = function(session, turn, params)
   local at -- after the last message that is summarized
-  for i, span in ipairs(session.spans) do
-    local here = span.message
+  for i, entry in ipairs(session.entries) do
+    local here = entry.message
     if here and here.role ~= "summary" and here.number == params.last then
       at = i + 1
     elseif here == turn.question then
@@ -178,7 +198,7 @@ handlers["chat.summed"] = function(session, turn, params)
   if at and api.nvim_buf_is_loaded(session.buf) then
     local message = M.new_message("assistant", params.text)
     message.role, message.number = "summary", params.number
-    buffer.insert(session, at, message)
+    entries.insert(session, buffer.entry(message), at)
     table.insert(session.messages, at, message)
   end
   M.report_summary(params)
@@ -188,7 +208,7 @@ handlers["chat.done"] = finish
 
 handlers["error"] = function(session, turn, params)
   turn.failure = params
-  winbar.draw(session)
+  window.draw(session)
   local is_last = params.code == "host_died" or params.code == "command_unknown"
   abandon(session, turn, "failed", is_last and 0 or M.max_wait_ms)
 end
@@ -229,7 +249,7 @@ function M.stop(session)
     turn.is_stopping = true
     local is_sent = requests.notify("chat.stop", { id = turn.id })
     abandon(session, turn, "stopped", is_sent and M.max_wait_ms or 0)
-    winbar.draw(session)
+    window.draw(session)
   end
   return true
 end
@@ -237,11 +257,11 @@ end
 --- Show a turn in the buffer.
 ---@param session lcursor.ChatSession
 ---@param turn lcursor.ChatTurn
----@param index integer of the span that holds the question
+---@param index integer of the entry that holds the question
 ---@param draft string
 function M.show(session, turn, index, draft)
-  local span, row = buffer.begin_answer(session, index, turn.question, turn.answer, draft)
-  turn.span, turn.stream = span, stream.open(session, row)
+  turn.entry = buffer.begin_answer(session, index, turn.question, turn.answer, draft)
+  turn.stream = stream.open(session, turn.entry)
 end
 
 --- Write the chat again after its buffer was reloaded; a running answer continues.
@@ -255,7 +275,7 @@ function M.render_again(session)
   local messages = session.messages
   session.messages = vim.list_slice(messages, 1, #messages - 2)
   buffer.render(session, turn.question.text)
-  M.show(session, turn, #session.spans, "")
+  M.show(session, turn, #session.entries, "")
   session.messages = messages
   push_context(turn)
   stream.push(turn.stream, "reasoning", table.concat(turn.thoughts))

@@ -3,16 +3,16 @@
 
 local buffer = require("lcursor.chat.buffer")
 local code_window = require("lcursor.editor.code_window")
+local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.chat.format")
 local keymaps = require("lcursor.editor.keymaps")
+local list = require("lcursor.ui.list")
 local notify = require("lcursor.ui.notify")
 local numbers = require("lcursor.text.numbers")
 local requests = require("lcursor.host.requests")
 local send = require("lcursor.chat.send")
-local sessions = require("lcursor.chat.sessions")
 local tail = require("lcursor.text").tail
-local ui_list = require("lcursor.ui.list")
-local window = require("lcursor.chat.window")
+local window = require("lcursor.conversation.window")
 
 local M = {}
 
@@ -26,21 +26,17 @@ local NOT_DROPPED = {
 
 ---@class (exact) lcursor.ContextView
 ---@field session lcursor.ChatSession
----@field span lcursor.ChatSpan that would be sent
----@field ui lcursor.List
+---@field entry lcursor.ChatEntry that would be sent
 ---@field counted? lcursor.ChatPreviewed
 ---@field id? integer of the request
 ---@field undo string[][] keys that were dropped together, the last ones at the end
 
----@type lcursor.ContextView?
-local current
-
---- Lay out the items of a prompt, one in each line.
----@param dropped table<string, boolean> by key
----@return lcursor.Cells[]
-local function rows_of(items, dropped)
-  local rows = vim.tbl_map(function(item)
-    local is_dropped = dropped[item.key] == true
+--- Return a function that shows an item of a prompt in a line.
+---@param session? lcursor.ChatSession whose next question leaves items out
+---@return fun(item: lcursor.ChatItem): lcursor.Cells
+local function cells_for(session)
+  return function(item)
+    local is_dropped = session ~= nil and vim.list_contains(session.dropped, item.key)
     local is_unreadable = item.is_left_out and not is_dropped
     local is_sent = not is_dropped and not is_unreadable
     local sign = is_dropped and "−" or is_unreadable and "✗" or " "
@@ -53,9 +49,7 @@ local function rows_of(items, dropped)
       { "  " .. (is_sent and tokens or "-"), is_sent and "LCursorChatTokens" or "LCursorChatNote" },
       { note ~= "" and ("  " .. note) or "", "LCursorChatNote" },
     }
-  end, items)
-  format.align(rows, 4)
-  return rows
+  end
 end
 
 --- Name the largest items that can be dropped until the prompt fits.
@@ -78,13 +72,18 @@ local function suggest_drops(items, excess)
   return #names > 0 and "; drop " .. table.concat(names, ", ") or ""
 end
 
----@param dropped table<string, boolean>
+---@param view lcursor.ContextView
 ---@return string
-local function summary(counted, dropped)
+local function summary(view)
+  local counted = view.counted
+  if not counted then
+    return "context"
+  end
   local total, limit, is_exact = counted.total_tokens, counted.limit_tokens, true
   for _, item in ipairs(counted.items) do
     is_exact = is_exact and (item.is_exact or item.is_left_out)
-    if dropped[item.key] and not item.is_left_out then
+    local is_dropped = vim.list_contains(view.session.dropped, item.key)
+    if is_dropped and not item.is_left_out then
       total = total - item.tokens -- until the host has counted again
     end
   end
@@ -100,195 +99,182 @@ local function summary(counted, dropped)
   return text
 end
 
----@return table<string, boolean> by key
-local function dropped_of(view)
-  local dropped = {}
-  for _, key in ipairs(view.session.dropped) do
-    dropped[key] = true
-  end
-  return dropped
-end
-
-local function draw(view)
-  local counted = view.counted
-  if not counted then
-    ui_list.fill(view.ui, { { { "  counting …", "LCursorChatNote" } } }, {}, "context")
-    return
-  end
-  local dropped = dropped_of(view)
-  local rows, head = rows_of(counted.items, dropped), summary(counted, dropped)
-  local keys = "dd drop, u restore, <CR> send, gf jump, q close"
-  ui_list.fill(view.ui, rows, counted.items, head, keys)
-end
-
 ---@return integer number of the message before the question; 0 for none
 local function number_before(view)
-  local session, message = view.session, view.span.message
-  local last = #session.messages
-  if message then
-    local _, at = sessions.message(session, message.number)
-    last = (at or 1) - 1
-  end
-  local before = session.messages[last]
+  local session = view.session
+  local index = entries.index(session, view.entry) or #session.entries
+  local before = session.messages[index - 1]
   return before and before.number or 0
 end
 
-local function ask(view)
+--- Have the tokens of what would be sent counted.
+---@param view lcursor.ContextView
+---@param done fun(items: lcursor.ChatItem[])
+---@param failed fun()
+local function count(view, done, failed)
   local session = view.session
-  local text = buffer.text(session, view.span)
-  local params = send.params(session, text, number_before(view), {}, view.span.message)
+  local text = entries.text(session, view.entry)
+  local params = send.params(session, text, number_before(view), {}, view.entry.message)
   requests.forget(view.id)
   view.id = requests.ask("chat.preview", params, function(counted)
-    if current == view and ui_list.is_open(view.ui) then
-      view.counted = counted
-      draw(view)
-    end
-  end, function()
-    if current == view and not view.counted then
-      ui_list.close(view.ui)
-    end
-  end)
+    view.counted = counted
+    done(counted.items)
+  end, failed)
 end
 
-local function set_dropped(view, keys)
+local function set_dropped(view, opened, keys)
   view.session.dropped = keys
-  buffer.annotate(view.session)
-  draw(view)
-  ask(view)
+  entries.decorate(view.session, entries.draft(view.session))
+  list.draw(opened)
+  list.load(opened)
 end
 
+---@param view lcursor.ContextView
+---@return fun(items: lcursor.ChatItem[], opened: lcursor.List)
 local function drop(view)
-  local keys, fixed, dropped = {}, nil, dropped_of(view)
-  for _, item in ipairs(ui_list.chosen(view.ui)) do
-    if format.FIXED[item.kind] then
-      fixed = item
-    elseif not dropped[item.key] and not item.is_left_out then
-      table.insert(keys, item.key)
+  return function(items, opened)
+    local keys, fixed, dropped = {}, nil, view.session.dropped
+    for _, item in ipairs(items) do
+      if format.FIXED[item.kind] then
+        fixed = item
+      elseif not vim.list_contains(dropped, item.key) and not item.is_left_out then
+        table.insert(keys, item.key)
+      end
     end
+    if #keys == 0 then
+      return notify.info(fixed and NOT_DROPPED[fixed.kind] or "already left out")
+    end
+    table.insert(view.undo, keys)
+    set_dropped(view, opened, vim.list_extend(vim.list_slice(dropped), keys))
   end
-  if #keys == 0 then
-    return notify.info(fixed and NOT_DROPPED[fixed.kind] or "already left out")
-  end
-  table.insert(view.undo, keys)
-  set_dropped(view, vim.list_extend(vim.list_slice(view.session.dropped), keys))
 end
 
+---@param view lcursor.ContextView
+---@return fun(opened: lcursor.List)
 local function restore(view)
-  local keys = table.remove(view.undo)
-  if not keys then
-    return notify.info("nothing to restore")
-  end
-  set_dropped(
-    view,
-    vim.tbl_filter(function(key)
+  return function(opened)
+    local keys = table.remove(view.undo)
+    if not keys then
+      return notify.info("nothing to restore")
+    end
+    local left = vim.tbl_filter(function(key)
       return not vim.list_contains(keys, key)
     end, view.session.dropped)
-  )
-end
-
-local function send_question(view)
-  local win = window.find(view.session)
-  ui_list.close(view.ui)
-  if win then
-    api.nvim_set_current_win(win)
+    set_dropped(view, opened, left)
   end
-  send.send(view.session, {}, view.span)
 end
 
-local function jump(opened)
-  local item = ui_list.here(opened)
-  if not item or item.path == "" then
+---@param item lcursor.ChatItem
+local function jump(item)
+  if item.path == "" then
     return notify.info("not a file")
   end
   code_window.jump(item.path, item.first_row)
 end
 
----@return lcursor.ChatSpan the edited question at the cursor, else the draft
-local function span_to_send(session)
-  local span = buffer.span_at_cursor(session)
-  local is_question = span.message and span.message.role == "user"
-  local is_edited = is_question and (buffer.edited(session, span) or "") ~= ""
-  return is_edited and span or buffer.draft(session)
+---@return lcursor.ChatEntry the edited question at the cursor, else the draft
+local function entry_to_send(session)
+  local entry = entries.at_cursor(session)
+  local is_question = entry.message and entry.message.role == "user"
+  local is_edited = is_question and (buffer.edited(session, entry) or "") ~= ""
+  return is_edited and entry or entries.draft(session)
 end
 
 --- Show what would be sent, and let items be dropped.
 ---@param session lcursor.ChatSession
 function M.preview(session)
-  if session.chat == "" then
+  if session.key == "" then
     return notify.info("the chat is not open yet")
   end
-  local span = span_to_send(session)
-  local opened, is_new = ui_list.open("context", window.find(session))
+  local entry = entry_to_send(session)
   ---@type lcursor.ContextView
-  local view = { session = session, span = span, ui = opened, undo = {} }
-  if not is_new and current and current.session == session then
-    view.undo, view.counted = current.undo, current.counted
-  end
-  current = view
-  local function with(fn)
-    return function()
-      fn(view)
+  local view = { session = session, entry = entry, undo = {} }
+  local function send_question()
+    local win = window.find(session)
+    if win then
+      api.nvim_set_current_win(win)
     end
+    send.send(session, {}, entry)
   end
   local keys = {
-    dd = with(drop),
-    u = with(restore),
-    ["<CR>"] = with(send_question),
-    gf = function()
-      jump(opened)
-    end,
-    R = with(ask),
+    { "dd", "drop", drop(view), on = "chosen" },
+    { "u", "restore", restore(view), on = "list" },
+    { "<CR>", "send", send_question, on = "list", closes = true },
+    { "gf", "jump", jump },
+    { "R", "", list.load, on = "list" },
   }
   local send_key = keymaps.shown("chat", "send", session.buf)
   if send_key then
-    keys[send_key] = with(send_question)
+    table.insert(keys, { send_key, "", send_question, on = "list", closes = true })
   end
-  ui_list.map(opened, keys, { d = with(drop) })
-  draw(view)
-  ask(view)
+  list.open({
+    name = "context",
+    over = window.find(session),
+    cells = cells_for(session),
+    right = 4,
+    head = function()
+      return summary(view)
+    end,
+    loading = "counting …",
+    load = function(done, opened)
+      count(view, done, function()
+        if not view.counted then
+          list.close(opened)
+        end
+      end)
+    end,
+    keys = keys,
+  })
 end
 
 local function to_quickfix(items)
-  local entries = {}
+  local locations = {}
   for _, item in ipairs(items) do
     if item.path ~= "" then
       local text = item.note ~= "" and ("%s: %s"):format(item.kind, item.note) or item.kind
-      table.insert(entries, { filename = item.path, lnum = item.first_row + 1, text = text })
+      table.insert(locations, { filename = item.path, lnum = item.first_row + 1, text = text })
     end
   end
-  if #entries == 0 then
+  if #locations == 0 then
     return notify.info("no file locations")
   end
-  vim.fn.setqflist({}, " ", { title = "sources of the chat", items = entries })
+  vim.fn.setqflist({}, " ", { title = "sources of the chat", items = locations })
   vim.cmd("botright copen")
 end
 
 --- Show what was sent with the question at the cursor, and why.
 ---@param session lcursor.ChatSession
 function M.sources(session)
-  local span = buffer.question_at_cursor(session)
-  if not span then
+  local entry = buffer.question_at_cursor(session)
+  if not entry then
     return notify.info("no question yet")
   end
-  local items = format.attached(span.message.items)
+  local items = format.attached(entry.message.items)
   if #items == 0 then
     return notify.info("nothing was attached to that question")
   end
   local tokens, left_out = format.sum(items)
-  local opened = ui_list.open("sources", window.find(session))
   local head = ("%d sent, %s tokens"):format(#items - left_out, numbers.grouped(tokens))
   head = left_out > 0 and ("%s; %d left out"):format(head, left_out) or head
-  ui_list.fill(opened, rows_of(items, {}), items, head, "<CR> jump, <C-q> quickfix, q close")
-  local function jump_here()
-    jump(opened)
+  local function show_quickfix()
+    to_quickfix(items)
   end
-  ui_list.map(opened, {
-    ["<CR>"] = jump_here,
-    gf = jump_here,
-    ["<C-q>"] = function()
-      ui_list.close(opened)
-      to_quickfix(items)
+  list.open({
+    name = "sources",
+    over = window.find(session),
+    cells = cells_for(),
+    right = 4,
+    head = function()
+      return head
     end,
+    load = function(done)
+      done(items)
+    end,
+    keys = {
+      { "<CR>", "jump", jump },
+      { "<C-q>", "quickfix", show_quickfix, on = "list", closes = true },
+      { "gf", "", jump },
+    },
   })
 end
 

@@ -6,7 +6,7 @@ local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
-local sessions = require("lcursor.chat.sessions")
+local sessions = require("lcursor.conversation.sessions")
 local text = require("lcursor.text")
 local turn = require("lcursor.chat.turn")
 
@@ -21,7 +21,7 @@ function M.compact(session)
     return
   end
   notify.progress("summarizing the chat …")
-  requests.follow("chat.compact", { chat = session.chat }, function(method, params)
+  requests.follow("chat.compact", { chat = session.key }, function(method, params)
     if method == "chat.summed" then
       turn.report_summary(params)
     elseif method == "chat.done" and params.reason == "stop" then
@@ -54,7 +54,7 @@ end
 ---@param session? lcursor.ChatSession
 ---@return lcursor.Item[] empty if there is no choice, which is reported
 local function model_items(session)
-  if not session or session.chat == "" then
+  if not session or session.key == "" then
     notify.info(session and "the chat is not open yet" or NO_CHAT)
     return {}
   elseif #session.models < 2 then
@@ -78,7 +78,7 @@ end
 ---@param session lcursor.ChatSession
 ---@param name? string
 function M.choose_model(session, name)
-  if session.chat ~= "" and name and name ~= "" then
+  if session.key ~= "" and name and name ~= "" then
     return use_model(session, name)
   end
   local items = model_items(session)
@@ -101,7 +101,7 @@ end
 --- Return the models of the current chat, for the picker of another plugin.
 ---@return lcursor.Source? nil if there is no choice, which is reported
 function M.models()
-  local items = model_items(sessions.current())
+  local items = model_items(sessions.current("chat"))
   return #items > 0
       and {
         title = "Models",
@@ -115,7 +115,7 @@ end
 ---@param session lcursor.ChatSession
 ---@param title string "" asks for it
 function M.rename(session, title)
-  list.rename(session.chat, title, session.title)
+  list.rename(session.key, title, session.title)
 end
 
 ---@param session lcursor.ChatSession
@@ -127,7 +127,7 @@ end
 --- Delete the chat, after a question.
 ---@param session lcursor.ChatSession
 function M.delete(session)
-  list.delete({ session })
+  list.delete({ { chat = session.key, title = session.title } })
 end
 
 --- Stop the answer that is being written.

@@ -2,15 +2,12 @@
 
 local bar = require("lcursor.ui.winbar")
 local config = require("lcursor.config")
-local lsp_progress = require("lcursor.ui.lsp_progress")
-local notify = require("lcursor.ui.notify")
 local numbers = require("lcursor.text.numbers")
 local processor = require("lcursor.host.processor")
 
 local M = {}
 
 local uv = vim.uv
-local INTERVAL_MS = 250
 local BUSY_RANK = 9 -- of parts
 local SLOW_MS = 10000
 local TOKEN_BYTES = 3.6 -- on average; the exact count comes with the end of the answer
@@ -59,16 +56,28 @@ function M.why_slow(model, waited_ms, path)
   return is_slow and (", %s"):format(processor.text) or ""
 end
 
----@param session lcursor.ChatSession with a turn
----@return string
-local function activity(session)
+--- Describe what is being done.
+---@param session lcursor.ChatSession
+---@return string? nil for nothing
+function M.activity(session)
+  if not session.turn then
+    return nil
+  end
   local now_ms = uv.now()
   local waited_ms = now_ms - session.turn.started_ms
   return M.phase(session.turn, now_ms) .. M.why_slow(session.model, waited_ms)
 end
 
+---@param session lcursor.ChatSession
+---@return string
+function M.title(session)
+  return session.title ~= "" and session.title or "new chat"
+end
+
+--- Return the parts of the winbar.
+---@param session lcursor.ChatSession
 ---@return lcursor.WinbarPart[] in order; the lowest ranks are left out first
-local function parts_of(session)
+function M.parts(session)
   local parts = {}
   local function add(rank, words, is_busy)
     table.insert(parts, { text = words, rank = rank, is_busy = is_busy })
@@ -84,10 +93,10 @@ local function parts_of(session)
   end
   local last = session.last
   if session.turn and not session.turn.failure then
-    add(BUSY_RANK, activity(session), true)
+    add(BUSY_RANK, M.activity(session), true)
   elseif session.turn or session.failure then
     add(BUSY_RANK, "failed", true)
-  elseif session.chat == "" then
+  elseif session.key == "" then
     add(BUSY_RANK, "opening", true)
   elseif last then
     if last.is_exact and last.prompt_tokens > 0 then
@@ -98,34 +107,6 @@ local function parts_of(session)
     end
   end
   return parts
-end
-
---- Draw it in all windows of a chat.
----@param session lcursor.ChatSession
-function M.draw(session)
-  local title = session.title ~= "" and session.title or "new chat"
-  bar.draw(session.buf, title, parts_of(session))
-end
-
---- Draw it repeatedly while the current turn runs. Where no window shows the chat, what handles
---- LspProgress shows the turn.
----@param session lcursor.ChatSession
-function M.watch(session)
-  local turn, token = session.turn, "chat " .. session.number
-  M.draw(session)
-  if not turn or vim.fn.bufwinid(session.buf) > 0 then
-    lsp_progress.finish(token)
-  else
-    local title = session.title ~= "" and session.title or "new chat"
-    lsp_progress.report(token, "chat: " .. title, activity(session))
-  end
-  notify.later(INTERVAL_MS, function()
-    if turn and session.turn == turn then
-      M.watch(session)
-    elseif not session.turn then
-      lsp_progress.finish(token)
-    end
-  end)
 end
 
 return M

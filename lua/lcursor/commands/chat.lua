@@ -24,8 +24,8 @@ end
 ---@return fun(command: lcursor.CommandCall)
 local function of_current(module, name)
   return function(command)
-    local session = require("lcursor.chat.sessions").current()
-    if not session or session.chat == "" then
+    local session = require("lcursor.chat").current()
+    if not session or session.key == "" then
       return require("lcursor.ui.notify").info("no chat is open; :LCChat opens one")
     end
     require("lcursor.chat." .. module)[name](session, command.text)
@@ -42,7 +42,7 @@ end
 ---@param lead string
 ---@return string[]
 local function models(lead)
-  local session = require("lcursor.chat.sessions").current()
+  local session = require("lcursor.chat").current()
   return vim.tbl_filter(function(name)
     return vim.startswith(name, lead)
   end, session and session.models or {})

@@ -82,7 +82,7 @@ end
 
 --- Apply a code block of a chat, and go to its first hunk, unless the cursor or the mode changed
 --- meanwhile.
----@param session { buf: integer, chat: string, root: string }
+---@param session { buf: integer, key: string, root: string }
 ---@param block { first: integer, last: integer, path: string, message: integer }
 ---@param buf? integer with the code that the chat is about
 ---@return lcursor.EditRun?
@@ -91,7 +91,7 @@ function M.block(session, block, buf)
   local path = buf and buffers.is_file(buf) and buffers.path(buf)
     or (session.root ~= "" and session.root or buffers.here())
   local text, from = table.concat(lines, "\n"), position()
-  return ask(text, block.path, session.chat, block.message, path, buf, function(proposal)
+  return ask(text, block.path, session.key, block.message, path, buf, function(proposal)
     if proposal.parts and vim.deep_equal(position(), from) then
       require("lcursor.edit.hunks").show(proposal)
     end

@@ -347,17 +347,15 @@ local GROUPS =
   { open = "LCursorEditTitle", done = "LCursorEditAdded", undone = "LCursorEditRemoved" }
 
 ---@param row lcursor.EditTurnRow
----@param width integer of the titles
 ---@return lcursor.Cells
-local function cells(row, width)
+local function cells_of(row)
   local state = row.state == "open" and ("%d open"):format(row.open) or row.state
   local paths = vim.tbl_map(buffers.relative, row.paths)
   local more = #paths > 3 and (" and %d more"):format(#paths - 3) or ""
-  local title = text.short(row.title, MAX_TITLE)
   return {
     { ("  %-10s  "):format(text.ago(os.time() - row.at_s)), "LCursorEditBadge" },
     { ("%-8s  "):format(state), GROUPS[row.state] },
-    { title .. (" "):rep(width - vim.fn.strdisplaywidth(title)) .. "  ", "Normal" },
+    { text.short(row.title, MAX_TITLE) .. "  ", "Normal" },
     { table.concat(vim.list_slice(paths, 1, 3), ", ") .. more, "LCursorHitFile" },
   }
 end
@@ -365,59 +363,40 @@ end
 --- List the edits of the project in a window.
 function M.list()
   local path = buffers.here()
-  local opened = list.open("edits")
-  local function fill(listed)
-    local width = 0
-    for _, row in ipairs(listed.turns) do
-      width = math.max(width, vim.fn.strdisplaywidth(text.short(row.title, MAX_TITLE)))
+  local function show(row, opened)
+    if row.open == 0 then
+      return notify.info("it has no open hunks")
     end
-    local rows = vim.tbl_map(function(row)
-      return cells(row, width)
-    end, listed.turns)
-    local head = text.many(#rows, "edit") .. " of this project"
-    if #rows == 0 then
-      rows = { { { "  no edit yet; :LCEdit asks for one", "LCursorEditBadge" } } }
-    end
-    local keys = "<CR> show, u undo, r redo, R refresh, q close"
-    list.fill(opened, rows, listed.turns, head, keys)
-  end
-  local function load()
-    requests.ask("edit.turns", { path = path }, fill)
-  end
-  --- Return a function that closes the list and does something with the edit under the cursor.
-  local function on(run)
-    return function()
-      local row = list.here(opened)
-      if row then
-        list.close(opened)
-        run(row)
-      end
-    end
-  end
-  local show = on(function(row)
+    list.close(opened)
     if proposals.get(row.turn) then
       return require("lcursor.edit.quickfix").open()
     end
     M.resume(row, path)
-  end)
-  list.map(opened, {
-    ["<CR>"] = function()
-      local row = list.here(opened)
-      if row and row.open == 0 then
-        return notify.info("it has no open hunks")
-      end
-      show()
+  end
+  local function on_row(what)
+    return function(row)
+      revert(row, what, path)
+    end
+  end
+  list.open({
+    name = "edits",
+    cells = cells_of,
+    head = function(rows)
+      return text.many(#rows, "edit") .. " of this project"
     end,
-    u = on(function(row)
-      revert(row, "undo", path)
-    end),
-    r = on(function(row)
-      revert(row, "redo", path)
-    end),
-    R = load,
+    load = function(done)
+      requests.ask("edit.turns", { path = path }, function(listed)
+        done(listed.turns)
+      end)
+    end,
+    empty = "no edit yet; :LCEdit asks for one",
+    keys = {
+      { "<CR>", "show", show },
+      { "u", "undo", on_row("undo"), closes = true },
+      { "r", "redo", on_row("redo"), closes = true },
+      { "R", "refresh", list.load, on = "list" },
+    },
   })
-  list.fill(opened, { { { "  asking …", "LCursorEditBadge" } } }, {}, "edits", nil)
-  load()
 end
 
 return M

@@ -28,14 +28,20 @@ function M.create(name)
 end
 
 --- Set the filetype. It is not `markdown`, so that nothing that is meant for files applies; the
---- options are the same.
+--- options are the same. Nor is the language registered for it: plugins would take what a model
+--- wrote for a document of the user, and fetch its images.
 ---@param buf integer
 ---@param filetype string
-function M.set_filetype(buf, filetype)
+---@param is_parsed boolean whether tree-sitter highlights it
+function M.set_filetype(buf, filetype, is_parsed)
   local bo = vim.bo[buf]
+  local is_highlighted = not is_parsed or pcall(vim.treesitter.start, buf, "markdown")
   bo.comments, bo.commentstring = "fb:*,fb:-,fb:+,n:>", "<!-- %s -->"
   bo.formatoptions, bo.formatlistpat = "tcqjln", [[^\s*\d\+\.\s\+\|^\s*[-*+]\s\+]]
   bo.filetype = filetype
+  if not is_highlighted then
+    bo.syntax = "markdown"
+  end
 end
 
 --- Set the options of a window while it shows such a buffer.
