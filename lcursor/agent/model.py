@@ -30,6 +30,7 @@ from lcursor.llm.records import (
     Finished,
     Message,
     Prompt,
+    Returned,
     Role,
     SamplingParams,
     Text,
@@ -160,12 +161,15 @@ class TextModel:
         if self._closed.is_set():
             stream.close()
         parts, calls, end = list[Text](), list[ToolRequest](), ""
+        returned: Mapping[str, Any] = {}
         try:
             for event in stream:
                 if isinstance(event, Finished):
                     end = event.reason
                 elif isinstance(event, ToolRequest):
                     calls.append(event)
+                elif isinstance(event, Returned):
+                    returned = event.fields
                 elif isinstance(event, (Text, CallText)):
                     parts += [event] if isinstance(event, Text) else []
                     if event.text and not on_text(event.text):
@@ -183,7 +187,7 @@ class TextModel:
         read_tokens = usage.prompt_tokens + usage.answer_tokens
         self._pool.slot_states.schedule_save(connection, state_name, read_tokens)
         text = "".join(each.text for each in parts)
-        self._add_answer(connection, parts, text, calls)
+        self._add_answer(connection, parts, Message("assistant", text, tuple(calls), "", returned))
         return Answer(
             text,
             "length" if end == "length" else "stop" if end else "stopped",
@@ -224,7 +228,8 @@ class TextModel:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue a conversation, also one of another model."""
         self._restore(state)
-        self._messages = tool_calls.as_text(self._messages)
+        if any(each.calls for each in self._messages):  # of a server that has tools
+            self._messages = tool_calls.as_text(self._messages)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self._messages = [_message(*row) for row in state["messages"]]
@@ -259,14 +264,8 @@ class TextModel:
                 found.append(replace(each, text=text))
         return found
 
-    def _add_answer(
-        self,
-        connection: Connection,
-        parts: Sequence[Text],
-        text: str,
-        calls: Sequence[ToolRequest] = (),
-    ) -> None:
-        self._messages.append(Message("assistant", text, tuple(calls)))
+    def _add_answer(self, connection: Connection, parts: Sequence[Text], answer: Message) -> None:
+        self._messages.append(answer)
 
 
 class TokenModel(TextModel):
@@ -337,13 +336,7 @@ class TokenModel(TextModel):
             self._ids += [*frame, *content]
             self._ends.append(len(self._ids))
 
-    def _add_answer(
-        self,
-        connection: Connection,
-        parts: Sequence[Text],
-        text: str,
-        calls: Sequence[ToolRequest] = (),
-    ) -> None:
+    def _add_answer(self, connection: Connection, parts: Sequence[Text], answer: Message) -> None:
         ids: list[int] = []
         for each in parts:
             if each.unsent:
@@ -355,7 +348,7 @@ class TokenModel(TextModel):
             ids.pop()  # the end of the message, which is a part of the next frame
         self._ids += [*self._frame.answer, *ids]
         self._ends.append(len(self._ids))
-        super()._add_answer(connection, parts, text)
+        super()._add_answer(connection, parts, answer)
 
 
 class ToolModel(TextModel):
@@ -393,13 +386,13 @@ def _stored(message: Message) -> list[Any]:
     """Return a message as JSON; calls and ids only where there are some."""
     row: list[Any] = [message.role, message.text]
     if message.calls or message.call_id:
-        calls = [[each.id, each.name, each.arguments] for each in message.calls]
-        row += [calls, message.call_id]
+        calls = [[each.id, each.name, each.arguments, each.extra] for each in message.calls]
+        row += [calls, message.call_id, message.extra]
     return row
 
 
-def _message(role: Role, text: str, calls: Sequence[Any] = (), call_id: str = "") -> Message:
-    return Message(role, text, tuple(ToolRequest(*each) for each in calls), call_id)
+def _message(role: Role, text: str, calls: Sequence[Any] = (), *more: Any) -> Message:
+    return Message(role, text, tuple(ToolRequest(*each) for each in calls), *more)
 
 
 def open_model(

@@ -31,6 +31,8 @@ class ToolRequest:
     name: str
     arguments: str
     """JSON, maybe incomplete."""
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Other fields, which the server wants back with the call: Gemini signs its calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Message:
     """Calls of an answer; each is followed by a message with its result."""
     call_id: str = ""
     """Id of the call whose result it is."""
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Fields of `Returned`, of an answer with calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,13 @@ class CallText:
 
 
 @dataclass(frozen=True, slots=True)
+class Returned:
+    """Fields of an answer with calls that the server wants back with it, such as its reasoning."""
+
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Progress of prompt processing."""
 
@@ -170,7 +181,7 @@ class Finished:
     usage: Usage
 
 
-Event = Text | Reasoning | CallText | ToolRequest | Progress | Finished
+Event = Text | Reasoning | CallText | ToolRequest | Returned | Progress | Finished
 
 
 @dataclass(frozen=True, slots=True)

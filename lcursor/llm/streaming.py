@@ -127,6 +127,7 @@ class ResponseReader:
                 events += self._parts(text)
             elif isinstance(text, str) and text:
                 events += self._splitter.feed(text)
+        self._calls.keep(message)
         events += self._calls.feed(message.get("tool_calls"))
         for event in events:
             self._written_bytes += len(event.text.encode("utf-8", "replace"))

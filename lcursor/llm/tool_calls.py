@@ -11,10 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lcursor.llm.records import CallText, Message, ToolRequest, ToolSpec
+from lcursor.llm.records import CallText, Message, Returned, ToolRequest, ToolSpec
 
 CALL_START, CALL_END = "<tool_call>", "</tool_call>"
 """Around a call in a text."""
+RETURNED_WITH_CALL = ("extra_content",)
+"""Fields of a call that go back with it: Gemini signs its calls there."""
+RETURNED_WITH_ANSWER = ("reasoning_content", "reasoning_details")
+"""Fields of an answer with calls that go back with it: DeepSeek and Kimi; OpenRouter."""
 
 
 def listed(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
@@ -37,10 +41,16 @@ def openai_row(message: Message) -> dict[str, Any]:
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
     calls = [
-        {"id": call.id, "type": "function", "function": _function(call.name, call.arguments)}
+        {
+            "id": call.id,
+            "type": "function",
+            "function": _function(call.name, call.arguments),
+            **call.extra,
+        }
         for call in message.calls
     ]
-    return {"role": message.role, "content": message.text or None, "tool_calls": calls}
+    row = {"role": message.role, "content": message.text or None, "tool_calls": calls}
+    return {**row, **message.extra}
 
 
 def ollama_rows(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -80,7 +90,7 @@ def as_text(messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> list
             continue
         calls = "\n".join(f"{CALL_START}\n{_json(call)}\n{CALL_END}" for call in message.calls)
         text = "\n\n".join(filter(None, (text, calls)))
-        rows.append(replace(message, text=text, calls=()))
+        rows.append(replace(message, text=text, calls=(), extra={}))
     if tools and rows and rows[0].role == "system":
         rows[0] = Message("system", f"{rows[0].text}\n\n{_described(tools)}")
     return rows
@@ -100,6 +110,16 @@ class CallReader:
 
     def __init__(self) -> None:
         self._calls: dict[int, ToolRequest] = {}
+        self._returned: dict[str, Any] = {}
+
+    def keep(self, message: Mapping[str, Any]) -> None:
+        """Add the fields of an object of the stream that go back to the server."""
+        for name in RETURNED_WITH_ANSWER:
+            value, old = message.get(name), self._returned.get(name)
+            if isinstance(value, str) and value:
+                self._returned[name] = old + value if isinstance(old, str) else value
+            elif isinstance(value, list) and value:
+                self._returned[name] = old + value if isinstance(old, list) else value
 
     def feed(self, parts: object) -> list[CallText]:
         """Add the parts in an object of the stream; return their texts."""
@@ -117,16 +137,21 @@ class CallReader:
                 old = ToolRequest(key or f"call_{number}", "", "")
             name, values = function.get("name"), function.get("arguments")
             text = values if isinstance(values, str) else json.dumps(values) if values else ""
+            own = {each: part[each] for each in RETURNED_WITH_CALL if part.get(each)}
             self._calls[number] = ToolRequest(
-                old.id, old.name or (name if isinstance(name, str) else ""), old.arguments + text
+                old.id,
+                old.name or (name if isinstance(name, str) else ""),
+                old.arguments + text,
+                {**old.extra, **own},
             )
             new = f"{self._calls[number].name} " if not old.name else ""
             found += [CallText(new + text)] if new + text else []
         return found
 
-    def finish(self) -> list[ToolRequest]:
-        """Return the calls, in their order."""
-        return [self._calls[number] for number in sorted(self._calls)]
+    def finish(self) -> list[ToolRequest | Returned]:
+        """Return the calls, in their order, and what goes back with them."""
+        calls = [self._calls[number] for number in sorted(self._calls)]
+        return [*calls, Returned(self._returned)] if calls and self._returned else [*calls]
 
 
 def _function(name: str, arguments: object) -> dict[str, Any]:

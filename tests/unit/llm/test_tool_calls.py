@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from lcursor.llm import providers
+from lcursor.llm.providers import message_rows
 from lcursor.llm.records import (
     CallText,
     Message,
+    Returned,
     SamplingParams,
     Served,
     Text,
@@ -93,6 +95,21 @@ def test_calls_are_collected_from_any_stream(form: str) -> None:
     text, calls, shown = read(STREAMS[form])
     assert (text, calls) == ("I look.", [ONE, TWO])
     assert shown.count("view") == 2
+
+
+def test_what_a_server_wants_back_goes_back() -> None:
+    signed = {**part(0, "call_a", "view", '{"path": "a.py"}'), "extra_content": {"google": "sig"}}
+    rows = [chunk(reasoning_content="I "), chunk(reasoning_content="think."), chunk(signed)]
+    reader = ResponseReader("server")
+    events = [event for row in rows for event in reader.feed(row)] + reader.finish()
+    call, returned = events[-2:]
+    assert isinstance(call, ToolRequest)
+    assert isinstance(returned, Returned)
+    message = Message("assistant", "", (call,), extra=returned.fields)
+    row = message_rows([message], frozenset())[0]
+    assert row["reasoning_content"] == "I think."
+    assert row["tool_calls"][0]["extra_content"] == {"google": "sig"}
+    assert "sig" not in as_text([message])[0].text
 
 
 def test_calls_of_ollama_are_whole_and_have_no_id() -> None:
