@@ -24,17 +24,20 @@ def options(kind: type) -> list[Field[Any]]:
 
 
 class Provider(NamedTuple):
-    """A hosted service with OpenAI's API: what `provider` of a model stands for."""
+    """A hosted service: what `provider` of a model stands for."""
 
     url: str
     key_env: str
     """The usual environment variable of its key."""
     model: str = ""
     """Its model for code; "" if the user has to choose one."""
+    api: str = "openai"
 
 
 PROVIDERS: Mapping[str, Provider] = {
-    "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-5"),
+    "anthropic": Provider(
+        "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-5", "anthropic"
+    ),
     "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.6"),
     "gemini": Provider(
         "https://generativelanguage.googleapis.com/v1beta/openai",
@@ -63,7 +66,7 @@ class ModelConfig:
     url: str = ""
     """Address of the server; `unix:///path` for a socket."""
     api: str = "auto"
-    """Its API: "llama.cpp", "ollama", "openai", or "auto" to detect it."""
+    """Its API: "llama.cpp", "ollama", "openai", "anthropic", or "auto" to detect it."""
     model: str = ""
     """Name of the model on the server; "" for its only one."""
     family: str = ""
@@ -346,7 +349,7 @@ def _defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     provider = PROVIDERS[wanted]
     return {
         "url": provider.url,
-        "api": "openai",
+        "api": provider.api,
         "model": provider.model,
         "key_env": "" if values.get("key_command") else provider.key_env,
         "context_tokens": PROVIDER_TOKENS,

@@ -55,9 +55,11 @@ class Endpoint:
         self.is_machine_busy = False
         self._family: Family | None = None
         self._query: Query | None = None
-        if server.provider and not server.family:
+        chats_only = server.provider if not server.family else ""
+        chats_only = "anthropic" if server.api == "anthropic" else chats_only
+        if chats_only:
             raise ModelUnsuitable(
-                f"models of {server.provider} answer in chats and edits, and cannot complete",
+                f"models of {chats_only} answer in chats and edits, and cannot complete",
                 "Set completion.model to a model that can fill in the middle",
             )
         self._connection = CompletionServer(

@@ -120,6 +120,7 @@ class Client:
     Args:
         url: a result of `endpoint.check_url`.
         key: bearer token; "" for none.
+        headers: of each request, with the key; None sends it as a bearer token.
         setting: prefix of its settings for hints: `models.NAME.`.
         limits: None for the defaults.
         advice: hint after a failure, instead of correcting the settings.
@@ -134,8 +135,10 @@ class Client:
         limits: Limits | None = None,
         advice: str = "",
         name: str = "",
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name or endpoint.display_url(url)
+        self._headers = dict(headers or {})
         self._socket = endpoint.socket_path(url)
         self._url, self._key, self._setting = url, key, setting
         self._is_local = endpoint.is_local(url)
@@ -291,8 +294,8 @@ class Client:
                 f"{self.name} cannot be reached{self._via}: {kind} proxies are not supported",
                 f"Start Neovim without the variable ALL_PROXY, or with {self._host} in NO_PROXY",
             )
-        headers = {"Accept-Encoding": "identity", "User-Agent": "lcursor"}
-        if self._key:
+        headers = {"Accept-Encoding": "identity", "User-Agent": "lcursor", **self._headers}
+        if self._key and not self._headers:
             headers["Authorization"] = f"Bearer {self._key}"
         keep_s = KEEP_LOCAL_S if self._is_local else KEEP_REMOTE_S
         limits = httpx2.Limits(keepalive_expiry=keep_s)

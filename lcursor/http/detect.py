@@ -22,7 +22,7 @@ from lcursor.errors import (
     ServerUnreachable,
 )
 
-Kind = Literal["llama.cpp", "ollama", "openai"]
+Kind = Literal["llama.cpp", "ollama", "openai", "anthropic"]
 Ask: TypeAlias = Callable[[str], Mapping[str, Any]]
 """Requests a path from a server; raises `ServerError`."""
 AUTO = "auto"
@@ -42,9 +42,11 @@ SIGNS: Mapping[Kind, Sign] = MappingProxyType(
         "llama.cpp": Sign("/props", "default_generation_settings", Mapping),
         "ollama": Sign("/api/version", "version", str),
         "openai": Sign("{api}/models", "data", list),
+        "anthropic": Sign("{api}/models", "data", list),
     }
 )
-"""Kinds in the order of detection: llama-server and Ollama also have OpenAI's API."""
+"""Kinds in the order of detection: llama-server and Ollama also have OpenAI's API. Anthropic's is
+never detected, but configured."""
 NOT_READY = (500, 502, 503, 504)
 """Statuses of a server that is not ready, such as a llama-server that loads its model."""
 
@@ -113,7 +115,10 @@ def find(
 
 def _checked(get: Ask, kind: Kind, api: str, model: str, server: str, setting: str) -> Detected:
     """Check a server of a configured kind."""
-    path, may_list_nothing = SIGNS[kind].path.format(api=api), kind == "openai" and model
+    path, may_list_nothing = (
+        SIGNS[kind].path.format(api=api),
+        kind in {"openai", "anthropic"} and model,
+    )
     reply: Mapping[str, Any] = {}
     try:
         reply = get(path)

@@ -23,7 +23,7 @@ from lcursor.errors import (
 )
 from lcursor.http import endpoint, sse
 from lcursor.http.client import Call, Client, Limits
-from lcursor.llm import overflow, providers, tokens
+from lcursor.llm import anthropic, overflow, providers, tokens
 from lcursor.llm.records import (
     Event,
     Finished,
@@ -126,9 +126,10 @@ class Stream:
         while True:
             self._reader = reader = ResponseReader(client.name)
             call = client.begin(self, self._prompt, self._wish)
+            chunk = providers.chunks(client.served)
             try:
                 for found in sse.objects(self._lines(call), client.name):
-                    for event in reader.feed(found):
+                    for event in reader.feed(chunk(found)):
                         if not first and isinstance(event, (Text, Reasoning)):
                             first = time.perf_counter()
                         yield event
@@ -175,7 +176,9 @@ class ChatClient:
         self.advice = ADVICE if is_ours else sse.HINT
         """Hint after a failure."""
         name, advice = ("the local server", ADVICE) if is_ours else ("", "")
-        self._http = Client(root, target.key, target.setting, limits, advice, name)
+        own = target.kind == "anthropic"
+        headers = {**anthropic.HEADERS, "x-api-key": target.key} if own else None
+        self._http = Client(root, target.key, target.setting, limits, advice, name, headers)
         self.name = self._http.name
         """The server's address for messages, or "the local server"."""
         self.served: Served | None = None

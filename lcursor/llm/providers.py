@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from lcursor.errors import ServerError
 from lcursor.http import detect
-from lcursor.llm import tool_calls
+from lcursor.llm import anthropic, tool_calls
 from lcursor.llm.records import (
     Message,
     SamplingParams,
@@ -174,7 +174,7 @@ def _probe_openai(target: ServedModel, listed: Mapping[str, Any], server: str) -
     tokens = next((_positive(row, name) for name in CONTEXT_FIELDS if _positive(row, name)), 0)
     is_vllm = "max_model_len" in row
     return Served(
-        "openai",
+        "anthropic" if target.kind == "anthropic" else "openai",
         model,
         _smaller_context(target, tokens),
         is_vllm,
@@ -218,6 +218,10 @@ def chat_request(
     tools = sampling.tools if "no_tools" not in quirks else ()
     if sampling.tools and not tools:
         messages = tool_calls.as_text(messages, sampling.tools)
+    if served.kind == "anthropic":
+        return f"{api}{anthropic.PATH}", anthropic.request(
+            served.model, messages, tools, sampling, quirks
+        )
     if served.kind == "ollama":
         return "/api/chat", _ollama_request(served, messages, tools, sampling, quirks)
     body: dict[str, Any] = {"messages": message_rows(messages, quirks), "stream": True}
@@ -248,6 +252,13 @@ def chat_request(
         if sampling.has_counts:
             body["timings_per_token"] = True
     return f"{api}/chat/completions", body
+
+
+def chunks(served: Served | None) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """Return what turns the objects of a new stream into those that `ResponseReader` reads."""
+    if served is not None and served.kind == "anthropic":
+        return anthropic.Translator().chunk
+    return lambda found: found
 
 
 def completion_request(

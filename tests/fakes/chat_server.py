@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from tests.fakes.loopback import Handler, Loopback, sse
 
-QUESTIONS = ("/chat/completions", "/api/chat")
+QUESTIONS = ("/chat/completions", "/api/chat", "/messages")
 
 
 class Abort:
@@ -122,6 +122,41 @@ def say_ollama(*texts: str, thinking: Sequence[str] = (), reason: str = "stop") 
     return Answer(parts, kind="application/x-ndjson")
 
 
+def say_anthropic(
+    *texts: str,
+    calls: Sequence[tuple[str, object]] = (),
+    thinking: str = "",
+    reason: str = "",
+    cached: int = 0,
+) -> Answer:
+    """Return an answer of Anthropic's API: blocks of reasoning, text and calls, in pieces."""
+    usage = {"input_tokens": 10, "cache_read_input_tokens": cached, "output_tokens": 1}
+    rows: list[dict[str, Any]] = [{"type": "message_start", "message": {"usage": usage}}]
+    blocks: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
+    if thinking:
+        parts = [{"type": "thinking_delta", "thinking": each} for each in thinking.split()]
+        parts.append({"type": "signature_delta", "signature": "signed"})
+        blocks.append(({"type": "thinking", "thinking": "", "signature": ""}, parts))
+    if texts:
+        said = [{"type": "text_delta", "text": each} for each in texts]
+        blocks.append(({"type": "text", "text": ""}, said))
+    for number, (name, arguments) in enumerate(calls):
+        written = json.dumps(arguments)
+        pieces = [written[at : at + 7] for at in range(0, len(written), 7)]
+        head = {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}}
+        blocks.append(
+            (head, [{"type": "input_json_delta", "partial_json": each} for each in pieces])
+        )
+    for number, (block, deltas) in enumerate(blocks):
+        rows.append({"type": "content_block_start", "index": number, "content_block": block})
+        rows += [{"type": "content_block_delta", "index": number, "delta": each} for each in deltas]
+        rows += [{"type": "content_block_stop", "index": number}, {"type": "ping"}]
+    reason = reason or ("tool_use" if calls else "end_turn")
+    ended = {"delta": {"stop_reason": reason}, "usage": {"output_tokens": 7}}
+    rows += [{"type": "message_delta", **ended}, {"type": "message_stop"}]
+    return Answer([f"event: {row['type']}\n".encode() + sse(row) for row in rows])
+
+
 def refuse(
     status: int, message: str, headers: Mapping[str, str] | None = None, **more: object
 ) -> Answer:
@@ -170,7 +205,7 @@ class ChatServer(Loopback):
         self,
         script: Script | None = None,
         *,
-        kind: Literal["llama.cpp", "ollama", "openai"] = "llama.cpp",
+        kind: Literal["llama.cpp", "ollama", "openai", "anthropic"] = "llama.cpp",
         model: str = "fake-chat",
         context_tokens: int = 4096,
         key: str = "",
@@ -206,7 +241,8 @@ class ChatServer(Loopback):
     def answer(self, ask: Handler, body: dict[str, Any]) -> None:
         """Follow the script for a chat request; describe the server otherwise."""
         self.asked.append((ask.command, ask.path, dict(ask.headers)))
-        if self.key and ask.headers.get("Authorization") != f"Bearer {self.key}":
+        given = ask.headers.get("x-api-key") or ask.headers.get("Authorization")
+        if self.key and given != (self.key if self.kind == "anthropic" else f"Bearer {self.key}"):
             self._say(ask, 401, {"error": {"message": "Invalid API Key", "code": 401}})
         elif ask.path.endswith(QUESTIONS) and ask.path not in self.extra:
             self.running += 1

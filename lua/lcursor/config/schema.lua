@@ -36,7 +36,7 @@ local settings = {
         "anthropic", "deepseek", "gemini", "mistral", "moonshot", "openai", "openrouter", "zai",
       },
       url = "string",
-      api = { "auto", "llama.cpp", "ollama", "openai" },
+      api = { "auto", "llama.cpp", "ollama", "openai", "anthropic" },
       model = "string",
       family = "string",
       key_env = "string",

@@ -355,7 +355,8 @@ def test_a_server_that_comes_back(make: Make) -> None:
     [
         ({"url": "localhost:8012"}, ConfigInvalid, "not the address"),
         ({"key_env": "NO_SUCH_VARIABLE_HERE"}, KeyMissing, "NO_SUCH_VARIABLE_HERE"),
-        ({"provider": "anthropic"}, ModelUnsuitable, "cannot complete"),
+        ({"provider": "openai"}, ModelUnsuitable, "of openai .* cannot complete"),
+        ({"api": "anthropic"}, ModelUnsuitable, "of anthropic .* cannot complete"),
     ],
 )
 def test_settings_that_are_wrong_at_once(

@@ -10,11 +10,12 @@ import pytest
 
 from lcursor import config
 from lcursor.config import PROVIDER_TOKENS, PROVIDERS, ChatConfig
-from lcursor.errors import ConfigInvalid, KeyMissing, ServerDenied
+from lcursor.errors import ConfigInvalid, KeyMissing, ServerDenied, ServerFailed
 from lcursor.llm import models
 from lcursor.llm.client import REASONING_TOKENS, ChatClient
-from lcursor.llm.records import Message, SamplingParams, Text
-from tests.fakes.chat_server import ChatServer, refuse, say
+from lcursor.llm.records import Finished, Message, SamplingParams, Text
+from tests.fakes.chat_server import Answer, ChatServer, refuse, say, say_anthropic
+from tests.fakes.loopback import sse
 
 KEY = "sk-secret"
 WISH = SamplingParams(9, 0.0)
@@ -43,7 +44,7 @@ def ask(client: ChatClient) -> str:
     return "".join(each.text for each in stream if isinstance(each, Text))
 
 
-@pytest.mark.parametrize("name", sorted(PROVIDERS))
+@pytest.mark.parametrize("name", sorted(PROVIDERS.keys() - {"anthropic"}))
 def test_what_a_provider_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROVIDERS[name].key_env, KEY)
     with ChatServer([say("Hel", "lo")], kind="openai", key=KEY) as server:
@@ -62,7 +63,7 @@ def test_what_a_provider_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_key_command_comes_before_the_usual_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "other")
-    with ChatServer([say("Hi")], kind="openai", key=KEY) as server:
+    with ChatServer([say_anthropic("Hi")], kind="anthropic", key=KEY) as server:
         chat = settings("anthropic", server, key_command=f"echo {KEY}")
         with connected(chat) as client:
             assert ask(client) == "Hi"
@@ -70,7 +71,7 @@ def test_a_key_command_comes_before_the_usual_variable(monkeypatch: pytest.Monke
 
 def test_a_list_of_models_that_the_key_may_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    with ChatServer([say("Hi")], kind="openai") as server:
+    with ChatServer([say_anthropic("Hi")], kind="anthropic") as server:
         server.extra["/v1/models"] = (401, {"error": {"message": "x-api-key header is required"}})
         with connected(settings("anthropic", server)) as client:
             assert ask(client) == "Hi"
@@ -109,3 +110,52 @@ def test_a_provider_is_used_only_where_it_is_named() -> None:
     with pytest.raises(ConfigInvalid, match="there is no chat model"):
         models.default(config.from_table({**table, "chat": {"server": "off"}}).chat)
     assert config.from_table(table).completion.endpoint is None
+
+
+def test_what_anthropic_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    with ChatServer([say_anthropic("Hel", "lo", cached=90)], kind="anthropic", key=KEY) as server:
+        talk = [Message("system", "Be kind."), Message("user", "Hello?")]
+        with connected(settings("anthropic", server)) as client:
+            events = [*client.stream(talk, WISH)]
+        assert "".join(each.text for each in events if isinstance(each, Text)) == "Hello"
+        end = events[-1]
+        assert isinstance(end, Finished)
+        assert (end.usage.prompt_tokens, end.usage.cached_tokens, end.usage.answer_tokens) == (
+            100,
+            90,
+            7,
+        )
+        assert server.paths() == ["/v1/models", "/v1/messages"]
+        sent = server.asked[1][2]
+        assert (sent["x-api-key"], sent["anthropic-version"]) == (KEY, "2023-06-01")
+        assert "Authorization" not in sent
+        [body] = server.bodies
+        cached = {"cache_control": {"type": "ephemeral"}}
+        assert body["system"] == [{"type": "text", "text": "Be kind.", **cached}]
+        words = {"type": "text", "text": "Hello?", **cached}
+        assert body["messages"] == [{"role": "user", "content": [words]}]
+        assert body["max_tokens"] == 9 + REASONING_TOKENS
+
+
+def test_an_answer_that_anthropic_rejects_or_cuts_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    broken = [
+        Answer([sse({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})])
+    ]
+    script = [
+        say_anthropic("I", reason="refusal"),
+        say_anthropic("I", reason="max_tokens"),
+        *broken,
+    ]
+    with (
+        ChatServer(script, kind="anthropic", key=KEY) as server,
+        connected(settings("anthropic", server)) as client,
+    ):
+        with pytest.raises(ServerFailed, match="cut the answer off"):
+            ask(client)
+        *_, end = client.stream([Message("user", "Hello?")], WISH)
+        assert isinstance(end, Finished)
+        assert end.reason == "length"
+        with pytest.raises(ServerFailed, match="busy"):
+            ask(client)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.llm import providers
+from lcursor.llm import anthropic, providers
 from lcursor.llm.providers import message_rows
 from lcursor.llm.records import (
     CallText,
@@ -22,6 +22,7 @@ from lcursor.llm.records import (
 )
 from lcursor.llm.streaming import ResponseReader
 from lcursor.llm.tool_calls import arguments_of, as_text
+from tests.fakes.chat_server import say_anthropic
 
 TOOL = ToolSpec("view", "View a file.", {"type": "object", "properties": {}, "required": []})
 ONE = ToolRequest("call_a", "view", '{"path": "a.py"}')
@@ -160,6 +161,49 @@ def test_a_request_to_openai() -> None:
         {"role": "tool", "tool_call_id": "call_a", "content": "x = 1"},
         {"role": "tool", "tool_call_id": "call_b", "content": "y = 2"},
     ]
+
+
+def test_a_request_to_anthropic() -> None:
+    body = request("anthropic")
+    assert [each["name"] for each in body["tools"]] == ["view"]
+    assert body["tools"][0]["input_schema"] == TOOL.parameters
+    asked, answered, results = body["messages"]
+    assert asked == {"role": "user", "content": [{"type": "text", "text": "task"}]}
+    assert answered["content"][0] == {"type": "text", "text": "I look."}
+    assert answered["content"][1] == {
+        "type": "tool_use",
+        "id": "call_a",
+        "name": "view",
+        "input": {"path": "a.py"},
+    }
+    assert [each["type"] for each in results["content"]] == ["tool_result", "tool_result", "text"]
+    assert results["content"][0]["tool_use_id"] == "call_a"
+    assert [*results["content"][2]] == ["type", "text", "cache_control"]
+
+
+def test_calls_and_reasoning_of_anthropic() -> None:
+    rows = [
+        json.loads(line.partition(b"data: ")[2])
+        for line in say_anthropic(
+            "I look.", calls=[("view", {"path": "a.py"}), ("view", {})], thinking="I think"
+        ).parts
+        if isinstance(line, bytes)
+    ]
+    translate = anthropic.Translator().chunk
+    text, calls, _ = read([translate(row) for row in rows])
+    assert text == "I look."
+    assert [(call.id, arguments_of(call)) for call in calls] == [
+        ("toolu_0", {"path": "a.py"}),
+        ("toolu_1", {}),
+    ]
+    reader, translate = ResponseReader("server"), anthropic.Translator().chunk
+    events = [event for row in rows for event in reader.feed(translate(row))] + reader.finish()
+    returned = events[-1]
+    assert isinstance(returned, Returned)
+    message = Message("assistant", text, tuple(calls), extra=returned.fields)
+    [row] = anthropic.rows([message])
+    assert row["content"][0] == {"type": "thinking", "thinking": "Ithink", "signature": "signed"}
+    assert [each["type"] for each in row["content"]] == ["thinking", "text", "tool_use", "tool_use"]
 
 
 def test_a_request_to_ollama() -> None:
