@@ -162,6 +162,6 @@ def _count(table: object, field: str) -> int:
     return value if isinstance(value, int) else -1
 
 
-DIALECTS: Mapping[Kind, CompletionApi] = MappingProxyType(
+APIS: Mapping[Kind, CompletionApi] = MappingProxyType(
     {"llama.cpp": LlamaCpp(), "ollama": Ollama(), "openai": OpenAi()}
 )

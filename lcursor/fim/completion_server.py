@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from lcursor.config import CompletionConfig, ModelConfig
 from lcursor.errors import ServerGarbled, ServerModelMissing, ServerUnreachable
-from lcursor.fim.completion_apis import DIALECTS, CompletionApi, Piece
+from lcursor.fim.completion_apis import APIS, CompletionApi, Piece
 from lcursor.fim.prompt_text import TextPrompt
 from lcursor.http import detect, endpoint, sse
 from lcursor.http.client import Call, Client
@@ -81,19 +81,19 @@ class CompletionServer:
         self._server, self._is_suitable = server, is_suitable
         self.abort = Abort()
         self.model = ""
-        self._dialect: CompletionApi | None = None
+        self._api: CompletionApi | None = None
         self._kind = detect.kind_of(server.api, server.setting)
         base = endpoint.check_url(server.url, f"{server.setting}url")
         key = endpoint.read_key(server.key_env, server.key_command, server.setting)
         self._has_key = bool(key)
-        root, self._api = endpoint.split_url(base)
+        root, self._prefix = endpoint.split_url(base)
         self._client = Client(root, key, server.setting)
         self.name = self._client.name
 
     @property
     def api(self) -> str:
         """Name of the server's API; "" before `connect`."""
-        return next((name for name, one in DIALECTS.items() if one is self._dialect), "")
+        return next((name for name, one in APIS.items() if one is self._api), "")
 
     def connect(self) -> None:
         """Detect the API and the model of the server.
@@ -103,24 +103,24 @@ class CompletionServer:
             ConfigInvalid: the model is ambiguous.
             Cancelled: `abort` was set.
         """
-        server, api = self._server, self._api
+        server, prefix = self._server, self._prefix
         found = detect.find(
             self._ask,
             self._kind,
-            api=api,
+            api=prefix,
             has_key=self._has_key,
             model=server.model,
             server=self.name,
             setting=server.setting,
         )
-        dialect = DIALECTS[found.kind]
+        api = APIS[found.kind]
         if server.model:
             self.model = server.model
         else:
-            path = dialect.models.format(api=api)
-            names = dialect.names(found.reply if found.path == path else self._ask(path))
+            path = api.models.format(api=prefix)
+            names = api.names(found.reply if found.path == path else self._ask(path))
             self.model = detect.only_model(names, self.name, server.setting, self._is_suitable)
-        self._dialect = dialect
+        self._api = api
 
     def stream(self, prompt: TextPrompt, config: CompletionConfig) -> Generator[Piece, None, None]:
         """Send a prompt, and yield the parts of the answer; connects before.
@@ -129,20 +129,20 @@ class CompletionServer:
             Cancelled: `abort` was set.
             ServerError: see `Client`.
         """
-        if self._dialect is None:
+        if self._api is None:
             self.connect()
-        assert self._dialect is not None
-        dialect = self._dialect
-        body, has_reply = dialect.body(prompt, self.model, config), False
+        assert self._api is not None
+        api = self._api
+        body, has_reply = api.body(prompt, self.model, config), False
         try:
             with self.abort.watching(
-                self._client.stream(dialect.path.format(api=self._api), body)
+                self._client.stream(api.path.format(api=self._prefix), body)
             ) as call:
                 for found in sse.objects(call, self.name):
                     has_reply = True
-                    yield dialect.read(found)
+                    yield api.read(found)
         except (ServerUnreachable, ServerModelMissing):
-            self._dialect = None  # another server may answer next time
+            self._api = None  # another server may answer next time
             raise
         if not has_reply:
             raise ServerGarbled(f"{self.name} sent an empty answer", sse.HINT)

@@ -1,4 +1,4 @@
-"""Completion by a server: three dialects over real sockets, stops, aborts, and what goes wrong."""
+"""Completion by a server: three APIs over real sockets, stops, aborts, and what goes wrong."""
 
 from __future__ import annotations
 

@@ -214,3 +214,21 @@ def test_what_the_model_read_is_changed_and_nothing_that_looks_like_it(
     apply(6, changed, "no-such-chat")
     assert desk.wait("edit.done", 6)["reason"] == "proposed"
     desk.close()
+
+
+def test_closing_waits_for_what_is_written_slowly(path: Path) -> None:
+    with ChatServer() as server:
+        desk = Desk(config_of(server))
+        written = list[str]()
+
+        def write_slowly() -> None:
+            time.sleep(1.0)
+            written.append("first")
+
+        writer = desk.services._get_edit()._writer
+        writer.submit(write_slowly)
+        writer.submit(lambda: written.append("second"))
+        desk.do("edit.turns", id=1, path=str(path))
+        desk.close()
+        assert written == ["first", "second"]
+        assert desk.told("edit.turned", 1)
