@@ -17,6 +17,7 @@ import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -236,12 +237,18 @@ def decides(name: str, command: str) -> bool:
     That is a file that runs code by itself, such as a Makefile, or the script that is the command.
     Other files are what the command checks.
     """
+    return runs_by_itself(name) or name == _script(command)
+
+
+@cache
+def _script(command: str) -> str:
+    """Return the program that a command starts, as the name of a file of the project."""
     try:
         words = shlex.split(command)
     except ValueError:
         words = command.split()
-    program = next((word for word in words if word not in SHELLS), "")
-    return runs_by_itself(name) or name == program.removeprefix("./")
+    program = next((word for word in words if word not in SHELLS and "=" not in word), "")
+    return program.removeprefix("./")
 
 
 def _choice(name: str, lines: Sequence[str]) -> EditChoice:
