@@ -25,18 +25,21 @@ from lcursor.agent.tools import lookup
 from lcursor.agent.tools.toolbox import make_toolbox
 from lcursor.changes.records import FileChange, Lines
 from lcursor.config import Config
-from lcursor.context import rules
+from lcursor.context import prompts, rules
 from lcursor.errors import AgentMissing
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import ToolSpec
 from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.process.sandbox import open_sandbox
 from lcursor.project.reading import Reader
+from lcursor.project.root import relative_name
 from lcursor.workspace.content import content_id
 from lcursor.workspace.tree import Tree
 
 MAX_TOP: Final = 40
 """Number of names of the project's top level in the system text."""
+MAX_SKILLS: Final = 20
+SKILLS: Final = "Before you do what one of these files is about, read it:"
 RULES_SHARE: Final = 0.15
 """Share of the context for the project's rules files."""
 NO_SANDBOX: Final = (
@@ -177,6 +180,12 @@ class Assembly:
         edit = self._config.edit
         if edit.test:
             lines.append(f"Its tests: {edit.test}")
+        listed = [
+            f"- {relative_name(wanted.root, skill.path)}: {skill.description}"
+            for skill in prompts.skills(wanted.root)[:MAX_SKILLS]
+        ]
+        if listed:
+            lines.append("\n".join([SKILLS, *listed]))
         reader = Reader(wanted.root, self._secrets, wanted.unsaved)
         left = int(context_tokens * RULES_SHARE * BYTES_PER_TOKEN)
         for item in rules.applicable(reader):

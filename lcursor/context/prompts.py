@@ -1,6 +1,7 @@
 """Slash commands: built-in ones, and Markdown files of the user and the project.
 
-The text of a command contains mentions of its context.
+The text of a command contains mentions of its context. Commands and skills that people have for
+other tools count as well; a skill is a folder with a `SKILL.md`. Nothing of them is run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ from lcursor.project.reading import Reader
 Origin = Literal["built in", "project", "own"]
 Brings = Literal["", "trace", "tests"]
 MAX_FILES = 300
+PROJECT_FOLDERS: Final = (
+    ".lcursor/prompts", ".claude/commands", ".cursor/commands", ".github/prompts",
+)  # fmt: skip
+HOME_FOLDERS: Final = ("~/.claude/commands", "~/.cursor/commands")
+SKILL_FOLDERS: Final = (".lcursor/skills", ".agents/skills", ".claude/skills")
+"""In the project and in the home folder."""
+SKILL: Final = "SKILL.md"
 NOT_USED: Final = "(that of the project is not used)"
 _COMMAND: Final = re.compile(r"\s*/(?P<name>[A-Za-z][\w:.-]*)(?=\s|$)[ \t]*(?P<rest>.*)\Z", re.S)
 _SLOT: Final = re.compile(r"\$(ARGUMENTS|[1-9])(?!\w)|\{\{\s*input\s*\}\}")
@@ -113,12 +121,28 @@ def library(root: Path) -> list[PromptFile]:
 
     A project adds commands, but replaces none: a user who types `/explain` knows what it does.
     """
-    found = {prompt.name: prompt for prompt in BUILT_IN}
-    for name, prompt in _of_folder(root / ".lcursor/prompts", "project", root).items():
-        if known := found.get(name):
-            prompt = replace(known, description=f"{known.description} {NOT_USED}")
-        found[name] = prompt
+    built_in = {prompt.name: prompt for prompt in BUILT_IN}
+    found: dict[str, PromptFile] = {}
+    for folder in PROJECT_FOLDERS:
+        found = _of_folder(root / folder, "project", root) | found
+    found = {skill.name: skill for skill in skills(root)} | found
+    for name in found.keys() & built_in.keys():
+        known = built_in[name]
+        found[name] = replace(known, description=f"{known.description} {NOT_USED}")
+    found = built_in | found
+    for folder in SKILL_FOLDERS:
+        found |= {skill.name: skill for skill in _skills(_home(folder), "own", root)}
+    for folder in HOME_FOLDERS:
+        found |= _of_folder(Path(folder).expanduser(), "own", root)
     found |= _of_folder(own_folder(), "own", root)
+    return sorted(found.values(), key=lambda prompt: prompt.name)
+
+
+def skills(root: Path) -> list[PromptFile]:
+    """Return the skills of a project, each as a command."""
+    found: dict[str, PromptFile] = {}
+    for folder in SKILL_FOLDERS:
+        found = {each.name: each for each in _skills(root / folder, "project", root)} | found
     return sorted(found.values(), key=lambda prompt: prompt.name)
 
 
@@ -192,26 +216,57 @@ def _has_own_context(prompt: PromptFile, rest: str) -> bool:
 
 def _of_folder(folder: Path, origin: Origin, root: Path) -> dict[str, PromptFile]:
     found: dict[str, PromptFile] = {}
-    try:
-        paths = sorted(folder.rglob("*.md"))[:MAX_FILES]
-    except OSError:
-        return found
     reader = Reader(root)
-    for path in paths:
-        name = _name(path.relative_to(folder).with_suffix("").as_posix())
-        is_inside = Path(os.path.realpath(path)).is_relative_to(reader.root)
-        if origin == "project" and not is_inside:
-            continue  # a link in the project to a file outside
-        text = reader.read(path).text
-        head, body = front_matter.split(text)
-        if not name or not body.strip():
-            continue
-        first = next((line.strip("# \t") for line in body.splitlines() if line.strip()), "")
-        about = front_matter.words(head.get("description")) or first[:80]
-        value = front_matter.words(head.get("brings"))
-        brings: Brings = "trace" if value == "trace" else "tests" if value == "tests" else ""
-        found[name] = PromptFile(name, body, about, origin, str(path), brings)
+    for path in _files(folder, "**/*.md", origin, reader):
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        prompt = _read(path, _name(name.removesuffix(".prompt")), origin, reader)
+        if prompt is not None:
+            found[prompt.name] = prompt
     return found
+
+
+def _skills(folder: Path, origin: Origin, root: Path) -> list[PromptFile]:
+    """Return the skills in a folder; the command's text is the skill's, with its place."""
+    reader = Reader(root)
+    found = (
+        _read(path, _name(path.parent.name), origin, reader)
+        for path in _files(folder, f"*/{SKILL}", origin, reader)
+    )
+    return [
+        replace(skill, text=f"Work as this says (from {skill.path}):\n\n{skill.text.strip()}")
+        for skill in found
+        if skill is not None
+    ]
+
+
+def _home(folder: str) -> Path:
+    """Return a folder of skills in the home folder."""
+    own = own_folder().with_name("skills")
+    return own if folder.startswith(".lcursor/") else Path.home() / folder
+
+
+def _files(folder: Path, pattern: str, origin: Origin, reader: Reader) -> list[Path]:
+    try:
+        paths = sorted(folder.glob(pattern))[:MAX_FILES]
+    except OSError:
+        return []
+    # A link in the project to a file outside counts as no file.
+    return [
+        path
+        for path in paths
+        if origin == "own" or Path(os.path.realpath(path)).is_relative_to(reader.root)
+    ]
+
+
+def _read(path: Path, name: str, origin: Origin, reader: Reader) -> PromptFile | None:
+    head, body = front_matter.split(reader.read(path).text)
+    if not name or not body.strip():
+        return None
+    first = next((line.strip("# \t") for line in body.splitlines() if line.strip()), "")
+    about = front_matter.words(head.get("description")) or first[:80]
+    value = front_matter.words(head.get("brings"))
+    brings: Brings = "trace" if value == "trace" else "tests" if value == "tests" else ""
+    return PromptFile(name, body, about, origin, str(path), brings)
 
 
 def _name(path: str) -> str:

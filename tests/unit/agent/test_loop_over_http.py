@@ -55,6 +55,17 @@ def test_an_edit(is_raw: bool, session: Make) -> None:
     assert it.all("agent.started")[0]["dialect"] == ("native" if is_raw else "api")
 
 
+def test_the_skills_of_the_project_are_listed(session: Make) -> None:
+    it = session(EDIT, is_raw=False)
+    skill = it.root / ".claude/skills/notes/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\ndescription: how we write release notes\n---\nUse bullets.\n")
+    it.finish()
+    told = it.server.bodies[0]["messages"][0]["content"]
+    assert "- .claude/skills/notes/SKILL.md: how we write release notes" in told
+    assert "Use bullets" not in told
+
+
 def test_only_new_tokens_are_evaluated(session: Make) -> None:
     it = session([view("a.py"), view("b.py"), replace(), bash("cat a.py"), finish()])
     it.finish()
