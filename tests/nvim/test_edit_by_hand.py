@@ -336,3 +336,19 @@ def test_a_hidden_alternative_is_not_accepted_with_the_shown_one(room: Room) -> 
     room.hunks("accept_file")
     assert room.states() == ["conflict", "open", "open", "open", "accepted"]
     assert [told["turn"] for told in room.decided() if told["accepted"]] == ["t2"]
+
+
+@pytest.mark.parametrize("keys", [":%!cat<CR>", ":call setline(1, getline(1, '$'))<CR>", "u"])
+def test_hunks_stay_open_if_a_formatter_replaces_all_lines(room: Room, keys: str) -> None:
+    old = [f"line {i}" for i in range(30)]
+    new = [*old[:5], "FIVE", *old[6:20], "twenty", *old[20:]]
+    path = room.open("a.txt", old)
+    room.offer(path, old, new)
+    write = "vim.api.nvim_buf_set_lines(0, 0, -1, true, ...)"
+    room.nvim.lua(write, ["top", *old[:12], *old[13:]])
+    assert room.states() == ["open"] * 2
+    room.keys(keys)
+    assert room.states() == ["open"] * 2
+    room.hunks("accept_file")
+    top, without = (["top"], 1) if keys != "u" else ([], 0)
+    assert room.lines() == [*top, *new[:12], *new[12 + without :]]

@@ -166,26 +166,20 @@ end
 ---@return lcursor.Hunk[] made
 ---@return string? problem
 local function write(buf, part, hunks)
-  local rows, is_wanted, is_made, problem = {}, {}, {}, nil
-  for _, hunk in ipairs(hunks) do
-    is_wanted[hunk] = true
-  end
+  local rows, is_made, problem = {}, {}, nil
   for _, hunk in ipairs(part.hunks) do
-    local is_known = hunk.state == "open" and hunk.is_exact and not hunk.is_dirty
-    if is_wanted[hunk] then
-      is_known = positions.is_sure(buf, hunk)
-    end
-    rows[hunk] = is_known and hunk.first or nil
+    rows[hunk] = positions.is_sure(buf, hunk) and hunk.first or nil
   end
   part.written = rows
   local ok, err = pcall(function() -- other plugins listen to the buffer
     local marks = marks_of(buf) -- from the last hunk to the first: those above stay valid
     for i = #part.hunks, 1, -1 do
       local hunk = part.hunks[i]
-      if is_wanted[hunk] and not rows[hunk] then
+      local is_wanted = vim.list_contains(hunks, hunk)
+      if is_wanted and not rows[hunk] then
         problem = "skipped a stale hunk (its lines were modified);"
           .. " u or :LCursor edit undo may restore it"
-      elseif is_wanted[hunk] then
+      elseif is_wanted then
         local failed = replace(buf, rows[hunk], hunk.old, hunk.new, marks)
         problem = failed or problem
         is_made[hunk] = not failed or nil

@@ -349,24 +349,27 @@ local function find_made(buf, hunk)
   end, first) or {}
 end
 
---- Find hunks in conflict again where the text is the base with the accepted hunks: after an undo,
---- or after a filter such as `:%!cat`.
+--- Find hunks in conflict again: where the text is the base with the accepted hunks, after an undo,
+--- and where the lines above and below were written anew too, by a filter or a formatter.
 local function recall(part, buf)
-  local is_lost, count = false, #(part.base or {})
-  for _, hunk in ipairs(part.hunks) do
-    is_lost = is_lost or hunk.state == "conflict"
-    count = count + (hunk.state == "accepted" and #hunk.new - #hunk.old or 0)
+  local function in_conflict(is_back)
+    return vim.tbl_filter(function(hunk)
+      local is_rewritten = hunk.head > 0 and hunk.tail > 0
+      return hunk.state == "conflict" and (is_back or hunk.is_lost or is_rewritten)
+    end, part.base and part.hunks or {})
   end
-  if not is_lost or not part.base or math.max(count, 1) ~= api.nvim_buf_line_count(buf) then
+  if #in_conflict(true) == 0 then
     return
   end
   local text, rows = expected(part)
-  if diff.is_same(buffers.lines(buf), text) then
-    for _, hunk in ipairs(part.hunks) do
-      if hunk.state == "conflict" then
-        put(buf, hunk, rows[hunk])
-        hunk.is_exact = hunk.seq == 0
-      end
+  local lines = buffers.lines(buf)
+  local hunks = in_conflict(diff.is_same(lines, text))
+  local find_row = #hunks > 0 and diff.finder(text, lines)
+  for _, hunk in ipairs(hunks) do
+    local row = find_row(rows[hunk], rows[hunk] + #hunk.old)
+    if row then
+      put(buf, hunk, row)
+      hunk.is_exact = hunk.seq == 0
     end
   end
 end

@@ -1,7 +1,8 @@
 -- Row ranges that follow the text of a buffer, by arithmetic on Neovim's report of each change.
 -- Extmarks do not suffice here: redo does not restore them, and one at the edge of replaced lines
--- ends up on the wrong side. A range whose lines were touched becomes an area that held them;
--- `find` checks whether they are back in it. Writes nothing.
+-- ends up on the wrong side. Nor does a diff of the buffer and another text: of equal lines it does
+-- not tell which one was deleted, and it joins hunks that touch. A range whose lines were touched
+-- becomes an area that held them; `find` checks whether they are back in it. Writes nothing.
 
 local diff = require("lcursor.text.diff")
 local notify = require("lcursor.ui.notify")
