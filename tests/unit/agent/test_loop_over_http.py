@@ -61,7 +61,7 @@ def test_the_skills_of_the_project_are_listed(session: Make) -> None:
     skill.parent.mkdir(parents=True)
     skill.write_text("---\ndescription: how we write release notes\n---\nUse bullets.\n")
     it.finish()
-    told = it.server.bodies[0]["messages"][0]["content"]
+    told = it.server.requests[0]["messages"][0]["content"]
     assert "- .claude/skills/notes/SKILL.md: how we write release notes" in told
     assert "Use bullets" not in told
 
