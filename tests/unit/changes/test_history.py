@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from dataclasses import replace
@@ -88,7 +85,7 @@ def test_a_turn_is_there_after_a_restart(desk: Desk) -> None:
     assert file.base == digest(BASE)
 
 
-def test_states_of_a_turn(desk: Desk) -> None:
+def test_a_turn_goes_through_its_states(desk: Desk) -> None:
     history = desk.open()
     key = desk.begin(history, "t")
 
@@ -110,7 +107,7 @@ def test_states_of_a_turn(desk: Desk) -> None:
     assert (state(), history.undo_key(), history.redo_key()) == ("done", key, "")
 
 
-def test_what_is_done_last_is_undone_first(desk: Desk) -> None:
+def test_the_last_turn_is_undone_first(desk: Desk) -> None:
     history = desk.open()
     one, two, three = (desk.begin(history, name) for name in ("1", "2", "3"))
     for key in (two, one, three):
@@ -151,7 +148,7 @@ def test_the_log_means_the_same_when_a_link_is_gone(desk: Desk, tmp_path: Path) 
     assert not again.damaged
 
 
-def test_what_was_written_is_in_force_until_it_is_undone(desk: Desk) -> None:
+def test_a_written_turn_counts_until_it_is_undone(desk: Desk) -> None:
     history = desk.open()
     gone = FileChange(desk.path, "delete", base=digest(BASE))
     key = desk.begin(history, "t", gone)
@@ -168,7 +165,7 @@ def test_what_was_written_is_in_force_until_it_is_undone(desk: Desk) -> None:
     assert (history.undo_key(), history.redo_key()) == ("", key)
 
 
-def test_what_was_broken_off_can_be_undone(desk: Desk) -> None:
+def test_an_interrupted_write_can_be_undone(desk: Desk) -> None:
     history = desk.open()
     key = desk.begin(history, "t")
     desk.begin_writing(history, key, "write", pieces=[A.new, B.new])
@@ -212,7 +209,7 @@ def test_only_the_user_can_read_it(desk: Desk) -> None:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_nothing_is_made_by_looking(desk: Desk) -> None:
+def test_reading_the_history_creates_no_files(desk: Desk) -> None:
     history = desk.open()
     assert (history.rows(), history.undo_key(), history.redo_key()) == ([], "", "")
     with pytest.raises(EditMissing):
@@ -224,17 +221,6 @@ def test_nothing_is_made_by_looking(desk: Desk) -> None:
     with pytest.raises(EditMissing, match="did not change"):
         history.decided(desk.decided(key, A, path="/other"))
     assert not desk.open().damaged
-
-
-def test_two_editors_have_the_same_turns(desk: Desk) -> None:
-    one, other = desk.open(), desk.open()
-    key = desk.begin(one, "from one")
-    other.decided(desk.decided(key, A, still_open=1))
-    second = desk.begin(other, "from the other")
-    assert [row["turn"] for row in one.rows()] == [second, key]
-    assert one.undo_key() == key
-    desk.do(one, key, "undo")
-    assert other.redo_key() == key
 
 
 def test_many_writers_lose_nothing(desk: Desk) -> None:
@@ -258,33 +244,6 @@ def test_many_writers_lose_nothing(desk: Desk) -> None:
         f"{a}.{b}" for a in range(4) for b in range(10)
     )
     assert all(row["open"] == 1 for row in rows)
-
-
-KILLED = """
-    import sys
-    from lcursor.changes.history import History
-    from lcursor.changes.records import Change, FileChange
-    history = History(sys.argv[1], __import__("pathlib").Path(sys.argv[2]))
-    while True:
-        change = Change(0, 1, ("a" * 50_000,), ("b" * 50_000,))
-        print(history.begin("t", [FileChange(sys.argv[1] + "/a", base="x", changes=(change,))]))
-        sys.stdout.flush()
-"""
-
-
-@pytest.mark.process
-def test_a_killed_editor_leaves_whole_turns(desk: Desk) -> None:
-    for kill_after in (1, 3, 5):
-        command = [sys.executable, "-c", textwrap.dedent(KILLED), str(desk.root), str(desk.data)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            told = [process.stdout.readline().strip() for _ in range(kill_after)]
-            process.kill()
-        history = desk.open()
-        keys = [row["turn"] for row in history.rows()]
-        assert set(told) <= set(keys)
-        mine = desk.begin(history, "after")
-        assert desk.open().turn(mine).title == "after"
 
 
 @pytest.mark.parametrize("damage", [b"", b'{"v":3,"key', b"\xff\xfe\0\0", b"[]", b'{"v":99}'])
@@ -351,7 +310,7 @@ def test_the_oldest_are_deleted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> 
     assert [row["turn"] for row in watching.rows()] == [keys[-1], keys[-2], *keys[14:12:-1]]
 
 
-def test_projects_have_ledgers_of_their_own(desk: Desk, tmp_path: Path) -> None:
+def test_projects_have_separate_histories(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "other" / "project").mkdir(parents=True)
     desk.begin(desk.open(), "t")
     assert History(tmp_path / "other" / "project", desk.data).rows() == []

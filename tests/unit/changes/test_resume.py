@@ -72,14 +72,14 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def test_a_text_that_is_as_it_was(desk: Desk) -> None:
+def test_all_hunks_of_an_unchanged_text_are_offered(desk: Desk) -> None:
     found = desk.resume()
     assert (found.files[0].changes, found.problems) == (desk.changes, ())
     assert desk.all_taken(found) == AFTER
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_what_was_accepted_is_not_offered_again(desk: Desk, number: int) -> None:
+def test_an_accepted_hunk_is_not_offered_again(desk: Desk, number: int) -> None:
     desk.accept(number)
     found = desk.resume()
     assert len(found.files[0].changes) == 2
@@ -89,7 +89,7 @@ def test_what_was_accepted_is_not_offered_again(desk: Desk, number: int) -> None
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("is_typed", [False, True])
-def test_what_was_rejected_is_not_offered_again(desk: Desk, number: int, is_typed: bool) -> None:
+def test_a_rejected_hunk_is_not_offered_again(desk: Desk, number: int, is_typed: bool) -> None:
     desk.refuse(number)
     if is_typed:
         desk.put("import os\n\n" + desk.file.read_text())
@@ -99,7 +99,7 @@ def test_what_was_rejected_is_not_offered_again(desk: Desk, number: int, is_type
     ]
 
 
-def test_what_was_accepted_and_not_saved_is_offered_again(desk: Desk) -> None:
+def test_an_accepted_hunk_that_was_not_saved_is_offered_again(desk: Desk) -> None:
     desk.accept(0, is_saved=False)
     assert desk.all_taken(desk.resume()) == AFTER
 
@@ -128,7 +128,7 @@ def test_a_hunk_whose_place_is_gone_is_left_out(desk: Desk) -> None:
     assert desk.all_taken(found) == AFTER.replace("return zero\n    # more", "return 0 + 0")
 
 
-def test_a_file_that_is_another_or_gone(desk: Desk) -> None:
+def test_a_file_with_another_text_or_none_is_left_out(desk: Desk) -> None:
     desk.put("nothing of it\n")
     found = desk.resume()
     assert found.files == ()
@@ -149,7 +149,7 @@ def test_the_editors_text_comes_first(desk: Desk) -> None:
     ]
 
 
-def test_what_was_accepted_before_a_restart_is_undone_with_the_rest(desk: Desk) -> None:
+def test_a_hunk_accepted_before_a_restart_is_undone_with_the_rest(desk: Desk) -> None:
     desk.accept(1)
     desk.put("import os\n\n" + desk.file.read_text())
     (change,) = desk.resume().files
