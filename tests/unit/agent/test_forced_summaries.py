@@ -72,7 +72,9 @@ def folder(tmp_path: Path) -> Iterator[list[Session]]:
 
 
 @pytest.mark.parametrize("full_at", range(ANSWERS + 1))
-def test_a_forced_summary(full_at: int, tmp_path: Path, folder: list[Session]) -> None:
+def test_a_run_is_finished_after_a_forced_summary(
+    full_at: int, tmp_path: Path, folder: list[Session]
+) -> None:
     player = Player(full_at)
     is_raw = full_at % 2 == 1  # tokens, else messages
     it = player.session = Session(tmp_path, player, is_raw=is_raw)

@@ -52,7 +52,7 @@ def test_without_commands_the_run_is_done(files: Project) -> None:
     assert "not set a test command" in found.text
 
 
-def test_passed_tests(files: Project) -> None:
+def test_a_run_whose_tests_pass_ends(files: Project) -> None:
     bench = make(files, test=TEST, lint=LINT)
     bench.replace("a.txt", "good", "better")
     found = bench.call("finish", summary="x")
@@ -61,7 +61,7 @@ def test_passed_tests(files: Project) -> None:
     assert bench.text("runs") == "ran\n"  # once for the same files
 
 
-def test_failed_tests_with_the_verdict_before(files: Project) -> None:
+def test_failed_tests_say_whether_they_failed_before(files: Project) -> None:
     bench = make(files, test=TEST)
     bench.replace("a.txt", "good", "fine")
     found = bench.call("finish", summary="x")
@@ -79,7 +79,7 @@ def test_tests_that_failed_only_now(files: Project) -> None:
     assert "but not before your changes" in bench.call("finish", summary="x").text
 
 
-def test_new_lint_ends_nothing(files: Project) -> None:
+def test_a_run_with_new_lint_does_not_end(files: Project) -> None:
     bench = make(files, lint=LINT, test="false")
     bench.bash("echo bad three >> a.txt; echo bad new > 'b c.txt'; rm test.sh")
     found = bench.call("finish", summary="x")

@@ -84,7 +84,7 @@ def test_malformed_arguments_are_asked_for_again(session: Make) -> None:
     assert not any("grammar" in body for body in it.server.bodies)
 
 
-def test_usage(session: Make) -> None:
+def test_the_usage_of_tokens_is_counted(session: Make) -> None:
     it = session(view(), replace(), finish())
     it.finish()
     state = it.log.state

@@ -112,7 +112,7 @@ MALFORMED: dict[str, tuple[Sequence[Scripted], str, Sequence[int]]] = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_malformed_answers(name: str, tmp_path: Path) -> None:
+def test_malformed_answers_are_asked_for_again(name: str, tmp_path: Path) -> None:
     script, state, forced = MALFORMED[name]
     done = run(tmp_path, script)
     assert done.end.state == state
@@ -268,7 +268,7 @@ def test_a_full_context_is_summarized(tmp_path: Path) -> None:
     assert "summary of 1 steps" in done.model.prompts[2][1][1]
 
 
-def test_what_was_read_before_a_summary_is_read_again_in_full(tmp_path: Path) -> None:
+def test_a_file_is_shown_again_in_full_after_a_summary(tmp_path: Path) -> None:
     done = run(tmp_path, [view("a.py"), ContextFull("full"), view("a.py"), finish()])
     texts = [each.observation.text for each in done.log.state.steps if each.observation]
     assert texts[:2] == ["x = 1\n"] * 2
@@ -327,7 +327,7 @@ CIRCLES = {
 
 
 @pytest.mark.parametrize("reason", CIRCLES)
-def test_a_circle_is_warned_of_once(reason: str, tmp_path: Path) -> None:
+def test_a_run_without_progress_is_warned_once(reason: str, tmp_path: Path) -> None:
     done = run(tmp_path, CIRCLES[reason] * 4)
     assert done.end.state == "stuck"
     assert reason in done.end.message
@@ -343,7 +343,7 @@ def test_a_circle_is_warned_of_once(reason: str, tmp_path: Path) -> None:
         (RunLimits(tokens=5), "tokens"),
     ],
 )
-def test_budgets(limits: RunLimits, reason: str, tmp_path: Path) -> None:
+def test_a_run_ends_when_a_budget_is_used(limits: RunLimits, reason: str, tmp_path: Path) -> None:
     done = run(tmp_path, [bash(f"echo {n}") for n in range(20)], limits=limits)
     assert done.end.state == "stuck"
     assert reason in done.end.message

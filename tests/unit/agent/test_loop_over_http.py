@@ -40,7 +40,7 @@ EDIT: list[Entry] = [view(), replace(), finish("x is 2")]
 
 
 @pytest.mark.parametrize("is_raw", [True, False])
-def test_an_edit(is_raw: bool, session: Make) -> None:
+def test_a_run_edits_a_file(is_raw: bool, session: Make) -> None:
     it = session(EDIT, is_raw=is_raw)
     done = it.finish()
     assert (done["state"], done["message"]) == ("done", "x is 2")
@@ -295,7 +295,9 @@ def _processes(mark: str) -> int:
     ],
     ids=["hangs", "floods", "forks", "daemonizes", "fails", "is killed"],
 )
-def test_commands_that_misbehave(command: str, max_s: int, words: str, session: Make) -> None:
+def test_commands_that_hang_flood_or_fail_are_ended(
+    command: str, max_s: int, words: str, session: Make
+) -> None:
     it = session([bash(command, timeout_s=max_s), finish()])
     assert it.finish()["state"] == "done"
     assert words in it.texts()[0]
@@ -458,7 +460,7 @@ def test_a_run_that_a_killed_process_left_is_continued(session: Make) -> None:
     assert it.files() == EDITED
 
 
-def test_the_budget_of_steps(session: Make) -> None:
+def test_a_run_ends_after_the_largest_number_of_steps(session: Make) -> None:
     it = session([bash(f"echo {n}") for n in range(9)], agent=AgentConfig(max_steps=3))
     done = it.finish()
     assert (done["state"], len(it.server.ids)) == ("stuck", 3)

@@ -297,7 +297,7 @@ def test_another_template_needs_messages(template: str) -> None:
     assert make(pool, TextModel)
 
 
-def test_messages() -> None:
+def test_a_conversation_with_a_server_of_messages() -> None:
     pool = FakePool("openai")
     model = make(pool, TextModel)
     pool.client.answers = [answer('{"a": [1,50]}', end="length"), answer("")]

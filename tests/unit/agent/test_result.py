@@ -267,7 +267,7 @@ def test_only_the_case_of_a_name_changes(desk: Desk) -> None:
     assert {*files_in(desk.root)} == {"a/read.me", "b.py"}
 
 
-def test_what_cannot_be_a_hunk(desk: Desk) -> None:
+def test_changes_that_are_no_hunks_become_notes(desk: Desk) -> None:
     tree = desk.begin({"a.py": "a\n", "run.py": "r\n", "x.bin": b"\0", "y.bin": b"\0" * 999,
                        "crlf": b"a\r\n", "link": "l\n"})  # fmt: skip
     (tree.path / "run.py").chmod(0o755)

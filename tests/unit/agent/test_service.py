@@ -146,7 +146,9 @@ def test_a_run_that_cannot_start_leaves_nothing(editor: Callable[..., Editor]) -
         ("once", "touch c", {"a.py", "c"}),
     ],
 )
-def test_approvals(choice: str, text: str, files: set[str], editor: Callable[..., Editor]) -> None:
+def test_a_command_is_approved_rejected_or_changed(
+    choice: str, text: str, files: set[str], editor: Callable[..., Editor]
+) -> None:
     it = editor([bash("touch curl"), finish()], asks="curl")
     it.start()
     asked = it.wait("agent.asks")
@@ -160,7 +162,7 @@ def test_approvals(choice: str, text: str, files: set[str], editor: Callable[...
     assert {each.name for each in tree.iterdir()} == files
 
 
-def test_a_plan(editor: Callable[..., Editor]) -> None:
+def test_a_changed_plan_is_carried_out(editor: Callable[..., Editor]) -> None:
     it = editor([finish("the plan"), bash("touch b"), finish("done")])
     it.start(policy="plan")
     assert it.wait("agent.planned")["text"] == "the plan"
@@ -338,7 +340,7 @@ def test_a_running_run_is_not_executed_twice(editor: Callable[..., Editor]) -> N
     assert it.wait("error", 2)["code"] == "agent_busy"
 
 
-def test_a_missing_run(editor: Callable[..., Editor]) -> None:
+def test_a_missing_run_is_an_error(editor: Callable[..., Editor]) -> None:
     it = editor()
     it.resume(2, "last")
     assert it.wait("error", 2)["code"] == "agent_missing"

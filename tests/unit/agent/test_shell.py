@@ -169,7 +169,9 @@ def test_tests_that_cannot_start(project: Project, command: str, words: str) -> 
 
 
 @pytest.mark.parametrize("status", [126, 127])
-def test_what_tests_print_asks_the_user_to_show_nothing(project: Project, status: int) -> None:
+def test_output_of_tests_never_suggests_a_folder_to_make_readable(
+    project: Project, status: int
+) -> None:
     """The last line is of the project: it could name any folder of the user."""
     folder = project.home / "notes"
     make_environment(folder)
@@ -188,7 +190,7 @@ def test_tests_that_fail_have_started(project: Project, command: str) -> None:
     assert with_tests(project, command).bash(command).obstacle == ""
 
 
-def test_what_a_change_broke_or_another_command_needs_ends_nothing(project: Project) -> None:
+def test_a_command_that_a_change_broke_is_no_obstacle(project: Project) -> None:
     project.repository({"a.txt": "a\n", "test.sh": "exit 0\n"})
     (project.root / "test.sh").chmod(0o755)
     bench = with_tests(project, "./test.sh")

@@ -111,7 +111,7 @@ OLD = "import os\n\nclass A:\n    def f(self):\n        return 1\n\ndef g():\n  
 NEW = OLD.replace("import os\n", "import os\nimport re\n").replace("return 1", "return 3")
 
 
-def test_a_summary() -> None:
+def test_the_text_of_a_summary() -> None:
     model = FakeModel()
     files = FakeFiles(
         TreeChange("src/a.py", "edit", added=2, removed=1, keys=("o", "n")),
@@ -234,7 +234,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, WORDS, st.lists(WORDS, max_size=9), st.integers(0, 60), WORDS)
-def test_the_limits(
+def test_the_limits_of_a_summary(
     steps: list[AgentStep], task: str, said: list[str], changed: int, written: str
 ) -> None:
     model = FakeModel(written * 20)

@@ -134,7 +134,7 @@ def test_only_new_syntax_errors_are_reported(bench: Bench) -> None:
     assert "new problem" not in found.text
 
 
-def test_create_and_insert(bench: Bench) -> None:
+def test_files_are_created_and_lines_inserted(bench: Bench) -> None:
     made = bench.call(
         "str_replace_editor", command="create", path="new/n.py", file_text="x = 1\ny = (\n"
     )
@@ -179,7 +179,7 @@ def test_a_placeholder_that_is_in_a_file_can_be_changed(bench: Bench) -> None:
     assert bench.text("own.py") == f'B = "{PLACEHOLDER}"\n'
 
 
-def test_line_ends_stay(bench: Bench) -> None:
+def test_edits_keep_line_ends(bench: Bench) -> None:
     bench.view("windows.txt")
     assert not bench.replace("windows.txt", "a\nb", "a\nc").is_error
     assert (bench.tree.path / "windows.txt").read_bytes() == b"a\r\nc\r\n"
@@ -253,7 +253,7 @@ def test_a_bug_in_a_tool_is_logged_and_no_fault_of_the_model(
     assert logged == [bug]
 
 
-def test_what_was_shown_is_restored(project: Project) -> None:
+def test_lines_that_were_shown_are_restored(project: Project) -> None:
     project.repository({"a.py": CODE})
     first = Bench(project)
     shown = first.view("a.py").shown
@@ -344,7 +344,7 @@ def test_without_tests_a_rewrite_has_none(project: Project) -> None:
         assert found.text.endswith("None")
 
 
-def test_what_the_model_may_name(project: Project) -> None:
+def test_names_that_the_model_may_use(project: Project) -> None:
     edit = EditConfig(test="python3 test_a.py", lint="check {path}")
     bench = choice(project, edit=edit, config=AgentConfig(allow=("make docs",)))
     known = bench.tools.known()

@@ -83,7 +83,7 @@ def test_a_recurrent_model_is_rejected(
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 0), "without a model"),
     ],
 )
-def test_what_is_no_model_is_said(tmp_path: Path, data: bytes, complaint: str) -> None:
+def test_a_file_that_is_no_model_is_an_error(tmp_path: Path, data: bytes, complaint: str) -> None:
     with pytest.raises(ModelCorrupt, match=complaint):
         gguf.check_for_completion(write(tmp_path, data))
 

@@ -77,7 +77,7 @@ def test_a_model_saves_less_the_later_it_answers() -> None:
         (Speed(500, 60), Q15),
     ],
 )
-def test_what_is_recommended_follows_what_was_measured(speed: Speed, model: str) -> None:
+def test_a_recommendation_follows_the_measured_speed(speed: Speed, model: str) -> None:
     assert recommend.for_cpu(None, Measured("", Q05, speed))[0] == model
 
 

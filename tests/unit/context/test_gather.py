@@ -88,7 +88,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("text", "found"), FILES)
-def test_files_and_folders(root: Path, text: str, found: list[str]) -> None:
+def test_files_and_folders_are_attached(root: Path, text: str, found: list[str]) -> None:
     assert keys(gather(text, root=root)) == found
 
 
@@ -107,7 +107,7 @@ def test_paths_count_from_the_file_one_is_in_too_and_from_anywhere(
     assert (item.text, item.path) == ("x\n", f"{tmp_path}/other/x.py")
 
 
-def test_rows(root: Path) -> None:
+def test_rows_of_a_file_are_attached(root: Path) -> None:
     write(root, "rows.py", "odd:3", text="".join(f"{row}\n" for row in range(1, 101)))
     (item,) = gather("@file:rows.py:10-12", root=root)
     assert (item.text, item.first_row, item.name) == ("10\n11\n12\n", 9, "rows.py:10-12")
@@ -163,7 +163,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "name", "why"), REFUSED)
-def test_what_is_not_to_be_had_says_why(root: Path, text: str, name: str, why: str) -> None:
+def test_a_missing_item_says_why(root: Path, text: str, name: str, why: str) -> None:
     write(root, ".env", text="A=1\n")
     write(root, "key.txt", text=KEY)
     write(root, "one/same.py", "two/same.py")
@@ -230,7 +230,7 @@ def test_unsaved_text_is_what_a_file_has(root: Path) -> None:
     assert gather("see", root=root, attachments=[buffer]) == []
 
 
-def test_what_is_changed_is_in_the_diff_as_it_is_on_the_screen(root: Path) -> None:
+def test_unsaved_changes_are_in_the_attached_diff(root: Path) -> None:
     unsaved = offered("buffer", "src/a.py", "x = 3\n", root / "src/a.py")
     for text in ("@diff", "/review"):
         (item,) = gather(text, root=root, attachments=[unsaved])
@@ -242,7 +242,7 @@ COMMANDS = ["/explain", "/fix", "/review", "/trace", "/tests it", "/own", "see"]
 
 
 @pytest.mark.parametrize("text", COMMANDS)
-def test_what_was_attached_on_purpose_is_never_left_out(root: Path, text: str) -> None:
+def test_an_explicitly_attached_item_is_never_left_out(root: Path, text: str) -> None:
     write(root, ".lcursor/prompts/own.md", text="Say it in French.")
     kinds: tuple[AttachmentKind, ...] = ("buffer", "diagnostics", "quickfix", "terminal", "text")
     sent = [attached(kind, f"own {kind}", f"of {kind}") for kind in kinds]
@@ -253,7 +253,7 @@ def test_what_was_attached_on_purpose_is_never_left_out(root: Path, text: str) -
         assert not [item for item in found if item.text == "spare"]
 
 
-def test_what_is_kept_with_a_question(root: Path) -> None:
+def test_items_that_are_stored_with_a_question(root: Path) -> None:
     sent = [
         attached("text", "note", "x"),
         attached("text", "key", KEY),
@@ -278,7 +278,7 @@ def test_the_buffer_one_is_in(root: Path) -> None:
     assert item.text == "scratch\n"
 
 
-def test_what_only_the_editor_knows(root: Path) -> None:
+def test_items_that_only_the_editor_knows(root: Path) -> None:
     sent = [
         attached("selection", "src/a.py:1-1", "x = 1", root / "src/a.py"),
         attached("diagnostics", "diagnostics", "src/a.py:1: error: boom"),
@@ -454,7 +454,7 @@ def test_without_an_index_the_project_is_searched_plainly(root: Path) -> None:
     assert item.kind == "symbol"
 
 
-def test_what_is_dropped_stays_in_the_list(root: Path) -> None:
+def test_a_dropped_item_stays_in_the_list(root: Path) -> None:
     found = gather("@dir:src", root=root, dropped=["file:src/a.py", "nonsense"])
     assert keys(found) == ["dir:src", "file:src/net/url.py"]
     assert out(found) == {"src/a.py": DROPPED}
@@ -476,7 +476,7 @@ def test_rules_hold_for_what_is_attached(root: Path) -> None:
     assert keys(gather("hello", root=root)) == []
 
 
-def test_it_can_be_ended_and_ends_by_itself(root: Path) -> None:
+def test_gathering_can_be_cancelled_and_has_a_time_limit(root: Path) -> None:
     with pytest.raises(Cancelled):
         gather("@file:src/a.py", root=root, cancel=lambda: True)
     with pytest.raises(Cancelled):

@@ -67,7 +67,7 @@ def test_a_result_is_judged_by_the_files() -> None:
     assert [each.cause for each in found] == ["", "wrong place", "wrong change", "no change"]
 
 
-def test_the_report() -> None:
+def test_the_report_of_tasks() -> None:
     found = [
         result(TASKS[0], is_solved=True),
         result(TASKS[1], cause="no change", malformed=0, steps=6, seconds=3.0),

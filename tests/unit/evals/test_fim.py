@@ -140,7 +140,7 @@ def test_the_product_s_rule_says_what_is_one_line() -> None:
     assert [single for _, single in parrot.asked] == [cut.single_line for cut in spans]
 
 
-def test_rates_are_shares() -> None:
+def test_rates_are_shares_of_all_cuts() -> None:
     right, wrong, none = judge("urn a + b"), judge("urn a - b"), judge("")
     found = rates.rates([right, right, wrong, none])
     assert (found.cuts, found.show, found.exact, found.passed) == (4, 0.75, 0.5, 0.5)

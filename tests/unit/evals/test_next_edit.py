@@ -95,7 +95,7 @@ def test_a_wrong_proposal_is_rejected_and_its_group_is_silent() -> None:
     assert [one.kind for one in first.silences if one.state == "done"] == [""]
 
 
-def test_what_is_shown_at_the_end_is_wrong_and_loud() -> None:
+def test_a_proposal_after_the_last_step_is_wrong() -> None:
     commit = commit_of(BASE, FINAL)
 
     def late(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
@@ -147,7 +147,9 @@ def test_a_part_of_a_block_is_right_and_the_rest_remains() -> None:
         (("int a;", "int c;", "int b;"), ("long a;", "int c;", "long b;"), ["repetition"] * 2),
     ],
 )
-def test_labels(base: tuple[str, ...], final: tuple[str, ...], wanted: list[str]) -> None:
+def test_the_label_of_each_step(
+    base: tuple[str, ...], final: tuple[str, ...], wanted: list[str]
+) -> None:
     assert [one.label for one in labels.label(commit_of(base, final))] == wanted
 
 

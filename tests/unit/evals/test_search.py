@@ -59,7 +59,7 @@ def test_a_docstring_is_taken_out_and_nothing_else(code: str, left: str) -> None
     assert judge.without_docstring(code) == left
 
 
-def test_scores() -> None:
+def test_the_scores_of_ranks() -> None:
     found = judge.scores([1, 2, 0, 20])
     assert found.questions == 4
     assert found.mrr == pytest.approx((1 + 1 / 2 + 1 / 20) / 4)

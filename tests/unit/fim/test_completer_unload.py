@@ -49,7 +49,7 @@ def unload(models: Models, completer: Completer, clock: Clock) -> None:
     models.wait_call("close")
 
 
-def test_a_model_is_saved_and_freed_once_nothing_was_asked_for_so_long(
+def test_a_model_is_saved_and_freed_after_the_idle_minutes(
     models: Models, completer: Completer, clock: Clock
 ) -> None:
     rest(models, completer, clock, 29.9)
@@ -78,7 +78,7 @@ def test_a_request_loads_the_model_again_and_is_answered(
     models.wait_call("close", 2)
 
 
-def test_a_place_to_read_in_advance_loads_it_too(
+def test_a_position_to_read_in_advance_loads_the_model(
     models: Models, completer: Completer, clock: Clock
 ) -> None:
     unload(models, completer, clock)
@@ -87,7 +87,7 @@ def test_a_place_to_read_in_advance_loads_it_too(
     assert models.names("open") == [("open", "one")] * 2
 
 
-def test_of_the_requests_during_the_load_the_last_is_answered(
+def test_the_last_request_during_the_load_is_answered(
     models: Models, completer: Completer, clock: Clock
 ) -> None:
     unload(models, completer, clock)
@@ -103,7 +103,7 @@ def test_of_the_requests_during_the_load_the_last_is_answered(
     assert len(models.names("complete")) == 1
 
 
-def test_a_model_that_does_not_come_back_fails_the_request(
+def test_a_model_that_cannot_be_loaded_again_fails_the_request(
     models: Models, completer: Completer, clock: Clock
 ) -> None:
     unload(models, completer, clock)
@@ -118,7 +118,7 @@ def test_a_model_that_does_not_come_back_fails_the_request(
 
 
 @pytest.mark.parametrize("minutes", [0, -1])
-def test_it_stays_where_nobody_wants_it_freed(
+def test_a_model_stays_loaded_if_idle_minutes_is_zero_or_less(
     models: Models, completer: Completer, clock: Clock, minutes: int
 ) -> None:
     completer.configure(replace(CONFIG, idle_minutes=minutes))

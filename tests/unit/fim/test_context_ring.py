@@ -63,15 +63,15 @@ class Desk:
         return paths(self.files(query, tokens))
 
 
-def test_the_newest_is_at_the_end() -> None:
+def test_the_newest_chunk_is_at_the_end() -> None:
     assert Desk(chunk("a"), chunk("b"), chunk("c")).order() == "abc"
 
 
-def test_at_first_there_is_nothing_to_admit() -> None:
+def test_an_empty_ring_admits_nothing() -> None:
     assert not ContextRing().admit()
 
 
-def test_one_chunk_a_promotion_and_nothing_changes_without_one() -> None:
+def test_each_admission_adds_one_chunk_and_nothing_changes_without_one() -> None:
     desk = Desk(chunk("a"))
     assert desk.order() == "a"
     desk.ring.add(chunk("b"))
@@ -85,11 +85,11 @@ def test_one_chunk_a_promotion_and_nothing_changes_without_one() -> None:
 
 
 @pytest.mark.parametrize("lines", range(1, MIN_LINES))
-def test_too_little_is_no_chunk(lines: int) -> None:
+def test_a_text_of_few_lines_is_no_chunk(lines: int) -> None:
     assert Desk(chunk("a", text=body("a", lines))).order() == ""
 
 
-def test_an_exact_duplicate_is_dropped_wherever_it_is() -> None:
+def test_an_exact_duplicate_of_any_file_is_dropped() -> None:
     desk = Desk(chunk("a"), chunk("b"))
     desk.take(chunk("a"), Chunk("other.py", 9, body("a"), "visited"))
     assert desk.order() == "ab"
@@ -102,7 +102,7 @@ def test_a_similar_chunk_replaces_the_older_one() -> None:
     assert [file.text for file in desk.files()] == [body("b"), newer]
 
 
-def test_so_does_one_of_the_same_file_that_overlaps() -> None:
+def test_an_overlapping_chunk_of_the_same_file_replaces_the_older_one() -> None:
     lines = body("a", 60).split("\n")
     older, newer = "\n".join(lines[:40]), "\n".join(lines[15:])
     desk = Desk(chunk("a", text=older), chunk("b", text=older + "\n" + body("b", 40)))
@@ -111,7 +111,7 @@ def test_so_does_one_of_the_same_file_that_overlaps() -> None:
     assert [file.path for file in desk.files()] == ["b.py", "a.py"]
 
 
-def test_in_the_queue_as_well() -> None:
+def test_a_similar_chunk_replaces_one_that_waits() -> None:
     ring = ContextRing()
     ring.add(chunk("a", text=body("a", 40)))
     ring.add(chunk("a", text=body("a", 40) + "\nx = 1"))
@@ -120,7 +120,7 @@ def test_in_the_queue_as_well() -> None:
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
-def test_what_is_like_the_text_at_the_cursor_is_left_out(position: int) -> None:
+def test_a_chunk_like_the_text_at_the_cursor_is_left_out(position: int) -> None:
     """At any place of the ring, the oldest too."""
     names = "abc"
     desk = Desk(*(chunk(name) for name in names))
@@ -129,7 +129,7 @@ def test_what_is_like_the_text_at_the_cursor_is_left_out(position: int) -> None:
     assert desk.order(query) == names.replace(near, "")
 
 
-def test_what_the_window_shows_is_left_out_and_comes_back_at_the_end() -> None:
+def test_a_chunk_that_the_window_shows_is_left_out_and_comes_back_at_the_end() -> None:
     desk = Desk(chunk("a"), chunk("b"))
     window = Query("a.py", body("x", 200) + "\n" + body("a") + "\n" + body("y", 80), "")
     assert desk.order(window) == "b"
@@ -137,7 +137,7 @@ def test_what_the_window_shows_is_left_out_and_comes_back_at_the_end() -> None:
     assert desk.order(Query("a.py", body("x", 200), "")) == "ba"
 
 
-def test_a_file_has_few_chunks() -> None:
+def test_a_file_has_a_limited_number_of_chunks() -> None:
     many = [chunk("a", text=body(f"a{chr(98 + n)}")) for n in range(MAX_PER_FILE + 2)]
     desk = Desk(*many, chunk("b"))
     assert [file.text for file in desk.files()] == [
@@ -146,7 +146,7 @@ def test_a_file_has_few_chunks() -> None:
     ]
 
 
-def test_the_ring_has_an_end() -> None:
+def test_the_ring_has_a_limited_number_of_chunks() -> None:
     names = [f"n{chr(97 + number)}" for number in range(MAX_CHUNKS + 4)]
     desk = Desk()
     for name in names:
@@ -154,7 +154,7 @@ def test_the_ring_has_an_end() -> None:
     assert [file.path for file in desk.files()] == [f"{name}.py" for name in names[4:]]
 
 
-def test_so_has_the_queue() -> None:
+def test_the_queue_has_a_limited_number_of_chunks() -> None:
     ring = ContextRing()
     for number in range(MAX_CHUNKS + 4):
         ring.add(chunk(f"n{chr(97 + number)}"))
@@ -171,7 +171,7 @@ def test_a_file_has_one_import_and_an_empty_one_takes_it_away() -> None:
     assert desk.order() == "ba"
 
 
-def test_where_room_is_short_the_oldest_goes_for_good() -> None:
+def test_the_oldest_chunk_is_removed_if_the_budget_is_too_small() -> None:
     size = len(body("a")) + len("a.py") + 4
     tokens = next(n for n in range(WIDE) if other_files_budget(n) == 3 * size)
     desk = Desk(chunk("a"), chunk("b"), chunk("c"), chunk("d"))
@@ -180,7 +180,7 @@ def test_where_room_is_short_the_oldest_goes_for_good() -> None:
     assert desk.order(tokens=tokens) == "bcd"
 
 
-def test_no_slot_takes_more_than_half() -> None:
+def test_no_chunk_takes_more_than_half_of_the_budget() -> None:
     desk = Desk(chunk("a", text=body("a", 60)), chunk("b", text=body("b", 60)))
     tokens = 300
     files = desk.files(tokens=tokens)
@@ -189,7 +189,7 @@ def test_no_slot_takes_more_than_half() -> None:
     assert all(file.text.endswith("()") for file in files)
 
 
-def test_headers_are_not_driven_out_by_what_is_visited() -> None:
+def test_visited_chunks_do_not_replace_headers_of_imports() -> None:
     size = len(body("a")) + len("a.py") + 4
     tokens = next(n for n in range(WIDE) if other_files_budget(n) == 3 * size)
     desk = Desk(chunk("a", "import"), chunk("b"), chunk("c"), chunk("d"), chunk("e"))
@@ -211,7 +211,7 @@ class Index:
         self.found[-1]([chunk(name, "retrieved") for name in names])
 
 
-def test_what_is_retrieved_has_slots_of_its_own_at_the_end() -> None:
+def test_retrieved_chunks_have_their_own_slots_at_the_end() -> None:
     desk, index = Desk(chunk("a"), chunk("b")), Index()
     desk.ring.retriever = index
     desk.ring.retrieve(HERE)
@@ -249,7 +249,7 @@ def test_nothing_is_shown_before_it_is_admitted() -> None:
     assert paths(ring.layout(HERE, WIDE, len)) == "p"
 
 
-def test_a_hit_that_does_not_fit_ends_the_hits() -> None:
+def test_hits_after_one_that_does_not_fit_are_left_out() -> None:
     desk, index = Desk(), Index()
     desk.ring.retriever = index
     desk.ring.retrieve(HERE)
@@ -261,7 +261,7 @@ def test_a_hit_that_does_not_fit_ends_the_hits() -> None:
     assert desk.order() == "pq"
 
 
-def test_only_what_is_new_is_news() -> None:
+def test_the_same_hits_again_are_no_change() -> None:
     ring, index = ContextRing(), Index()
     ring.retriever = index
     told: list[int] = []
@@ -274,7 +274,7 @@ def test_only_what_is_new_is_news() -> None:
     assert not ring.admit()
 
 
-def test_what_is_retrieved_but_shown_already_is_left_out() -> None:
+def test_a_hit_that_is_shown_already_is_left_out() -> None:
     desk, index = Desk(chunk("a")), Index()
     desk.ring.retriever = index
     desk.ring.retrieve(HERE)
@@ -283,7 +283,7 @@ def test_what_is_retrieved_but_shown_already_is_left_out() -> None:
     assert desk.order() == "ap"
 
 
-def test_what_is_retrieved_from_the_window_is_left_out() -> None:
+def test_a_hit_in_the_window_is_left_out() -> None:
     desk, index = Desk(), Index()
     desk.ring.retriever = index
     desk.ring.retrieve(HERE)
@@ -356,7 +356,7 @@ def third():
     goes on"""
 
 
-def test_a_stretch_is_cut_where_code_begins_and_ends() -> None:
+def test_a_visited_part_is_cut_where_code_begins_and_ends() -> None:
     clipped = clip(Chunk("a.py", 10, CODE, "visited"))
     assert clipped.text.split("\n")[0] == "def first():"
     assert clipped.first_row == 13
@@ -369,7 +369,7 @@ def test_blank_lines_around_a_chunk_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("kind", ["yanked", "import"])
-def test_what_somebody_chose_is_cut_nowhere(kind: Kind) -> None:
+def test_yanked_text_and_imports_are_not_cut(kind: Kind) -> None:
     text = CODE
     assert clip(Chunk("a.py", 10, text, kind)).text == text
 
@@ -399,7 +399,7 @@ def test_a_chunk_is_a_part_of_what_was_offered(lines: list[str], kind: Kind, row
         ("a b", "b c", 0.5),
     ],
 )
-def test_alike(one: str, other: str, alike: float) -> None:
+def test_the_similarity_of_two_texts(one: str, other: str, alike: float) -> None:
     assert dice(words(one), words(other)) == alike
 
 

@@ -114,7 +114,7 @@ def test_a_known_answer_needs_no_model(engine: Engine) -> None:
     assert complete(engine, source(), bypass_cache=True)[0].source == "model"
 
 
-def test_idle_work_generates_what_follows(engine: Engine) -> None:
+def test_idle_work_generates_the_text_behind_a_suggestion(engine: Engine) -> None:
     complete(engine, source())
     rest(engine)
     ahead, _ = complete(engine, source(BEFORE + "first + second"))
@@ -145,7 +145,7 @@ def test_with_other_programs_half_of_the_threads_evaluate(engine: Engine) -> Non
     assert context(engine).threads == all_threads
 
 
-def test_what_follows_is_generated_once(engine: Engine) -> None:
+def test_text_behind_a_suggestion_is_generated_once(engine: Engine) -> None:
     complete(engine, source())
     rest(engine)
     complete(engine, source(BEFORE + "f"))
@@ -178,7 +178,7 @@ def test_without_layers_on_it_a_gpu_is_not_used(
 
 
 @pytest.mark.parametrize(("tokens", "is_possible"), [(150, True), (128, True), (127, False)])
-def test_how_small_a_window_becomes(start: Open, tokens: int, is_possible: bool) -> None:
+def test_the_smallest_size_of_a_window(start: Open, tokens: int, is_possible: bool) -> None:
     reader = start(replace(CONFIG, prefix_tokens=tokens)).reader
     assert reader.shrink() is is_possible
     assert reader.prefix_tokens == (tokens // 2 if is_possible else tokens)

@@ -54,11 +54,11 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))
-def test_layout(name: str) -> None:
+def test_the_prompt_of_each_family_with_another_file(name: str) -> None:
     assert lay_out((TWO,), name=name) == LAYOUTS[name]
 
 
-def test_the_order_is_the_given_one() -> None:
+def test_files_are_in_the_given_order() -> None:
     assert lay_out((TWO, ONE)).index("two.py") < lay_out((TWO, ONE)).index("one.py")
 
 

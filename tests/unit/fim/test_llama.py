@@ -15,7 +15,9 @@ from lcursor.fim import llama
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 1000])
-def test_a_piece_is_whole_however_long_it_is(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_a_piece_of_any_length_is_returned_whole(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     piece = bytes(65 + number % 26 for number in range(size))
 
     def to_piece(vocab: None, token: int, buffer: Any, room: int, *rest: object) -> int:
@@ -30,7 +32,7 @@ def test_a_piece_is_whole_however_long_it_is(monkeypatch: pytest.MonkeyPatch, si
     assert model.piece(7) == piece
 
 
-def test_an_unknown_architecture_is_said_in_the_words_of_llama_cpp(tmp_path: Path) -> None:
+def test_an_unknown_architecture_is_reported_in_the_words_of_llama_cpp(tmp_path: Path) -> None:
     path = tmp_path / "odd.gguf"
     selftest_model.write(path)
     path.write_bytes(path.read_bytes().replace(b"qwen2", b"qwen0"))
@@ -66,7 +68,7 @@ TWO = ((CPU, 9), (llama.GPU, 10 << 30), (llama.INTEGRATED_GPU, 7), (llama.GPU, 4
 
 
 @pytest.mark.parametrize(("number", "free"), [(0, 10 << 30), (1, 4 << 30), (-1, 14 << 30)])
-def test_a_gpu_has_a_number_or_all_are_meant(number: int, free: int) -> None:
+def test_the_free_memory_of_one_gpu_or_of_all(number: int, free: int) -> None:
     assert llama.free_gpu_bytes(number, ggml(*TWO)) == free
 
 
@@ -81,7 +83,7 @@ def test_a_gpu_that_is_not_there_is_named() -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1])
-def test_a_machine_without_gpus_has_nothing_to_say(number: int) -> None:
+def test_without_a_gpu_its_free_memory_is_unknown(number: int) -> None:
     assert llama.free_gpu_bytes(number, ggml((CPU, 9), (ACCELERATOR, 8))) is None
 
 

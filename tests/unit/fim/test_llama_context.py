@@ -60,7 +60,7 @@ def are_equal(found: NDArray[np.float32], wanted: Sequence[float]) -> bool:
 # The model
 
 
-def test_what_a_model_says_of_itself(model: Model) -> None:
+def test_a_model_reports_its_properties(model: Model) -> None:
     assert (model.n_vocab, model.n_ctx_train) == (selftest_model.VOCABULARY, 1024)
     assert (model.bos, model.add_bos) == (1, False)
     assert "qwen2" in model.description
@@ -231,7 +231,7 @@ def test_a_cache_that_is_full_is_an_error(context: Context) -> None:
         (-3, EngineFailed, "code -3"),
     ],
 )
-def test_what_llama_cpp_answers(
+def test_each_error_code_of_llama_cpp_has_its_error(
     context: Context,
     monkeypatch: pytest.MonkeyPatch,
     code: int,

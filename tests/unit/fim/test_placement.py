@@ -46,7 +46,7 @@ def test_fewer_layers_are_offered_with_the_numbers(free: int, offered: int) -> N
     assert f"{free / GIB:.1f} GiB are free" in error.message
 
 
-def test_what_is_offered_fits() -> None:
+def test_the_suggested_number_of_layers_fits() -> None:
     for free in range(GIB, 6 * GIB, 256 * MIB):
         error = placement.advice(head(), "q", CONFIG, free)
         count = int(error.hint.split("= ")[1].split(",")[0])
@@ -71,7 +71,7 @@ def test_without_numbers_there_is_still_advice() -> None:
         ("server", 4096, 768, 96, 256, 0),
     ],
 )
-def test_what_is_not_set_follows_the_machine(
+def test_unset_options_follow_the_machine(
     machine: placement.Machine, cells: int, before: int, after: int, files: int, minutes: int
 ) -> None:
     found = placement.resolve(CompletionConfig(), machine)
@@ -83,7 +83,7 @@ def test_what_is_not_set_follows_the_machine(
 
 
 @pytest.mark.parametrize("machine", ["cpu", "gpu", "server"])
-def test_what_is_set_stays(machine: placement.Machine) -> None:
+def test_set_options_stay(machine: placement.Machine) -> None:
     config = CompletionConfig(
         context_tokens=1000, prefix_tokens=99, suffix_tokens=0, files_tokens=0, idle_minutes=5
     )

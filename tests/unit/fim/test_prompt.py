@@ -62,19 +62,19 @@ def test_every_family_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(LAYOUTS))
-def test_layout(name: str) -> None:
+def test_the_prompt_of_each_family_for_one_file(name: str) -> None:
     assert lay_out(Source("P", "S", 0, "a.py", "R"), name) == LAYOUTS[name]
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))
-def test_order_is_what_the_template_does(name: str) -> None:
+def test_the_order_of_a_family_is_that_of_its_template(name: str) -> None:
     fields = [text for kind, text in parts(FAMILIES[name].single) if kind == "field"]
     assert fields == (
         ["prefix", "suffix"] if FAMILIES[name].order == "psm" else ["suffix", "prefix"]
     )
 
 
-def test_bos_comes_first() -> None:
+def test_the_token_that_begins_a_text_comes_first() -> None:
     prompt = build(
         Source("P", "S"), family(), by_character, prefix_tokens=9, suffix_tokens=9, bos=7
     )

@@ -36,7 +36,7 @@ def test_lines_stand_in_their_order_and_once() -> None:
     ]
 
 
-def test_of_equal_lines_the_nearest_is_chosen() -> None:
+def test_the_nearest_of_equal_lines_is_chosen() -> None:
     above = ["first = value(1)", *["pass"] * 60, "third = value(2)"]
     assert related_lines(above, [], [], "x = value(", 1) == ["third = value(2)"]
 

@@ -259,7 +259,7 @@ def test_a_job_that_raises_is_reported_and_the_next_one_runs(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("interrupts", [True, False])
-def test_to_prepare_again_comes_before_a_job_that_waits(desk: Desk, interrupts: bool) -> None:
+def test_preparing_again_comes_before_a_job_that_waits(desk: Desk, interrupts: bool) -> None:
     desk.scheduler.submit(Job(1, ""))
     desk.wait(lambda: desk.started == [1])
     desk.scheduler.prepare_again(interrupts=interrupts)
@@ -280,7 +280,7 @@ def test_a_call_that_does_not_interrupt_waits_for_idle_work(desk: Desk) -> None:
     assert desk.idled[:2] == ["began", "done"]
 
 
-def test_what_is_left_ends_at_the_close_on_the_thread(desk: Desk) -> None:
+def test_closing_drops_the_waiting_job_and_finishes_on_the_thread(desk: Desk) -> None:
     desk.scheduler.submit(Job(1, ""))
     desk.wait(lambda: desk.started == [1])
     with desk._changed:  # so that the thread cannot take the second job

@@ -65,7 +65,7 @@ def keep_short_suffixes() -> Iterator[None]:
 
 @settings(max_examples=300)
 @given(texts, texts, st.lists(edits, max_size=25))
-def test_any_edits_and_aborts(
+def test_one_slot_agrees_after_any_edits_and_aborts(
     before: list[int], after: list[int], steps: list[tuple[str, list[int], int]]
 ) -> None:
     memory = FakeContext()
@@ -130,7 +130,7 @@ def test_an_exact_refresh_reads_the_suffix_and_makes_room_again(cache: SlotCache
     assert cache.shadow.suffix_at == 60 + 1 + GAP
 
 
-def test_typing_on_without_a_rest_never_reads_the_suffix(cache: SlotCache) -> None:
+def test_typing_without_a_pause_never_reads_the_suffix_again(cache: SlotCache) -> None:
     before, after = list(range(1, 60)), list(range(200, 260))
     prefill(cache, before, after)
     for number in range(3 * GAP):
@@ -152,7 +152,7 @@ def test_a_stopped_refresh_leaves_the_old_suffix_in_use() -> None:
     assert prefill(cache, [*before, 7, 8], after) == 3
 
 
-def test_what_was_written_goes_before_the_next_prompt(cache: SlotCache) -> None:
+def test_generated_tokens_are_removed_before_the_next_prompt(cache: SlotCache) -> None:
     prefill(cache, [1, 2], [3])
     cache.append([5, 6])
     assert prefill(cache, [1, 2], [3]) == 0
@@ -216,7 +216,7 @@ def test_any_slots_agree_after_any_edits_forks_and_aborts(
         assert read == [*before, SUF, *after, MID]
 
 
-def test_what_was_read_ahead_costs_nothing_when_it_comes() -> None:
+def test_a_prompt_that_was_read_ahead_costs_nothing() -> None:
     slots = Slots(FakeContext())  # type: ignore[arg-type]
     before, after = list(range(1, 60)), list(range(200, 260))
     slots.prefill(prompt(before, after))
@@ -250,7 +250,7 @@ def test_a_full_cache_costs_the_other_slots_and_nothing_else() -> None:
 
 @settings(max_examples=100)
 @given(texts, texts, st.lists(st.integers(1, 4), max_size=30), texts)
-def test_a_restored_cache_is_gone_on_with(
+def test_a_restored_cache_is_used_further(
     before: list[int], after: list[int], typed: list[int], later: list[int]
 ) -> None:
     old = SlotCache(FakeContext())  # type: ignore[arg-type]
@@ -268,7 +268,7 @@ def test_a_restored_cache_is_gone_on_with(
     agree(memory, new)
 
 
-def test_what_does_not_fit_leaves_an_empty_cache() -> None:
+def test_a_saved_state_that_does_not_fit_leaves_an_empty_cache() -> None:
     old = SlotCache(FakeContext())  # type: ignore[arg-type]
     old.prefill(prompt(range(1, 60), [70]))
     memory = FakeContext(room=50)
@@ -399,7 +399,7 @@ def test_a_short_rest_joins_the_last_batch(count: int, batches: list[int]) -> No
         (200, 105, False),
     ],
 )
-def test_which_slot_a_prompt_takes(count: int, same: int, is_kept: bool) -> None:
+def test_the_slot_that_a_prompt_takes(count: int, same: int, is_kept: bool) -> None:
     slots = Slots(FakeContext())  # type: ignore[arg-type]
     first = spm(range(1, count + 1))
     slots.prefill(first)

@@ -154,7 +154,7 @@ def test_a_kind_of_next_edit_that_is_rejected_is_hidden(desk: Desk) -> None:
     assert desk.wait("next_edit.gate", count=2) == {"hidden": []}
 
 
-def test_what_was_learned_outlives_a_change_of_the_model(desk: Desk) -> None:
+def test_the_adapted_threshold_stays_after_a_change_of_the_model(desk: Desk) -> None:
     desk.dispatch("hello", hello(min_confidence=0.5))
     for _ in range(MIN_OUTCOMES + 10):
         desk.dispatch("fim.outcome", OUTCOME)

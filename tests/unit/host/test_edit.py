@@ -137,7 +137,7 @@ def test_other_settings_of_the_chat_stop_edits_and_give_them_other_models(path: 
         desk.close()
 
 
-def test_what_was_taken_out_of_a_chat_is_in_the_chats_file(path: Path, server: ChatServer) -> None:
+def test_accepted_code_of_a_chat_is_recorded_in_its_file(path: Path, server: ChatServer) -> None:
     desk = Desk(config_of(server))
     desk.do("chat.open", id=1, chat="", path=str(path))
     chat = desk.wait("chat.opened", 1)["chat"]
@@ -171,7 +171,7 @@ SWAP = "```python\n<<<<<<< SEARCH\n    go(x, first)\n=======\n    go(x)\n>>>>>>>
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_what_the_model_read_is_changed_and_nothing_that_looks_like_it(
+def test_only_lines_that_the_model_read_are_changed(
     path: Path, server: ChatServer, is_open: bool
 ) -> None:
     desk = Desk(config_of(server))

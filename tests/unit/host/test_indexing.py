@@ -120,7 +120,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     desk.indexing.close()
 
 
-def test_a_search(desk: Desk) -> None:
+def test_a_search_is_answered(desk: Desk) -> None:
     desk.search(4)
     found = desk.wait("index.found")
     client = desk.clients[0]
@@ -147,7 +147,7 @@ def test_a_search(desk: Desk) -> None:
     assert (state["phase"], state["files"], state["pid"]) == ("ready", 2, 77)
 
 
-def test_what_the_user_calls_secret_is_said_first(desk: Desk) -> None:
+def test_secret_patterns_are_sent_first(desk: Desk) -> None:
     desk.indexing.configure(IndexConfig(), ["*.vault"])
     desk.search(4)
     desk.wait("index.found")
@@ -172,7 +172,7 @@ def test_a_worker_that_was_only_asked_is_informed_again_by_the_next(desk: Desk) 
     assert told == [["secrets", "status", "begin"], ["secrets"]]
 
 
-def test_symbols(desk: Desk) -> None:
+def test_symbols_are_listed(desk: Desk) -> None:
     client = desk.settle()
     row = {"path": "a.py", "language": "lua", "name": "alpha", "kind": "function", "scope": "M"}
     client.answers["symbols"] = {"symbols": [{**row, "first_row": 1, "end_row": 2}]}
@@ -203,7 +203,7 @@ def test_a_project_that_nobody_indexed_is_not_searched(desk: Desk) -> None:
     assert desk.clients[0].said == []
 
 
-def test_what_a_worker_says_went_wrong_is_reported(desk: Desk) -> None:
+def test_errors_of_a_worker_are_reported(desk: Desk) -> None:
     desk.settle().answers["search"] = IndexAway("it ended", "Do this")
     desk.search(6)
     error = desk.wait("error")
@@ -290,14 +290,14 @@ def test_report_of_a_project_that_is_not_indexed_lets_the_worker_go(desk: Desk) 
     assert [method for method, _ in desk.sent].count("index.state") == 1
 
 
-def test_why(desk: Desk) -> None:
+def test_the_reason_for_a_file_is_answered(desk: Desk) -> None:
     desk.settle().answers["why"] = {"reason": "binary"}
     desk.indexing.why({"id": 9, "path": str(desk.root / "a.bin")})
     said = desk.wait("index.explained")
     assert said == {"id": 9, "path": "a.bin", "root": str(desk.root), "reason": "binary"}
 
 
-def test_begin(desk: Desk) -> None:
+def test_indexing_is_started(desk: Desk) -> None:
     path = str(desk.root)
     desk.indexing.begin({"id": 1, "path": path, "is_confirmed": True, "rebuild": False})
     client = desk.settle()

@@ -119,7 +119,7 @@ def test_the_window_is_sent_and_the_answer_follows(
 
 
 @pytest.mark.parametrize("kind", ["ollama", "openai"])
-def test_other_servers(
+def test_an_ollama_or_openai_server_predicts_edits(
     server: ModelServer, start: Start, receive: Receiver, tmp_path: Path, kind: str
 ) -> None:
     speak = {"ollama": server.ollama, "openai": server.openai}[kind]

@@ -81,7 +81,7 @@ def test_a_long_file_is_not_sent_whole(tmp_path: Path) -> None:
     assert all(len(desk.asked()[0][side]) < 10_000 for side in ("before", "after"))
 
 
-def test_of_many_places_only_the_newest_is_asked_about(tmp_path: Path) -> None:
+def test_only_the_newest_of_many_positions_is_asked_about(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     desk.wake()
     desk.worker.hold.clear()

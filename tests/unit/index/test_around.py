@@ -90,7 +90,7 @@ def test_a_large_class_comes_as_its_outline(search: Searcher) -> None:
     assert "task_0_step_3" not in text
 
 
-def test_a_name_with_many_homes_brings_none(search: Searcher) -> None:
+def test_a_name_with_many_definitions_is_left_out(search: Searcher) -> None:
     assert not definitions(find_around(search, "here.py", "thrice_named(", ""))
     assert definitions(find_around(search, "here.py", "twice_named(", "")).keys() == {
         "one.py",
@@ -124,5 +124,5 @@ def test_the_nearest_names_come_first_each_once() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n\n\n", '"unclosed', "((((", "\udcff", "名前(", "1 2 3"])
-def test_odd_text_finds_something_or_nothing(search: Searcher, text: str) -> None:
+def test_odd_text_raises_no_error(search: Searcher, text: str) -> None:
     assert isinstance(find_around(search, "here.py", text, text), list)

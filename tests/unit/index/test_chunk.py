@@ -297,7 +297,7 @@ def test_a_parser_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("text", ["(" * 60_000, "*" * 60_000 + "\n", "- " * 60_000])
-def test_garbage_costs_little(text: str) -> None:
+def test_garbage_is_parsed_quickly(text: str) -> None:
     before_s = time.thread_time()
     check("a.c", text)
     assert time.thread_time() - before_s < 5

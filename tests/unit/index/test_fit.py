@@ -124,7 +124,7 @@ WORSE, PART = "score far below the best", "part of another hit"
         ([hit("a", 5, 5), hit("b", 5, 5)], 99, ["a:5-10", "b:5-10"], []),
     ],
 )
-def test_what_fits(hits: list[Hit], tokens: int, used: list[str], left_out: list[str]) -> None:
+def test_hits_that_fit(hits: list[Hit], tokens: int, used: list[str], left_out: list[str]) -> None:
     found = choose(hits, tokens)
     assert [f"{one.path}:{one.first_row}-{one.end_row}" for one in found.used] == used
     assert reasons(found) == left_out

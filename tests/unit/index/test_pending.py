@@ -17,7 +17,7 @@ from lcursor.index.watch import (
 )
 
 
-def test_nothing_is_due() -> None:
+def test_without_changes_nothing_is_due() -> None:
     pending = Pending()
     assert pending.paths_due_s() is None
     assert pending.survey_due_s(5.0, 1.0) is None

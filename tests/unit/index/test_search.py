@@ -118,7 +118,7 @@ def test_a_name_leads_to_its_definition(search: Searcher) -> None:
         ("function", "", "run", "gone", 0.4),
     ],
 )
-def test_how_likely_a_definition_is_meant(
+def test_the_certainty_of_a_definition(
     kind: str, own_scope: str, name: str, scope: str, certainty: float
 ) -> None:
     symbol = StoredSymbol("run", kind, 3, 9, own_scope, "src/work/jobs.x.py", "python")
@@ -146,7 +146,7 @@ def test_the_definitions_of_the_names_in_a_question(
     assert [one.certainty for one in found] == pytest.approx([each for _, each in expected])
 
 
-def test_of_equal_definitions_those_in_tests_come_last(tmp_path: Path) -> None:
+def test_equal_definitions_in_tests_come_last(tmp_path: Path) -> None:
     text = "\n\ndef turn_it():\n    pass\n"
     files = {"a_test.py": text, "b.py": text, "a/c.py": text + text}
     search = searching.searcher(searching.made(tmp_path / "index", files))
@@ -238,7 +238,9 @@ def test_tests_rank_below_the_code_they_test(search: Searcher) -> None:
     ],
 )
 @pytest.mark.parametrize("has_vectors", [False, True])
-def test_filters(store: Store, text: str, expected: set[str], has_vectors: bool) -> None:
+def test_a_search_with_filters(
+    store: Store, text: str, expected: set[str], has_vectors: bool
+) -> None:
     search = searching.with_vectors(store) if has_vectors else searching.searcher(store)
     mode: Mode = "hybrid" if text != "zzzzqqq" else "lexical"
     assert set(paths(search.search(text, mode=mode))) == expected
@@ -272,7 +274,7 @@ def test_vectors_find_synonyms(store: Store) -> None:
     assert "vector" in hits[0].parts
 
 
-def test_of_two_equally_near_chunks_the_one_unlike_all_others_comes_first(tmp_path: Path) -> None:
+def test_the_more_unusual_of_two_equally_near_chunks_comes_first(tmp_path: Path) -> None:
     alike = {f"a{n}.py": f"def polish(wax, cloth, chrome, a{n}): pass\n" for n in range(6)}
     store = searching.made(tmp_path, {**alike, "b.py": "def polish(deck, rope, sail, b0): pass\n"})
     search = searching.with_vectors(store)

@@ -79,7 +79,7 @@ def test_a_changed_file_keeps_what_stayed(store: Store) -> None:
     reader.close()
 
 
-def test_a_number_never_comes_back(store: Store) -> None:
+def test_the_number_of_a_chunk_is_never_used_again(store: Store) -> None:
     store.put(*entry("a.py", "one", "two"))
     before = ids(store, "a.py")
     store.remove(["a.py", "was never there"])
@@ -118,7 +118,7 @@ STRANGE = ["a b.py", "new\nline.py", "caf\udce9.py", "日本/é.py", "'\";--.py"
 
 
 @pytest.mark.parametrize("path", STRANGE)
-def test_any_name_and_any_text(store: Store, path: str) -> None:
+def test_files_with_any_name_and_any_text_are_stored(store: Store, path: str) -> None:
     text = "odd \udcff \x00 \ud800 Ünïcode 日本語 'quoted' \"twice\""
     store.put(*entry(path, text, symbols=[Symbol("na\udce9me", "function", 0, 1, "s\udcff")]))
     assert list(store.files()) == [path]
@@ -142,7 +142,7 @@ def test_chunks_at_a_row_are_the_smallest_first(store: Store) -> None:
     reader.close()
 
 
-def test_names_whatever_their_case_but_the_same_first(store: Store) -> None:
+def test_symbols_are_found_in_any_case_and_the_same_case_comes_first(store: Store) -> None:
     def names(*all_names: str) -> list[Symbol]:
         return [Symbol(name, "class", 0, 1, "") for name in all_names]
 

@@ -91,7 +91,7 @@ def test_only_allowed_chunks_are_found(small: VectorIndex) -> None:
             assert [number for number, _ in found] == wanted
 
 
-def test_replaced_and_removed(small: VectorIndex) -> None:
+def test_vectors_are_replaced_and_removed(small: VectorIndex) -> None:
     rows = clouds(100)
     small.update(range(100), rows)
     other = -rows[5:6]
@@ -124,7 +124,9 @@ STEPS = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(steps=STEPS, seed=st.integers(0, 99))
-def test_any_sequence_of_changes(steps: list[tuple[list[int], list[int]]], seed: int) -> None:
+def test_the_nearest_are_found_after_any_sequence_of_changes(
+    steps: list[tuple[list[int], list[int]]], seed: int
+) -> None:
     vectors = VectorIndex(DIM)
     known: dict[int, NDArray[np.float16]] = {}
     for turn, (added, removed) in enumerate(steps):

@@ -155,7 +155,7 @@ def test_defined_names_count_twice(text: str) -> None:
 
 
 @pytest.mark.parametrize("nothing", ["", "  ", "+-*/", "\udc80", "x" * 5000])
-def test_a_question_without_words_is_none(nothing: str) -> None:
+def test_a_question_without_words_has_no_terms(nothing: str) -> None:
     assert words.terms(nothing) == []
 
 

@@ -139,7 +139,7 @@ def test_a_server_of_ours_that_is_slow_to_answer_is_waited_for(
         each.close()
 
 
-def test_what_somebody_else_reached_again_stays(machine: Machine) -> None:
+def test_a_connection_that_was_made_again_is_not_dropped(machine: Machine) -> None:
     models, cancel = (
         ModelPool(ChatConfig(model=str(machine.model)), machine.folder),
         threading.Event(),

@@ -38,7 +38,7 @@ def look() -> Iterator[Look]:
         yield probe
 
 
-def test_a_llama_server(look: Look) -> None:
+def test_a_llama_server_is_detected(look: Look) -> None:
     with ChatServer(context_tokens=4096) as server:
         assert look(server) == Served(
             "llama.cpp", "fake-chat", 4096, True, True, True, 1, ("fake-chat",)
@@ -91,7 +91,9 @@ def test_a_router_of_llama_servers(look: Look) -> None:
         (0, "", 0, 16384),
     ],
 )
-def test_an_ollama(look: Look, wanted: int, parameters: str, trained: int, tokens: int) -> None:
+def test_an_ollama_is_detected(
+    look: Look, wanted: int, parameters: str, trained: int, tokens: int
+) -> None:
     with ChatServer(kind="ollama", model="qwen3:8b") as server:
         info = {"qwen3.context_length": trained} if trained else {}
         server.extra["/api/show"] = (200, {"model_info": info, "parameters": parameters})
@@ -116,7 +118,9 @@ def test_an_ollama_without_the_model(look: Look) -> None:
         ({"id": "m"}, 0, False),
     ],
 )
-def test_any_other(look: Look, row: dict[str, Any], tokens: int, can_count: bool) -> None:
+def test_any_other_server_is_detected(
+    look: Look, row: dict[str, Any], tokens: int, can_count: bool
+) -> None:
     with ChatServer(kind="openai") as server:
         server.extra["/v1/models"] = (200, {"data": [row]})
         assert look(server) == Served("openai", "m", tokens, can_count, models=("m",))
@@ -182,7 +186,7 @@ def test_a_server_that_rejects_at_once(
         assert server.paths() == ["/props"], "nothing else was tried"
 
 
-def test_a_wrong_key(look: Look) -> None:
+def test_a_wrong_key_is_an_error(look: Look) -> None:
     with ChatServer(key="right") as server:
         with pytest.raises(ServerDenied, match="denies access") as e:
             look(server, key="wrong")

@@ -63,7 +63,7 @@ def test_nothing_is_lost(tag: tuple[str, str], thought: str, answer: str, cuts: 
     assert told([*pieces, text]) == (thought, answer.lstrip())
 
 
-def test_what_is_certain_is_reported_at_once() -> None:
+def test_certain_text_is_reported_at_once() -> None:
     split = ReasoningSplitter()
     assert split.feed("He") == [Text("He")]
     assert split.feed("<th") == [Text("<th")], "tags count at the beginning alone"

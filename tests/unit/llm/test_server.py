@@ -115,7 +115,7 @@ def test_two_that_start_at_once_start_one(machine: Machine) -> None:
     assert len(machine.commands()) == 1
 
 
-def test_who_waits_for_a_load_can_stop_and_the_load_goes_on(machine: Machine) -> None:
+def test_waiting_for_a_load_can_be_stopped_and_the_load_goes_on(machine: Machine) -> None:
     machine.set(LOAD_S=2)
     server, cancel = machine.server(), threading.Event()
     folder = folder_of(machine)
@@ -134,7 +134,7 @@ def test_who_waits_for_a_load_can_stop_and_the_load_goes_on(machine: Machine) ->
     assert len(machine.commands()) == 1
 
 
-def test_a_load_can_be_stopped_by_who_does_not_wait_for_it(machine: Machine) -> None:
+def test_a_load_can_be_stopped_by_another_caller(machine: Machine) -> None:
     machine.set(LOAD_S=30)
     server, ended = machine.server(), []
 
@@ -155,7 +155,7 @@ def test_a_load_can_be_stopped_by_who_does_not_wait_for_it(machine: Machine) -> 
     assert server.status().state == "none"
 
 
-def test_who_leaves_while_it_loads_does_not_wait(machine: Machine) -> None:
+def test_closing_does_not_wait_for_a_load(machine: Machine) -> None:
     machine.set(LOAD_S=30)
     server, ended = machine.server(), []
 
@@ -189,7 +189,7 @@ def test_a_server_that_was_killed_is_started_again(machine: Machine, who: str) -
     assert server_pid(machine) != running.server_pid
 
 
-def test_it_leaves_when_nobody_uses_it(machine: Machine) -> None:
+def test_a_server_ends_when_nobody_uses_it(machine: Machine) -> None:
     first, second = machine.server(idle_s=1.0), machine.server(idle_s=1.0)
     target = first.ensure()
     second.ensure()
@@ -251,7 +251,7 @@ def test_a_stale_socket_is_no_hindrance(machine: Machine) -> None:
     assert answers(server.ensure())
 
 
-def test_no_program_at_all(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_an_error(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.program.unlink()
     monkeypatch.setattr("lcursor.llm.llama_server.has_package", lambda: False)
     monkeypatch.setattr("lcursor.llm.discovery.PORTS", {})
@@ -290,7 +290,7 @@ def test_a_folder_that_cannot_be_written_is_said(
     assert "LCURSOR_DATA" in caught.value.hint
 
 
-def test_it_may_be_switched_off(machine: Machine) -> None:
+def test_the_server_can_be_disabled(machine: Machine) -> None:
     with pytest.raises(ServerMissing, match=r'chat\.server is "off"'):
         machine.server(server="off").ensure()
 
@@ -327,7 +327,7 @@ def test_a_context_that_the_user_set_is_never_made_smaller(machine: Machine) -> 
     assert len(machine.commands()) == 1
 
 
-def test_models_that_are_none(machine: Machine) -> None:
+def test_invalid_models_are_rejected(machine: Machine) -> None:
     with pytest.raises(ModelMissing):
         machine.server(model=str(machine.home / "absent.gguf")).ensure()
     broken = machine.home / "broken.gguf"

@@ -38,7 +38,7 @@ def test_a_server_whose_socket_was_removed_makes_room(machine: Machine) -> None:
     assert answers(server.ensure())
 
 
-def test_it_is_paused_while_a_completion_runs(machine: Machine) -> None:
+def test_a_server_is_paused_while_a_completion_runs(machine: Machine) -> None:
     """Its priority stays: one that is lowered cannot be raised again without rights."""
     machine.server().ensure()
     folder = folder_of(machine)

@@ -26,7 +26,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_what_is_written_gets_its_name(tmp_path: Path) -> None:
+def test_a_saved_state_gets_its_name(tmp_path: Path) -> None:
     path = tmp_path / "a.kv"
     path.write_text("old")
     (tmp_path / slots.part("a.kv")).write_text("new")
@@ -36,7 +36,7 @@ def test_what_is_written_gets_its_name(tmp_path: Path) -> None:
         slots.finish(path)
 
 
-def test_what_nobody_waited_for_gets_it_when_it_is_not_written_any_more(tmp_path: Path) -> None:
+def test_a_state_that_nobody_waited_for_gets_its_name_once_it_is_written(tmp_path: Path) -> None:
     for name, age_s in (("a.kv", 60.0), ("b.kv", 0.0)):
         path = tmp_path / slots.part(name)
         path.write_text(name)

@@ -79,7 +79,7 @@ def free_port() -> int:
 # Nobody, or somebody else.
 
 
-def test_no_server(make: Make) -> None:
+def test_a_missing_server_is_reported(make: Make) -> None:
     said, error = broken(make(f"http://127.0.0.1:{free_port()}").stream(MESSAGES))
     assert type(error) is ServerUnreachable
     assert "connection refused" in error.message
@@ -124,7 +124,7 @@ STATUSES: list[tuple[Answer, type[LcursorError], str, str]] = [
 
 
 @pytest.mark.parametrize(("answer", "kind", "words", "hint"), STATUSES)
-def test_statuses(
+def test_the_error_of_each_http_status(
     make: Make, answer: Answer, kind: type[LcursorError], words: str, hint: str
 ) -> None:
     with ChatServer([answer], kind="openai") as server:
@@ -190,7 +190,7 @@ STREAMS: dict[str, tuple[list[Any], type[LcursorError], str]] = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_what_was_said_is_kept(make: Make, name: str) -> None:
+def test_an_answer_that_broke_off_keeps_its_text(make: Make, name: str) -> None:
     parts, kind, words = STREAMS[name]
     with ChatServer([Answer(parts)]) as server:
         said, error = broken(make(server.url, key=KEY).stream(MESSAGES))
@@ -217,7 +217,7 @@ def test_our_own_server_is_not_called_by_its_address(make: Make) -> None:
         ([b"\n\n"], "an empty answer"),
     ],
 )
-def test_an_empty_answer(make: Make, parts: list[bytes], words: str) -> None:
+def test_an_empty_answer_is_an_error(make: Make, parts: list[bytes], words: str) -> None:
     with ChatServer([Answer(parts)]) as server:
         said, error = broken(make(server.url).stream(MESSAGES))
     assert (said, type(error)) == ("", ServerGarbled)
@@ -225,7 +225,7 @@ def test_an_empty_answer(make: Make, parts: list[bytes], words: str) -> None:
 
 
 @pytest.mark.parametrize("rest", [[Abort()], [sse({"error": "late"})], [b"data: {oops\n\n"]])
-def test_what_comes_after_the_end_is_no_matter(make: Make, rest: list[Any]) -> None:
+def test_data_after_the_end_is_ignored(make: Make, rest: list[Any]) -> None:
     parts = [A, sse(delta("stop")), 0.05, *rest]
     with ChatServer([Answer(parts)]) as server:
         *_, last = make(server.url).stream(MESSAGES)
