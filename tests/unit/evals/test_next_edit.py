@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from evals.cli import app
 from evals.next_edit import commits, labels, replay, report, traps
 from evals.next_edit.commits import Commit, Step
 from lcursor.changes import diff
@@ -201,17 +199,6 @@ def test_only_usable_commits_are_read(repository: Path) -> None:
     (found,) = commits.load(repository, 10)  # the others: added, white space only, one hunk
     assert found.base == {"a.py": BASE}
     assert found.final == {"a.py": FINAL}
-
-
-def test_the_command_prints_one_object(repository: Path) -> None:
-    done = CliRunner().invoke(app, ["next", "--repo", str(repository), "--json"])
-    assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout.strip().split("\n")[-1])
-    names = {"precision", "coverage", "quiet", "harm", "keys_saved"}
-    assert {"all", "rename", "repetition"} <= {*said["precision"]}
-    assert all("all" in said[name] for name in names)
-    assert said["steps"] == 24
-    assert said["commits"] == 1
 
 
 def test_no_trap_catches_the_predictors() -> None:

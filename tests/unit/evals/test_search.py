@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evals import search as judge
-from evals.search import Question, Scores
+from evals.search import Question
 
 CODES = [
     'def remove(path):\n    """Delete a file."""\n    os.unlink(path)',
@@ -107,25 +107,3 @@ def test_vectors_find_it_and_are_kept(
     monkeypatch.setattr(Embedder, "texts", fail)
     _, again = judge.measure(corpus, judge.MODES, everything=False)
     assert again == tables
-
-
-def test_the_report_has_what_was_measured_and_how() -> None:
-    row = Scores(500, 0.5, 0.6, 0.4, 0.8)
-    facts = {"machine": {"cpu": "x"}, "embedder": "e", "functions": 6267, "command": "c"}
-    document = judge.as_dict({"modes": {"lexical": row}}, facts)
-    assert document["modes"]["lexical"] == {
-        "questions": 500,
-        "mrr": 0.5,
-        "ndcg10": 0.6,
-        "recall1": 0.4,
-        "recall10": 0.8,
-    }
-    text = "\n".join(judge.as_markdown(json.loads(json.dumps(document))))
-    assert "| docstrings and rules | lexical | 500 | 0.500 | 0.600 | 0.400 | 0.800 |" in text
-    assert "6,267 functions" in text
-    tables = {
-        judge.table_of(has_docstrings=docstrings, has_rules=rules)
-        for docstrings in (True, False)
-        for rules in (True, False)
-    }
-    assert tables == set(judge.TABLES)

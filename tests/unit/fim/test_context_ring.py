@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import pytest
@@ -43,7 +42,7 @@ def paths(files: Sequence[File]) -> str:
     return "".join(file.path.removesuffix(".py") for file in files)
 
 
-class Desk:
+class AdmittedRing:
     """A ring, asked for its slots as the engine does when nobody types."""
 
     def __init__(self, *chunks: Chunk) -> None:
@@ -63,52 +62,44 @@ class Desk:
         return paths(self.files(query, tokens))
 
 
-def test_the_newest_chunk_is_at_the_end() -> None:
-    assert Desk(chunk("a"), chunk("b"), chunk("c")).order() == "abc"
-
-
-def test_an_empty_ring_admits_nothing() -> None:
-    assert not ContextRing().admit()
-
-
 def test_each_admission_adds_one_chunk_and_nothing_changes_without_one() -> None:
-    desk = Desk(chunk("a"))
-    assert desk.order() == "a"
-    desk.ring.add(chunk("b"))
-    desk.ring.add(chunk("c"))
-    assert desk.order(Query("a.py", body("a"), "")) == "a"
-    assert desk.ring.admit()
-    assert desk.order() == "ab"
-    assert desk.ring.admit()
-    assert not desk.ring.admit()
-    assert desk.order() == "abc"
+    admitted = AdmittedRing(chunk("a"))
+    assert admitted.order() == "a"
+    admitted.ring.add(chunk("b"))
+    admitted.ring.add(chunk("c"))
+    assert admitted.order(Query("a.py", body("a"), "")) == "a"
+    assert admitted.ring.admit()
+    assert admitted.order() == "ab"
+    assert admitted.ring.admit()
+    assert not admitted.ring.admit()
+    assert admitted.order() == "abc"
 
 
 @pytest.mark.parametrize("lines", range(1, MIN_LINES))
 def test_a_text_of_few_lines_is_no_chunk(lines: int) -> None:
-    assert Desk(chunk("a", text=body("a", lines))).order() == ""
+    assert AdmittedRing(chunk("a", text=body("a", lines))).order() == ""
 
 
 def test_an_exact_duplicate_of_any_file_is_dropped() -> None:
-    desk = Desk(chunk("a"), chunk("b"))
-    desk.take(chunk("a"), Chunk("other.py", 9, body("a"), "visited"))
-    assert desk.order() == "ab"
+    admitted = AdmittedRing(chunk("a"), chunk("b"))
+    admitted.take(chunk("a"), Chunk("other.py", 9, body("a"), "visited"))
+    assert admitted.order() == "ab"
 
 
 def test_a_similar_chunk_replaces_the_older_one() -> None:
-    desk = Desk(chunk("a", text=body("a", 40)), chunk("b"))
+    admitted = AdmittedRing(chunk("a", text=body("a", 40)), chunk("b"))
     newer = body("a", 40) + "\none_more = 1"
-    desk.take(chunk("a", text=newer))
-    assert [file.text for file in desk.files()] == [body("b"), newer]
+    admitted.take(chunk("a", text=newer))
+    assert [file.text for file in admitted.files()] == [body("b"), newer]
 
 
 def test_an_overlapping_chunk_of_the_same_file_replaces_the_older_one() -> None:
     lines = body("a", 60).split("\n")
     older, newer = "\n".join(lines[:40]), "\n".join(lines[15:])
-    desk = Desk(chunk("a", text=older), chunk("b", text=older + "\n" + body("b", 40)))
-    assert desk.order() == "ab"  # of another file it may have as many lines
-    desk.take(chunk("a", text=newer))
-    assert [file.path for file in desk.files()] == ["b.py", "a.py"]
+    admitted = AdmittedRing(chunk("a", text=older), chunk("b", text=older + "\n" + body("b", 40)))
+    assert admitted.order() == "ab"  # of another file it may have as many lines
+    admitted.take(chunk("a", text=newer))
+    assert [file.path for file in admitted.files()] == ["b.py", "a.py"]
 
 
 def test_a_similar_chunk_replaces_one_that_waits() -> None:
@@ -123,24 +114,24 @@ def test_a_similar_chunk_replaces_one_that_waits() -> None:
 def test_a_chunk_like_the_text_at_the_cursor_is_left_out(position: int) -> None:
     """At any place of the ring, the oldest too."""
     names = "abc"
-    desk = Desk(*(chunk(name) for name in names))
+    admitted = AdmittedRing(*(chunk(name) for name in names))
     near = names[position]
     query = Query("here.py", body(near).replace(f"{near}call1", "changed") + "\n", "")
-    assert desk.order(query) == names.replace(near, "")
+    assert admitted.order(query) == names.replace(near, "")
 
 
 def test_a_chunk_that_the_window_shows_is_left_out_and_comes_back_at_the_end() -> None:
-    desk = Desk(chunk("a"), chunk("b"))
+    admitted = AdmittedRing(chunk("a"), chunk("b"))
     window = Query("a.py", body("x", 200) + "\n" + body("a") + "\n" + body("y", 80), "")
-    assert desk.order(window) == "b"
-    desk.ring.admit()
-    assert desk.order(Query("a.py", body("x", 200), "")) == "ba"
+    assert admitted.order(window) == "b"
+    admitted.ring.admit()
+    assert admitted.order(Query("a.py", body("x", 200), "")) == "ba"
 
 
 def test_a_file_has_a_limited_number_of_chunks() -> None:
     many = [chunk("a", text=body(f"a{chr(98 + n)}")) for n in range(MAX_PER_FILE + 2)]
-    desk = Desk(*many, chunk("b"))
-    assert [file.text for file in desk.files()] == [
+    admitted = AdmittedRing(*many, chunk("b"))
+    assert [file.text for file in admitted.files()] == [
         *(each.text for each in many[-MAX_PER_FILE:]),
         body("b"),
     ]
@@ -148,42 +139,35 @@ def test_a_file_has_a_limited_number_of_chunks() -> None:
 
 def test_the_ring_has_a_limited_number_of_chunks() -> None:
     names = [f"n{chr(97 + number)}" for number in range(MAX_CHUNKS + 4)]
-    desk = Desk()
+    admitted = AdmittedRing()
     for name in names:
-        desk.take(chunk(name))
-    assert [file.path for file in desk.files()] == [f"{name}.py" for name in names[4:]]
-
-
-def test_the_queue_has_a_limited_number_of_chunks() -> None:
-    ring = ContextRing()
-    for number in range(MAX_CHUNKS + 4):
-        ring.add(chunk(f"n{chr(97 + number)}"))
-    assert sum(1 for _ in iter(ring.admit, False)) == MAX_CHUNKS
+        admitted.take(chunk(name))
+    assert [file.path for file in admitted.files()] == [f"{name}.py" for name in names[4:]]
 
 
 def test_a_file_has_one_import_and_an_empty_one_takes_it_away() -> None:
     kind: Kind = "import"
-    desk = Desk(chunk("a", kind, "one"), chunk("b"), chunk("a", kind, "two"))
-    assert [file.text for file in desk.files()] == [body("b"), "two"]
-    desk.take(Chunk("a.py", 0, "", kind))
-    assert desk.order() == "b"
-    desk.take(chunk("a", kind, "two"))
-    assert desk.order() == "ba"
+    admitted = AdmittedRing(chunk("a", kind, "one"), chunk("b"), chunk("a", kind, "two"))
+    assert [file.text for file in admitted.files()] == [body("b"), "two"]
+    admitted.take(Chunk("a.py", 0, "", kind))
+    assert admitted.order() == "b"
+    admitted.take(chunk("a", kind, "two"))
+    assert admitted.order() == "ba"
 
 
 def test_the_oldest_chunk_is_removed_if_the_budget_is_too_small() -> None:
     size = len(body("a")) + len("a.py") + 4
     tokens = next(n for n in range(WIDE) if other_files_budget(n) == 3 * size)
-    desk = Desk(chunk("a"), chunk("b"), chunk("c"), chunk("d"))
-    assert desk.order(tokens=tokens) == "bcd"
-    desk.ring.admit()
-    assert desk.order(tokens=tokens) == "bcd"
+    admitted = AdmittedRing(chunk("a"), chunk("b"), chunk("c"), chunk("d"))
+    assert admitted.order(tokens=tokens) == "bcd"
+    admitted.ring.admit()
+    assert admitted.order(tokens=tokens) == "bcd"
 
 
 def test_no_chunk_takes_more_than_half_of_the_budget() -> None:
-    desk = Desk(chunk("a", text=body("a", 60)), chunk("b", text=body("b", 60)))
+    admitted = AdmittedRing(chunk("a", text=body("a", 60)), chunk("b", text=body("b", 60)))
     tokens = 300
-    files = desk.files(tokens=tokens)
+    files = admitted.files(tokens=tokens)
     assert [file.path for file in files] == ["a.py", "b.py"]
     assert all(len(file.text) < other_files_budget(tokens) // 2 for file in files)
     assert all(file.text.endswith("()") for file in files)
@@ -192,8 +176,8 @@ def test_no_chunk_takes_more_than_half_of_the_budget() -> None:
 def test_visited_chunks_do_not_replace_headers_of_imports() -> None:
     size = len(body("a")) + len("a.py") + 4
     tokens = next(n for n in range(WIDE) if other_files_budget(n) == 3 * size)
-    desk = Desk(chunk("a", "import"), chunk("b"), chunk("c"), chunk("d"), chunk("e"))
-    assert desk.order(tokens=tokens) == "ade"
+    admitted = AdmittedRing(chunk("a", "import"), chunk("b"), chunk("c"), chunk("d"), chunk("e"))
+    assert admitted.order(tokens=tokens) == "ade"
 
 
 class Index:
@@ -212,16 +196,16 @@ class Index:
 
 
 def test_retrieved_chunks_have_their_own_slots_at_the_end() -> None:
-    desk, index = Desk(chunk("a"), chunk("b")), Index()
-    desk.ring.retriever = index
-    desk.ring.retrieve(HERE)
-    assert not desk.ring.admit()
+    admitted, index = AdmittedRing(chunk("a"), chunk("b")), Index()
+    admitted.ring.retriever = index
+    admitted.ring.retrieve(HERE)
+    assert not admitted.ring.admit()
     index.finds("p", "q")
-    assert desk.ring.admit()
-    assert desk.order() == "abpq"
+    assert admitted.ring.admit()
+    assert admitted.order() == "abpq"
     index.finds("r", "q")
-    desk.take(chunk("c"))
-    assert desk.order() == "abcqr"
+    admitted.take(chunk("c"))
+    assert admitted.order() == "abcqr"
 
 
 def test_the_retriever_is_asked_once_for_each_line() -> None:
@@ -250,15 +234,15 @@ def test_nothing_is_shown_before_it_is_admitted() -> None:
 
 
 def test_hits_after_one_that_does_not_fit_are_left_out() -> None:
-    desk, index = Desk(), Index()
-    desk.ring.retriever = index
-    desk.ring.retrieve(HERE)
+    admitted, index = AdmittedRing(), Index()
+    admitted.ring.retriever = index
+    admitted.ring.retrieve(HERE)
     long = chunk("p", "retrieved", "x" * 500 + "\ny\nz")
     index.found[-1]([long, chunk("q", "retrieved")])
-    desk.ring.admit()
-    assert desk.order(tokens=600) == ""
-    desk.ring.admit()
-    assert desk.order() == "pq"
+    admitted.ring.admit()
+    assert admitted.order(tokens=600) == ""
+    admitted.ring.admit()
+    assert admitted.order() == "pq"
 
 
 def test_the_same_hits_again_are_no_change() -> None:
@@ -275,21 +259,12 @@ def test_the_same_hits_again_are_no_change() -> None:
 
 
 def test_a_hit_that_is_shown_already_is_left_out() -> None:
-    desk, index = Desk(chunk("a")), Index()
-    desk.ring.retriever = index
-    desk.ring.retrieve(HERE)
+    admitted, index = AdmittedRing(chunk("a")), Index()
+    admitted.ring.retriever = index
+    admitted.ring.retrieve(HERE)
     index.finds("a", "p")
-    desk.ring.admit()
-    assert desk.order() == "ap"
-
-
-def test_a_hit_in_the_window_is_left_out() -> None:
-    desk, index = Desk(), Index()
-    desk.ring.retriever = index
-    desk.ring.retrieve(HERE)
-    index.finds("p")
-    desk.ring.admit()
-    assert desk.order(Query("p.py", body("p"), "")) == ""
+    admitted.ring.admit()
+    assert admitted.order() == "ap"
 
 
 @given(
@@ -307,38 +282,18 @@ def test_a_hit_in_the_window_is_left_out() -> None:
 def test_slots_that_stay_keep_their_order_and_the_budget_holds(
     offers: list[tuple[str, Kind, int, str]], tokens: int
 ) -> None:
-    desk = Desk()
+    admitted = AdmittedRing()
     before: list[File] = []
     for name, kind, lines, near in offers:
-        desk.ring.add(chunk(name, kind, body(f"{name}k{lines}", lines)))
-        desk.ring.admit()
-        after = list(desk.files(Query("here.py", body(near), ""), tokens))
+        admitted.ring.add(chunk(name, kind, body(f"{name}k{lines}", lines)))
+        admitted.ring.admit()
+        after = list(admitted.files(Query("here.py", body(near), ""), tokens))
         kept = [file for file in before if file in after]
         assert [file for file in after if file in kept] == kept
         added = [file for file in after if file not in kept]
         assert after == kept + added
         assert sum(len(file.path) + len(file.text) for file in after) <= other_files_budget(tokens)
         before = after
-
-
-def test_chunks_may_be_offered_from_any_thread() -> None:
-    desk = Desk()
-
-    def add(part: int) -> None:
-        for number in range(200):
-            desk.ring.add(chunk(f"t{part}x{number}"))
-
-    threads = [threading.Thread(target=add, args=(part,)) for part in range(4)]
-    for thread in threads:
-        thread.start()
-    for _ in range(200):  # while they offer, on a machine that has the time
-        desk.ring.admit()
-        desk.files()
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive()
-    desk.take()
-    assert len(desk.files()) == MAX_CHUNKS
 
 
 CODE = """    tail of something

@@ -172,14 +172,6 @@ def test_the_index_is_asked_in_idle_time(server: ModelServer, make: Make) -> Non
     assert index.asked == [Query.of(SOURCE)]
 
 
-def test_nothing_is_sent_for_a_position_or_a_measurement(server: ModelServer, make: Make) -> None:
-    server.llama("return a")
-    endpoint = make()
-    endpoint.warm(SOURCE)
-    assert endpoint.measure_speed() == ""
-    assert server.asked == []
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("texts", "single_line", "text", "reason"),
@@ -212,17 +204,6 @@ def test_the_stream_is_closed_as_soon_as_a_rule_says_so(server: ModelServer, mak
     wait_gone(server)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_text_shown_only_at_its_end_has_that_time(
-    server: ModelServer, make: Make, kind: str
-) -> None:
-    speak(server, kind, "value")
-    told: list[str] = []
-    result = make().complete(SOURCE, told.append)
-    assert (result.text, told) == ("value", [])
-    assert 0 < result.first_ms <= result.total_ms
-
-
 def test_a_text_ends_when_its_time_is_over(server: ModelServer, make: Make) -> None:
     server.llama()
 
@@ -238,15 +219,6 @@ def test_a_text_ends_when_its_time_is_over(server: ModelServer, make: Make) -> N
     assert result.text.startswith("word(0)")
     assert result.text.endswith(")"), "the operator behind it says nothing"
     assert "word(199)" not in result.text
-
-
-def test_a_budget_of_tokens_is_reported(server: ModelServer, make: Make) -> None:
-    server.openai()
-    end = {"text": "return f(a) + ", "finish_reason": "length"}
-    rows = [{"choices": [end]}, {"choices": [], "usage": None}]
-    server.routes["/v1/completions"] = (200, "text/event-stream", sse(*rows))
-    result = make().complete(SOURCE, nobody)
-    assert (result.reason, result.text) == ("tokens", "return f(a)")
 
 
 def wait_gone(server: ModelServer) -> None:
@@ -325,14 +297,6 @@ def test_errors_of_a_server(
     assert e.value.hint
     speak(server, kind, "return a")
     assert endpoint.complete(SOURCE, nobody).text == "return a"
-
-
-def test_an_error_after_some_text(server: ModelServer, make: Make) -> None:
-    server.llama()
-    rows = sse({"content": "ret", "stop": False}, {"error": {"message": "out of memory"}})
-    server.routes["/completion"] = (200, "text/event-stream", rows)
-    with pytest.raises(ServerFailed, match="out of memory"):
-        make().complete(SOURCE, nobody)
 
 
 def test_a_server_that_comes_back(make: Make) -> None:

@@ -114,13 +114,6 @@ def test_a_known_answer_needs_no_model(engine: Engine) -> None:
     assert complete(engine, source(), bypass_cache=True)[0].source == "model"
 
 
-def test_idle_work_generates_the_text_behind_a_suggestion(engine: Engine) -> None:
-    complete(engine, source())
-    rest(engine)
-    ahead, _ = complete(engine, source(BEFORE + "first + second"))
-    assert ahead.source == "speculation"
-
-
 def test_with_other_programs_idle_work_only_improves_the_answer(engine: Engine) -> None:
     engine.is_machine_busy = True
     engine.reader.window = "staged"
@@ -227,17 +220,6 @@ def test_a_text_that_ran_out_of_time_is_completed_in_idle_time(start: Open) -> N
     rest(engine)
     assert [(each.text, each.reason) for each in better] == [("first + second", "end")]
     assert complete(engine, source())[0].source == "cache"
-
-
-def test_after_the_short_window_idle_time_uses_the_full_one(start: Open) -> None:
-    engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
-    engine.reader.window = "staged"
-    better = list[Result]()
-    engine.on_improved = better.append
-    where = source(5 * FILLER + BEFORE, AFTER + 2 * FILLER)
-    assert complete(engine, where)[0].window == "short"
-    rest(engine)
-    assert [each.window for each in better] == ["full"]
 
 
 def test_an_answer_from_the_cache_reports_the_window_of_its_place(start: Open) -> None:

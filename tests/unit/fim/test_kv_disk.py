@@ -47,11 +47,6 @@ def test_a_slot_of_another_file_or_project_is_not_found(disk: KVDiskCache) -> No
     assert disk.load("/home/anna/other", NAME) is None
 
 
-def test_another_model_does_not_read_it(disk: KVDiskCache) -> None:
-    disk.save(ROOT, NAME, saved())
-    assert KVDiskCache(disk.folder, "model 2").load(ROOT, NAME) is None
-
-
 @pytest.mark.parametrize("at", [0, 5, 14, 40, -33, -1])
 def test_a_file_with_a_changed_byte_is_deleted(disk: KVDiskCache, at: int) -> None:
     disk.save(ROOT, NAME, saved())
@@ -61,14 +56,6 @@ def test_a_file_with_a_changed_byte_is_deleted(disk: KVDiskCache, at: int) -> No
     path.write_bytes(data)
     assert disk.load(ROOT, NAME) is None
     assert not path.exists()
-
-
-@pytest.mark.parametrize("length", [0, 1, 13, 21, 100])
-def test_a_file_that_was_cut_off_is_not_used(disk: KVDiskCache, length: int) -> None:
-    disk.save(ROOT, NAME, saved())
-    path = disk.path(ROOT, NAME)
-    path.write_bytes(path.read_bytes()[:length])
-    assert disk.load(ROOT, NAME) is None
 
 
 def test_only_the_user_may_read_a_saved_slot(disk: KVDiskCache) -> None:

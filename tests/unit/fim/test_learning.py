@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, cast, get_args
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor import protocol
@@ -148,28 +148,12 @@ def test_accepts_never_raise_the_threshold(
     assert outcomes.threshold(base, more) <= outcomes.threshold(base, history)
 
 
-@given(HISTORIES, st.randoms(use_true_random=False))
-def test_the_order_of_outcomes_does_not_matter(history: History, shuffler: object) -> None:
-    shuffled = list(history)
-    shuffler.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert outcomes.threshold(BASE, shuffled) == outcomes.threshold(BASE, history)
-
-
 def test_a_filetype_with_enough_outcomes_has_its_own_threshold() -> None:
     history = [("lua", 0.41, False)] * 40 + [("c", 0.41, True)] * 29
     found = outcomes.thresholds(BASE, history)
     assert found["lua"] == pytest.approx(0.46)
     assert set(found) == {"lua", ""}
     assert found[""] == BASE  # 29 of 69 accepted
-
-
-@given(st.lists(st.tuples(st.sampled_from(["", "lua"]), CONFIDENCES, st.booleans()), max_size=50))
-def test_there_is_always_a_threshold_for_all_filetypes(
-    history: list[tuple[str, float, bool]],
-) -> None:
-    assume(history)
-    found = outcomes.thresholds(BASE, history)
-    assert found[""] == outcomes.threshold(BASE, [(one, took) for _, one, took in history])
 
 
 @pytest.mark.parametrize(

@@ -97,28 +97,12 @@ def test_added_rows_are_read_again(open_store: Open, path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_closing_writes_rows_that_wait(open_store: Open) -> None:
-    one = open_store()
-    one.store.add(now())
-    assert len(one.rows()) == 1  # a write was a moment ago: the next one would wait
-    one.store.add(now())
-    one.store.close(PATIENCE_S)
-    assert len(open_store().rows()) == 2
-
-
 def test_reading_makes_no_file(open_store: Open, path: Path) -> None:
     one = open_store()
     one.store.refresh()
     assert one.rows() == []
     assert one.learned == [[]]
     assert not path.exists()
-
-
-def test_each_write_is_reported_to_the_listener(open_store: Open) -> None:
-    one = open_store()
-    one.store.add(now())
-    assert len(one.rows()) == 1
-    assert [len(rows) for rows in one.learned] == [1]
 
 
 def test_two_neovims_write_one_file(open_store: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,15 +191,6 @@ def test_the_colon_of_a_block_is_an_end() -> None:
     assert find_end("if done[1:", at("¦")) == 0
 
 
-def test_a_line_is_streamed_up_to_an_end_that_makes_sense() -> None:
-    suggestion, line, seen = Suggestion(at("    ¦")), "ix = text.find(a, b) + 1", list[str]()
-    for size in range(len(line) + 1):
-        if suggestion.grow(line[:size]):
-            seen.append(suggestion.text)
-    assert seen == ["ix = text.find(a, b)"]
-    assert suggestion.finish(line) == line
-
-
 def test_unsure_tokens_may_show_that_a_name_is_complete() -> None:
     suggestion = Suggestion(at("    return ¦"))
     assert not suggestion.grow("counter")

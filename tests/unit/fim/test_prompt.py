@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.families import FAMILIES, Resolved, parts, resolve
+from lcursor.fim.families import FAMILIES, Resolved, resolve
 from lcursor.fim.prompt import (
-    STEP_LINES,
     SmallWindow,
     Source,
     build,
@@ -66,14 +65,6 @@ def test_the_prompt_of_each_family_for_one_file(name: str) -> None:
     assert lay_out(Source("P", "S", 0, "a.py", "R"), name) == LAYOUTS[name]
 
 
-@pytest.mark.parametrize("name", sorted(FAMILIES))
-def test_the_order_of_a_family_is_that_of_its_template(name: str) -> None:
-    fields = [text for kind, text in parts(FAMILIES[name].single) if kind == "field"]
-    assert fields == (
-        ["prefix", "suffix"] if FAMILIES[name].order == "psm" else ["suffix", "prefix"]
-    )
-
-
 def test_the_token_that_begins_a_text_comes_first() -> None:
     prompt = build(
         Source("P", "S"), family(), by_character, prefix_tokens=9, suffix_tokens=9, bos=7
@@ -105,17 +96,6 @@ def test_markers_in_the_buffer_are_text() -> None:
     assert not any(special for _, special in seen)
 
 
-def test_window_starts_at_a_step_and_stays_while_typing() -> None:
-    lines = [f"line {n}" for n in range(200)]
-    starts = set()
-    for typed in range(40):
-        source = Source("\n".join(lines) + "\n" + "x" * typed, "", first_row=7)
-        prompt = build(source, family(), by_character, prefix_tokens=900, suffix_tokens=0)
-        starts.add(prompt.prefix.split("\n")[0])
-    assert len(starts) <= 2  # one step at most while 40 characters are typed
-    assert all((int(start.split()[1]) + 7) % STEP_LINES == 0 for start in starts)
-
-
 def test_a_line_longer_than_the_budget_keeps_its_end() -> None:
     assert lay_out(Source("x" * 500 + "end", "S"), before=10).endswith("xxxend<suf>S<mid>")
 
@@ -124,10 +104,6 @@ def test_a_window_of_short_lines_has_about_half_of_its_budget() -> None:
     source = Source("a\n" * 1000, "")
     built = build(source, family(), by_character, prefix_tokens=100, suffix_tokens=0)
     assert 36 <= len(built.prefix) <= 100
-
-
-def test_suffix_is_cut_at_a_line() -> None:
-    assert "<suf>\nab\ncd<mid>" in lay_out(Source("P", "\nab\ncd\nefgh"), after=9)
 
 
 @given(

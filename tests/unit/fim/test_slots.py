@@ -112,14 +112,6 @@ def cache() -> SlotCache:
     return SlotCache(FakeContext())  # type: ignore[arg-type]
 
 
-def test_a_keystroke_reads_its_token_and_the_two_markers(cache: SlotCache) -> None:
-    before, after = list(range(1, 60)), list(range(200, 260))
-    assert prefill(cache, before, after) == 59 + 1 + 60 + 1
-    assert prefill(cache, [*before, 7], after) == 3
-    assert prefill(cache, [*before, 7], after) == 0
-    assert prefill(cache, [*before, 8], after) == 3
-
-
 def test_an_exact_refresh_reads_the_suffix_and_makes_room_again(cache: SlotCache) -> None:
     before, after = list(range(1, 60)), list(range(200, 260))
     prefill(cache, before, after)
@@ -150,18 +142,6 @@ def test_a_stopped_refresh_leaves_the_old_suffix_in_use() -> None:
     memory.abort.looks_left = -1
     agree(memory, cache)
     assert prefill(cache, [*before, 7, 8], after) == 3
-
-
-def test_generated_tokens_are_removed_before_the_next_prompt(cache: SlotCache) -> None:
-    prefill(cache, [1, 2], [3])
-    cache.append([5, 6])
-    assert prefill(cache, [1, 2], [3]) == 0
-    assert cache.shadow.tail == [MID]
-
-
-def test_without_a_suffix_there_is_no_gap(cache: SlotCache) -> None:
-    assert prefill(cache, [1, 2], []) == 4
-    assert prefill(cache, [1, 2, 3], []) == 3
 
 
 def test_a_family_without_a_middle_marker_goes_on_from_its_last_token() -> None:
@@ -214,17 +194,6 @@ def test_any_slots_agree_after_any_edits_forks_and_aborts(
                 agree(memory, cache)
         read = [token for _, token in memory.of(slots.current.sequences.full)]
         assert read == [*before, SUF, *after, MID]
-
-
-def test_a_prompt_that_was_read_ahead_costs_nothing() -> None:
-    slots = Slots(FakeContext())  # type: ignore[arg-type]
-    before, after = list(range(1, 60)), list(range(200, 260))
-    slots.prefill(prompt(before, after))
-    back = slots.prefill_ahead(prompt([*before, 7, 8, 9], after))
-    assert slots.current.read_tokens == 5
-    back()
-    assert slots.prefill(prompt(before, after)).keep_tail
-    assert slots.prefill(prompt([*before, 7, 8, 9], after)).keep_tail
 
 
 def test_another_buffer_takes_another_slot_and_the_first_is_found_again() -> None:
@@ -332,25 +301,6 @@ def test_a_keystroke_takes_two_passes_and_one_without_a_suffix(cache: SlotCache)
     assert cache.row == 1
     cache.truncate_tail(1)
     assert cache.prefill(spm([*before, 7])).keep_tail
-
-
-def test_tokens_read_ahead_are_in_the_batch_of_the_middle(cache: SlotCache) -> None:
-    before, after = list(range(1, 60)), list(range(200, 260))
-    prefill(cache, before, after)
-    cache.prefill(prompt([*before, 7], after), draft=[8, 9])
-    assert (cache.passes, cache.read_tokens, cache.row) == (2, 3, 0)
-    assert cache.shadow.tail == [MID, 8, 9]
-
-
-def test_going_back_to_a_place_that_was_left_costs_nothing() -> None:
-    slots = Slots(FakeContext())  # type: ignore[arg-type]
-    there = prompt(range(1, 400), range(500, 560))
-    above = prompt(range(1, 200), [*range(200, 400), *range(500, 560)])
-    slots.prefill(there)
-    slots.prefill(above)
-    assert slots.current.read_tokens <= 1 + 260 + 1
-    assert slots.prefill(there).keep_tail
-    assert slots.prefill(above).keep_tail
 
 
 def test_a_half_evaluated_prompt_is_continued_in_its_slot() -> None:

@@ -354,17 +354,6 @@ def test_blanks_around_the_rest_make_it_an_insertion(code: str) -> None:
     assert finish("a) -> int:", at(code, single_line=True)) == ("a", 0)
 
 
-def test_a_text_of_many_lines_replaces_nothing() -> None:
-    assert finish("a, b) -> int:\n    pass", at("def f(¦)")) == ("a, b) -> int:\n    pass", 0)
-
-
-def test_first_line_streams_and_later_lines_come_whole() -> None:
-    cursor = at("    x = ¦")
-    assert shown("compute(a)", cursor) == "compute(a)"
-    assert shown("compute(a)\n    y = ", cursor) == "compute(a)"
-    assert shown("compute(a)\n    y = 2\n", cursor) == "compute(a)\n    y = 2"
-
-
 @pytest.mark.parametrize(
     ("code", "name", "text", "longer"),
     [
@@ -382,12 +371,6 @@ def test_a_text_that_may_be_removed_is_not_shown_yet(
     assert shown(longer, cursor) == longer
 
 
-def test_a_slash_that_may_begin_a_comment_is_not_shown_yet() -> None:
-    cursor = at("x = ¦", "a.c")
-    assert shown("f(a, b) /", cursor) == "f(a, b)"
-    assert shown("f() / g()", cursor) == "f() / g()"
-
-
 def test_a_line_that_repeats_itself_ends() -> None:
     assert ended("foo " * 9, at("x = ¦"))
     assert not ended("foo(a), foo(b), foo(c)", at("x = ¦"))
@@ -401,11 +384,6 @@ def test_a_closing_bracket_too_many_ends_a_complete_line() -> None:
     assert not ended("1)", cursor)
     assert not ended("1) + (2", cursor)
     assert ended("1)\n", cursor)
-
-
-def test_a_comment_ends_a_single_line() -> None:
-    assert ended("1  # a", at("x = ¦", single_line=True))
-    assert not ended("1  # a", at("x = ¦"))
 
 
 def test_the_lines_around_the_cursor_are_read() -> None:
