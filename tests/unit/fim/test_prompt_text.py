@@ -167,3 +167,16 @@ def test_the_text_before_a_stop(written: str, is_done: bool, text: str, is_over:
     stops = build(SOURCE, single_line=True).stops
     assert stops[0] == "\n"
     assert prompt_text.before_stop(written, stops, is_done=is_done) == (text, is_over)
+
+
+def test_the_pieces_are_the_prompt() -> None:
+    built = build(SOURCE)
+    assert "".join(text for text, _ in built.pieces) == built.text
+    marks = [text for text, is_marker in built.pieces if is_marker]
+    assert marks == [
+        "<|repo_name|>",
+        "<|file_sep|>",
+        "<|fim_prefix|>",
+        "<|fim_suffix|>",
+        "<|fim_middle|>",
+    ]

@@ -354,6 +354,10 @@ def test_blanks_around_the_rest_make_it_an_insertion(code: str) -> None:
     assert finish("a) -> int:", at(code, single_line=True)) == ("a", 0)
 
 
+def test_a_text_of_many_lines_replaces_nothing() -> None:
+    assert finish("a, b) -> int:\n    pass", at("def f(¦)")) == ("a, b) -> int:\n    pass", 0)
+
+
 @pytest.mark.parametrize(
     ("code", "name", "text", "longer"),
     [

@@ -74,15 +74,6 @@ def test_a_signature_of_several_lines_comes_whole_and_no_body(search: Searcher) 
     assert "measure" not in text
 
 
-def test_definitions_of_one_file_come_together_in_its_order(search: Searcher) -> None:
-    hits = find_around(search, "here.py", "ship = christen_ship(a, b)\nship.sail_to(", "")
-    text = definitions(hits)["ships.py"]
-    assert text.index("sail_to") < text.index("christen_ship")
-    lines = SHIPS.split("\n")
-    rows = lines.index("    def sail_to("), lines.index("def christen_ship(name, wine):")
-    assert (hits[0].first_row, hits[0].end_row) == (rows[0], rows[1] + 1)
-
-
 def test_a_large_class_comes_as_its_outline(search: Searcher) -> None:
     text = definitions(find_around(search, "here.py", "all_ships = Fleet(", ""))["fleet.py"]
     assert text.startswith("class Fleet:")

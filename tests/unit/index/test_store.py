@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lcursor.index import words
 from lcursor.index.reader import Counts
-from lcursor.index.records import FileState, Filters, Parsed, StoredChunk, StoredSymbol, Symbol
+from lcursor.index.records import Filters, Parsed, StoredChunk, StoredSymbol, Symbol
 from lcursor.index.store import Store
 from tests.unit.index.pieces import chunk, entry, found
 
@@ -87,16 +87,6 @@ def test_the_number_of_a_chunk_is_never_used_again(store: Store) -> None:
     assert counts(store) == Counts(0, 0, 0, {})
     store.put(*entry("a.py", "one", "two"))
     assert min(ids(store, "a.py")) > max(before)
-
-
-def test_touching_changes_the_state_alone(store: Store) -> None:
-    path, state, parsed = entry("a.py", "one")
-    store.put(path, state, parsed)
-    before = ids(store, path)
-    later = FileState(state.size_bytes, 99, state.digest)
-    store.touch([(path, later)])
-    assert store.files() == {path: later}
-    assert ids(store, path) == before
 
 
 def test_each_change_has_a_number(store: Store) -> None:
@@ -190,17 +180,6 @@ def test_filters_select_chunks(store: Store) -> None:
             assert allowed is not None
             assert {one.text for one in reader.chunks(allowed).values()} == texts
             assert list(allowed) == sorted(allowed)
-    reader.close()
-
-
-def test_chunks_are_listed_with_their_digests(store: Store) -> None:
-    store.put_many([entry("a.py", "one", "two"), entry("b.py", "two")])
-    reader = store.reader()
-    numbers = reader.chunk_ids().tolist()
-    assert numbers == [*ids(store, "a.py"), *ids(store, "b.py")]
-    digests = reader.digests([*numbers, 10**6])
-    assert list(digests) == numbers
-    assert len(set(digests.values())) == 2
     reader.close()
 
 

@@ -197,14 +197,6 @@ def test_a_flipped_bit_within_a_text_is_not_noticed(opened: Open, folder: Path) 
     reader.close()
 
 
-def test_another_revision_is_rebuilt_silently(opened: Open) -> None:
-    store = opened(version=1)
-    filled(store, 3)
-    store = opened(version=2)
-    assert store.files() == {}
-    assert store.remarks == []
-
-
 def test_a_full_disk_is_an_error_and_damages_nothing(opened: Open, folder: Path) -> None:
     store = opened()
     filled(store, 5)

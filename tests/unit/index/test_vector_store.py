@@ -45,13 +45,6 @@ def test_vectors_are_shared_by_all_users_of_the_embedder(tmp_path: Path) -> None
     assert one.get([key(1)]) == {}, "closed"
 
 
-def test_more_vectors_than_one_query_may_ask_for(tmp_path: Path) -> None:
-    cache = VectorStore(tmp_path, "m")
-    cache.put(pairs(*range(1300)))
-    assert numbers(cache, *range(1400)) == list(range(1300))
-    cache.close()
-
-
 def test_the_path_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert folders.vectors_home() == tmp_path / "lcursor" / "vectors"

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -19,17 +18,10 @@ from lcursor.http.client import Client
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import Served
-from tests.unit.llm.serving import Machine, machine_of
+from tests.unit.llm.serving import Machine
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    with machine_of(monkeypatch) as made:
-        made.install()
-        yield made
 
 
 def test_a_caller_gets_the_reports_of_the_server_that_it_waits_for(machine: Machine) -> None:

@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,19 +34,11 @@ from tests.unit.llm.serving import (
     Machine,
     answers,
     folder_of,
-    machine_of,
     mode,
 )
 from tests.waiting import is_running, wait_for
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    with machine_of(monkeypatch) as made:
-        made.install()
-        yield made
 
 
 def server_pid(machine: Machine) -> int:

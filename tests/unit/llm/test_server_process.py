@@ -16,17 +16,10 @@ import pytest
 from lcursor.llm import server_process
 from lcursor.llm.server_process import ServerProcess, Settings
 from lcursor.llm.server_state import ServerFolder, ServerState
-from tests.unit.llm.serving import Machine, answers, folder_of, machine_of
+from tests.unit.llm.serving import Machine, answers, folder_of
 from tests.waiting import is_running, wait_for
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    with machine_of(monkeypatch) as made:
-        made.install()
-        yield made
 
 
 def test_a_server_whose_socket_was_removed_makes_room(machine: Machine) -> None:

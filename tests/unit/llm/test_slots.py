@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lcursor.llm import slots
-from tests.unit.llm.serving import Machine, folder_of, machine_of
+from tests.unit.llm.serving import Machine, folder_of
 from tests.waiting import wait_for
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    """A machine with a program that says it is llama-server."""
-    with machine_of(monkeypatch) as made:
-        made.install()
-        yield made
 
 
 def names(folder: Path) -> list[str]:
