@@ -289,10 +289,6 @@ def test_a_trick_does_not_escape(one: Attempt, tmp_path: Path) -> None:
     assert found.control == "works" or one.program
 
 
-def test_there_are_sixteen_tricks() -> None:
-    assert len(ATTEMPTS) == 16
-
-
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_random_calls_never_run_unapproved(seed: int, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lcursor.agent.dialects import call_parser
 from lcursor.agent.dialects.arguments import Malformed, call_of
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
@@ -106,18 +105,6 @@ def fenced(call: ToolCall) -> str:
 
 
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1))
-
-
-@given(old=LINES.filter(bool), new=LINES)
-def test_a_fenced_edit_is_read_as_itself(old: list[str], new: list[str]) -> None:
-    if any(re.match(r"[<>=`~-]", line) for line in [*old, *new]):
-        return
-    edit = {"command": "str_replace", "path": "src/a.py"}
-    call = ToolCall(
-        "str_replace_editor", {**edit, "old_str": "\n".join(old), "new_str": "\n".join(new)}
-    )
-    reply = Fenced().parse(Answer(f"Now:\n\n{fenced(call)}\n"), TOOLS, KNOWN)
-    assert (reply.calls, reply.problem) == ((call,), "")
 
 
 @pytest.mark.parametrize(
@@ -241,13 +228,6 @@ def test_an_answer_that_was_cut_off_says_so() -> None:
         assert "cut off after 99 tokens" in dialect.parse(cut, TOOLS, KNOWN).problem
     whole = Answer("```bash\nls\n```\nThis lists all", "length", answer_tokens=99)
     assert Fenced().parse(whole, TOOLS, KNOWN).calls == (ToolCall("bash", {"command": "ls"}),)
-
-
-def test_reasoning_is_not_read() -> None:
-    call = Native().render(ToolCall("bash", {"command": "rm -r build"}))
-    for text in (f"<think>\n{call}\n</think>\nDone.", f"Perhaps\n{call}\n</think>\nDone."):
-        assert call_parser.read(Answer(text), TOOLS).calls == ()
-        assert call_parser.read(Answer(text), TOOLS).thought == "Done."
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +86,6 @@ def test_a_run_reads_edits_tests_and_finishes(tmp_path: Path) -> None:
     last = done.log.state.steps[2].observation
     assert last is not None
     assert "x = 2" in last.text
-
-
-def test_each_prompt_begins_with_the_one_before_and_its_answer(tmp_path: Path) -> None:
-    done = run(tmp_path, [view("a.py"), bash("true"), bash("false"), finish()])
-    prompts = done.model.prompts
-    for before, after in pairwise(prompts):
-        assert after[: len(before)] == before
-        assert after[len(before)][0] == "assistant"
 
 
 # What becomes of an answer: the script, the end, the number of requests, and what is forced.
@@ -196,12 +187,6 @@ def test_calls_after_a_failed_one_do_not_run(tmp_path: Path) -> None:
     assert [each[2] for each in done.user.steps if each[2] != "running"] == [
         "failed", "rejected", "rejected", "done"
     ]  # fmt: skip
-
-
-def test_calls_after_a_rejected_one_do_not_run(tmp_path: Path) -> None:
-    script = ["\n".join([bash("touch curl"), bash("touch b")]), finish()]
-    done = run(tmp_path, script, Watcher(choices=[("reject", "no")]), asks="curl")
-    assert [*done.tree.files()] == ["a.py"]
 
 
 def test_a_failed_read_stops_nothing(tmp_path: Path) -> None:

@@ -124,12 +124,6 @@ def test_unsaved_buffers_reach_the_copy(editor: Callable[..., Editor]) -> None:
     assert it.assembly.wanted[0].unsaved == {f"{it.root}/a.py": "x = 9"}
 
 
-def test_a_run_without_changes_has_no_turn(editor: Callable[..., Editor]) -> None:
-    it = editor([finish("nothing")])
-    it.start()
-    assert it.wait("agent.done")["turn"] == ""
-
-
 def test_a_run_that_cannot_start_leaves_nothing(editor: Callable[..., Editor]) -> None:
     it = editor(ModelMissing("no such model", "Pull it"))
     it.start()
@@ -162,16 +156,6 @@ def test_a_command_is_approved_rejected_or_changed(
     assert {each.name for each in tree.iterdir()} == files
 
 
-def test_a_changed_plan_is_carried_out(editor: Callable[..., Editor]) -> None:
-    it = editor([finish("the plan"), bash("touch b"), finish("done")])
-    it.start(policy="plan")
-    assert it.wait("agent.planned")["text"] == "the plan"
-    it.send("agent.approve_plan", id=1, text="another plan")
-    assert it.wait("agent.done")["message"] == "done"
-    texts = [row["text"] for row in it.all("agent.step")]
-    assert any("another plan" in text for text in texts)
-
-
 def test_a_message_to_a_running_agent(editor: Callable[..., Editor]) -> None:
     def answer(model: ScriptModel) -> str:
         it.send("agent.say", id=1, text="Use tabs.")
@@ -197,23 +181,6 @@ def _ops(it: Editor) -> str:
 
 
 # Stops.
-
-
-def test_a_stop_while_the_model_writes(editor: Callable[..., Editor]) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-
-    def answer(model: ScriptModel) -> str:
-        begun.set()
-        wait_for(lambda: model.is_closed, what="the closed model")
-        return view("a.py")
-
-    it = editor([replace("a.py", "1", "2"), answer])
-    it.start()
-    assert begun.wait(10)
-    it.send("agent.stop", id=1)
-    done = it.wait("agent.done")
-    assert (done["state"], done["turn"]) == ("stopped", "turn-1")
-    go_on.set()
 
 
 def test_a_stop_while_it_waits_for_the_user(editor: Callable[..., Editor]) -> None:
@@ -247,14 +214,6 @@ def test_a_run_that_does_not_end_in_time_ends_once(editor: Callable[..., Editor]
     for thread in threads:
         thread.join(20)
     assert len(it.all("agent.done")) == 1
-
-
-def test_closing_stops_all_runs(editor: Callable[..., Editor]) -> None:
-    it = editor([bash("touch curl")], asks="curl")
-    it.start()
-    it.wait("agent.asks")
-    it.service.close()
-    assert it.all("agent.done")[0]["state"] == "stopped"
 
 
 # Several runs.
