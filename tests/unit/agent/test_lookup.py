@@ -79,7 +79,9 @@ def test_brackets_of_a_path_are_literal_if_it_exists(project: Project) -> None:
         ({"pattern": "alpha", "path": "gone"}, "no file or folder"),
     ],
 )
-def test_grep_says_what_is_wrong(agent: ToolUser, given: dict[str, str], words: str) -> None:
+def test_a_grep_that_finds_nothing_says_why(
+    agent: ToolUser, given: dict[str, str], words: str
+) -> None:
     assert words in agent.call("grep", **given).text
 
 

@@ -112,7 +112,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("old", "new", "words", "rows"), PROBLEMS)
-def test_a_problem_says_what_helps(
+def test_a_problem_explains_how_to_correct_the_call(
     old: str, new: str, words: str, rows: tuple[int, int] | None
 ) -> None:
     found = replace.find(TEXT, old, new)

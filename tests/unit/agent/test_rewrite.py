@@ -102,7 +102,7 @@ def test_a_fix_must_let_a_failing_test_pass(
     assert len(it.prompts()) == ATTEMPTS
 
 
-def test_a_failure_that_is_not_the_task_does_not_matter(
+def test_a_failing_test_that_is_not_in_the_task_is_ignored(
     rewriter: Callable[..., RewriterOverHttp],
 ) -> None:
     it = rewriter(*[WRONG] * ATTEMPTS, task="Write a new one().")

@@ -164,7 +164,7 @@ def test_results_that_are_appended_afterwards_are_not_in_it() -> None:
 
 
 @pytest.mark.parametrize("model", [FakeModel(used=900), FakeModel(ContextFull("full"))])
-def test_without_space_the_program_writes_alone(model: FakeModel) -> None:
+def test_without_space_the_summary_has_no_part_of_the_model(model: FakeModel) -> None:
     summary.summarize(model, "system", FakeFiles(), state_of())
     assert model.messages == ["system", f"Fix it.\n\n{summary.TITLE}"]
 

@@ -73,11 +73,11 @@ def test_hits_that_do_not_fit_are_named(project: Path) -> None:
     assert found.tokens == 0
 
 
-def test_the_user_says_what_is_secret(project: Path) -> None:
+def test_files_that_the_user_excludes_are_not_searched(project: Path) -> None:
     assert GrepSearch(project, ["retry.*"]).find("backoff attempt", 1000).hits == ()
 
 
-def test_nothing_to_look_for_is_said(project: Path) -> None:
+def test_a_question_without_words_has_a_note(project: Path) -> None:
     assert "no word" in GrepSearch(project).find("the of ?", 100).note
     assert GrepSearch(project).find("xyzzyplugh", 100).hits == ()
 

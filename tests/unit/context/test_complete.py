@@ -92,11 +92,11 @@ def test_commands_are_completed(root: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["", "x", "@zzz:", "@nothing:x", "@selection:", "@file:\0", "@@"])
-def test_nothing_is_offered_for_what_is_none(root: Path, word: str) -> None:
+def test_nothing_is_offered_for_an_invalid_word(root: Path, word: str) -> None:
     assert complete(root, word) == []
 
 
-def test_there_is_an_end_and_no_git_is_no_harm(tmp_path: Path) -> None:
+def test_completions_are_limited_and_need_no_git(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     write(plain, *(f"f{number}.py" for number in range(120)))
     assert len(complete(plain, "@file:f")) == MAX

@@ -31,7 +31,7 @@ def test_the_selection_comes_last_and_the_question_after_it() -> None:
     assert text.endswith("```\n\nWhy?")
 
 
-def test_the_order_in_which_they_came_is_no_matter() -> None:
+def test_the_order_of_items_does_not_depend_on_their_arrival() -> None:
     written = {
         layout.write(some) for some in itertools.permutations([PICKED, A, DIFF, RULES, GONE])
     }

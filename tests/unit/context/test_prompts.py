@@ -47,7 +47,7 @@ def test_texts_that_are_no_command(text: str) -> None:
     assert expand(text, Path()) == prompts.Expanded(text)
 
 
-def test_an_unknown_one_is_said(root: Path) -> None:
+def test_an_unknown_command_is_reported(root: Path) -> None:
     assert expand("/explian x", root).note == "there is no command /explian; did you mean /explain?"
     assert expand("/zzz", root).note.startswith("there is no command /zzz; commands: /commit, ")
     assert expand("/zzz", root).text == "/zzz"
@@ -111,7 +111,7 @@ def test_placeholders_in_typed_text_are_not_replaced(root: Path) -> None:
     assert expand("/p $1 $2", root).text == "<$1> $1 $2 $100 $X"
 
 
-def test_a_prompt_with_a_secret_in_it_is_none(root: Path) -> None:
+def test_a_prompt_with_a_secret_is_not_used(root: Path) -> None:
     write(root, ".lcursor/prompts/p.md", text="-----BEGIN RSA PRIVATE KEY-----\n")
     assert expand("/p", root).prompt is None
 

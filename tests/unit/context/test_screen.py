@@ -52,5 +52,5 @@ def test_the_visible_text_can_be_dropped_by_any_of_its_names(root: Path) -> None
     assert item.is_left_out
 
 
-def test_no_code_on_the_screen_is_said(root: Path) -> None:
+def test_without_code_on_the_screen_there_is_a_note(root: Path) -> None:
     assert out(gather("@screen", root=root)) == {"screen": "no code is visible"}

@@ -130,7 +130,7 @@ def test_typing_stays_in_its_line() -> None:
     assert fim.keys("x\nab", 0) == ["x\nab"]
 
 
-def test_the_product_s_rule_says_what_is_one_line() -> None:
+def test_the_rule_of_the_product_decides_what_is_one_line() -> None:
     engine = FixedEngine("")
     spans = cuts(DATA, "span", 12, 1)
     answers(engine, spans, typed=0)

@@ -88,7 +88,7 @@ def test_the_words_of_a_function_find_it(data: Path, tmp_path: Path) -> None:
     assert tables["without_docstrings"]["lexical"].recall1 == pytest.approx(1 / 3)
 
 
-def test_vectors_find_it_and_are_kept(
+def test_a_function_is_found_by_its_vector_which_is_kept(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lcursor.index.embed import Embedder

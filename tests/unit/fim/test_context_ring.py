@@ -145,7 +145,7 @@ def test_the_ring_has_a_limited_number_of_chunks() -> None:
     assert [file.path for file in admitted.files()] == [f"{name}.py" for name in names[4:]]
 
 
-def test_a_file_has_one_import_and_an_empty_one_takes_it_away() -> None:
+def test_a_file_has_one_import_and_an_empty_one_removes_it() -> None:
     kind: Kind = "import"
     admitted = AdmittedRing(chunk("a", kind, "one"), chunk("b"), chunk("a", kind, "two"))
     assert [file.text for file in admitted.files()] == [body("b"), "two"]

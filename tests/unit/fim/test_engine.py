@@ -356,7 +356,7 @@ def test_a_full_cache_halves_the_window_and_warns_once(start: Open) -> None:
     assert len(engine.warnings) == 1
 
 
-def test_without_the_text_a_tokenizer_has_read_there_is_no_healing(
+def test_a_tokenizer_that_changes_texts_disables_healing(
     start: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokenize = FakeModel.tokenize

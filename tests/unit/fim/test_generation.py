@@ -148,7 +148,7 @@ def test_a_budget_of_tokens_cuts_as_well() -> None:
 LINE = [("find", 0.9), ("(a", 0.9), (",", 0.9), (" b", 0.9), (")", 0.9), ("", 0.9)]
 
 
-def test_the_last_suggestion_is_the_draft_where_it_is_typed_on() -> None:
+def test_the_rest_of_the_last_suggestion_is_the_draft() -> None:
     model = ScriptedModel(*LINE)
     engine = generator(model, guesses=3)
     generate(engine, completion("y = "))
@@ -161,7 +161,7 @@ def test_the_last_suggestion_is_the_draft_where_it_is_typed_on() -> None:
 @pytest.mark.parametrize(
     ("forced", "is_possible"), [(b"", True), (b"f", True), (b"foo(bar", True), (b"g", False)]
 )
-def test_a_draft_agrees_with_what_must_come(forced: bytes, is_possible: bool) -> None:
+def test_a_draft_agrees_with_the_forced_text(forced: bytes, is_possible: bool) -> None:
     model = ScriptedModel()
     before = tuple(model.token(text) for text in ("x", "y", "fo", "o(", "x", "y"))
     engine = generator(model, guesses=2)

@@ -75,7 +75,7 @@ def test_the_oldest_files_are_deleted_above_the_limit(tmp_path: Path) -> None:
     assert there == [False, True, True, True]
 
 
-def test_a_folder_that_cannot_be_made_is_no_trouble(tmp_path: Path) -> None:
+def test_without_a_folder_nothing_is_saved_and_nothing_raised(tmp_path: Path) -> None:
     (tmp_path / "kv").write_text("a file")
     disk = KVDiskCache(tmp_path / "kv", "model 1")
     assert not disk.save(ROOT, NAME, saved())
@@ -111,7 +111,7 @@ def test_a_file_with_another_head_is_deleted(disk: KVDiskCache, head: object) ->
 
 
 @pytest.mark.parametrize("act", ["stat", "unlink"])
-def test_a_file_that_another_editor_removes_meanwhile_is_no_trouble(
+def test_a_file_that_another_editor_removes_causes_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
     disk = KVDiskCache(tmp_path, "model 1", max_bytes=20_000)

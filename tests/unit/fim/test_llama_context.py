@@ -268,7 +268,7 @@ def test_an_abort_stops_the_next_batch_and_leaves_nothing_of_it(context: Context
 
 
 @pytest.mark.parametrize("immediately", [False, True])
-def test_a_batch_that_may_finish_does_unless_it_is_of_no_use(
+def test_a_running_batch_ends_only_if_its_result_is_useless(
     context: Context, immediately: bool
 ) -> None:
     with context.abort.between_batches():

@@ -105,6 +105,13 @@ def test_reading_makes_no_file(open_store: Open, path: Path) -> None:
     assert not path.exists()
 
 
+def test_each_write_is_reported_to_the_listener(open_store: Open) -> None:
+    one = open_store()
+    one.store.add(now())
+    assert len(one.rows()) == 1
+    assert [len(rows) for rows in one.learned] == [1]
+
+
 def test_two_neovims_write_one_file(open_store: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcomes, "LOCKED_S", PATIENCE_S)
     one, other = open_store(), open_store()

@@ -39,7 +39,7 @@ def test_the_cache_of_qwen_is_56_kib_a_token() -> None:
 @pytest.mark.parametrize(
     ("free", "offered"), [(4 * GIB, 22), (3 * GIB, 15), (600 * MIB, 0), (0, 0), (40 * GIB, 28)]
 )
-def test_fewer_layers_are_offered_with_the_numbers(free: int, offered: int) -> None:
+def test_an_error_suggests_fewer_layers_and_names_the_memory(free: int, offered: int) -> None:
     error = placement.advice(head(), "qwen2.5-coder-7b", CONFIG, free)
     assert f"completion.gpu_layers = {offered}," in error.hint
     assert "29 layers need 5.1 GiB" in error.message
@@ -55,7 +55,7 @@ def test_the_suggested_number_of_layers_fits() -> None:
         assert (count + 1) * each + placement.EXTRA_BYTES > free or count == 28
 
 
-def test_without_numbers_there_is_still_advice() -> None:
+def test_without_known_memory_there_is_a_general_hint() -> None:
     for error in (
         placement.advice(head(), "q", CONFIG, None),
         placement.advice(head({"general.architecture": "x"}), "q", CONFIG, GIB),

@@ -106,6 +106,10 @@ def test_a_window_of_short_lines_has_about_half_of_its_budget() -> None:
     assert 36 <= len(built.prefix) <= 100
 
 
+def test_suffix_is_cut_at_a_line() -> None:
+    assert "<suf>\nab\ncd<mid>" in lay_out(Source("P", "\nab\ncd\nefgh"), after=9)
+
+
 @given(
     st.text(alphabet="ab\n", max_size=400),
     st.text(alphabet="cd\n", max_size=400),

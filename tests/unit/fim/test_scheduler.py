@@ -140,7 +140,7 @@ def test_work_ahead_lets_a_request_end(jobs: RecordedJobs) -> None:
 
 
 @pytest.mark.parametrize("is_ahead", [False, True])
-def test_work_ahead_ends_for_what_is_newer(jobs: RecordedJobs, is_ahead: bool) -> None:
+def test_work_in_advance_ends_for_a_newer_job(jobs: RecordedJobs, is_ahead: bool) -> None:
     jobs.scheduler.submit(Job(1, "", is_ahead=True))
     jobs.wait(lambda: jobs.started == [1])
     jobs.scheduler.submit(Job(2, "", is_ahead=is_ahead))
@@ -173,7 +173,7 @@ def test_close_ends_a_running_job() -> None:
     assert jobs.finished == [(1, "aborted")]
 
 
-def test_idle_work_runs_when_nobody_asks_and_gives_way(jobs: RecordedJobs) -> None:
+def test_idle_work_runs_without_a_job_and_ends_for_one(jobs: RecordedJobs) -> None:
     jobs.wait(lambda: jobs.idled == ["began"])
     jobs.scheduler.submit(Job(1, ""))
     jobs.wait(lambda: jobs.started == [1])
@@ -217,7 +217,7 @@ class Waits(threading.Condition):
         return super().wait_for(predicate, timeout if timeout is None else 0.0)
 
 
-def test_idle_work_says_when_it_wants_to_be_called_again() -> None:
+def test_idle_work_returns_when_it_is_called_again() -> None:
     waits, done = Waits(), list[int]()
     ended = threading.Event()
 

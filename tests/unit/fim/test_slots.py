@@ -358,7 +358,7 @@ def test_the_slot_that_a_prompt_takes(count: int, same: int, is_kept: bool) -> N
     assert slots.prefill(first).keep_tail is is_kept
 
 
-def test_typing_beyond_the_gap_leaves_a_slot_with_the_same_suffix_right() -> None:
+def test_typing_beyond_the_gap_keeps_a_slot_with_the_same_suffix_correct() -> None:
     memory = FakeContext()
     slots = Slots(memory)  # type: ignore[arg-type]
     before, after = list(range(1, 60)), list(range(200, 260))

@@ -390,6 +390,11 @@ def test_a_closing_bracket_too_many_ends_a_complete_line() -> None:
     assert ended("1)\n", cursor)
 
 
+def test_a_comment_ends_a_single_line() -> None:
+    assert ended("1  # a", at("x = ¦", single_line=True))
+    assert not ended("1  # a", at("x = ¦"))
+
+
 def test_the_lines_around_the_cursor_are_read() -> None:
     cursor = cursor_context("w\n\na\n  b", "c\n\n  d\ne\nf", single_line=True, max_lines=3)
     assert (cursor.line, cursor.rest) == ("  b", "c")

@@ -126,7 +126,7 @@ def test_the_index_is_asked_where_it_runs(data: Path, server: ChatServer) -> Non
     service.services.close()
 
 
-def test_other_settings_stop_what_runs_and_hold_from_then_on(data: Path) -> None:
+def test_other_settings_stop_running_answers_and_apply_to_the_next(data: Path) -> None:
     with ChatServer([Answer([*say("So", finish=None, is_done=False).parts, Hang()])]) as slow:
         service = Service(config_of(slow))
         chat = service.open(1, data)
@@ -142,7 +142,7 @@ def test_other_settings_stop_what_runs_and_hold_from_then_on(data: Path) -> None
         service.services.close()
 
 
-def test_closing_keeps_what_was_asked_just_now(data: Path) -> None:
+def test_closing_stores_the_last_question(data: Path) -> None:
     with ChatServer([Answer([Hang()])]) as slow:
         service = Service(config_of(slow))
         chat = service.open(1, data)

@@ -167,7 +167,7 @@ def test_the_adapted_threshold_stays_after_a_change_of_the_model(service: Servic
     assert service.stats()["total"]["threshold"] > 0.5
 
 
-def test_an_outcome_that_nobody_knows_is_rejected(service: Service) -> None:
+def test_an_unknown_outcome_is_rejected(service: Service) -> None:
     service.dispatch("fim.outcome", {**OUTCOME, "outcome": "loved"})
     assert service.errors() == ["message_invalid"]
 
@@ -233,7 +233,7 @@ def test_another_server_is_asked_from_then_on(service: Service) -> None:
         ("hello", hello(threads="two"), "config_invalid"),
     ],
 )
-def test_a_bad_message_is_an_error_and_no_end(
+def test_a_bad_message_is_an_error_and_the_host_goes_on(
     service: Service, method: str, params: object, code: str
 ) -> None:
     service.dispatch(method, params)

@@ -80,7 +80,7 @@ def server() -> Iterator[ChatServer]:
         yield fake
 
 
-def test_an_edit_goes_through_the_host_and_the_index_rests(path: Path, server: ChatServer) -> None:
+def test_an_edit_goes_through_the_host_and_pauses_the_index(path: Path, server: ChatServer) -> None:
     service = Service(config_of(server))
     service.ask(1, path)
     assert service.wait("edit.done", 1)["reason"] == "proposed"

@@ -217,13 +217,13 @@ def test_errors_of_a_worker_are_reported(service: IndexService) -> None:
     assert service.wait("index.found")["id"] == 8
 
 
-def test_note_says_that_there_may_be_more(service: IndexService) -> None:
+def test_the_note_says_that_more_files_may_follow(service: IndexService) -> None:
     service.settle().answers["status"] = {**STATE, "phase": "reading", "done": 3, "total": 8}
     service.search(1)
     assert service.wait("index.found")["note"] == "3 of 8 files are indexed"
 
 
-def test_entering_files_wakes_what_was_begun(service: IndexService) -> None:
+def test_entering_a_file_of_an_indexed_project_starts_its_worker(service: IndexService) -> None:
     for name in ("a.py", "b.py", "a.py"):
         service.enter(name)
     client = service.settle()
@@ -235,7 +235,7 @@ def test_entering_files_wakes_what_was_begun(service: IndexService) -> None:
     ]
 
 
-def test_entering_wakes_nothing_else(service: IndexService) -> None:
+def test_entering_a_file_of_another_project_starts_no_worker(service: IndexService) -> None:
     service.begun.clear()
     service.enter("a.py")
     assert service.settle().said == []
@@ -265,7 +265,9 @@ def test_a_path_through_a_link_has_the_name_that_the_index_knows(service: IndexS
     assert service.settle().said == [("changed", {"paths": ["real/a.py"]})]
 
 
-def test_report_of_a_project_that_is_not_indexed_lets_the_worker_go(service: IndexService) -> None:
+def test_a_worker_ends_after_the_report_of_a_project_that_is_not_indexed(
+    service: IndexService,
+) -> None:
     service.begun.clear()
     service.settle().answers["report"] = {
         "files": 2,
@@ -315,7 +317,7 @@ def test_a_rejected_begin_stops_the_worker(service: IndexService) -> None:
     assert [client.is_closed for client in service.clients] == [True, False]
 
 
-def test_a_worker_that_died_is_followed_by_another_but_not_for_ever(service: IndexService) -> None:
+def test_a_worker_that_died_is_started_again_a_few_times(service: IndexService) -> None:
     service.enter("a.py")
     client = service.settle()
     for count in range(1, 4):
@@ -344,7 +346,7 @@ def test_each_project_has_its_own_worker_and_waits_for_no_other(service: IndexSe
     slow.hold.set()
 
 
-def test_closing_lets_go_of_all(service: IndexService) -> None:
+def test_closing_closes_all_clients(service: IndexService) -> None:
     service.enter("a.py")
     client = service.settle()
     count = len(service.sent)

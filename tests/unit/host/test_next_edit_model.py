@@ -182,7 +182,7 @@ def test_a_newer_question_stops_an_older_one(
     assert not receive.errors()
 
 
-def test_a_truncated_answer_is_none(
+def test_a_truncated_answer_is_ignored(
     server: ModelServer, start: Start, receive: Receiver, tmp_path: Path
 ) -> None:
     server.llama()

@@ -126,7 +126,9 @@ def test_a_host_ends_when_its_channel_closes(neovim_end: Callable[[], Neovim]) -
     assert host.words() == ""
 
 
-def test_garbage_does_not_keep_it_from_leaving(neovim_end: Callable[[], Neovim]) -> None:
+def test_a_host_that_received_garbage_ends_with_its_channel(
+    neovim_end: Callable[[], Neovim],
+) -> None:
     host = neovim_end()
     host.write(b"\xc1\xc1 this is no msgpack \x00\xff" * 100)
     assert host.leave() == 0

@@ -75,7 +75,7 @@ def test_text_behind_the_limit_does_not_count(embedder: Embedder) -> None:
     assert np.array_equal(first, second)
 
 
-def test_meaning_is_found_without_the_words(embedder: Embedder) -> None:
+def test_functions_are_found_by_their_meaning(embedder: Embedder) -> None:
     texts = [
         "def remove(path):\n    os.unlink(path)",
         "def mean(values):\n    return sum(values) / len(values)",
@@ -161,7 +161,7 @@ def test_the_embedder_is_loaded_after_usearch() -> None:
     assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
 
 
-def test_a_missing_model_is_said_before_any_library_is_loaded(tmp_path: Path) -> None:
+def test_a_missing_model_is_reported_before_any_library_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(ModelMissing) as caught:
         Embedder(find(DEFAULT), tmp_path)
     assert caught.value.hint.endswith(f"models pull {DEFAULT}")

@@ -281,7 +281,9 @@ def test_open_files_are_read_first(
 
 
 @pytest.mark.process
-def test_an_end_at_any_moment_leaves_a_store_that_goes_on(root: Path, tmp_path: Path) -> None:
+def test_indexing_that_was_stopped_at_any_moment_can_be_continued(
+    root: Path, tmp_path: Path
+) -> None:
     for number in range(300):
         write(root, f"f{number}.py", f"def f{number}():\n    return {number}\n" * 10)
     for count in (0, 1, 20, 100, 200):

@@ -1,4 +1,4 @@
-"""The index in its database: what is put is found, also by others, also after bad weather."""
+"""The index in its database: what is stored is found, also by other readers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_stored_files_are_found_whole(store: Store) -> None:
     reader.close()
 
 
-def test_a_changed_file_keeps_what_stayed(store: Store) -> None:
+def test_a_changed_file_keeps_its_unchanged_chunks(store: Store) -> None:
     store.put(*entry("a.py", "first", "second", "third"))
     one, two, three = ids(store, "a.py")
     store.put(*entry("a.py", "new", "first", "third"))

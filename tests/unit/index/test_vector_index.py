@@ -106,7 +106,7 @@ def test_vectors_are_replaced_and_removed(small: VectorIndex) -> None:
     assert small.search(rows[0].astype(np.float32), 5) == []
 
 
-def test_vectors_that_are_no_directions_harm_nothing(small: VectorIndex) -> None:
+def test_vectors_of_zeros_or_nan_are_ignored(small: VectorIndex) -> None:
     small.update([1, 2, 3], np.stack([clouds(1)[0], np.zeros(DIM), np.full(DIM, np.nan)]))
     assert small.search(np.zeros(DIM, np.float32), 5) == []
     assert small.search(np.full(DIM, np.nan, np.float32), 5) == []

@@ -191,7 +191,7 @@ def test_an_editor_with_another_environment_finds_the_worker(
             assert one.call("status")["pid"] == other.call("status")["pid"]
 
 
-def test_a_home_is_read_only_when_that_is_confirmed(home: Path) -> None:
+def test_a_home_directory_is_indexed_only_after_a_confirmation(home: Path) -> None:
     (home / "notes.txt").write_text("needle\n")
     try:
         with connect(home) as client:
@@ -402,7 +402,7 @@ def test_a_worker_of_another_version_is_replaced(root: Path) -> None:
             assert client.call("status")["pid"] != pid
 
 
-def test_invalid_messages_get_errors_and_harm_nobody(root: Path) -> None:
+def test_invalid_messages_get_errors_and_affect_no_other_client(root: Path) -> None:
     with connect(root) as good:
         address = launch.socket_path(root)
         with socket.socket(socket.AF_UNIX) as sock:

@@ -120,7 +120,7 @@ def test_usage_that_the_server_does_not_report_is_estimated(make: Make) -> None:
 @pytest.mark.parametrize("finish", ["stop", "length", None])
 def test_the_reason_for_the_end_of_an_answer(make: Make, finish: str | None, is_done: bool) -> None:
     if finish is None and not is_done:
-        return  # it broke off; see test_weather
+        return  # it broke off; see test_client_failures
     with ChatServer([say("a", finish=finish, is_done=is_done)]) as server:
         *_, last = make(server).stream(MESSAGES)
     assert isinstance(last, Finished)
@@ -277,7 +277,7 @@ def test_a_server_that_cannot_count_is_asked_once(make: Make) -> None:
         assert server.paths().count("/apply-template") == 1
 
 
-def test_nothing_is_counted_where_nobody_answers(make: Make) -> None:
+def test_without_a_server_tokens_are_estimated(make: Make) -> None:
     with ChatServer() as server:
         client = make(server)
     assert client.count(MESSAGES) == (tokens.estimate(MESSAGES), False)

@@ -90,7 +90,7 @@ def test_a_recommended_model_fits_with_its_context(total_mib: int) -> None:
     assert plan.context_tokens >= memory.CHAT_TOKENS
 
 
-def test_a_wish_is_kept_but_for_what_the_model_cannot() -> None:
+def test_a_wanted_context_is_kept_up_to_the_limit_of_the_model() -> None:
     assert fit.make_plan(weights(Q7), gpu(24), 5000).context_tokens == 5000
     assert fit.make_plan(weights(Q7), gpu(80), 1_000_000).context_tokens == 131072
 
@@ -124,7 +124,7 @@ def test_if_nothing_fits_another_machine_is_suggested() -> None:
     name=st.sampled_from([Q05, Q15, Q7, Q30]),
     placement=st.sampled_from(["on the GPU", "on the CPU"]),
 )
-def test_a_plan_never_takes_what_is_not_there(
+def test_a_plan_never_needs_more_than_the_free_memory(
     total: int, free: int, beside: int, name: str, placement: memory.Placement
 ) -> None:
     room = MemoryBudget(placement, total, min(free, total), beside, 16 * GIB)

@@ -89,7 +89,7 @@ def test_builds_that_are_too_old(machine: Machine, version: str) -> None:
         llama_server.inspect(str(machine.program))
 
 
-def test_a_program_is_asked_what_it_runs_on(machine: Machine) -> None:
+def test_a_program_is_asked_for_its_devices(machine: Machine) -> None:
     machine.install()
     machine.set(
         DEVICES="Available devices:\n  CUDA0: NVIDIA A100-PCIE-40GB (40442 MiB, 39999 MiB free)\n"

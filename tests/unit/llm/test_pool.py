@@ -146,7 +146,7 @@ def test_a_connection_that_was_made_again_is_not_dropped(machine: Machine) -> No
     models.close()
 
 
-def test_two_who_reach_a_model_at_once_share_it(machine: Machine) -> None:
+def test_callers_at_the_same_time_share_a_connection(machine: Machine) -> None:
     models, cancel = (
         ModelPool(ChatConfig(model=str(machine.model)), machine.folder),
         threading.Event(),

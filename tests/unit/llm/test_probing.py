@@ -153,7 +153,7 @@ def test_an_address_with_another_version(look: Look) -> None:
 
 
 @pytest.mark.parametrize("kind", ["llama.cpp", "ollama", "openai"])
-def test_only_what_the_user_says_is_asked_for(look: Look, kind: Kind) -> None:
+def test_only_the_given_api_is_tried(look: Look, kind: Kind) -> None:
     with ChatServer(kind=kind) as server:
         assert look(server, kind=kind).kind == kind
         first = {"llama.cpp": "/props", "ollama": "/api/version", "openai": "/v1/models"}

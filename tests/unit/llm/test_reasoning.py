@@ -73,7 +73,7 @@ def test_certain_text_is_reported_at_once() -> None:
     assert split.feed("x") == [Reasoning("</x")]
 
 
-def test_a_server_that_reports_it_by_itself() -> None:
+def test_reasoning_that_a_server_reports_separately() -> None:
     split = ReasoningSplitter()
     split.skip()
     assert split.feed("\n\n") == []

@@ -251,7 +251,7 @@ def test_a_missing_program_is_an_error(machine: Machine, monkeypatch: pytest.Mon
     assert "llama-server" in caught.value.hint
 
 
-def test_a_server_of_somebody_else_is_offered_and_not_used(
+def test_another_running_server_is_suggested_and_not_used(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.program.unlink()
@@ -268,7 +268,7 @@ def test_a_server_of_somebody_else_is_offered_and_not_used(
     assert f'url = "http://127.0.0.1:{port}", model = "theirs"' in caught.value.hint
 
 
-def test_a_folder_that_cannot_be_written_is_said(
+def test_a_folder_that_cannot_be_written_is_an_error(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(path: Path, **_: object) -> int:
@@ -332,7 +332,7 @@ def test_invalid_models_are_rejected(machine: Machine) -> None:
     assert machine.server().status().state == "none"
 
 
-def test_other_settings_restart_it_for_one_and_are_rejected_for_two(machine: Machine) -> None:
+def test_other_settings_restart_a_server_unless_another_editor_uses_it(machine: Machine) -> None:
     first = machine.server(context_tokens=4096)
     first.ensure()
     pid = server_pid(machine)
@@ -363,7 +363,7 @@ def test_other_settings_restart_it_for_one_and_are_rejected_for_two(machine: Mac
     assert machine.commands()[-1].count("16384") == 1
 
 
-def test_nothing_makes_room_for_a_model_that_is_not_there(machine: Machine) -> None:
+def test_a_missing_model_does_not_stop_the_running_server(machine: Machine) -> None:
     target = machine.server().ensure()
     with pytest.raises(ModelError, match="nosuch"):
         machine.server(model="nosuch").ensure()

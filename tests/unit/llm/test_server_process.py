@@ -100,7 +100,7 @@ def send(folder: ServerFolder, *, is_begin: bool = True) -> None:
     os.close(fd)
 
 
-def test_after_a_whole_pause_it_goes_on_for_some_time(pausing: Pausing) -> None:
+def test_after_the_longest_pause_the_server_runs_for_some_time(pausing: Pausing) -> None:
     """Otherwise it would have a twelfth of the time while somebody types."""
     folder, pid = pausing.folder, pausing.pid
     send(folder)

@@ -45,7 +45,7 @@ def test_a_state_goes_with_what_is_written_of_it(tmp_path: Path) -> None:
     assert names(tmp_path) == ["b.kv"]
 
 
-def test_the_oldest_go_when_there_are_too_many(tmp_path: Path) -> None:
+def test_the_oldest_states_are_deleted_above_the_limit(tmp_path: Path) -> None:
     for number in range(4):
         path = tmp_path / f"{number}.kv"
         path.write_bytes(bytes(100))
@@ -73,7 +73,7 @@ def test_a_server_begins_without_old_states_and_without_halves(
 
 
 @pytest.mark.process
-def test_the_keeper_names_what_who_asked_for_it_left(machine: Machine) -> None:
+def test_a_state_is_renamed_by_the_server_process_if_its_caller_has_ended(machine: Machine) -> None:
     folder = folder_of(machine)
     machine.server().ensure()
     path = folder.slots_path / slots.part("a.kv")

@@ -49,7 +49,7 @@ def test_more_than_the_limit_is_dropped_where_that_is_wanted(tmp_path: Path) -> 
     assert len(said.errors) == 4096
 
 
-def test_cancelling_ends_all_that_it_started(tmp_path: Path) -> None:
+def test_cancelling_ends_all_processes_of_a_command(tmp_path: Path) -> None:
     path = tmp_path / "pid"
     command = ["sh", "-c", f"sleep 600 & echo $! > {path}; wait"]
     with pytest.raises(Cancelled):

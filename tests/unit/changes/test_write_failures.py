@@ -96,7 +96,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
-def test_a_disk_that_is_full_half_way(small_disk: Path, tmp_path: Path) -> None:
+def test_a_disk_that_becomes_full_changes_nothing(small_disk: Path, tmp_path: Path) -> None:
     root = small_disk / "project"
     make(root)
     big = FileChange(str(root / "big"), "create", changes=(Change(0, 0, (), ("x" * 90_000,)),))
@@ -110,7 +110,7 @@ def test_a_disk_that_is_full_half_way(small_disk: Path, tmp_path: Path) -> None:
     assert files(root) == AFTER
 
 
-def test_no_room_for_the_history(small_disk: Path, tmp_path: Path) -> None:
+def test_without_space_for_the_history_nothing_is_written(small_disk: Path, tmp_path: Path) -> None:
     root = tmp_path / "project"
     make(root)
     with pytest.raises(OSError, match="No space"):
@@ -162,7 +162,7 @@ def test_a_write_that_fails_at_any_call_changes_nothing(
     assert at > 20
 
 
-def test_a_file_system_without_second_names(
+def test_a_file_system_without_hard_links_is_supported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -224,7 +224,7 @@ def test_a_failed_write_in_place_keeps_text_that_was_typed_since(
 
 @pytest.mark.process
 @pytest.mark.skipif(os.getuid() != 0, reason="takes root to be another user")
-def test_a_file_of_another_user_that_the_group_may_write(tmp_path: Path) -> None:
+def test_a_file_of_another_user_is_written_in_place(tmp_path: Path) -> None:
     root, data = tmp_path / "project", tmp_path / "data"
     make(root)
     data.mkdir()
