@@ -285,12 +285,6 @@ def test_a_hunk_may_have_a_heading_and_one_line() -> None:
     assert blocks("a.py\n```\n@@ -1 +1 @@\n```") == ()
 
 
-def test_comments_of_sql_behind_wrong_counts_are_no_file_names() -> None:
-    body = f"@@ -1 +1 @@\n-a\n+b\n c\n{SQL}@@ -9 +9 @@\n-d\n+e\n"
-    (block,) = blocks(f"```diff\n--- a/a.sql\n+++ b/a.sql\n{body}```\n")
-    assert [pair.old for pair in block.pairs] == [("a", "c", "-- drop the old rows"), ("d",)]
-
-
 def test_a_path_above_a_block_is_not_that_of_the_next() -> None:
     found = blocks(f"a.py\n{PAIR}```python\nx = 1\n```")
     assert [(block.form, block.path) for block in found] == [
@@ -416,14 +410,3 @@ def test_a_document_with_fences_of_its_own_is_not_guessed() -> None:
     text = "n.md\n```markdown\n# N\n```\nThen\n```python\nf()\n```\nand\n```\nEnd\n```\n"
     assert blocks(text)[0].problem
     assert not blocks(text.removesuffix("and\n```\nEnd\n```\n"))[0].problem
-
-
-def test_files_without_an_ending_are_distinguished_by_the_prefixes_of_git() -> None:
-    def of(name: str) -> str:
-        return f"--- a/{name}\n+++ b/{name}\n@@ -1,9 +1,9 @@\n-{name} 1\n+new\n"
-
-    found = blocks(f"```diff\n{of('tool')}{of('run')}```\n")
-    assert [(one.path, one.pairs[0].old) for one in found] == [
-        ("tool", ("tool 1",)),
-        ("run", ("run 1",)),
-    ]

@@ -273,20 +273,6 @@ def test_a_rejected_hunk_is_not_written(project: Writer) -> None:
     assert project.files()["a"] == b"a\nkept\nB\n"
 
 
-def test_a_hunk_that_was_rejected_in_part_is_not_written(project: Writer) -> None:
-    project.put("a", "a\nb\n")
-    found = text.read(project.root / "a")
-    whole = Change(0, 2, ("a", "b"), ("A", "B"))
-    change = FileChange(str(project.root / "a"), base=found.digest, changes=(whole,))
-    history = History(project.root, project.data)
-    key = history.begin("t", [change])
-    part = Change(1, 2, ("b",), ("B",))
-    history.decided(decision(key, change.path, rejected=[part], still_open=1))
-    with pytest.raises(EditRejected, match="were rejected"):
-        write(history.open_files(key), history, key)
-    assert project.files()["a"] == b"a\nb\n"
-
-
 def test_a_turn_that_cannot_be_noted_is_not_written(
     project: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

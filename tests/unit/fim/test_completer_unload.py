@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 
 import pytest
 
 from lcursor.config import CompletionConfig
-from lcursor.errors import OutOfMemory
 from lcursor.fim.completer import Completer
-from tests.fakes.engine import Models, request, wait_for, wait_queue
+from tests.fakes.engine import Models, request, wait_queue
 from tests.unit.fim.conftest import Start
 from tests.unit.fim.test_completer_ahead import place
 
@@ -85,36 +83,6 @@ def test_a_position_to_read_in_advance_loads_the_model(
     completer.warm(place(1))
     models.wait_call("warm")
     assert models.names("open") == [("open", "one")] * 2
-
-
-def test_the_last_request_during_the_load_is_answered(
-    models: Models, completer: Completer, clock: Clock
-) -> None:
-    unload(models, completer, clock)
-    may_end = threading.Event()
-    models.acts["open"] = wait_for(may_end)
-    completer.request(request(1))
-    models.wait_call("open", 2)
-    completer.request(request(2))
-    completer.request(request(3))
-    may_end.set()
-    assert models.wait("fim.done", 3)["text"] == "one"
-    assert [told["reason"] for told in models.told("fim.done")] == ["cancelled", "cancelled", "end"]
-    assert len(models.names("complete")) == 1
-
-
-def test_a_model_that_cannot_be_loaded_again_fails_the_request(
-    models: Models, completer: Completer, clock: Clock
-) -> None:
-    unload(models, completer, clock)
-
-    def refuse() -> None:
-        raise OutOfMemory("another program took the memory")
-
-    models.acts["open"] = refuse
-    completer.request(request(1))
-    assert models.wait("fim.done", 1)["reason"] == "failed"
-    assert models.told("state")[-1]["state"] == "failed"
 
 
 @pytest.mark.parametrize("minutes", [0, -1])

@@ -102,14 +102,6 @@ def test_an_overlapping_chunk_of_the_same_file_replaces_the_older_one() -> None:
     assert [file.path for file in admitted.files()] == ["b.py", "a.py"]
 
 
-def test_a_similar_chunk_replaces_one_that_waits() -> None:
-    ring = ContextRing()
-    ring.add(chunk("a", text=body("a", 40)))
-    ring.add(chunk("a", text=body("a", 40) + "\nx = 1"))
-    assert ring.admit()
-    assert not ring.admit()
-
-
 @pytest.mark.parametrize("position", [0, 1, 2])
 def test_a_chunk_like_the_text_at_the_cursor_is_left_out(position: int) -> None:
     """At any place of the ring, the oldest too."""
@@ -221,16 +213,6 @@ def test_the_retriever_is_asked_once_for_each_line() -> None:
     now_ms += RETRY_MS + 1
     ring.retrieve(Query("there.py", "a\nbcd\n", ""))
     assert len(index.asked) == 4
-
-
-def test_nothing_is_shown_before_it_is_admitted() -> None:
-    ring, index = ContextRing(), Index()
-    ring.retriever = index
-    ring.retrieve(HERE)
-    index.finds("p")
-    assert ring.layout(HERE, WIDE, len) == ()
-    assert ring.admit()
-    assert paths(ring.layout(HERE, WIDE, len)) == "p"
 
 
 def test_hits_after_one_that_does_not_fit_are_left_out() -> None:

@@ -222,15 +222,6 @@ def test_a_text_that_ran_out_of_time_is_completed_in_idle_time(start: Open) -> N
     assert complete(engine, source())[0].source == "cache"
 
 
-def test_an_answer_from_the_cache_reports_the_window_of_its_place(start: Open) -> None:
-    engine = start()
-    engine.reader.window = "staged"
-    where = source(FILLER + BEFORE)
-    windows = [complete(engine, where)[0].window for _ in range(2)]
-    rest(engine)
-    assert [*windows, complete(engine, where)[0].window] == ["short", "short", "full"]
-
-
 def test_a_place_that_is_warm_is_answered_from_the_full_window(start: Open) -> None:
     engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
     engine.reader.window = "staged"

@@ -279,12 +279,6 @@ def test_the_five_lines_above_the_cursor_say_what_is_related_and_are_not_repeate
     ]
 
 
-def test_no_line_may_be_related() -> None:
-    source = Source("a = 1\nb = ", "\nc = 2\nd = 3\ne = 4\n")
-    assert related_to(source, by_character, WINDOW) == []
-    assert related_to(source, by_character, WINDOW._replace(related_lines=0)) == []
-
-
 def test_a_short_window_of_a_family_with_the_suffix_first() -> None:
     text, _ = lay_out_short(Source("a = 1\nb = ", "\nc = 2\n", 0, "a.py"), "seed-coder")
     assert text == "<suf>\nc = <pre>a = 1\nb = <mid>"

@@ -122,14 +122,6 @@ def test_an_exact_refresh_reads_the_suffix_and_makes_room_again(cache: SlotCache
     assert cache.shadow.suffix_at == 60 + 1 + GAP
 
 
-def test_typing_without_a_pause_never_reads_the_suffix_again(cache: SlotCache) -> None:
-    before, after = list(range(1, 60)), list(range(200, 260))
-    prefill(cache, before, after)
-    for number in range(3 * GAP):
-        before = [*before, 300 + number]
-        assert prefill(cache, before, after) == 3
-
-
 def test_a_stopped_refresh_leaves_the_old_suffix_in_use() -> None:
     memory = FakeContext()
     cache = SlotCache(memory)  # type: ignore[arg-type]
@@ -194,15 +186,6 @@ def test_any_slots_agree_after_any_edits_forks_and_aborts(
                 agree(memory, cache)
         read = [token for _, token in memory.of(slots.current.sequences.full)]
         assert read == [*before, SUF, *after, MID]
-
-
-def test_another_buffer_takes_another_slot_and_the_first_is_found_again() -> None:
-    slots = Slots(FakeContext())  # type: ignore[arg-type]
-    one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 360)), [80])
-    slots.prefill(one)
-    slots.prefill(other)
-    assert slots.prefill(one).keep_tail
-    assert slots.prefill(other).keep_tail
 
 
 def test_a_full_cache_costs_the_other_slots_and_nothing_else() -> None:
