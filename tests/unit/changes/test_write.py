@@ -117,6 +117,13 @@ def test_a_link_stays_one(project: Writer) -> None:
     assert (project.root / "link.py").is_symlink()
 
 
+def test_a_file_with_several_names_keeps_them(project: Writer) -> None:
+    path = project.put("a.py", "a\nb\n")
+    os.link(path, project.root / "b.py")
+    project.write(project.edit("a.py", "a", "A"))
+    assert project.files() == {"a.py": b"A\nb\n", "b.py": b"A\nb\n"}
+
+
 def test_one_file_by_two_names_is_rejected(project: Writer) -> None:
     project.put("a.py", "a\nb\n")
     (project.root / "link.py").symlink_to("a.py")

@@ -188,6 +188,15 @@ def test_any_slots_agree_after_any_edits_forks_and_aborts(
         assert read == [*before, SUF, *after, MID]
 
 
+def test_another_buffer_takes_another_slot_and_the_first_is_found_again() -> None:
+    slots = Slots(FakeContext())  # type: ignore[arg-type]
+    one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 360)), [80])
+    slots.prefill(one)
+    slots.prefill(other)
+    assert slots.prefill(one).keep_tail
+    assert slots.prefill(other).keep_tail
+
+
 def test_a_full_cache_costs_the_other_slots_and_nothing_else() -> None:
     memory = FakeContext(room=150)
     slots = Slots(memory)  # type: ignore[arg-type]
