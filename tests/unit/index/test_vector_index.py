@@ -91,19 +91,6 @@ def test_only_allowed_chunks_are_found(small: VectorIndex) -> None:
             assert [number for number, _ in found] == wanted
 
 
-def test_vectors_are_replaced_and_removed(small: VectorIndex) -> None:
-    rows = clouds(100)
-    small.update(range(100), rows)
-    other = -rows[5:6]
-    small.update([5], other, removed=[7, 8, 777])
-    assert len(small) == 98
-    assert small.search(other[0].astype(np.float32), 1)[0][0] == 5
-    assert small.search(rows[7].astype(np.float32), 1)[0][0] != 7
-    small.update([7, 7], rows[[1, 7]], removed=[7])
-    assert small.search(rows[7].astype(np.float32), 1)[0][0] == 7, "the last of two"
-    small.remove(range(100))
-    assert len(small) == 0
-    assert small.search(rows[0].astype(np.float32), 5) == []
 
 
 def test_vectors_of_zeros_or_nan_are_ignored(small: VectorIndex) -> None:

@@ -350,6 +350,3 @@ def test_several_quirks_in_a_row(make: Make) -> None:
     with ChatServer(script, kind="openai") as server:
         assert text(list(make(server).stream(MESSAGES, SamplingParams(max_tokens=5)))) == "ok"
         assert len(server.bodies) == 4
-
-
-# A unix socket.
