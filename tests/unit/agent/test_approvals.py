@@ -62,18 +62,17 @@ COLUMNS: tuple[tuple[Policy, Level], ...] = (
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_the_decision_of_each_policy(name: str, tmp_path: Path) -> None:
-    found = [decide(CALLS[name], *column, RULES, tmp_path).verdict for column in COLUMNS]
-    assert found == TABLE[name].split()
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_the_decision_of_each_policy_while_no_file_has_changed(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "is_unchanged"), [(TABLE, False), (UNCHANGED, True)], ids=["changed", "unchanged"]
+)
+def test_the_decision_of_each_policy(
+    name: str, table: dict[str, str], is_unchanged: bool, tmp_path: Path
+) -> None:
     found = [
-        decide(CALLS[name], *column, RULES, tmp_path, is_unchanged=True).verdict
+        decide(CALLS[name], *column, RULES, tmp_path, is_unchanged=is_unchanged).verdict
         for column in COLUMNS
     ]
-    assert found == UNCHANGED[name].split()
+    assert found == table[name].split()
 
 
 OWN = (".venv/bin/python -m pytest -q", "ruff check {path} --quiet")

@@ -65,26 +65,30 @@ def ggml(*found: tuple[int, int]) -> Any:
 
 
 TWO = ((CPU, 9), (llama.GPU, 10 << 30), (llama.INTEGRATED_GPU, 7), (llama.GPU, 4 << 30))
+NONE = ((CPU, 9), (ACCELERATOR, 8))
 
 
-@pytest.mark.parametrize(("number", "free"), [(0, 10 << 30), (1, 4 << 30), (-1, 14 << 30)])
-def test_the_free_memory_of_one_gpu_or_of_all(number: int, free: int) -> None:
-    assert llama.free_gpu_bytes(number, ggml(*TWO)) == free
-
-
-def test_an_integrated_gpu_counts_where_there_is_no_other() -> None:
-    assert llama.free_gpu_bytes(0, ggml((CPU, 9), (llama.INTEGRATED_GPU, 7))) == 7
+@pytest.mark.parametrize(
+    ("devices", "number", "free"),
+    [
+        (TWO, 0, 10 << 30),
+        (TWO, 1, 4 << 30),
+        (TWO, -1, 14 << 30),  # of all
+        (((CPU, 9), (llama.INTEGRATED_GPU, 7)), 0, 7),  # if there is no other
+        (NONE, 0, None),
+        (NONE, -1, None),
+    ],
+)
+def test_the_free_memory_of_gpus(
+    devices: tuple[tuple[int, int], ...], number: int, free: int | None
+) -> None:
+    assert llama.free_gpu_bytes(number, ggml(*devices)) == free
 
 
 def test_a_gpu_that_is_not_there_is_named() -> None:
     with pytest.raises(ConfigInvalid, match="there is no GPU 2") as caught:
         llama.free_gpu_bytes(2, ggml(*TWO))
     assert "0 to 1" in caught.value.hint
-
-
-@pytest.mark.parametrize("number", [0, -1])
-def test_without_a_gpu_its_free_memory_is_unknown(number: int) -> None:
-    assert llama.free_gpu_bytes(number, ggml((CPU, 9), (ACCELERATOR, 8))) is None
 
 
 def test_the_library_of_llama_cpp_has_these_functions() -> None:

@@ -91,8 +91,6 @@ def test_only_allowed_chunks_are_found(small: VectorIndex) -> None:
             assert [number for number, _ in found] == wanted
 
 
-
-
 def test_vectors_of_zeros_or_nan_are_ignored(small: VectorIndex) -> None:
     small.update([1, 2, 3], np.stack([clouds(1)[0], np.zeros(DIM), np.full(DIM, np.nan)]))
     assert small.search(np.zeros(DIM, np.float32), 5) == []

@@ -228,16 +228,13 @@ def found(family: str, text: str, returns: str = "") -> list[tuple[int, Lines, L
     return [(one.row - 1, one.old, one.new) for one in shown]
 
 
-@pytest.mark.parametrize("name", SWEEP_ANSWERS)
-def test_an_answer_of_sweep(name: str) -> None:
-    text, expected = SWEEP_ANSWERS[name]
-    assert found("sweep", text) == expected
-
-
-@pytest.mark.parametrize("name", ZETA_ANSWERS)
-def test_an_answer_of_zeta(name: str) -> None:
-    text, expected = ZETA_ANSWERS[name]
-    assert found("zeta2.1", text) == expected
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [*(("sweep", name) for name in SWEEP_ANSWERS), *(("zeta2.1", name) for name in ZETA_ANSWERS)],
+)
+def test_the_answer_of_a_model_becomes_proposals(family: str, name: str) -> None:
+    text, expected = {"sweep": SWEEP_ANSWERS, "zeta2.1": ZETA_ANSWERS}[family][name]
+    assert found(family, text) == expected
 
 
 def test_zeta_replaces_the_block_between_two_markers() -> None:
