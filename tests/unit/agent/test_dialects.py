@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lcursor.agent.dialects import call_parser
 from lcursor.agent.dialects.arguments import Malformed, call_of
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
@@ -228,6 +229,13 @@ def test_an_answer_that_was_cut_off_says_so() -> None:
         assert "cut off after 99 tokens" in dialect.parse(cut, TOOLS, KNOWN).problem
     whole = Answer("```bash\nls\n```\nThis lists all", "length", answer_tokens=99)
     assert Fenced().parse(whole, TOOLS, KNOWN).calls == (ToolCall("bash", {"command": "ls"}),)
+
+
+def test_reasoning_is_not_read() -> None:
+    call = Native().render(ToolCall("bash", {"command": "rm -r build"}))
+    for text in (f"<think>\n{call}\n</think>\nDone.", f"Perhaps\n{call}\n</think>\nDone."):
+        assert call_parser.read(Answer(text), TOOLS).calls == ()
+        assert call_parser.read(Answer(text), TOOLS).thought == "Done."
 
 
 @pytest.mark.parametrize(

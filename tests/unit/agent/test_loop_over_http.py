@@ -21,7 +21,7 @@ from lcursor.errors import AgentFailed
 from lcursor.process.sandbox import open_sandbox
 from lcursor.storage.log_file import LogFile
 from lcursor.workspace.tree import Tree
-from tests.fakes.script_server import Entry, Fault, ScriptServer, Stream
+from tests.fakes.script_server import Entry, Fault, Long, ScriptServer, Stream
 from tests.unit.agent.runs_over_http import (
     FILES,
     Make,
@@ -156,6 +156,21 @@ def test_a_small_context_is_summarized_again_and_again(session: Make) -> None:
     state = it.log.state
     assert len(state.steps) == 8
     assert state.read_tokens == sum(it.server.fresh)  # summaries, too
+
+
+@pytest.mark.parametrize(
+    ("script", "state"),
+    [
+        ([Long("Let me think"), view(), finish()], "done"),
+        (["<tool_call>\n<function=view>", finish()], "done"),
+        (["<tool_call>\n<function=view>"] * 3, "failed"),
+        (["I am done.", "I am done."], "done"),
+        ([view()], "stuck"),
+    ],
+)
+def test_answers_that_are_no_use(script: list[Entry], state: str, session: Make) -> None:
+    it = session(script)
+    assert it.finish()["state"] == state
 
 
 def test_a_malformed_call_is_asked_for_again_under_the_grammar(session: Make) -> None:

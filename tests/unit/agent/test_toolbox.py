@@ -192,6 +192,14 @@ def test_edits_keep_line_ends(agent: ToolUser) -> None:
     assert mixed.read_bytes() == b"a\r\nx\r\ny\r\nc\nd\n"
 
 
+def test_a_large_edit_is_shown_in_part(agent: ToolUser) -> None:
+    text = "".join(f"value_{n} = {n}\n" for n in range(400))
+    made = agent.call("str_replace_editor", command="create", path="n.py", file_text=text)
+    assert "edited n.py: 400 lines at 1" in made.text
+    assert "… " in made.text
+    assert agent.text("n.py") == text
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

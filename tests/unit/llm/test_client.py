@@ -202,16 +202,6 @@ def test_a_stopped_stream_asks_nothing(make: Make) -> None:
         assert server.bodies == []
 
 
-def test_stopping_between_two_events(make: Make) -> None:
-    with ChatServer([say("a", "b", "c")]) as server:
-        stream = make(server).stream(MESSAGES)
-        found = iter(stream)
-        assert next(found) == Text("a")
-        stream.close()
-        with pytest.raises(Cancelled):
-            list(found)
-
-
 def test_stopping_what_has_ended_changes_nothing(make: Make) -> None:
     with ChatServer([say("a")]) as server:
         stream = make(server).stream(MESSAGES)
@@ -226,13 +216,6 @@ def test_a_caller_who_stops_reading_stops_the_server(make: Make) -> None:
             if isinstance(event, Text):
                 break
         wait_for(lambda: server.gone_s, what="closed connection")
-
-
-def test_the_next_answer_follows_a_stopped_one(make: Make) -> None:
-    with ChatServer([Answer([Hang()]), say("b")]) as server:
-        client = make(server)
-        stop(client, server)
-        assert text(list(client.stream(MESSAGES))) == "b"
 
 
 # Counting and keeping.
@@ -338,15 +321,3 @@ def test_a_model_without_a_system_role(make: Make) -> None:
     with ChatServer(script) as server:
         assert text(list(make(server).stream(MESSAGES))) == "ok"
     assert server.bodies[1]["messages"] == [{"role": "user", "content": "You help.\n\nHello?"}]
-
-
-def test_several_quirks_in_a_row(make: Make) -> None:
-    def script(body: dict[str, Any]) -> Answer:
-        for words, more, field in QUIRKS:
-            if field in body:
-                return refuse(400, words, **more)
-        return say("ok")
-
-    with ChatServer(script, kind="openai") as server:
-        assert text(list(make(server).stream(MESSAGES, SamplingParams(max_tokens=5)))) == "ok"
-        assert len(server.bodies) == 4

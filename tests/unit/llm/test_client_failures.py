@@ -31,7 +31,6 @@ from tests.fakes.chat_server import (
     Answer,
     ChatServer,
     delta,
-    overflow,
     refuse,
     say,
 )
@@ -142,15 +141,6 @@ def test_a_date_in_retry_after_is_read(make: Make) -> None:
         _, error = broken(make(server.url).stream(MESSAGES))
     assert isinstance(error, ServerBusy)
     assert 80 < error.retry_s <= 91
-
-
-def test_a_prompt_too_long_for_a_llama_server_is_an_error(make: Make) -> None:
-    with ChatServer([overflow(5000, 4096)]) as server:
-        _, error = broken(make(server.url).stream(MESSAGES))
-    assert isinstance(error, ContextFull)
-    assert (error.prompt_tokens, error.context_tokens) == (5000, 4096)
-    assert "5000" in error.message
-    assert error.hint
 
 
 def test_a_prompt_too_long_for_another_server_is_an_error(make: Make) -> None:

@@ -195,15 +195,6 @@ def test_a_server_ends_when_nobody_uses_it(machine: Machine) -> None:
     assert not folder_of(machine).state_path.exists()
 
 
-def test_one_user_that_stays_keeps_it(machine: Machine) -> None:
-    leaving, staying = machine.server(idle_s=0.5), machine.server(idle_s=0.5)
-    leaving.ensure()
-    target = staying.ensure()
-    leaving.close()
-    threading.Event().wait(1.2)  # it would have left after half a second
-    assert answers(target)
-
-
 def test_a_state_that_was_left_behind_is_not_trusted(machine: Machine) -> None:
     server = machine.server()
     server.ensure()
