@@ -177,7 +177,7 @@ def overflow(prompt_tokens: int, context_tokens: int) -> Answer:
     )
 
 
-class _Gone(Exception):
+class Gone(Exception):
     """The client has closed its connection."""
 
 
@@ -248,7 +248,7 @@ class ChatServer(Loopback):
             self.running += 1
             try:
                 self._follow(ask, self._reply(body))
-            except (_Gone, ConnectionError):
+            except (Gone, ConnectionError):
                 self.gone_s.append(time.monotonic())
                 ask.close_connection = True
             finally:
@@ -296,7 +296,7 @@ class ChatServer(Loopback):
             left = max(end - time.monotonic(), 0.0)
             ready, _, _ = select.select([ask.request], [], [], min(left, 0.05))
             if ready and not ask.request.recv(1, socket.MSG_PEEK):
-                raise _Gone
+                raise Gone
             if left <= 0.05:
                 return
 
@@ -316,7 +316,7 @@ class ChatServer(Loopback):
         total = self.tokens(prompt)
         if total >= self.context_tokens:
             return overflow(total, self.context_tokens)
-        same = _same(prompt, self.cached) // 4
+        same = common_length(prompt, self.cached) // 4
         last = str(body["messages"][-1]["content"])
         text = text or f"You said: {last[:200]}"
         words = [text[at : at + 4] for at in range(0, len(text), 4)]
@@ -397,7 +397,7 @@ class ChatServer(Loopback):
         return 404, {"error": {"message": "File Not Found", "code": 404}}
 
 
-def _same(one: str, other: str) -> int:
-    """Return the length of the common prefix of two texts."""
+def common_length(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """Return the length of the common prefix of two texts or lists."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))

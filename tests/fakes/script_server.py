@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import enum
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,9 +20,11 @@ from tests.fakes.chat_server import (
     Abort,
     Answer,
     ChatServer,
+    Gone,
     Hang,
     Part,
     Wait,
+    common_length,
     delta,
     overflow,
     refuse,
@@ -110,10 +113,8 @@ class ScriptServer(ChatServer):
             self.running += 1
             try:
                 self._follow(ask, self._raw(body))
-            except Exception as error:
-                if not isinstance(error, ConnectionError) and type(error).__name__ != "_Gone":
-                    raise
-                self.gone_s.append(_now())
+            except (Gone, ConnectionError):
+                self.gone_s.append(time.monotonic())
                 ask.close_connection = True
             finally:
                 self.running -= 1
@@ -172,7 +173,7 @@ class ScriptServer(ChatServer):
             return Answer([Slow.delay_s, *parts])
         if isinstance(entry, Stream):
             return Answer([each for part in parts[:-1] for each in (part, 0.02)] + [Hang()])
-        common = _common(self._cache, ids)
+        common = common_length(self._cache, ids)
         self.ids.append(ids)
         self.fresh.append(len(ids) - common)
         self._cache = [*ids, *map(ord, text)]
@@ -180,7 +181,7 @@ class ScriptServer(ChatServer):
 
     def _parts(self, text: str, ids: list[int], body: dict[str, Any], end: str) -> list[Part]:
         """Return the objects of a stream."""
-        cached = _common(self._cache, ids)
+        cached = common_length(self._cache, ids)
         timings = {
             "cache_n": cached, "prompt_n": len(ids) - cached, "prompt_ms": 1.0,
             "predicted_n": len(text), "predicted_ms": 1.0,
@@ -209,14 +210,3 @@ def _ids(text: str, is_special: bool) -> list[int]:
 def _text(ids: Sequence[int]) -> str:
     names = {token: marker for marker, token in SPECIAL.items()}
     return "".join(names.get(each, chr(each)) for each in ids)
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _now() -> float:
-    import time
-
-    return time.monotonic()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -157,9 +156,3 @@ def check_prompts(server: ScriptServer, rewrites: int = 0) -> None:
     assert breaks == rewrites
     for ids in server.ids:  # no file or output ends a message
         assert ids.count(END) == sum(1 for token in ids if token == 1) - 1
-
-
-def in_background(work: Callable[[], Any]) -> threading.Thread:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread

@@ -62,18 +62,17 @@ COLUMNS: tuple[tuple[Policy, Level], ...] = (
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_policies(name: str, tmp_path: Path) -> None:
-    found = [decide(CALLS[name], *column, RULES, tmp_path).verdict for column in COLUMNS]
-    assert found == TABLE[name].split()
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_policies_while_no_file_has_changed(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "is_unchanged"), [(TABLE, False), (UNCHANGED, True)], ids=["changed", "unchanged"]
+)
+def test_the_decision_of_each_policy(
+    name: str, table: dict[str, str], is_unchanged: bool, tmp_path: Path
+) -> None:
     found = [
-        decide(CALLS[name], *column, RULES, tmp_path, is_unchanged=True).verdict
+        decide(CALLS[name], *column, RULES, tmp_path, is_unchanged=is_unchanged).verdict
         for column in COLUMNS
     ]
-    assert found == UNCHANGED[name].split()
+    assert found == table[name].split()
 
 
 OWN = (".venv/bin/python -m pytest -q", "ruff check {path} --quiet")
@@ -119,7 +118,7 @@ def test_the_reason_for_a_question(tmp_path: Path) -> None:
     assert approved_plan(" 1. x\n").startswith("Approved:\n\n1. x\n\n")
 
 
-def test_answers(tmp_path: Path) -> None:
+def test_answers_of_the_user_are_remembered(tmp_path: Path) -> None:
     call, again = (ToolCall("bash", {"command": text}) for text in ("npm i", "npm   'i'"))
     escalated = ToolCall("bash", {"command": "npm i", "escalate": "network"})
     answers = Approvals("ask", "bubblewrap", RULES, tmp_path)
@@ -212,7 +211,7 @@ def test_an_ignored_file_that_is_replaced_with_its_old_time_counts_as_changed(co
     assert answers.decide(call).verdict == "ask"
 
 
-def test_what_an_approved_command_changes_itself_does_not_end_its_approval(copy: Copy) -> None:
+def test_changes_by_an_approved_command_do_not_end_its_approval(copy: Copy) -> None:
     answers, call = copy.approvals("auto", "bubblewrap"), CALLS["escalated"]
     other = ToolCall("bash", {"command": "make", "escalate": "network"})
     answers.decide(call)
@@ -282,20 +281,16 @@ def test_a_command_approved_once_extends_no_rule(copy: Copy) -> None:
 
 
 @pytest.mark.parametrize("one", ATTEMPTS, ids=lambda one: one.name)
-def test_a_trick(one: Attempt, tmp_path: Path) -> None:
+def test_a_trick_does_not_escape(one: Attempt, tmp_path: Path) -> None:
     found = policy_escapes.attempt(one, tmp_path)
     assert found.verdict == one.verdict
     assert not found.is_escaped
     assert found.control == "works" or one.program
 
 
-def test_there_are_sixteen_tricks() -> None:
-    assert len(ATTEMPTS) == 16
-
-
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
-def test_nothing_runs_unapproved(seed: int, tmp_path: Path) -> None:
+def test_random_calls_never_run_unapproved(seed: int, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     if not folder.exists():
         policy_escapes.make_folder(folder)

@@ -63,7 +63,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-class Mortal(RunLog):
+class KilledLog(RunLog):
     """A log whose process is killed before or after it writes a line."""
 
     left, is_written = 1 << 30, False
@@ -77,7 +77,7 @@ class Mortal(RunLog):
             raise Killed
 
 
-class Yes(Watcher):
+class ApprovingUser(Watcher):
     """A user who approves everything."""
 
     def ask(self, step: Any, asked: Any) -> Any:
@@ -96,13 +96,13 @@ def execute(
     if is_new:
         folder.mkdir()
         start(folder, policy)
-    log = Mortal.open(folder)
+    log = KilledLog.open(folder)
     vars(log).update(killed)
     if not is_new:
         log.write("resume", sandbox="")
     gate = [False, True] if ServerFailed in map(type, script) else [True]
     made, _, tree, _ = parts(folder, script, asks=asks, gate=gate)
-    end = Loop(log, made, Yes(), Stop()).run()
+    end = Loop(log, made, ApprovingUser(), Stop()).run()
     log.write("done", state=end.state, message="", is_checked=False, turn="", paths=[])
     return tree.files(), log
 

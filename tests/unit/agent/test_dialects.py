@@ -108,18 +108,6 @@ def fenced(call: ToolCall) -> str:
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1))
 
 
-@given(old=LINES.filter(bool), new=LINES)
-def test_a_fenced_edit_is_read_as_itself(old: list[str], new: list[str]) -> None:
-    if any(re.match(r"[<>=`~-]", line) for line in [*old, *new]):
-        return
-    edit = {"command": "str_replace", "path": "src/a.py"}
-    call = ToolCall(
-        "str_replace_editor", {**edit, "old_str": "\n".join(old), "new_str": "\n".join(new)}
-    )
-    reply = Fenced().parse(Answer(f"Now:\n\n{fenced(call)}\n"), TOOLS, KNOWN)
-    assert (reply.calls, reply.problem) == ((call,), "")
-
-
 @pytest.mark.parametrize(
     "call",
     [

@@ -47,7 +47,7 @@ def _has_read(prompt: str, name: str, text: str) -> bool:
     return f"- {name}:1-" in prompt or text in prompt
 
 
-class Player:
+class ScriptedAnswers:
     """Answers, but claims once that the context is full, and says something in the middle."""
 
     def __init__(self, full_at: int) -> None:
@@ -72,10 +72,12 @@ def folder(tmp_path: Path) -> Iterator[list[Session]]:
 
 
 @pytest.mark.parametrize("full_at", range(ANSWERS + 1))
-def test_a_forced_summary(full_at: int, tmp_path: Path, folder: list[Session]) -> None:
-    player = Player(full_at)
+def test_a_run_is_finished_after_a_forced_summary(
+    full_at: int, tmp_path: Path, folder: list[Session]
+) -> None:
+    answers = ScriptedAnswers(full_at)
     is_raw = full_at % 2 == 1  # tokens, else messages
-    it = player.session = Session(tmp_path, player, is_raw=is_raw)
+    it = answers.session = Session(tmp_path, answers, is_raw=is_raw)
     folder.append(it)
     it.start(task=TASK)
     done = it.wait("agent.done")

@@ -7,7 +7,7 @@ import pytest
 from lcursor.config import EditConfig
 from lcursor.workspace import commands
 from lcursor.workspace.outputs import new_lines
-from tests.unit.agent.toolboxes import Bench
+from tests.unit.agent.toolboxes import ToolUser
 from tests.unit.workspace.projects import Project, project
 
 __all__ = ["project"]
@@ -23,19 +23,19 @@ def files(project: Project) -> Project:
     return project
 
 
-def make(files: Project, **given: str) -> Bench:
-    bench = Bench(files, edit=EditConfig(**given))  # type: ignore[arg-type]
-    bench.view("a.txt")
-    return bench
+def make(files: Project, **given: str) -> ToolUser:
+    agent = ToolUser(files, edit=EditConfig(**given))  # type: ignore[arg-type]
+    agent.view("a.txt")
+    return agent
 
 
 def test_only_new_lint_is_reported_after_an_edit(files: Project) -> None:
-    bench = make(files, lint=LINT)
-    found = bench.replace("a.txt", "good", "fine")
+    agent = make(files, lint=LINT)
+    found = agent.replace("a.txt", "good", "fine")
     assert "linter" not in found.text
-    found = bench.replace("a.txt", "fine", "fine\nbad two")
+    found = agent.replace("a.txt", "fine", "fine\nbad two")
     assert found.text.endswith("new problems of the linter:\na.txt:3:bad two")
-    assert "linter" not in bench.replace("a.txt", "bad one", "zero\nbad one").text  # it moved
+    assert "linter" not in agent.replace("a.txt", "bad one", "zero\nbad one").text  # it moved
 
 
 def test_without_changes_nothing_is_run(files: Project) -> None:
@@ -45,67 +45,67 @@ def test_without_changes_nothing_is_run(files: Project) -> None:
 
 
 def test_without_commands_the_run_is_done(files: Project) -> None:
-    bench = make(files)
-    bench.replace("a.txt", "good", "fine")
-    found = bench.call("finish", summary="x")
+    agent = make(files)
+    agent.replace("a.txt", "good", "fine")
+    found = agent.call("finish", summary="x")
     assert (found.result, found.status) == ("done", None)
     assert "not set a test command" in found.text
 
 
-def test_passed_tests(files: Project) -> None:
-    bench = make(files, test=TEST, lint=LINT)
-    bench.replace("a.txt", "good", "better")
-    found = bench.call("finish", summary="x")
+def test_a_run_whose_tests_pass_ends(files: Project) -> None:
+    agent = make(files, test=TEST, lint=LINT)
+    agent.replace("a.txt", "good", "better")
+    found = agent.call("finish", summary="x")
     assert (found.result, found.status, found.text) == ("done", 0, "finished; the tests passed")
-    assert bench.call("finish", summary="x") == found
-    assert bench.text("runs") == "ran\n"  # once for the same files
+    assert agent.call("finish", summary="x") == found
+    assert agent.text("runs") == "ran\n"  # once for the same files
 
 
-def test_failed_tests_with_the_verdict_before(files: Project) -> None:
-    bench = make(files, test=TEST)
-    bench.replace("a.txt", "good", "fine")
-    found = bench.call("finish", summary="x")
+def test_failed_tests_say_whether_they_failed_before(files: Project) -> None:
+    agent = make(files, test=TEST)
+    agent.replace("a.txt", "good", "fine")
+    found = agent.call("finish", summary="x")
     assert (found.result, found.is_error, found.status) == ("tests failed", True, 1)
     assert "failed, as before your changes (exit 1)" in found.text
     assert "checking" in found.text
-    assert bench.text("runs") == "ran\n"
-    assert bench.text("a.txt") == "bad one\nfine\n"
-    assert not (bench.tree.folder / commands.BASE).exists()
+    assert agent.text("runs") == "ran\n"
+    assert agent.text("a.txt") == "bad one\nfine\n"
+    assert not (agent.tree.folder / commands.BASE).exists()
 
 
 def test_tests_that_failed_only_now(files: Project) -> None:
-    bench = make(files, test="! grep fine a.txt")
-    bench.replace("a.txt", "good", "fine")
-    assert "but not before your changes" in bench.call("finish", summary="x").text
+    agent = make(files, test="! grep fine a.txt")
+    agent.replace("a.txt", "good", "fine")
+    assert "but not before your changes" in agent.call("finish", summary="x").text
 
 
-def test_new_lint_ends_nothing(files: Project) -> None:
-    bench = make(files, lint=LINT, test="false")
-    bench.bash("echo bad three >> a.txt; echo bad new > 'b c.txt'; rm test.sh")
-    found = bench.call("finish", summary="x")
+def test_a_run_with_new_lint_does_not_end(files: Project) -> None:
+    agent = make(files, lint=LINT, test="false")
+    agent.bash("echo bad three >> a.txt; echo bad new > 'b c.txt'; rm test.sh")
+    found = agent.call("finish", summary="x")
     assert (found.result, found.is_error) == ("linter failed", True)
     assert "a.txt:3:bad three" in found.text
     assert "bad one" not in found.text
-    bench.bash("sed -i 3d a.txt")
-    assert "b c.txt:1:bad new" in bench.call("finish", summary="x").text
-    bench.bash("rm 'b c.txt'")
-    assert bench.call("finish", summary="x").result == "tests failed"
+    agent.bash("sed -i 3d a.txt")
+    assert "b c.txt:1:bad new" in agent.call("finish", summary="x").text
+    agent.bash("rm 'b c.txt'")
+    assert agent.call("finish", summary="x").result == "tests failed"
 
 
 def test_deleted_files_are_not_linted(files: Project) -> None:
-    bench = make(files, lint="test -e {path}")
-    bench.bash("rm test.sh; git mv a.txt b.txt || mv a.txt b.txt")
-    assert bench.call("finish", summary="x").result == "done"
+    agent = make(files, lint="test -e {path}")
+    agent.bash("rm test.sh; git mv a.txt b.txt || mv a.txt b.txt")
+    assert agent.call("finish", summary="x").result == "done"
 
 
 def test_without_a_sandbox_nothing_is_run(files: Project) -> None:
-    bench = Bench(files, edit=EditConfig(test=TEST, lint=LINT), level="none")
-    bench.view("a.txt")
-    bench.replace("a.txt", "good", "bad")
-    found = bench.call("finish", summary="x")
+    agent = ToolUser(files, edit=EditConfig(test=TEST, lint=LINT), level="none")
+    agent.view("a.txt")
+    agent.replace("a.txt", "good", "bad")
+    found = agent.call("finish", summary="x")
     assert (found.result, found.status) == ("done", None)
     assert "not run" in found.text
-    assert not (bench.tree.path / "runs").exists()
+    assert not (agent.tree.path / "runs").exists()
 
 
 @pytest.mark.parametrize(

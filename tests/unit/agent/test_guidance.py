@@ -70,7 +70,7 @@ def offer(task: str, *steps: AgentStep, known: Known = KNOWN, tree: str = "now")
         ("make it better", spots(KNOWN)),
     ],
 )  # fmt: skip
-def test_what_the_task_names_is_offered_first(task: str, wanted: set[str]) -> None:
+def test_names_in_the_task_are_offered_first(task: str, wanted: set[str]) -> None:
     assert spots(offer(task)) == wanted
 
 
@@ -79,13 +79,13 @@ def test_a_search_is_offered_when_nothing_is_named() -> None:
     assert offer("make it better").may_search
 
 
-def test_what_a_result_names_comes_next() -> None:
+def test_names_in_a_result_are_offered_next() -> None:
     shown = read("README.md", "shop/stock.py#put:\n  def put(self):\n    take(1)")
     known = dataclasses.replace(KNOWN, paths=(CART, "shop"))
     assert spots(offer("make it better", shown, known=known)) == {"shop/stock.py#take"}
 
 
-def test_what_was_read_is_edited_before_anything_else_is_read() -> None:
+def test_a_region_that_was_read_is_edited_before_another_is_read() -> None:
     known = dataclasses.replace(KNOWN, regions=REGIONS)
     found = offer("count() is wrong", read(f"{CART}#count"), known=known)
     assert [*found.regions] == [f"{CART}#count"]
@@ -106,7 +106,7 @@ def test_a_call_on_the_same_files_is_not_repeated() -> None:
     assert spots(offer(task, *steps, tree="other")) == {f"{CART}#total", f"{CART}#count"}
 
 
-def test_what_was_changed_may_be_changed_again_and_something_else_too() -> None:
+def test_changed_and_other_regions_may_be_changed_next() -> None:
     known = dataclasses.replace(KNOWN, regions=REGIONS)
     found = offer("count() is wrong in the cart", edit(f"{CART}#count"), known=known)
     assert [*found.regions] == [f"{CART}#total", f"{CART}#count"]

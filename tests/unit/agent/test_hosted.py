@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from lcursor.agent.loop import SKIPPED
 from tests.fakes.chat_server import Answer, ChatServer, say
-from tests.unit.agent.runs_over_http import Session, bash, finish, replace, view
+from tests.unit.agent.runs_over_http import Session, finish, replace, view
 
 ODD = """\
 {"arguments":{"view_range":[1,50] , "command":"view","path":"b.py"},"name":"str_replace_editor"}"""
@@ -64,14 +63,6 @@ def test_answers_are_sent_back_as_they_came(session: Make) -> None:
     assert [each["role"] for each in last] == ["system", *["user", "assistant"] * 2, "user"]
 
 
-def test_after_a_failed_change_no_other_is_made(session: Make) -> None:
-    it = session("\n".join([replace(old="7"), replace(), bash("touch c")]), finish())
-    assert it.finish()["state"] == "done"
-    assert sorted(it.files()) == ["a.py", "b.py"]
-    assert it.files()["a.py"] == "x = 1\n"
-    assert it.texts()[1:3] == [SKIPPED, SKIPPED]
-
-
 def test_malformed_arguments_are_asked_for_again(session: Make) -> None:
     it = session(view(), BAD, BAD, replace(), finish())
     assert it.finish()["state"] == "done"
@@ -84,7 +75,7 @@ def test_malformed_arguments_are_asked_for_again(session: Make) -> None:
     assert not any("grammar" in body for body in it.server.bodies)
 
 
-def test_usage(session: Make) -> None:
+def test_the_usage_of_tokens_is_counted(session: Make) -> None:
     it = session(view(), replace(), finish())
     it.finish()
     state = it.log.state

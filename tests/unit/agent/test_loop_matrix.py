@@ -66,7 +66,7 @@ DISTURBED: dict[str, list[Entry]] = {
 
 @pytest.mark.parametrize("name", TOOLS)
 @pytest.mark.parametrize("condition", DISTURBED)
-def test_disturbed(condition: str, name: str, session: Make) -> None:
+def test_each_tool_works_after_each_fault(condition: str, name: str, session: Make) -> None:
     tool = TOOLS[name]
     it = session([*tool.before, *DISTURBED[condition], tool.answer, finish("all done")])
     it.start(number := 1)
@@ -88,7 +88,7 @@ CHOICES = [*((name, "once") for name in TOOLS), ("bash", "run"), ("bash", "rejec
 
 
 @pytest.mark.parametrize(("name", "choice"), CHOICES)
-def test_policy_ask(name: str, choice: str, session: Make) -> None:
+def test_the_policy_ask_asks_about_commands_alone(name: str, choice: str, session: Make) -> None:
     tool = TOOLS[name]
     it = session([*tool.before, tool.answer, finish("all done")])
     it.choice = choice
@@ -102,7 +102,7 @@ def test_policy_ask(name: str, choice: str, session: Make) -> None:
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_policy_plan(name: str, session: Make) -> None:
+def test_the_policy_plan_changes_nothing_before_approval(name: str, session: Make) -> None:
     tool = TOOLS[name]
     work = [*tool.before, tool.answer]
     it = session([*work, finish("the plan"), *work, finish("all done")])

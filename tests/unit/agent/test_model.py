@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from lcursor.agent.model import (
-    Frame,
     TextModel,
     TokenModel,
     open_model,
-    read_frame,
     without_markers,
 )
 from lcursor.errors import Cancelled, ServerFailed, ServerUnreachable
@@ -297,7 +294,7 @@ def test_another_template_needs_messages(template: str) -> None:
     assert make(pool, TextModel)
 
 
-def test_messages() -> None:
+def test_a_conversation_with_a_server_of_messages() -> None:
     pool = FakePool("openai")
     model = make(pool, TextModel)
     pool.client.answers = [answer('{"a": [1,50]}', end="length"), answer("")]
@@ -342,7 +339,7 @@ def test_markers_of_special_tokens(text: str, is_broken: bool) -> None:
     assert without_markers(text).replace("\u200b", "") == text
 
 
-class Growing(RuleBasedStateMachine):
+class GrowingConversation(RuleBasedStateMachine):
     """In any conversation each prompt begins with the one before and its answer."""
 
     def __init__(self) -> None:
@@ -389,21 +386,4 @@ class Growing(RuleBasedStateMachine):
         assert self.model.used_tokens == len(self.model.ids)
 
 
-TestGrowing = Growing.TestCase
-
-
-@given(st.text(max_size=30))
-def test_breaking_markers_twice_changes_nothing_more(text: str) -> None:
-    assert without_markers(without_markers(text)) == without_markers(text)
-
-
-def test_the_frame_of_a_template() -> None:
-    read: Callable[[Any], Frame | None] = read_frame
-    frame = read(FakeClient())
-    assert frame is not None
-    assert [shown(each) for each in (frame.system, frame.first, frame.user, frame.answer)] == [
-        "<system\n",
-        ">\n<user\n",
-        ">\n<user\n",
-        ">\n<assistant\n",
-    ]
+TestGrowing = GrowingConversation.TestCase

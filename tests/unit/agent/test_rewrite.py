@@ -29,7 +29,7 @@ def passes(lines: Sequence[str]) -> Check:
     return Check("test", is_ok, "" if is_ok else f"FAIL: one\n{lines[1]}")
 
 
-class Desk:
+class RewriterOverHttp:
     """A rewriter, its server and the tokens that it reported."""
 
     def __init__(self, place: Path, answers: Sequence[str], task: str, stack: ExitStack) -> None:
@@ -52,13 +52,15 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+def rewriter(tmp_path: Path) -> Iterator[Callable[..., RewriterOverHttp]]:
     with ExitStack() as stack:
-        yield lambda *answers, task="Fix one().": Desk(tmp_path, answers, task, stack)
+        yield lambda *answers, task="Fix one().": RewriterOverHttp(tmp_path, answers, task, stack)
 
 
-def test_attempts_are_independent_until_the_tests_pass(desk: Callable[..., Desk]) -> None:
-    it = desk(OLD, WRONG, RIGHT)
+def test_attempts_are_independent_until_the_tests_pass(
+    rewriter: Callable[..., RewriterOverHttp],
+) -> None:
+    it = rewriter(OLD, WRONG, RIGHT)
     assert it.rewrite() == ("def one():", "    return 1")
     prompts = it.prompts()
     assert len(prompts) == 3
@@ -89,9 +91,9 @@ FAILING = [
 
 @pytest.mark.parametrize(("before", "after", "is_better"), FAILING)
 def test_a_fix_must_let_a_failing_test_pass(
-    before: str, after: str, is_better: bool, desk: Callable[..., Desk]
+    before: str, after: str, is_better: bool, rewriter: Callable[..., RewriterOverHttp]
 ) -> None:
-    it = desk(*[WRONG] * ATTEMPTS)
+    it = rewriter(*[WRONG] * ATTEMPTS)
     found = it.rewrite(lambda lines: Check("test", False, before if [*lines] == LINES else after))
     if is_better:
         assert found == ("def one():", "    return 3")
@@ -100,35 +102,34 @@ def test_a_fix_must_let_a_failing_test_pass(
     assert len(it.prompts()) == ATTEMPTS
 
 
-def test_the_first_attempt_that_helps_counts(desk: Callable[..., Desk]) -> None:
-    texts = {"    return 2": "FAIL: a\nFAIL: b", "    return 1": "FAIL: a"}
-    it = desk(WRONG, RIGHT, *[WRONG] * ATTEMPTS)
-    found = it.rewrite(lambda lines: Check("test", False, texts.get(lines[1], "FAIL: a\nFAIL: b")))
-    assert found == ("def one():", "    return 1")
-
-
-def test_a_failure_that_is_not_the_task_does_not_matter(desk: Callable[..., Desk]) -> None:
-    it = desk(*[WRONG] * ATTEMPTS, task="Write a new one().")
+def test_a_failing_test_that_is_not_in_the_task_is_ignored(
+    rewriter: Callable[..., RewriterOverHttp],
+) -> None:
+    it = rewriter(*[WRONG] * ATTEMPTS, task="Write a new one().")
     assert it.rewrite(lambda _: Check("test", False, "FAIL: a")) == ("def one():", "    return 3")
     assert "return three" in it.prompts()[0]
 
 
-def test_the_instruction_counts_while_the_tests_pass(desk: Callable[..., Desk]) -> None:
-    it = desk(WRONG, task="Write a new one().")
+def test_the_instruction_counts_while_the_tests_pass(
+    rewriter: Callable[..., RewriterOverHttp],
+) -> None:
+    it = rewriter(WRONG, task="Write a new one().")
     assert it.rewrite(lambda _: Check("test", True)) == ("def one():", "    return 3")
     assert "return three" in it.prompts()[0]
     assert "Write a new one()." in it.prompts()[0]
 
 
-def test_a_change_that_breaks_tests_is_rejected(desk: Callable[..., Desk]) -> None:
-    it = desk(*[WRONG] * ATTEMPTS, task="Write a new one().")
+def test_a_change_that_breaks_tests_is_rejected(rewriter: Callable[..., RewriterOverHttp]) -> None:
+    it = rewriter(*[WRONG] * ATTEMPTS, task="Write a new one().")
     found = it.rewrite(lambda lines: Check("test", [*lines] == LINES, "FAIL: a"))
     assert found == f"none of {ATTEMPTS} attempts passes the checks"
 
 
 @pytest.mark.parametrize("task", ["Write a new one().", "Fix one()."])
-def test_a_text_that_does_not_parse_is_rejected(task: str, desk: Callable[..., Desk]) -> None:
-    it = desk(WRONG, *["```python\ndef one(:\n    return 1\n```"] * (ATTEMPTS - 1), task=task)
+def test_a_text_that_does_not_parse_is_rejected(
+    task: str, rewriter: Callable[..., RewriterOverHttp]
+) -> None:
+    it = rewriter(WRONG, *["```python\ndef one(:\n    return 1\n```"] * (ATTEMPTS - 1), task=task)
     test = Check("test", False, "FAIL: a\nFAIL: b")
     found = it.rewrite(lambda lines: passes(lines) if task == "Fix one()." else test)
     if task == "Fix one().":
@@ -137,14 +138,14 @@ def test_a_text_that_does_not_parse_is_rejected(task: str, desk: Callable[..., D
         assert found == ("def one():", "    return 3")
 
 
-def test_the_same_lines_are_no_change(desk: Callable[..., Desk]) -> None:
-    it = desk(*[OLD] * ATTEMPTS)
+def test_the_same_lines_are_no_change(rewriter: Callable[..., RewriterOverHttp]) -> None:
+    it = rewriter(*[OLD] * ATTEMPTS)
     assert it.rewrite(lambda _: None) == SAME
     assert len(it.prompts()) == MAX_SAME
 
 
 def test_slow_tests_are_not_run_often(
-    desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+    rewriter: Callable[..., RewriterOverHttp], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rewrite, "MAX_TEST_S", 0.0)
     ran = list[Sequence[str]]()
@@ -153,6 +154,6 @@ def test_slow_tests_are_not_run_often(
         ran.append(lines)
         return passes(lines)
 
-    it = desk(WRONG, OLD)
+    it = rewriter(WRONG, OLD)
     assert it.rewrite(slow) == "none of 2 attempts passes the checks"
     assert len(ran) == 2  # the old lines once, and the new ones

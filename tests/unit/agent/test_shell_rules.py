@@ -114,7 +114,7 @@ def root(tmp_path: Path) -> Path:
         ("cat " + "./" * 999 + "link", "ask", "longer than 2,000 characters"),
     ],
 )
-def test_a_command(command: str, verdict: Verdict, why: str, root: Path) -> None:
+def test_the_verdict_on_a_command(command: str, verdict: Verdict, why: str, root: Path) -> None:
     found = shell_rules.check(command, RULES, root, is_confined=False)
     assert found.verdict == verdict, found
     assert why in found.why

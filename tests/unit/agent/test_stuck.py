@@ -82,7 +82,7 @@ ORDINARY = {
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-def test_an_ordinary_run_is_no_circle(name: str) -> None:
+def test_an_ordinary_run_is_not_taken_for_one_without_progress(name: str) -> None:
     found = calls(ORDINARY[name])
     for count in range(len(found)):
         assert find_circle(found[: count + 1]) == ""
@@ -112,7 +112,7 @@ CIRCLES = {
 
 
 @pytest.mark.parametrize("name", CIRCLES)
-def test_a_circle(name: str) -> None:
+def test_a_run_without_progress_is_detected(name: str) -> None:
     script, at, words = CIRCLES[name]
     found = calls(script)
     first = next(count for count in range(len(found) + 1) if find_circle(found[:count]))

@@ -111,7 +111,7 @@ OLD = "import os\n\nclass A:\n    def f(self):\n        return 1\n\ndef g():\n  
 NEW = OLD.replace("import os\n", "import os\nimport re\n").replace("return 1", "return 3")
 
 
-def test_a_summary() -> None:
+def test_the_text_of_a_summary() -> None:
     model = FakeModel()
     files = FakeFiles(
         TreeChange("src/a.py", "edit", added=2, removed=1, keys=("o", "n")),
@@ -164,7 +164,7 @@ def test_results_that_are_appended_afterwards_are_not_in_it() -> None:
 
 
 @pytest.mark.parametrize("model", [FakeModel(used=900), FakeModel(ContextFull("full"))])
-def test_without_space_the_program_writes_alone(model: FakeModel) -> None:
+def test_without_space_the_summary_has_no_part_of_the_model(model: FakeModel) -> None:
     summary.summarize(model, "system", FakeFiles(), state_of())
     assert model.messages == ["system", f"Fix it.\n\n{summary.TITLE}"]
 
@@ -234,7 +234,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, WORDS, st.lists(WORDS, max_size=9), st.integers(0, 60), WORDS)
-def test_the_limits(
+def test_the_limits_of_a_summary(
     steps: list[AgentStep], task: str, said: list[str], changed: int, written: str
 ) -> None:
     model = FakeModel(written * 20)

@@ -28,7 +28,7 @@ from lcursor.process.sandbox import Level
 from lcursor.protocol.agent import AgentChoice
 from lcursor.stop import Stop
 from tests.fakes.agent import TOOLS, LineDialect, ScriptModel, Watcher, call, create, finish, view
-from tests.unit.agent.test_crashes import Killed, Mortal
+from tests.unit.agent.test_crashes import Killed, KilledLog
 from tests.unit.agent.test_loop import start
 
 RULES = ShellRules.of(AgentConfig(allow=("make test",), forbid=("curl",)))
@@ -144,7 +144,7 @@ def test_nothing_runs_unapproved(
     with tempfile.TemporaryDirectory() as name:
         start(Path(name), policy).write("resume", sandbox=level)
         for killed_after in (left, 1 << 30):
-            log = Mortal.open(Path(name))
+            log = KilledLog.open(Path(name))
             vars(log).update(left=killed_after, is_written=True)
             try:
                 _execute(log, level, [*script, finish()], user, files)

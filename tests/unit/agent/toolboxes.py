@@ -31,7 +31,7 @@ def never() -> bool:
     return False
 
 
-class Bench:
+class ToolUser:
     """A toolbox, its tree and short ways to call it."""
 
     def __init__(

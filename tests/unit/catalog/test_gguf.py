@@ -21,7 +21,7 @@ def write(tmp_path: Path, data: bytes, name: str = "x.gguf") -> Path:
     return path
 
 
-def test_a_good_file_says_what_it_is(gguf_bytes: Write, tmp_path: Path) -> None:
+def test_the_properties_of_a_valid_file(gguf_bytes: Write, tmp_path: Path) -> None:
     head = gguf.check_for_completion(write(tmp_path, gguf_bytes()))
     assert (head.architecture, head.tokenizer, head.tensors) == ("qwen2", "gpt2", 1)
     assert head.markers == ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
@@ -83,7 +83,7 @@ def test_a_recurrent_model_is_rejected(
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 0), "without a model"),
     ],
 )
-def test_what_is_no_model_is_said(tmp_path: Path, data: bytes, complaint: str) -> None:
+def test_a_file_that_is_no_model_is_an_error(tmp_path: Path, data: bytes, complaint: str) -> None:
     with pytest.raises(ModelCorrupt, match=complaint):
         gguf.check_for_completion(write(tmp_path, data))
 

@@ -42,7 +42,9 @@ def plug(folder: Path, *supplies: dict[str, str]) -> Path:
         ([{}], False),
     ],
 )
-def test_power(tmp_path: Path, supplies: list[dict[str, str]], is_on_battery: bool) -> None:
+def test_the_power_supply_is_read(
+    tmp_path: Path, supplies: list[dict[str, str]], is_on_battery: bool
+) -> None:
     assert Power(plug(tmp_path, *supplies)).is_on_battery() is is_on_battery
 
 

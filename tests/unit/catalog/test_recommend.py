@@ -77,7 +77,7 @@ def test_a_model_saves_less_the_later_it_answers() -> None:
         (Speed(500, 60), Q15),
     ],
 )
-def test_what_is_recommended_follows_what_was_measured(speed: Speed, model: str) -> None:
+def test_a_recommendation_follows_the_measured_speed(speed: Speed, model: str) -> None:
     assert recommend.for_cpu(None, Measured("", Q05, speed))[0] == model
 
 
@@ -89,20 +89,20 @@ def test_a_better_model_needs_to_save_only_as_much(monkeypatch: pytest.MonkeyPat
         assert recommend.for_cpu(None, measured)[0] == best
 
 
-def test_a_gpu_that_is_too_small_is_said() -> None:
+def test_a_gpu_that_is_too_small_is_reported() -> None:
     found = recommend.recommend(gpu(2048))
     assert found.completion.placement == "on the CPU"
     assert "2.0 GiB are too little" in found.notes[0]
 
 
-def test_a_gpu_in_use_is_said() -> None:
+def test_a_gpu_in_use_is_reported() -> None:
     found = recommend.recommend(gpu(24564, 9000))
     assert found.chat.model == Q30
     assert "only 8.8 GiB" in found.notes[0]
 
 
 @pytest.mark.parametrize("vendor", ["amd", "apple"])
-def test_an_unreadable_gpu_is_said(vendor: hardware.Vendor) -> None:
+def test_an_unreadable_gpu_is_reported(vendor: hardware.Vendor) -> None:
     here = Hardware(vendor, f"{vendor} GPU", None, None, None, 8)
     found = recommend.recommend(here)
     assert found.completion.placement == "on the CPU"

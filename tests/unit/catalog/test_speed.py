@@ -111,7 +111,7 @@ def test_every_completion_model_can_be_predicted(model: manifest.Model) -> None:
         (Speed(8.04, 2.96), "reads about 8.0 and writes 3.0 tokens per second here"),
     ],
 )
-def test_words(found: Speed, words: str) -> None:
+def test_the_words_for_a_speed(found: Speed, words: str) -> None:
     assert found.describe() == words
 
 

@@ -19,7 +19,7 @@ from lcursor.errors import ModelMissing, ModelUnknown, ModelUnsuitable
         ({"LCURSOR_MODELS": "~/m", "HOME": "/h"}, "/h/m"),
     ],
 )
-def test_where_the_files_live(
+def test_the_folder_of_the_models(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
 ) -> None:
     for name in ("LCURSOR_MODELS", "LCURSOR_DATA", "XDG_DATA_HOME"):

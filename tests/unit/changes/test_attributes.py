@@ -79,14 +79,6 @@ def do(history: History, *changes: FileChange) -> str:
     return key
 
 
-def test_an_edit_keeps_the_attributes(history: History, path: Path) -> None:
-    before = facts(path)
-    key = do(history, edit(path))
-    assert facts(path) == before
-    undo.revert(history, key, "undo", [])
-    assert facts(path) == before
-
-
 def test_an_edit_that_fails_at_another_file_keeps_the_attributes(
     history: History, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,7 +69,7 @@ def merged(sketch: str) -> object:
         "# [... other functions ...]",
     ],
 )
-def test_omissions(line: str) -> None:
+def test_lines_that_stand_for_omitted_code(line: str) -> None:
     assert is_elided(line)
 
 
@@ -89,7 +89,7 @@ def test_omissions(line: str) -> None:
         "",
     ],
 )
-def test_what_is_no_omission(line: str) -> None:
+def test_lines_that_are_no_omission(line: str) -> None:
     assert not is_elided(line)
 
 
@@ -139,7 +139,7 @@ LAST = "            file.writelines(self.rows)\n"
         (f"class Store(Base):\n    {GAP}", "class Store:", "class Store(Base):"),
     ],
 )
-def test_what_is_left_out_is_taken_from_the_text(sketch: str, old: str, new: str) -> None:
+def test_omitted_lines_are_taken_from_the_text(sketch: str, old: str, new: str) -> None:
     assert BASE.count(old) == 1
     assert merged(sketch) == BASE.replace(old, new)
 
@@ -168,15 +168,7 @@ def test_what_is_left_out_is_taken_from_the_text(sketch: str, old: str, new: str
         "    # ...\n",
     ],
 )
-def test_what_is_not_certain_is_a_sketch_for_the_rewriter(sketch: str) -> None:
+def test_an_uncertain_omission_becomes_a_sketch_for_the_rewriter(sketch: str) -> None:
     found = merged(sketch)
     assert isinstance(found, Unresolved)
     assert found.sketches == (("/p/a.py", tuple(sketch.splitlines())),)
-
-
-def test_the_rest_of_a_function_that_is_cut_stays() -> None:
-    sketch = (
-        "# ... existing code ...\n\ndef main(args):\n    store = Store(args[1])\n    store.load()\n"
-        "\n# ... existing code ...\n"
-    )
-    assert merged(sketch) == BASE.replace("Store(args[0])", "Store(args[1])")

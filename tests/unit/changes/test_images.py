@@ -11,7 +11,7 @@ import pytest
 from lcursor.changes import text, undo
 from lcursor.changes.history import History
 from lcursor.changes.images import Images
-from lcursor.changes.records import Change, FileChange
+from lcursor.changes.records import FileChange
 from lcursor.changes.write import write
 
 DATA = b"precious\n" * 3
@@ -79,24 +79,3 @@ def test_a_deletion_is_undone_although_its_content_was_damaged_before(tmp_path: 
     assert not path.exists()
     assert undo.revert(history, key, "undo", []).problems == ()
     assert path.read_bytes() == DATA
-
-
-@pytest.mark.parametrize("kind", ["edit", "delete"])
-def test_what_a_proposal_stored_is_flushed_before_a_file_changes(
-    tmp_path: Path, synced: list[str], kind: str
-) -> None:
-    path = tmp_path / "project/a.py"
-    path.parent.mkdir()
-    path.write_bytes(DATA)
-    history = History(path.parent, tmp_path / "data")
-    found = text.read(path)
-    changes = (Change(0, 1, ("precious",), ("NEW",)),) if kind == "edit" else ()
-    file = FileChange(str(path), kind, "", found.digest, changes)  # type: ignore[arg-type]
-    key = history.begin("t", [file], bases={str(path): found.lines})
-    synced.clear()
-    write([file], history, key)
-    folder = history.images.folder
-    wanted = [str(folder / KEY), str(folder)]
-    at = [synced.index(each) for each in wanted]
-    assert at == sorted(at)
-    assert at[-1] < synced.index(str(history.path))

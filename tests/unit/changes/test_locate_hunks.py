@@ -52,7 +52,9 @@ def pieces(*made: tuple[int, str]) -> list[Lines]:
         ([hunk("c d e", "C D E f"), hunk("d", "D")], None),
     ],
 )
-def test_which_change_a_hunk_is(hunks: list[EditHunk], expected: list[Lines] | None) -> None:
+def test_a_hunk_is_matched_to_a_proposed_change(
+    hunks: list[EditHunk], expected: list[Lines] | None
+) -> None:
     file = FileTurn(FileChange("a", base=digest(BASE), changes=ALL))
     found, _, is_lost = locate_hunks(file, BASE, hunks, is_undone=False)
     assert (None if is_lost else found) == expected
@@ -70,7 +72,7 @@ def test_hunks_are_undone_and_reported_again() -> None:
     assert locate_hunks(file, BASE, both[:1], is_undone=False)[0] == pieces((1, "B"))
 
 
-def test_what_is_neither_accepted_nor_rejected_is_open() -> None:
+def test_hunks_neither_accepted_nor_rejected_are_open() -> None:
     file = FileTurn(FileChange("a", base=digest(BASE), changes=ALL))
     file.pieces = pieces((3, "C D E f"))
     assert file.rest() == (INSERTED, FIRST, SECOND)

@@ -47,7 +47,7 @@ TYPED = "typed by hand "
         ("ababcd", None),  # which of two
     ],
 )
-def test_examples(now: str, expected: str | None) -> None:
+def test_a_change_is_merged_into_a_changed_text(now: str, expected: str | None) -> None:
     made = merge([Change(1, 2, ("b",), ("B",))], tuple("abcd"), tuple(now))
     assert made == (None if expected is None else tuple(expected))
 

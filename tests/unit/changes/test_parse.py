@@ -78,7 +78,7 @@ def test_a_reply_may_be_cut_anywhere(sizes: list[int]) -> None:
         ("```python\ndef f():\n    # rest of the function remains unchanged\n```", "lazy"),
     ],
 )
-def test_what_cannot_be_used_says_why(text: str, reason: str) -> None:
+def test_an_unusable_answer_says_why(text: str, reason: str) -> None:
     with pytest.raises(ReplyUnusable) as caught:
         read(text)
     assert caught.value.reason == reason
@@ -92,7 +92,7 @@ def test_an_answer_that_a_limit_ended_is_cut() -> None:
 
 @pytest.mark.parametrize("base", [CODE, "a = 1\n\nb = 2\n"])
 @pytest.mark.parametrize("code", ["", "\n", "\n  \n"])
-def test_nothing_left_of_code_is_no_answer(base: str, code: str) -> None:
+def test_an_answer_without_code_is_unusable(base: str, code: str) -> None:
     with pytest.raises(ReplyUnusable) as caught:
         read(f"```python\n{code}```", base=base)
     assert caught.value.reason == "empty"
@@ -105,7 +105,7 @@ def test_code_without_a_fence_is_no_note() -> None:
     assert (reading.finish(), reading.note) == (LINES, "")
 
 
-def test_what_is_left_out_is_taken_from_the_base() -> None:
+def test_omitted_lines_are_taken_from_the_region() -> None:
     base = "def f(a):\n    one(a)\n    two(a)\n    three(a)\n    return a\n"
     text = "```python\ndef f(a, b):\n    # ... existing code ...\n    return a\n```"
     assert read(text, base=base)[:2] == ("def f(a, b):", "    one(a)")
@@ -203,7 +203,7 @@ def test_the_path_of_code(text: str, path: str) -> None:
 @pytest.mark.parametrize(
     "heading", ["{}", "**`{}`**:", "### {} (new)", "2. {}", "Updated file: {}"]
 )
-def test_what_is_a_path(name: str, is_path: bool, heading: str) -> None:
+def test_names_that_are_paths(name: str, is_path: bool, heading: str) -> None:
     (block,) = blocks(f"{heading.format(name)}\n```\nx = 1\n```")
     assert block.path == (name if is_path else "")
 
@@ -223,7 +223,7 @@ def test_what_is_a_path(name: str, is_path: bool, heading: str) -> None:
         ("python path=nothing", "python", ""),
     ],
 )
-def test_what_stands_behind_the_marks_of_a_fence(info: str, language: str, path: str) -> None:
+def test_the_info_string_of_a_fence(info: str, language: str, path: str) -> None:
     (block,) = blocks(f"```{info}\nx = 1\n```")
     assert (block.language, block.path) == (language, path)
 
@@ -236,7 +236,7 @@ def test_a_comment_with_the_path_is_no_code() -> None:
     assert (block.path, block.code_for(())) == ("a.py", ("# b.py", "x = 1"))
 
 
-def test_what_says_nothing_of_a_file_is_about_the_given_one() -> None:
+def test_code_without_a_path_is_of_the_given_file() -> None:
     (block,) = blocks("```python\nx = 1\n```", "a.py")
     assert block.path == "a.py"
 
@@ -259,7 +259,7 @@ def test_a_sentence_names_a_file_less_surely() -> None:
         "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n",
     ],
 )
-def test_what_was_cut_is_reported(text: str) -> None:
+def test_a_block_that_was_cut_off_is_reported(text: str) -> None:
     assert not blocks(text)[-1].is_closed
 
 
@@ -285,13 +285,7 @@ def test_a_hunk_may_have_a_heading_and_one_line() -> None:
     assert blocks("a.py\n```\n@@ -1 +1 @@\n```") == ()
 
 
-def test_comments_of_sql_behind_wrong_counts_are_no_file_names() -> None:
-    body = f"@@ -1 +1 @@\n-a\n+b\n c\n{SQL}@@ -9 +9 @@\n-d\n+e\n"
-    (block,) = blocks(f"```diff\n--- a/a.sql\n+++ b/a.sql\n{body}```\n")
-    assert [pair.old for pair in block.pairs] == [("a", "c", "-- drop the old rows"), ("d",)]
-
-
-def test_what_stands_above_a_block_is_not_above_the_next() -> None:
+def test_a_path_above_a_block_is_not_that_of_the_next() -> None:
     found = blocks(f"a.py\n{PAIR}```python\nx = 1\n```")
     assert [(block.form, block.path) for block in found] == [
         ("search_replace", "a.py"),
@@ -390,7 +384,7 @@ def test_files_are_distinguished_whatever_the_counts_say(
     ]
 
 
-def test_openai_patches() -> None:
+def test_a_patch_in_the_format_of_openai() -> None:
     text = (
         "*** Begin Patch\n*** Add File: n.py\n+a\n*** Delete File: o.py\n*** Update File: p.py\n"
         "*** Move to: q.py\n@@ class A\n@@ def f\n x\n-y\n+z\n@@\n-last\n*** End of File\n"
@@ -416,14 +410,3 @@ def test_a_document_with_fences_of_its_own_is_not_guessed() -> None:
     text = "n.md\n```markdown\n# N\n```\nThen\n```python\nf()\n```\nand\n```\nEnd\n```\n"
     assert blocks(text)[0].problem
     assert not blocks(text.removesuffix("and\n```\nEnd\n```\n"))[0].problem
-
-
-def test_files_without_an_ending_are_distinguished_by_the_prefixes_of_git() -> None:
-    def of(name: str) -> str:
-        return f"--- a/{name}\n+++ b/{name}\n@@ -1,9 +1,9 @@\n-{name} 1\n+new\n"
-
-    found = blocks(f"```diff\n{of('tool')}{of('run')}```\n")
-    assert [(one.path, one.pairs[0].old) for one in found] == [
-        ("tool", ("tool 1",)),
-        ("run", ("run 1",)),
-    ]

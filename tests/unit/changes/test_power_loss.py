@@ -35,7 +35,7 @@ def edit(path: Path, to: str = "") -> FileChange:
     return FileChange(str(path), kind, to, found.digest, (change,))  # type: ignore[arg-type]
 
 
-class Desk:
+class ProjectOnDisk:
     """A project and the data of its history, on a disk that loses power."""
 
     def __init__(self, place: Path) -> None:
@@ -92,8 +92,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path / "disk")
+def project(tmp_path: Path) -> ProjectOnDisk:
+    return ProjectOnDisk(tmp_path / "disk")
 
 
 @pytest.fixture(params=["replaced", "in place"])
@@ -103,67 +103,67 @@ def in_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(steps, "_can_be_replaced", lambda _: False)
 
 
-def undone(desk: Desk, key: str, where: str) -> None:
+def undone(project: ProjectOnDisk, key: str, where: str) -> None:
     """Recover and undo what was written: the old bytes are there."""
-    history = desk.history()
+    history = project.history()
     writes.recover(history)
     try:
         assert undo.revert(history, key, "undo", []).problems == (), where
     except EditMissing:
         assert not any(turn.is_applied for turn in history.turns()), where
-    assert desk.files() == desk.before, where
+    assert project.files() == project.before, where
     assert history.damaged == 0, where
 
 
 @pytest.mark.usefixtures("in_place")
-def test_a_write_that_loses_power_can_be_undone(desk: Desk) -> None:
-    disk = Disk(desk.place)
+def test_a_write_that_loses_power_can_be_undone(project: ProjectOnDisk) -> None:
+    disk = Disk(project.place)
     with disk.recording():
-        key = desk.begin()
-        writes.write(desk.changes(), desk.history(), key)
-    after = desk.files()
+        key = project.begin()
+        writes.write(project.changes(), project.history(), key)
+    after = project.files()
 
     def check(where: str) -> None:
-        history = desk.history()
+        history = project.history()
         writes.recover(history)
-        for name, data in desk.files().items():
-            assert data in (desk.before.get(name), after.get(name)), f"{where}: {name}"
-        undone(desk, key, where)
-        if desk.history().redo_key():
-            undo.revert(desk.history(), key, "redo", [])
-            assert desk.files() == after, where
+        for name, data in project.files().items():
+            assert data in (project.before.get(name), after.get(name)), f"{where}: {name}"
+        undone(project, key, where)
+        if project.history().redo_key():
+            undo.revert(project.history(), key, "redo", [])
+            assert project.files() == after, where
 
-    assert desk.fail(disk, check) > 100
+    assert project.fail(disk, check) > 100
     disk.restore(disk.state(disk.now, lambda: False, lambda found: found[0]))
-    assert desk.files() == after, "what was reported as done survives"
+    assert project.files() == after, "what was reported as done survives"
 
 
 @pytest.mark.usefixtures("in_place")
-def test_an_undo_that_loses_power_can_be_repeated(desk: Desk) -> None:
-    key = desk.begin()
-    writes.write(desk.changes(), desk.history(), key)
-    after, disk = desk.files(), Disk(desk.place)
+def test_an_undo_that_loses_power_can_be_repeated(project: ProjectOnDisk) -> None:
+    key = project.begin()
+    writes.write(project.changes(), project.history(), key)
+    after, disk = project.files(), Disk(project.place)
     with disk.recording():
-        assert undo.revert(desk.history(), key, "undo", []).problems == ()
-    assert desk.files() == desk.before
+        assert undo.revert(project.history(), key, "undo", []).problems == ()
+    assert project.files() == project.before
 
     def check(where: str) -> None:
-        writes.recover(desk.history())
-        for name, data in desk.files().items():
-            assert data in (desk.before.get(name), after.get(name)), f"{where}: {name}"
-        undone(desk, key, where)
+        writes.recover(project.history())
+        for name, data in project.files().items():
+            assert data in (project.before.get(name), after.get(name)), f"{where}: {name}"
+        undone(project, key, where)
 
-    assert desk.fail(disk, check) > 40
+    assert project.fail(disk, check) > 40
     disk.restore(disk.state(disk.now, lambda: False, lambda found: found[0]))
-    assert desk.files() == desk.before, "what was reported as done survives"
-    assert os.getxattr(desk.root / "gone.py", "user.note") == b"kept"
+    assert project.files() == project.before, "what was reported as done survives"
+    assert os.getxattr(project.root / "gone.py", "user.note") == b"kept"
 
 
 @pytest.mark.usefixtures("in_place")
 def test_a_rollback_that_loses_power_leaves_the_old_bytes(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    project: ProjectOnDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk, real = Disk(desk.place), writes._do
+    disk, real = Disk(project.place), writes._do
 
     def fail(step: WriteStep) -> None:
         real(step)
@@ -172,78 +172,80 @@ def test_a_rollback_that_loses_power_leaves_the_old_bytes(
 
     with disk.recording(), monkeypatch.context() as patch:
         patch.setattr(writes, "_do", fail)
-        key = desk.begin()
+        key = project.begin()
         with pytest.raises(EditUnsaved, match="nothing was changed"):
-            writes.write(desk.changes(), desk.history(), key)
-    assert desk.files() == desk.before
-    assert desk.fail(disk, lambda where: undone(desk, key, where)) > 100
+            writes.write(project.changes(), project.history(), key)
+    assert project.files() == project.before
+    assert project.fail(disk, lambda where: undone(project, key, where)) > 100
 
 
-def test_files_that_exchange_their_names_both_survive(desk: Desk) -> None:
+def test_files_that_exchange_their_names_both_survive(project: ProjectOnDisk) -> None:
     """No order of the steps leaves each content a name all the time."""
-    one, two = desk.root / "old.py", desk.root / "moved.py"
+    one, two = project.root / "old.py", project.root / "moved.py"
     changes = [edit(one, str(two)), edit(two, str(one))]
-    disk = Disk(desk.place)
+    disk = Disk(project.place)
     with disk.recording():
-        writes.write(changes, desk.history(), desk.history().begin("t", changes))
-    after = desk.files()
-    texts = {desk.before[one.name], desk.before[two.name], after[one.name], after[two.name]}
+        writes.write(changes, project.history(), project.history().begin("t", changes))
+    after = project.files()
+    texts = {project.before[one.name], project.before[two.name], after[one.name], after[two.name]}
 
     def check(where: str) -> None:
-        writes.recover(desk.history())
-        now = desk.files()
-        assert now.keys() == desk.before.keys(), where
+        writes.recover(project.history())
+        now = project.files()
+        assert now.keys() == project.before.keys(), where
         assert {now[one.name], now[two.name]} <= texts, where
         assert now[one.name].split(b"\n", 1)[1] != now[two.name].split(b"\n", 1)[1], where
 
-    assert desk.fail(disk, check) > 20
+    assert project.fail(disk, check) > 20
 
 
-def test_undoing_a_rename_loses_nothing_that_was_typed_since(desk: Desk) -> None:
-    old, new = desk.root / "old.py", desk.root / "sub/new.py"
+def test_undoing_a_rename_loses_nothing_that_was_typed_since(project: ProjectOnDisk) -> None:
+    old, new = project.root / "old.py", project.root / "sub/new.py"
     change = edit(old, str(new))
-    key = desk.history().begin("t", [change])
-    writes.write([change], desk.history(), key)
+    key = project.history().begin("t", [change])
+    writes.write([change], project.history(), key)
     new.write_bytes(typed := new.read_bytes() + b"typed since\n")
-    disk = Disk(desk.place)
+    disk = Disk(project.place)
     with disk.recording():
-        assert undo.revert(desk.history(), key, "undo", []).problems == ()
-    undone = desk.before["old.py"] + b"typed since\n"
+        assert undo.revert(project.history(), key, "undo", []).problems == ()
+    undone = project.before["old.py"] + b"typed since\n"
     assert old.read_bytes() == undone
 
     def check(where: str) -> None:
-        writes.recover(desk.history())
+        writes.recover(project.history())
         found = {path: path.read_bytes() for path in (old, new) if path.exists()}
         assert found, where
         assert found.items() <= {old: undone, new: typed}.items(), where
 
-    assert desk.fail(disk, check) > 10
+    assert project.fail(disk, check) > 10
 
 
-def test_a_decision_about_a_hunk_damages_no_turn(desk: Desk) -> None:
+def test_a_decision_about_a_hunk_damages_no_turn(project: ProjectOnDisk) -> None:
     """A turn is as before or as after; it is never damaged."""
-    change = edit(desk.root / "a.py")
+    change = edit(project.root / "a.py")
     lines, (only,) = text.read(change.path).lines, change.changes
-    disk = Disk(desk.place)
+    disk = Disk(project.place)
     with disk.recording():
-        key = desk.history().begin("t", [change], bases={change.path: lines})
+        key = project.history().begin("t", [change], bases={change.path: lines})
         hunk = hunk_at(("NEW", *lines[1:]), 0, only.old, only.new)
-        desk.history().decided(decision(key, change.path, hunk))
+        project.history().decided(decision(key, change.path, hunk))
 
     def check(where: str) -> None:
-        history = desk.history()
+        history = project.history()
         assert history.damaged == 0, where
         assert [turn.open for turn in history.turns()] in ([], [1], [0]), where
 
-    assert desk.fail(disk, check) > 10
+    assert project.fail(disk, check) > 10
     disk.restore(disk.state(disk.now, lambda: False, lambda found: found[0]))
-    assert [turn.open for turn in desk.history().turns()] == [0]
+    assert [turn.open for turn in project.history().turns()] == [0]
 
 
 @pytest.mark.parametrize("is_known", [False, True])
-def test_a_content_is_stored_before_its_file_may_be_deleted(desk: Desk, is_known: bool) -> None:
-    images, data = desk.history().images, b"precious" * 9
-    disk = Disk(desk.place)
+def test_a_content_is_stored_before_its_file_may_be_deleted(
+    project: ProjectOnDisk, is_known: bool
+) -> None:
+    images, data = project.history().images, b"precious" * 9
+    disk = Disk(project.place)
     with disk.recording():
         if is_known:
             images.put(data)
@@ -251,4 +253,4 @@ def test_a_content_is_stored_before_its_file_may_be_deleted(desk: Desk, is_known
         images.sync_names()
     for state in disk.states(disk.now, 9):
         disk.restore(state)
-        assert desk.history().images.get(key) == data
+        assert project.history().images.get(key) == data

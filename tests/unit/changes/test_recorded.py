@@ -148,7 +148,7 @@ def outcome(reply: str, file: str, files: apply.TaskFiles) -> str:
     return "; ".join([*changed, found.note]).rstrip("; ") or "nothing"
 
 
-def test_what_becomes_of_replies_and_files_that_differ_a_little(
+def test_replies_and_files_that_differ_a_little_have_the_recorded_outcome(
     recorded: Callable[[str, str], None],
 ) -> None:
     draw, rows = random.Random(1), list[str]()

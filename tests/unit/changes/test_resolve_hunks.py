@@ -17,16 +17,6 @@ from lcursor.changes.records import Lines
 from lcursor.context.items import Seen
 from tests.unit.changes.replies import Given, applied, pair, text_of
 
-
-def test_a_number_that_points_at_something_alike_is_doubted() -> None:
-    one = ["def one(a):", "    check(a)", "    total = a + 1", "    log(total)", "    return total"]
-    two = [line.replace("total = a + 1", "total = a + 2") for line in one]
-    text = "\n".join([*one, *["x = 1"] * 9, *two]) + "\n"
-    hunk = "@@ -15,5 +15,5 @@\n def one(a):\n     check(a)\n-    total = a + 1\n+    total = a\n"
-    reply = f"--- a/a.py\n+++ b/a.py\n{hunk}     log(total)\n     return total\n"
-    assert isinstance(resolve(blocks(reply), Given({"a.py": text})), Ask)
-
-
 CLASSES = """\
 class A:
     def run(self):
@@ -206,7 +196,7 @@ def test_the_order_of_hunks_decides(hunks: str, row: int | None) -> None:
         assert found.split("\n").index("shared(y)") == row
 
 
-def test_of_equal_places_the_attached_one_is_meant() -> None:
+def test_the_attached_one_of_equal_places_is_changed() -> None:
     files = Given({"a.py": ORDERED})
     reply = pair("shared(x)", "shared(y)", "a.py")
     rows = tuple(ORDERED.splitlines()[2:])

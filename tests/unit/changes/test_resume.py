@@ -22,7 +22,7 @@ AFTER = (
 )
 
 
-class Desk:
+class OpenTurn:
     """A file, a turn of three hunks for it, and its history."""
 
     def __init__(self, place: Path) -> None:
@@ -68,97 +68,97 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def turn(tmp_path: Path) -> OpenTurn:
+    return OpenTurn(tmp_path)
 
 
-def test_a_text_that_is_as_it_was(desk: Desk) -> None:
-    found = desk.resume()
-    assert (found.files[0].changes, found.problems) == (desk.changes, ())
-    assert desk.all_taken(found) == AFTER
+def test_all_hunks_of_an_unchanged_text_are_offered(turn: OpenTurn) -> None:
+    found = turn.resume()
+    assert (found.files[0].changes, found.problems) == (turn.changes, ())
+    assert turn.all_taken(found) == AFTER
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_what_was_accepted_is_not_offered_again(desk: Desk, number: int) -> None:
-    desk.accept(number)
-    found = desk.resume()
+def test_an_accepted_hunk_is_not_offered_again(turn: OpenTurn, number: int) -> None:
+    turn.accept(number)
+    found = turn.resume()
     assert len(found.files[0].changes) == 2
-    assert found.files[0].base == text.read(desk.file).digest
-    assert desk.all_taken(found) == AFTER
+    assert found.files[0].base == text.read(turn.file).digest
+    assert turn.all_taken(found) == AFTER
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("is_typed", [False, True])
-def test_what_was_rejected_is_not_offered_again(desk: Desk, number: int, is_typed: bool) -> None:
-    desk.refuse(number)
+def test_a_rejected_hunk_is_not_offered_again(turn: OpenTurn, number: int, is_typed: bool) -> None:
+    turn.refuse(number)
     if is_typed:
-        desk.put("import os\n\n" + desk.file.read_text())
-    (found,) = desk.resume().files
+        turn.put("import os\n\n" + turn.file.read_text())
+    (found,) = turn.resume().files
     assert [each.new for each in found.changes] == [
-        each.new for at, each in enumerate(desk.changes) if at != number
+        each.new for at, each in enumerate(turn.changes) if at != number
     ]
 
 
-def test_what_was_accepted_and_not_saved_is_offered_again(desk: Desk) -> None:
-    desk.accept(0, is_saved=False)
-    assert desk.all_taken(desk.resume()) == AFTER
+def test_an_accepted_hunk_that_was_not_saved_is_offered_again(turn: OpenTurn) -> None:
+    turn.accept(0, is_saved=False)
+    assert turn.all_taken(turn.resume()) == AFTER
 
 
-def test_hunks_move_with_what_was_typed(desk: Desk) -> None:
-    desk.accept(1)
-    body = desk.file.read_text()
-    desk.put("import os\n\n" + body.replace("return 5", "return 5 + 5"))
-    found = desk.resume()
-    assert desk.all_taken(found) == "import os\n\n" + AFTER.replace("return 5", "return 5 + 5")
+def test_hunks_move_with_what_was_typed(turn: OpenTurn) -> None:
+    turn.accept(1)
+    body = turn.file.read_text()
+    turn.put("import os\n\n" + body.replace("return 5", "return 5 + 5"))
+    found = turn.resume()
+    assert turn.all_taken(found) == "import os\n\n" + AFTER.replace("return 5", "return 5 + 5")
     assert found.problems == ()
 
 
-def test_checks_come_back_with_the_text_that_they_are_of(desk: Desk) -> None:
-    assert desk.resume().files[0].checks == CHECKS
-    desk.accept(1)
-    assert desk.resume().files[0].checks == CHECKS
-    desk.put("import os\n\n" + desk.file.read_text())
-    assert desk.resume().files[0].checks == CHECKS[1:]  # it was passed without that line
+def test_checks_come_back_with_the_text_that_they_are_of(turn: OpenTurn) -> None:
+    assert turn.resume().files[0].checks == CHECKS
+    turn.accept(1)
+    assert turn.resume().files[0].checks == CHECKS
+    turn.put("import os\n\n" + turn.file.read_text())
+    assert turn.resume().files[0].checks == CHECKS[1:]  # it was passed without that line
 
 
-def test_a_hunk_whose_place_is_gone_is_left_out(desk: Desk) -> None:
-    desk.put(BASE.replace("return 0", "return 0 + 0"))
-    found = desk.resume()
-    assert found.problems == (f"{desk.file} was changed since: 1 hunk no longer applies",)
-    assert desk.all_taken(found) == AFTER.replace("return zero\n    # more", "return 0 + 0")
+def test_a_hunk_whose_place_is_gone_is_left_out(turn: OpenTurn) -> None:
+    turn.put(BASE.replace("return 0", "return 0 + 0"))
+    found = turn.resume()
+    assert found.problems == (f"{turn.file} was changed since: 1 hunk no longer applies",)
+    assert turn.all_taken(found) == AFTER.replace("return zero\n    # more", "return 0 + 0")
 
 
-def test_a_file_that_is_another_or_gone(desk: Desk) -> None:
-    desk.put("nothing of it\n")
-    found = desk.resume()
+def test_a_file_with_another_text_or_none_is_left_out(turn: OpenTurn) -> None:
+    turn.put("nothing of it\n")
+    found = turn.resume()
     assert found.files == ()
     assert "no hunk applies any more" in found.problems[0]
-    desk.file.unlink()
-    assert "there is no file" in desk.resume().problems[0]
+    turn.file.unlink()
+    assert "there is no file" in turn.resume().problems[0]
     with pytest.raises(EditMissing):
-        resume(desk.history, "none")
+        resume(turn.history, "none")
 
 
-def test_the_editors_text_comes_first(desk: Desk) -> None:
+def test_the_editors_text_comes_first(turn: OpenTurn) -> None:
     lines = ["# mine", *text.from_bytes(BASE.encode()).lines]
-    buffer = {"path": str(desk.file), "tick": 3, "text": "\n".join(lines)}
-    found = resume(desk.history, desk.key, [buffer])  # type: ignore[list-item]
+    buffer = {"path": str(turn.file), "tick": 3, "text": "\n".join(lines)}
+    found = resume(turn.history, turn.key, [buffer])  # type: ignore[list-item]
     assert found.files[0].base == digest(lines)
     assert [one.first_row for one in found.files[0].changes] == [
-        one.first_row + 1 for one in desk.changes
+        one.first_row + 1 for one in turn.changes
     ]
 
 
-def test_what_was_accepted_before_a_restart_is_undone_with_the_rest(desk: Desk) -> None:
-    desk.accept(1)
-    desk.put("import os\n\n" + desk.file.read_text())
-    (change,) = desk.resume().files
-    desk.changes = change.changes
-    desk.accept(0)
-    history = History(desk.root, desk.data)
-    assert desk.file.read_text() != "import os\n\n" + BASE
-    assert revert(history, desk.key, "undo", []).problems == ()
-    assert desk.file.read_text() == "import os\n\n" + BASE
-    assert revert(history, desk.key, "redo", []).problems == ()
-    assert "return zero" in desk.file.read_text()
-    assert "return 2" not in desk.file.read_text()
+def test_a_hunk_accepted_before_a_restart_is_undone_with_the_rest(turn: OpenTurn) -> None:
+    turn.accept(1)
+    turn.put("import os\n\n" + turn.file.read_text())
+    (change,) = turn.resume().files
+    turn.changes = change.changes
+    turn.accept(0)
+    history = History(turn.root, turn.data)
+    assert turn.file.read_text() != "import os\n\n" + BASE
+    assert revert(history, turn.key, "undo", []).problems == ()
+    assert turn.file.read_text() == "import os\n\n" + BASE
+    assert revert(history, turn.key, "redo", []).problems == ()
+    assert "return zero" in turn.file.read_text()
+    assert "return 2" not in turn.file.read_text()

@@ -31,7 +31,7 @@ def third(a):
 """
 
 
-class Desk(Project):
+class EditedProject(Project):
     """A project, its history, and buffers of the editor."""
 
     def __init__(self, place: Path) -> None:
@@ -102,228 +102,238 @@ class Desk(Project):
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def project(tmp_path: Path) -> EditedProject:
+    return EditedProject(tmp_path)
 
 
-def test_files_that_are_not_open(desk: Desk) -> None:
-    desk.put("a.py", CODE)
-    desk.put("sub/b.py", CODE)
-    key = desk.do(desk.change("a.py", "a + 1", "a - 1"), desk.change("sub/b.py", "import os\n", ""))
-    after = [desk.get("a.py"), desk.get("sub/b.py")]
+def test_files_that_are_not_open_are_undone_on_disk(project: EditedProject) -> None:
+    project.put("a.py", CODE)
+    project.put("sub/b.py", CODE)
+    key = project.do(
+        project.change("a.py", "a + 1", "a - 1"), project.change("sub/b.py", "import os\n", "")
+    )
+    after = [project.get("a.py"), project.get("sub/b.py")]
     assert CODE not in after
-    done = desk.revert("undo")
+    done = project.revert("undo")
     assert (done.key, done.problems, done.files) == (key, (), ())
-    assert done.paths == (desk.path("a.py"), desk.path("sub/b.py"))
-    assert [desk.get("a.py"), desk.get("sub/b.py")] == [CODE, CODE]
-    assert desk.revert("redo").problems == ()
-    assert [desk.get("a.py"), desk.get("sub/b.py")] == after
-    assert desk.revert("undo", key).problems == ()
-    assert [desk.get("a.py"), desk.get("sub/b.py")] == [CODE, CODE]
+    assert done.paths == (project.path("a.py"), project.path("sub/b.py"))
+    assert [project.get("a.py"), project.get("sub/b.py")] == [CODE, CODE]
+    assert project.revert("redo").problems == ()
+    assert [project.get("a.py"), project.get("sub/b.py")] == after
+    assert project.revert("undo", key).problems == ()
+    assert [project.get("a.py"), project.get("sub/b.py")] == [CODE, CODE]
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_what_was_typed_since_stays(desk: Desk, is_open: bool) -> None:
-    desk.put("a.py", CODE)
+def test_undo_keeps_text_that_was_typed_since(project: EditedProject, is_open: bool) -> None:
+    project.put("a.py", CODE)
     if is_open:
-        desk.load("a.py")
-    change = desk.change("a.py", "    return a + 1", "    # one\n    return 1 + a")
-    second = desk.change("a.py", "return a + 3", "return 3 + a").changes
+        project.load("a.py")
+    change = project.change("a.py", "    return a + 1", "    # one\n    return 1 + a")
+    second = project.change("a.py", "return a + 3", "return 3 + a").changes
     change = FileChange(change.path, base=change.base, changes=(*change.changes, *second))
-    desk.take(change) if is_open else desk.do(change)
-    desk.type("a.py", "import os", "import os\nimport sys")
-    desk.type("a.py", "    x = a", "    x = a * 2  # mine")
-    desk.type("a.py", "return 3 + a", "return 3 + a\n    # right below")
-    done = desk.revert("undo")
+    project.take(change) if is_open else project.do(change)
+    project.type("a.py", "import os", "import os\nimport sys")
+    project.type("a.py", "    x = a", "    x = a * 2  # mine")
+    project.type("a.py", "return 3 + a", "return 3 + a\n    # right below")
+    done = project.revert("undo")
     assert done.problems == ()
     assert (len(done.files), len(done.paths)) == ((1, 0) if is_open else (0, 1))
-    found = desk.buffer("a.py") + "\n" if is_open else desk.get("a.py")
+    found = project.buffer("a.py") + "\n" if is_open else project.get("a.py")
     assert found == CODE.replace("import os", "import os\nimport sys").replace(
         "    x = a", "    x = a * 2  # mine"
     ).replace("return a + 3", "return a + 3\n    # right below")
-    desk.type("a.py", "import sys", "import sys  # more")
-    assert desk.revert("redo").problems == ()
-    found = desk.buffer("a.py") if is_open else desk.get("a.py")
+    project.type("a.py", "import sys", "import sys  # more")
+    assert project.revert("redo").problems == ()
+    found = project.buffer("a.py") if is_open else project.get("a.py")
     assert found is not None
     assert "    # one\n    return 1 + a" in found
     assert "import sys  # more" in found
     assert "return 3 + a\n    # right below" in found
 
 
-def test_rows_of_another_text_are_not_believed(desk: Desk) -> None:
-    path = desk.path("a.py")
-    desk.put("a.py", CODE)
-    desk.load("a.py")
-    change = desk.change("a.py", "def second", "# two\ndef second")
-    key = desk.history.begin("t", [change], bases=desk.buffers)
-    lines = desk.buffers[path]
+def test_a_hunk_is_found_at_other_rows_than_recorded(project: EditedProject) -> None:
+    path = project.path("a.py")
+    project.put("a.py", CODE)
+    project.load("a.py")
+    change = project.change("a.py", "def second", "# two\ndef second")
+    key = project.history.begin("t", [change], bases=project.buffers)
+    lines = project.buffers[path]
     lines[:0] = ["# typed before it was taken"] * 3
     row = change.changes[0].first_row + 3
     lines.insert(row, "# two")
-    desk.history.decided(decision(key, path, hunk_at(lines, row, (), ("# two",))))
-    assert desk.revert("undo").problems == ()
-    del desk.buffers[path][:3]
-    assert desk.buffer("a.py") + "\n" == CODE  # the base again, and the row is one of another text
-    assert desk.revert("redo").problems == ()
-    assert desk.buffer("a.py") + "\n" == CODE.replace("def second", "# two\ndef second")
+    project.history.decided(decision(key, path, hunk_at(lines, row, (), ("# two",))))
+    assert project.revert("undo").problems == ()
+    del project.buffers[path][:3]
+    assert (
+        project.buffer("a.py") + "\n" == CODE
+    )  # the base again, and the row is one of another text
+    assert project.revert("redo").problems == ()
+    assert project.buffer("a.py") + "\n" == CODE.replace("def second", "# two\ndef second")
 
 
-def test_what_was_typed_into_a_hunk_is_not_touched(desk: Desk) -> None:
+def test_a_file_whose_hunk_was_changed_is_not_undone(project: EditedProject) -> None:
     for name in ("a.py", "b.py"):
-        desk.put(name, CODE)
-    key = desk.do(
-        desk.change("a.py", "    x = a", "    x = a\n    y = x\n    z = y"),
-        desk.change("b.py", "a + 1", "a - 1"),
+        project.put(name, CODE)
+    key = project.do(
+        project.change("a.py", "    x = a", "    x = a\n    y = x\n    z = y"),
+        project.change("b.py", "a + 1", "a - 1"),
     )
-    desk.type("a.py", "y = x", "y = x  # mine")
-    mine = desk.get("a.py")
-    done = desk.revert("undo")
-    assert done.problems == (f"{desk.path('a.py')} was changed since, and stays as it is",)
-    assert (desk.get("a.py"), desk.get("b.py")) == (mine, CODE)
-    assert desk.history.undo_key() == desk.history.redo_key() == key
-    desk.type("a.py", "  # mine", "")  # now it can be
-    assert desk.revert("undo").problems == ()
-    assert desk.history.undo_key() == ""
-    assert desk.get("a.py") == CODE
+    project.type("a.py", "y = x", "y = x  # mine")
+    mine = project.get("a.py")
+    done = project.revert("undo")
+    assert done.problems == (f"{project.path('a.py')} was changed since, and stays as it is",)
+    assert (project.get("a.py"), project.get("b.py")) == (mine, CODE)
+    assert project.history.undo_key() == project.history.redo_key() == key
+    project.type("a.py", "  # mine", "")  # now it can be
+    assert project.revert("undo").problems == ()
+    assert project.history.undo_key() == ""
+    assert project.get("a.py") == CODE
 
 
-def test_of_places_that_look_alike_none_is_taken(desk: Desk) -> None:
+def test_a_hunk_with_several_possible_places_is_not_undone(project: EditedProject) -> None:
     same = "begin\n  step\nend\n"
-    desk.put("a", same * 6)
+    project.put("a", same * 6)
     lines = (same * 6).split("\n")[:-1]
     change = Change(10, 10, (), ("  step",))
-    desk.do(FileChange(desk.path("a"), base=digest(lines), changes=(change,)))
-    after = desk.get("a")
-    desk.type("a", "begin\n  step\n  step\nend\n", "begin\n  step\n  step\nend\n" * 2)
-    mine = desk.get("a")
+    project.do(FileChange(project.path("a"), base=digest(lines), changes=(change,)))
+    after = project.get("a")
+    project.type("a", "begin\n  step\n  step\nend\n", "begin\n  step\n  step\nend\n" * 2)
+    mine = project.get("a")
     assert mine != after
-    done = desk.revert("undo")
+    done = project.revert("undo")
     assert len(done.problems) == 1
-    assert desk.get("a") == mine
+    assert project.get("a") == mine
 
 
-def test_a_created_file(desk: Desk) -> None:
-    change = FileChange(desk.path("new/a.py"), "create", changes=(Change(0, 0, (), ("a", "b")),))
-    desk.do(change)
-    assert desk.get("new/a.py") == "a\nb\n"
-    assert desk.revert("undo").paths == (desk.path("new/a.py"),)
-    assert desk.get("new/a.py") is None
-    desk.revert("redo")
-    assert desk.get("new/a.py") == "a\nb\n"
-    desk.type("new/a.py", "b", "b\nmine")
-    assert "changed since" in desk.revert("undo").problems[0]
-    assert desk.get("new/a.py") == "a\nb\nmine\n"
+def test_the_creation_of_a_file_is_undone(project: EditedProject) -> None:
+    change = FileChange(project.path("new/a.py"), "create", changes=(Change(0, 0, (), ("a", "b")),))
+    project.do(change)
+    assert project.get("new/a.py") == "a\nb\n"
+    assert project.revert("undo").paths == (project.path("new/a.py"),)
+    assert project.get("new/a.py") is None
+    project.revert("redo")
+    assert project.get("new/a.py") == "a\nb\n"
+    project.type("new/a.py", "b", "b\nmine")
+    assert "changed since" in project.revert("undo").problems[0]
+    assert project.get("new/a.py") == "a\nb\nmine\n"
 
 
-def test_a_created_file_that_is_open(desk: Desk) -> None:
-    desk.do(FileChange(desk.path("a.py"), "create", changes=(Change(0, 0, (), ("a", "b")),)))
-    desk.load("a.py")
-    (file,) = desk.revert("undo").files
+def test_the_creation_of_an_open_file_is_undone(project: EditedProject) -> None:
+    project.do(FileChange(project.path("a.py"), "create", changes=(Change(0, 0, (), ("a", "b")),)))
+    project.load("a.py")
+    (file,) = project.revert("undo").files
     assert (file.kind, file.changes) == ("delete", (Change(0, 2, ("a", "b"), ()),))
-    assert desk.get("a.py") is None
-    desk.revert("redo")
-    desk.load("a.py")
-    desk.type("a.py", "b", "typed, not saved")
-    assert desk.revert("undo").problems
-    assert (desk.get("a.py"), desk.buffer("a.py")) == ("a\nb\n", "a\ntyped, not saved")
+    assert project.get("a.py") is None
+    project.revert("redo")
+    project.load("a.py")
+    project.type("a.py", "b", "typed, not saved")
+    assert project.revert("undo").problems
+    assert (project.get("a.py"), project.buffer("a.py")) == ("a\nb\n", "a\ntyped, not saved")
 
 
-def test_a_file_that_was_created_in_a_buffer_and_saved(desk: Desk) -> None:
-    path = desk.path("a.py")
+def test_the_creation_of_a_file_in_a_buffer_is_undone(project: EditedProject) -> None:
+    path = project.path("a.py")
     change = FileChange(path, "create", changes=(Change(0, 0, (), ("a", "b")),))
-    desk.buffers[path] = []
-    desk.take(change)
-    desk.put("a.py", "a\nb\n")
-    desk.buffers.clear()
-    assert desk.revert("undo").problems == ()
-    assert desk.get("a.py") is None
-    assert desk.revert("redo").problems == ()
-    assert desk.get("a.py") == "a\nb\n"
+    project.buffers[path] = []
+    project.take(change)
+    project.put("a.py", "a\nb\n")
+    project.buffers.clear()
+    assert project.revert("undo").problems == ()
+    assert project.get("a.py") is None
+    assert project.revert("redo").problems == ()
+    assert project.get("a.py") == "a\nb\n"
 
 
-def test_a_deleted_file(desk: Desk) -> None:
-    (desk.root / "a.py").write_bytes(b"\xef\xbb\xbfa\r\nb")
-    (desk.root / "a.py").chmod(0o700)
-    gone = FileChange(desk.path("a.py"), "delete", base=text.read(desk.path("a.py")).digest)
-    desk.do(gone)
-    assert desk.get("a.py") is None
-    desk.revert("undo")
-    assert (desk.root / "a.py").read_bytes() == b"\xef\xbb\xbfa\r\nb"
-    assert (desk.root / "a.py").stat().st_mode & 0o777 == 0o700
-    desk.revert("redo")
-    assert desk.get("a.py") is None
-    desk.put("a.py", "mine\n")
-    assert "a different text" in desk.revert("undo").problems[0]
-    assert desk.get("a.py") == "mine\n"
+def test_the_deletion_of_a_file_is_undone(project: EditedProject) -> None:
+    (project.root / "a.py").write_bytes(b"\xef\xbb\xbfa\r\nb")
+    (project.root / "a.py").chmod(0o700)
+    gone = FileChange(project.path("a.py"), "delete", base=text.read(project.path("a.py")).digest)
+    project.do(gone)
+    assert project.get("a.py") is None
+    project.revert("undo")
+    assert (project.root / "a.py").read_bytes() == b"\xef\xbb\xbfa\r\nb"
+    assert (project.root / "a.py").stat().st_mode & 0o777 == 0o700
+    project.revert("redo")
+    assert project.get("a.py") is None
+    project.put("a.py", "mine\n")
+    assert "a different text" in project.revert("undo").problems[0]
+    assert project.get("a.py") == "mine\n"
 
 
-def test_a_renamed_file(desk: Desk) -> None:
-    desk.put("old.py", CODE)
-    desk.do(desk.change("old.py", "first", "FIRST", to="sub/new.py"))
-    assert desk.get("old.py") is None
-    desk.type("sub/new.py", "import os", "import os  # mine")
-    assert desk.revert("undo").problems == ()
-    assert desk.get("old.py") == CODE.replace("import os", "import os  # mine")
-    assert desk.get("sub/new.py") is None
-    assert desk.revert("redo").problems == ()
+def test_the_renaming_of_a_file_is_undone(project: EditedProject) -> None:
+    project.put("old.py", CODE)
+    project.do(project.change("old.py", "first", "FIRST", to="sub/new.py"))
+    assert project.get("old.py") is None
+    project.type("sub/new.py", "import os", "import os  # mine")
+    assert project.revert("undo").problems == ()
+    assert project.get("old.py") == CODE.replace("import os", "import os  # mine")
+    assert project.get("sub/new.py") is None
+    assert project.revert("redo").problems == ()
     after = CODE.replace("import os", "import os  # mine").replace("first", "FIRST")
-    assert desk.get("sub/new.py") == after
-    desk.put("old.py", "mine\n")
-    assert "exists" in desk.revert("undo").problems[0]
-    assert (desk.get("old.py"), desk.get("sub/new.py")) == ("mine\n", after)
+    assert project.get("sub/new.py") == after
+    project.put("old.py", "mine\n")
+    assert "exists" in project.revert("undo").problems[0]
+    assert (project.get("old.py"), project.get("sub/new.py")) == ("mine\n", after)
 
 
-def test_a_renamed_file_that_is_open_and_not_saved(desk: Desk) -> None:
-    desk.put("old.py", CODE)
-    desk.do(desk.change("old.py", "first", "FIRST", to="new.py"))
-    desk.load("new.py")
-    desk.type("new.py", "import os", "import os  # not saved")
-    (file,) = desk.revert("undo").files
-    assert (file.kind, file.path, file.to) == ("rename", desk.path("new.py"), desk.path("old.py"))
-    assert (desk.get("old.py"), desk.get("new.py")) == (CODE, None)
-    assert desk.buffer("old.py") == CODE.replace("os", "os  # not saved")[:-1]
+def test_the_renaming_of_an_open_file_is_undone(project: EditedProject) -> None:
+    project.put("old.py", CODE)
+    project.do(project.change("old.py", "first", "FIRST", to="new.py"))
+    project.load("new.py")
+    project.type("new.py", "import os", "import os  # not saved")
+    (file,) = project.revert("undo").files
+    assert (file.kind, file.path, file.to) == (
+        "rename",
+        project.path("new.py"),
+        project.path("old.py"),
+    )
+    assert (project.get("old.py"), project.get("new.py")) == (CODE, None)
+    assert project.buffer("old.py") == CODE.replace("os", "os  # not saved")[:-1]
 
 
-def test_what_the_user_took_back_by_hand(desk: Desk) -> None:
-    desk.put("a.py", CODE)
-    key = desk.do(desk.change("a.py", "    x = a\n", ""))
-    desk.put("a.py", CODE)
-    assert desk.revert("undo").problems == ()
-    assert desk.get("a.py") == CODE
-    assert desk.revert("redo").problems == ()
-    assert "x = a" not in (desk.get("a.py") or "")
-    assert desk.history.undo_key() == key
+def test_a_change_that_the_user_removed_can_be_undone_and_redone(project: EditedProject) -> None:
+    project.put("a.py", CODE)
+    key = project.do(project.change("a.py", "    x = a\n", ""))
+    project.put("a.py", CODE)
+    assert project.revert("undo").problems == ()
+    assert project.get("a.py") == CODE
+    assert project.revert("redo").problems == ()
+    assert "x = a" not in (project.get("a.py") or "")
+    assert project.history.undo_key() == key
 
 
-def test_a_missing_file_is_reported(desk: Desk) -> None:
-    desk.put("a.py", CODE)
-    desk.put("b.py", CODE)
-    desk.do(desk.change("a.py", "a + 1", "a"), desk.change("b.py", "a + 1", "a"))
-    (desk.root / "a.py").unlink()
-    assert desk.revert("undo").problems == (f"the file {desk.path('a.py')} no longer exists",)
-    assert desk.get("b.py") == CODE
+def test_a_missing_file_is_reported(project: EditedProject) -> None:
+    project.put("a.py", CODE)
+    project.put("b.py", CODE)
+    project.do(project.change("a.py", "a + 1", "a"), project.change("b.py", "a + 1", "a"))
+    (project.root / "a.py").unlink()
+    assert project.revert("undo").problems == (f"the file {project.path('a.py')} no longer exists",)
+    assert project.get("b.py") == CODE
 
 
-def test_nothing_to_take_back(desk: Desk) -> None:
+def test_without_an_edit_undo_is_an_error(project: EditedProject) -> None:
     wishes: tuple[Action, ...] = ("undo", "redo")
     for do in wishes:
         with pytest.raises(EditMissing):
-            desk.revert(do)
-    desk.put("a.py", CODE)
-    key = desk.do(desk.change("a.py", "a + 1", "a"))
+            project.revert(do)
+    project.put("a.py", CODE)
+    key = project.do(project.change("a.py", "a + 1", "a"))
     with pytest.raises(EditMissing, match="nothing of this edit is undone"):
-        desk.revert("redo", key)
+        project.revert("redo", key)
 
 
-def test_all_or_none_on_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_files_are_undone_or_none(
+    project: EditedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("a.py", "b.py"):
-        desk.put(name, CODE)
-    key = desk.do(desk.change("a.py", "a + 1", "a"), desk.change("b.py", "a + 1", "a"))
-    after = desk.get("a.py")
-    (desk.root / "b.py").chmod(0o444)
+        project.put(name, CODE)
+    key = project.do(project.change("a.py", "a + 1", "a"), project.change("b.py", "a + 1", "a"))
+    after = project.get("a.py")
+    (project.root / "b.py").chmod(0o444)
     with pytest.raises(EditRejected, match="read-only"):
-        desk.revert("undo")
-    (desk.root / "b.py").chmod(0o644)
+        project.revert("undo")
+    (project.root / "b.py").chmod(0o644)
     real, count = os.replace, 0
 
     def full(*args: str) -> None:
@@ -335,68 +345,44 @@ def test_all_or_none_on_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(EditUnsaved, match="No space"):
-        desk.revert("undo")
-    assert [desk.get("a.py"), desk.get("b.py")] == [after, after]
-    assert desk.history.undo_key() == key
-    desk.revert("undo")
-    assert [desk.get("a.py"), desk.get("b.py")] == [CODE, CODE]
+        project.revert("undo")
+    assert [project.get("a.py"), project.get("b.py")] == [after, after]
+    assert project.history.undo_key() == key
+    project.revert("undo")
+    assert [project.get("a.py"), project.get("b.py")] == [CODE, CODE]
 
 
-def test_a_part_of_a_turn_in_a_buffer(desk: Desk) -> None:
-    desk.put("a.py", CODE)
-    desk.load("a.py")
-    desk.put("b.py", CODE)
-    in_buffer = desk.change("a.py", "import os\n", "import os\nimport re\n")
-    on_disk = desk.change("b.py", "a + 1", "a")
-    key = desk.history.begin("t", [in_buffer, on_disk], bases=desk.buffers)
-    write([on_disk], desk.history, key)
+def test_a_turn_is_undone_in_buffers_and_on_disk(project: EditedProject) -> None:
+    project.put("a.py", CODE)
+    project.load("a.py")
+    project.put("b.py", CODE)
+    in_buffer = project.change("a.py", "import os\n", "import os\nimport re\n")
+    on_disk = project.change("b.py", "a + 1", "a")
+    key = project.history.begin("t", [in_buffer, on_disk], bases=project.buffers)
+    write([on_disk], project.history, key)
     (change,) = in_buffer.changes
-    lines = desk.buffers[desk.path("a.py")]
+    lines = project.buffers[project.path("a.py")]
     lines[change.first_row : change.last_row] = change.new
     hunk = hunk_at(lines, change.first_row, change.old, change.new)
-    desk.history.decided(decision(key, desk.path("a.py"), hunk))
-    done = desk.revert("undo")
+    project.history.decided(decision(key, project.path("a.py"), hunk))
+    done = project.revert("undo")
     assert ([file.path for file in done.files], done.paths) == (
-        [desk.path("a.py")],
-        (desk.path("b.py"),),
+        [project.path("a.py")],
+        (project.path("b.py"),),
     )
-    assert desk.buffer("a.py") + "\n" == desk.get("b.py") == CODE
-
-
-def test_a_large_file(desk: Desk) -> None:
-    lines = [f"line {number % 700}" for number in range(20_000)]
-    desk.put("a", "\n".join(lines) + "\n")
-    changes = tuple(
-        Change(row, row + 1, (lines[row],), (f"new {row}", "more")) for row in range(5, 20_000, 400)
-    )
-    desk.do(FileChange(desk.path("a"), base=digest(lines), changes=changes))
-    desk.type("a", "line 3\n", "line 3\nmine\n")
-    assert desk.revert("undo").problems == ()
-    assert desk.get("a") == "\n".join(lines).replace("line 3\n", "line 3\nmine\n", 1) + "\n"
+    assert project.buffer("a.py") + "\n" == project.get("b.py") == CODE
 
 
 @pytest.mark.parametrize("data", [b"\n", b"", b"\r\n", b"\xef\xbb\xbf\n"])
-def test_a_file_without_text_is_restored_byte_by_byte(desk: Desk, data: bytes) -> None:
-    path = desk.put("a.py", data)
+def test_a_file_without_text_is_restored_byte_by_byte(project: EditedProject, data: bytes) -> None:
+    path = project.put("a.py", data)
     lines = text.read(path).lines
     change = Change(0, len(lines), lines, ("NEW", "more"))
-    key = desk.do(FileChange(str(path), "edit", base=digest(lines), changes=(change,)))
+    key = project.do(FileChange(str(path), "edit", base=digest(lines), changes=(change,)))
     written = path.read_bytes()
     assert b"NEW" in written
     for _ in range(2):
-        undo.revert(desk.history, key, "undo", [])
+        undo.revert(project.history, key, "undo", [])
         assert path.read_bytes() == data
-        undo.revert(desk.history, key, "redo", [])
+        undo.revert(project.history, key, "redo", [])
         assert path.read_bytes() == written
-
-
-def test_a_blank_line_that_an_edit_leaves_is_there_after_redo(desk: Desk) -> None:
-    path = desk.put("a.py", "one\n")
-    found = text.read(path)
-    change = Change(0, 1, ("one",), ("",))
-    key = desk.do(FileChange(str(path), "edit", base=found.digest, changes=(change,)))
-    assert path.read_bytes() == b"\n"
-    undo.revert(desk.history, key, "undo", [])
-    assert path.read_bytes() == b"one\n"
-    undo.revert(desk.history, key, "redo", [])
-    assert path.read_bytes() == b"\n"

@@ -62,7 +62,7 @@ def project(tmp_path: Path) -> Writer:
     return Writer(tmp_path)
 
 
-def test_all_kinds_at_once(project: Writer) -> None:
+def test_all_kinds_of_changes_are_written_at_once(project: Writer) -> None:
     project.put("a.py", "one\ntwo\n")
     project.put("gone.py", "x\n")
     project.put("old.py", "was\nkept\n")
@@ -94,16 +94,6 @@ def test_a_name_that_becomes_free_can_be_given_again(project: Writer) -> None:
     with pytest.raises(EditStale, match="was just created"):
         project.write(project.rename("a", "b"), project.rename("b", "a"))
     assert project.files() == {"a": b"new\n", "b": b"a\n"}
-
-
-def test_permissions_line_ends_and_marks_stay(project: Writer) -> None:
-    path = project.put("run.sh", b"\xef\xbb\xbf#!/bin/sh\r\nexit 0")
-    path.chmod(0o750)
-    project.write(project.edit("run.sh", "exit 0", "exit 1"))
-    assert path.read_bytes() == b"\xef\xbb\xbf#!/bin/sh\r\nexit 1"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o750
-    project.write(project.edit("run.sh", "exit 1", "exit 2", to="bin/run"))
-    assert stat.S_IMODE((project.root / "bin/run").stat().st_mode) == 0o750
 
 
 def test_a_new_file_has_the_permissions_of_any(project: Writer) -> None:
@@ -142,7 +132,7 @@ def test_one_file_by_two_names_is_rejected(project: Writer) -> None:
     assert project.files()["a.py"] == b"a\nb\n"
 
 
-def test_outside_is_asked_for(project: Writer, tmp_path: Path) -> None:
+def test_files_outside_of_the_project_need_approval(project: Writer, tmp_path: Path) -> None:
     far = tmp_path / "far.py"
     far.write_text("a\n")
     (project.root / "link.py").symlink_to(far)
@@ -164,7 +154,7 @@ def test_outside_is_asked_for(project: Writer, tmp_path: Path) -> None:
     assert (far.read_text(), project.files()["near.py"]) == ("A\n", b"A\n")
 
 
-def test_what_is_not_what_it_was_is_left(project: Writer) -> None:
+def test_a_file_that_has_changed_is_not_written(project: Writer) -> None:
     project.put("a", "a\n")
     project.put("b", "b\n")
     first = project.edit("a", "a", "A")
@@ -188,7 +178,7 @@ def test_what_is_not_what_it_was_is_left(project: Writer) -> None:
     assert project.files() == {"a": b"a\n", "new": b"mine\n"}
 
 
-def test_what_must_not_be_written_is_left(project: Writer) -> None:
+def test_protected_files_are_not_written(project: Writer) -> None:
     project.put("a", "a\n")
     project.put("locked", "x\n").chmod(0o444)
     project.put("binary", b"a\0")
@@ -226,7 +216,7 @@ def test_what_must_not_be_written_is_left(project: Writer) -> None:
     assert project.files() == before
 
 
-def test_nothing_to_do_touches_nothing(project: Writer) -> None:
+def test_an_edit_without_a_change_does_not_touch_the_file(project: Writer) -> None:
     path = project.put("a", "a\n")
     found = path.stat()
     change = project.edit("a", "a", "a")
@@ -258,7 +248,7 @@ def test_a_change_just_before_the_writing_is_seen(
     assert project.files() == {"a": b"a\n", "b": b"what I typed\n"}
 
 
-def test_what_was_typed_before_it_failed_stays(
+def test_a_failed_write_keeps_text_that_was_typed_since(
     project: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for each in ("a", "b"):
@@ -275,18 +265,7 @@ def test_what_was_typed_before_it_failed_stays(
     assert project.files() == {"a": b"what I typed\n", "b": b"b\n"}
 
 
-def test_a_file_that_comes_just_before_the_writing_is_left(
-    project: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.put("a", "a\n")
-    changes = [project.edit("a", "a", "A"), project.create("c", "c")]
-    while_writing(monkeypatch, "c", lambda: project.put("c", "what I typed\n"))
-    with pytest.raises(EditStale, match="was just created"):
-        project.write(*changes)
-    assert project.files() == {"a": b"a\n", "c": b"what I typed\n"}
-
-
-def test_what_was_rejected_is_not_written(project: Writer) -> None:
+def test_a_rejected_hunk_is_not_written(project: Writer) -> None:
     project.put("a", "a\nkept\nb\n")
     found = text.read(project.root / "a")
     both = (Change(0, 1, ("a",), ("A",)), Change(2, 3, ("b",), ("B",)))
@@ -299,20 +278,6 @@ def test_what_was_rejected_is_not_written(project: Writer) -> None:
     assert project.files()["a"] == b"a\nkept\nb\n"
     write(history.open_files(key), history, key)
     assert project.files()["a"] == b"a\nkept\nB\n"
-
-
-def test_of_a_hunk_that_was_rejected_in_part_nothing_is_written(project: Writer) -> None:
-    project.put("a", "a\nb\n")
-    found = text.read(project.root / "a")
-    whole = Change(0, 2, ("a", "b"), ("A", "B"))
-    change = FileChange(str(project.root / "a"), base=found.digest, changes=(whole,))
-    history = History(project.root, project.data)
-    key = history.begin("t", [change])
-    part = Change(1, 2, ("b",), ("B",))
-    history.decided(decision(key, change.path, rejected=[part], still_open=1))
-    with pytest.raises(EditRejected, match="were rejected"):
-        write(history.open_files(key), history, key)
-    assert project.files()["a"] == b"a\nb\n"
 
 
 def test_a_turn_that_cannot_be_noted_is_not_written(

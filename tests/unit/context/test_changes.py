@@ -35,7 +35,7 @@ def test_all_that_is_not_committed_staged_or_not_and_new(root: Path) -> None:
     assert new.key == "diff:new file.py"
 
 
-def test_what_an_argument_names(root: Path) -> None:
+def test_the_commits_that_an_argument_names(root: Path) -> None:
     git(root, "checkout", "-qb", "side")
     write(root, "src/a.py", text="x = 2\n")
     git(root, "commit", "-qam", "two")
@@ -66,7 +66,7 @@ def test_what_an_argument_names(root: Path) -> None:
         ("HEAD", "nothing is changed"),
     ],
 )
-def test_what_is_not_possible_is_said(root: Path, argument: str, why: str) -> None:
+def test_impossible_arguments_are_explained(root: Path, argument: str, why: str) -> None:
     (item,) = changes.diff(argument, Reader(root))
     assert item.is_left_out
     assert item.note.startswith(why)
@@ -115,7 +115,7 @@ def test_secrets_are_left_out_by_name_before_and_after_and_by_content(root: Path
     assert [item.is_left_out for item in of_commit[1:]] == [True] * len(of_commit[1:])
 
 
-def test_what_the_editor_has_not_saved_is_in_the_diff(root: Path) -> None:
+def test_unsaved_text_is_in_the_diff(root: Path) -> None:
     write(root, "README.md", text="on disk\n")
     unsaved = {
         str(root / "src/a.py"): "x = 3\n",
@@ -169,7 +169,7 @@ def test_a_merge_shows_what_it_brought(root: Path) -> None:
     assert brought.name == f"commit {brought.note.removeprefix('of ')} side.py"
 
 
-def test_odd_names(root: Path) -> None:
+def test_files_with_odd_names_are_in_the_diff(root: Path) -> None:
     names = ["a b.txt", 'qu"ote.txt', "tab\there.txt", "ümlaut.txt", " b/x.txt"]
     for name in names:
         write(root, name, text="1\n")
@@ -227,7 +227,7 @@ def test_a_project_that_is_a_part_of_a_repository(root: Path) -> None:
     ]
 
 
-def test_names_for_completion(root: Path) -> None:
+def test_names_of_commits_and_branches_for_completion(root: Path) -> None:
     git(root, "branch", "side")
     assert [subject for _, subject in changes.recent(root, Reader(root))] == ["one"]
     assert sorted(changes.branches(root, Reader(root))) == ["main", "side"]

@@ -65,7 +65,7 @@ def test_the_rows_with_the_rarest_words_come_whole(project: Path) -> None:
     assert first.text == "\n".join(rows[first.first_row : first.end_row])
 
 
-def test_what_does_not_fit_is_named(project: Path) -> None:
+def test_hits_that_do_not_fit_are_named(project: Path) -> None:
     found = GrepSearch(project).find("backoff", 5)
     assert found.hits == ()
     assert found.omitted[0].path == "src/retry.py"
@@ -73,11 +73,11 @@ def test_what_does_not_fit_is_named(project: Path) -> None:
     assert found.tokens == 0
 
 
-def test_the_user_says_what_is_secret(project: Path) -> None:
+def test_files_that_the_user_excludes_are_not_searched(project: Path) -> None:
     assert GrepSearch(project, ["retry.*"]).find("backoff attempt", 1000).hits == ()
 
 
-def test_nothing_to_look_for_is_said(project: Path) -> None:
+def test_a_question_without_words_has_a_note(project: Path) -> None:
     assert "no word" in GrepSearch(project).find("the of ?", 100).note
     assert GrepSearch(project).find("xyzzyplugh", 100).hits == ()
 
@@ -100,7 +100,7 @@ def test_a_search_can_be_ended(project: Path) -> None:
         GrepSearch(project).find("backoff", 100, cancel=lambda: True)
 
 
-def test_lines_of_git() -> None:
+def test_output_of_git_grep_is_read() -> None:
     data = b"a.py\x003\x00x = 1\nb c.py\x0012\x00y: 2\nnoise\nbin\x00\n"
     assert list(grep._rows(data)) == [("a.py", 2, "x = 1"), ("b c.py", 11, "y: 2")]
 
@@ -137,7 +137,7 @@ def test_a_search_lets_no_program_of_the_repository_run(
     assert all("core.fsmonitor=false" in command for command in asked)
 
 
-def test_what_our_own_ignore_file_names_is_not_searched(project: Path) -> None:
+def test_files_of_our_ignore_file_are_not_searched(project: Path) -> None:
     (project / ".lcursorignore").write_text("src/retry.py\n")
     assert GrepSearch(project).find("backoff", 1000).hits == ()
     assert GrepSearch(project).symbols("Retry") == []

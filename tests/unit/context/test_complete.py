@@ -41,7 +41,7 @@ def words(found: Sequence[ChatWord]) -> list[str]:
     return [one["word"] for one in found]
 
 
-def test_kinds(root: Path) -> None:
+def test_kinds_of_mentions_are_completed(root: Path) -> None:
     assert words(complete(root, "@"))[:3] == ["@buffer", "@file:", "@dir:"]
     assert len(complete(root, "@")) == len(mentions.KINDS)
     assert words(complete(root, "@di")) == ["@dir:", "@diagnostics", "@diff"]
@@ -59,7 +59,7 @@ def test_files_with_their_size_and_no_secret(root: Path) -> None:
     assert words(complete(root, "@file:./src/a")) == ["@file:src/a.py"]
 
 
-def test_files_elsewhere(root: Path, home: Path) -> None:
+def test_paths_outside_of_the_project_are_completed(root: Path, home: Path) -> None:
     write(home, "notes/a.md", "notes/b.md", ".env")
     assert words(complete(root, "@file:~/no")) == ["@file:~/notes/"]
     assert words(complete(root, "@file:~/notes/")) == ["@file:~/notes/a.md", "@file:~/notes/b.md"]
@@ -83,7 +83,7 @@ def test_folders_names_commits_and_rules(root: Path) -> None:
     assert complete(root, "@rules:rel")[0]["info"] == "how to"
 
 
-def test_commands(root: Path) -> None:
+def test_commands_are_completed(root: Path) -> None:
     write(root, ".lcursor/prompts/exact.md", text="Be exact.\n")
     assert words(complete(root, "/ex")) == ["/exact", "/explain"]
     assert complete(root, "/exa")[0]["info"] == "Be exact. (project)"
@@ -92,11 +92,11 @@ def test_commands(root: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["", "x", "@zzz:", "@nothing:x", "@selection:", "@file:\0", "@@"])
-def test_nothing_is_offered_for_what_is_none(root: Path, word: str) -> None:
+def test_nothing_is_offered_for_an_invalid_word(root: Path, word: str) -> None:
     assert complete(root, word) == []
 
 
-def test_there_is_an_end_and_no_git_is_no_harm(tmp_path: Path) -> None:
+def test_completions_are_limited_and_need_no_git(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     write(plain, *(f"f{number}.py" for number in range(120)))
     assert len(complete(plain, "@file:f")) == MAX
@@ -104,7 +104,7 @@ def test_there_is_an_end_and_no_git_is_no_harm(tmp_path: Path) -> None:
     assert words(complete(plain, "@diff:")) == ["@diff:--staged"]
 
 
-def test_what_is_offered_is_read_back(root: Path) -> None:
+def test_offered_mentions_are_read_as_mentions(root: Path) -> None:
     write(root, 'odd "name".py', "a (1).txt", "b:3", "ends.", "é.py", "x'y.py")
     offered = complete(root, "@file:")
     assert len(offered) >= 6

@@ -21,7 +21,7 @@ def test_names_are_kept_for_a_moment(root: Path) -> None:
 NAMES = ["src/chat/turn.py", "src/turn.py", "docs/Turn.md", "src/return.py", "tests/test_turn.py"]
 
 
-def test_ends_of_paths() -> None:
+def test_files_are_found_by_the_end_of_their_path() -> None:
     assert file_names.ending_in(NAMES, "chat/turn.py") == ["src/chat/turn.py"]
     assert file_names.ending_in(NAMES, "turn.py") == ["src/chat/turn.py", "src/turn.py"]
     assert file_names.ending_in(NAMES, "turn.md") == ["docs/Turn.md"]
@@ -40,11 +40,11 @@ RANKED = [
 
 
 @pytest.mark.parametrize(("typed", "first"), RANKED)
-def test_what_is_typed_of_a_name(typed: str, first: list[str]) -> None:
+def test_files_are_found_by_a_part_of_their_name(typed: str, first: list[str]) -> None:
     found = file_names.ranked(NAMES, typed, 10)
     assert found[: len(first)] == first
     assert bool(found) == bool(first)
 
 
-def test_folders_of_files() -> None:
+def test_the_folders_of_files() -> None:
     assert file_names.folders(NAMES) == ["docs", "src", "src/chat", "tests"]

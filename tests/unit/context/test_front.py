@@ -28,7 +28,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "head", "rest"), CASES)
-def test_heads(text: str, head: dict[str, object], rest: str) -> None:
+def test_the_front_matter_of_a_file(text: str, head: dict[str, object], rest: str) -> None:
     assert front_matter.split(text) == (head, rest)
 
 
@@ -45,7 +45,7 @@ GLOBS = [
 
 
 @pytest.mark.parametrize(("value", "globs"), GLOBS)
-def test_globs(value: str | list[str] | None, globs: list[str]) -> None:
+def test_globs_in_front_matter(value: str | list[str] | None, globs: list[str]) -> None:
     assert front_matter.globs(value) == globs
 
 

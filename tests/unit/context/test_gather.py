@@ -49,7 +49,7 @@ def out(items: Sequence[Item]) -> dict[str, str]:
     return {item.name: item.note for item in items if item.is_left_out}
 
 
-class Knows:
+class FakeCodebase:
     """What knows a project, as the test says."""
 
     def __init__(
@@ -88,7 +88,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("text", "found"), FILES)
-def test_files_and_folders(root: Path, text: str, found: list[str]) -> None:
+def test_files_and_folders_are_attached(root: Path, text: str, found: list[str]) -> None:
     assert keys(gather(text, root=root)) == found
 
 
@@ -107,7 +107,7 @@ def test_paths_count_from_the_file_one_is_in_too_and_from_anywhere(
     assert (item.text, item.path) == ("x\n", f"{tmp_path}/other/x.py")
 
 
-def test_rows(root: Path) -> None:
+def test_rows_of_a_file_are_attached(root: Path) -> None:
     write(root, "rows.py", "odd:3", text="".join(f"{row}\n" for row in range(1, 101)))
     (item,) = gather("@file:rows.py:10-12", root=root)
     assert (item.text, item.first_row, item.name) == ("10\n11\n12\n", 9, "rows.py:10-12")
@@ -163,7 +163,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "name", "why"), REFUSED)
-def test_what_is_not_to_be_had_says_why(root: Path, text: str, name: str, why: str) -> None:
+def test_a_missing_item_says_why(root: Path, text: str, name: str, why: str) -> None:
     write(root, ".env", text="A=1\n")
     write(root, "key.txt", text=KEY)
     write(root, "one/same.py", "two/same.py")
@@ -171,13 +171,13 @@ def test_what_is_not_to_be_had_says_why(root: Path, text: str, name: str, why: s
     (root / "hollow").mkdir()
     git(root, "add", "-A")
     git(root, "commit", "-qm", "two")
-    found = gather(text, root=root, codebase=Knows())
+    found = gather(text, root=root, codebase=FakeCodebase())
     assert out(found) == {name: why}
     assert len(found) == 1
     assert found[0].text == ""
 
 
-def test_a_folder_gives_its_names_and_what_can_be_read(root: Path, home: Path) -> None:
+def test_a_folder_adds_its_names_and_its_readable_files(root: Path, home: Path) -> None:
     write(root, "lib/a.py", "lib/.env", "lib/yarn.lock", "lib/app.min.js", "lib/deep/b.py")
     write(root, "lib/key.txt", text=KEY)
     (root / "lib/pic.png").write_bytes(b"\x89PNG\0")
@@ -209,7 +209,7 @@ def test_a_large_folder_is_named_to_its_end(root: Path) -> None:
     assert left["many: the rest"] == "40 more files are not included"
 
 
-def test_unsaved_text_is_what_a_file_has(root: Path) -> None:
+def test_unsaved_text_replaces_the_text_of_a_file(root: Path) -> None:
     for put in (offered, attached):
         buffer = put("buffer", "src/a.py", "unsaved\nrows\n", root / "src/a.py")
         for text in ("@file:src/a.py", "@file:a.py", "@dir:src", "@buffer"):
@@ -230,7 +230,7 @@ def test_unsaved_text_is_what_a_file_has(root: Path) -> None:
     assert gather("see", root=root, attachments=[buffer]) == []
 
 
-def test_what_is_changed_is_in_the_diff_as_it_is_on_the_screen(root: Path) -> None:
+def test_unsaved_changes_are_in_the_attached_diff(root: Path) -> None:
     unsaved = offered("buffer", "src/a.py", "x = 3\n", root / "src/a.py")
     for text in ("@diff", "/review"):
         (item,) = gather(text, root=root, attachments=[unsaved])
@@ -242,7 +242,7 @@ COMMANDS = ["/explain", "/fix", "/review", "/trace", "/tests it", "/own", "see"]
 
 
 @pytest.mark.parametrize("text", COMMANDS)
-def test_what_was_attached_on_purpose_is_never_left_out(root: Path, text: str) -> None:
+def test_an_explicitly_attached_item_is_never_left_out(root: Path, text: str) -> None:
     write(root, ".lcursor/prompts/own.md", text="Say it in French.")
     kinds: tuple[AttachmentKind, ...] = ("buffer", "diagnostics", "quickfix", "terminal", "text")
     sent = [attached(kind, f"own {kind}", f"of {kind}") for kind in kinds]
@@ -253,7 +253,7 @@ def test_what_was_attached_on_purpose_is_never_left_out(root: Path, text: str) -
         assert not [item for item in found if item.text == "spare"]
 
 
-def test_what_is_kept_with_a_question(root: Path) -> None:
+def test_items_that_are_stored_with_a_question(root: Path) -> None:
     sent = [
         attached("text", "note", "x"),
         attached("text", "key", KEY),
@@ -278,7 +278,7 @@ def test_the_buffer_one_is_in(root: Path) -> None:
     assert item.text == "scratch\n"
 
 
-def test_what_only_the_editor_knows(root: Path) -> None:
+def test_items_that_only_the_editor_knows(root: Path) -> None:
     sent = [
         attached("selection", "src/a.py:1-1", "x = 1", root / "src/a.py"),
         attached("diagnostics", "diagnostics", "src/a.py:1: error: boom"),
@@ -312,7 +312,7 @@ def test_secrets_are_kept_also_when_the_editor_sends_them(root: Path) -> None:
     }
 
 
-def test_commands_take_what_they_bring_and_leave_the_rest(root: Path) -> None:
+def test_commands_add_their_items_and_no_others(root: Path) -> None:
     here = root / "src/a.py"
     sent = [
         offered("buffer", "src/a.py", "x = 1\n", here),
@@ -330,7 +330,7 @@ def test_commands_take_what_they_bring_and_leave_the_rest(root: Path) -> None:
     assert out(ask("/fix")) == {}
 
 
-def test_a_stack_trace_brings_the_code_that_it_names(root: Path, home: Path) -> None:
+def test_code_named_in_a_stack_trace_is_added(root: Path, home: Path) -> None:
     write(root, "src/deep.py", text="".join(f"{row}\n" for row in range(1, 201)))
     write(home, "outside.py")
     trace = (
@@ -345,7 +345,7 @@ def test_a_stack_trace_brings_the_code_that_it_names(root: Path, home: Path) -> 
     assert keys(found)[1:] == ["file:src/deep.py:80-130", "file:src/net/url.py:1-1"]
 
 
-def test_tests_come_with_those_that_there_are(root: Path) -> None:
+def test_an_existing_test_is_added_as_an_example(root: Path) -> None:
     here = str(root / "src/net/url.py")
     write(root, "tests/test_other.py", text="other\n")
     found = gather("/tests", root=root, path=here)
@@ -401,16 +401,16 @@ def test_a_link_that_leads_out_is_reported_and_a_glob_does_not_take_it(
 def test_definitions_come_as_they_are_now(root: Path) -> None:
     write(root, "src/a.py", text="\n\n\ndef needle():\n    return 1\n\n\nx = 1\n")
     names = [SymbolLocation("src/a.py", "needle", "function", 0, 2)]
-    (item,) = gather("@symbol:needle", root=root, codebase=Knows(names=names))
+    (item,) = gather("@symbol:needle", root=root, codebase=FakeCodebase(names=names))
     assert (item.text, item.first_row) == ("def needle():\n    return 1\n", 3)
     assert item.note == "function needle"
     many = [SymbolLocation(f"f{number}.py", "needle", "function", 0, 1) for number in range(7)]
     write(root, *(f"f{number}.py" for number in range(7)), text="needle\n")
-    found = gather("@symbol:needle", root=root, codebase=Knows(names=many))
+    found = gather("@symbol:needle", root=root, codebase=FakeCodebase(names=many))
     assert len(keys(found)) == 5
     assert out(found) == {"needle: 2 more definitions": "in f5.py:1, f6.py:1"}
     near = [SymbolLocation("src/a.py", "needles", "function", 0, 1)]
-    found = gather("@symbol:needlez", root=root, codebase=Knows(names=near))
+    found = gather("@symbol:needlez", root=root, codebase=FakeCodebase(names=near))
     assert out(found)["needlez"].endswith("; similar: needles")
 
 
@@ -424,9 +424,9 @@ def test_the_codebase_is_asked_with_the_question_and_says_why(root: Path) -> Non
     left = tuple(
         SearchHit(f"c{number}.py", 0, 1, "", "token limit reached") for number in range(20)
     )
-    knows = Knows(SearchResult(used, left, 9, "only 1 of 2 files are indexed yet"))
-    found = gather("@codebase how is x set? @file:b.py", root=root, codebase=knows)
-    assert knows.asked == ["how is x set?"]
+    fake = FakeCodebase(SearchResult(used, left, 9, "only 1 of 2 files are indexed yet"))
+    found = gather("@codebase how is x set? @file:b.py", root=root, codebase=fake)
+    assert fake.asked == ["how is x set?"]
     assert keys(found) == ["codebase:src/a.py:1-1", "file:b.py"]
     assert found[0].note == "matching words (only 1 of 2 files are indexed yet)"
     assert found[0].name == "src/a.py:1-1 A"
@@ -435,13 +435,13 @@ def test_the_codebase_is_asked_with_the_question_and_says_why(root: Path) -> Non
     assert notes[".env:1-1"] == reading.SECRET_NAME
     assert notes["20 weaker hits"] == "token limit reached: c0.py:1, c1.py:1, c2.py:1, …"
     assert len(notes) == 3
-    knows.receipt = SearchResult(used[:1], left[:1])
-    assert out(gather("@codebase x", root=root, codebase=knows)) == {
+    fake.receipt = SearchResult(used[:1], left[:1])
+    assert out(gather("@codebase x", root=root, codebase=fake)) == {
         "1 weaker hit": "token limit reached: c0.py:1"
     }
-    gather('@codebase:"another thing" x', root=root, codebase=knows)
-    assert knows.asked[-1] == "another thing"
-    none = gather("@codebase x", root=root, codebase=Knows())
+    gather('@codebase:"another thing" x', root=root, codebase=fake)
+    assert fake.asked[-1] == "another thing"
+    none = gather("@codebase x", root=root, codebase=FakeCodebase())
     assert out(none) == {"codebase": "nothing in the project matches the question"}
 
 
@@ -454,7 +454,7 @@ def test_without_an_index_the_project_is_searched_plainly(root: Path) -> None:
     assert item.kind == "symbol"
 
 
-def test_what_is_dropped_stays_in_the_list(root: Path) -> None:
+def test_a_dropped_item_stays_in_the_list(root: Path) -> None:
     found = gather("@dir:src", root=root, dropped=["file:src/a.py", "nonsense"])
     assert keys(found) == ["dir:src", "file:src/net/url.py"]
     assert out(found) == {"src/a.py": DROPPED}
@@ -476,11 +476,11 @@ def test_rules_hold_for_what_is_attached(root: Path) -> None:
     assert keys(gather("hello", root=root)) == []
 
 
-def test_it_can_be_ended_and_ends_by_itself(root: Path) -> None:
+def test_gathering_can_be_cancelled_and_has_a_time_limit(root: Path) -> None:
     with pytest.raises(Cancelled):
         gather("@file:src/a.py", root=root, cancel=lambda: True)
     with pytest.raises(Cancelled):
-        gather("@codebase x", root=root, codebase=Knows(), cancel=lambda: True)
+        gather("@codebase x", root=root, codebase=FakeCodebase(), cancel=lambda: True)
     found = gather("@file:src/a.py @file:README.md", root=root, max_s=0)
     assert set(out(found).values()) == {"there was no time left to read it"}
 

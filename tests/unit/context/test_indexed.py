@@ -63,7 +63,7 @@ def test_hits_become_pieces_with_their_reasons() -> None:
 
 
 @pytest.mark.parametrize("error", [IndexAway("nobody is there"), IndexRejected("not begun")])
-def test_an_index_that_does_not_answer_is_replaced_and_that_is_said(
+def test_an_index_that_does_not_answer_is_replaced_by_grep_with_a_note(
     root: Path, error: LcursorError
 ) -> None:
     write(root, "src/a.py", text="def needle():\n    return 1\n")
@@ -110,7 +110,7 @@ def test_no_worker_is_started(root: Path) -> None:
     assert list(indexed.symbols("zork")) == []
 
 
-def test_a_real_index_answers_with_what_is_unsaved(
+def test_a_real_index_answers_with_unsaved_text(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"

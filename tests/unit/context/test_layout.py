@@ -31,21 +31,21 @@ def test_the_selection_comes_last_and_the_question_after_it() -> None:
     assert text.endswith("```\n\nWhy?")
 
 
-def test_the_order_in_which_they_came_is_no_matter() -> None:
+def test_the_order_of_items_does_not_depend_on_their_arrival() -> None:
     written = {
         layout.write(some) for some in itertools.permutations([PICKED, A, DIFF, RULES, GONE])
     }
     assert len(written) == 1
 
 
-def test_what_is_missing_is_named_and_what_was_dropped_is_not() -> None:
+def test_missing_items_are_named_and_dropped_ones_are_not() -> None:
     dropped = Item("file:b", "file", "b", note=DROPPED, is_left_out=True)
     found = Item("codebase:c", "codebase", "c", note="token limit reached", is_left_out=True)
     text = layout.write([GONE, dropped, found])
     assert text == "Not attached: .env (its name says that it holds secrets)."
 
 
-def test_nothing_is_nothing() -> None:
+def test_without_items_the_prompt_is_empty() -> None:
     assert layout.write([]) == ""
     assert layout.message(" a ", []) == "a"
 

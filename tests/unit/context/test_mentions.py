@@ -84,7 +84,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "found"), CASES)
-def test_what_is_a_mention(text: str, found: list[tuple[str, str]]) -> None:
+def test_texts_that_are_mentions(text: str, found: list[tuple[str, str]]) -> None:
     assert [(one.kind, one.argument) for one in parse(text)] == found
 
 
@@ -123,7 +123,7 @@ ARGUMENT = st.text(
 
 
 @given(st.sampled_from(sorted(mentions.ARGUMENT_POSSIBLE)), ARGUMENT)
-def test_what_is_spelled_is_read_back(kind: str, argument: str) -> None:
+def test_spelled_mentions_are_read_again(kind: str, argument: str) -> None:
     spelled = spell(kind, argument)
     assert parse(spelled) == [Mention(kind, argument, 0, len(spelled))]
     inside = f"in {spelled} it"

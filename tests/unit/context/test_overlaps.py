@@ -46,7 +46,7 @@ def test_no_row_is_lost_and_none_that_one_item_covers_is_in_twice(items: list[It
             assert not (other.path == one.path and is_inside), (one.key, other.key)
 
 
-def test_what_is_dropped_covers_nothing() -> None:
+def test_a_dropped_item_covers_no_other() -> None:
     whole, part = item("file", "a", 0, 9), item("symbol", "a", 2, 3)
     assert remove_overlaps([whole, part], ())[1].note == "already included with a:0"
     assert not remove_overlaps([whole, part], [whole.key])[1].is_left_out

@@ -34,7 +34,7 @@ BRINGS = [
 
 
 @pytest.mark.parametrize(("text", "found"), BRINGS)
-def test_what_commands_bring(text: str, found: list[tuple[str, str]]) -> None:
+def test_items_that_commands_add(text: str, found: list[tuple[str, str]]) -> None:
     made = expand(text, Path())
     assert made.prompt is not None
     assert kinds(made.text) == found
@@ -43,11 +43,11 @@ def test_what_commands_bring(text: str, found: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("text", ["explain this", "/usr/bin is full", "", "a /fix", "/ x", "//fix"])
-def test_what_is_no_command(text: str) -> None:
+def test_texts_that_are_no_command(text: str) -> None:
     assert expand(text, Path()) == prompts.Expanded(text)
 
 
-def test_an_unknown_one_is_said(root: Path) -> None:
+def test_an_unknown_command_is_reported(root: Path) -> None:
     assert expand("/explian x", root).note == "there is no command /explian; did you mean /explain?"
     assert expand("/zzz", root).note.startswith("there is no command /zzz; commands: /commit, ")
     assert expand("/zzz", root).text == "/zzz"
@@ -66,7 +66,7 @@ def test_an_unknown_one_is_said(root: Path) -> None:
         ("why /explian", None),
     ],
 )
-def test_what_was_meant_to_be_a_command(
+def test_mistyped_commands_are_recognized(
     root: Path, text: str, near: tuple[str, str] | None
 ) -> None:
     write(root, ".lcursor/prompts/deploy.md", text="How?\n")
@@ -106,12 +106,12 @@ def test_only_the_user_replaces_a_built_in_command(name: str, root: Path, home: 
     assert expand("/explain", root).text == "Mine"
 
 
-def test_what_is_typed_is_not_filled_in_again(root: Path) -> None:
+def test_placeholders_in_typed_text_are_not_replaced(root: Path) -> None:
     write(root, ".lcursor/prompts/p.md", text="<$1> $ARGUMENTS $100 $X")
     assert expand("/p $1 $2", root).text == "<$1> $1 $2 $100 $X"
 
 
-def test_a_prompt_with_a_secret_in_it_is_none(root: Path) -> None:
+def test_a_prompt_with_a_secret_is_not_used(root: Path) -> None:
     write(root, ".lcursor/prompts/p.md", text="-----BEGIN RSA PRIVATE KEY-----\n")
     assert expand("/p", root).prompt is None
 

@@ -88,7 +88,7 @@ def test_a_rule_can_be_named(root: Path) -> None:
     assert rules.named("nothing", [], Reader(root)).is_left_out
 
 
-def test_what_is_too_long_is_cut_and_says_so_and_what_is_too_much_stays_out(root: Path) -> None:
+def test_a_long_rule_is_cut_with_a_note_and_too_many_are_left_out(root: Path) -> None:
     write(root, "AGENTS.md", text="A long rule about names.\n" * 4000)
     for number in range(5):
         write(root, f".lcursor/rules/{number}.md", text="x" * 15_999 + "\n")

@@ -20,7 +20,9 @@ from tests.unit.project.trees import git, write
         ("/explain", False),
     ],
 )
-def test_what_one_sees_goes_with_what_names_nothing(root: Path, text: str, is_in: bool) -> None:
+def test_the_visible_text_is_added_to_a_question_without_mentions(
+    root: Path, text: str, is_in: bool
+) -> None:
     name = "README.md:1-1 (cursor in line 1)"
     sent = [offered("screen", name, "read", root / "README.md")]
     found = gather(text, root=root, attachments=sent, with_screen=True)
@@ -32,7 +34,7 @@ def test_what_one_sees_goes_with_what_names_nothing(root: Path, text: str, is_in
     assert ("screen" in keys(found)) == ("@screen" in text)
 
 
-def test_what_git_ignores_goes_only_where_it_is_named(root: Path) -> None:
+def test_an_ignored_file_is_added_only_if_it_is_named(root: Path) -> None:
     git(root, "init", "-q")
     write(root, "local.py")
     write(root, ".gitignore", text="local.py\n")
@@ -44,11 +46,11 @@ def test_what_git_ignores_goes_only_where_it_is_named(root: Path) -> None:
     assert keys(gather("so?", root=root, attachments=sent, with_screen=True)) == ["screen"]
 
 
-def test_what_one_sees_is_dropped_whatever_it_is_called(root: Path) -> None:
+def test_the_visible_text_can_be_dropped_by_any_of_its_names(root: Path) -> None:
     sent = [offered("screen", "README.md:1-1 (cursor in line 1)", "read", root / "README.md")]
     (item,) = gather("so?", root=root, attachments=sent, with_screen=True, dropped=["screen"])
     assert item.is_left_out
 
 
-def test_no_code_on_the_screen_is_said(root: Path) -> None:
+def test_without_code_on_the_screen_there_is_a_note(root: Path) -> None:
     assert out(gather("@screen", root=root)) == {"screen": "no code is visible"}

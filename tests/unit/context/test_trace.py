@@ -26,11 +26,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "found"), CASES)
-def test_frames(text: str, found: list[tuple[str, int]]) -> None:
+def test_frames_of_a_trace(text: str, found: list[tuple[str, int]]) -> None:
     assert [tuple(frame) for frame in frames(text)] == found
 
 
-def test_of_many_the_first_count() -> None:
+def test_the_first_of_many_frames_count() -> None:
     found = frames("\n".join(f"a.py:{row}" for row in range(1, 500)))
     assert len(found) == MAX
     assert found[0].row == 0

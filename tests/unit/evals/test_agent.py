@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import socket
-import socketserver
-import threading
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -67,7 +63,7 @@ def test_a_result_is_judged_by_the_files() -> None:
     assert [each.cause for each in found] == ["", "wrong place", "wrong change", "no change"]
 
 
-def test_the_report() -> None:
+def test_the_report_of_tasks() -> None:
     found = [
         result(TASKS[0], is_solved=True),
         result(TASKS[1], cause="no change", malformed=0, steps=6, seconds=3.0),
@@ -87,22 +83,3 @@ def test_the_report() -> None:
     lines = agent.as_markdown({"machine": {}, "command": "c", "model": "small", **document})
     assert "Model: small  " in lines
     assert f"- not solved: {TASKS[1].name}, lcursor: no change, done" in lines
-
-
-class Echo(socketserver.BaseRequestHandler):
-    def handle(self) -> None:
-        while data := self.request.recv(4096):
-            self.request.sendall(data.upper())
-
-
-def test_a_program_that_needs_tcp_reaches_the_socket(tmp_path: Path) -> None:
-    path = f"{tmp_path}/s"
-    with socketserver.ThreadingUnixStreamServer(path, Echo) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        with agent.bridge(path) as url:
-            port = urlsplit(url).port
-            assert port
-            with socket.create_connection(("127.0.0.1", port)) as client:
-                client.sendall(b"hello")
-                assert client.recv(4096) == b"HELLO"
-        server.shutdown()

@@ -6,16 +6,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from evals import bugs, edit, edit_answers, examples
 from evals.bugs import Bug, Example
-from lcursor.__main__ import app
 from lcursor.errors import LcursorError
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection
@@ -250,32 +248,3 @@ def test_the_report_compares_both() -> None:
     assert "| plain | 4 | 50.0 %" in text
     assert "1.50 times" in text
     assert edit_answers.as_dict([], {}, 0)["ratio"] == 0
-
-
-def test_the_command_asks_goes_on_and_reports(
-    stack: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = []
-    for number in range(3):
-        row = {
-            "task_id": f"T/{number}",
-            "prompt": HEAD,
-            "buggy_solution": BUG.body,
-            "entry_point": "double",
-            "test": BUG.test,
-        }
-        rows.append(json.dumps(row))
-    (tmp_path / bugs.FILE).write_text("\n".join(rows))
-    asking, server = judge(stack, tmp_path, fenced(RIGHT))
-    monkeypatch.setattr(edit, "running", lambda model: nullcontext(asking._reached))
-    words = ["eval", "edit", "--data", str(tmp_path), "--cache", str(tmp_path / "kept.jsonl")]
-    done = CliRunner().invoke(app, [*words, "--n", "2", "--json"])
-    assert done.exit_code == 0, done.output
-    document = json.loads(done.stdout.splitlines()[-1])
-    assert (document["plain_pass"], document["ours_pass"], document["ratio"]) == (1.0, 1.0, 1.0)
-    assert (document["tasks"], document["asked"]) == (2, 2)
-    assert len(server.bodies) == 4
-    again = CliRunner().invoke(app, words)
-    assert again.exit_code == 0, again.output
-    assert len(server.bodies) == 4 + 2  # those of the third task
-    assert "T/0 plain: passes" in again.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +9,9 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from typer.testing import CliRunner
 
 from evals import fim, rates
 from evals.data import DATA, Cut, Task, cuts
-from lcursor.__main__ import app
 from lcursor.errors import Cancelled
 from lcursor.fim.engine import Engine, Result
 from lcursor.fim.prompt import Source
@@ -30,7 +27,7 @@ ADD = Task(
 CUT = Cut("char", ADD, ADD.before + "    ret", "urn a + b", "\n")
 
 
-class Parrot:
+class FixedEngine:
     """An engine that writes the same text everywhere."""
 
     model = SimpleNamespace(path=Path("none.gguf"), description="none")
@@ -59,12 +56,12 @@ class Parrot:
     def close(self) -> None: ...
 
 
-def answers(engine: Parrot, cuts: list[Cut], typed: int = 3) -> list[rates.Answer]:
+def answers(engine: FixedEngine, cuts: list[Cut], typed: int = 3) -> list[rates.Answer]:
     return list(fim.answers(cast("Engine", engine), cuts, typed))
 
 
 def judge(text: str, cut: Cut = CUT) -> rates.Answer:
-    return answers(Parrot(text), [cut])[0]
+    return answers(FixedEngine(text), [cut])[0]
 
 
 def test_the_true_text_is_exact_and_passes() -> None:
@@ -114,17 +111,17 @@ def test_a_first_line_can_be_right_alone() -> None:
 
 
 def test_keys_are_typed_up_to_the_cut() -> None:
-    parrot = Parrot("urn a + b")
-    answers(parrot, [CUT], typed=3)
-    assert [source.prefix[len(ADD.before) :] for source, _ in parrot.asked] == [
+    engine = FixedEngine("urn a + b")
+    answers(engine, [CUT], typed=3)
+    assert [source.prefix[len(ADD.before) :] for source, _ in engine.asked] == [
         "    ",
         "    r",
         "    re",
         "    ret",
     ]
-    assert {source.suffix for source, _ in parrot.asked} == {"\n"}
-    assert all(single for _, single in parrot.asked)
-    assert parrot.stopped == 3  # each request but the last gave way to the next key
+    assert {source.suffix for source, _ in engine.asked} == {"\n"}
+    assert all(single for _, single in engine.asked)
+    assert engine.stopped == 3  # each request but the last gave way to the next key
 
 
 def test_typing_stays_in_its_line() -> None:
@@ -133,14 +130,14 @@ def test_typing_stays_in_its_line() -> None:
     assert fim.keys("x\nab", 0) == ["x\nab"]
 
 
-def test_the_product_s_rule_says_what_is_one_line() -> None:
-    parrot = Parrot("")
+def test_the_rule_of_the_product_decides_what_is_one_line() -> None:
+    engine = FixedEngine("")
     spans = cuts(DATA, "span", 12, 1)
-    answers(parrot, spans, typed=0)
-    assert [single for _, single in parrot.asked] == [cut.single_line for cut in spans]
+    answers(engine, spans, typed=0)
+    assert [single for _, single in engine.asked] == [cut.single_line for cut in spans]
 
 
-def test_rates_are_shares() -> None:
+def test_rates_are_shares_of_all_cuts() -> None:
     right, wrong, none = judge("urn a + b"), judge("urn a - b"), judge("")
     found = rates.rates([right, right, wrong, none])
     assert (found.cuts, found.show, found.exact, found.passed) == (4, 0.75, 0.5, 0.5)
@@ -153,26 +150,3 @@ def test_rates_are_shares() -> None:
 )
 def test_the_margin_is_wilsons(share: float, count: int, wanted: float) -> None:
     assert rates.margin(share, count) == pytest.approx(wanted, abs=1e-3)
-
-
-def test_the_command_reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    switches: dict[str, object] = {}
-
-    def load(model: str, **given: object) -> Parrot:
-        switches.update(given)
-        return Parrot("pass")
-
-    monkeypatch.setattr(fim, "load", load)
-    cases = tmp_path / "cases.jsonl"
-    words = ["eval", "fim", "--n", "2", "--no-heal", "--cases", str(cases)]
-    done = CliRunner().invoke(app, [*words, "--json"])
-    assert done.exit_code == 0, done.output
-    document = json.loads(done.stdout.splitlines()[-1])
-    counts = {name: row["cuts"] for name, row in document["cuts"].items()}
-    assert counts == {"char": 2, "word": 2, "span": 2, "all": 6}
-    assert (document["heals"], document["splices"]) == (False, True)
-    assert switches == {"heals": False, "splices": True, "window": "full"}
-    assert len(cases.read_text().splitlines()) == 6
-    shown = CliRunner().invoke(app, [*words, "--cut", "word"]).stdout
-    assert "| word | 2 | 0 % ± " in shown
-    assert "healing off, splice on, 3 keys" in shown

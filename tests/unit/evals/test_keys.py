@@ -121,7 +121,7 @@ def typed(text: str, shown: dict[int, str]) -> Typed:
     return Typist(clock, Scripted(clock, shown)).type(insertion)
 
 
-def test_keys_are_counted() -> None:
+def test_typed_and_saved_keys_are_counted() -> None:
     found = report.figures([typed("b = 1\n    return b", {})])
     assert (found.keys, found.saved, found.shown, found.lines) == (14, 0.0, 0, 2)
     found = report.figures([typed("b = 1\n    return b", {0: "b = 1\n    return b"})])

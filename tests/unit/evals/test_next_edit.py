@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from evals.cli import app
 from evals.next_edit import commits, labels, replay, report, traps
 from evals.next_edit.commits import Commit, Step
 from lcursor.changes import diff
@@ -95,7 +93,7 @@ def test_a_wrong_proposal_is_rejected_and_its_group_is_silent() -> None:
     assert [one.kind for one in first.silences if one.state == "done"] == [""]
 
 
-def test_what_is_shown_at_the_end_is_wrong_and_loud() -> None:
+def test_a_proposal_after_the_last_step_is_wrong() -> None:
     commit = commit_of(BASE, FINAL)
 
     def late(texts: Texts, edits: Sequence[Edit]) -> list[Proposal]:
@@ -147,7 +145,9 @@ def test_a_part_of_a_block_is_right_and_the_rest_remains() -> None:
         (("int a;", "int c;", "int b;"), ("long a;", "int c;", "long b;"), ["repetition"] * 2),
     ],
 )
-def test_labels(base: tuple[str, ...], final: tuple[str, ...], wanted: list[str]) -> None:
+def test_the_label_of_each_step(
+    base: tuple[str, ...], final: tuple[str, ...], wanted: list[str]
+) -> None:
     assert [one.label for one in labels.label(commit_of(base, final))] == wanted
 
 
@@ -199,17 +199,6 @@ def test_only_usable_commits_are_read(repository: Path) -> None:
     (found,) = commits.load(repository, 10)  # the others: added, white space only, one hunk
     assert found.base == {"a.py": BASE}
     assert found.final == {"a.py": FINAL}
-
-
-def test_the_command_prints_one_object(repository: Path) -> None:
-    done = CliRunner().invoke(app, ["next", "--repo", str(repository), "--json"])
-    assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout.strip().split("\n")[-1])
-    names = {"precision", "coverage", "quiet", "harm", "keys_saved"}
-    assert {"all", "rename", "repetition"} <= {*said["precision"]}
-    assert all("all" in said[name] for name in names)
-    assert said["steps"] == 24
-    assert said["commits"] == 1
 
 
 def test_no_trap_catches_the_predictors() -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from evals import queries
 from evals.queries import Answer, Corpus, Judged, Question
-from lcursor.__main__ import app
 from lcursor.errors import LcursorError
 from lcursor.index.records import Hit
 
@@ -123,25 +120,3 @@ def test_ranks_are_counted() -> None:
     assert counted == {"questions": 2, "mrr": 0.75, "first": 0.5, "recall10": 1.0}
     assert rows["symbols of boats"]["mrr"] == 0.5
     assert [each["question"] for each in document["misses"]] == ["sail"]
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
-    monkeypatch.setattr(queries, "CORPORA", (corpus,))
-
-
-@pytest.mark.usefixtures("small")
-def test_clones_of_other_repositories_are_asked_about_too(data: Path, corpus: Corpus) -> None:
-    (data / "other.txt").write_text("[sentences]\nwash the car => src/garage.py::wash\n")
-    (data / "absent.txt").write_text("not even a question\n")
-    clones = data / "clones"
-    clones.mkdir()
-    corpus.root.rename(clones / "other")
-    (clones / "other/.git").mkdir()
-    corpus.root.symlink_to(clones / "other")
-    words = ["eval", "queries", "--data", str(data), "--clones", str(clones), "--json"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    rows = json.loads(done.stdout.splitlines()[-1])["modes"]["lexical"]
-    assert rows["sentences of other"]["recall10"] == 1.0
-    assert rows["sentences of garage"]["questions"] == 2

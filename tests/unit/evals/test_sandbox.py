@@ -77,7 +77,7 @@ else:
         "import socket; socket.getaddrinfo('localhost', 80)",
     ],
 )
-def test_what_reaches_out_is_rejected(deed: str) -> None:
+def test_access_to_the_outside_is_rejected(deed: str) -> None:
     assert sandbox.run(REFUSED.format(deed)) == "passed"
 
 
@@ -101,7 +101,7 @@ def test_nothing_listens_from_inside_and_nothing_stays(tmp_path: Path) -> None:
     assert not target.exists()
 
 
-def test_what_a_program_prints_is_reported() -> None:
+def test_the_output_of_a_program_is_reported() -> None:
     assert sandbox.run_with_output("print('one')\nprint('two')") == ("passed", "one\ntwo\n")
     assert sandbox.run_with_output("print('one')\nassert False") == ("failed", "one\n")
     outcome, said = sandbox.run_with_output("while True: print('x' * 1000)", timeout_s=2.0)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evals import search as judge
-from evals.search import Question, Scores
+from evals.search import Question
 
 CODES = [
     'def remove(path):\n    """Delete a file."""\n    os.unlink(path)',
@@ -59,7 +59,7 @@ def test_a_docstring_is_taken_out_and_nothing_else(code: str, left: str) -> None
     assert judge.without_docstring(code) == left
 
 
-def test_scores() -> None:
+def test_the_scores_of_ranks() -> None:
     found = judge.scores([1, 2, 0, 20])
     assert found.questions == 4
     assert found.mrr == pytest.approx((1 + 1 / 2 + 1 / 20) / 4)
@@ -88,7 +88,7 @@ def test_the_words_of_a_function_find_it(data: Path, tmp_path: Path) -> None:
     assert tables["without_docstrings"]["lexical"].recall1 == pytest.approx(1 / 3)
 
 
-def test_vectors_find_it_and_are_kept(
+def test_a_function_is_found_by_its_vector_which_is_kept(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lcursor.index.embed import Embedder
@@ -107,25 +107,3 @@ def test_vectors_find_it_and_are_kept(
     monkeypatch.setattr(Embedder, "texts", fail)
     _, again = judge.measure(corpus, judge.MODES, everything=False)
     assert again == tables
-
-
-def test_the_report_has_what_was_measured_and_how() -> None:
-    row = Scores(500, 0.5, 0.6, 0.4, 0.8)
-    facts = {"machine": {"cpu": "x"}, "embedder": "e", "functions": 6267, "command": "c"}
-    document = judge.as_dict({"modes": {"lexical": row}}, facts)
-    assert document["modes"]["lexical"] == {
-        "questions": 500,
-        "mrr": 0.5,
-        "ndcg10": 0.6,
-        "recall1": 0.4,
-        "recall10": 0.8,
-    }
-    text = "\n".join(judge.as_markdown(json.loads(json.dumps(document))))
-    assert "| docstrings and rules | lexical | 500 | 0.500 | 0.600 | 0.400 | 0.800 |" in text
-    assert "6,267 functions" in text
-    tables = {
-        judge.table_of(has_docstrings=docstrings, has_rules=rules)
-        for docstrings in (True, False)
-        for rules in (True, False)
-    }
-    assert tables == set(judge.TABLES)

@@ -88,7 +88,7 @@ def offered(kind: ChunkKind, text: str = TEXT, symbols: tuple[str, ...] = ()) ->
 
 
 @pytest.mark.parametrize("kind", ["visited", "edited", "yanked"])
-def test_text_is_shown_as_it_came(kind: ChunkKind) -> None:
+def test_visited_edited_and_yanked_text_is_shown_as_it_is(kind: ChunkKind) -> None:
     (text,) = offered(kind)
     assert text in TEXT
     assert "return a" in text
@@ -98,7 +98,9 @@ def test_text_is_shown_as_it_came(kind: ChunkKind) -> None:
     ("symbols", "shown"),
     [((), ["def shown(a):\ndef other():"]), (("other",), ["def other():"]), (("none",), [])],
 )
-def test_of_an_imported_file_its_headers(symbols: tuple[str, ...], shown: list[str]) -> None:
+def test_the_headers_of_an_imported_file_are_shown(
+    symbols: tuple[str, ...], shown: list[str]
+) -> None:
     assert offered("import", symbols=symbols) == shown
 
 
@@ -138,7 +140,7 @@ def test_the_threshold_follows_the_history(
     assert models.engine.threshold == pytest.approx(0.46)
 
 
-def test_each_filetype_has_its_own(models: Models, completer: Completer) -> None:
+def test_each_filetype_has_its_own_threshold(models: Models, completer: Completer) -> None:
     completer.learn([*REJECTED, *[("c", 0.41, True)] * 40])
     told = [
         stats(models, completer, number, filetype)["threshold"]
@@ -147,7 +149,9 @@ def test_each_filetype_has_its_own(models: Models, completer: Completer) -> None
     assert told == [0.46, 0.36, 0.36]  # half of all is taken: one step down for the others
 
 
-def test_another_base_is_moved_by_the_same_history(models: Models, completer: Completer) -> None:
+def test_another_base_threshold_is_adapted_by_the_same_history(
+    models: Models, completer: Completer
+) -> None:
     completer.learn(REJECTED)
     completer.configure(CompletionConfig(min_confidence=0.0))
     assert stats(models, completer, 1, "lua")["threshold"] == 0.0

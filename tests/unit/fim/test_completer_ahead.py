@@ -15,7 +15,6 @@ from tests.fakes.engine import Models, request, wait_queue
 from tests.unit.fim.conftest import Start
 
 BETTER = Result(text="one more", replace_bytes=1, prompt_tokens=9, read_tokens=4, prompt_passes=2)
-SHORT = Result(text="one", prompt_passes=3, window="short")
 
 
 @pytest.fixture
@@ -125,11 +124,3 @@ def test_no_better_answer_where_another_place_was_read(
     completer.request(request(9))
     models.wait("fim.done", 9)
     assert models.told("fim.improved") == []
-
-
-def test_the_cost_names_passes_and_window(models: Models, completer: Completer) -> None:
-    assert models.engine is not None
-    models.engine.result = SHORT
-    completer.request(request(1))
-    stats = models.wait("fim.done", 1)["stats"]
-    assert (stats["passes"], stats["window"]) == (3, "short")

@@ -75,7 +75,7 @@ def test_requests_around_a_change_end_once_and_the_new_model_answers(
     assert [told["id"] for told in models.told("fim.done")] == [1, 2, 3]
 
 
-def test_nobody_waits_while_a_model_is_saved_and_freed(
+def test_callers_do_not_wait_while_a_model_is_saved_and_freed(
     models: Models, completer: Completer
 ) -> None:
     may_end = threading.Event()
@@ -91,7 +91,7 @@ def test_nobody_waits_while_a_model_is_saved_and_freed(
     assert models.names("open")[-1] == ("open", "three")
 
 
-def test_a_load_says_how_far_it_is_at_each_percent(models: Models, completer: Completer) -> None:
+def test_a_load_reports_its_progress(models: Models, completer: Completer) -> None:
     def load() -> None:
         for fraction in (0.0, 0.25, 0.251, 0.75, 0.5, 1.0):
             assert models.progress(fraction)
@@ -145,9 +145,7 @@ def test_a_model_that_cannot_be_opened_leaves_room_for_the_next(
     ]  # fmt: skip
 
 
-def test_a_model_is_freed_also_when_it_cannot_be_saved(
-    models: Models, completer: Completer
-) -> None:
+def test_a_model_that_cannot_be_saved_is_freed(models: Models, completer: Completer) -> None:
     models.acts["save"] = fail
     completer.configure(replace(CONFIG, model="two"))
     models.wait("error")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 
 import pytest
 
 from lcursor.config import CompletionConfig
-from lcursor.errors import OutOfMemory
 from lcursor.fim.completer import Completer
-from tests.fakes.engine import Models, request, wait_for, wait_queue
+from tests.fakes.engine import Models, request, wait_queue
 from tests.unit.fim.conftest import Start
 from tests.unit.fim.test_completer_ahead import place
 
@@ -49,7 +47,7 @@ def unload(models: Models, completer: Completer, clock: Clock) -> None:
     models.wait_call("close")
 
 
-def test_a_model_is_saved_and_freed_once_nothing_was_asked_for_so_long(
+def test_a_model_is_saved_and_freed_after_the_idle_minutes(
     models: Models, completer: Completer, clock: Clock
 ) -> None:
     rest(models, completer, clock, 29.9)
@@ -78,7 +76,7 @@ def test_a_request_loads_the_model_again_and_is_answered(
     models.wait_call("close", 2)
 
 
-def test_a_place_to_read_in_advance_loads_it_too(
+def test_a_position_to_read_in_advance_loads_the_model(
     models: Models, completer: Completer, clock: Clock
 ) -> None:
     unload(models, completer, clock)
@@ -87,38 +85,8 @@ def test_a_place_to_read_in_advance_loads_it_too(
     assert models.names("open") == [("open", "one")] * 2
 
 
-def test_of_the_requests_during_the_load_the_last_is_answered(
-    models: Models, completer: Completer, clock: Clock
-) -> None:
-    unload(models, completer, clock)
-    may_end = threading.Event()
-    models.acts["open"] = wait_for(may_end)
-    completer.request(request(1))
-    models.wait_call("open", 2)
-    completer.request(request(2))
-    completer.request(request(3))
-    may_end.set()
-    assert models.wait("fim.done", 3)["text"] == "one"
-    assert [told["reason"] for told in models.told("fim.done")] == ["cancelled", "cancelled", "end"]
-    assert len(models.names("complete")) == 1
-
-
-def test_a_model_that_does_not_come_back_fails_the_request(
-    models: Models, completer: Completer, clock: Clock
-) -> None:
-    unload(models, completer, clock)
-
-    def refuse() -> None:
-        raise OutOfMemory("another program took the memory")
-
-    models.acts["open"] = refuse
-    completer.request(request(1))
-    assert models.wait("fim.done", 1)["reason"] == "failed"
-    assert models.told("state")[-1]["state"] == "failed"
-
-
 @pytest.mark.parametrize("minutes", [0, -1])
-def test_it_stays_where_nobody_wants_it_freed(
+def test_a_model_stays_loaded_if_idle_minutes_is_zero_or_less(
     models: Models, completer: Completer, clock: Clock, minutes: int
 ) -> None:
     completer.configure(replace(CONFIG, idle_minutes=minutes))

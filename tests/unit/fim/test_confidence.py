@@ -35,15 +35,6 @@ def test_without_a_threshold_everything_is_shown() -> None:
     assert set(decisions(0.0, 0.1, 0.01, 0.5)) == {"show"}
 
 
-def test_a_later_line_is_held_and_needs_less() -> None:
-    gate = ConfidenceGate(0.5)
-    assert gate.add(0.4) == "hold"
-    gate.end_line(is_blank=False)
-    assert gate.add(0.9) == "hold"
-    assert gate.add(0.3) == "hold"
-    assert gate.add(0.9) == "stop"
-
-
 def test_the_line_below_a_blank_one_counts_as_the_first() -> None:
     gate = ConfidenceGate(0.5)
     assert gate.add(1.0) == "show"
@@ -53,13 +44,3 @@ def test_the_line_below_a_blank_one_counts_as_the_first() -> None:
     gate.end_line(is_blank=False)
     gate.add(0.9)
     assert gate.confidence == pytest.approx(0.4)
-
-
-def test_the_confidence_is_that_of_the_first_line() -> None:
-    gate = ConfidenceGate(0.5)
-    for probability in (0.8, 0.9, 0.5):
-        gate.add(probability)
-    gate.end_line(is_blank=False)
-    gate.add(0.1)
-    assert gate.confidence == pytest.approx(0.36)
-    assert gate.shown_confidence == pytest.approx(0.72)

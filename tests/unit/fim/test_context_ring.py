@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import pytest
@@ -43,7 +42,7 @@ def paths(files: Sequence[File]) -> str:
     return "".join(file.path.removesuffix(".py") for file in files)
 
 
-class Desk:
+class AdmittedRing:
     """A ring, asked for its slots as the engine does when nobody types."""
 
     def __init__(self, *chunks: Chunk) -> None:
@@ -63,137 +62,114 @@ class Desk:
         return paths(self.files(query, tokens))
 
 
-def test_the_newest_is_at_the_end() -> None:
-    assert Desk(chunk("a"), chunk("b"), chunk("c")).order() == "abc"
-
-
-def test_at_first_there_is_nothing_to_admit() -> None:
-    assert not ContextRing().admit()
-
-
-def test_one_chunk_a_promotion_and_nothing_changes_without_one() -> None:
-    desk = Desk(chunk("a"))
-    assert desk.order() == "a"
-    desk.ring.add(chunk("b"))
-    desk.ring.add(chunk("c"))
-    assert desk.order(Query("a.py", body("a"), "")) == "a"
-    assert desk.ring.admit()
-    assert desk.order() == "ab"
-    assert desk.ring.admit()
-    assert not desk.ring.admit()
-    assert desk.order() == "abc"
+def test_each_admission_adds_one_chunk_and_nothing_changes_without_one() -> None:
+    admitted = AdmittedRing(chunk("a"))
+    assert admitted.order() == "a"
+    admitted.ring.add(chunk("b"))
+    admitted.ring.add(chunk("c"))
+    assert admitted.order(Query("a.py", body("a"), "")) == "a"
+    assert admitted.ring.admit()
+    assert admitted.order() == "ab"
+    assert admitted.ring.admit()
+    assert not admitted.ring.admit()
+    assert admitted.order() == "abc"
 
 
 @pytest.mark.parametrize("lines", range(1, MIN_LINES))
-def test_too_little_is_no_chunk(lines: int) -> None:
-    assert Desk(chunk("a", text=body("a", lines))).order() == ""
+def test_a_text_of_few_lines_is_no_chunk(lines: int) -> None:
+    assert AdmittedRing(chunk("a", text=body("a", lines))).order() == ""
 
 
-def test_an_exact_duplicate_is_dropped_wherever_it_is() -> None:
-    desk = Desk(chunk("a"), chunk("b"))
-    desk.take(chunk("a"), Chunk("other.py", 9, body("a"), "visited"))
-    assert desk.order() == "ab"
+def test_an_exact_duplicate_of_any_file_is_dropped() -> None:
+    admitted = AdmittedRing(chunk("a"), chunk("b"))
+    admitted.take(chunk("a"), Chunk("other.py", 9, body("a"), "visited"))
+    assert admitted.order() == "ab"
 
 
 def test_a_similar_chunk_replaces_the_older_one() -> None:
-    desk = Desk(chunk("a", text=body("a", 40)), chunk("b"))
+    admitted = AdmittedRing(chunk("a", text=body("a", 40)), chunk("b"))
     newer = body("a", 40) + "\none_more = 1"
-    desk.take(chunk("a", text=newer))
-    assert [file.text for file in desk.files()] == [body("b"), newer]
+    admitted.take(chunk("a", text=newer))
+    assert [file.text for file in admitted.files()] == [body("b"), newer]
 
 
-def test_so_does_one_of_the_same_file_that_overlaps() -> None:
+def test_an_overlapping_chunk_of_the_same_file_replaces_the_older_one() -> None:
     lines = body("a", 60).split("\n")
     older, newer = "\n".join(lines[:40]), "\n".join(lines[15:])
-    desk = Desk(chunk("a", text=older), chunk("b", text=older + "\n" + body("b", 40)))
-    assert desk.order() == "ab"  # of another file it may have as many lines
-    desk.take(chunk("a", text=newer))
-    assert [file.path for file in desk.files()] == ["b.py", "a.py"]
-
-
-def test_in_the_queue_as_well() -> None:
-    ring = ContextRing()
-    ring.add(chunk("a", text=body("a", 40)))
-    ring.add(chunk("a", text=body("a", 40) + "\nx = 1"))
-    assert ring.admit()
-    assert not ring.admit()
+    admitted = AdmittedRing(chunk("a", text=older), chunk("b", text=older + "\n" + body("b", 40)))
+    assert admitted.order() == "ab"  # of another file it may have as many lines
+    admitted.take(chunk("a", text=newer))
+    assert [file.path for file in admitted.files()] == ["b.py", "a.py"]
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
-def test_what_is_like_the_text_at_the_cursor_is_left_out(position: int) -> None:
+def test_a_chunk_like_the_text_at_the_cursor_is_left_out(position: int) -> None:
     """At any place of the ring, the oldest too."""
     names = "abc"
-    desk = Desk(*(chunk(name) for name in names))
+    admitted = AdmittedRing(*(chunk(name) for name in names))
     near = names[position]
     query = Query("here.py", body(near).replace(f"{near}call1", "changed") + "\n", "")
-    assert desk.order(query) == names.replace(near, "")
+    assert admitted.order(query) == names.replace(near, "")
 
 
-def test_what_the_window_shows_is_left_out_and_comes_back_at_the_end() -> None:
-    desk = Desk(chunk("a"), chunk("b"))
+def test_a_chunk_that_the_window_shows_is_left_out_and_comes_back_at_the_end() -> None:
+    admitted = AdmittedRing(chunk("a"), chunk("b"))
     window = Query("a.py", body("x", 200) + "\n" + body("a") + "\n" + body("y", 80), "")
-    assert desk.order(window) == "b"
-    desk.ring.admit()
-    assert desk.order(Query("a.py", body("x", 200), "")) == "ba"
+    assert admitted.order(window) == "b"
+    admitted.ring.admit()
+    assert admitted.order(Query("a.py", body("x", 200), "")) == "ba"
 
 
-def test_a_file_has_few_chunks() -> None:
+def test_a_file_has_a_limited_number_of_chunks() -> None:
     many = [chunk("a", text=body(f"a{chr(98 + n)}")) for n in range(MAX_PER_FILE + 2)]
-    desk = Desk(*many, chunk("b"))
-    assert [file.text for file in desk.files()] == [
+    admitted = AdmittedRing(*many, chunk("b"))
+    assert [file.text for file in admitted.files()] == [
         *(each.text for each in many[-MAX_PER_FILE:]),
         body("b"),
     ]
 
 
-def test_the_ring_has_an_end() -> None:
+def test_the_ring_has_a_limited_number_of_chunks() -> None:
     names = [f"n{chr(97 + number)}" for number in range(MAX_CHUNKS + 4)]
-    desk = Desk()
+    admitted = AdmittedRing()
     for name in names:
-        desk.take(chunk(name))
-    assert [file.path for file in desk.files()] == [f"{name}.py" for name in names[4:]]
+        admitted.take(chunk(name))
+    assert [file.path for file in admitted.files()] == [f"{name}.py" for name in names[4:]]
 
 
-def test_so_has_the_queue() -> None:
-    ring = ContextRing()
-    for number in range(MAX_CHUNKS + 4):
-        ring.add(chunk(f"n{chr(97 + number)}"))
-    assert sum(1 for _ in iter(ring.admit, False)) == MAX_CHUNKS
-
-
-def test_a_file_has_one_import_and_an_empty_one_takes_it_away() -> None:
+def test_a_file_has_one_import_and_an_empty_one_removes_it() -> None:
     kind: Kind = "import"
-    desk = Desk(chunk("a", kind, "one"), chunk("b"), chunk("a", kind, "two"))
-    assert [file.text for file in desk.files()] == [body("b"), "two"]
-    desk.take(Chunk("a.py", 0, "", kind))
-    assert desk.order() == "b"
-    desk.take(chunk("a", kind, "two"))
-    assert desk.order() == "ba"
+    admitted = AdmittedRing(chunk("a", kind, "one"), chunk("b"), chunk("a", kind, "two"))
+    assert [file.text for file in admitted.files()] == [body("b"), "two"]
+    admitted.take(Chunk("a.py", 0, "", kind))
+    assert admitted.order() == "b"
+    admitted.take(chunk("a", kind, "two"))
+    assert admitted.order() == "ba"
 
 
-def test_where_room_is_short_the_oldest_goes_for_good() -> None:
+def test_the_oldest_chunk_is_removed_if_the_budget_is_too_small() -> None:
     size = len(body("a")) + len("a.py") + 4
     tokens = next(n for n in range(WIDE) if other_files_budget(n) == 3 * size)
-    desk = Desk(chunk("a"), chunk("b"), chunk("c"), chunk("d"))
-    assert desk.order(tokens=tokens) == "bcd"
-    desk.ring.admit()
-    assert desk.order(tokens=tokens) == "bcd"
+    admitted = AdmittedRing(chunk("a"), chunk("b"), chunk("c"), chunk("d"))
+    assert admitted.order(tokens=tokens) == "bcd"
+    admitted.ring.admit()
+    assert admitted.order(tokens=tokens) == "bcd"
 
 
-def test_no_slot_takes_more_than_half() -> None:
-    desk = Desk(chunk("a", text=body("a", 60)), chunk("b", text=body("b", 60)))
+def test_no_chunk_takes_more_than_half_of_the_budget() -> None:
+    admitted = AdmittedRing(chunk("a", text=body("a", 60)), chunk("b", text=body("b", 60)))
     tokens = 300
-    files = desk.files(tokens=tokens)
+    files = admitted.files(tokens=tokens)
     assert [file.path for file in files] == ["a.py", "b.py"]
     assert all(len(file.text) < other_files_budget(tokens) // 2 for file in files)
     assert all(file.text.endswith("()") for file in files)
 
 
-def test_headers_are_not_driven_out_by_what_is_visited() -> None:
+def test_visited_chunks_do_not_replace_headers_of_imports() -> None:
     size = len(body("a")) + len("a.py") + 4
     tokens = next(n for n in range(WIDE) if other_files_budget(n) == 3 * size)
-    desk = Desk(chunk("a", "import"), chunk("b"), chunk("c"), chunk("d"), chunk("e"))
-    assert desk.order(tokens=tokens) == "ade"
+    admitted = AdmittedRing(chunk("a", "import"), chunk("b"), chunk("c"), chunk("d"), chunk("e"))
+    assert admitted.order(tokens=tokens) == "ade"
 
 
 class Index:
@@ -211,17 +187,17 @@ class Index:
         self.found[-1]([chunk(name, "retrieved") for name in names])
 
 
-def test_what_is_retrieved_has_slots_of_its_own_at_the_end() -> None:
-    desk, index = Desk(chunk("a"), chunk("b")), Index()
-    desk.ring.retriever = index
-    desk.ring.retrieve(HERE)
-    assert not desk.ring.admit()
+def test_retrieved_chunks_have_their_own_slots_at_the_end() -> None:
+    admitted, index = AdmittedRing(chunk("a"), chunk("b")), Index()
+    admitted.ring.retriever = index
+    admitted.ring.retrieve(HERE)
+    assert not admitted.ring.admit()
     index.finds("p", "q")
-    assert desk.ring.admit()
-    assert desk.order() == "abpq"
+    assert admitted.ring.admit()
+    assert admitted.order() == "abpq"
     index.finds("r", "q")
-    desk.take(chunk("c"))
-    assert desk.order() == "abcqr"
+    admitted.take(chunk("c"))
+    assert admitted.order() == "abcqr"
 
 
 def test_the_retriever_is_asked_once_for_each_line() -> None:
@@ -239,29 +215,19 @@ def test_the_retriever_is_asked_once_for_each_line() -> None:
     assert len(index.asked) == 4
 
 
-def test_nothing_is_shown_before_it_is_admitted() -> None:
-    ring, index = ContextRing(), Index()
-    ring.retriever = index
-    ring.retrieve(HERE)
-    index.finds("p")
-    assert ring.layout(HERE, WIDE, len) == ()
-    assert ring.admit()
-    assert paths(ring.layout(HERE, WIDE, len)) == "p"
-
-
-def test_a_hit_that_does_not_fit_ends_the_hits() -> None:
-    desk, index = Desk(), Index()
-    desk.ring.retriever = index
-    desk.ring.retrieve(HERE)
+def test_hits_after_one_that_does_not_fit_are_left_out() -> None:
+    admitted, index = AdmittedRing(), Index()
+    admitted.ring.retriever = index
+    admitted.ring.retrieve(HERE)
     long = chunk("p", "retrieved", "x" * 500 + "\ny\nz")
     index.found[-1]([long, chunk("q", "retrieved")])
-    desk.ring.admit()
-    assert desk.order(tokens=600) == ""
-    desk.ring.admit()
-    assert desk.order() == "pq"
+    admitted.ring.admit()
+    assert admitted.order(tokens=600) == ""
+    admitted.ring.admit()
+    assert admitted.order() == "pq"
 
 
-def test_only_what_is_new_is_news() -> None:
+def test_the_same_hits_again_are_no_change() -> None:
     ring, index = ContextRing(), Index()
     ring.retriever = index
     told: list[int] = []
@@ -274,22 +240,13 @@ def test_only_what_is_new_is_news() -> None:
     assert not ring.admit()
 
 
-def test_what_is_retrieved_but_shown_already_is_left_out() -> None:
-    desk, index = Desk(chunk("a")), Index()
-    desk.ring.retriever = index
-    desk.ring.retrieve(HERE)
+def test_a_hit_that_is_shown_already_is_left_out() -> None:
+    admitted, index = AdmittedRing(chunk("a")), Index()
+    admitted.ring.retriever = index
+    admitted.ring.retrieve(HERE)
     index.finds("a", "p")
-    desk.ring.admit()
-    assert desk.order() == "ap"
-
-
-def test_what_is_retrieved_from_the_window_is_left_out() -> None:
-    desk, index = Desk(), Index()
-    desk.ring.retriever = index
-    desk.ring.retrieve(HERE)
-    index.finds("p")
-    desk.ring.admit()
-    assert desk.order(Query("p.py", body("p"), "")) == ""
+    admitted.ring.admit()
+    assert admitted.order() == "ap"
 
 
 @given(
@@ -307,38 +264,18 @@ def test_what_is_retrieved_from_the_window_is_left_out() -> None:
 def test_slots_that_stay_keep_their_order_and_the_budget_holds(
     offers: list[tuple[str, Kind, int, str]], tokens: int
 ) -> None:
-    desk = Desk()
+    admitted = AdmittedRing()
     before: list[File] = []
     for name, kind, lines, near in offers:
-        desk.ring.add(chunk(name, kind, body(f"{name}k{lines}", lines)))
-        desk.ring.admit()
-        after = list(desk.files(Query("here.py", body(near), ""), tokens))
+        admitted.ring.add(chunk(name, kind, body(f"{name}k{lines}", lines)))
+        admitted.ring.admit()
+        after = list(admitted.files(Query("here.py", body(near), ""), tokens))
         kept = [file for file in before if file in after]
         assert [file for file in after if file in kept] == kept
         added = [file for file in after if file not in kept]
         assert after == kept + added
         assert sum(len(file.path) + len(file.text) for file in after) <= other_files_budget(tokens)
         before = after
-
-
-def test_chunks_may_be_offered_from_any_thread() -> None:
-    desk = Desk()
-
-    def add(part: int) -> None:
-        for number in range(200):
-            desk.ring.add(chunk(f"t{part}x{number}"))
-
-    threads = [threading.Thread(target=add, args=(part,)) for part in range(4)]
-    for thread in threads:
-        thread.start()
-    for _ in range(200):  # while they offer, on a machine that has the time
-        desk.ring.admit()
-        desk.files()
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive()
-    desk.take()
-    assert len(desk.files()) == MAX_CHUNKS
 
 
 CODE = """    tail of something
@@ -356,7 +293,7 @@ def third():
     goes on"""
 
 
-def test_a_stretch_is_cut_where_code_begins_and_ends() -> None:
+def test_a_visited_part_is_cut_where_code_begins_and_ends() -> None:
     clipped = clip(Chunk("a.py", 10, CODE, "visited"))
     assert clipped.text.split("\n")[0] == "def first():"
     assert clipped.first_row == 13
@@ -369,7 +306,7 @@ def test_blank_lines_around_a_chunk_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("kind", ["yanked", "import"])
-def test_what_somebody_chose_is_cut_nowhere(kind: Kind) -> None:
+def test_yanked_text_and_imports_are_not_cut(kind: Kind) -> None:
     text = CODE
     assert clip(Chunk("a.py", 10, text, kind)).text == text
 
@@ -399,7 +336,7 @@ def test_a_chunk_is_a_part_of_what_was_offered(lines: list[str], kind: Kind, row
         ("a b", "b c", 0.5),
     ],
 )
-def test_alike(one: str, other: str, alike: float) -> None:
+def test_the_similarity_of_two_texts(one: str, other: str, alike: float) -> None:
     assert dice(words(one), words(other)) == alike
 
 

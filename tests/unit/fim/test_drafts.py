@@ -28,7 +28,7 @@ from lcursor.fim.prompt import Prompt
         ([], [1, 2], []),
     ],
 )
-def test_guess(parts: list[list[int]], recent: list[int], wanted: list[int]) -> None:
+def test_guessed_tokens(parts: list[list[int]], recent: list[int], wanted: list[int]) -> None:
     assert guess(join(*parts), recent, 3) == wanted
 
 
@@ -52,7 +52,9 @@ CALL = written(b"y = ", b"find", b"(a", b",", b" b", b")")
         (b"y =", b" find", []),  # the suggestion begins behind the blank
     ],
 )
-def test_resume(before: bytes, heal: bytes, wanted: list[int]) -> None:
+def test_tokens_of_the_last_suggestion_that_may_follow(
+    before: bytes, heal: bytes, wanted: list[int]
+) -> None:
     assert resume(CALL, before, heal) == wanted
 
 
@@ -107,7 +109,7 @@ def test_each_batch_with_guesses_has_one_width_on_a_gpu() -> None:
     assert [len(batch) for batch in tail.batches[1:]] == [1, 1]
 
 
-def test_what_fills_a_batch_up_is_never_written() -> None:
+def test_tokens_that_fill_a_batch_are_never_written() -> None:
     tail = Tail()
     verify = verifier(tail, MAX_GUESSES, draft=(3, 4))
     verify.read(3)

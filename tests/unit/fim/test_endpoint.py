@@ -86,7 +86,7 @@ KINDS = ("llama.cpp", "ollama", "openai")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_finds_out_what_the_server_speaks(server: ModelServer, make: Make, kind: str) -> None:
+def test_the_api_of_the_server_is_detected(server: ModelServer, make: Make, kind: str) -> None:
     speak(server, kind, "return", " a", " + b")
     told: list[str] = []
     endpoint = make()
@@ -102,7 +102,7 @@ def test_it_finds_out_what_the_server_speaks(server: ModelServer, make: Make, ki
     assert server.paths().count("/props") == 1, "it asks once"
 
 
-def test_what_a_llama_server_is_asked(server: ModelServer, make: Make) -> None:
+def test_the_request_to_a_llama_server(server: ModelServer, make: Make) -> None:
     server.llama("return a")
     result = make(max_tokens=17).complete(SOURCE, nobody, single_line=True)
     body = posted(server)
@@ -113,7 +113,7 @@ def test_what_a_llama_server_is_asked(server: ModelServer, make: Make) -> None:
     assert (result.prompt_tokens, result.read_tokens) == (37, 7)
 
 
-def test_what_an_ollama_is_asked(server: ModelServer, make: Make) -> None:
+def test_the_request_to_an_ollama(server: ModelServer, make: Make) -> None:
     server.ollama("return a", models=("llama3:8b", "qwen2.5-coder:1.5b-base"))
     make(max_tokens=17, context_tokens=3000).complete(SOURCE, nobody)
     body = posted(server)
@@ -125,7 +125,7 @@ def test_what_an_ollama_is_asked(server: ModelServer, make: Make) -> None:
     assert "\n" not in options["stop"]
 
 
-def test_what_others_are_asked(server: ModelServer, make: Make, monkeypatch: Any) -> None:
+def test_the_request_to_other_servers(server: ModelServer, make: Make, monkeypatch: Any) -> None:
     monkeypatch.setenv("MY_KEY", "sk-1")
     server.openai("return a")
     url = server.url + "/v1/"
@@ -172,14 +172,6 @@ def test_the_index_is_asked_in_idle_time(server: ModelServer, make: Make) -> Non
     assert index.asked == [Query.of(SOURCE)]
 
 
-def test_nothing_is_sent_for_a_position_or_a_measurement(server: ModelServer, make: Make) -> None:
-    server.llama("return a")
-    endpoint = make()
-    endpoint.warm(SOURCE)
-    assert endpoint.measure_speed() == ""
-    assert server.asked == []
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("texts", "single_line", "text", "reason"),
@@ -190,7 +182,7 @@ def test_nothing_is_sent_for_a_position_or_a_measurement(server: ModelServer, ma
         (("", "  ", ""), False, "", "end"),
     ],
 )
-def test_where_it_ends(
+def test_the_end_of_a_text(
     server: ModelServer,
     make: Make,
     kind: str,
@@ -212,18 +204,7 @@ def test_the_stream_is_closed_as_soon_as_a_rule_says_so(server: ModelServer, mak
     wait_gone(server)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_text_that_is_only_sure_at_its_end_has_the_time_of_that(
-    server: ModelServer, make: Make, kind: str
-) -> None:
-    speak(server, kind, "value")
-    told: list[str] = []
-    result = make().complete(SOURCE, told.append)
-    assert (result.text, told) == ("value", [])
-    assert 0 < result.first_ms <= result.total_ms
-
-
-def test_the_budget_of_time(server: ModelServer, make: Make) -> None:
+def test_a_text_ends_when_its_time_is_over(server: ModelServer, make: Make) -> None:
     server.llama()
 
     def slowly() -> Iterator[bytes]:
@@ -238,15 +219,6 @@ def test_the_budget_of_time(server: ModelServer, make: Make) -> None:
     assert result.text.startswith("word(0)")
     assert result.text.endswith(")"), "the operator behind it says nothing"
     assert "word(199)" not in result.text
-
-
-def test_a_budget_of_tokens_is_reported(server: ModelServer, make: Make) -> None:
-    server.openai()
-    end = {"text": "return f(a) + ", "finish_reason": "length"}
-    rows = [{"choices": [end]}, {"choices": [], "usage": None}]
-    server.routes["/v1/completions"] = (200, "text/event-stream", sse(*rows))
-    result = make().complete(SOURCE, nobody)
-    assert (result.reason, result.text) == ("tokens", "return f(a)")
 
 
 def wait_gone(server: ModelServer) -> None:
@@ -303,7 +275,7 @@ def test_an_abort_closes_the_connection(server: ModelServer, make: Make, path: s
         (500, "application/json", b'{"error": "boom"}', ServerFailed, "500: boom"),
     ],
 )
-def test_what_goes_wrong(
+def test_errors_of_a_server(
     server: ModelServer,
     make: Make,
     kind: str,
@@ -325,14 +297,6 @@ def test_what_goes_wrong(
     assert e.value.hint
     speak(server, kind, "return a")
     assert endpoint.complete(SOURCE, nobody).text == "return a"
-
-
-def test_an_error_after_some_text(server: ModelServer, make: Make) -> None:
-    server.llama()
-    rows = sse({"content": "ret", "stop": False}, {"error": {"message": "out of memory"}})
-    server.routes["/completion"] = (200, "text/event-stream", rows)
-    with pytest.raises(ServerFailed, match="out of memory"):
-        make().complete(SOURCE, nobody)
 
 
 def test_a_server_that_comes_back(make: Make) -> None:
@@ -359,14 +323,14 @@ def test_a_server_that_comes_back(make: Make) -> None:
         ({"api": "anthropic"}, ModelUnsuitable, "of anthropic .* cannot complete"),
     ],
 )
-def test_settings_that_are_wrong_at_once(
+def test_invalid_settings_are_rejected_at_once(
     make: Make, settings: dict[str, str], error: type[LcursorError], words: str
 ) -> None:
     with pytest.raises(error, match=words):
         make(**settings)
 
 
-def test_which_model_and_family(server: ModelServer, make: Make) -> None:
+def test_the_model_and_its_family_are_chosen(server: ModelServer, make: Make) -> None:
     def refusal(**settings: Any) -> str:
         with pytest.raises((ConfigInvalid, ModelUnsuitable, ServerModelMissing)) as e:
             make(**settings).connect()

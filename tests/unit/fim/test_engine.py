@@ -114,13 +114,6 @@ def test_a_known_answer_needs_no_model(engine: Engine) -> None:
     assert complete(engine, source(), bypass_cache=True)[0].source == "model"
 
 
-def test_idle_work_generates_what_follows(engine: Engine) -> None:
-    complete(engine, source())
-    rest(engine)
-    ahead, _ = complete(engine, source(BEFORE + "first + second"))
-    assert ahead.source == "speculation"
-
-
 def test_with_other_programs_idle_work_only_improves_the_answer(engine: Engine) -> None:
     engine.is_machine_busy = True
     engine.reader.window = "staged"
@@ -145,7 +138,7 @@ def test_with_other_programs_half_of_the_threads_evaluate(engine: Engine) -> Non
     assert context(engine).threads == all_threads
 
 
-def test_what_follows_is_generated_once(engine: Engine) -> None:
+def test_text_behind_a_suggestion_is_generated_once(engine: Engine) -> None:
     complete(engine, source())
     rest(engine)
     complete(engine, source(BEFORE + "f"))
@@ -178,7 +171,7 @@ def test_without_layers_on_it_a_gpu_is_not_used(
 
 
 @pytest.mark.parametrize(("tokens", "is_possible"), [(150, True), (128, True), (127, False)])
-def test_how_small_a_window_becomes(start: Open, tokens: int, is_possible: bool) -> None:
+def test_the_smallest_size_of_a_window(start: Open, tokens: int, is_possible: bool) -> None:
     reader = start(replace(CONFIG, prefix_tokens=tokens)).reader
     assert reader.shrink() is is_possible
     assert reader.prefix_tokens == (tokens // 2 if is_possible else tokens)
@@ -227,26 +220,6 @@ def test_a_text_that_ran_out_of_time_is_completed_in_idle_time(start: Open) -> N
     rest(engine)
     assert [(each.text, each.reason) for each in better] == [("first + second", "end")]
     assert complete(engine, source())[0].source == "cache"
-
-
-def test_after_the_short_window_idle_time_uses_the_full_one(start: Open) -> None:
-    engine = start(replace(CONFIG, context_tokens=8192, prefix_tokens=2048, suffix_tokens=1024))
-    engine.reader.window = "staged"
-    better = list[Result]()
-    engine.on_improved = better.append
-    where = source(5 * FILLER + BEFORE, AFTER + 2 * FILLER)
-    assert complete(engine, where)[0].window == "short"
-    rest(engine)
-    assert [each.window for each in better] == ["full"]
-
-
-def test_an_answer_from_the_cache_reports_the_window_of_its_place(start: Open) -> None:
-    engine = start()
-    engine.reader.window = "staged"
-    where = source(FILLER + BEFORE)
-    windows = [complete(engine, where)[0].window for _ in range(2)]
-    rest(engine)
-    assert [*windows, complete(engine, where)[0].window] == ["short", "short", "full"]
 
 
 def test_a_place_that_is_warm_is_answered_from_the_full_window(start: Open) -> None:
@@ -374,7 +347,7 @@ def test_a_full_cache_halves_the_window_and_warns_once(start: Open) -> None:
     assert len(engine.warnings) == 1
 
 
-def test_without_the_text_a_tokenizer_has_read_there_is_no_healing(
+def test_a_tokenizer_that_changes_texts_disables_healing(
     start: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokenize = FakeModel.tokenize

@@ -18,7 +18,7 @@ from lcursor.fim.result import Completion, Result
 END, MIDDLE, SIZE = 0, 1, 64
 
 
-class Tape:
+class ScriptedModel:
     """A model, a context and the seats of one prompt: it says the same tokens whatever is read."""
 
     def __init__(self, *script: tuple[str, float]) -> None:
@@ -72,9 +72,9 @@ def completion(prefix: str, before: tuple[int, ...] = ()) -> Completion:
     return Completion(Source(prefix, "", 0, "a.py"), False, built, b"", cursor, Result(), built)
 
 
-def generator(tape: Any, guesses: int = 0, **settings: Any) -> Generator:
+def generator(model: Any, guesses: int = 0, **settings: Any) -> Generator:
     config = CompletionConfig(**settings)
-    return Generator(tape, tape, tape, SimpleNamespace(stops=()), config, guesses)  # type: ignore[arg-type]
+    return Generator(model, model, model, SimpleNamespace(stops=()), config, guesses)  # type: ignore[arg-type]
 
 
 def generate(generator: Generator, where: Completion, **options: Any) -> tuple[Result, list[str]]:
@@ -98,7 +98,9 @@ def generate(generator: Generator, where: Completion, **options: Any) -> tuple[R
 def test_a_text_that_becomes_unsure_ends_where_it_makes_sense(
     script: list[tuple[str, float]], text: str, reason: str
 ) -> None:
-    result, told = generate(generator(Tape(*script)), completion("    return "), threshold=0.5)
+    result, told = generate(
+        generator(ScriptedModel(*script)), completion("    return "), threshold=0.5
+    )
     assert (result.text, result.reason) == (text, reason)
     assert all(text.startswith(part) for part in told)
 
@@ -114,7 +116,9 @@ def test_a_text_that_becomes_unsure_ends_where_it_makes_sense(
 def test_the_confidence_is_that_of_the_line_that_decided(
     script: list[tuple[str, float]], confidence: float
 ) -> None:
-    result, _ = generate(generator(Tape(*script)), completion("    return "), threshold=0.5)
+    result, _ = generate(
+        generator(ScriptedModel(*script)), completion("    return "), threshold=0.5
+    )
     assert result.reason == "unsure"
     assert result.confidence == pytest.approx(confidence, abs=0.01)
 
@@ -129,26 +133,26 @@ def test_the_confidence_is_that_of_the_line_that_decided(
 )
 def test_less_is_needed_in_an_empty_block(prefix: str, text: str) -> None:
     lines = [("\n    ", 0.9)] if prefix.endswith(":") else []
-    tape = Tape(*lines, ("a += 1", 0.1), ("\n    ", 0.9), ("return b", 0.1), ("", 0.9))
-    result, _ = generate(generator(tape), completion(prefix), threshold=0.4)
+    model = ScriptedModel(*lines, ("a += 1", 0.1), ("\n    ", 0.9), ("return b", 0.1), ("", 0.9))
+    result, _ = generate(generator(model), completion(prefix), threshold=0.4)
     assert result.text.startswith(text)
     assert bool(result.text) == bool(text)
 
 
 def test_a_budget_of_tokens_cuts_as_well() -> None:
-    tape = Tape(("find(a)", 0.9), (" +", 0.9), (" b", 0.9))
-    result, _ = generate(generator(tape, max_tokens=2), completion("    return "))
+    model = ScriptedModel(("find(a)", 0.9), (" +", 0.9), (" b", 0.9))
+    result, _ = generate(generator(model, max_tokens=2), completion("    return "))
     assert (result.text, result.reason, result.passes) == ("find(a)", "tokens", 1)
 
 
 LINE = [("find", 0.9), ("(a", 0.9), (",", 0.9), (" b", 0.9), (")", 0.9), ("", 0.9)]
 
 
-def test_the_last_suggestion_is_the_draft_where_it_is_typed_on() -> None:
-    tape = Tape(*LINE)
-    engine = generator(tape, guesses=3)
+def test_the_rest_of_the_last_suggestion_is_the_draft() -> None:
+    model = ScriptedModel(*LINE)
+    engine = generator(model, guesses=3)
     generate(engine, completion("y = "))
-    ids = [tape.token(text) for text, _ in LINE[:-1]]
+    ids = [model.token(text) for text, _ in LINE[:-1]]
     assert engine.draft(completion("y = ")) == ids
     assert engine.draft(completion("y = find(x, ")) == []
     assert engine.draft(completion("y = find(x, b")) == ids[4:]
@@ -157,29 +161,29 @@ def test_the_last_suggestion_is_the_draft_where_it_is_typed_on() -> None:
 @pytest.mark.parametrize(
     ("forced", "is_possible"), [(b"", True), (b"f", True), (b"foo(bar", True), (b"g", False)]
 )
-def test_a_draft_agrees_with_what_must_come(forced: bytes, is_possible: bool) -> None:
-    tape = Tape()
-    before = tuple(tape.token(text) for text in ("x", "y", "fo", "o(", "x", "y"))
-    engine = generator(tape, guesses=2)
+def test_a_draft_agrees_with_the_forced_text(forced: bytes, is_possible: bool) -> None:
+    model = ScriptedModel()
+    before = tuple(model.token(text) for text in ("x", "y", "fo", "o(", "x", "y"))
+    engine = generator(model, guesses=2)
     found = engine.draft(replace(completion("xy", before), forced=forced))
     assert found == ([*before[2:4]] if is_possible else [])
 
 
 def test_a_draft_that_was_read_with_the_prompt_costs_no_pass() -> None:
-    tape = Tape(*LINE)
-    ids = [tape.token(text) for text, _ in LINE[:-1]]
-    tape.shadow.tail += ids[:3]
-    result, _ = generate(generator(tape, guesses=3), completion("y = "), draft=ids)
+    model = ScriptedModel(*LINE)
+    ids = [model.token(text) for text, _ in LINE[:-1]]
+    model.shadow.tail += ids[:3]
+    result, _ = generate(generator(model, guesses=3), completion("y = "), draft=ids)
     assert result.text == "find(a, b)"
-    assert tape.batches == [2]  # the rest of the draft in one
+    assert model.batches == [2]  # the rest of the draft in one
     assert result.passes == 1
-    assert tape.is_forgotten == 0
+    assert model.is_forgotten == 0
 
 
 def test_a_draft_that_is_wrong_is_taken_back() -> None:
-    tape = Tape(*LINE)
-    wrong = [tape.token(text) for text in ("find", "(x", ")")]
-    tape.shadow.tail += wrong
-    result, _ = generate(generator(tape, guesses=3), completion("y = "), draft=wrong)
+    model = ScriptedModel(*LINE)
+    wrong = [model.token(text) for text in ("find", "(x", ")")]
+    model.shadow.tail += wrong
+    result, _ = generate(generator(model, guesses=3), completion("y = "), draft=wrong)
     assert result.text == "find(a, b)"
-    assert tape.is_forgotten == 2
+    assert model.is_forgotten == 2

@@ -15,7 +15,9 @@ from lcursor.fim import llama
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 1000])
-def test_a_piece_is_whole_however_long_it_is(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_a_piece_of_any_length_is_returned_whole(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     piece = bytes(65 + number % 26 for number in range(size))
 
     def to_piece(vocab: None, token: int, buffer: Any, room: int, *rest: object) -> int:
@@ -30,7 +32,7 @@ def test_a_piece_is_whole_however_long_it_is(monkeypatch: pytest.MonkeyPatch, si
     assert model.piece(7) == piece
 
 
-def test_an_unknown_architecture_is_said_in_the_words_of_llama_cpp(tmp_path: Path) -> None:
+def test_an_unknown_architecture_is_reported_in_the_words_of_llama_cpp(tmp_path: Path) -> None:
     path = tmp_path / "odd.gguf"
     selftest_model.write(path)
     path.write_bytes(path.read_bytes().replace(b"qwen2", b"qwen0"))
@@ -63,26 +65,30 @@ def ggml(*found: tuple[int, int]) -> Any:
 
 
 TWO = ((CPU, 9), (llama.GPU, 10 << 30), (llama.INTEGRATED_GPU, 7), (llama.GPU, 4 << 30))
+NONE = ((CPU, 9), (ACCELERATOR, 8))
 
 
-@pytest.mark.parametrize(("number", "free"), [(0, 10 << 30), (1, 4 << 30), (-1, 14 << 30)])
-def test_a_gpu_has_a_number_or_all_are_meant(number: int, free: int) -> None:
-    assert llama.free_gpu_bytes(number, ggml(*TWO)) == free
-
-
-def test_an_integrated_gpu_counts_where_there_is_no_other() -> None:
-    assert llama.free_gpu_bytes(0, ggml((CPU, 9), (llama.INTEGRATED_GPU, 7))) == 7
+@pytest.mark.parametrize(
+    ("devices", "number", "free"),
+    [
+        (TWO, 0, 10 << 30),
+        (TWO, 1, 4 << 30),
+        (TWO, -1, 14 << 30),  # of all
+        (((CPU, 9), (llama.INTEGRATED_GPU, 7)), 0, 7),  # if there is no other
+        (NONE, 0, None),
+        (NONE, -1, None),
+    ],
+)
+def test_the_free_memory_of_gpus(
+    devices: tuple[tuple[int, int], ...], number: int, free: int | None
+) -> None:
+    assert llama.free_gpu_bytes(number, ggml(*devices)) == free
 
 
 def test_a_gpu_that_is_not_there_is_named() -> None:
     with pytest.raises(ConfigInvalid, match="there is no GPU 2") as caught:
         llama.free_gpu_bytes(2, ggml(*TWO))
     assert "0 to 1" in caught.value.hint
-
-
-@pytest.mark.parametrize("number", [0, -1])
-def test_a_machine_without_gpus_has_nothing_to_say(number: int) -> None:
-    assert llama.free_gpu_bytes(number, ggml((CPU, 9), (ACCELERATOR, 8))) is None
 
 
 def test_the_library_of_llama_cpp_has_these_functions() -> None:

@@ -60,7 +60,7 @@ def are_equal(found: NDArray[np.float32], wanted: Sequence[float]) -> bool:
 # The model
 
 
-def test_what_a_model_says_of_itself(model: Model) -> None:
+def test_a_model_reports_its_properties(model: Model) -> None:
     assert (model.n_vocab, model.n_ctx_train) == (selftest_model.VOCABULARY, 1024)
     assert (model.bos, model.add_bos) == (1, False)
     assert "qwen2" in model.description
@@ -231,7 +231,7 @@ def test_a_cache_that_is_full_is_an_error(context: Context) -> None:
         (-3, EngineFailed, "code -3"),
     ],
 )
-def test_what_llama_cpp_answers(
+def test_each_error_code_of_llama_cpp_has_its_error(
     context: Context,
     monkeypatch: pytest.MonkeyPatch,
     code: int,
@@ -268,7 +268,7 @@ def test_an_abort_stops_the_next_batch_and_leaves_nothing_of_it(context: Context
 
 
 @pytest.mark.parametrize("immediately", [False, True])
-def test_a_batch_that_may_finish_does_unless_it_is_of_no_use(
+def test_a_running_batch_ends_only_if_its_result_is_useless(
     context: Context, immediately: bool
 ) -> None:
     with context.abort.between_batches():

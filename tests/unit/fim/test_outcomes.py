@@ -85,7 +85,7 @@ def now(**more: Any) -> Row:
     return replace(ROW, at_s=time.time(), **more)
 
 
-def test_what_is_added_is_read_again(open_store: Open, path: Path) -> None:
+def test_added_rows_are_read_again(open_store: Open, path: Path) -> None:
     rows = [now(), now(confidence=-1.0)]
     one = open_store()
     for row in rows:
@@ -97,15 +97,6 @@ def test_what_is_added_is_read_again(open_store: Open, path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_closing_writes_what_waits(open_store: Open) -> None:
-    one = open_store()
-    one.store.add(now())
-    assert len(one.rows()) == 1  # a write was a moment ago: the next one would wait
-    one.store.add(now())
-    one.store.close(PATIENCE_S)
-    assert len(open_store().rows()) == 2
-
-
 def test_reading_makes_no_file(open_store: Open, path: Path) -> None:
     one = open_store()
     one.store.refresh()
@@ -114,7 +105,7 @@ def test_reading_makes_no_file(open_store: Open, path: Path) -> None:
     assert not path.exists()
 
 
-def test_each_write_is_passed_on(open_store: Open) -> None:
+def test_each_write_is_reported_to_the_listener(open_store: Open) -> None:
     one = open_store()
     one.store.add(now())
     assert len(one.rows()) == 1
@@ -227,7 +218,7 @@ def test_a_file_that_breaks_while_in_use(open_store: Open, path: Path) -> None:
     assert len(one.rows()) == 1
 
 
-def test_reset_forgets_what_all_wrote(open_store: Open) -> None:
+def test_reset_deletes_the_rows_of_all_editors(open_store: Open) -> None:
     one, other = open_store(), open_store()
     other.store.add(now())
     other.rows()
@@ -260,7 +251,9 @@ def test_a_deleted_file_starts_again(open_store: Open, path: Path) -> None:
     assert path.exists()
 
 
-def test_old_rows_go_at_the_next_start(open_store: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_rows_are_deleted_at_the_next_start(
+    open_store: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(outcomes, "KEEP_ROWS", 50)
     one = open_store()
     one.store.add(replace(ROW, at_s=time.time() - outcomes.KEEP_S - 5))
@@ -275,7 +268,7 @@ def test_old_rows_go_at_the_next_start(open_store: Open, monkeypatch: pytest.Mon
     assert [row.shown_chars for row in open_store().rows()] == list(range(10, 60))
 
 
-def test_a_listener_that_breaks_is_no_end(path: Path) -> None:
+def test_a_listener_that_raises_does_not_stop_the_store(path: Path) -> None:
     errors: list[LcursorError] = []
 
     def broken(rows: Rows) -> None:
@@ -290,7 +283,7 @@ def test_a_listener_that_breaks_is_no_end(path: Path) -> None:
     assert len(errors) == 1
 
 
-def test_the_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_default_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert outcomes.default_path() == tmp_path / "lcursor/outcomes.sqlite3"
     monkeypatch.delenv("XDG_STATE_HOME")

@@ -73,7 +73,7 @@ def test_code_that_stops_in_the_middle_may_be_valid(name: str, text: str) -> Non
 @pytest.mark.parametrize(
     ("name", "text"), [(name, text) for name, texts in MISTAKES.items() for text in texts]
 )
-def test_what_no_text_makes_valid_is_found(name: str, text: str) -> None:
+def test_code_that_no_further_text_makes_valid_is_found(name: str, text: str) -> None:
     assert not CodeBefore(name, BLOCK[name]).may_continue(text)
     assert not CodeBefore(name, BLOCK[name] + text[:1]).may_continue(text[1:])
 

@@ -191,16 +191,7 @@ def test_the_colon_of_a_block_is_an_end() -> None:
     assert find_end("if done[1:", at("¦")) == 0
 
 
-def test_what_is_streamed_waits_for_a_sensible_end() -> None:
-    suggestion, line, seen = Suggestion(at("    ¦")), "ix = text.find(a, b) + 1", list[str]()
-    for size in range(len(line) + 1):
-        if suggestion.grow(line[:size]):
-            seen.append(suggestion.text)
-    assert seen == ["ix = text.find(a, b)"]
-    assert suggestion.finish(line) == line
-
-
-def test_what_is_unsure_may_show_that_a_name_is_complete() -> None:
+def test_unsure_tokens_may_show_that_a_name_is_complete() -> None:
     suggestion = Suggestion(at("    return ¦"))
     assert not suggestion.grow("counter")
     assert suggestion.grow("counter", " + 1")
@@ -219,7 +210,7 @@ def test_what_is_unsure_may_show_that_a_name_is_complete() -> None:
         ("", "", ""),
     ],
 )
-def test_what_remains_of_a_text_that_was_cut(text: str, behind: str, kept: str) -> None:
+def test_the_part_of_a_cut_text_that_is_kept(text: str, behind: str, kept: str) -> None:
     assert cut(text, at("x = ¦"), behind) == kept
 
 
@@ -251,7 +242,7 @@ def test_complete_lines_end_outside_of_calls_and_strings(
 
 
 @given(st.text(alphabet="ab(){}=.,: \n'\"+", max_size=30), st.text(alphabet="ab(= \n", max_size=3))
-def test_no_part_ends_in_what_needs_more(text: str, behind: str) -> None:
+def test_no_part_ends_with_a_sign_that_needs_more(text: str, behind: str) -> None:
     cursor = at("    ¦")
     end = find_end(text, cursor, behind)
     assert 0 <= end <= len(text)

@@ -39,14 +39,14 @@ def test_the_cache_of_qwen_is_56_kib_a_token() -> None:
 @pytest.mark.parametrize(
     ("free", "offered"), [(4 * GIB, 22), (3 * GIB, 15), (600 * MIB, 0), (0, 0), (40 * GIB, 28)]
 )
-def test_fewer_layers_are_offered_with_the_numbers(free: int, offered: int) -> None:
+def test_an_error_suggests_fewer_layers_and_names_the_memory(free: int, offered: int) -> None:
     error = placement.advice(head(), "qwen2.5-coder-7b", CONFIG, free)
     assert f"completion.gpu_layers = {offered}," in error.hint
     assert "29 layers need 5.1 GiB" in error.message
     assert f"{free / GIB:.1f} GiB are free" in error.message
 
 
-def test_what_is_offered_fits() -> None:
+def test_the_suggested_number_of_layers_fits() -> None:
     for free in range(GIB, 6 * GIB, 256 * MIB):
         error = placement.advice(head(), "q", CONFIG, free)
         count = int(error.hint.split("= ")[1].split(",")[0])
@@ -55,7 +55,7 @@ def test_what_is_offered_fits() -> None:
         assert (count + 1) * each + placement.EXTRA_BYTES > free or count == 28
 
 
-def test_without_numbers_there_is_still_advice() -> None:
+def test_without_known_memory_there_is_a_general_hint() -> None:
     for error in (
         placement.advice(head(), "q", CONFIG, None),
         placement.advice(head({"general.architecture": "x"}), "q", CONFIG, GIB),
@@ -71,7 +71,7 @@ def test_without_numbers_there_is_still_advice() -> None:
         ("server", 4096, 768, 96, 256, 0),
     ],
 )
-def test_what_is_not_set_follows_the_machine(
+def test_unset_options_follow_the_machine(
     machine: placement.Machine, cells: int, before: int, after: int, files: int, minutes: int
 ) -> None:
     found = placement.resolve(CompletionConfig(), machine)
@@ -83,7 +83,7 @@ def test_what_is_not_set_follows_the_machine(
 
 
 @pytest.mark.parametrize("machine", ["cpu", "gpu", "server"])
-def test_what_is_set_stays(machine: placement.Machine) -> None:
+def test_set_options_stay(machine: placement.Machine) -> None:
     config = CompletionConfig(
         context_tokens=1000, prefix_tokens=99, suffix_tokens=0, files_tokens=0, idle_minutes=5
     )

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcursor.fim.families import FAMILIES, Resolved, parts, resolve
+from lcursor.fim.families import FAMILIES, Resolved, resolve
 from lcursor.fim.prompt import (
-    STEP_LINES,
     SmallWindow,
     Source,
     build,
@@ -62,19 +61,11 @@ def test_every_family_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(LAYOUTS))
-def test_layout(name: str) -> None:
+def test_the_prompt_of_each_family_for_one_file(name: str) -> None:
     assert lay_out(Source("P", "S", 0, "a.py", "R"), name) == LAYOUTS[name]
 
 
-@pytest.mark.parametrize("name", sorted(FAMILIES))
-def test_order_is_what_the_template_does(name: str) -> None:
-    fields = [text for kind, text in parts(FAMILIES[name].single) if kind == "field"]
-    assert fields == (
-        ["prefix", "suffix"] if FAMILIES[name].order == "psm" else ["suffix", "prefix"]
-    )
-
-
-def test_bos_comes_first() -> None:
+def test_the_token_that_begins_a_text_comes_first() -> None:
     prompt = build(
         Source("P", "S"), family(), by_character, prefix_tokens=9, suffix_tokens=9, bos=7
     )
@@ -103,17 +94,6 @@ def test_markers_in_the_buffer_are_text() -> None:
         suffix_tokens=99,
     )
     assert not any(special for _, special in seen)
-
-
-def test_window_starts_at_a_step_and_stays_while_typing() -> None:
-    lines = [f"line {n}" for n in range(200)]
-    starts = set()
-    for typed in range(40):
-        source = Source("\n".join(lines) + "\n" + "x" * typed, "", first_row=7)
-        prompt = build(source, family(), by_character, prefix_tokens=900, suffix_tokens=0)
-        starts.add(prompt.prefix.split("\n")[0])
-    assert len(starts) <= 2  # one step at most while 40 characters are typed
-    assert all((int(start.split()[1]) + 7) % STEP_LINES == 0 for start in starts)
 
 
 def test_a_line_longer_than_the_budget_keeps_its_end() -> None:
@@ -297,12 +277,6 @@ def test_the_five_lines_above_the_cursor_say_what_is_related_and_are_not_repeate
     assert related_to(Source("\n".join(above), ""), by_character, WINDOW) == [
         "def join_parts(parts):"
     ]
-
-
-def test_no_line_may_be_related() -> None:
-    source = Source("a = 1\nb = ", "\nc = 2\nd = 3\ne = 4\n")
-    assert related_to(source, by_character, WINDOW) == []
-    assert related_to(source, by_character, WINDOW._replace(related_lines=0)) == []
 
 
 def test_a_short_window_of_a_family_with_the_suffix_first() -> None:

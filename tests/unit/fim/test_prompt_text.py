@@ -43,7 +43,7 @@ def build(source: Source, family: Family = QWEN, **more: object) -> prompt_text.
         ),
     ],
 )
-def test_each_family_in_its_own_words(family: str, text: str) -> None:
+def test_each_family_has_its_own_markers(family: str, text: str) -> None:
     assert build(SOURCE, FAMILIES[family]).text == text
 
 
@@ -104,7 +104,7 @@ TEXTS = st.lists(PARTS, max_size=12).map("".join)
 
 
 @given(st.sampled_from(sorted(FAMILIES)), TEXTS, TEXTS, TEXTS, TEXTS, TEXTS)
-def test_no_text_breaks_out(
+def test_markers_in_a_text_never_become_markers_of_the_prompt(
     name: str, prefix: str, suffix: str, path: str, repo: str, code: str
 ) -> None:
     family = FAMILIES[name]
@@ -163,7 +163,7 @@ def test_windows_fit_and_begin_in_steps(
         ("", False, "", False),
     ],
 )
-def test_what_stands_before_a_stop(written: str, is_done: bool, text: str, is_over: bool) -> None:
+def test_the_text_before_a_stop(written: str, is_done: bool, text: str, is_over: bool) -> None:
     stops = build(SOURCE, single_line=True).stops
     assert stops[0] == "\n"
     assert prompt_text.before_stop(written, stops, is_done=is_done) == (text, is_over)

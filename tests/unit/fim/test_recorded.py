@@ -76,7 +76,7 @@ def continuations(sample: Sample, draw: random.Random) -> Iterator[tuple[str, st
         yield f"{name} {row + 1}:{at + 1}", before, *kinds[name]
 
 
-def test_what_is_shown_of_texts_in_many_languages(recorded: Recorded) -> None:
+def test_parts_shown_of_texts_in_many_languages(recorded: Recorded) -> None:
     rows, draw = list[str](), random.Random(1)
     for sample in SAMPLES:
         rows.append(f"==== {sample.path}")
@@ -261,7 +261,7 @@ class Session:
 
 
 @pytest.mark.parametrize("window", ["staged", "full"])
-def test_what_the_requests_of_a_session_cost(
+def test_tokens_read_by_the_requests_of_a_session(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, recorded: Recorded, window: str
 ) -> None:
     with engines(monkeypatch, tmp_path, KNOWN) as start:

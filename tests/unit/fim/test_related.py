@@ -22,11 +22,6 @@ def test_a_line_with_the_word_that_is_begun_comes_first() -> None:
     assert found == ["def _join_parts(self, parts):"]
 
 
-def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    found = related_lines(ABOVE, BELOW, ["rows = read()"], "        return ", 2)
-    assert "    total = compute_total(rows)" in found
-
-
 def test_lines_stand_in_their_order_and_once() -> None:
     found = related_lines(ABOVE, BELOW, [], "self, parts, total, compute_to", 9)
     assert found == [
@@ -36,15 +31,9 @@ def test_lines_stand_in_their_order_and_once() -> None:
     ]
 
 
-def test_of_equal_lines_the_nearest_is_chosen() -> None:
+def test_the_nearest_of_equal_lines_is_chosen() -> None:
     above = ["first = value(1)", *["pass"] * 60, "third = value(2)"]
     assert related_lines(above, [], [], "x = value(", 1) == ["third = value(2)"]
-
-
-def test_lines_before_the_cursor_and_short_ones_are_left_out() -> None:
-    near = ["def unrelated(thing):"]
-    found = related_lines(ABOVE, [], near, "thing, short, parts", 9)
-    assert found == ["def _join_parts(self, parts):", "    return self.separator.join(parts)"]
 
 
 def test_nothing_is_related_to_an_empty_line() -> None:

@@ -31,12 +31,12 @@ def find(place: Source, single_line: bool = True, source: Source = HERE) -> Resu
         ("second", None),
     ],
 )
-def test_what_is_left_of_a_suggestion(typed: str, rest: str | None) -> None:
+def test_the_rest_of_a_suggestion_behind_typed_text(typed: str, rest: str | None) -> None:
     found = find(replace(HERE, prefix=HERE.prefix + typed))
     assert (found.text if found else None) == rest
 
 
-def test_what_is_kept_of_a_suggestion() -> None:
+def test_the_fields_of_a_suggestion_that_is_found_again() -> None:
     assert find(HERE) == Result("first + second", "line", "cache", 2, 0.5)
     cache = CompletionCache()
     cache.add(HERE, True, FOUND, is_ahead=True)
@@ -54,21 +54,21 @@ def test_what_is_kept_of_a_suggestion() -> None:
         replace(HERE, prefix="x ="),
     ],
 )
-def test_at_another_place_it_is_not_found(other: Source) -> None:
+def test_a_suggestion_is_not_found_at_another_place(other: Source) -> None:
     assert find(other) is None
 
 
-def test_what_is_far_behind_the_cursor_does_not_count() -> None:
+def test_text_far_behind_the_cursor_does_not_count() -> None:
     long = replace(HERE, suffix="s" * SUFFIX_CHARS + "one")
     assert find(replace(long, suffix="s" * SUFFIX_CHARS + "two"), source=long)
     assert not find(replace(long, suffix="s" * (SUFFIX_CHARS - 1) + "xtwo"), source=long)
 
 
-def test_one_line_is_not_several() -> None:
+def test_a_single_line_is_no_suggestion_of_several_lines() -> None:
     assert find(HERE, single_line=False) is None
 
 
-def test_that_there_is_nothing_to_suggest_is_known_as_well() -> None:
+def test_an_empty_suggestion_is_found_again() -> None:
     cache = CompletionCache()
     cache.add(HERE, True, Result(), is_ahead=False)
     found = cache.find(HERE, True)
@@ -77,7 +77,7 @@ def test_that_there_is_nothing_to_suggest_is_known_as_well() -> None:
     assert cache.find(replace(HERE, prefix="x = a"), True) is None
 
 
-def test_the_newest_counts_and_the_oldest_goes() -> None:
+def test_the_newest_suggestion_is_found_and_the_oldest_is_deleted() -> None:
     cache = CompletionCache()
     for number in range(MAX_ENTRIES + 1):
         cache.add(replace(HERE, first_row=number), True, FOUND, is_ahead=False)

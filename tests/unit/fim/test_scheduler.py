@@ -12,7 +12,7 @@ from lcursor.fim.scheduler import IDLE_S, Job, Scheduler
 from tests.fakes.engine import fail
 
 
-class Desk:
+class RecordedJobs:
     """A scheduler whose jobs run until they are let go or aborted."""
 
     def __init__(self) -> None:
@@ -89,117 +89,117 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    desk = Desk()
-    desk.scheduler.start()
-    yield desk
-    desk.release()
-    assert desk.scheduler.close(5)
+def jobs() -> Iterator[RecordedJobs]:
+    jobs = RecordedJobs()
+    jobs.scheduler.start()
+    yield jobs
+    jobs.release()
+    assert jobs.scheduler.close(5)
 
 
-def test_a_newer_job_aborts_the_running_one(desk: Desk) -> None:
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
-    desk.scheduler.submit(Job(2, ""))
-    desk.wait(lambda: desk.started == [1, 2])
-    desk.release()
-    desk.wait(lambda: len(desk.finished) == 2)
-    assert desk.finished == [(1, "aborted"), (2, "done")]
+def test_a_newer_job_aborts_the_running_one(jobs: RecordedJobs) -> None:
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
+    jobs.scheduler.submit(Job(2, ""))
+    jobs.wait(lambda: jobs.started == [1, 2])
+    jobs.release()
+    jobs.wait(lambda: len(jobs.finished) == 2)
+    assert jobs.finished == [(1, "aborted"), (2, "done")]
 
 
-def test_only_the_latest_waiting_job_runs(desk: Desk) -> None:
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
+def test_only_the_latest_waiting_job_runs(jobs: RecordedJobs) -> None:
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
     for number in range(2, 50):
-        desk.scheduler.submit(Job(number, ""))
-    desk.release()
-    desk.wait(lambda: desk.finished[-1:] == [(49, "done")])
-    assert set(desk.started) | set(desk.dropped) == set(range(1, 50))
-    assert not set(desk.started) & set(desk.dropped)
-    assert len(desk.threads) == 1
+        jobs.scheduler.submit(Job(number, ""))
+    jobs.release()
+    jobs.wait(lambda: jobs.finished[-1:] == [(49, "done")])
+    assert set(jobs.started) | set(jobs.dropped) == set(range(1, 50))
+    assert not set(jobs.started) & set(jobs.dropped)
+    assert len(jobs.threads) == 1
 
 
-def test_work_ahead_takes_no_place_of_a_request(desk: Desk) -> None:
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
-    desk.scheduler.submit(Job(2, "", is_ahead=True))  # waits behind a request that runs
-    desk.scheduler.submit(Job(3, ""))
-    desk.scheduler.submit(Job(4, "", is_ahead=True))  # ignored, since a request waits
-    desk.release()
-    desk.wait(lambda: len(desk.finished) == 2)
-    assert desk.finished == [(1, "aborted"), (3, "done")]
-    assert desk.dropped == [2]
+def test_work_ahead_takes_no_place_of_a_request(jobs: RecordedJobs) -> None:
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
+    jobs.scheduler.submit(Job(2, "", is_ahead=True))  # waits behind a request that runs
+    jobs.scheduler.submit(Job(3, ""))
+    jobs.scheduler.submit(Job(4, "", is_ahead=True))  # ignored, since a request waits
+    jobs.release()
+    jobs.wait(lambda: len(jobs.finished) == 2)
+    assert jobs.finished == [(1, "aborted"), (3, "done")]
+    assert jobs.dropped == [2]
 
 
-def test_work_ahead_lets_a_request_end(desk: Desk) -> None:
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
-    desk.scheduler.submit(Job(2, "", is_ahead=True))
-    desk.release()
-    desk.wait(lambda: desk.finished == [(1, "done"), (2, "done")])
+def test_work_ahead_lets_a_request_end(jobs: RecordedJobs) -> None:
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
+    jobs.scheduler.submit(Job(2, "", is_ahead=True))
+    jobs.release()
+    jobs.wait(lambda: jobs.finished == [(1, "done"), (2, "done")])
 
 
 @pytest.mark.parametrize("is_ahead", [False, True])
-def test_work_ahead_ends_for_what_is_newer(desk: Desk, is_ahead: bool) -> None:
-    desk.scheduler.submit(Job(1, "", is_ahead=True))
-    desk.wait(lambda: desk.started == [1])
-    desk.scheduler.submit(Job(2, "", is_ahead=is_ahead))
-    desk.wait(lambda: desk.started == [1, 2])
-    desk.release()
-    desk.wait(lambda: desk.finished == [(1, "aborted"), (2, "done")])
+def test_work_in_advance_ends_for_a_newer_job(jobs: RecordedJobs, is_ahead: bool) -> None:
+    jobs.scheduler.submit(Job(1, "", is_ahead=True))
+    jobs.wait(lambda: jobs.started == [1])
+    jobs.scheduler.submit(Job(2, "", is_ahead=is_ahead))
+    jobs.wait(lambda: jobs.started == [1, 2])
+    jobs.release()
+    jobs.wait(lambda: jobs.finished == [(1, "aborted"), (2, "done")])
 
 
-def test_cancel_of_a_waiting_job_drops_it(desk: Desk) -> None:
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
-    desk.scheduler.cancel(1)
-    desk.wait(lambda: desk.finished == [(1, "aborted")])
+def test_cancel_of_a_waiting_job_drops_it(jobs: RecordedJobs) -> None:
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
+    jobs.scheduler.cancel(1)
+    jobs.wait(lambda: jobs.finished == [(1, "aborted")])
 
 
-def test_cancel_of_an_unknown_job_changes_nothing(desk: Desk) -> None:
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
-    desk.scheduler.cancel(99)
-    desk.release()
-    desk.wait(lambda: desk.finished == [(1, "done")])
+def test_cancel_of_an_unknown_job_changes_nothing(jobs: RecordedJobs) -> None:
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
+    jobs.scheduler.cancel(99)
+    jobs.release()
+    jobs.wait(lambda: jobs.finished == [(1, "done")])
 
 
 def test_close_ends_a_running_job() -> None:
-    desk = Desk()
-    desk.scheduler.start()
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
-    assert desk.scheduler.close(5)
-    assert desk.finished == [(1, "aborted")]
+    jobs = RecordedJobs()
+    jobs.scheduler.start()
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
+    assert jobs.scheduler.close(5)
+    assert jobs.finished == [(1, "aborted")]
 
 
-def test_idle_work_runs_when_nobody_asks_and_gives_way(desk: Desk) -> None:
-    desk.wait(lambda: desk.idled == ["began"])
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
-    assert desk.idled == ["began", "aborted"]
-    desk.release()
-    desk.wait(lambda: desk.finished == [(1, "done")])
-    desk.wait(lambda: desk.idled[-1] == "done")
-    assert desk.scheduler.close(5)
-    assert desk.idled.count("done") == 1  # nothing more to do: it is not asked again
+def test_idle_work_runs_without_a_job_and_ends_for_one(jobs: RecordedJobs) -> None:
+    jobs.wait(lambda: jobs.idled == ["began"])
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
+    assert jobs.idled == ["began", "aborted"]
+    jobs.release()
+    jobs.wait(lambda: jobs.finished == [(1, "done")])
+    jobs.wait(lambda: jobs.idled[-1] == "done")
+    assert jobs.scheduler.close(5)
+    assert jobs.idled.count("done") == 1  # nothing more to do: it is not asked again
 
 
-def test_a_call_interrupts_idle_work_and_waits_for_a_job(desk: Desk) -> None:
+def test_a_call_interrupts_idle_work_and_waits_for_a_job(jobs: RecordedJobs) -> None:
     called: list[tuple[int, list[tuple[int, str]]]] = []
 
     def call() -> None:
-        desk._note(lambda: called.append((threading.get_ident(), list(desk.finished))))
+        jobs._note(lambda: called.append((threading.get_ident(), list(jobs.finished))))
 
-    desk.wait(lambda: desk.idled == ["began"])
-    desk.scheduler.call(call)
-    desk.wait(lambda: len(called) == 1)
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
-    desk.scheduler.call(call)
-    desk.release()
-    desk.wait(lambda: len(called) == 2)
-    assert called[1] == (next(iter(desk.threads)), [(1, "done")])
+    jobs.wait(lambda: jobs.idled == ["began"])
+    jobs.scheduler.call(call)
+    jobs.wait(lambda: len(called) == 1)
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
+    jobs.scheduler.call(call)
+    jobs.release()
+    jobs.wait(lambda: len(called) == 2)
+    assert called[1] == (next(iter(jobs.threads)), [(1, "done")])
 
 
 T = TypeVar("T")
@@ -217,7 +217,7 @@ class Waits(threading.Condition):
         return super().wait_for(predicate, timeout if timeout is None else 0.0)
 
 
-def test_idle_work_says_when_it_wants_to_be_called_again() -> None:
+def test_idle_work_returns_when_it_is_called_again() -> None:
     waits, done = Waits(), list[int]()
     ended = threading.Event()
 
@@ -245,47 +245,49 @@ def test_idle_work_says_when_it_wants_to_be_called_again() -> None:
     assert waits.asked == [None, IDLE_S, *[0.0] * 49, 1800.0, None]
 
 
-def test_a_job_that_raises_is_reported_and_the_next_one_runs(desk: Desk) -> None:
-    desk.fails = True
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.failures == [("broken", 1)])
-    desk.fails = False
-    desk.scheduler.call(fail)
-    desk.wait(lambda: len(desk.failures) == 2)
-    desk.scheduler.submit(Job(2, ""))
-    desk.wait(lambda: desk.started == [1, 2])
-    desk.release()
-    desk.wait(lambda: desk.finished == [(2, "done")])
+def test_a_job_that_raises_is_reported_and_the_next_one_runs(jobs: RecordedJobs) -> None:
+    jobs.fails = True
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.failures == [("broken", 1)])
+    jobs.fails = False
+    jobs.scheduler.call(fail)
+    jobs.wait(lambda: len(jobs.failures) == 2)
+    jobs.scheduler.submit(Job(2, ""))
+    jobs.wait(lambda: jobs.started == [1, 2])
+    jobs.release()
+    jobs.wait(lambda: jobs.finished == [(2, "done")])
 
 
 @pytest.mark.parametrize("interrupts", [True, False])
-def test_to_prepare_again_comes_before_a_job_that_waits(desk: Desk, interrupts: bool) -> None:
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
-    desk.scheduler.prepare_again(interrupts=interrupts)
+def test_preparing_again_comes_before_a_job_that_waits(
+    jobs: RecordedJobs, interrupts: bool
+) -> None:
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
+    jobs.scheduler.prepare_again(interrupts=interrupts)
     if not interrupts:
-        desk.release()
-    desk.wait(lambda: desk.finished == [(1, "aborted" if interrupts else "done")])
-    desk.scheduler.submit(Job(2, ""))
-    desk.wait(lambda: desk.started == [1, 2])
-    assert desk.prepared == 2
+        jobs.release()
+    jobs.wait(lambda: jobs.finished == [(1, "aborted" if interrupts else "done")])
+    jobs.scheduler.submit(Job(2, ""))
+    jobs.wait(lambda: jobs.started == [1, 2])
+    assert jobs.prepared == 2
 
 
-def test_a_call_that_does_not_interrupt_waits_for_idle_work(desk: Desk) -> None:
+def test_a_call_that_does_not_interrupt_waits_for_idle_work(jobs: RecordedJobs) -> None:
     called = threading.Event()
-    desk.wait(lambda: desk.idled == ["began"])
-    desk.scheduler.call(called.set, interrupts=False)
-    desk.release()
+    jobs.wait(lambda: jobs.idled == ["began"])
+    jobs.scheduler.call(called.set, interrupts=False)
+    jobs.release()
     assert called.wait(10)
-    assert desk.idled[:2] == ["began", "done"]
+    assert jobs.idled[:2] == ["began", "done"]
 
 
-def test_what_is_left_ends_at_the_close_on_the_thread(desk: Desk) -> None:
-    desk.scheduler.submit(Job(1, ""))
-    desk.wait(lambda: desk.started == [1])
-    with desk._changed:  # so that the thread cannot take the second job
-        desk.scheduler._waiting = Job(2, "")
-    assert desk.scheduler.close(5)
-    assert desk.dropped == [2]
-    assert desk.is_finished
-    assert len(desk.threads) == 1
+def test_closing_drops_the_waiting_job_and_finishes_on_the_thread(jobs: RecordedJobs) -> None:
+    jobs.scheduler.submit(Job(1, ""))
+    jobs.wait(lambda: jobs.started == [1])
+    with jobs._changed:  # so that the thread cannot take the second job
+        jobs.scheduler._waiting = Job(2, "")
+    assert jobs.scheduler.close(5)
+    assert jobs.dropped == [2]
+    assert jobs.is_finished
+    assert len(jobs.threads) == 1

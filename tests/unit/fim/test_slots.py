@@ -65,7 +65,7 @@ def keep_short_suffixes() -> Iterator[None]:
 
 @settings(max_examples=300)
 @given(texts, texts, st.lists(edits, max_size=25))
-def test_any_edits_and_aborts(
+def test_one_slot_agrees_after_any_edits_and_aborts(
     before: list[int], after: list[int], steps: list[tuple[str, list[int], int]]
 ) -> None:
     memory = FakeContext()
@@ -112,14 +112,6 @@ def cache() -> SlotCache:
     return SlotCache(FakeContext())  # type: ignore[arg-type]
 
 
-def test_a_keystroke_reads_its_token_and_the_two_markers(cache: SlotCache) -> None:
-    before, after = list(range(1, 60)), list(range(200, 260))
-    assert prefill(cache, before, after) == 59 + 1 + 60 + 1
-    assert prefill(cache, [*before, 7], after) == 3
-    assert prefill(cache, [*before, 7], after) == 0
-    assert prefill(cache, [*before, 8], after) == 3
-
-
 def test_an_exact_refresh_reads_the_suffix_and_makes_room_again(cache: SlotCache) -> None:
     before, after = list(range(1, 60)), list(range(200, 260))
     prefill(cache, before, after)
@@ -128,14 +120,6 @@ def test_an_exact_refresh_reads_the_suffix_and_makes_room_again(cache: SlotCache
     assert cache.read_tokens == 1 + 60 + 1
     assert cache.shadow.stale == 0
     assert cache.shadow.suffix_at == 60 + 1 + GAP
-
-
-def test_typing_on_without_a_rest_never_reads_the_suffix(cache: SlotCache) -> None:
-    before, after = list(range(1, 60)), list(range(200, 260))
-    prefill(cache, before, after)
-    for number in range(3 * GAP):
-        before = [*before, 300 + number]
-        assert prefill(cache, before, after) == 3
 
 
 def test_a_stopped_refresh_leaves_the_old_suffix_in_use() -> None:
@@ -150,18 +134,6 @@ def test_a_stopped_refresh_leaves_the_old_suffix_in_use() -> None:
     memory.abort.looks_left = -1
     agree(memory, cache)
     assert prefill(cache, [*before, 7, 8], after) == 3
-
-
-def test_what_was_written_goes_before_the_next_prompt(cache: SlotCache) -> None:
-    prefill(cache, [1, 2], [3])
-    cache.append([5, 6])
-    assert prefill(cache, [1, 2], [3]) == 0
-    assert cache.shadow.tail == [MID]
-
-
-def test_without_a_suffix_there_is_no_gap(cache: SlotCache) -> None:
-    assert prefill(cache, [1, 2], []) == 4
-    assert prefill(cache, [1, 2, 3], []) == 3
 
 
 def test_a_family_without_a_middle_marker_goes_on_from_its_last_token() -> None:
@@ -216,17 +188,6 @@ def test_any_slots_agree_after_any_edits_forks_and_aborts(
         assert read == [*before, SUF, *after, MID]
 
 
-def test_what_was_read_ahead_costs_nothing_when_it_comes() -> None:
-    slots = Slots(FakeContext())  # type: ignore[arg-type]
-    before, after = list(range(1, 60)), list(range(200, 260))
-    slots.prefill(prompt(before, after))
-    back = slots.prefill_ahead(prompt([*before, 7, 8, 9], after))
-    assert slots.current.read_tokens == 5
-    back()
-    assert slots.prefill(prompt(before, after)).keep_tail
-    assert slots.prefill(prompt([*before, 7, 8, 9], after)).keep_tail
-
-
 def test_another_buffer_takes_another_slot_and_the_first_is_found_again() -> None:
     slots = Slots(FakeContext())  # type: ignore[arg-type]
     one, other = prompt(list(range(1, 60)), [70]), prompt(list(range(300, 360)), [80])
@@ -250,7 +211,7 @@ def test_a_full_cache_costs_the_other_slots_and_nothing_else() -> None:
 
 @settings(max_examples=100)
 @given(texts, texts, st.lists(st.integers(1, 4), max_size=30), texts)
-def test_a_restored_cache_is_gone_on_with(
+def test_a_restored_cache_is_used_further(
     before: list[int], after: list[int], typed: list[int], later: list[int]
 ) -> None:
     old = SlotCache(FakeContext())  # type: ignore[arg-type]
@@ -268,7 +229,7 @@ def test_a_restored_cache_is_gone_on_with(
     agree(memory, new)
 
 
-def test_what_does_not_fit_leaves_an_empty_cache() -> None:
+def test_a_saved_state_that_does_not_fit_leaves_an_empty_cache() -> None:
     old = SlotCache(FakeContext())  # type: ignore[arg-type]
     old.prefill(prompt(range(1, 60), [70]))
     memory = FakeContext(room=50)
@@ -334,25 +295,6 @@ def test_a_keystroke_takes_two_passes_and_one_without_a_suffix(cache: SlotCache)
     assert cache.prefill(spm([*before, 7])).keep_tail
 
 
-def test_tokens_read_ahead_are_in_the_batch_of_the_middle(cache: SlotCache) -> None:
-    before, after = list(range(1, 60)), list(range(200, 260))
-    prefill(cache, before, after)
-    cache.prefill(prompt([*before, 7], after), draft=[8, 9])
-    assert (cache.passes, cache.read_tokens, cache.row) == (2, 3, 0)
-    assert cache.shadow.tail == [MID, 8, 9]
-
-
-def test_going_back_to_a_place_that_was_left_costs_nothing() -> None:
-    slots = Slots(FakeContext())  # type: ignore[arg-type]
-    there = prompt(range(1, 400), range(500, 560))
-    above = prompt(range(1, 200), [*range(200, 400), *range(500, 560)])
-    slots.prefill(there)
-    slots.prefill(above)
-    assert slots.current.read_tokens <= 1 + 260 + 1
-    assert slots.prefill(there).keep_tail
-    assert slots.prefill(above).keep_tail
-
-
 def test_a_half_evaluated_prompt_is_continued_in_its_slot() -> None:
     memory = FakeContext()
     slots = Slots(memory)  # type: ignore[arg-type]
@@ -399,7 +341,7 @@ def test_a_short_rest_joins_the_last_batch(count: int, batches: list[int]) -> No
         (200, 105, False),
     ],
 )
-def test_which_slot_a_prompt_takes(count: int, same: int, is_kept: bool) -> None:
+def test_the_slot_that_a_prompt_takes(count: int, same: int, is_kept: bool) -> None:
     slots = Slots(FakeContext())  # type: ignore[arg-type]
     first = spm(range(1, count + 1))
     slots.prefill(first)
@@ -408,7 +350,7 @@ def test_which_slot_a_prompt_takes(count: int, same: int, is_kept: bool) -> None
     assert slots.prefill(first).keep_tail is is_kept
 
 
-def test_typing_beyond_the_gap_leaves_a_slot_with_the_same_suffix_right() -> None:
+def test_typing_beyond_the_gap_keeps_a_slot_with_the_same_suffix_correct() -> None:
     memory = FakeContext()
     slots = Slots(memory)  # type: ignore[arg-type]
     before, after = list(range(1, 60)), list(range(200, 260))

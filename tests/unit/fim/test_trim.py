@@ -358,13 +358,6 @@ def test_a_text_of_many_lines_replaces_nothing() -> None:
     assert finish("a, b) -> int:\n    pass", at("def f(¦)")) == ("a, b) -> int:\n    pass", 0)
 
 
-def test_first_line_streams_and_later_lines_come_whole() -> None:
-    cursor = at("    x = ¦")
-    assert shown("compute(a)", cursor) == "compute(a)"
-    assert shown("compute(a)\n    y = ", cursor) == "compute(a)"
-    assert shown("compute(a)\n    y = 2\n", cursor) == "compute(a)\n    y = 2"
-
-
 @pytest.mark.parametrize(
     ("code", "name", "text", "longer"),
     [
@@ -374,19 +367,15 @@ def test_first_line_streams_and_later_lines_come_whole() -> None:
         ("a\na\n¦", "a.c", "``", "``x, y()"),
     ],
 )
-def test_what_may_be_taken_away_waits(code: str, name: str, text: str, longer: str) -> None:
+def test_a_text_that_may_be_removed_is_not_shown_yet(
+    code: str, name: str, text: str, longer: str
+) -> None:
     cursor = at(code, name)
     assert shown(text, cursor) == ""
     assert shown(longer, cursor) == longer
 
 
-def test_a_slash_that_may_begin_a_comment_waits() -> None:
-    cursor = at("x = ¦", "a.c")
-    assert shown("f(a, b) /", cursor) == "f(a, b)"
-    assert shown("f() / g()", cursor) == "f() / g()"
-
-
-def test_a_line_in_circles_ends() -> None:
+def test_a_line_that_repeats_itself_ends() -> None:
     assert ended("foo " * 9, at("x = ¦"))
     assert not ended("foo(a), foo(b), foo(c)", at("x = ¦"))
     for unit, count in (("foo", 6), ("foo bar b", 6), ("foo bar ba", 4)):
@@ -394,7 +383,7 @@ def test_a_line_in_circles_ends() -> None:
         assert ended(unit * count, at("x = ¦"))
 
 
-def test_a_bracket_too_many_ends_a_line_when_that_is_complete() -> None:
+def test_a_closing_bracket_too_many_ends_a_complete_line() -> None:
     cursor = at("x = ¦")
     assert not ended("1)", cursor)
     assert not ended("1) + (2", cursor)
@@ -406,7 +395,7 @@ def test_a_comment_ends_a_single_line() -> None:
     assert not ended("1  # a", at("x = ¦"))
 
 
-def test_around_reads_the_lines() -> None:
+def test_the_lines_around_the_cursor_are_read() -> None:
     cursor = cursor_context("w\n\na\n  b", "c\n\n  d\ne\nf", single_line=True, max_lines=3)
     assert (cursor.line, cursor.rest) == ("  b", "c")
     assert (cursor.above, cursor.below, cursor.next_line) == (("w", "a"), ("  d", "e"), "  d")
@@ -424,7 +413,7 @@ def test_around_reads_the_lines() -> None:
         ("# (\nf()¦", ""),
     ],
 )
-def test_which_brackets_are_wanted(code: str, wanted: str) -> None:
+def test_brackets_that_are_open_and_not_closed_below(code: str, wanted: str) -> None:
     assert at(code).wanted == wanted
 
 
@@ -490,7 +479,7 @@ def test_a_suggestion_only_grows(
         ("a.md", "Note:", "", False),
     ],
 )
-def test_where_a_block_without_lines_begins(
+def test_whether_an_empty_block_begins_at_the_cursor(
     name: str, before: str, after: str, begins: bool
 ) -> None:
     assert cursor_context(before, after, False, 12, name).begins_block == begins

@@ -32,7 +32,7 @@ class Index:
         return self.worker
 
 
-class Desk(Heard):
+class Service(Heard):
     """The services, and what they sent."""
 
     def __init__(self, config: ChatConfig) -> None:
@@ -72,37 +72,37 @@ def server() -> Iterator[ChatServer]:
 
 
 def test_every_message_of_the_services_has_a_handler(server: ChatServer) -> None:
-    names = set(Desk(config_of(server)).handlers)
+    names = set(Service(config_of(server)).handlers)
     services = protocol.chat, protocol.edit, protocol.agent
     assert names == {name for each in services for name in each.TO_PYTHON}
 
 
 def test_a_question_goes_through_the_host(data: Path, server: ChatServer) -> None:
-    desk = Desk(config_of(server))
-    chat = desk.open(1, data)
-    desk.send(2, chat)
-    assert desk.wait("chat.done", 2)["reason"] == "stop"
-    assert desk.index.rests >= 1  # the index gave way
-    desk.services.close()
+    service = Service(config_of(server))
+    chat = service.open(1, data)
+    service.send(2, chat)
+    assert service.wait("chat.done", 2)["reason"] == "stop"
+    assert service.index.rests >= 1  # the index gave way
+    service.services.close()
     assert [path.stem for path in (data.parent / "data/chats").glob("*/*.jsonl")] == [chat]
 
 
 def test_a_handler_does_not_wait_for_the_slot(data: Path, server: ChatServer) -> None:
-    desk = Desk(config_of(server))
+    service = Service(config_of(server))
     may_go_on, has_begun = threading.Event(), threading.Event()
 
     def block() -> None:
         has_begun.set()
         assert may_go_on.wait(20)
 
-    desk.services._executor.submit(block)
+    service.services._executor.submit(block)
     assert has_begun.wait(20)
-    desk.handlers["chat.open"]({"id": 1, "chat": "", "path": str(data)})
-    desk.handlers["chat.stop"]({"id": 7})
-    assert not desk.sent  # nothing was done on this thread
+    service.handlers["chat.open"]({"id": 1, "chat": "", "path": str(data)})
+    service.handlers["chat.stop"]({"id": 7})
+    assert not service.sent  # nothing was done on this thread
     may_go_on.set()
-    desk.wait("chat.opened", 1)
-    desk.services.close()
+    service.wait("chat.opened", 1)
+    service.services.close()
 
 
 def test_the_index_is_asked_where_it_runs(data: Path, server: ChatServer) -> None:
@@ -116,38 +116,38 @@ def test_the_index_is_asked_where_it_runs(data: Path, server: ChatServer) -> Non
         def call(self, do: str, **params: Any) -> dict[str, Any]:
             return {"used": [hit], "left_out": [], "tokens": 9} if do == "retrieve" else {}
 
-    desk = Desk(config_of(server))
-    desk.index.worker = Worker()
-    chat = desk.open(1, data)
-    desk.send(2, chat, "Where does it tick? @codebase")
-    names = [each["name"] for each in desk.wait("chat.started", 2)["items"]]
+    service = Service(config_of(server))
+    service.index.worker = Worker()
+    chat = service.open(1, data)
+    service.send(2, chat, "Where does it tick? @codebase")
+    names = [each["name"] for each in service.wait("chat.started", 2)["items"]]
     assert any("deep/clock.py" in name for name in names)
-    desk.wait("chat.done", 2)
-    desk.services.close()
+    service.wait("chat.done", 2)
+    service.services.close()
 
 
-def test_other_settings_stop_what_runs_and_hold_from_then_on(data: Path) -> None:
+def test_other_settings_stop_running_answers_and_apply_to_the_next(data: Path) -> None:
     with ChatServer([Answer([*say("So", finish=None, is_done=False).parts, Hang()])]) as slow:
-        desk = Desk(config_of(slow))
-        chat = desk.open(1, data)
-        desk.send(2, chat)
-        desk.wait("chat.delta", 2)
-        desk.configure(config_of(slow))  # the same: nothing happens
-        desk.open(3, data)
-        assert ("chat.done", 2) not in [(name, p.get("id")) for name, p in desk.sent]
-        desk.configure(replace(config_of(slow), max_tokens=5))
-        assert desk.wait("chat.done", 2)["reason"] == "stopped"
-        desk.handlers["chat.open"]({"id": 4, "chat": chat, "path": str(data)})
-        assert desk.wait("chat.opened", 4)["messages"][1]["text"] == "So"
-        desk.services.close()
+        service = Service(config_of(slow))
+        chat = service.open(1, data)
+        service.send(2, chat)
+        service.wait("chat.delta", 2)
+        service.configure(config_of(slow))  # the same: nothing happens
+        service.open(3, data)
+        assert ("chat.done", 2) not in [(name, p.get("id")) for name, p in service.sent]
+        service.configure(replace(config_of(slow), max_tokens=5))
+        assert service.wait("chat.done", 2)["reason"] == "stopped"
+        service.handlers["chat.open"]({"id": 4, "chat": chat, "path": str(data)})
+        assert service.wait("chat.opened", 4)["messages"][1]["text"] == "So"
+        service.services.close()
 
 
-def test_closing_keeps_what_was_asked_just_now(data: Path) -> None:
+def test_closing_stores_the_last_question(data: Path) -> None:
     with ChatServer([Answer([Hang()])]) as slow:
-        desk = Desk(config_of(slow))
-        chat = desk.open(1, data)
-        desk.send(2, chat, "Is this kept?")
-        desk.services.close()  # the answer never ends, so nobody waits for its end
+        service = Service(config_of(slow))
+        chat = service.open(1, data)
+        service.send(2, chat, "Is this kept?")
+        service.services.close()  # the answer never ends, so nobody waits for its end
         (path,) = (data.parent / "data/chats").glob("*/*.jsonl")
         assert "Is this kept?" in path.read_text()
         assert not list(path.parent.glob("*.lock"))
@@ -155,11 +155,11 @@ def test_closing_keeps_what_was_asked_just_now(data: Path) -> None:
 
 def test_an_unused_chat_costs_no_thread(server: ChatServer) -> None:
     before = set(threading.enumerate())
-    desk = Desk(config_of(server))
-    desk.configure(ChatConfig(), ("*.x",))
+    service = Service(config_of(server))
+    service.configure(ChatConfig(), ("*.x",))
     names = {thread.name for thread in set(threading.enumerate()) - before}
     assert THREAD not in names
-    desk.services.close()
+    service.services.close()
 
 
 def test_the_index_notifies_its_workers_only_while_they_run(tmp_path: Path) -> None:

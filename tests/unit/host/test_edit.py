@@ -34,7 +34,7 @@ class Index:
         return None
 
 
-class Desk(Heard):
+class Service(Heard):
     """Chats and edits as the host has them, and what they sent."""
 
     def __init__(self, chat: ChatConfig, edit: EditConfig | None = None) -> None:
@@ -80,86 +80,86 @@ def server() -> Iterator[ChatServer]:
         yield fake
 
 
-def test_an_edit_goes_through_the_host_and_the_index_rests(path: Path, server: ChatServer) -> None:
-    desk = Desk(config_of(server))
-    desk.ask(1, path)
-    assert desk.wait("edit.done", 1)["reason"] == "proposed"
-    (file,) = desk.wait("edit.proposed", 1)["files"]
+def test_an_edit_goes_through_the_host_and_pauses_the_index(path: Path, server: ChatServer) -> None:
+    service = Service(config_of(server))
+    service.ask(1, path)
+    assert service.wait("edit.done", 1)["reason"] == "proposed"
+    (file,) = service.wait("edit.proposed", 1)["files"]
     assert file["changes"][0]["new"] == ["    return 100"]
-    assert desk.index.rests >= 1
-    desk.close()
+    assert service.index.rests >= 1
+    service.close()
 
 
 def test_chat_and_edits_have_the_same_models(path: Path, server: ChatServer) -> None:
-    desk = Desk(config_of(server))
-    desk.ask(1, path)
-    desk.wait("edit.done", 1)
-    models = desk.services._models
+    service = Service(config_of(server))
+    service.ask(1, path)
+    service.wait("edit.done", 1)
+    models = service.services._models
     assert models is not None
-    desk.do("chat.open", id=2, chat="", path=str(path))
-    desk.wait("chat.opened", 2)
-    assert desk.services._models is models
+    service.do("chat.open", id=2, chat="", path=str(path))
+    service.wait("chat.opened", 2)
+    assert service.services._models is models
     assert models.known("fake") is not None
-    desk.close()
+    service.close()
     assert models.known("fake") is None  # closed
 
 
 def test_other_settings_of_edits_leave_the_chat_alone(path: Path) -> None:
     with ChatServer([Answer([Hang()])]) as slow:
-        desk = Desk(config_of(slow))
-        desk.do("chat.open", id=1, chat="", path=str(path))
-        chat = desk.wait("chat.opened", 1)["chat"]
-        desk.do(
+        service = Service(config_of(slow))
+        service.do("chat.open", id=1, chat="", path=str(path))
+        chat = service.wait("chat.opened", 1)["chat"]
+        service.do(
             "chat.send", id=2, chat=chat, after=0, text="Hi", path="", attachments=[], dropped=[],
             model="", again=0,
         )  # fmt: skip
-        desk.wait("chat.started", 2)
-        desk.configure(config_of(slow), EditConfig(max_tokens=9))
-        desk.do("edit.turns", id=3, path=str(path))
-        desk.wait("edit.turned", 3)
-        assert not desk.told("chat.done")
-        desk.close()
+        service.wait("chat.started", 2)
+        service.configure(config_of(slow), EditConfig(max_tokens=9))
+        service.do("edit.turns", id=3, path=str(path))
+        service.wait("edit.turned", 3)
+        assert not service.told("chat.done")
+        service.close()
 
 
 def test_other_settings_of_the_chat_stop_edits_and_give_them_other_models(path: Path) -> None:
     with ChatServer([Answer([Hang()]), say("```python\n", f"{NEW}\n", "```\n")]) as slow:
-        desk = Desk(config_of(slow))
-        desk.ask(1, path)
+        service = Service(config_of(slow))
+        service.ask(1, path)
         deadline_s = time.monotonic() + 10
         while not slow.bodies and time.monotonic() < deadline_s:
             time.sleep(0.005)
-        desk.configure(config_of(slow), EditConfig())  # the same: nothing happens
-        assert not [name for name, _ in desk.sent if name == "edit.done"]
-        desk.configure(replace(config_of(slow), max_tokens=99), EditConfig())
-        assert desk.wait("edit.done", 1)["reason"] == "stopped"
-        desk.ask(2, path)
-        assert desk.wait("edit.done", 2)["reason"] == "proposed"
-        desk.close()
+        service.configure(config_of(slow), EditConfig())  # the same: nothing happens
+        assert not [name for name, _ in service.sent if name == "edit.done"]
+        service.configure(replace(config_of(slow), max_tokens=99), EditConfig())
+        assert service.wait("edit.done", 1)["reason"] == "stopped"
+        service.ask(2, path)
+        assert service.wait("edit.done", 2)["reason"] == "proposed"
+        service.close()
 
 
-def test_what_was_taken_out_of_a_chat_is_in_the_chats_file(path: Path, server: ChatServer) -> None:
-    desk = Desk(config_of(server))
-    desk.do("chat.open", id=1, chat="", path=str(path))
-    chat = desk.wait("chat.opened", 1)["chat"]
-    desk.do(
+def test_accepted_code_of_a_chat_is_recorded_in_its_file(path: Path, server: ChatServer) -> None:
+    service = Service(config_of(server))
+    service.do("chat.open", id=1, chat="", path=str(path))
+    chat = service.wait("chat.opened", 1)["chat"]
+    service.do(
         "chat.send", id=2, chat=chat, after=0, text="Return more", path=str(path), attachments=[],
         dropped=[], model="", again=0,
     )  # fmt: skip
-    desk.wait("chat.done", 2)
+    service.wait("chat.done", 2)
     here = {"path": str(path), "tick": 3, "text": TEXT}
-    desk.do(
+    service.do(
         "edit.apply", id=3, path=str(path), text=f"```python\n{NEW}\n```\n", file="a.py",
         chat=chat, message=0, buffers=[here],
     )  # fmt: skip
-    assert desk.wait("edit.done", 3)["reason"] == "proposed"
-    turn = desk.wait("edit.proposed", 3)
+    assert service.wait("edit.done", 3)["reason"] == "proposed"
+    turn = service.wait("edit.proposed", 3)
     change = turn["files"][0]["changes"][0]
     hunk = {"row": 1, "old": change["old"], "new": change["new"], "above": [], "below": []}
-    desk.do(
+    service.do(
         "edit.decided", turn=turn["turn"], path=str(path), accepted=[hunk], rejected=[], open=0,
         is_undone=False,
     )  # fmt: skip
-    desk.close()
+    service.close()
     (file,) = (path.parents[1] / "data/chats").glob("*/*.jsonl")
     ops = [json.loads(line) for line in file.read_text().splitlines()]
     edits = [op for op in ops if op.get("op") == "edit"]
@@ -171,64 +171,64 @@ SWAP = "```python\n<<<<<<< SEARCH\n    go(x, first)\n=======\n    go(x)\n>>>>>>>
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_what_the_model_read_is_changed_and_nothing_that_looks_like_it(
+def test_only_lines_that_the_model_read_are_changed(
     path: Path, server: ChatServer, is_open: bool
 ) -> None:
-    desk = Desk(config_of(server))
+    service = Service(config_of(server))
     path.write_text(TWICE)
-    desk.do("chat.open", id=1, chat="", path=str(path))
-    chat = desk.wait("chat.opened", 1)["chat"]
+    service.do("chat.open", id=1, chat="", path=str(path))
+    chat = service.wait("chat.opened", 1)["chat"]
     piece = {
         "kind": "selection", "name": "a.py:1-2", "path": str(path), "first_row": 0,
         "text": "def one(x):\n    go(x, first)\n", "is_offered": False,
     }  # fmt: skip
-    desk.do(
+    service.do(
         "chat.send", id=2, chat=chat, after=0, text="Return more", path=str(path),
         attachments=[piece], dropped=[], model="", again=0,
     )  # fmt: skip
-    answer = desk.wait("chat.started", 2)["answer"]
-    desk.wait("chat.done", 2)
+    answer = service.wait("chat.started", 2)["answer"]
+    service.wait("chat.done", 2)
     if not is_open:  # the chat is read from its file
-        desk.close()
-        desk = Desk(config_of(server))
+        service.close()
+        service = Service(config_of(server))
 
     def apply(number: int, text: str, key: str) -> None:
         here = {"path": str(path), "tick": 3, "text": text.removesuffix("\n")}
-        desk.do(
+        service.do(
             "edit.apply", id=number, path=str(path), text=SWAP, file="a.py", chat=key,
             message=answer, buffers=[here],
         )  # fmt: skip
 
     apply(3, TWICE, chat)
-    assert desk.wait("edit.done", 3)["reason"] == "proposed"
-    (change,) = desk.wait("edit.proposed", 3)["files"][0]["changes"]
+    assert service.wait("edit.done", 3)["reason"] == "proposed"
+    (change,) = service.wait("edit.proposed", 3)["files"][0]["changes"]
     assert change["first_row"] == 1
     apply(4, TWICE, "")  # nobody knows what was read
-    assert len(desk.wait("edit.question", 4)["choices"]) == 2
+    assert len(service.wait("edit.question", 4)["choices"]) == 2
     changed = TWICE.replace("go(x, first)", "stay(x)", 1)
     apply(5, changed, chat)
-    (choice,) = desk.wait("edit.question", 5)["choices"]
+    (choice,) = service.wait("edit.question", 5)["choices"]
     assert choice["first_row"] == 5
-    desk.do("edit.choose", id=5, choice=-1)
-    assert desk.wait("edit.done", 5)["reason"] == "stopped"
+    service.do("edit.choose", id=5, choice=-1)
+    assert service.wait("edit.done", 5)["reason"] == "stopped"
     apply(6, changed, "no-such-chat")
-    assert desk.wait("edit.done", 6)["reason"] == "proposed"
-    desk.close()
+    assert service.wait("edit.done", 6)["reason"] == "proposed"
+    service.close()
 
 
 def test_closing_waits_for_what_is_written_slowly(path: Path) -> None:
     with ChatServer() as server:
-        desk = Desk(config_of(server))
+        service = Service(config_of(server))
         written = list[str]()
 
         def write_slowly() -> None:
             time.sleep(1.0)
             written.append("first")
 
-        writer = desk.services._get_edit()._writer
+        writer = service.services._get_edit()._writer
         writer.submit(write_slowly)
         writer.submit(lambda: written.append("second"))
-        desk.do("edit.turns", id=1, path=str(path))
-        desk.close()
+        service.do("edit.turns", id=1, path=str(path))
+        service.close()
         assert written == ["first", "second"]
-        assert desk.told("edit.turned", 1)
+        assert service.told("edit.turned", 1)

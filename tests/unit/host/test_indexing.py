@@ -81,7 +81,7 @@ class Client:
         return [do for do, _ in self.said]
 
 
-class Desk(Heard):
+class IndexService(Heard):
     """An `Indexing`, what it sent, and its projects."""
 
     def __init__(self, root: Path) -> None:
@@ -110,27 +110,27 @@ class Desk(Heard):
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexService]:
     root = tmp_path.resolve() / "project"
     (root / ".git").mkdir(parents=True)
-    desk = Desk(root)
+    service = IndexService(root)
     for module in (indexing, project):
-        monkeypatch.setattr(module, "is_begun", lambda root: root in desk.begun)
-    yield desk
-    desk.indexing.close()
+        monkeypatch.setattr(module, "is_begun", lambda root: root in service.begun)
+    yield service
+    service.indexing.close()
 
 
-def test_a_search(desk: Desk) -> None:
-    desk.search(4)
-    found = desk.wait("index.found")
-    client = desk.clients[0]
+def test_a_search_is_answered(service: IndexService) -> None:
+    service.search(4)
+    found = service.wait("index.found")
+    client = service.clients[0]
     assert client.names() == ["status", "search"]
     assert client.said[1][1] == {"text": "words", "limit": 9, "mode": "hybrid"}
-    assert (found["id"], found["root"], found["query"]) == (4, str(desk.root), "words")
+    assert (found["id"], found["root"], found["query"]) == (4, str(service.root), "words")
     assert found["note"] == ""
     assert found["hits"] == [
         {
-            "path": str(desk.root / "pkg/a.py"),
+            "path": str(service.root / "pkg/a.py"),
             "name": "pkg/a.py",
             "kind": "",
             "first_row": 3,
@@ -143,90 +143,90 @@ def test_a_search(desk: Desk) -> None:
             "is_stale": False,
         }
     ]
-    state = desk.wait("index.state")
+    state = service.wait("index.state")
     assert (state["phase"], state["files"], state["pid"]) == ("ready", 2, 77)
 
 
-def test_what_the_user_calls_secret_is_said_first(desk: Desk) -> None:
-    desk.indexing.configure(IndexConfig(), ["*.vault"])
-    desk.search(4)
-    desk.wait("index.found")
-    client = desk.clients[0]
+def test_secret_patterns_are_sent_first(service: IndexService) -> None:
+    service.indexing.configure(IndexConfig(), ["*.vault"])
+    service.search(4)
+    service.wait("index.found")
+    client = service.clients[0]
     assert client.said[:2] == [("secrets", {"globs": ["*.vault"]}), ("status", {})]
-    desk.indexing.configure(IndexConfig(), ["*.vault"])
-    desk.settle()
+    service.indexing.configure(IndexConfig(), ["*.vault"])
+    service.settle()
     assert client.names() == ["secrets", "status", "search"]
-    desk.indexing.configure(IndexConfig(), [])
-    desk.settle()
+    service.indexing.configure(IndexConfig(), [])
+    service.settle()
     assert client.said[-1] == ("secrets", {"globs": []})
 
 
-def test_a_worker_that_was_only_asked_is_informed_again_by_the_next(desk: Desk) -> None:
-    desk.begun.clear()
-    desk.indexing.configure(IndexConfig(), ["*.vault"])
-    desk.indexing.begin(
-        {"id": 1, "path": str(desk.root / "a.py"), "is_confirmed": False, "rebuild": False}
+def test_a_worker_that_was_only_asked_is_informed_again_by_the_next(service: IndexService) -> None:
+    service.begun.clear()
+    service.indexing.configure(IndexConfig(), ["*.vault"])
+    service.indexing.begin(
+        {"id": 1, "path": str(service.root / "a.py"), "is_confirmed": False, "rebuild": False}
     )
-    desk.settle()
-    told = [client.names() for client in desk.clients]
+    service.settle()
+    told = [client.names() for client in service.clients]
     assert told == [["secrets", "status", "begin"], ["secrets"]]
 
 
-def test_symbols(desk: Desk) -> None:
-    client = desk.settle()
+def test_symbols_are_listed(service: IndexService) -> None:
+    client = service.settle()
     row = {"path": "a.py", "language": "lua", "name": "alpha", "kind": "function", "scope": "M"}
     client.answers["symbols"] = {"symbols": [{**row, "first_row": 1, "end_row": 2}]}
-    path = str(desk.root / "a.py")
-    desk.indexing.symbols({"id": 3, "path": path, "name": "alp", "limit": 5})
-    (hit,) = desk.wait("index.found")["hits"]
+    path = str(service.root / "a.py")
+    service.indexing.symbols({"id": 3, "path": path, "name": "alp", "limit": 5})
+    (hit,) = service.wait("index.found")["hits"]
     assert (hit["text"], hit["kind"], hit["scope"]) == ("alpha", "function", "M")
     assert client.said[-1] == ("symbols", {"name": "alp", "limit": 5, "prefix": True})
 
 
-def test_only_the_newest_search_is_done(desk: Desk) -> None:
-    client = desk.settle()
+def test_only_the_newest_search_is_done(service: IndexService) -> None:
+    client = service.settle()
     client.hold.clear()
-    desk.search(1, "one")
-    desk.search(2, "two")
-    desk.search(3, "three")
+    service.search(1, "one")
+    service.search(2, "two")
+    service.search(3, "three")
     client.hold.set()
-    assert desk.wait("index.found")["query"] == "three" or desk.wait("index.found", count=2)
+    assert service.wait("index.found")["query"] == "three" or service.wait("index.found", count=2)
     assert "two" not in [params.get("text") for _, params in client.said]
 
 
-def test_a_project_that_nobody_indexed_is_not_searched(desk: Desk) -> None:
-    desk.begun.clear()
-    desk.search(5)
-    error = desk.wait("error")
+def test_a_project_that_nobody_indexed_is_not_searched(service: IndexService) -> None:
+    service.begun.clear()
+    service.search(5)
+    error = service.wait("error")
     assert (error["id"], error["code"]) == (5, "index_rejected")
     assert error["hint"] == "Run :LCursor index"
-    assert desk.clients[0].said == []
+    assert service.clients[0].said == []
 
 
-def test_what_a_worker_says_went_wrong_is_reported(desk: Desk) -> None:
-    desk.settle().answers["search"] = IndexAway("it ended", "Do this")
-    desk.search(6)
-    error = desk.wait("error")
+def test_errors_of_a_worker_are_reported(service: IndexService) -> None:
+    service.settle().answers["search"] = IndexAway("it ended", "Do this")
+    service.search(6)
+    error = service.wait("error")
     assert (error["id"], error["message"], error["hint"]) == (6, "it ended", "Do this")
-    desk.clients[0].answers["search"] = ValueError("broken")
-    desk.search(7)
-    assert desk.wait("error", count=2)["message"] == "the index request failed"
-    assert "ValueError: broken" in desk.wait("log")["message"]
-    desk.clients[0].answers["search"] = {"hits": []}
-    desk.search(8)
-    assert desk.wait("index.found")["id"] == 8
+    service.clients[0].answers["search"] = ValueError("broken")
+    service.search(7)
+    assert service.wait("error", count=2)["message"] == "the index request failed"
+    assert "ValueError: broken" in service.wait("log")["message"]
+    service.clients[0].answers["search"] = {"hits": []}
+    service.search(8)
+    assert service.wait("index.found")["id"] == 8
 
 
-def test_note_says_that_there_may_be_more(desk: Desk) -> None:
-    desk.settle().answers["status"] = {**STATE, "phase": "reading", "done": 3, "total": 8}
-    desk.search(1)
-    assert desk.wait("index.found")["note"] == "3 of 8 files are indexed"
+def test_the_note_says_that_more_files_may_follow(service: IndexService) -> None:
+    service.settle().answers["status"] = {**STATE, "phase": "reading", "done": 3, "total": 8}
+    service.search(1)
+    assert service.wait("index.found")["note"] == "3 of 8 files are indexed"
 
 
-def test_entering_files_wakes_what_was_begun(desk: Desk) -> None:
+def test_entering_a_file_of_an_indexed_project_starts_its_worker(service: IndexService) -> None:
     for name in ("a.py", "b.py", "a.py"):
-        desk.enter(name)
-    client = desk.settle()
+        service.enter(name)
+    client = service.settle()
     assert client.names() == ["status", "recent", "recent", "recent"]
     assert [params["paths"] for _, params in client.said[1:]] == [
         ["a.py"],
@@ -235,21 +235,21 @@ def test_entering_files_wakes_what_was_begun(desk: Desk) -> None:
     ]
 
 
-def test_entering_wakes_nothing_else(desk: Desk) -> None:
-    desk.begun.clear()
-    desk.enter("a.py")
-    assert desk.settle().said == []
+def test_entering_a_file_of_another_project_starts_no_worker(service: IndexService) -> None:
+    service.begun.clear()
+    service.enter("a.py")
+    assert service.settle().said == []
 
 
-def test_buffers_and_typing_go_to_the_worker_that_runs(desk: Desk) -> None:
-    path = str(desk.root / "sub" / "a.py")
-    desk.enter("a.py")
-    desk.indexing.buffer({"path": path, "is_changed": True, "text": "x = 1\n"})
-    desk.indexing.buffer({"path": path, "is_changed": False, "text": ""})
-    desk.indexing.saved({"path": path})
-    client = desk.settle()
-    desk.indexing.typing()
-    desk.settle()
+def test_buffers_and_typing_go_to_the_worker_that_runs(service: IndexService) -> None:
+    path = str(service.root / "sub" / "a.py")
+    service.enter("a.py")
+    service.indexing.buffer({"path": path, "is_changed": True, "text": "x = 1\n"})
+    service.indexing.buffer({"path": path, "is_changed": False, "text": ""})
+    service.indexing.saved({"path": path})
+    client = service.settle()
+    service.indexing.typing()
+    service.settle()
     assert client.said[2:] == [
         ("buffer", {"path": "sub/a.py", "text": "x = 1\n"}),
         ("buffer", {"path": "sub/a.py", "text": None}),
@@ -258,16 +258,18 @@ def test_buffers_and_typing_go_to_the_worker_that_runs(desk: Desk) -> None:
     ]
 
 
-def test_a_path_through_a_link_has_the_name_that_the_index_knows(desk: Desk) -> None:
-    (desk.root / "real").mkdir()
-    (desk.root / "link").symlink_to("real")
-    desk.indexing.saved({"path": str(desk.root / "link" / "a.py")})
-    assert desk.settle().said == [("changed", {"paths": ["real/a.py"]})]
+def test_a_path_through_a_link_has_the_name_that_the_index_knows(service: IndexService) -> None:
+    (service.root / "real").mkdir()
+    (service.root / "link").symlink_to("real")
+    service.indexing.saved({"path": str(service.root / "link" / "a.py")})
+    assert service.settle().said == [("changed", {"paths": ["real/a.py"]})]
 
 
-def test_report_of_a_project_that_is_not_indexed_lets_the_worker_go(desk: Desk) -> None:
-    desk.begun.clear()
-    desk.settle().answers["report"] = {
+def test_a_worker_ends_after_the_report_of_a_project_that_is_not_indexed(
+    service: IndexService,
+) -> None:
+    service.begun.clear()
+    service.settle().answers["report"] = {
         "files": 2,
         "bytes": 300,
         "seconds": 1.5,
@@ -278,76 +280,76 @@ def test_report_of_a_project_that_is_not_indexed_lets_the_worker_go(desk: Desk) 
         "is_home": True,
         "is_begun": False,
     }
-    desk.indexing.report({"id": 2, "path": str(desk.root)})
-    report = desk.wait("index.reported")
+    service.indexing.report({"id": 2, "path": str(service.root)})
+    report = service.wait("index.reported")
     assert report["languages"] == [{"name": "python", "files": 2, "bytes": 300, "examples": []}]
     assert report["ignored"] == [
         {"name": "git ignores it", "files": 7, "bytes": 0, "examples": ["build/"]}
     ]
     assert (report["is_home"], report["is_begun"], report["embed_seconds"]) == (True, False, 4.0)
-    desk.settle()
-    assert [client.is_closed for client in desk.clients] == [True, False]
-    assert [method for method, _ in desk.sent].count("index.state") == 1
+    service.settle()
+    assert [client.is_closed for client in service.clients] == [True, False]
+    assert [method for method, _ in service.sent].count("index.state") == 1
 
 
-def test_why(desk: Desk) -> None:
-    desk.settle().answers["why"] = {"reason": "binary"}
-    desk.indexing.why({"id": 9, "path": str(desk.root / "a.bin")})
-    said = desk.wait("index.explained")
-    assert said == {"id": 9, "path": "a.bin", "root": str(desk.root), "reason": "binary"}
+def test_the_reason_for_a_file_is_answered(service: IndexService) -> None:
+    service.settle().answers["why"] = {"reason": "binary"}
+    service.indexing.why({"id": 9, "path": str(service.root / "a.bin")})
+    said = service.wait("index.explained")
+    assert said == {"id": 9, "path": "a.bin", "root": str(service.root), "reason": "binary"}
 
 
-def test_begin(desk: Desk) -> None:
-    path = str(desk.root)
-    desk.indexing.begin({"id": 1, "path": path, "is_confirmed": True, "rebuild": False})
-    client = desk.settle()
+def test_indexing_is_started(service: IndexService) -> None:
+    path = str(service.root)
+    service.indexing.begin({"id": 1, "path": path, "is_confirmed": True, "rebuild": False})
+    client = service.settle()
     assert client.said[-1] == ("begin", {"confirmed": True, "rebuild": False})
     client.listener({"event": "state", **STATE, "phase": "surveying"})
-    assert desk.wait("index.state", count=2)["phase"] == "surveying"
+    assert service.wait("index.state", count=2)["phase"] == "surveying"
 
 
-def test_a_rejected_begin_stops_the_worker(desk: Desk) -> None:
-    desk.begun.clear()
-    desk.settle().answers["begin"] = IndexRejected("a home directory")
-    path = str(desk.root)
-    desk.indexing.begin({"id": 8, "path": path, "is_confirmed": False, "rebuild": False})
-    assert desk.wait("error")["id"] == 8
-    assert [client.is_closed for client in desk.clients] == [True, False]
+def test_a_rejected_begin_stops_the_worker(service: IndexService) -> None:
+    service.begun.clear()
+    service.settle().answers["begin"] = IndexRejected("a home directory")
+    path = str(service.root)
+    service.indexing.begin({"id": 8, "path": path, "is_confirmed": False, "rebuild": False})
+    assert service.wait("error")["id"] == 8
+    assert [client.is_closed for client in service.clients] == [True, False]
 
 
-def test_a_worker_that_died_is_followed_by_another_but_not_for_ever(desk: Desk) -> None:
-    desk.enter("a.py")
-    client = desk.settle()
+def test_a_worker_that_died_is_started_again_a_few_times(service: IndexService) -> None:
+    service.enter("a.py")
+    client = service.settle()
     for count in range(1, 4):
         client.listener({"event": "gone"})
-        desk.settle()
+        service.settle()
         assert client.names().count("status") == 1 + count
     client.listener({"event": "gone"})
-    desk.settle()
+    service.settle()
     assert client.names().count("status") == 4
-    absent = [params for name, params in desk.sent if name == "index.state"][-1]
+    absent = [params for name, params in service.sent if name == "index.state"][-1]
     assert (absent["phase"], absent["pid"]) == ("absent", 0)
 
 
-def test_each_project_has_its_own_worker_and_waits_for_no_other(desk: Desk) -> None:
-    other = desk.root.parent / "other"
+def test_each_project_has_its_own_worker_and_waits_for_no_other(service: IndexService) -> None:
+    other = service.root.parent / "other"
     (other / ".git").mkdir(parents=True)
-    desk.begun.add(other)
-    desk.enter("a.py")
-    slow = desk.settle()
+    service.begun.add(other)
+    service.enter("a.py")
+    slow = service.settle()
     slow.hold.clear()
-    desk.search(1)
+    service.search(1)
     wishes = {"text": "x", "limit": 1, "mode": "hybrid"}
     params: Any = {"id": 2, "path": str(other / "b.py"), **wishes}
-    desk.indexing.search(params)
-    assert desk.wait("index.found")["root"] == str(other)
+    service.indexing.search(params)
+    assert service.wait("index.found")["root"] == str(other)
     slow.hold.set()
 
 
-def test_closing_lets_go_of_all(desk: Desk) -> None:
-    desk.enter("a.py")
-    client = desk.settle()
-    count = len(desk.sent)
-    desk.indexing.close()
+def test_closing_closes_all_clients(service: IndexService) -> None:
+    service.enter("a.py")
+    client = service.settle()
+    count = len(service.sent)
+    service.indexing.close()
     assert client.is_closed
-    assert len(desk.sent) == count
+    assert len(service.sent) == count

@@ -119,7 +119,7 @@ def test_the_window_is_sent_and_the_answer_follows(
 
 
 @pytest.mark.parametrize("kind", ["ollama", "openai"])
-def test_other_servers(
+def test_an_ollama_or_openai_server_predicts_edits(
     server: ModelServer, start: Start, receive: Receiver, tmp_path: Path, kind: str
 ) -> None:
     speak = {"ollama": server.ollama, "openai": server.openai}[kind]
@@ -182,7 +182,7 @@ def test_a_newer_question_stops_an_older_one(
     assert not receive.errors()
 
 
-def test_a_truncated_answer_is_none(
+def test_a_truncated_answer_is_ignored(
     server: ModelServer, start: Start, receive: Receiver, tmp_path: Path
 ) -> None:
     server.llama()

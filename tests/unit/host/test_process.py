@@ -27,7 +27,7 @@ def neovim_end(tmp_path: Path) -> Iterator[Callable[[], Neovim]]:
         end.close()
 
 
-def test_it_says_why_there_is_no_ghost_text_and_lives_on(
+def test_a_host_without_a_model_says_why_and_goes_on(
     neovim_end: Callable[[], Neovim],
 ) -> None:
     host = neovim_end()
@@ -39,19 +39,21 @@ def test_it_says_why_there_is_no_ghost_text_and_lives_on(
     assert host.leave() == 0
 
 
-def test_it_leaves_when_the_channel_closes(neovim_end: Callable[[], Neovim]) -> None:
+def test_a_host_ends_when_its_channel_closes(neovim_end: Callable[[], Neovim]) -> None:
     host = neovim_end()
     assert host.leave() == 0
     assert host.words() == ""
 
 
-def test_garbage_does_not_keep_it_from_leaving(neovim_end: Callable[[], Neovim]) -> None:
+def test_a_host_that_received_garbage_ends_with_its_channel(
+    neovim_end: Callable[[], Neovim],
+) -> None:
     host = neovim_end()
     host.write(b"\xc1\xc1 this is no msgpack \x00\xff" * 100)
     assert host.leave() == 0
 
 
-def test_it_is_a_remote_plugin_as_well() -> None:
+def test_the_host_also_runs_as_a_remote_plugin() -> None:
     code = (
         "import importlib.util as u; s = u.spec_from_file_location('lcursor_host', "
         f"{str(SCRIPT)!r}); m = u.module_from_spec(s); s.loader.exec_module(m);"

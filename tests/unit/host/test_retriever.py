@@ -27,7 +27,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "is_begun", lambda root: True)
 
 
-class Desk:
+class Service:
     """An indexing, and who asks it."""
 
     def __init__(self, root: Path) -> None:
@@ -55,53 +55,55 @@ class Desk:
 
 
 def test_hits_come_as_pieces_of_files(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.wake()
-    desk.ask()
-    assert desk.has_answer.wait(10)
-    (piece,) = desk.answers[0]
+    service = Service(tmp_path)
+    service.wake()
+    service.ask()
+    assert service.has_answer.wait(10)
+    (piece,) = service.answers[0]
     assert (piece.path, piece.first_row, piece.kind) == ("pkg/a.py", 3, "retrieved")
-    assert desk.asked() == [{"path": "b.py", "before": PLACE["prefix"], "after": PLACE["suffix"]}]
+    assert service.asked() == [
+        {"path": "b.py", "before": PLACE["prefix"], "after": PLACE["suffix"]}
+    ]
 
 
 def test_nothing_is_started_for_it(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.ask()  # nobody entered a buffer of the project
-    desk.wake()
-    desk.ask()
-    assert desk.has_answer.wait(10)
-    assert len(desk.asked()) == 1
+    service = Service(tmp_path)
+    service.ask()  # nobody entered a buffer of the project
+    service.wake()
+    service.ask()
+    assert service.has_answer.wait(10)
+    assert len(service.asked()) == 1
 
 
 def test_a_long_file_is_not_sent_whole(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.wake()
-    desk.ask(prefix="x" * 100_000, suffix="y" * 100_000)
-    assert desk.has_answer.wait(10)
-    assert all(len(desk.asked()[0][side]) < 10_000 for side in ("before", "after"))
+    service = Service(tmp_path)
+    service.wake()
+    service.ask(prefix="x" * 100_000, suffix="y" * 100_000)
+    assert service.has_answer.wait(10)
+    assert all(len(service.asked()[0][side]) < 10_000 for side in ("before", "after"))
 
 
-def test_of_many_places_only_the_newest_is_asked_about(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.wake()
-    desk.worker.hold.clear()
+def test_only_the_newest_of_many_positions_is_asked_about(tmp_path: Path) -> None:
+    service = Service(tmp_path)
+    service.wake()
+    service.worker.hold.clear()
     for number in range(20):
-        desk.ask(prefix="\n" * number)
-    desk.worker.hold.set()
-    assert desk.has_answer.wait(10)
-    desk.has_answer.clear()
-    desk.ask(prefix="last")
-    assert desk.has_answer.wait(10)
-    assert len(desk.asked()) < 5
+        service.ask(prefix="\n" * number)
+    service.worker.hold.set()
+    assert service.has_answer.wait(10)
+    service.has_answer.clear()
+    service.ask(prefix="last")
+    assert service.has_answer.wait(10)
+    assert len(service.asked()) < 5
 
 
 def test_a_place_without_a_file_is_not_asked_about(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.wake()
-    desk.retriever.ask(Query("", "x", ""), desk._found)
-    desk.ask()
-    assert desk.has_answer.wait(10)
-    assert len(desk.asked()) == 1
+    service = Service(tmp_path)
+    service.wake()
+    service.retriever.ask(Query("", "x", ""), service._found)
+    service.ask()
+    assert service.has_answer.wait(10)
+    assert len(service.asked()) == 1
 
 
 def test_paths_are_those_that_the_model_sees(tmp_path: Path) -> None:

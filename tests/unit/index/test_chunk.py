@@ -147,12 +147,6 @@ def test_a_class_that_is_cut_has_chunks_with_scope_and_an_outline() -> None:
     assert embedded("b/a.py", read("a.py", "call()").chunks[0]) == "a.py\ncall()"
 
 
-def test_a_small_class_has_no_outline() -> None:
-    assert [item.kind for item in read("a.py", "class A:\n    def f(self): pass\n").chunks] == [
-        "code"
-    ]
-
-
 def test_a_function_that_is_too_long_is_cut_between_its_statements() -> None:
     body = "".join(
         f"    if x{at}:\n        call_{at}(\n            {at},\n        )\n" for at in range(200)
@@ -186,13 +180,6 @@ def test_a_digest_depends_on_text_file_name_and_scope() -> None:
     assert alone.chunks[0].digest != read("a.py", "def g():\n    x = 1\n").chunks[0].digest
     below = read("a.py", "\n" * 3 + "y = '" + "y" * 1499 + "'\nx = 1\n")
     assert below.chunks[-1].digest == one.chunks[0].digest
-
-
-def test_a_file_that_is_moved_keeps_its_digests() -> None:
-    text = (STDLIB / "argparse.py").read_text()
-    before = [item.digest for item in read("argparse.py", text).chunks]
-    for path in ("lib/argparse.py", "other/place/argparse.py"):
-        assert [item.digest for item in read(path, text).chunks] == before
 
 
 @pytest.mark.parametrize(
@@ -257,22 +244,6 @@ def test_every_row_is_in_one_chunk(path: str, rows: list[str], has_end: bool) ->
     check(path, "\n".join(rows) + ("\n" if has_end else ""))
 
 
-@given(st.text(max_size=400), st.sampled_from([sample.path for sample in SAMPLES]))
-@settings(max_examples=50, deadline=None)
-def test_no_text_fails(text: str, path: str) -> None:
-    check(path, text)
-
-
-def test_our_own_files_are_cut_well() -> None:
-    sizes = []
-    for path in sorted((ROOT / "lcursor/fim").glob("*.py")):
-        parsed = check(str(path.relative_to(ROOT)), path.read_text())
-        sizes += [size(item.text) for item in plain(parsed)]
-    middle = sorted(sizes)[len(sizes) // 2]
-    assert 1000 <= middle <= MAX_CHARS
-    assert sum(one < 250 for one in sizes) < len(sizes) * 0.1
-
-
 def test_headers_of_cpp_and_c_are_distinguished() -> None:
     assert read("a.h", "namespace x {\nclass A {};\n}\n").language == "cpp"
     assert read("a.h", "struct a { int b; };\n").language == "c"
@@ -297,7 +268,7 @@ def test_a_parser_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("text", ["(" * 60_000, "*" * 60_000 + "\n", "- " * 60_000])
-def test_garbage_costs_little(text: str) -> None:
+def test_garbage_is_parsed_quickly(text: str) -> None:
     before_s = time.thread_time()
     check("a.c", text)
     assert time.thread_time() - before_s < 5

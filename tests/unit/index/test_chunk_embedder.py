@@ -63,7 +63,7 @@ def fill(store: Store, count: int, word: str = "value") -> None:
         store.put(path, state, chunk.read(path, text))
 
 
-class Bench:
+class EmbeddedStores:
     """Stores with their embeddings, closed at the end."""
 
     def __init__(self, folder: Path) -> None:
@@ -84,10 +84,10 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
-    bench.close()
+def stores(tmp_path: Path) -> Iterator[EmbeddedStores]:
+    stores = EmbeddedStores(tmp_path)
+    yield stores
+    stores.close()
 
 
 def run(embedding: ChunkEmbedder) -> int:
@@ -98,8 +98,8 @@ def run(embedding: ChunkEmbedder) -> int:
     return steps
 
 
-def test_every_chunk_gets_the_vector_of_its_text(bench: Bench, asked: list[str]) -> None:
-    store, embedding = bench.new("one")
+def test_every_chunk_gets_the_vector_of_its_text(stores: EmbeddedStores, asked: list[str]) -> None:
+    store, embedding = stores.new("one")
     fill(store, 50)
     assert run(embedding) >= 50 / BATCH
     assert len(asked) == len(set(asked)) == 50
@@ -114,8 +114,8 @@ def test_every_chunk_gets_the_vector_of_its_text(bench: Bench, asked: list[str])
     assert score == pytest.approx(1, abs=0.01)
 
 
-def test_a_file_that_is_moved_has_its_vectors(bench: Bench, asked: list[str]) -> None:
-    store, embedding = bench.new("one")
+def test_a_file_that_is_moved_has_its_vectors(stores: EmbeddedStores, asked: list[str]) -> None:
+    store, embedding = stores.new("one")
     fill(store, 5)
     run(embedding)
     asked.clear()
@@ -137,8 +137,10 @@ def test_a_file_that_is_moved_has_its_vectors(bench: Bench, asked: list[str]) ->
     assert score == pytest.approx(1, abs=0.01)
 
 
-def test_a_change_embeds_one_chunk_and_a_way_back_none(bench: Bench, asked: list[str]) -> None:
-    store, embedding = bench.new("one")
+def test_a_change_embeds_one_chunk_and_a_way_back_none(
+    stores: EmbeddedStores, asked: list[str]
+) -> None:
+    store, embedding = stores.new("one")
     fill(store, 20)
     run(embedding)
     asked.clear()
@@ -156,30 +158,8 @@ def test_a_change_embeds_one_chunk_and_a_way_back_none(bench: Bench, asked: list
     assert len(embedding.vectors) == 15
 
 
-def test_another_clone_embeds_nothing(bench: Bench, asked: list[str]) -> None:
-    for name in ("one", "two"):
-        store, embedding = bench.new(name)
-        fill(store, 30)
-        run(embedding)
-        assert embedding.vectors is not None
-        assert len(embedding.vectors) == 30
-    assert len(asked) == 30
-
-
-def test_a_new_worker_searches_with_existing_vectors(bench: Bench, asked: list[str]) -> None:
-    store, embedding = bench.new("one")
-    fill(store, 10)
-    run(embedding)
-    bench.close()
-    store, embedding = bench.new("one")
-    embedding.load()
-    assert embedding.vectors is not None
-    assert len(embedding.vectors) == 10
-    assert len(asked) == 10
-
-
-def test_a_rebuilt_store_has_no_old_vectors(bench: Bench, asked: list[str]) -> None:
-    store, embedding = bench.new("one")
+def test_a_rebuilt_store_has_no_old_vectors(stores: EmbeddedStores, asked: list[str]) -> None:
+    store, embedding = stores.new("one")
     fill(store, 30)
     run(embedding)
     assert embedding.vectors is not None
@@ -198,9 +178,11 @@ def test_a_rebuilt_store_has_no_old_vectors(bench: Bench, asked: list[str]) -> N
     assert score == pytest.approx(1, abs=0.01)
 
 
-def test_an_embedder_that_breaks_is_a_note(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_embedder_that_breaks_is_a_note(
+    stores: EmbeddedStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Counting, "fails_at", 20)
-    store, embedding = bench.new("one")
+    store, embedding = stores.new("one")
     fill(store, 50)
     run(embedding)
     assert "out of order" in embedding.note
@@ -209,7 +191,7 @@ def test_an_embedder_that_breaks_is_a_note(bench: Bench, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", [NONE, ""])
 def test_without_an_embedder_nothing_is_tried_twice(
-    bench: Bench, name: str, monkeypatch: pytest.MonkeyPatch
+    stores: EmbeddedStores, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[object] = []
 
@@ -218,7 +200,7 @@ def test_without_an_embedder_nothing_is_tried_twice(
         raise ModelMissing("it is not on this machine", "pull it")
 
     monkeypatch.setattr(embed, "Embedder", missing)
-    store, embedding = bench.new("one", name)
+    store, embedding = stores.new("one", name)
     fill(store, 3)
     assert [embedding.step() for _ in range(3)] == [False] * 3
     assert len(tries) == (name != NONE)
@@ -228,10 +210,10 @@ def test_without_an_embedder_nothing_is_tried_twice(
 
 
 def test_two_cores_embed_while_the_user_is_away(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    stores: EmbeddedStores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(throttle, "cores", lambda: 8)
-    store, embedding = bench.new("one")
+    store, embedding = stores.new("one")
     fill(store, 60)
     for _ in range(3):
         embedding.step()
@@ -246,9 +228,9 @@ def test_two_cores_embed_while_the_user_is_away(
 
 
 def test_the_vectors_follow_the_store_incrementally(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    stores: EmbeddedStores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, embedding = bench.new("one")
+    store, embedding = stores.new("one")
     fill(store, 40)
     run(embedding)
     read: list[int] = []
@@ -267,14 +249,3 @@ def test_the_vectors_follow_the_store_incrementally(
     assert len(read) == 3
     assert len(embedding.vectors) == 38
     assert embedding.vectors.ids.tolist() == store.reader().chunk_ids().tolist()
-
-
-def test_a_chunk_in_two_files_is_embedded_once(bench: Bench, asked: list[str]) -> None:
-    store, embedding = bench.new("one")
-    text = "def same():\n    return 1\n\n\n"
-    state = FileState(1, 1, b"d" * 16)
-    store.put("a.py", state, chunk.read("a.py", text))
-    store.put("a.py2", state, chunk.read("a.py", text))
-    run(embedding)
-    assert embedding.vectors is not None
-    assert (len(asked), len(embedding.vectors)) == (1, 2)

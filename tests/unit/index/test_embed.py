@@ -57,7 +57,7 @@ def test_products_of_bytes_give_nearly_the_same(embedder: Embedder, in_floats: E
     assert embedder.name == in_floats.name + embed.IN_BYTES
 
 
-def test_company_changes_nothing(embedder: Embedder) -> None:
+def test_texts_in_one_batch_do_not_change_each_others_vectors(embedder: Embedder) -> None:
     texts = [CODE, "x", "", CODE * 3, "class Reader: pass", CODE * 40, "ünïcödé 名前 \ud800"]
     together = embedder.texts(texts)
     alone = np.stack([embedder.texts([text])[0] for text in texts])
@@ -69,13 +69,13 @@ def test_no_text_gives_no_vector(embedder: Embedder) -> None:
     assert embedder.texts([]).shape == (0, embedder.dim)
 
 
-def test_what_is_behind_the_limit_does_not_count(embedder: Embedder) -> None:
+def test_text_behind_the_limit_does_not_count(embedder: Embedder) -> None:
     long = "alpha beta gamma delta " * 400
     first, second = embedder.texts([long, long + "and the end"])
     assert np.array_equal(first, second)
 
 
-def test_meaning_is_found_without_the_words(embedder: Embedder) -> None:
+def test_functions_are_found_by_their_meaning(embedder: Embedder) -> None:
     texts = [
         "def remove(path):\n    os.unlink(path)",
         "def mean(values):\n    return sum(values) / len(values)",
@@ -104,7 +104,7 @@ def test_two_threads_share_the_work_and_change_nothing(embedder: Embedder) -> No
     assert np.allclose(embedder.texts([CODE], 5), embedder.texts([CODE]), atol=1e-6)
 
 
-def test_what_fails_on_one_of_several_threads_is_raised(
+def test_an_error_on_one_of_several_threads_is_raised(
     embedder: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(tokens: Sequence[Sequence[int]]) -> object:
@@ -115,7 +115,7 @@ def test_what_fails_on_one_of_several_threads_is_raised(
         embedder.texts([CODE] * 40, 2)
 
 
-def test_it_keeps_to_its_threads() -> None:
+def test_the_embedder_starts_no_more_threads_than_given() -> None:
     code = (
         "import threading, os\n"
         "from lcursor.index.embed import Embedder\n"
@@ -132,7 +132,7 @@ def test_it_keeps_to_its_threads() -> None:
     assert int(done.stdout) <= 1
 
 
-def test_it_stays_small() -> None:
+def test_the_embedder_needs_little_memory() -> None:
     code = (
         "from lcursor.index.embed import Embedder\n"
         "from lcursor.index.embed import EMBEDDERS\n"
@@ -144,7 +144,7 @@ def test_it_stays_small() -> None:
     assert int(done.stdout) < 220 << 10, "its weights were unfolded into floats"
 
 
-def test_it_is_loaded_together_with_usearch_in_any_order() -> None:
+def test_the_embedder_is_loaded_after_usearch() -> None:
     code = (
         "import numpy, sys\n"
         "from lcursor.index.embed import Embedder\n"
@@ -161,7 +161,7 @@ def test_it_is_loaded_together_with_usearch_in_any_order() -> None:
     assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
 
 
-def test_a_missing_model_is_said_before_any_library_is_loaded(tmp_path: Path) -> None:
+def test_a_missing_model_is_reported_before_any_library_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(ModelMissing) as caught:
         Embedder(find(DEFAULT), tmp_path)
     assert caught.value.hint.endswith(f"models pull {DEFAULT}")

@@ -36,40 +36,6 @@ def reasons(receipt: fit.Fitting) -> list[str]:
     return [reason for _, reason in receipt.left_out]
 
 
-def test_all_hits_are_used_if_they_fit() -> None:
-    hits = [hit("a", 0, 5), hit("b", 0, 5)]
-    receipt = choose(hits, 1000)
-    assert (receipt.used, reasons(receipt)) == (hits, [])
-    assert receipt.tokens == sum(count(one.text) + fit.HEADER_TOKENS for one in hits)
-
-
-def test_the_last_one_is_cut_at_a_line() -> None:
-    receipt = choose([hit("a", 0, 10), hit("b", 3, 10)], 48 + 8 + 20)
-    assert [len(one.text.split("\n")) for one in receipt.used] == [10]
-    assert reasons(receipt) == ["token limit reached"]
-    receipt = choose([hit("a", 0, 10), hit("b", 3, 20)], 100)
-    last = receipt.used[-1]
-    assert (last.path, last.first_row) == ("b", 3)
-    assert last.end_row == 3 + len(last.text.split("\n")) < 23
-
-
-def test_hits_that_do_not_fit_are_left_out_with_a_reason() -> None:
-    receipt = choose([hit("a", 0, 20), hit("b", 0, 20), hit("c", 0, 20)], 110)
-    assert receipt.used[0].path == "a"
-    assert reasons(receipt)[-1] == "token limit reached"
-
-
-def test_one_file_does_not_take_all() -> None:
-    receipt = choose([hit("a", 0, 30), hit("a", 50, 10), hit("b", 0, 10)], 200)
-    assert [one.path for one in receipt.used] == ["a", "b"]
-    assert reasons(receipt) == ["limit for one file reached"]
-
-
-def test_a_part_of_a_used_hit_is_left_out() -> None:
-    receipt = choose([hit("a", 0, 20), hit("a", 5, 5), hit("b", 0, 1)], 1000)
-    assert reasons(receipt) == ["part of another hit"]
-
-
 def test_a_part_of_an_outline_is_used() -> None:
     """An outline lacks the bodies of the methods."""
     outline, method = replace(hit("a", 0, 9), end_row=90), hit("a", 40, 5)
@@ -83,11 +49,6 @@ def test_the_best_code_is_never_left_out_for_tests_and_prose(other: str) -> None
     found = choose([*hits, *code], 110)
     assert [one.path for one in found.used][:2] == ["src/a.py", other]
     assert choose(hits, 110).used[0] == hits[0]
-
-
-def test_much_worse_hits_are_left_out() -> None:
-    receipt = choose([hit("a", 0, 5, 1.0), hit("b", 0, 5, 0.01)], 1000)
-    assert reasons(receipt) == ["score far below the best"]
 
 
 FULL, ENOUGH = "token limit reached", "limit for one file reached"
@@ -124,15 +85,11 @@ WORSE, PART = "score far below the best", "part of another hit"
         ([hit("a", 5, 5), hit("b", 5, 5)], 99, ["a:5-10", "b:5-10"], []),
     ],
 )
-def test_what_fits(hits: list[Hit], tokens: int, used: list[str], left_out: list[str]) -> None:
+def test_hits_that_fit(hits: list[Hit], tokens: int, used: list[str], left_out: list[str]) -> None:
     found = choose(hits, tokens)
     assert [f"{one.path}:{one.first_row}-{one.end_row}" for one in found.used] == used
     assert reasons(found) == left_out
     assert all(one.end_row - one.first_row == one.text.count("\n") + 1 for one in found.used)
-
-
-def test_nothing_found_is_an_empty_result() -> None:
-    assert choose([], 100) == fit.Fitting([], [], 0)
 
 
 @given(

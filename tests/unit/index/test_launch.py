@@ -105,12 +105,6 @@ def test_a_socket_has_a_short_path(
         assert path.parent.name == f"lcursor-{os.getuid()}"
 
 
-def test_two_homes_of_data_never_share_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = launch.socket_path(Path("/src/app"))
-    monkeypatch.setenv("XDG_DATA_HOME", "/other")
-    assert launch.socket_path(Path("/src/app")) != one
-
-
 def test_a_folder_that_cannot_be_created_is_an_error(home: Path) -> None:
     (home / "data").write_text("a file")
     with pytest.raises(LcursorError, match="cannot be created"):

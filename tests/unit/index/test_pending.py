@@ -17,7 +17,7 @@ from lcursor.index.watch import (
 )
 
 
-def test_nothing_is_due() -> None:
+def test_without_changes_nothing_is_due() -> None:
     pending = Pending()
     assert pending.paths_due_s() is None
     assert pending.survey_due_s(5.0, 1.0) is None
@@ -33,7 +33,7 @@ def test_a_save_is_due_soon_and_many_changes_later() -> None:
     assert pending.paths_due_s() == pytest.approx(100.05 + QUIET_S)
 
 
-def test_endless_changes_are_reported_too() -> None:
+def test_continuous_changes_are_reported_after_the_longest_wait() -> None:
     pending = Pending()
     now_s = 100.0
     while now_s < 110:

@@ -28,7 +28,7 @@ from lcursor.project.secrets import SecretGlobs
 from tests.waiting import wait_for
 
 
-class Line:
+class IndexedProject:
     """A pipeline with its store, and what it said."""
 
     def __init__(self, root: Path, folder: Path, throttle: Throttle | None = None) -> None:
@@ -90,10 +90,10 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def line(root: Path, tmp_path: Path) -> Iterator[Line]:
-    line = Line(root, tmp_path / "index")
-    yield line
-    line.close()
+def project(root: Path, tmp_path: Path) -> Iterator[IndexedProject]:
+    project = IndexedProject(root, tmp_path / "index")
+    yield project
+    project.close()
 
 
 def write(root: Path, name: str, text: str | bytes = "") -> None:
@@ -114,7 +114,7 @@ class Embedder:
 
 
 def test_progress_counts_the_whole_and_continues_after_a_survey(
-    root: Path, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, project: IndexedProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(embed, "Embedder", Embedder)
@@ -122,25 +122,25 @@ def test_progress_counts_the_whole_and_continues_after_a_survey(
     monkeypatch.setattr(pipeline, "MAX_BATCH_FILES", 5)
     for number in range(40):
         write(root, f"f{number}.py", f"def alpha{number}():\n    return {number}\n")
-    line.embedder = ChunkEmbedder("", line.store.reader())
-    line.pipe = line.pipeline("watching")
+    project.embedder = ChunkEmbedder("", project.store.reader())
+    project.pipe = project.pipeline("watching")
     seen: list[tuple[str, int, int]] = []
     surveyed = {"reading": 20, "embedding": 60}
     """What was done in each phase before another survey."""
 
     def look() -> None:
-        progress = line.pipe.progress
+        progress = project.pipe.progress
         if progress.total:
             seen.append((progress.phase, progress.done, progress.total))
             if progress.done >= surveyed.get(progress.phase, 10**6):
                 del surveyed[progress.phase]
-                line.pipe.survey()
+                project.pipe.survey()
 
-    monkeypatch.setattr(line.pipe, "_on_change", look)
-    line.fill()
+    monkeypatch.setattr(project.pipe, "_on_change", look)
+    project.fill()
     for number in range(40, 80):
         write(root, f"f{number}.py", f"def alpha{number}():\n    return {number}\n")
-    line.fill()
+    project.fill()
     assert surveyed == {}
     for phase, totals in (("reading", {40, 80}), ("embedding", {40, 80})):
         found = [(done, total) for name, done, total in seen if name == phase]
@@ -158,7 +158,7 @@ def test_the_time_left_follows_from_what_was_done_since_the_start() -> None:
     assert left(300) == pytest.approx(10, abs=1)
 
 
-def test_all_files_are_found_and_nothing_else(root: Path, line: Line) -> None:
+def test_all_files_are_found_and_nothing_else(root: Path, project: IndexedProject) -> None:
     write(root, "a.py", "def alpha():\n    pass\n")
     write(root, "sub/ü b\n.lua", "local beta = 1\n")
     write(root, os.fsdecode(b"odd\xff.txt"), b"latin \xe9t\xe9 gamma\n")
@@ -168,194 +168,202 @@ def test_all_files_are_found_and_nothing_else(root: Path, line: Line) -> None:
     write(root, "node_modules/x/index.js", "hunter2()\n")
     write(root, "empty.py")
     (root / "loop").symlink_to(".")
-    line.fill()
-    chunks = {path: line.text(path) for path in line.paths()}
+    project.fill()
+    chunks = {path: project.text(path) for path in project.paths()}
     assert not any("hunter2" in text for text in chunks.values())
     assert "alpha" in chunks["a.py"]
     assert "beta" in chunks["sub/ü b\n.lua"]
     assert "été gamma" in chunks[os.fsdecode(b"odd\xff.txt")]
-    assert line.phases[-1] == "ready"
-    assert not line.remarks
+    assert project.phases[-1] == "ready"
+    assert not project.remarks
 
 
 def test_a_second_start_reads_nothing(root: Path, tmp_path: Path) -> None:
     for number in range(20):
         write(root, f"f{number}.py", f"value = {number}\n")
     write(root, "binary.dat", b"\0" * 100)
-    first = Line(root, tmp_path / "index")
+    first = IndexedProject(root, tmp_path / "index")
     first.fill()
     generation = first.store.revision
     first.close()
-    second = Line(root, tmp_path / "index")
+    second = IndexedProject(root, tmp_path / "index")
     second.fill()
     assert second.store.revision == generation
     assert "reading" not in second.phases
     second.close()
 
 
-def test_changes_are_followed_one_by_one(root: Path, line: Line) -> None:
+def test_changes_are_followed_one_by_one(root: Path, project: IndexedProject) -> None:
     write(root, "a.py", "alpha = 1\n")
     write(root, "sub/b.py", "beta = 1\n")
-    line.fill()
+    project.fill()
     write(root, "a.py", "gamma = 1\n")
-    line.pipe.changed(["a.py"])
-    line.wait(lambda: "gamma" in line.text("a.py"))
+    project.pipe.changed(["a.py"])
+    project.wait(lambda: "gamma" in project.text("a.py"))
     write(root, "sub/new.py", "delta = 1\n")
-    line.pipe.changed(["sub/new.py"])
-    line.wait(lambda: "delta" in line.text("sub/new.py"))
+    project.pipe.changed(["sub/new.py"])
+    project.wait(lambda: "delta" in project.text("sub/new.py"))
     (root / "a.py").unlink()
-    line.pipe.changed(["a.py"])
-    line.wait(lambda: "a.py" not in line.paths())
+    project.pipe.changed(["a.py"])
+    project.wait(lambda: "a.py" not in project.paths())
     os.rename(root / "sub", root / "moved")
-    line.pipe.changed(["sub"], is_accepted=True)
-    line.wait(lambda: not line.paths())
-    line.pipe.survey()
-    line.wait(lambda: line.paths() == {"moved/b.py", "moved/new.py"})
+    project.pipe.changed(["sub"], is_accepted=True)
+    project.wait(lambda: not project.paths())
+    project.pipe.survey()
+    project.wait(lambda: project.paths() == {"moved/b.py", "moved/new.py"})
 
 
-def test_a_client_cannot_have_anything_read_that_is_left_out(root: Path, line: Line) -> None:
+def test_a_client_cannot_have_anything_read_that_is_left_out(
+    root: Path, project: IndexedProject
+) -> None:
     write(root, "a.py", "alpha = 1\n")
     write(root, ".lcursorignore", "private/\n")
     write(root, "private/x.py", "hunter2 = 1\n")
     write(root, "../outside.py", "hunter2 = 1\n")
     (root / "link").symlink_to(root.parent)
-    line.fill()
+    project.fill()
     odd = ["private/x.py", "../outside.py", "link/outside.py", str(root / "../outside.py"), ".env"]
-    line.pipe.recent(odd)
-    line.pipe.changed([*odd, "a.py"])
-    line.ready()
-    assert "a.py" in line.paths()
-    assert not line.paths() & set(odd)
+    project.pipe.recent(odd)
+    project.pipe.changed([*odd, "a.py"])
+    project.ready()
+    assert "a.py" in project.paths()
+    assert not project.paths() & set(odd)
 
 
-def test_touched_files_keep_their_chunks(root: Path, line: Line) -> None:
+def test_touched_files_keep_their_chunks(root: Path, project: IndexedProject) -> None:
     write(root, "a.py", "alpha = 1\n")
-    line.fill()
-    before = [one.id for one in line.reader.chunks_of("a.py")]
+    project.fill()
+    before = [one.id for one in project.reader.chunks_of("a.py")]
     os.utime(root / "a.py", (1, 1))
-    line.pipe.begin()
-    line.wait(lambda: line.store.files()["a.py"].mtime_ns == 10**9)
-    assert [one.id for one in line.reader.chunks_of("a.py")] == before
+    project.pipe.begin()
+    project.wait(lambda: project.store.files()["a.py"].mtime_ns == 10**9)
+    assert [one.id for one in project.reader.chunks_of("a.py")] == before
 
 
 def test_typing_pauses_bulk_work_but_not_saved_files(root: Path, tmp_path: Path) -> None:
     for number in range(50):
         write(root, f"f{number}.py", f"value = {number}\n")
-    line = Line(root, tmp_path / "index", Throttle(typing_s=60))
-    line.throttle.typing()
-    line.pipe.begin()
-    line.pipe.changed(["f7.py"])
-    line.wait(lambda: "f7.py" in line.paths())
-    line.wait(lambda: line.phases[-1:] == ["paused"])
-    assert line.paths() == {"f7.py"}
+    project = IndexedProject(root, tmp_path / "index", Throttle(typing_s=60))
+    project.throttle.typing()
+    project.pipe.begin()
+    project.pipe.changed(["f7.py"])
+    project.wait(lambda: "f7.py" in project.paths())
+    project.wait(lambda: project.phases[-1:] == ["paused"])
+    assert project.paths() == {"f7.py"}
     write(root, "f7.py", "saved = 1\n")
-    line.pipe.changed(["f7.py"])
-    line.wait(lambda: "saved" in line.text("f7.py"))
-    assert line.paths() == {"f7.py"}
-    line.throttle._until_s = 0.0  # a minute later
-    line.pipe.begin()
-    line.ready()
-    assert len(line.paths()) == 50
-    line.close()
+    project.pipe.changed(["f7.py"])
+    project.wait(lambda: "saved" in project.text("f7.py"))
+    assert project.paths() == {"f7.py"}
+    project.throttle._until_s = 0.0  # a minute later
+    project.pipe.begin()
+    project.ready()
+    assert len(project.paths()) == 50
+    project.close()
 
 
-def test_open_files_are_read_first(root: Path, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_files_are_read_first(
+    root: Path, project: IndexedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(30):
         write(root, f"f{number}.py", f"value = {number}\n")
     surveyed: list[set[str]] = []
     real = listing.survey
 
     def survey(*args: object, **more: object) -> listing.Survey:
-        surveyed.append(line.paths())
+        surveyed.append(project.paths())
         return real(*args, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(listing, "survey", survey)
-    line.pipe.recent(["f9.py", "missing.py", "f3.py"])
-    line.fill()
+    project.pipe.recent(["f9.py", "missing.py", "f3.py"])
+    project.fill()
     assert surveyed[0] == {"f9.py", "f3.py"}
-    assert len(line.paths()) == 30
+    assert len(project.paths()) == 30
 
 
 @pytest.mark.process
-def test_an_end_at_any_moment_leaves_a_store_that_goes_on(root: Path, tmp_path: Path) -> None:
+def test_indexing_that_was_stopped_at_any_moment_can_be_continued(
+    root: Path, tmp_path: Path
+) -> None:
     for number in range(300):
         write(root, f"f{number}.py", f"def f{number}():\n    return {number}\n" * 10)
     for count in (0, 1, 20, 100, 200):
-        line = Line(root, tmp_path / "index")
-        line.pipe.begin()
-        line.wait(lambda: len(line.paths()) >= count)  # noqa: B023 - called here
-        line.close()
-    line = Line(root, tmp_path / "index")
-    line.fill()
-    assert len(line.paths()) == 300
-    texts = [one.text for path in line.paths() for one in line.reader.chunks_of(path)]
-    assert line.reader.counts().chunks == len(texts)
+        project = IndexedProject(root, tmp_path / "index")
+        project.pipe.begin()
+        project.wait(lambda: len(project.paths()) >= count)  # noqa: B023 - called here
+        project.close()
+    project = IndexedProject(root, tmp_path / "index")
+    project.fill()
+    assert len(project.paths()) == 300
+    texts = [one.text for path in project.paths() for one in project.reader.chunks_of(path)]
+    assert project.reader.counts().chunks == len(texts)
     assert sum(text.count("def ") for text in texts) == 3000
-    line.close()
+    project.close()
 
 
-def test_a_root_that_went_away_is_not_an_empty_project(root: Path, line: Line) -> None:
+def test_a_root_that_went_away_is_not_an_empty_project(root: Path, project: IndexedProject) -> None:
     write(root, "a.py", "alpha = 1\n")
-    line.fill()
+    project.fill()
     os.rename(root, root.with_name("unmounted"))
-    line.pipe.begin()
-    line.wait(lambda: line.pipe.progress.phase == "failed")
-    assert line.paths() == {"a.py"}
-    assert "there is no directory" in line.remarks[0]
+    project.pipe.begin()
+    project.wait(lambda: project.pipe.progress.phase == "failed")
+    assert project.paths() == {"a.py"}
+    assert "there is no directory" in project.remarks[0]
     os.rename(root.with_name("unmounted"), root)
-    line.pipe.changed(["a.py"])  # something happens: it looks again
-    line.ready()
-    assert line.paths() == {"a.py"}
-    assert len(line.remarks) == 1
+    project.pipe.changed(["a.py"])  # something happens: it looks again
+    project.ready()
+    assert project.paths() == {"a.py"}
+    assert len(project.remarks) == 1
 
 
 def test_a_full_disk_is_reported_once_and_retried(
-    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+    root: Path, project: IndexedProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "RETRY_S", 0.05)
     for number in range(100):
         write(root, f"f{number}.py", "".join(f"v{number}_{n} = '{n * 7919}'\n" for n in range(200)))
-    base = line.store._connection._base
+    base = project.store._connection._base
     assert base is not None
     (pages,) = base.execute("PRAGMA page_count").fetchone()
     base.execute(f"PRAGMA max_page_count = {pages + 40}")  # what SQLite takes for a full disk
-    line.pipe.begin()
-    line.wait(lambda: line.pipe.progress.phase == "failed")
-    there = line.paths()
+    project.pipe.begin()
+    project.wait(lambda: project.pipe.progress.phase == "failed")
+    there = project.paths()
     assert len(there) < 100
-    line.wait(lambda: line.phases.count("failed") > 2)
-    assert len(line.remarks) == 1
-    assert "full" in line.remarks[0]
+    project.wait(lambda: project.phases.count("failed") > 2)
+    assert len(project.remarks) == 1
+    assert "full" in project.remarks[0]
     base.execute("PRAGMA max_page_count = 1000000")
-    line.ready()
-    assert len(line.paths()) == 100
+    project.ready()
+    assert len(project.paths()) == 100
 
 
 def test_a_damaged_store_is_filled_again(
-    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+    root: Path, project: IndexedProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "RETRY_S", 0.05)
     for number in range(20):
         write(root, f"f{number}.py", f"value = {number}\n")
-    line.fill()
-    identity = line.store.revision.identity
-    line.store.database.rebuild(line.store.database.epoch, sqlite3.DatabaseError("a broken page"))
+    project.fill()
+    identity = project.store.revision.identity
+    project.store.database.rebuild(
+        project.store.database.epoch, sqlite3.DatabaseError("a broken page")
+    )
     write(root, "f1.py", "changed = 1\n")
-    line.pipe.changed(["f1.py"])
+    project.pipe.changed(["f1.py"])
 
     def is_filled() -> bool:
         with suppress(IndexFailed):  # between the old database and the new one
-            return "changed" in line.text("f1.py") and len(line.paths()) == 20
+            return "changed" in project.text("f1.py") and len(project.paths()) == 20
         return False
 
-    line.wait(is_filled)
-    line.ready()
-    assert line.store.revision.identity != identity
-    assert len(line.paths()) == 20
+    project.wait(is_filled)
+    project.ready()
+    assert project.store.revision.identity != identity
+    assert len(project.paths()) == 20
 
 
 def test_a_file_that_is_written_all_the_time_is_stored_as_of_one_moment(
-    root: Path, line: Line
+    root: Path, project: IndexedProject
 ) -> None:
     write(root, "calm.py", "x = 1\n")
     write(root, "busy.py", "version_0 = 0\n" * 3_000)
@@ -366,25 +374,25 @@ def test_a_file_that_is_written_all_the_time_is_stored_as_of_one_moment(
         while not is_over.is_set():
             number += 1
             (root / "busy.py").write_bytes(b"version_%d = 0\n" % number * 3_000)
-            line.pipe.changed(["busy.py"])
+            project.pipe.changed(["busy.py"])
             time.sleep(0.002)
         (root / "busy.py").write_bytes(b"version_end = 0\n" * 3_000)
 
     thread = threading.Thread(target=keep_writing)
     thread.start()
     try:
-        line.pipe.begin()
-        line.wait(lambda: "calm.py" in line.paths())
+        project.pipe.begin()
+        project.wait(lambda: "calm.py" in project.paths())
         for _ in range(15):
-            versions = set(line.text("busy.py").split("\n")) - {""}
+            versions = set(project.text("busy.py").split("\n")) - {""}
             assert len(versions) <= 1, versions
             time.sleep(0.01)
     finally:
         is_over.set()
         thread.join()
-    line.pipe.changed(["busy.py"])
-    line.wait(lambda: set(line.text("busy.py").split("\n")) - {""} == {"version_end = 0"})
-    assert line.remarks == []
+    project.pipe.changed(["busy.py"])
+    project.wait(lambda: set(project.text("busy.py").split("\n")) - {""} == {"version_end = 0"})
+    assert project.remarks == []
 
 
 class Clock:
@@ -415,13 +423,13 @@ def surveys_of(pipe: Pipeline) -> int:
 
 
 def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
-    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+    root: Path, project: IndexedProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(pipeline, "time", clock)
     write(root, "a.py", "alpha = 1\n")
     write(root, "logo.png", b"\0")  # never read, so always new
-    pipe = line.pipe
+    pipe = project.pipe
 
     def surveys() -> int:
         return surveys_of(pipe)
@@ -438,28 +446,28 @@ def test_all_files_are_looked_at_less_often_while_watching_misses_nothing(
     assert pauses_s == [300, 600, 1200, 2400, 3600, 3600]
     write(root, "missed.py", "beta = 1\n")  # nobody reports it
     assert next_pause_s() == 3600
-    assert line.paths() == {"a.py", "missed.py"}
+    assert project.paths() == {"a.py", "missed.py"}
     assert next_pause_s() == 300
 
 
 def test_all_files_are_compared_every_few_seconds_while_they_cannot_be_watched(
-    root: Path, line: Line, monkeypatch: pytest.MonkeyPatch
+    root: Path, project: IndexedProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(pipeline, "time", clock)
     monkeypatch.setattr(pipeline, "POLL_REST", 0)
     write(root, "a.py", "alpha = 1\n")
-    line.pipe = line.pipeline("polling")
-    assert surveys_of(line.pipe) == 1
-    line.phases.clear()
+    project.pipe = project.pipeline("polling")
+    assert surveys_of(project.pipe) == 1
+    project.phases.clear()
     clock.now_s += 1.9
-    assert surveys_of(line.pipe) == 1
+    assert surveys_of(project.pipe) == 1
     clock.now_s += 0.2
-    assert surveys_of(line.pipe) == 2
-    assert line.phases == [], "nothing changed, so nobody is told"
+    assert surveys_of(project.pipe) == 2
+    assert project.phases == [], "nothing changed, so nobody is told"
     write(root, "new.py", "beta = 1\n")
     (root / "a.py").unlink()
     clock.now_s += 2.1
-    assert surveys_of(line.pipe) == 3
-    assert line.paths() == {"new.py"}
-    assert line.phases == ["reading", "ready"]
+    assert surveys_of(project.pipe) == 3
+    assert project.paths() == {"new.py"}
+    assert project.phases == ["reading", "ready"]

@@ -74,7 +74,7 @@ def agree(
 
 
 @pytest.mark.parametrize("merged", [20, 20_000])
-def test_it_finds_what_fts5_finds_through_many_changes(
+def test_hits_and_scores_are_those_of_fts5_after_any_changes(
     store: Store, monkeypatch: pytest.MonkeyPatch, merged: int
 ) -> None:
     monkeypatch.setattr(postings, "MAX_SEGMENTS", 3)
@@ -96,7 +96,7 @@ def test_it_finds_what_fts5_finds_through_many_changes(
     reader.close()
 
 
-def test_how_often_words_are(store: Store) -> None:
+def test_the_frequency_of_words(store: Store) -> None:
     reader = store.reader()
     reader.warm()
     assert reader.frequencies(["one"]) == ({"one": 0}, 0)
@@ -140,7 +140,7 @@ def test_postings_that_missed_too_much_are_read_again(
     reader.close()
 
 
-def test_many_ask_while_it_changes(store: Store) -> None:
+def test_many_threads_search_while_the_store_changes(store: Store) -> None:
     store.put(*entry("a.py", "always here"))
     wrong: list[object] = []
     stop = threading.Event()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor import errors
-from lcursor.errors import IndexRejected, LcursorError, MessageInvalid
+from lcursor.errors import LcursorError, MessageInvalid
 from lcursor.index import protocol
 
 texts = st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogateescape"))
@@ -81,10 +81,3 @@ def test_an_error_keeps_its_class(kind: type[LcursorError]) -> None:
     heard = protocol.to_error(said["error"])
     assert type(heard) is kind
     assert (heard.message, heard.hint) == ("it failed", "do this")
-
-
-def test_an_unknown_error_is_an_error() -> None:
-    heard = protocol.to_error({"code": "of_tomorrow", "message": "m"})
-    assert type(heard) is LcursorError
-    assert str(heard) == "m"
-    assert isinstance(protocol.to_error({"code": "index_rejected"}), IndexRejected)

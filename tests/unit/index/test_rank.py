@@ -37,12 +37,6 @@ def paths(*names: str) -> dict[int, Facts]:
     return {number: Facts(name) for number, name in enumerate(names, start=1)}
 
 
-def test_chunks_in_two_lists_rank_higher() -> None:
-    facts = paths("a.py", "b.py", "c.py")
-    found = ranked("doors", facts, has_rules=False, lexical=[1, 2], vector=[3, 2])
-    assert order(found)[0] == 2
-
-
 def test_the_last_of_a_short_list_of_similar_vectors_counts_nearly_as_much_as_the_first() -> None:
     found = rank.fuse({"vector": [(1, 0.71), (2, 0.70)]}, "text")
     assert found[2].score == pytest.approx(1 - 0.01 / rank.COSINE_SPAN)
@@ -153,22 +147,8 @@ def test_the_amount_of_each_rule(
     assert found == {number: pytest.approx(each) for number, each in expected.items()}
 
 
-def test_recent_files_are_lifted_but_not_added() -> None:
-    facts = paths("a.py", "b.py", "c.py")
-    found = ranked("open doors", facts, has_rules=False, lexical=[1, 2], recent=[2, 3])
-    assert order(found) == [2, 1]
-    assert set(found[0].parts) == {"lexical", "recent"}
-
-
 def test_a_chunk_that_is_gone_is_left_out() -> None:
     assert order(ranked("open doors", paths("a.py"), lexical=[7, 1])) == [1]
-
-
-def test_a_definition_in_a_file_of_its_name_comes_before_another() -> None:
-    facts = {1: Facts("a.py", 1.0, "HTTPClient"), 2: Facts("http_client.py", 1.0, "HTTPClient")}
-    found = ranked("HTTPClient", facts, lexical=[1, 2], symbol=[1, 2])
-    assert order(found) == [2, 1]
-    assert "named file" in found[0].parts
 
 
 @pytest.mark.parametrize("path", ["net/proxy.py", "proxy/main.go", "lib/proxies.ts"])
@@ -250,13 +230,6 @@ def test_scopes_that_only_look_like_tests_are_not_lowered(high: Facts) -> None:
     assert order(ranked("close doors", {1: high, 2: Facts("b.rs")}, lexical=[1, 2])) == [1, 2]
 
 
-def test_a_test_and_prose_are_lowered_once() -> None:
-    facts = {1: Facts("tests/a.rs", scope="tests"), 2: Facts("a.md", is_bare=True)}
-    parts = {one.id: set(one.parts) for one in ranked("close doors", facts, lexical=[1, 2])}
-    assert parts[1] - {"file"} == {"lexical", "tests"}
-    assert parts[2] - {"file"} == {"lexical", "prose"}
-
-
 @pytest.mark.parametrize("question", ["test that doors close", "doors path:tests"])
 def test_questions_about_tests_find_tests(question: str) -> None:
     facts = paths("tests/a.py", "src/main.py")
@@ -266,17 +239,6 @@ def test_questions_about_tests_find_tests(question: str) -> None:
 def test_a_question_about_tests_finds_those_in_files_of_code() -> None:
     facts = {1: Facts("src/a.rs", scope="tests > opens"), 2: Facts("src/b.rs", scope="open")}
     assert order(ranked("test that doors close", facts, lexical=[1, 2])) == [1, 2]
-
-
-def close(*paths_: str) -> list[int]:
-    """Return the order of chunks of which each is a little worse than the one before."""
-    facts = paths(*paths_)
-    lists: dict[Leg, Scored] = {"lexical": [(one, 1.0 - one / 100) for one in facts]}
-    return order(rank.rank(parse("open doors"), lists, facts))
-
-
-def test_many_hits_in_a_file_lift_its_best() -> None:
-    assert close("a.py", "b.py", "b.py", "b.py")[0] == 2
 
 
 LIST = st.lists(st.integers(1, 12), unique=True)

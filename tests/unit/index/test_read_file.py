@@ -29,7 +29,7 @@ def test_a_file_comes_with_its_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [b"a b.py", b"a\nb.py", b"a\xff.py", "ü.py".encode()])
-def test_any_name_is_a_name(tmp_path: Path, name: bytes) -> None:
+def test_a_file_with_any_name_is_read(tmp_path: Path, name: bytes) -> None:
     (Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))).write_text("x")
     assert content(tmp_path, os.fsdecode(name)).data == b"x"
 

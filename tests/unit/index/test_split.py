@@ -37,7 +37,7 @@ def sums(*sizes: int) -> list[int]:
         ("a row that is too long", [], [5000, 10, 10], [(0, 1), (1, 3)]),
     ],
 )  # fmt: skip
-def test_chunks_are_filled(
+def test_rows_are_put_into_chunks(
     what: str, cuts: list[tuple[int, int]], sizes: list[int], expected: list[tuple[int, int]]
 ) -> None:
     assert fill(cuts, sums(*sizes)) == expected

@@ -1,4 +1,4 @@
-"""The index in its database: what is put is found, also by others, also after bad weather."""
+"""The index in its database: what is stored is found, also by other readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lcursor.index import words
 from lcursor.index.reader import Counts
-from lcursor.index.records import FileState, Filters, Parsed, StoredChunk, StoredSymbol, Symbol
+from lcursor.index.records import Filters, Parsed, StoredChunk, StoredSymbol, Symbol
 from lcursor.index.store import Store
 from tests.unit.index.pieces import chunk, entry, found
 
@@ -63,7 +63,7 @@ def test_stored_files_are_found_whole(store: Store) -> None:
     reader.close()
 
 
-def test_a_changed_file_keeps_what_stayed(store: Store) -> None:
+def test_a_changed_file_keeps_its_unchanged_chunks(store: Store) -> None:
     store.put(*entry("a.py", "first", "second", "third"))
     one, two, three = ids(store, "a.py")
     store.put(*entry("a.py", "new", "first", "third"))
@@ -79,7 +79,7 @@ def test_a_changed_file_keeps_what_stayed(store: Store) -> None:
     reader.close()
 
 
-def test_a_number_never_comes_back(store: Store) -> None:
+def test_the_number_of_a_chunk_is_never_used_again(store: Store) -> None:
     store.put(*entry("a.py", "one", "two"))
     before = ids(store, "a.py")
     store.remove(["a.py", "was never there"])
@@ -87,16 +87,6 @@ def test_a_number_never_comes_back(store: Store) -> None:
     assert counts(store) == Counts(0, 0, 0, {})
     store.put(*entry("a.py", "one", "two"))
     assert min(ids(store, "a.py")) > max(before)
-
-
-def test_touching_changes_the_state_alone(store: Store) -> None:
-    path, state, parsed = entry("a.py", "one")
-    store.put(path, state, parsed)
-    before = ids(store, path)
-    later = FileState(state.size_bytes, 99, state.digest)
-    store.touch([(path, later)])
-    assert store.files() == {path: later}
-    assert ids(store, path) == before
 
 
 def test_each_change_has_a_number(store: Store) -> None:
@@ -118,7 +108,7 @@ STRANGE = ["a b.py", "new\nline.py", "caf\udce9.py", "日本/é.py", "'\";--.py"
 
 
 @pytest.mark.parametrize("path", STRANGE)
-def test_any_name_and_any_text(store: Store, path: str) -> None:
+def test_files_with_any_name_and_any_text_are_stored(store: Store, path: str) -> None:
     text = "odd \udcff \x00 \ud800 Ünïcode 日本語 'quoted' \"twice\""
     store.put(*entry(path, text, symbols=[Symbol("na\udce9me", "function", 0, 1, "s\udcff")]))
     assert list(store.files()) == [path]
@@ -142,7 +132,7 @@ def test_chunks_at_a_row_are_the_smallest_first(store: Store) -> None:
     reader.close()
 
 
-def test_names_whatever_their_case_but_the_same_first(store: Store) -> None:
+def test_symbols_are_found_in_any_case_and_the_same_case_comes_first(store: Store) -> None:
     def names(*all_names: str) -> list[Symbol]:
         return [Symbol(name, "class", 0, 1, "") for name in all_names]
 
@@ -190,17 +180,6 @@ def test_filters_select_chunks(store: Store) -> None:
             assert allowed is not None
             assert {one.text for one in reader.chunks(allowed).values()} == texts
             assert list(allowed) == sorted(allowed)
-    reader.close()
-
-
-def test_chunks_are_listed_with_their_digests(store: Store) -> None:
-    store.put_many([entry("a.py", "one", "two"), entry("b.py", "two")])
-    reader = store.reader()
-    numbers = reader.chunk_ids().tolist()
-    assert numbers == [*ids(store, "a.py"), *ids(store, "b.py")]
-    digests = reader.digests([*numbers, 10**6])
-    assert list(digests) == numbers
-    assert len(set(digests.values())) == 2
     reader.close()
 
 

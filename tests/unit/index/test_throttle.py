@@ -40,7 +40,7 @@ def test_typing_holds_the_work_for_a_while(clock: Clock) -> None:
     assert it.passes()
 
 
-def test_it_is_quiet_long_after_the_last_key(clock: Clock) -> None:
+def test_the_editor_counts_as_idle_some_time_after_the_last_key(clock: Clock) -> None:
     it = Throttle(typing_s=0.01)
     assert it.is_quiet()
     it.typing()

@@ -91,22 +91,7 @@ def test_only_allowed_chunks_are_found(small: VectorIndex) -> None:
             assert [number for number, _ in found] == wanted
 
 
-def test_replaced_and_removed(small: VectorIndex) -> None:
-    rows = clouds(100)
-    small.update(range(100), rows)
-    other = -rows[5:6]
-    small.update([5], other, removed=[7, 8, 777])
-    assert len(small) == 98
-    assert small.search(other[0].astype(np.float32), 1)[0][0] == 5
-    assert small.search(rows[7].astype(np.float32), 1)[0][0] != 7
-    small.update([7, 7], rows[[1, 7]], removed=[7])
-    assert small.search(rows[7].astype(np.float32), 1)[0][0] == 7, "the last of two"
-    small.remove(range(100))
-    assert len(small) == 0
-    assert small.search(rows[0].astype(np.float32), 5) == []
-
-
-def test_vectors_that_are_no_directions_harm_nothing(small: VectorIndex) -> None:
+def test_vectors_of_zeros_or_nan_are_ignored(small: VectorIndex) -> None:
     small.update([1, 2, 3], np.stack([clouds(1)[0], np.zeros(DIM), np.full(DIM, np.nan)]))
     assert small.search(np.zeros(DIM, np.float32), 5) == []
     assert small.search(np.full(DIM, np.nan, np.float32), 5) == []
@@ -124,7 +109,9 @@ STEPS = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(steps=STEPS, seed=st.integers(0, 99))
-def test_any_sequence_of_changes(steps: list[tuple[list[int], list[int]]], seed: int) -> None:
+def test_the_nearest_are_found_after_any_sequence_of_changes(
+    steps: list[tuple[list[int], list[int]]], seed: int
+) -> None:
     vectors = VectorIndex(DIM)
     known: dict[int, NDArray[np.float16]] = {}
     for turn, (added, removed) in enumerate(steps):

@@ -45,14 +45,7 @@ def test_vectors_are_shared_by_all_users_of_the_embedder(tmp_path: Path) -> None
     assert one.get([key(1)]) == {}, "closed"
 
 
-def test_more_than_one_question_takes(tmp_path: Path) -> None:
-    cache = VectorStore(tmp_path, "m")
-    cache.put(pairs(*range(1300)))
-    assert numbers(cache, *range(1400)) == list(range(1300))
-    cache.close()
-
-
-def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert folders.vectors_home() == tmp_path / "lcursor" / "vectors"
     cache = VectorStore(None, "m")
@@ -119,7 +112,7 @@ def test_without_a_folder_or_space_everything_else_works(tmp_path: Path) -> None
     cache.close()
 
 
-def test_one_that_others_hold_is_waited_for_and_then_left(
+def test_a_locked_cache_is_waited_for_and_then_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_store, "BUSY_S", 0.05)

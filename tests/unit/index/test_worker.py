@@ -90,7 +90,7 @@ def test_two_editors_share_a_worker_and_see_only_their_own_buffers(root: Path) -
 @pytest.mark.skipif(
     not Path("/proc/self/autogroup").exists(), reason="the kernel does not weigh sessions"
 )
-def test_its_session_has_a_low_priority(root: Path) -> None:
+def test_a_worker_has_a_low_priority(root: Path) -> None:
     with connect(root) as client:
         pid = client.call("status")["pid"]
         assert Path(f"/proc/{pid}/autogroup").read_text().split()[-1] == "10"
@@ -129,7 +129,7 @@ def test_another_worker_gets_what_the_first_one_knew(root: Path) -> None:
         wait_for(lambda: any(event["event"] == "state" for event in events))
 
 
-def test_a_worker_that_is_killed_again_and_again_comes_to_the_end(root: Path) -> None:
+def test_a_project_is_indexed_although_its_workers_are_killed(root: Path) -> None:
     dice = random.Random(4)
     pids = set()
     with connect(root) as client:
@@ -191,7 +191,7 @@ def test_an_editor_with_another_environment_finds_the_worker(
             assert one.call("status")["pid"] == other.call("status")["pid"]
 
 
-def test_a_home_is_read_only_when_that_is_confirmed(home: Path) -> None:
+def test_a_home_directory_is_indexed_only_after_a_confirmation(home: Path) -> None:
     (home / "notes.txt").write_text("needle\n")
     try:
         with connect(home) as client:
@@ -234,7 +234,7 @@ def test_the_index_can_be_rebuilt(root: Path) -> None:
         assert paths(client, "needle7")[0] == "f7.py"
 
 
-def test_report_and_why(root: Path) -> None:
+def test_the_report_of_a_project_and_the_reason_for_a_file(root: Path) -> None:
     (root / ".lcursorignore").write_text("f1.py\n")
     (root / ".env").write_text("A=1\n")
     with connect(root) as client:
@@ -324,7 +324,7 @@ def test_nothing_secret_is_read_in_the_first_place(root: Path) -> None:
         assert json.loads(begun_path(root).read_bytes())["secrets"] == ["[z-a]", "f1*.py"]
 
 
-def test_it_exits_without_clients(root: Path) -> None:
+def test_a_worker_without_clients_exits(root: Path) -> None:
     # In its own session, whose priority it lowers.
     command = [*launch.COMMAND, str(root), "--idle-s", "0.3"]
     process = subprocess.Popen(command, start_new_session=True)
@@ -336,7 +336,7 @@ def test_it_exits_without_clients(root: Path) -> None:
 
 
 @pytest.mark.parametrize("is_lock_lost", [False, True])
-def test_it_runs_while_it_has_a_client_and_the_lock(
+def test_a_worker_runs_while_it_has_a_client_and_the_lock(
     root: Path, tmp_path: Path, is_lock_lost: bool
 ) -> None:
     looks: list[int] = []
@@ -375,7 +375,7 @@ def test_it_runs_while_it_has_a_client_and_the_lock(
     assert not (tmp_path / "s").exists()
 
 
-def test_a_signal_ends_it_in_peace(root: Path) -> None:
+def test_a_signal_ends_a_worker_without_an_error(root: Path) -> None:
     with connect(root) as client:
         client.call("begin")
         os.kill(client.call("status")["pid"], signal.SIGTERM)
@@ -402,7 +402,7 @@ def test_a_worker_of_another_version_is_replaced(root: Path) -> None:
             assert client.call("status")["pid"] != pid
 
 
-def test_invalid_messages_get_errors_and_harm_nobody(root: Path) -> None:
+def test_invalid_messages_get_errors_and_affect_no_other_client(root: Path) -> None:
     with connect(root) as good:
         address = launch.socket_path(root)
         with socket.socket(socket.AF_UNIX) as sock:

@@ -63,7 +63,7 @@ def test_a_servers_life_on_the_command_line(machine: Machine) -> None:
     assert not ServerFolder(machine.folder).is_running()
 
 
-def test_what_cannot_be_started_is_one_line_of_trouble(machine: Machine) -> None:
+def test_a_failed_start_is_reported_in_one_line(machine: Machine) -> None:
     machine.set(END="unknown model architecture: 'future'")
     done = run("restart", "--model", str(machine.model))
     assert done.returncode == 1

@@ -58,7 +58,7 @@ def text(found: list[Event]) -> str:
     return "".join(one.text for one in found if isinstance(one, Text))
 
 
-def test_an_answer(make: Make) -> None:
+def test_an_answer_of_a_llama_server(make: Make) -> None:
     timings = {"cache_n": 5, "prompt_n": 2, "prompt_ms": 3, "predicted_n": 2, "predicted_ms": 4}
     progress = [{"total": 7, "cache": 5, "processed": 7, "time_ms": 3}]
     script = [say("Hel", "lo", reasoning=["hm"], timings=timings, progress=progress)]
@@ -76,7 +76,7 @@ def test_an_answer(make: Make) -> None:
     assert (body["max_tokens"], body["id_slot"], body["return_progress"]) == (9, 0, True)
 
 
-def test_what_it_cost_is_known_while_it_runs(make: Make) -> None:
+def test_the_usage_is_known_while_an_answer_is_written(make: Make) -> None:
     rows = [
         {**delta(content=str(n)), "timings": {"cache_n": 1, "prompt_n": 2, "predicted_n": n}}
         for n in (1, 2, 3)
@@ -92,7 +92,7 @@ def test_what_it_cost_is_known_while_it_runs(make: Make) -> None:
         assert server.bodies[0]["timings_per_token"] is True
 
 
-def test_ollama(make: Make) -> None:
+def test_an_answer_of_ollama(make: Make) -> None:
     script = [say_ollama("Hel", "lo", thinking=["hm"], reason="length")]
     with ChatServer(script, kind="ollama", context_tokens=777) as server:
         found = list(make(server).stream(MESSAGES))
@@ -105,7 +105,7 @@ def test_ollama(make: Make) -> None:
     assert server.bodies[0]["options"]["num_ctx"] == 777
 
 
-def test_what_the_server_does_not_count_is_estimated_and_timed(make: Make) -> None:
+def test_usage_that_the_server_does_not_report_is_estimated(make: Make) -> None:
     with ChatServer([say("Hel", "lo", every_s=0.01)], kind="openai") as server:
         *_, last = make(server).stream(MESSAGES)
     assert isinstance(last, Finished)
@@ -118,9 +118,9 @@ def test_what_the_server_does_not_count_is_estimated_and_timed(make: Make) -> No
 
 @pytest.mark.parametrize("is_done", [True, False])
 @pytest.mark.parametrize("finish", ["stop", "length", None])
-def test_how_an_answer_ends(make: Make, finish: str | None, is_done: bool) -> None:
+def test_the_reason_for_the_end_of_an_answer(make: Make, finish: str | None, is_done: bool) -> None:
     if finish is None and not is_done:
-        return  # it broke off; see test_weather
+        return  # it broke off; see test_client_failures
     with ChatServer([say("a", finish=finish, is_done=is_done)]) as server:
         *_, last = make(server).stream(MESSAGES)
     assert isinstance(last, Finished)
@@ -202,16 +202,6 @@ def test_a_stopped_stream_asks_nothing(make: Make) -> None:
         assert server.bodies == []
 
 
-def test_stopping_between_two_events(make: Make) -> None:
-    with ChatServer([say("a", "b", "c")]) as server:
-        stream = make(server).stream(MESSAGES)
-        found = iter(stream)
-        assert next(found) == Text("a")
-        stream.close()
-        with pytest.raises(Cancelled):
-            list(found)
-
-
 def test_stopping_what_has_ended_changes_nothing(make: Make) -> None:
     with ChatServer([say("a")]) as server:
         stream = make(server).stream(MESSAGES)
@@ -220,7 +210,7 @@ def test_stopping_what_has_ended_changes_nothing(make: Make) -> None:
         assert isinstance(found[-1], Finished)
 
 
-def test_who_stops_reading_stops_the_server(make: Make) -> None:
+def test_a_caller_who_stops_reading_stops_the_server(make: Make) -> None:
     with ChatServer([say(*"abcdefgh" * 400, every_s=0.005)]) as server:
         for event in make(server).stream(MESSAGES):
             if isinstance(event, Text):
@@ -228,17 +218,10 @@ def test_who_stops_reading_stops_the_server(make: Make) -> None:
         wait_for(lambda: server.gone_s, what="closed connection")
 
 
-def test_the_next_answer_follows_a_stopped_one(make: Make) -> None:
-    with ChatServer([Answer([Hang()]), say("b")]) as server:
-        client = make(server)
-        stop(client, server)
-        assert text(list(client.stream(MESSAGES))) == "b"
-
-
 # Counting and keeping.
 
 
-def test_the_server_counts(make: Make) -> None:
+def test_tokens_are_counted_by_a_llama_server(make: Make) -> None:
     with ChatServer() as server:
         client = make(server)
         rows = [{"role": one.role, "content": one.text} for one in MESSAGES]
@@ -251,7 +234,7 @@ def test_the_server_counts(make: Make) -> None:
         assert server.paths().count("/tokenize") == 2
 
 
-def test_a_vllm_counts(make: Make) -> None:
+def test_tokens_are_counted_by_a_vllm(make: Make) -> None:
     with ChatServer(kind="openai") as server:
         server.extra["/v1/models"] = (200, {"data": [{"id": "m", "max_model_len": 100}]})
         server.extra["/tokenize"] = (200, {"count": 12, "max_model_len": 100})
@@ -261,7 +244,7 @@ def test_a_vllm_counts(make: Make) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ollama", "openai"])
-def test_others_are_estimated(make: Make, kind: Any) -> None:
+def test_tokens_of_other_servers_are_estimated(make: Make, kind: Any) -> None:
     with ChatServer(kind=kind) as server:
         client = make(server)
         assert client.count(MESSAGES) == (tokens.estimate(MESSAGES), False)
@@ -277,7 +260,7 @@ def test_a_server_that_cannot_count_is_asked_once(make: Make) -> None:
         assert server.paths().count("/apply-template") == 1
 
 
-def test_nothing_is_counted_where_nobody_answers(make: Make) -> None:
+def test_without_a_server_tokens_are_estimated(make: Make) -> None:
     with ChatServer() as server:
         client = make(server)
     assert client.count(MESSAGES) == (tokens.estimate(MESSAGES), False)
@@ -287,7 +270,7 @@ def test_nothing_is_counted_where_nobody_answers(make: Make) -> None:
 @pytest.mark.parametrize(
     ("said", "count"), [("", 0), ("a", 1), ("a" * 32, 10), ("漢" * 16, 15), ("é", 1)]
 )
-def test_estimates(said: str, count: int) -> None:
+def test_the_estimated_number_of_tokens(said: str, count: int) -> None:
     assert tokens.estimate(said) == count
     assert tokens.estimate([Message("user", said)] * 2) == 2 * (count + 4)
 
@@ -338,18 +321,3 @@ def test_a_model_without_a_system_role(make: Make) -> None:
     with ChatServer(script) as server:
         assert text(list(make(server).stream(MESSAGES))) == "ok"
     assert server.bodies[1]["messages"] == [{"role": "user", "content": "You help.\n\nHello?"}]
-
-
-def test_several_quirks_in_a_row(make: Make) -> None:
-    def script(body: dict[str, Any]) -> Answer:
-        for words, more, field in QUIRKS:
-            if field in body:
-                return refuse(400, words, **more)
-        return say("ok")
-
-    with ChatServer(script, kind="openai") as server:
-        assert text(list(make(server).stream(MESSAGES, SamplingParams(max_tokens=5)))) == "ok"
-        assert len(server.bodies) == 4
-
-
-# A unix socket.

@@ -81,7 +81,7 @@ def test_the_numbers_are_those_that_models_recommend_shows(
 
 
 @pytest.mark.parametrize("total_mib", [6144, 8188, 12282, 16376, 24564, 32607, 81559])
-def test_what_is_recommended_fits_with_the_context_it_was_recommended_for(total_mib: int) -> None:
+def test_a_recommended_model_fits_with_its_context(total_mib: int) -> None:
     size = total_mib * MIB
     pair = recommend.recommend(Hardware("nvidia", "A card", size, size, 32 * GIB, 8))
     room = gpu(total_mib / 1024, beside=pair.completion.model)
@@ -90,12 +90,12 @@ def test_what_is_recommended_fits_with_the_context_it_was_recommended_for(total_
     assert plan.context_tokens >= memory.CHAT_TOKENS
 
 
-def test_a_wish_is_kept_but_for_what_the_model_cannot() -> None:
+def test_a_wanted_context_is_kept_up_to_the_limit_of_the_model() -> None:
     assert fit.make_plan(weights(Q7), gpu(24), 5000).context_tokens == 5000
     assert fit.make_plan(weights(Q7), gpu(80), 1_000_000).context_tokens == 131072
 
 
-def test_what_does_not_fit_is_said_in_numbers_with_what_would() -> None:
+def test_an_error_names_the_needed_memory_and_what_would_fit() -> None:
     with pytest.raises(OutOfMemory) as caught:
         fit.make_plan(weights(Q7), cpu(7, beside=Q15), 32768)
     assert caught.value.message == (
@@ -111,7 +111,7 @@ def test_a_smaller_context_is_offered_first() -> None:
     assert caught.value.hint.startswith("Set chat.context_tokens = 24576 (about 6.3 GiB), or set")
 
 
-def test_where_nothing_fits_another_machine_is_named() -> None:
+def test_if_nothing_fits_another_machine_is_suggested() -> None:
     with pytest.raises(OutOfMemory) as caught:
         fit.make_plan(weights(Q05), cpu(1.5), 0)
     assert "see models" in caught.value.hint
@@ -124,7 +124,7 @@ def test_where_nothing_fits_another_machine_is_named() -> None:
     name=st.sampled_from([Q05, Q15, Q7, Q30]),
     placement=st.sampled_from(["on the GPU", "on the CPU"]),
 )
-def test_a_plan_never_takes_what_is_not_there(
+def test_a_plan_never_needs_more_than_the_free_memory(
     total: int, free: int, beside: int, name: str, placement: memory.Placement
 ) -> None:
     room = MemoryBudget(placement, total, min(free, total), beside, 16 * GIB)

@@ -45,7 +45,7 @@ def ask(client: ChatClient) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(PROVIDERS.keys() - {"anthropic"}))
-def test_what_a_provider_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_request_to_each_provider(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROVIDERS[name].key_env, KEY)
     with ChatServer([say("Hel", "lo")], kind="openai", key=KEY) as server:
         with connected(settings(name, server)) as client:
@@ -96,7 +96,7 @@ def test_a_model_that_writes_less(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "max_tokens" not in server.bodies[1]
 
 
-def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     chat = config.from_table({"models": {"big": {"provider": "openai"}}}).chat
     with pytest.raises(KeyMissing, match="OPENAI_API_KEY") as error:

@@ -37,7 +37,7 @@ def command(placement: str = "on the GPU", *, idle_s: int = 900) -> str:
     return " ".join(words[1:])
 
 
-def test_the_command_line() -> None:
+def test_the_command_line_of_the_server() -> None:
     assert command() == (
         "--model /m/toy.gguf --alias toy --host /run/x.sock --ctx-size 8192 --parallel 1 "
         "--batch-size 512 --ubatch-size 512 --flash-attn on --cache-type-k q8_0 "
@@ -56,7 +56,9 @@ def test_the_command_line() -> None:
         ({"idle_s": 0}, ["--sleep-idle-seconds"]),
     ],
 )
-def test_what_is_not_wanted_is_not_said(change: dict[str, object], absent: list[str]) -> None:
+def test_options_that_are_not_wanted_are_left_out(
+    change: dict[str, object], absent: list[str]
+) -> None:
     made = command(**change).split()  # type: ignore[arg-type]
     assert not set(absent) & set(made)
 
@@ -73,7 +75,7 @@ def test_drafts_fit_into_a_batch() -> None:
 
 
 @pytest.mark.parametrize("version", ["9600", "11549", "0", "1"])
-def test_builds_that_work(machine: Machine, version: str) -> None:
+def test_supported_builds(machine: Machine, version: str) -> None:
     machine.install()
     machine.set(VERSION=version)
     assert llama_server.inspect(str(machine.program)).kind == "llama-server"
@@ -87,7 +89,7 @@ def test_builds_that_are_too_old(machine: Machine, version: str) -> None:
         llama_server.inspect(str(machine.program))
 
 
-def test_a_program_is_asked_what_it_runs_on(machine: Machine) -> None:
+def test_a_program_is_asked_for_its_devices(machine: Machine) -> None:
     machine.install()
     machine.set(
         DEVICES="Available devices:\n  CUDA0: NVIDIA A100-PCIE-40GB (40442 MiB, 39999 MiB free)\n"

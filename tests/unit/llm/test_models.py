@@ -110,7 +110,7 @@ def test_a_key_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         (ModelConfig("x", url="http://h", api="grpc"), "models.x.api: there is no 'grpc'"),
     ],
 )
-def test_what_is_written_wrongly(model: ModelConfig, words: str) -> None:
+def test_invalid_settings_of_models_are_rejected(model: ModelConfig, words: str) -> None:
     with pytest.raises(ConfigInvalid, match=words) as e:
         models.target(ChatConfig(models=(model,)), "x")
     assert e.value.hint

@@ -38,7 +38,7 @@ def failure(words: str, detail: dict[str, Any], status: int) -> ServerFailed:
 
 
 @pytest.mark.parametrize(("words", "detail", "status", "size", "limit"), FULL)
-def test_what_does_not_fit(
+def test_errors_of_a_prompt_that_is_too_long(
     words: str, detail: dict[str, Any], status: int, size: int, limit: int
 ) -> None:
     full = overflow.context_overflow(failure(words, detail, status), "big")
@@ -60,7 +60,7 @@ def test_what_does_not_fit(
         ("Request body too large", 413),
     ],
 )
-def test_what_is_something_else(words: str, status: int) -> None:
+def test_other_errors_are_not_taken_for_a_prompt_that_is_too_long(words: str, status: int) -> None:
     assert overflow.context_overflow(failure(words, {}, status), "big") is None
 
 

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -19,17 +18,10 @@ from lcursor.http.client import Client
 from lcursor.llm.client import ChatClient
 from lcursor.llm.pool import Connection, ModelPool
 from lcursor.llm.records import Served
-from tests.unit.llm.serving import Machine, machine_of
+from tests.unit.llm.serving import Machine
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    with machine_of(monkeypatch) as made:
-        made.install()
-        yield made
 
 
 def test_a_caller_gets_the_reports_of_the_server_that_it_waits_for(machine: Machine) -> None:
@@ -139,7 +131,7 @@ def test_a_server_of_ours_that_is_slow_to_answer_is_waited_for(
         each.close()
 
 
-def test_what_somebody_else_reached_again_stays(machine: Machine) -> None:
+def test_a_connection_that_was_made_again_is_not_dropped(machine: Machine) -> None:
     models, cancel = (
         ModelPool(ChatConfig(model=str(machine.model)), machine.folder),
         threading.Event(),
@@ -154,7 +146,7 @@ def test_what_somebody_else_reached_again_stays(machine: Machine) -> None:
     models.close()
 
 
-def test_two_who_reach_a_model_at_once_share_it(machine: Machine) -> None:
+def test_callers_at_the_same_time_share_a_connection(machine: Machine) -> None:
     models, cancel = (
         ModelPool(ChatConfig(model=str(machine.model)), machine.folder),
         threading.Event(),

@@ -38,7 +38,7 @@ def look() -> Iterator[Look]:
         yield probe
 
 
-def test_a_llama_server(look: Look) -> None:
+def test_a_llama_server_is_detected(look: Look) -> None:
     with ChatServer(context_tokens=4096) as server:
         assert look(server) == Served(
             "llama.cpp", "fake-chat", 4096, True, True, True, 1, ("fake-chat",)
@@ -91,7 +91,9 @@ def test_a_router_of_llama_servers(look: Look) -> None:
         (0, "", 0, 16384),
     ],
 )
-def test_an_ollama(look: Look, wanted: int, parameters: str, trained: int, tokens: int) -> None:
+def test_an_ollama_is_detected(
+    look: Look, wanted: int, parameters: str, trained: int, tokens: int
+) -> None:
     with ChatServer(kind="ollama", model="qwen3:8b") as server:
         info = {"qwen3.context_length": trained} if trained else {}
         can = ["completion", "tools"] if wanted else ["completion"]
@@ -120,7 +122,9 @@ def test_an_ollama_without_the_model(look: Look) -> None:
         ({"id": "m"}, 0, False),
     ],
 )
-def test_any_other(look: Look, row: dict[str, Any], tokens: int, can_count: bool) -> None:
+def test_any_other_server_is_detected(
+    look: Look, row: dict[str, Any], tokens: int, can_count: bool
+) -> None:
     with ChatServer(kind="openai") as server:
         server.extra["/v1/models"] = (200, {"data": [row]})
         assert look(server) == Served(
@@ -155,7 +159,7 @@ def test_an_address_with_another_version(look: Look) -> None:
 
 
 @pytest.mark.parametrize("kind", ["llama.cpp", "ollama", "openai"])
-def test_only_what_the_user_says_is_asked_for(look: Look, kind: Kind) -> None:
+def test_only_the_given_api_is_tried(look: Look, kind: Kind) -> None:
     with ChatServer(kind=kind) as server:
         assert look(server, kind=kind).kind == kind
         first = {"llama.cpp": "/props", "ollama": "/api/version", "openai": "/v1/models"}
@@ -188,7 +192,7 @@ def test_a_server_that_rejects_at_once(
         assert server.paths() == ["/props"], "nothing else was tried"
 
 
-def test_a_wrong_key(look: Look) -> None:
+def test_a_wrong_key_is_an_error(look: Look) -> None:
     with ChatServer(key="right") as server:
         with pytest.raises(ServerDenied, match="denies access") as e:
             look(server, key="wrong")

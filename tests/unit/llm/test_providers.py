@@ -26,7 +26,7 @@ MESSAGES = [Message("system", "S"), Message("user", "U")]
         ("unix:///run/user/1/v2/x.sock", "unix:///run/user/1/v2/x.sock", "/v1"),
     ],
 )
-def test_addresses(url: str, root: str, api: str) -> None:
+def test_the_address_of_a_provider(url: str, root: str, api: str) -> None:
     assert endpoint.split_url(url) == (root, api)
 
 
@@ -65,7 +65,7 @@ def test_tokens_are_continued() -> None:
     assert (body["n_predict"], body["stop"], body["seed"]) == (-1, ["y"], 3)
 
 
-def test_others_get_only_what_all_know() -> None:
+def test_other_servers_get_only_common_fields() -> None:
     path, body = providers.chat_request(
         served("openai"), "", MESSAGES, SamplingParams(0, 0.5, 2), set()
     )
@@ -100,7 +100,7 @@ def test_each_server_gets_the_form_of_the_answer_in_its_own_terms() -> None:
 
 
 @pytest.mark.parametrize("kind", ["llama.cpp", "openai", "ollama"])
-def test_what_a_server_cannot_be_held_to_is_left_out(kind: Kind) -> None:
+def test_fields_that_a_server_rejects_are_left_out(kind: Kind) -> None:
     quirks: set[providers.Quirk] = {"no_schema", "no_stop", "no_seed"}
     _, body = providers.chat_request(served(kind), "/v1", MESSAGES, FULL, quirks)
     assert not {"response_format", "format", "grammar"} & set(body)
@@ -143,5 +143,5 @@ def test_quirks_bend_the_question() -> None:
         ("Internal error", "", None),
     ],
 )  # fmt: skip
-def test_what_a_rejection_is_about(words: str, field: str, quirk: str | None) -> None:
+def test_the_field_that_a_server_rejects(words: str, field: str, quirk: str | None) -> None:
     assert providers.quirk_of(words, field) == quirk

@@ -63,7 +63,7 @@ def test_nothing_is_lost(tag: tuple[str, str], thought: str, answer: str, cuts: 
     assert told([*pieces, text]) == (thought, answer.lstrip())
 
 
-def test_what_is_certain_is_reported_at_once() -> None:
+def test_certain_text_is_reported_at_once() -> None:
     split = ReasoningSplitter()
     assert split.feed("He") == [Text("He")]
     assert split.feed("<th") == [Text("<th")], "tags count at the beginning alone"
@@ -73,7 +73,7 @@ def test_what_is_certain_is_reported_at_once() -> None:
     assert split.feed("x") == [Reasoning("</x")]
 
 
-def test_a_server_that_reports_it_by_itself() -> None:
+def test_reasoning_that_a_server_reports_separately() -> None:
     split = ReasoningSplitter()
     split.skip()
     assert split.feed("\n\n") == []

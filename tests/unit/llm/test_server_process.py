@@ -16,17 +16,10 @@ import pytest
 from lcursor.llm import server_process
 from lcursor.llm.server_process import ServerProcess, Settings
 from lcursor.llm.server_state import ServerFolder, ServerState
-from tests.unit.llm.serving import Machine, answers, folder_of, machine_of
+from tests.unit.llm.serving import Machine, answers, folder_of
 from tests.waiting import is_running, wait_for
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    with machine_of(monkeypatch) as made:
-        made.install()
-        yield made
 
 
 def test_a_server_whose_socket_was_removed_makes_room(machine: Machine) -> None:
@@ -38,7 +31,7 @@ def test_a_server_whose_socket_was_removed_makes_room(machine: Machine) -> None:
     assert answers(server.ensure())
 
 
-def test_it_is_paused_while_a_completion_runs(machine: Machine) -> None:
+def test_a_server_is_paused_while_a_completion_runs(machine: Machine) -> None:
     """Its priority stays: one that is lowered cannot be raised again without rights."""
     machine.server().ensure()
     folder = folder_of(machine)
@@ -107,7 +100,7 @@ def send(folder: ServerFolder, *, is_begin: bool = True) -> None:
     os.close(fd)
 
 
-def test_after_a_whole_pause_it_goes_on_for_some_time(pausing: Pausing) -> None:
+def test_after_the_longest_pause_the_server_runs_for_some_time(pausing: Pausing) -> None:
     """Otherwise it would have a twelfth of the time while somebody types."""
     folder, pid = pausing.folder, pausing.pid
     send(folder)

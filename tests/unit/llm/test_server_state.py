@@ -133,7 +133,7 @@ def test_a_folder_of_the_users_own(tmp_path: Path) -> None:
         folders.make_private(tmp_path / "file" / "x")
 
 
-def test_a_socket_has_a_short_path_that_ends_as_the_program_wants_it(
+def test_a_socket_has_a_short_path_with_the_needed_suffix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="lc-") as run:  # the one of the test may be long

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lcursor.llm import slots
-from tests.unit.llm.serving import Machine, folder_of, machine_of
+from tests.unit.llm.serving import Machine, folder_of
 from tests.waiting import wait_for
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    """A machine with a program that says it is llama-server."""
-    with machine_of(monkeypatch) as made:
-        made.install()
-        yield made
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_what_is_written_gets_its_name(tmp_path: Path) -> None:
+def test_a_saved_state_gets_its_name(tmp_path: Path) -> None:
     path = tmp_path / "a.kv"
     path.write_text("old")
     (tmp_path / slots.part("a.kv")).write_text("new")
@@ -36,7 +27,7 @@ def test_what_is_written_gets_its_name(tmp_path: Path) -> None:
         slots.finish(path)
 
 
-def test_what_nobody_waited_for_gets_it_when_it_is_not_written_any_more(tmp_path: Path) -> None:
+def test_a_state_that_nobody_waited_for_gets_its_name_once_it_is_written(tmp_path: Path) -> None:
     for name, age_s in (("a.kv", 60.0), ("b.kv", 0.0)):
         path = tmp_path / slots.part(name)
         path.write_text(name)
@@ -54,7 +45,7 @@ def test_a_state_goes_with_what_is_written_of_it(tmp_path: Path) -> None:
     assert names(tmp_path) == ["b.kv"]
 
 
-def test_the_oldest_go_when_there_are_too_many(tmp_path: Path) -> None:
+def test_the_oldest_states_are_deleted_above_the_limit(tmp_path: Path) -> None:
     for number in range(4):
         path = tmp_path / f"{number}.kv"
         path.write_bytes(bytes(100))
@@ -82,7 +73,7 @@ def test_a_server_begins_without_old_states_and_without_halves(
 
 
 @pytest.mark.process
-def test_the_keeper_names_what_who_asked_for_it_left(machine: Machine) -> None:
+def test_a_state_is_renamed_by_the_server_process_if_its_caller_has_ended(machine: Machine) -> None:
     folder = folder_of(machine)
     machine.server().ensure()
     path = folder.slots_path / slots.part("a.kv")

@@ -82,7 +82,7 @@ STREAMS: dict[str, tuple[bytes, str, str]] = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_streams(name: str) -> None:
+def test_each_form_of_stream_is_read(name: str) -> None:
     body, thought, answer = STREAMS[name]
     assert texts(read(body)[0]) == (thought, answer)
     cut = 4096 if len(body) > 10_000 else 7
@@ -97,7 +97,7 @@ def test_streams(name: str) -> None:
         ("max_tokens", "length"), ("model_length", "length"), (None, None), ("", None), (7, None),
     ],
 )  # fmt: skip
-def test_why_it_ended(reason: Any, end: str | None) -> None:
+def test_the_reason_for_the_end_of_a_stream(reason: Any, end: str | None) -> None:
     assert read(sse(chunk(content="a"), delta(reason)))[1].reason == end
 
 
@@ -128,7 +128,7 @@ def test_errors_in_a_stream_that_began_well(body: bytes, words: str) -> None:
 @pytest.mark.parametrize(
     "body", [b"data: {oops\n\n", b"<html>\n", b"data: 3\n\n", b"data: [1]\n\n", b"\x00\xff\n"]
 )
-def test_what_is_no_stream(body: bytes) -> None:
+def test_a_body_that_is_no_stream_is_an_error(body: bytes) -> None:
     with pytest.raises(ServerGarbled):
         read(body)
 
@@ -157,12 +157,12 @@ USAGES: list[tuple[dict[str, Any], Usage]] = [
 
 
 @pytest.mark.parametrize(("last", "usage"), USAGES)
-def test_what_it_cost(last: dict[str, Any], usage: Usage) -> None:
+def test_the_usage_of_each_server(last: dict[str, Any], usage: Usage) -> None:
     _, reader = read(sse(chunk(content="abcd"), chunk(content="e"), last))
     assert reader.usage(44) == usage
 
 
-def test_how_far_the_prompt_is_read() -> None:
+def test_progress_of_reading_the_prompt_is_reported() -> None:
     rows = [
         {"prompt_progress": {"total": 9, "cache": 3, "processed": done, "time_ms": done}}
         for done in (3, 9)
@@ -184,7 +184,7 @@ JSON = st.recursive(
 
 @settings(suppress_health_check=[HealthCheck.too_slow])  # says something of the machine alone
 @given(st.lists(st.dictionaries(FIELDS, JSON, max_size=4), max_size=4))
-def test_no_object_breaks_it(found: list[dict[str, Any]]) -> None:
+def test_any_object_is_read_or_rejected(found: list[dict[str, Any]]) -> None:
     reader = ResponseReader("it")
     try:
         for one in found:
@@ -195,7 +195,7 @@ def test_no_object_breaks_it(found: list[dict[str, Any]]) -> None:
     assert reader.usage(0).prompt_tokens >= 0
 
 
-def test_tokens_that_are_continued() -> None:
+def test_tokens_of_parts_of_a_character() -> None:
     """The rows of a llama-server; it sends no tokens for the first parts of a character."""
     timings = {"cache_n": 3, "prompt_n": 1, "predicted_n": 5}
     rows: list[dict[str, Any]] = [

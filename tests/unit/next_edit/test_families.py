@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lcursor.next_edit import window
@@ -36,232 +38,19 @@ CASES: dict[str, Case] = {
     "unicode and tabs": ({"a.py": UNICODE}, [], 1, 8),
     "empty file": ({"a.py": ("",)}, [], 0, 0),
 }
-UNCHANGED = """\
-<|file_sep|>original/a.py
-import os
-
-def area(width):
-    return w * w
-
-print(area(1))
-<|file_sep|>current/a.py
-import os
-
-def area(width):
-    return w * w
-
-print(area(1))
-<|file_sep|>updated/a.py"""
-SWEEP = {
-    "no history": UNCHANGED,
-    "history": """\
-<|file_sep|>b.py.diff
-original:
-x = 1
-updated:
-x = 2
-<|file_sep|>original/a.py
-import os
-
-def area(w):
-    return w * w
-
-print(area(1))
-<|file_sep|>current/a.py
-import os
-
-def area(width):
-    return w * w
-
-print(area(1))
-<|file_sep|>updated/a.py""",
-    "another file": """\
-<|file_sep|>a.py.diff
-original:
-def area(w):
-updated:
-def area(width):
-<|file_sep|>b.py.diff
-original:
-x = 1
-updated:
-x = 2
-"""
-    + UNCHANGED,
-    "inserted and deleted lines": """\
-<|file_sep|>a.py.diff
-original:
-b
-c
-updated:
-
-<|file_sep|>original/a.py
-a
-d
-<|file_sep|>current/a.py
-a
-new
-d
-<|file_sep|>updated/a.py""",
-    "carriage returns": """\
-<|file_sep|>original/a.py
-a = 0
-b = 2
-<|file_sep|>current/a.py
-a = 1
-b = 2
-<|file_sep|>updated/a.py""",
-    "unicode and tabs": """\
-<|file_sep|>original/a.py
-größe = 1
-\tпривет(größe)\t
-🎉 = größe
-<|file_sep|>current/a.py
-größe = 1
-\tпривет(größe)\t
-🎉 = größe
-<|file_sep|>updated/a.py""",
-    "empty file": """\
-<|file_sep|>original/a.py
-
-<|file_sep|>current/a.py
-
-<|file_sep|>updated/a.py""",
-}
-ZETA = {
-    "no history": """\
-<[fim-suffix]>
-<[fim-prefix]><filename>a.py
-<|marker_1|>import os
-
-def <|user_cursor|>area(width):
-    return w * w
-
-print(area(1))
-<|marker_2|>
-<[fim-middle]>""",
-    "history": """\
-<[fim-suffix]>
-<[fim-prefix]><filename>edit_history
-// User accepted prediction:
---- a/b.py
-+++ b/b.py
-@@ -1,2 +1,2 @@
--x = 1
-+x = 2
- y = x
---- a/a.py
-+++ b/a.py
-@@ -1,6 +1,6 @@
- import os
-\x20
--def area(w):
-+def area(width):
-     return w * w
-\x20
- print(area(1))
-
-<filename>a.py
-<|marker_1|>import os
-
-def area(width<|user_cursor|>):
-    return w * w
-
-print(area(1))
-<|marker_2|>
-<[fim-middle]>""",
-    "another file": """\
-<[fim-suffix]>
-<[fim-prefix]><filename>edit_history
---- a/a.py
-+++ b/a.py
-@@ -1,6 +1,6 @@
- import os
-\x20
--def area(w):
-+def area(width):
-     return w * w
-\x20
- print(area(1))
-// User accepted prediction:
---- a/b.py
-+++ b/b.py
-@@ -1,2 +1,2 @@
--x = 1
-+x = 2
- y = x
-
-<filename>a.py
-<|marker_1|><|user_cursor|>import os
-
-def area(width):
-    return w * w
-
-print(area(1))
-<|marker_2|>
-<[fim-middle]>""",
-    "inserted and deleted lines": """\
-<[fim-suffix]>
-<[fim-prefix]><filename>edit_history
---- a/a.py
-+++ b/a.py
-@@ -1,4 +1,2 @@
- a
--b
--c
- d
---- a/a.py
-+++ b/a.py
-@@ -1,2 +1,3 @@
- a
-+new
- d
-
-<filename>a.py
-<|marker_1|>a
-new<|user_cursor|>
-d
-<|marker_2|>
-<[fim-middle]>""",
-    "carriage returns": """\
-<[fim-suffix]>
-<[fim-prefix]><filename>edit_history
---- a/a.py
-+++ b/a.py
-@@ -1,2 +1,2 @@
--a = 0
-+a = 1
- b = 2
-
-<filename>a.py
-<|marker_1|>a = 1
-<|user_cursor|>b = 2
-<|marker_2|>
-<[fim-middle]>""",
-    "unicode and tabs": """\
-<[fim-suffix]>
-<[fim-prefix]><filename>a.py
-<|marker_1|>größe = 1
-\tпривет(<|user_cursor|>größe)\t
-🎉 = größe
-<|marker_2|>
-<[fim-middle]>""",
-    "empty file": """\
-<[fim-suffix]>
-<[fim-prefix]><filename>a.py
-<|marker_1|><|user_cursor|>
-<|marker_2|>
-<[fim-middle]>""",
-}
+_FILE = Path(__file__).with_name("prompts.txt").read_bytes().decode().removesuffix("\n")
+_TEXT = _FILE.replace("␣", " ").replace("⇥", "\t")
+PROMPTS = dict(part.split("\n", 1) for part in _TEXT.removeprefix("==== ").split("\n==== "))
+"""By `family: case`; a blank or a tab at the end of a line is ␣ or ⇥ in the file."""
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize(("family", "golden"), [("sweep", SWEEP), ("zeta2.1", ZETA)])
-def test_a_prompt_byte_by_byte(family: str, golden: dict[str, str], name: str) -> None:
+@pytest.mark.parametrize("family", ["sweep", "zeta2.1"])
+def test_a_prompt_byte_by_byte(family: str, name: str) -> None:
     texts, edits, row, column = CASES[name]
     prompt = FAMILIES[family].prompt(texts, edits, "a.py", row, column)
     assert prompt is not None
-    assert prompt.text.encode() == golden[name].encode()
+    assert prompt.text.encode() == PROMPTS[f"{family}: {name}"].encode()
     assert (prompt.first_row, prompt.end_row) == (0, len(texts["a.py"]))
 
 
@@ -356,7 +145,7 @@ def test_edits_that_do_not_fit_or_are_long_are_left_out() -> None:
     ]
     prompt = FAMILIES["zeta2.1"].prompt({"a.py": AREA, "b.py": B}, edits, "a.py", 2, 4)
     assert prompt is not None
-    assert prompt.text == ZETA["no history"]
+    assert prompt.text == PROMPTS["zeta2.1: no history"]
 
 
 OLD: Lines = ("def area(width):", "    return w * w", "", "", "def rim(a):", "    return 4 * a")
@@ -439,16 +228,13 @@ def found(family: str, text: str, returns: str = "") -> list[tuple[int, Lines, L
     return [(one.row - 1, one.old, one.new) for one in shown]
 
 
-@pytest.mark.parametrize("name", SWEEP_ANSWERS)
-def test_an_answer_of_sweep(name: str) -> None:
-    text, expected = SWEEP_ANSWERS[name]
-    assert found("sweep", text) == expected
-
-
-@pytest.mark.parametrize("name", ZETA_ANSWERS)
-def test_an_answer_of_zeta(name: str) -> None:
-    text, expected = ZETA_ANSWERS[name]
-    assert found("zeta2.1", text) == expected
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [*(("sweep", name) for name in SWEEP_ANSWERS), *(("zeta2.1", name) for name in ZETA_ANSWERS)],
+)
+def test_the_answer_of_a_model_becomes_proposals(family: str, name: str) -> None:
+    text, expected = {"sweep": SWEEP_ANSWERS, "zeta2.1": ZETA_ANSWERS}[family][name]
+    assert found(family, text) == expected
 
 
 def test_zeta_replaces_the_block_between_two_markers() -> None:

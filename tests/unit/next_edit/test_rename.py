@@ -147,7 +147,7 @@ def f(timeout):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_follows_from_a_changed_name(name: str) -> None:
+def test_proposals_after_a_changed_name(name: str) -> None:
     path, text, edits, wanted = CASES[name]
     assert proposed(path, text, *edits) == wanted
 

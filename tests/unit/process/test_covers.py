@@ -84,7 +84,7 @@ def test_a_later_change_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert names(tmp_path) == {"a/b/.env"}
 
 
-def test_what_is_near_the_top_is_covered_in_a_folder_of_any_size(
+def test_files_near_the_top_are_covered_in_a_folder_of_any_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(covers, "MAX_ENTRIES", 4)

@@ -49,7 +49,7 @@ def test_more_than_the_limit_is_dropped_where_that_is_wanted(tmp_path: Path) -> 
     assert len(said.errors) == 4096
 
 
-def test_cancelling_ends_all_that_it_started(tmp_path: Path) -> None:
+def test_cancelling_ends_all_processes_of_a_command(tmp_path: Path) -> None:
     path = tmp_path / "pid"
     command = ["sh", "-c", f"sleep 600 & echo $! > {path}; wait"]
     with pytest.raises(Cancelled):
@@ -57,7 +57,7 @@ def test_cancelling_ends_all_that_it_started(tmp_path: Path) -> None:
     wait_for(lambda: not is_running(int(path.read_text())), what="what it started ends")
 
 
-def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path: Path) -> None:
+def test_processes_left_behind_are_killed_and_not_waited_for(tmp_path: Path) -> None:
     said = run(["sh", "-c", "sleep 600 & echo $!"], tmp_path, max_s=300)
     assert said.failure == ""
     wait_for(lambda: not is_running(int(said.data)), what="what it started ends")

@@ -58,7 +58,7 @@ def test_tree_at_its_place(sandbox: Sandbox, folders: Confinement) -> None:
     assert sorted(os.listdir(folders.root)) == ["a.txt"]
 
 
-def test_streams_and_folder(sandbox: Sandbox, folders: Confinement) -> None:
+def test_a_program_has_its_streams_and_folder(sandbox: Sandbox, folders: Confinement) -> None:
     """Output and error are connected, and the working directory can be chosen."""
     (folders.tree / "sub").mkdir()
     output = sandbox.run(
@@ -84,7 +84,9 @@ def test_command_lines_of_other_processes(sandbox: Sandbox, folders: Confinement
     assert shell(sandbox, "cat /proc/self/comm /proc/cpuinfo", folders).data
 
 
-def test_files_outside(sandbox: Sandbox, folders: Confinement, tmp_path: Path) -> None:
+def test_files_outside_cannot_be_written(
+    sandbox: Sandbox, folders: Confinement, tmp_path: Path
+) -> None:
     """A command reads and writes no other file."""
     secret = tmp_path / "secret"
     secret.write_text("hidden")
@@ -104,7 +106,9 @@ def test_files_outside(sandbox: Sandbox, folders: Confinement, tmp_path: Path) -
     assert not (tmp_path / "b.txt").exists()
 
 
-def test_read_only(sandbox: Sandbox, folders: Confinement, tmp_path: Path) -> None:
+def test_a_read_only_folder_cannot_be_written(
+    sandbox: Sandbox, folders: Confinement, tmp_path: Path
+) -> None:
     """Folders of the user are shown read-only."""
     packages = tmp_path / "packages"
     packages.mkdir()
@@ -133,7 +137,7 @@ def test_links_in_place_of_mount_points(
     assert not [*away.iterdir()]
 
 
-def test_environment(
+def test_only_given_variables_are_passed(
     sandbox: Sandbox, folders: Confinement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the environment only a few variables are passed."""
@@ -145,7 +149,7 @@ def test_environment(
     assert "LCURSOR_SECRET" not in names
 
 
-def test_sockets(sandbox: Sandbox, folders: Confinement, tmp_path: Path) -> None:
+def test_sockets_are_blocked(sandbox: Sandbox, folders: Confinement, tmp_path: Path) -> None:
     """A command reaches neither a port of this machine nor a socket in a file."""
     script = (
         "import socket, sys\n"
@@ -201,7 +205,9 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("script", ENDLESS.values(), ids=ENDLESS)
-def test_stop(sandbox: Sandbox, folders: Confinement, script: str, number: str) -> None:
+def test_a_program_can_be_stopped(
+    sandbox: Sandbox, folders: Confinement, script: str, number: str
+) -> None:
     """When a stopped command returns, none of its processes is left."""
     with pytest.raises(Cancelled):
         sandbox.run(
@@ -226,10 +232,10 @@ def test_stop_while_bubblewrap_starts(
         return [word for word in words(*args, **options) if word != "--die-with-parent"]
 
     monkeypatch.setattr(bubblewrap, "command_line", independent)
-    test_stop(Sandbox("bubblewrap"), folders, "sleep {0}", number)
+    test_a_program_can_be_stopped(Sandbox("bubblewrap"), folders, "sleep {0}", number)
 
 
-def test_end(sandbox: Sandbox, folders: Confinement, number: str) -> None:
+def test_no_process_outlives_a_program(sandbox: Sandbox, folders: Confinement, number: str) -> None:
     """What a command leaves in the background, in a session of its own, ends with it."""
     started = f"setsid sh -c 'touch started; exec sleep {number}'"
     script = f"{started} & until [ -e started ]; do :; done"
@@ -268,7 +274,9 @@ EXCESSIVE = {
 
 
 @pytest.mark.parametrize(("script", "failure"), EXCESSIVE.values(), ids=EXCESSIVE)
-def test_excess(sandbox: Sandbox, folders: Confinement, script: str, failure: str) -> None:
+def test_output_above_the_limit_is_dropped(
+    sandbox: Sandbox, folders: Confinement, script: str, failure: str
+) -> None:
     """A command that exceeds a limit is killed."""
     if failure == "1,000 files" and not os.statvfs(folders.tree).f_files:
         return  # this file system can have any number
@@ -326,7 +334,7 @@ def test_memory_that_other_programs_share_is_not_counted(
     assert (ended[0].status, ended[0].failure) == (0, "")
 
 
-def test_limits(sandbox: Sandbox, folders: Confinement) -> None:
+def test_a_program_has_resource_limits(sandbox: Sandbox, folders: Confinement) -> None:
     """The limits hold in the command."""
     limits = Limits(memory_bytes=256 << 20, file_bytes=1 << 20, open_files=64)
     confined = replace(folders, limits=limits)
@@ -337,7 +345,7 @@ def test_limits(sandbox: Sandbox, folders: Confinement) -> None:
     assert shell(sandbox, "ulimit -n", confined).data == b"64\n"
 
 
-def test_missing(folders: Confinement, tmp_path: Path) -> None:
+def test_a_missing_sandbox_is_reported(folders: Confinement, tmp_path: Path) -> None:
     """Without a sandbox nothing runs, and neither without a tree."""
     with pytest.raises(SandboxMissing):
         Sandbox("none").run(["true"], folders, max_s=1, max_bytes=1)

@@ -52,7 +52,7 @@ def test_the_lock_is_held_as_long_as_the_process_lives(helper: Supervised) -> No
     os.close(lock)
 
 
-def test_stopping(helper: Supervised) -> None:
+def test_a_child_can_be_stopped(helper: Supervised) -> None:
     assert not helper.stop()
     child = start(helper)
     assert helper.stop()
@@ -95,7 +95,7 @@ def test_a_state_that_cannot_be_read(helper: Supervised, text: str) -> None:
     assert helper.read_state() == {}
 
 
-def test_the_log(helper: Supervised, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_of_a_child(helper: Supervised, monkeypatch: pytest.MonkeyPatch) -> None:
     helper.log_path.write_text("old\n")
     child = start(helper, "sys.exit('error: no model')")
     wait_for(lambda: child.status == 1)

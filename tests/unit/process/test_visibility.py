@@ -59,7 +59,9 @@ def test_folders_with_keys_or_much_data_are_hidden(home: Path, name: str) -> Non
     assert bool(why) == bool(CASES[name])
 
 
-def test_what_a_user_chooses_may_be_a_project_but_has_no_keys(home: Path) -> None:
+def test_a_folder_that_the_user_made_readable_may_be_a_project_but_shows_no_keys(
+    home: Path,
+) -> None:
     assert why_hidden(home / "project", is_chosen=True) == ""
     assert "home" in why_hidden(home, is_chosen=True)
     assert ".ssh" in why_hidden(home / ".ssh", is_chosen=True)
@@ -93,7 +95,7 @@ def test_a_virtual_environment_in_the_home_shows_only_its_programs(home: Path) -
         }
 
 
-def test_of_an_environment_only_the_parts_that_programs_need_are_shown(home: Path) -> None:
+def test_only_the_needed_parts_of_an_environment_are_shown(home: Path) -> None:
     assert f"{home}/venv/bin" in shown(f"{home}/venv/bin")
     assert f"{home}/venv/pyvenv.cfg" in shown(f"{home}/venv/bin")
     assert not {f"{home}/venv", f"{home}/venv/secret.txt"} & shown(f"{home}/venv/bin")
@@ -311,7 +313,9 @@ def test_a_link_in_the_project_shows_nothing_by_another_name_of_it(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_contains_the_project_does_not_show_its_other_files(home: Path, level: Level) -> None:
+def test_a_folder_that_contains_the_project_does_not_show_its_other_files(
+    home: Path, level: Level
+) -> None:
     if not probe(level).works:
         pytest.skip("no sandbox of this level works here")
     tree, folder = home / "tree", home / "venvs/one"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import signal
 import subprocess
 import sys
 import textwrap
@@ -17,7 +15,6 @@ from lcursor.changes import steps, text
 from lcursor.changes import write as writes
 from lcursor.changes.history import History
 from lcursor.changes.records import Change, FileChange
-from lcursor.changes.undo import revert
 from lcursor.changes.write import recover, write
 from lcursor.errors import EditUnsaved, LcursorError
 from tests.fakes import disk
@@ -76,64 +73,6 @@ def files(root: Path) -> dict[str, bytes]:
     return found
 
 
-KILLED = """
-    import os, signal, sys
-    sys.path.insert(0, sys.argv[1])
-    from pathlib import Path
-    from lcursor.changes.history import History
-    from lcursor.changes.write import write
-    from tests.unit.changes.test_write_weather import changes
-    root, data, key, at = Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], int(sys.argv[5])
-    count = 0
-
-    def deadly(name):
-        real = getattr(os, name)
-
-        def call(*args, **more):
-            global count
-            count += 1
-            if count == at:
-                os.kill(os.getpid(), signal.SIGKILL)
-            if name == "write":  # half of it is there when it happens
-                count += 1
-                if count == at:
-                    real(args[0], args[1][: len(args[1]) // 2])
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return real(*args, **more)
-
-        setattr(os, name, call)
-
-    history = History(root, data)
-    files = changes(root)
-    for name in ("link", "rename", "replace", "unlink", "fsync", "mkdir", "rmdir", "write"):
-        deadly(name)
-    write(files, history, key)
-"""
-
-
-def run(root: Path, data: Path, key: str, at: int) -> int:
-    """Write in a process that kills itself at one of its calls; return how many calls it made.
-
-    Forked rather than started anew: a hundred interpreters would take a minute.
-    """
-    ours, its = os.pipe()
-    child = os.fork()
-    if not child:
-        sys.argv = ["x", str(ROOT), str(root), str(data), key, str(at)]
-        try:
-            room: dict[str, object] = {"__name__": "killed"}
-            exec(textwrap.dedent(KILLED), room)
-            os.write(its, str(room["count"]).encode())
-        finally:
-            os._exit(0)
-    os.close(its)
-    with open(ours, "rb") as told:
-        said = told.read()
-    _, status = os.waitpid(child, 0)
-    assert said or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL), status
-    return int(said or 0)
-
-
 @pytest.fixture(params=["renamed", "in place"])
 def in_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether files have an owner whom new files cannot have."""
@@ -148,42 +87,6 @@ def noted(root: Path, data: Path, files: Sequence[FileChange], key: str = "") ->
     write(files, history, key or history.begin("t", files))
 
 
-@pytest.mark.process
-@pytest.mark.usefixtures("in_place")
-def test_killed_at_any_moment_it_can_be_undone(tmp_path: Path) -> None:
-    def fresh(name: str) -> tuple[Path, Path, str]:
-        place = tmp_path / name
-        make(place / "project")
-        root, data = place / "project", place / "data"
-        return root, data, History(root, data).begin("t", changes(root))
-
-    root, data, key = fresh("whole")
-    calls = run(root, data, key, -1)
-    assert files(root) == AFTER
-    assert calls > 30
-    seen = set()
-    for at in range(1, calls + 1):
-        root, data, key = fresh(str(at))
-        assert run(root, data, key, at) == 0
-        history = History(root, data)
-        told = recover(history)
-        is_noted = history.undo_key() == key
-        if not is_noted:
-            assert (files(root), told) == (BEFORE, ()), f"call {at}"
-        else:
-            assert revert(history, "", "undo", []).problems == (), f"call {at}"
-            left = {name: data for name, data in files(root).items() if not name.endswith("/")}
-            assert left == BEFORE, f"call {at}: {told}"
-            assert revert(history, "", "redo", []).problems == (), f"call {at}"
-            assert files(root) == AFTER, f"call {at}"
-            assert revert(history, "", "undo", []).problems == (), f"call {at}"
-        assert (root / "a.py").stat().st_mode & 0o777 == 0o755
-        assert recover(history) == ()
-        seen.add((is_noted, bool(told)))
-        shutil.rmtree(tmp_path / str(at))
-    assert seen == {(False, False), (True, True), (True, False)}
-
-
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 kB, where such a thing can be made."""
@@ -193,7 +96,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
-def test_a_disk_that_is_full_half_way(small_disk: Path, tmp_path: Path) -> None:
+def test_a_disk_that_becomes_full_changes_nothing(small_disk: Path, tmp_path: Path) -> None:
     root = small_disk / "project"
     make(root)
     big = FileChange(str(root / "big"), "create", changes=(Change(0, 0, (), ("x" * 90_000,)),))
@@ -207,7 +110,7 @@ def test_a_disk_that_is_full_half_way(small_disk: Path, tmp_path: Path) -> None:
     assert files(root) == AFTER
 
 
-def test_no_room_for_the_history(small_disk: Path, tmp_path: Path) -> None:
+def test_without_space_for_the_history_nothing_is_written(small_disk: Path, tmp_path: Path) -> None:
     root = tmp_path / "project"
     make(root)
     with pytest.raises(OSError, match="No space"):
@@ -259,7 +162,7 @@ def test_a_write_that_fails_at_any_call_changes_nothing(
     assert at > 20
 
 
-def test_a_file_system_without_second_names(
+def test_a_file_system_without_hard_links_is_supported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -298,7 +201,7 @@ def test_a_file_that_is_written_in_place_is_the_same_file(tmp_path: Path, in_pla
 
 
 @pytest.mark.parametrize("typed", [b"", b"and mine\n"])
-def test_what_was_typed_into_a_file_written_in_place_stays(
+def test_a_failed_write_in_place_keeps_text_that_was_typed_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: bytes
 ) -> None:
     monkeypatch.setattr(steps, "_can_be_replaced", lambda _: False)
@@ -321,7 +224,7 @@ def test_what_was_typed_into_a_file_written_in_place_stays(
 
 @pytest.mark.process
 @pytest.mark.skipif(os.getuid() != 0, reason="takes root to be another user")
-def test_a_file_of_another_user_that_the_group_may_write(tmp_path: Path) -> None:
+def test_a_file_of_another_user_is_written_in_place(tmp_path: Path) -> None:
     root, data = tmp_path / "project", tmp_path / "data"
     make(root)
     data.mkdir()
@@ -371,7 +274,7 @@ def as_nobody(work: Callable[[], object], groups: Sequence[int] = ()) -> str:
 
 @pytest.mark.process
 @pytest.mark.skipif(os.getuid() != 0, reason="takes root to be another user")
-def test_no_permission(tmp_path: Path) -> None:
+def test_a_file_without_permission_to_write_is_reported(tmp_path: Path) -> None:
     root, data = tmp_path / "project", tmp_path / "data"
     make(root)
     data.mkdir()

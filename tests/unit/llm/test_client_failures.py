@@ -1,4 +1,4 @@
-"""Bad weather between the chat slot and its server: each fault is told, and what came is kept."""
+"""Failures between the chat slot and its server: each is reported, and received text is kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from lcursor.errors import (
     ServerModelMissing,
     ServerUnreachable,
 )
-from lcursor.llm import client as client_module
 from lcursor.llm.client import ChatClient, Stream
 from lcursor.llm.records import Event, Message, ServedModel, Text
 from tests.fakes.chat_server import (
@@ -32,7 +31,6 @@ from tests.fakes.chat_server import (
     Answer,
     ChatServer,
     delta,
-    overflow,
     refuse,
     say,
 )
@@ -76,10 +74,10 @@ def free_port() -> int:
         return port
 
 
-# Nobody, or somebody else.
+# No server.
 
 
-def test_no_server(make: Make) -> None:
+def test_a_missing_server_is_reported(make: Make) -> None:
     said, error = broken(make(f"http://127.0.0.1:{free_port()}").stream(MESSAGES))
     assert type(error) is ServerUnreachable
     assert "connection refused" in error.message
@@ -87,7 +85,7 @@ def test_no_server(make: Make) -> None:
     assert said == ""
 
 
-def test_our_own_server_is_not_in_the_settings(make: Make) -> None:
+def test_the_hint_for_the_local_server_names_no_setting(make: Make) -> None:
     client = make(f"http://127.0.0.1:{free_port()}", setting="chat")
     assert ":LCursor server restart" in broken(client.stream(MESSAGES))[1].hint
 
@@ -124,7 +122,7 @@ STATUSES: list[tuple[Answer, type[LcursorError], str, str]] = [
 
 
 @pytest.mark.parametrize(("answer", "kind", "words", "hint"), STATUSES)
-def test_statuses(
+def test_the_error_of_each_http_status(
     make: Make, answer: Answer, kind: type[LcursorError], words: str, hint: str
 ) -> None:
     with ChatServer([answer], kind="openai") as server:
@@ -137,7 +135,7 @@ def test_statuses(
         assert len(server.bodies) == 1, "it is not asked again"
 
 
-def test_a_date_to_ask_again(make: Make) -> None:
+def test_a_date_in_retry_after_is_read(make: Make) -> None:
     at = formatdate(time.time() + 90, usegmt=True)
     with ChatServer([refuse(429, "slow down", {"Retry-After": at})]) as server:
         _, error = broken(make(server.url).stream(MESSAGES))
@@ -145,16 +143,7 @@ def test_a_date_to_ask_again(make: Make) -> None:
     assert 80 < error.retry_s <= 91
 
 
-def test_a_prompt_that_does_not_fit(make: Make) -> None:
-    with ChatServer([overflow(5000, 4096)]) as server:
-        _, error = broken(make(server.url).stream(MESSAGES))
-    assert isinstance(error, ContextFull)
-    assert (error.prompt_tokens, error.context_tokens) == (5000, 4096)
-    assert "5000" in error.message
-    assert error.hint
-
-
-def test_a_prompt_that_does_not_fit_elsewhere(make: Make) -> None:
+def test_a_prompt_too_long_for_another_server_is_an_error(make: Make) -> None:
     words = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens"
     answer = refuse(400, words, code="context_length_exceeded")
     with ChatServer([answer], kind="openai") as server:
@@ -166,7 +155,7 @@ def test_a_prompt_that_does_not_fit_elsewhere(make: Make) -> None:
         assert client.served.context_tokens == 8192, "now it is known"
 
 
-def test_a_context_that_fills_while_it_writes(make: Make) -> None:
+def test_a_context_that_becomes_full_during_an_answer_is_an_error(make: Make) -> None:
     late = sse({"error": {"message": "Context size has been exceeded.", "code": 500}})
     with ChatServer([Answer([A, late])]) as server:
         said, error = broken(make(server.url).stream(MESSAGES))
@@ -190,7 +179,7 @@ STREAMS: dict[str, tuple[list[Any], type[LcursorError], str]] = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_what_was_said_is_kept(make: Make, name: str) -> None:
+def test_an_answer_that_broke_off_keeps_its_text(make: Make, name: str) -> None:
     parts, kind, words = STREAMS[name]
     with ChatServer([Answer(parts)]) as server:
         said, error = broken(make(server.url, key=KEY).stream(MESSAGES))
@@ -202,7 +191,7 @@ def test_what_was_said_is_kept(make: Make, name: str) -> None:
         assert len(server.bodies) == 1, "it is not asked again"
 
 
-def test_our_own_server_is_not_called_by_its_address(make: Make) -> None:
+def test_the_local_server_is_not_called_by_its_address(make: Make) -> None:
     with ChatServer([Answer([A, Abort()])]) as server:
         said, error = broken(make(server.url, setting="chat").stream(MESSAGES))
     assert (said, error.message) == ("a", "the local server sent an incomplete response")
@@ -217,7 +206,7 @@ def test_our_own_server_is_not_called_by_its_address(make: Make) -> None:
         ([b"\n\n"], "an empty answer"),
     ],
 )
-def test_an_empty_answer(make: Make, parts: list[bytes], words: str) -> None:
+def test_an_empty_answer_is_an_error(make: Make, parts: list[bytes], words: str) -> None:
     with ChatServer([Answer(parts)]) as server:
         said, error = broken(make(server.url).stream(MESSAGES))
     assert (said, type(error)) == ("", ServerGarbled)
@@ -225,7 +214,7 @@ def test_an_empty_answer(make: Make, parts: list[bytes], words: str) -> None:
 
 
 @pytest.mark.parametrize("rest", [[Abort()], [sse({"error": "late"})], [b"data: {oops\n\n"]])
-def test_what_comes_after_the_end_is_no_matter(make: Make, rest: list[Any]) -> None:
+def test_data_after_the_end_is_ignored(make: Make, rest: list[Any]) -> None:
     parts = [A, sse(delta("stop")), 0.05, *rest]
     with ChatServer([Answer(parts)]) as server:
         *_, last = make(server.url).stream(MESSAGES)
@@ -244,12 +233,7 @@ def test_a_server_that_is_killed_and_started_again(make: Make) -> None:
         assert client.served.context_tokens == 77
 
 
-# Slow ones.
-
-
-def test_the_longest_silence_suits_a_slow_machine() -> None:
-    # 2,048 tokens, between which llama-server says nothing, at 5 tokens a second.
-    assert client_module.SILENCE_S > 2048 / 5
+# Long answers.
 
 
 def test_a_long_answer_is_read_to_its_end(make: Make) -> None:
@@ -263,7 +247,7 @@ def test_a_long_answer_is_read_to_its_end(make: Make) -> None:
 # Proxies.
 
 
-def test_no_proxy_stands_between_us_and_this_machine(
+def test_servers_on_this_machine_are_reached_without_a_proxy(
     make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
@@ -277,7 +261,9 @@ def test_no_proxy_stands_between_us_and_this_machine(
     assert isinstance(error, ServerUnreachable), "what is elsewhere goes through it"
 
 
-def test_a_proxy_gets_what_goes_elsewhere(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_servers_are_reached_through_the_proxy(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with ChatServer(kind="openai") as proxy:
         for name in ("http_proxy", "HTTP_PROXY"):
             monkeypatch.setenv(name, proxy.url)
@@ -288,7 +274,7 @@ def test_a_proxy_gets_what_goes_elsewhere(make: Make, monkeypatch: pytest.Monkey
         assert proxy.asked[0][1] == "http://models.example/props"
 
 
-def test_a_key_is_in_nothing_that_is_shown(make: Make) -> None:
+def test_a_key_is_in_no_error_and_no_representation(make: Make) -> None:
     with ChatServer([refuse(400, f"Bad {KEY} here")], key=KEY) as server:
         client = make(server.url, key=KEY)
         _, error = broken(client.stream(MESSAGES))
