@@ -72,7 +72,7 @@ def test_a_provider_needs_only_a_key(name: str) -> None:
     provider = PROVIDERS[name]
     assert provider.url.startswith("https://")
     [model] = models({"x": {"provider": name}})
-    assert (model.url, model.api, model.model) == (provider.url, "openai", provider.model)
+    assert (model.url, model.api, model.model) == (provider.url, provider.api, provider.model)
     assert (model.key_env, model.key_command) == (provider.key_env, "")
     assert model.context_tokens == PROVIDER_TOKENS
     [model] = models({"x": {"provider": name, "key_command": "pass show x"}})

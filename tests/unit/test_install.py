@@ -151,6 +151,7 @@ def test_all_locks_are_there() -> None:
     assert {path.name for path in LOCKS} == {
         "build.lock",
         "dev.lock",
+        "mcp.lock",
         "neovim.lock",
         "requirements.lock",
     }
