@@ -162,6 +162,7 @@ class TextModel:
             stream.close()
         parts, calls, end = list[Text](), list[ToolRequest](), ""
         returned: Mapping[str, Any] = {}
+        is_calling = False
         try:
             for event in stream:
                 if isinstance(event, Finished):
@@ -171,8 +172,12 @@ class TextModel:
                 elif isinstance(event, Returned):
                     returned = event.fields
                 elif isinstance(event, (Text, CallText)):
-                    parts += [event] if isinstance(event, Text) else []
-                    if event.text and not on_text(event.text):
+                    shown = event.text
+                    if isinstance(event, Text):
+                        parts.append(event)
+                    elif not is_calling:  # so that the editor sees where the calls begin
+                        shown, is_calling = f"\n\n{CALL_START}\n{shown}", True
+                    if shown and not on_text(shown):
                         break
         except (ServerUnreachable, ServerGarbled):
             self._pool.invalidate(connection)

@@ -76,6 +76,8 @@ def test_an_edit_by_calls(session: Make) -> None:
     assert [each["tool_call_id"] for each in last[3:5]] == ["call_0", "call_1"]
     assert "x = 1" in last[3]["content"]
     assert "b.py" in last[4]["content"]
+    told = "".join(each["text"] for each in it.all("agent.delta"))
+    assert told.startswith("I look.\n\n<tool_call>\nstr_replace_editor {")
     tools = it.server.bodies[0]["tools"]
     assert {"bash", "str_replace_editor", "finish"} <= {each["function"]["name"] for each in tools}
     assert all(body["tools"] == tools for body in it.server.bodies)
