@@ -33,7 +33,7 @@ def mcp(
     from lcursor.context.codebase import IndexSearch
     from lcursor.errors import LcursorError
     from lcursor.installer.process import ROOT
-    from lcursor.mcp.editor import Editor
+    from lcursor.mcp.editor import RunningEditor
     from lcursor.mcp.tools import ProjectTools
     from lcursor.project.root import is_begun, root_of
 
@@ -46,5 +46,5 @@ def mcp(
         ) from error
     root = root_of((path or Path.cwd()).absolute())
     codebase = IndexSearch.open(root, start=is_begun(root), secrets=secret or [])
-    tools = ProjectTools(root, codebase, Editor(root, editor), secret or [])
+    tools = ProjectTools(root, codebase, RunningEditor(root, editor), secret or [])
     server.make(tools, may_propose=propose).run()

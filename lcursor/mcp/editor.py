@@ -22,7 +22,7 @@ class EditorAway(LcursorError):
     """No Neovim of the project answers."""
 
 
-class Editor:
+class RunningEditor:
     """A running Neovim that has files of a project open.
 
     Args:

@@ -15,7 +15,7 @@ from typing import Final
 from lcursor.code import estimate
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import SearchHit
-from lcursor.mcp.editor import Editor, EditorAway
+from lcursor.mcp.editor import RunningEditor, EditorAway
 from lcursor.project.reading import Read, Reader
 from lcursor.project.root import relative_name
 
@@ -41,7 +41,7 @@ class ProjectTools:
     """
 
     def __init__(
-        self, root: Path, codebase: Codebase, editor: Editor, secrets: Sequence[str] = ()
+        self, root: Path, codebase: Codebase, editor: RunningEditor, secrets: Sequence[str] = ()
     ) -> None:
         self._root = Path(os.path.realpath(root))
         self._codebase, self._editor, self._secrets = codebase, editor, tuple(secrets)
