@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,6 +69,8 @@ class Outcome:
     extra_turns: int = 0
     """Turns in the edit history beyond one for each run."""
     unfinished: int = 0
+    reasons: list[str] = field(default_factory=list)
+    """Why runs did not finish."""
     interrupted: int = 0
     """Commands that were reported to the model as interrupted."""
     slowest_end_ms: float = 0.0
@@ -204,7 +206,9 @@ def _kill_run(found: Outcome, folder: Path, seed: int, kills: int, url: str) -> 
     assert run is not None
     assert undisturbed is not None
     log = RunLog.open(run)
-    found.unfinished += log.state.state != "done"
+    if log.state.state != "done":
+        found.unfinished += 1
+        found.reasons.append(f"{log.state.state}: {log.state.message}")
     found.wrong_trees += Tree.open(root, run).last != Tree.open(root, undisturbed).last
     found.extra_turns += len([*data.glob("edits/*/turns/*.json")]) - 1
     journal = run / "tree" / JOURNAL
