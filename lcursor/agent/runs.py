@@ -24,6 +24,8 @@ from lcursor.storage import file_lock, folders
 
 KEY = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}", re.ASCII)
 LOCK = "lock"
+LOCK_S = 1.0
+"""How long to wait for the lock of a run."""
 MAX_UNBEGUN_AGE_S = 86_400.0
 MAX_AGE_S = 7 * 86_400.0
 MAX_UNRECORDED_AGE_S = 90 * 86_400.0
@@ -76,7 +78,7 @@ def delete_old(root: Path, folder: Path | None = None, edits: Path | None = None
             )
             if age_s < (MAX_AGE_S if has_begun else MAX_UNBEGUN_AGE_S):
                 continue
-            with lock(run_folder):
+            with lock(run_folder, wait_s=0.0):
                 if not has_begun:  # its host was killed while it copied the project
                     folders.remove(run_folder)
                     continue
@@ -120,15 +122,20 @@ def is_interrupted(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of a run.
+def lock(folder: Path, wait_s: float = LOCK_S) -> Iterator[None]:
+    """Hold the lock of a run; wait a moment for it.
+
+    A process that was killed while it started a child may leave its lock to the child, until that
+    becomes another program.
 
     Raises:
         AgentBusy: another process or thread executes it.
         AgentFailed: the lock cannot be created.
     """
+    end_s = time.monotonic() + wait_s
     try:
-        fd = file_lock.try_lock(folder / LOCK)
+        while (fd := file_lock.try_lock(folder / LOCK)) is None and time.monotonic() < end_s:
+            time.sleep(LOCK_S / 50)
     except OSError as error:
         raise AgentFailed(
             f"{folder} cannot be written: {error.strerror or error}", "Check disk and permissions"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -13,8 +14,8 @@ import pytest
 from lcursor.agent import run_log, runs
 from lcursor.agent.run_log import RunLog
 from lcursor.changes.history import History
-from lcursor.errors import AgentFailed
-from lcursor.storage import stored
+from lcursor.errors import AgentBusy, AgentFailed
+from lcursor.storage import file_lock, stored
 
 DAY_S = 86_400.0
 
@@ -30,6 +31,19 @@ def run_of(root: Path, folder: Path, turn: str, *, days: float, is_over: bool = 
     then = time.time() - days * DAY_S
     os.utime(path / run_log.NAME, (then, then))
     return path
+
+
+def test_the_lock_of_a_run_is_waited_for_a_moment(tmp_path: Path) -> None:
+    """A child of a killed process may hold it until it becomes another program."""
+    fd = file_lock.try_lock(tmp_path / runs.LOCK)
+    assert fd is not None
+    threading.Timer(0.2, os.close, [fd]).start()
+    with (
+        runs.lock(tmp_path),
+        pytest.raises(AgentBusy, match="already running"),
+        runs.lock(tmp_path, wait_s=0.1),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(
