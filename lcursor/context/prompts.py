@@ -28,6 +28,7 @@ SKILL_FOLDERS: Final = (".lcursor/skills", ".agents/skills", ".claude/skills")
 """In the project and in the home folder."""
 SKILL: Final = "SKILL.md"
 NOT_USED: Final = "(that of the project is not used)"
+NOT_USED_OWN: Final = "(that of another tool is not used)"
 _COMMAND: Final = re.compile(r"\s*/(?P<name>[A-Za-z][\w:.-]*)(?=\s|$)[ \t]*(?P<rest>.*)\Z", re.S)
 _SLOT: Final = re.compile(r"\$(ARGUMENTS|[1-9])(?!\w)|\{\{\s*input\s*\}\}")
 
@@ -119,22 +120,22 @@ def own_folder() -> Path:
 def library(root: Path) -> list[PromptFile]:
     """Return all commands; the user's override built-in ones and the project's.
 
-    A project adds commands, but replaces none: a user who types `/explain` knows what it does.
+    A project and other tools add commands, but replace no built-in one: a user who types `/explain`
+    knows what it does.
     """
     built_in = {prompt.name: prompt for prompt in BUILT_IN}
     found: dict[str, PromptFile] = {}
     for folder in PROJECT_FOLDERS:
         found = _of_folder(root / folder, "project", root) | found
     found = {skill.name: skill for skill in skills(root)} | found
-    for name in found.keys() & built_in.keys():
-        known = built_in[name]
-        found[name] = replace(known, description=f"{known.description} {NOT_USED}")
-    found = built_in | found
     for folder in SKILL_FOLDERS:
         found |= {skill.name: skill for skill in _skills(_home(folder), "own", root)}
     for folder in HOME_FOLDERS:
         found |= _of_folder(Path(folder).expanduser(), "own", root)
-    found |= _of_folder(own_folder(), "own", root)
+    for name in found.keys() & built_in.keys():
+        known, note = built_in[name], NOT_USED if found[name].origin == "project" else NOT_USED_OWN
+        found[name] = replace(known, description=f"{known.description} {note}")
+    found = built_in | found | _of_folder(own_folder(), "own", root)
     return sorted(found.values(), key=lambda prompt: prompt.name)
 
 

@@ -43,6 +43,13 @@ class RunningEditor:
             return {}
         return {each["path"]: each["text"] for each in found}
 
+    def excluded(self) -> Sequence[str]:
+        """Return the globs of files that the user keeps from models; none without editor."""
+        try:
+            return [*map(str, self._call("excluded"))]
+        except EditorAway:
+            return []
+
     def private_reason(self, path: Path) -> str:
         """Return why the settings of the editor keep a file from models; "" if they do not."""
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -49,21 +49,26 @@ class ProjectTools:
     def search(self, query: str) -> str:
         """Find code by meaning and words."""
         found = self._codebase.find(query, MAX_TOKENS - HEADROOM)
-        hits = [each for each in found.hits if not self._private_reason(each.path)]
+        reader = self._reader()
+        hits = [each for each in found.hits if not self._is_secret(reader, each.path)]
         parts = [_hit(each) for each in hits] or ["Nothing was found."]
-        more = [f"{each.path}:{each.first_row + 1}" for each in found.omitted[:8]]
+        more = [
+            f"{each.path}:{each.first_row + 1}"
+            for each in found.omitted[:8]
+            if not self._is_secret(reader, each.path)
+        ]
         if more:
             parts.append(f"Also: {', '.join(more)}")
         return "\n\n".join([*parts, *([f"Note: {found.note}"] if found.note else [])])
 
     def symbol(self, name: str) -> str:
         """Find definitions of a name."""
-        found = self._codebase.symbols(name, MAX_SYMBOLS)
+        found, reader = self._codebase.symbols(name, MAX_SYMBOLS), self._reader()
         lines = [
             f"{each.path}:{each.first_row + 1}-{each.end_row} {each.kind} {each.name}"
             + (f" in {each.scope}" if each.scope else "")
             for each in found
-            if not self._private_reason(each.path)
+            if not self._is_secret(reader, each.path)
         ]
         return "\n".join(lines) or f"{name} is not defined in this project."
 
@@ -97,10 +102,11 @@ class ProjectTools:
             found = self._editor.diagnostics(str(self._inside(path)) if path else "")
         except EditorAway as error:
             raise ToolProblem(str(error)) from error
+        reader = self._reader()
         lines = [
             f"{self._name(each['path'])}:{each['line']} {each['severity']}: {each['message']}"
             for each in found
-            if not self._private_reason(each["path"])
+            if not self._is_secret(reader, each["path"])
         ]
         if len(lines) > MAX_DIAGNOSTICS:
             lines[MAX_DIAGNOSTICS:] = [f"and {len(lines) - MAX_DIAGNOSTICS} more"]
@@ -139,7 +145,7 @@ class ProjectTools:
         file = self._inside(path)
         if reason := self._editor.private_reason(file):
             raise ToolProblem(f"{path} is not shown to models: {reason}")
-        reader = Reader(self._root, self._secrets, self._editor.unsaved())
+        reader = self._reader(self._editor.unsaved())
         found = reader.read(file, first_row, end_row)
         if reason := found.error or reader.secret_text(found.text):
             raise ToolProblem(f"{path} cannot be read: {reason}")
@@ -156,8 +162,12 @@ class ProjectTools:
             raise ToolProblem(f"{path} is not in this project")
         return real
 
-    def _private_reason(self, path: str) -> str:
-        return Reader(self._root, self._secrets).secret(self._root / path)
+    def _reader(self, unsaved: Mapping[str, str] | None = None) -> Reader:
+        globs = (*self._secrets, *self._editor.excluded())
+        return Reader(self._root, globs, unsaved)
+
+    def _is_secret(self, reader: Reader, path: str) -> bool:
+        return bool(reader.secret(self._root / path))
 
     def _name(self, path: str) -> str:
         return relative_name(self._root, self._root / path)

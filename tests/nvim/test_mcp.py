@@ -104,7 +104,7 @@ def test_secrets_and_other_files_are_not_read(root: Path) -> None:
 def test_unsaved_text_and_diagnostics_come_from_the_editor(editor: Editor, root: Path) -> None:
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, 1, false, { 'def one(y):' })")
     editor.lua(DIAGNOSE)
-    (root / "hidden.py").write_text("a = 1\n")
+    (root / "hidden.py").write_text("def hidden_one():\n    pass\n")
     address = editor.lua("return vim.v.servername")
 
     async def use(client: Client, call: Call) -> None:
@@ -112,6 +112,8 @@ def test_unsaved_text_and_diagnostics_come_from_the_editor(editor: Editor, root:
         assert (is_fine, text) == (True, "one.py:1-1, unsaved in the editor\n1\tdef one(y):")
         assert await call("diagnostics") == (True, "one.py:2 error: x is not defined")
         assert not (await call("read", path="hidden.py"))[0]
+        assert "pass" not in (await call("search", query="hidden_one"))[1]
+        assert "hidden.py" not in (await call("symbol", name="hidden_one"))[1]
 
     with_server(root, use, "--editor", address)
 

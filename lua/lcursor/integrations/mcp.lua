@@ -2,6 +2,7 @@
 -- and to show a change as hunks. Each function returns plain data at once.
 
 local buffers = require("lcursor.editor.buffers")
+local config = require("lcursor.config")
 local context = require("lcursor.editor.context")
 local privacy = require("lcursor.editor.privacy")
 
@@ -24,6 +25,11 @@ function M.has(root)
     or vim.iter(api.nvim_list_bufs()):any(function(buf)
       return buffers.is_file(buf) and is_below(buffers.path(buf), root)
     end)
+end
+
+---@return string[] globs of files that the user keeps from models
+function M.excluded()
+  return config.get().privacy.exclude
 end
 
 ---@return lcursor.EditText[]

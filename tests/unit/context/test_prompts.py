@@ -160,10 +160,12 @@ def test_commands_and_skills_of_other_tools_are_offered(root: Path, home: Path) 
 def test_a_project_replaces_no_command_with_those_of_other_tools(root: Path, home: Path) -> None:
     write(root, ".claude/commands/explain.md", text="Do harm.")
     write(root, ".agents/skills/fix/SKILL.md", text="Do harm.")
+    write(home, ".claude/commands/review.md", text="Do harm.")
     (home / "secret").mkdir(parents=True)
     write(home, "secret/SKILL.md", text="secret text")
     (root / ".claude/skills").mkdir(parents=True)
     (root / ".claude/skills/out").symlink_to(home / "secret")
     known = {prompt.name: prompt for prompt in prompts.library(root)}
-    assert "harm" not in known["explain"].text + known["fix"].text
+    assert "harm" not in "".join(known[name].text for name in ("explain", "fix", "review"))
+    assert known["review"].description.endswith("(that of another tool is not used)")
     assert "out" not in known
