@@ -107,6 +107,8 @@ class Consent:
     def _read(self) -> dict[str, Seen]:
         with contextlib.suppress(OSError, *stored.DAMAGE):
             rows = json_text.parse(self._path.read_bytes())
+            if not isinstance(rows, dict):
+                return {}
             return {str(name): stored.load(Seen, row) for name, row in rows.items()}
         return {}
 

@@ -37,6 +37,8 @@ FIND_S: Final = 8.0
 """How long a search waits for servers that start while others are ready."""
 CALL_S: Final = 120.0
 MAX_FOUND: Final = 5
+MAX_NAMED: Final = 10
+"""Further tools of which a search names only the names."""
 SEEN_FIRST: Final = "the user has not allowed this; it is in :LCursor mcp"
 Question = Callable[[str, str, Mapping[str, Any]], tuple[str, Mapping[str, Any] | None]]
 """Asks the user for a server, given its name, the message, and the schema of the answer; returns
@@ -151,8 +153,10 @@ class ProjectServers:
         """
         self._connect_all(cancel)
         usable = [tool for name in self._servers for tool in self._usable(name)]
-        found = rank(usable, words, MAX_FOUND)
-        lines = [f"{each.signature} — {each.summary}" for each in found]
+        found = rank(usable, words, MAX_FOUND + MAX_NAMED)
+        lines = [f"{each.signature} — {each.summary}" for each in found[:MAX_FOUND]]
+        if others := ", ".join(each.key for each in found[MAX_FOUND:]):
+            lines.append(f"Also: {others}")
         if not lines:
             lines = [f"No tool of {len(usable)} fits these words."]
         return "\n".join([*lines, *self._remarks()])
