@@ -243,6 +243,8 @@ class Connection:
         for scope, max_s in self._limits.items():
             scope.deadline = anyio.current_time() + max_s
         known = action if action in ("accept", "decline") else "cancel"
+        if known == "accept":
+            content = {**_defaults(params.requested_schema), **(content or {})}
         return types.ElicitResult.model_validate({"action": known, "content": content})
 
     @asynccontextmanager
@@ -380,6 +382,15 @@ class _Limited(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
+def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a form that the user leaves as they are."""
+    properties = schema.get("properties")
+    rows = properties.items() if isinstance(properties, Mapping) else ()
+    return {
+        name: row["default"] for name, row in rows if isinstance(row, Mapping) and "default" in row
+    }
+
+
 async def _pages(fetch: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
     """Return what a server lists, from all pages."""
     rows: list[Any] = []
@@ -401,6 +412,8 @@ def _problem_of(row: Any) -> str:
         return f"it is described wrongly: {_words_of(error)}"
     if not NAME.fullmatch(tool.name):
         return "its name has other characters than letters, digits, _, -, . and /"
+    if tool.execution and tool.execution.task_support == "required":
+        return "it runs only as a task, which this client cannot start"
     return schemas.problem_of(tool.input_schema)
 
 
