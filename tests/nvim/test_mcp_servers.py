@@ -73,6 +73,23 @@ def test_an_agent_finds_and_calls_a_tool_after_approval(home: Home) -> None:
     assert "echo" not in system
 
 
+def test_a_question_of_a_server_is_a_form_in_the_buffer(home: Home) -> None:
+    editor = home.open()
+    configure(editor)
+    allow(editor)
+    call = '```mcp_call it__work\n{"text": "ask Who are you?"}\n```'
+    home.replies += [call, FINISH]
+    editor.command("LCursor agent let the server ask")
+    has(editor, '```bash\n{\n  "name": "Ada",\n  "age": 0\n}\n```')
+    has(editor, "it asks: Who are you? (name: string; age: integer)")
+    editor.keys("]w")
+    editor.command("%s/Ada/Eve/")
+    editor.keys("]wga")
+    has(editor, "## Done")
+    answer = '{"action": "accept", "content": {"age": 0, "name": "Eve"}}'
+    assert home.asked[1]["messages"][-1]["content"] == answer
+
+
 def test_a_changed_server_is_shown_with_the_difference(home: Home) -> None:
     editor = home.open()
     configure(editor)

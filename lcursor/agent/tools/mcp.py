@@ -28,7 +28,7 @@ def call(given: Arguments, context: ToolContext) -> Observation:
     assert context.servers is not None
     name = given["name"].strip()
     try:
-        text, is_error = context.servers.call(name, given["arguments"], context.cancel)
+        text, is_error = context.servers.call(name, given["arguments"], context.cancel, context.ask)
     except McpFailed as error:
         text, is_error = str(error), True
     text = context.limit.cut(printable(text)) or "The result is empty."

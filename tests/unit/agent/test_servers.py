@@ -16,7 +16,7 @@ from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.guided.choice import Choice
-from lcursor.agent.records import Answer, Known, Policy, ToolCall
+from lcursor.agent.records import Answer, AskUser, Known, Policy, ToolCall
 from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.tools import mcp, table
 from lcursor.agent.tools.toolbox import make_toolbox
@@ -43,7 +43,9 @@ class FakeServers:
     def find(self, words: str, cancel: Cancel) -> str:
         return f"{self.number} tools for {words}"
 
-    def call(self, key: str, arguments: Mapping[str, Any], cancel: Cancel) -> tuple[str, bool]:
+    def call(
+        self, key: str, arguments: Mapping[str, Any], cancel: Cancel, ask: AskUser | None = None
+    ) -> tuple[str, bool]:
         if key != "it__echo":
             raise McpFailed(f"there is no tool {key}")
         return arguments["text"], False

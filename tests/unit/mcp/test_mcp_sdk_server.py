@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lcursor.config import McpConfig, mcp_servers
 from lcursor.errors import McpFailed
-from lcursor.mcp.client.servers import Servers
 from tests.unit.mcp.conftest import World, never
 from tests.waiting import wait_for
 
@@ -74,16 +73,16 @@ def test_a_server_asks_the_user(
     """In the revision with a handshake; in later ones the SDK asks in the same way."""
     asked = []
 
-    def ask(name: str, message: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
-        asked.append((name, message, [*schema["properties"]]))
-        return action, content
+    def ask(text: str, why: str) -> str | None:
+        asked.append((json.loads(text), why))
+        return json.dumps(content) if action == "accept" else None
 
-    table = mcp_servers({"it": settings("address", url)})
-    world.servers = Servers(McpConfig(table), mode="legacy", ask=ask)
-    world.project = world.servers.of(world.root)
+    world.configure("legacy", it=settings("address", url))
     world.allow("it")
-    assert world.project.call("it__weather", {}, never) == (words, False)
-    assert asked == [("it", "Where are you?", ["city"])]
+    assert world.project.call("it__weather", {}, never, ask) == (words, False)
+    why = "it asks: Where are you? (city: string, Where you are)"
+    assert asked == [({"city": "Paris"}, why)]
+    assert world.project.call("it__weather", {}, never)[0] == "the user said decline"
 
 
 def test_an_address_that_nobody_serves_is_an_error(world: World) -> None:
