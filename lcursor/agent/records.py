@@ -185,6 +185,8 @@ class Known:
     """Regions it has read, by id: `a.py#load`."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """The user's commands by name: test, lint."""
+    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Schemas of the arguments of servers' tools that it has found, by name."""
     may_look: bool = True
     """Whether it may read and search, although it could edit."""
     may_search: bool = True

@@ -35,8 +35,8 @@ problem."""
 class ToolServers(Protocol):
     """Servers with further tools, which the user has set up for a project."""
 
-    def find(self, words: str, cancel: Cancel) -> str:
-        """Return the tools that fit some words, one a line.
+    def find(self, words: str, cancel: Cancel) -> tuple[str, Mapping[str, Arguments]]:
+        """Return the tools that fit some words, one a line, and the schemas of their arguments.
 
         Raises:
             Cancelled: `cancel` returned true.
@@ -86,6 +86,8 @@ class ToolContext:
     """Rewrites regions for models that write no code in calls."""
     servers: ToolServers | None = None
     """Servers with further tools."""
+    schemas: dict[str, Arguments] = field(default_factory=dict)
+    """Schemas of the arguments of tools that were found there, by name."""
     cancel: Cancel = lambda: False
     is_unconfined: bool = False
     """Whether the user approved a command without the sandbox."""

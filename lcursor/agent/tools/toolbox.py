@@ -145,7 +145,7 @@ class ToolboxOfTree:
 
     def known(self) -> Known:
         """Return what the model may name."""
-        return self._dialect.known(self._context)
+        return replace(self._dialect.known(self._context), schemas={**self._context.schemas})
 
     def _tool(self, call: ToolCall) -> Tool:
         """Return the tool of a call, which has the arguments that it needs.

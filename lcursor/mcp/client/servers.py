@@ -125,8 +125,8 @@ class ProjectServers:
                 notes.append(f"The MCP server {name} {why}: allow it with :LCursor mcp")
         return notes
 
-    def find(self, words: str, cancel: Cancel) -> str:
-        """Return the tools that fit some words, one a line.
+    def find(self, words: str, cancel: Cancel) -> tuple[str, Mapping[str, Mapping[str, Any]]]:
+        """Return the tools that fit some words, one a line, and the schemas of their arguments.
 
         Raises:
             Cancelled: `cancel` returned true.
@@ -139,7 +139,8 @@ class ProjectServers:
             lines.append(f"Also: {others}")
         if not lines:
             lines = [f"No tool of {len(usable)} fits these words."]
-        return "\n".join([*lines, *self._remarks()])
+        schemas = {each.key: each.schema for each in found}
+        return "\n".join([*lines, *self._remarks()]), schemas
 
     def call(
         self,

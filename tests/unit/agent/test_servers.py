@@ -40,8 +40,8 @@ class FakeServers:
         self.number, self.reason = number, risk
         self.digest = "1"
 
-    def find(self, words: str, cancel: Cancel) -> str:
-        return f"{self.number} tools for {words}"
+    def find(self, words: str, cancel: Cancel) -> tuple[str, Mapping[str, Any]]:
+        return f"{self.number} tools for {words}", {"it__echo": {"type": "object"}}
 
     def call(
         self, key: str, arguments: Mapping[str, Any], cancel: Cancel, ask: AskUser | None = None
@@ -83,6 +83,7 @@ def agent(project: Project) -> Any:
 
 def test_tools_are_found_and_called(agent: Any) -> None:
     assert agent.run(ToolCall("mcp_find", {"words": "echo"}), never).text == "1 tools for echo"
+    assert agent.known().schemas == {"it__echo": {"type": "object"}}
     found = agent.run(CALL, never)
     assert (found.text, found.is_error, found.target) == ("hello", False, "it__echo")
     failed = agent.run(ToolCall("mcp_call", {"name": "bash", "arguments": {}}), never)
