@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,11 +22,13 @@ from typing import Any, Final
 
 from lcursor.config import SERVER_SEPARATOR, McpConfig, McpServerConfig
 from lcursor.errors import Cancelled, LcursorError, McpFailed
+from lcursor.index.client import Client
 from lcursor.mcp.client import forms, launch, policy
 from lcursor.mcp.client.consent import Consent
 from lcursor.mcp.client.process import Event, HelperProcess, Question
-from lcursor.mcp.client.ranking import rank
+from lcursor.mcp.client.ranking import rank, text_of
 from lcursor.mcp.client.records import ServerTool, one_line, tool_of
+from lcursor.mcp.client.similar import similarities
 from lcursor.process.run import Cancel
 from lcursor.project import redaction
 from lcursor.protocol.mcp import McpServer, McpState, McpTool
@@ -68,6 +70,7 @@ class Servers:
     """All servers of a host, by project.
 
     Args:
+        index_of: returns the index of a project, which compares words in meaning; None for none.
         mode: see `connection.Connection`.
     """
 
@@ -76,10 +79,11 @@ class Servers:
         config: McpConfig,
         *,
         folder: Path | None = None,
+        index_of: Callable[[Path], Client | None] = lambda _: None,
         mode: str = "auto",
     ) -> None:
         self.config, self.mode = config, mode
-        self._folder = folder
+        self._folder, self.index_of = folder, index_of
         self.helper = HelperProcess(self._on_event)
         self._lock = threading.Lock()
         self._projects: dict[Path, ProjectServers] = {}
@@ -133,7 +137,9 @@ class ProjectServers:
         """
         self._connect_all(cancel)
         usable = [tool for name in self._servers for tool in self._usable(name)]
-        found = rank(usable, words, MAX_FOUND + MAX_NAMED)
+        index = self._owner.index_of(self._root)
+        similar = similarities(index, words, [*map(text_of, usable)])
+        found = rank(usable, words, MAX_FOUND + MAX_NAMED, similar)
         lines = [f"{each.signature} — {each.summary}" for each in found[:MAX_FOUND]]
         if others := ", ".join(each.key for each in found[MAX_FOUND:]):
             lines.append(f"Also: {others}")
@@ -455,8 +461,3 @@ class ProjectServers:
         if self._is_ready(name):
             return "ready"
         return "failed" if status.problem else "allowed"
-
-
-def problems(config: McpConfig) -> Sequence[str]:
-    """Return what is wrong with the settings of servers."""
-    return [*filter(None, map(policy.problem, config.servers))]

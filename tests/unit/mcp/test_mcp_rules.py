@@ -201,11 +201,22 @@ def test_without_servers_the_files_are_named(
     assert "--   ~/.config/mcphub/servers.json" in lines
 
 
-def test_the_right_tool_is_among_the_first_five() -> None:
-    tools, questions = catalogue.tools(), catalogue.questions()
-    assert (len(tools), len(questions)) == (100, 60)
+@pytest.mark.parametrize(
+    ("name", "number", "share"), [("questions", 60, 0.8), ("searches", 44, 0.95)]
+)
+def test_the_right_tool_is_among_the_first_five(name: str, number: int, share: float) -> None:
+    """By words only; with an index, meaning counts too."""
+    tools, questions = catalogue.tools(), catalogue.questions(name)
+    assert (len(tools), len(questions)) == (100, number)
     assert {key for _, keys in questions for key in keys} <= {each.key for each in tools}
     hits = sum(
         any(each.key in keys for each in rank(tools, question, 5)) for question, keys in questions
     )
-    assert hits / len(questions) >= 0.8
+    assert hits / len(questions) >= share
+
+
+def test_a_similar_meaning_counts_where_no_word_fits() -> None:
+    tools = [ECHO, ServerTool("it", "add", "Add numbers.")]
+    assert rank(tools, "sum", 5) == []
+    assert rank(tools, "sum", 5, [0.1, 0.6]) == [tools[1]]
+    assert rank(tools, "repeat numbers", 5, [0.3, 0.9])[0] == tools[1]
