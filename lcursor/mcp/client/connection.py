@@ -73,6 +73,8 @@ class Connection:
         self._trouble = Trouble()
         self._client: Client | None = None
         self._opened, self._closing = anyio.Event(), anyio.Event()
+        self._opening = anyio.CancelScope()
+        """Cancelled to give up before there is a connection."""
         self._failure = ""
         self._limits: dict[anyio.CancelScope, float] = {}
         """Those of the requests that run."""
@@ -83,7 +85,8 @@ class Connection:
     async def run(self) -> None:
         """Connect, and stay connected until `close`. The task in which the SDK's tasks run."""
         try:
-            with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            closed = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+            with self._opening, contextlib.suppress(*closed):
                 async with Client(
                     self._transport(),
                     mode=self._mode,
@@ -104,6 +107,8 @@ class Connection:
     def close(self) -> None:
         """End the connection, and its program."""
         self._closing.set()
+        if not self._opened.is_set():
+            self._opening.cancel()
 
     async def open(self, max_s: float) -> dict[str, Any]:
         """Wait for the connection; return what the server offers.

@@ -199,6 +199,9 @@ class HelperProcess:
                 self._receive(json_text.parse(line))
         process.stdout.close()
         process.wait()
+        with contextlib.suppress(OSError):
+            if process.stdin:
+                process.stdin.close()
         with self._answered:
             for number, answer in self._answers.items():
                 if answer is None and self._process is process:

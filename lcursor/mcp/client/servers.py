@@ -387,9 +387,12 @@ class ProjectServers:
         """Return why there are not more tools."""
         remarks = []
         for name, status in self._servers.items():
-            if status.is_broken or self._state(name) != "approved":
+            state = self._state(name)
+            if status.is_broken or state == "rejected":
                 continue
-            if status.is_starting:
+            if state != "approved":
+                remarks.append(f"{name} is not allowed yet: {SEEN_FIRST}.")
+            elif status.is_starting:
                 remarks.append(f"{name} is still starting; search again later.")
             elif not self._is_ready(name):
                 remarks.append(f"{name} cannot be used: {status.problem}")

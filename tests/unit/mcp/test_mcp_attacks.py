@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import threading
 import time
@@ -16,6 +17,7 @@ from lcursor.errors import McpFailed
 from lcursor.mcp.client import connection, servers
 from tests.fakes.mcp_server import ZERO_WIDTH
 from tests.unit.mcp.conftest import World, fake, never
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.process
 
@@ -37,6 +39,30 @@ def port() -> Iterator[int]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port
         server.shutdown()
+
+
+def running(argument: str) -> list[str]:
+    """Return the fake servers that run with an argument."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            words = path.read_bytes().decode().split("\0")
+            if argument in words and any(word.endswith("mcp_server.py") for word in words):
+                found.append(path.parent.name)
+    return found
+
+
+def test_all_ends_with_the_helper(world: World) -> None:
+    world.configure(it=fake("ends-with-the-helper"))
+    world.allow("it")
+    assert running("ends-with-the-helper")
+    process = world.servers.helper._process
+    assert process
+    process.kill()
+    wait_for(lambda: not running("ends-with-the-helper"), 15)
+    assert world.call("it__echo", "again") == "again", "both start again"
+    world.servers.close()
+    wait_for(lambda: not running("ends-with-the-helper"), 15)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +200,7 @@ def test_a_server_that_never_answers_delays_no_other(
     project = world.configure(it=fake("silent"), other=fake())
     world.allow("it", "other")
     assert "did not answer within 3 s" in project.show("it")["problem"]
+    wait_for(lambda: not running("silent"), 15)
     monkeypatch.setattr(servers, "FIND_S", 0.2)
     found = project.find("repeat a text", never)[0]
     assert "other__echo" in found

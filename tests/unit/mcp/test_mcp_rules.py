@@ -79,6 +79,17 @@ def test_a_description_has_names_of_variables_but_no_values(tmp_path: Path) -> N
     assert f"writes     {tmp_path}/x, a folder of its own" in text
 
 
+def test_a_file_of_the_project_is_described_by_its_content(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text("one")
+    made = server(command=["sh", str(script)])
+    first = policy.describe(made, tmp_path)
+    assert any(line.startswith("contents   server.py ") for line in first)
+    script.write_text("two")
+    assert policy.describe(made, tmp_path) != first
+    assert not any("contents" in line for line in policy.describe(made, tmp_path / "elsewhere"))
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -153,6 +164,8 @@ def test_answers_are_stored_for_the_project(tmp_path: Path) -> None:
     assert again.difference("it", ["program x", "network a"]) == ["+ network a"]
     assert again.server_state("no", ["program z"]) == "rejected"
     assert again.tool_state(ECHO) == "approved"
+    one.remember("no", is_allowed=True, policy=["program y"], tools=[])
+    assert again.server_state("no", ["program y"]) == "approved", "as another Neovim said"
     other = ServerTool("it", "echo", "Repeat a text twice.", ECHO.schema)
     assert again.tool_state(other) == "changed"
     assert again.tool_difference(other) == ["-     Repeat a text.", "+     Repeat a text twice."]
