@@ -30,7 +30,7 @@ class Responses(Api):
 
     def chunks(self) -> Chunk:
         """Return what translates the events of a new stream."""
-        return chunk
+        return Translator().chunk
 
     def request(
         self,
@@ -87,7 +87,7 @@ def items(messages: Sequence[Message]) -> list[dict[str, Any]]:
         parts = returned(message, Responses.name)
         found += parts
         if message.text and not parts:
-            found.append({"role": message.role, "content": message.text})
+            found.append(_message(message))
         known = {part.get("call_id") for part in parts}
         found += [
             {
@@ -102,36 +102,45 @@ def items(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return found
 
 
-def chunk(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an event of a stream as an object of OpenAI's chat; errors as they are."""
-    text = event.get("delta")
-    match event.get("type"):
-        case "response.output_text.delta" | "response.refusal.delta":
-            return delta({"content": text})
-        case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-            return delta({"thinking": text})
-        case "response.output_item.added":
-            return delta(_begun(event))
-        case "response.function_call_arguments.delta":
-            part = {"index": event.get("output_index"), "function": {"arguments": text}}
-            return delta({"tool_calls": [part]})
-        case "response.output_item.done":
-            return delta({RETURNED: {Responses.name: _parts_to_return(table_in(event, "item"))}})
-        case "response.completed" | "response.incomplete" | "response.failed":
-            return _ended(table_in(event, "response"))
-        case "error":
-            return event
-    return delta({})
+def _message(message: Message) -> dict[str, Any]:
+    if message.role == "user":
+        return {"role": "user", "content": message.text}
+    # llama-server knows an answer only by these types.
+    content = [{"type": "output_text", "text": message.text}]
+    return {"type": "message", "role": "assistant", "content": content}
 
 
-def _begun(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a delta for the start of an item."""
-    item = table_in(event, "item")
-    if item.get("type") != "function_call":
-        return {}
-    function = {"name": item.get("name"), "arguments": item.get("arguments") or ""}
-    index = event.get("output_index")
-    return {"tool_calls": [{"index": index, "id": item.get("call_id"), "function": function}]}
+class Translator:
+    """Turns the events of a stream into objects of OpenAI's chat."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}  # of calls, by the ids of their items
+
+    def chunk(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return an event as an object of OpenAI's chat; errors as they are."""
+        text, item = event.get("delta"), table_in(event, "item")
+        match event.get("type"):
+            case "response.output_text.delta" | "response.refusal.delta":
+                return delta({"content": text})
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                return delta({"thinking": text})
+            case "response.output_item.added" if item.get("type") == "function_call":
+                function = {"name": item.get("name"), "arguments": item.get("arguments") or ""}
+                return self._call(item.get("id"), {"id": item.get("call_id"), "function": function})
+            case "response.function_call_arguments.delta":
+                return self._call(event.get("item_id"), {"function": {"arguments": text}})
+            case "response.output_item.done":
+                return delta({RETURNED: {Responses.name: _parts_to_return(item)}})
+            case "response.completed" | "response.incomplete" | "response.failed":
+                return _ended(table_in(event, "response"))
+            case "error":
+                return event
+        return delta({})
+
+    def _call(self, item: object, part: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a part of a call; not all servers number the items."""
+        number = self._numbers.setdefault(item, len(self._numbers))
+        return delta({"tool_calls": [{"index": number, **part}]})
 
 
 def _parts_to_return(item: Mapping[str, Any]) -> list[dict[str, Any]]:

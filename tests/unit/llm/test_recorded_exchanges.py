@@ -112,6 +112,10 @@ def test_calls_arrive_as_meant(api: str, name: str, files: list[str]) -> None:
     assert (counts, end.usage.is_exact) == ((120, 96, 21), True)
 
 
+def test_calls_of_items_without_numbers() -> None:
+    assert calls_of(ask("responses-unnumbered")[0]) == calls_of(ask("responses-parallel")[0])
+
+
 @pytest.mark.parametrize("api", APIS)
 def test_a_malformed_call_becomes_a_problem_for_the_model(api: str) -> None:
     events, error = ask(f"{api}-malformed")
