@@ -47,6 +47,8 @@ STATES: Final = {
 ALLOW: Final = {"optionId": "once", "name": "Allow", "kind": "allow_once"}
 ALLOW_ALL: Final = {"optionId": "run", "name": "Allow in this session", "kind": "allow_always"}
 REJECT: Final = {"optionId": "reject", "name": "Reject", "kind": "reject_once"}
+CALLS: Final = ("<tool_call>", "<function=")
+"""Where the calls begin in what a model writes."""
 MAX_LISTED: Final = 50
 
 
@@ -147,6 +149,9 @@ class Server:
 
     def _open(self, params: Mapping[str, Any], *, shows: bool) -> Mapping[str, Any]:
         key, cwd = str(params.get("sessionId")), _folder(params)
+        known = self._sessions.get(key)
+        if known is not None and not known.has_begun:
+            return self._choices(known)
         state = RunLog.open(runs.find(root_of(cwd), key)).state
         mode = state.policy if state.policy in MODES else self._mode
         session = Session(key, cwd, mode, state.model, has_begun=True)
@@ -279,13 +284,13 @@ class Server:
             shows_texts: the session is opened again, and all that it has written is a message.
         """
         key, number, shown = session.key, session.prompt, set[int]()
-        problem = ""
+        writing, problem = _Writing(), ""
         while True:
             method, params = session.messages.get()
             if method == "agent.delta":
                 kind = "agent_message_chunk" if shows_texts else "agent_thought_chunk"
-                if params["text"]:
-                    self._update(key, kind, content=_text(params["text"]))
+                if words := writing.more(params["text"], is_new=params["is_new"]):
+                    self._update(key, kind, content=_text(words))
             elif method == "agent.step":
                 self._show_step(key, number, params, is_new=params["number"] not in shown)
                 shown.add(params["number"])
@@ -393,6 +398,26 @@ class Server:
                 ("mode", session.mode, modes), ("model", session.model, models)
             )
         ]  # fmt: skip
+
+
+class _Writing:
+    """What the model writes, without the calls that follow it."""
+
+    def __init__(self) -> None:
+        self._text, self._shown = "", 0
+
+    def more(self, text: str, *, is_new: bool) -> str:
+        """Return what can be shown after the next text."""
+        if is_new:
+            self._text, self._shown = "", 0
+        self._text += text
+        ends = [at for at in map(self._text.find, CALLS) if at >= 0]
+        last = self._text.rfind("<")
+        if not ends and last >= 0 and any(each.startswith(self._text[last:]) for each in CALLS):
+            ends = [last]  # it may become one
+        found = self._text[self._shown : min(ends, default=len(self._text))]
+        self._shown += len(found)
+        return found
 
 
 def _text(text: str) -> Mapping[str, str]:

@@ -179,6 +179,20 @@ def test_a_change_is_shown_and_written_by_the_editor(editor: Make) -> None:
     assert {state for _, state in it.calls()} == {"completed"}
 
 
+def test_what_the_model_writes_before_its_calls_is_shown(editor: Make) -> None:
+    it = editor([f"I look < at it.\n{view()}", replace(), finish("x is 2")])
+    it.prompt(it.open({}))
+    assert it.said("agent_thought_chunk").strip() == "I look < at it."
+
+
+def test_a_session_without_a_message_is_resumed(editor: Make) -> None:
+    it = editor([finish("x is 2")])
+    session = it.open({})
+    it.request("session/resume", sessionId=session, cwd=str(it.root))
+    it.prompt(session)
+    assert it.said() == "x is 2"
+
+
 def test_unsaved_text_stays(editor: Make) -> None:
     it = editor([view(), replace(), finish()])
     path = f"{it.root}/a.py"
