@@ -40,7 +40,7 @@ def acp(
         typer.Option(metavar="GLOB", help="Never read these files. Repeatable."),
     ] = None,
 ) -> None:
-    """Be the agent of another editor (Agent Client Protocol): Zed, JetBrains, Emacs.
+    """Be the agent of another editor, by the Agent Client Protocol.
 
     The agent works on a copy of the project. The editor shows each change, and it is written once
     you allow it.
