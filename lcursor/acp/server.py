@@ -26,6 +26,7 @@ from lcursor.agent import runs
 from lcursor.agent.records import Policy
 from lcursor.agent.run_log import RunLog
 from lcursor.agent.standalone import Standalone
+from lcursor.agent.tools.table import TOOLS
 from lcursor.errors import LcursorError
 from lcursor.project.root import root_of
 from lcursor.protocol.agent import AgentStart
@@ -47,8 +48,11 @@ STATES: Final = {
 ALLOW: Final = {"optionId": "once", "name": "Allow", "kind": "allow_once"}
 ALLOW_ALL: Final = {"optionId": "run", "name": "Allow in this session", "kind": "allow_always"}
 REJECT: Final = {"optionId": "reject", "name": "Reject", "kind": "reject_once"}
-CALLS: Final = ("<tool_call>", "<function=")
-"""Where the calls begin in what a model writes."""
+FENCES: Final = tuple(f"```{word}" for tool in TOOLS for word in tool.examples)
+CALLS: Final = {"choice": ("\n",), "fenced": FENCES}
+"""Where the calls begin in what a model writes, by dialect."""
+TAGS: Final = ("<tool_call>", "<function=")
+"""The same, in the others."""
 MAX_LISTED: Final = 50
 
 
@@ -284,13 +288,15 @@ class Server:
             shows_texts: the session is opened again, and all that it has written is a message.
         """
         key, number, shown = session.key, session.prompt, set[int]()
-        writing, problem = _Writing(), ""
+        writing, problem = _Writing(""), ""
         while True:
             method, params = session.messages.get()
             if method == "agent.delta":
                 kind = "agent_message_chunk" if shows_texts else "agent_thought_chunk"
                 if words := writing.more(params["text"], is_new=params["is_new"]):
                     self._update(key, kind, content=_text(words))
+            elif method == "agent.started":
+                writing = _Writing(params["dialect"])
             elif method == "agent.step":
                 self._show_step(key, number, params, is_new=params["number"] not in shown)
                 shown.add(params["number"])
@@ -403,7 +409,8 @@ class Server:
 class _Writing:
     """What the model writes, without the calls that follow it."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: str) -> None:
+        self._calls = CALLS.get(dialect, TAGS)
         self._text, self._shown = "", 0
 
     def more(self, text: str, *, is_new: bool) -> str:
@@ -411,11 +418,12 @@ class _Writing:
         if is_new:
             self._text, self._shown = "", 0
         self._text += text
-        ends = [at for at in map(self._text.find, CALLS) if at >= 0]
-        last = self._text.rfind("<")
-        if not ends and last >= 0 and any(each.startswith(self._text[last:]) for each in CALLS):
-            ends = [last]  # it may become one
-        found = self._text[self._shown : min(ends, default=len(self._text))]
+        ends = [at for at in map(self._text.find, self._calls) if at >= 0]
+        for size in range(max(map(len, self._calls)) - 1, 0, -1):
+            part = self._text[-size:]
+            if not ends and any(each.startswith(part) for each in self._calls):
+                ends = [len(self._text) - len(part)]  # it may become one
+        found = self._text[self._shown : max(min(ends, default=len(self._text)), self._shown)]
         self._shown += len(found)
         return found
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from lcursor.acp import server
 from tests.fakes.script_server import Entry, Fault, ScriptServer
 from tests.unit.agent.runs_over_http import FILES, MODEL, bash, call, finish, replace, view
 from tests.waiting import wait_for
@@ -156,8 +157,8 @@ def editor(tmp_path: Path) -> Iterator[Callable[..., Editor]]:
         for stream in (each.process.stdin, each.process.stdout):
             assert stream
             stream.close()
-    for server in servers:
-        server.close()
+    for each_server in servers:
+        each_server.close()
 
 
 Make = Callable[..., Editor]
@@ -183,6 +184,21 @@ def test_what_the_model_writes_before_its_calls_is_shown(editor: Make) -> None:
     it = editor([f"I look < at it.\n{view()}", replace(), finish("x is 2")])
     it.prompt(it.open({}))
     assert it.said("agent_thought_chunk").strip() == "I look < at it."
+
+
+@pytest.mark.parametrize(
+    ("dialect", "written", "shown"),
+    [
+        ("native", "One <two> <tool_call>\n{}", "One <two> "),
+        ("fenced", "Look at `a`:\n```bash\nls\n```", "Look at `a`:\n"),
+        ("choice", "I read it.\nread a.py", "I read it."),
+    ],
+)
+def test_calls_are_no_text(dialect: str, written: str, shown: str) -> None:
+    for size in (1, 3, 100):
+        writing = server._Writing(dialect)
+        parts = [written[at : at + size] for at in range(0, len(written), size)]
+        assert "".join(writing.more(each, is_new=False) for each in parts) == shown
 
 
 def test_a_session_without_a_message_is_resumed(editor: Make) -> None:
