@@ -17,10 +17,6 @@ NOT_JSON: Final = -32700
 POLL_S: Final = 0.1
 
 
-class EditorError(AgentFailed):
-    """The editor answered a request with an error, or has ended."""
-
-
 class Problem(Exception):
     """A request of the editor cannot be carried out.
 
@@ -69,11 +65,11 @@ class OtherEditor:
         """Send a request, and return its result; None if it was stopped meanwhile.
 
         Raises:
-            EditorError: the answer is an error, or there will be none.
+            AgentFailed: the answer is an error, or the editor has ended.
         """
         with self._lock:
             if self._has_ended:
-                raise EditorError("the editor has ended")
+                raise AgentFailed("the editor has ended")
             self._last_id += 1
             number = self._last_id
             answers = self._answers[number] = queue.SimpleQueue()
@@ -87,7 +83,7 @@ class OtherEditor:
                 if "error" in row:
                     error = row["error"]
                     text = error.get("message") if isinstance(error, dict) else error
-                    raise EditorError(f"the editor answers {method} with an error: {text}")
+                    raise AgentFailed(f"the editor answers {method} with an error: {text}")
                 return row.get("result")
         finally:
             with self._lock:
@@ -104,7 +100,7 @@ class OtherEditor:
         """Ask the user about a tool call; return the id of the option, "" for none.
 
         Raises:
-            EditorError: the editor has ended, or cannot ask.
+            AgentFailed: the editor has ended, or cannot ask.
         """
         params = {"sessionId": session, "toolCall": call, "options": list(options)}
         found = self.ask("session/request_permission", params, stopped)

@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from lcursor.acp.editor import EditorError, OtherEditor
+from lcursor.acp.editor import OtherEditor
 from lcursor.changes import text
 from lcursor.changes.histories import Histories
 from lcursor.changes.records import Change
 from lcursor.changes.text import Text
-from lcursor.errors import LcursorError
+from lcursor.errors import AgentFailed, LcursorError
 from lcursor.protocol.edit import EditFile, EditHunk
 
 WRITE: Final = {"optionId": "write", "name": "Write this file", "kind": "allow_once"}
@@ -88,7 +88,7 @@ class _Texts:
         """Return what the editor shows; None if it does not say, or has no such file."""
         if not self._files.get("readTextFile") or not os.path.lexists(path):
             return None
-        with contextlib.suppress(EditorError):
+        with contextlib.suppress(AgentFailed):
             found = self._editor.ask(
                 "fs/read_text_file", {"sessionId": self._session, "path": path}
             )
