@@ -28,6 +28,7 @@ from lcursor.agent.run_log import RunLog
 from lcursor.agent.standalone import Standalone
 from lcursor.agent.tools.table import TOOLS
 from lcursor.errors import LcursorError
+from lcursor.project.reading import Reader
 from lcursor.project.root import root_of
 from lcursor.protocol.agent import AgentStart
 
@@ -79,10 +80,13 @@ class Server:
 
     Args:
         mode: of new sessions, a key of `MODES`.
+        secrets: globs of files that are never read, in addition to the built-in ones.
     """
 
-    def __init__(self, editor: OtherEditor, mode: str = "auto") -> None:
-        self._editor, self._mode = editor, mode
+    def __init__(
+        self, editor: OtherEditor, mode: str = "auto", secrets: Sequence[str] = ()
+    ) -> None:
+        self._editor, self._mode, self._secrets = editor, mode, tuple(secrets)
         self._sessions: dict[str, Session] = {}
         self._by_prompt: dict[int, Session] = {}
         self._last_prompt = 0
@@ -214,7 +218,8 @@ class Server:
         session = self._session(params)
         if session.prompt:
             raise Problem("this session still works on an earlier message")
-        task, context = _question(params.get("prompt"))
+        reader = Reader(root_of(session.cwd), self._secrets)
+        task, context = _question(params.get("prompt"), reader)
         if not task.strip():
             raise Problem("the message is empty")
         self._begin(session)
@@ -450,8 +455,8 @@ def _known(value: str, values: Iterable[str]) -> str:
     return value
 
 
-def _question(blocks: Any) -> tuple[str, str]:
-    """Return the text of a message, and the texts that come with it."""
+def _question(blocks: Any, reader: Reader) -> tuple[str, str]:
+    """Return the text of a message, and the texts that come with it, without those of secrets."""
     words, contexts = list[str](), list[str]()
     for block in blocks if isinstance(blocks, list) else []:
         kind = block.get("type") if isinstance(block, dict) else None
@@ -461,8 +466,10 @@ def _question(blocks: Any) -> tuple[str, str]:
             words.append(f"`{_name(block.get('uri'))}`")
         elif kind == "resource" and isinstance(found := block.get("resource"), dict):
             name, text = _name(found.get("uri")), found.get("text")
-            words.append(f"`{name}`")
-            if isinstance(text, str):
+            path = Path(unquote(urlsplit(str(found.get("uri") or "")).path) or "/")
+            secret = isinstance(text, str) and (reader.secret(path) or reader.secret_text(text))
+            words.append(f"`{name}` (not read: {secret})" if secret else f"`{name}`")
+            if isinstance(text, str) and not secret:
                 contexts.append(f"{name}:\n\n```\n{text}\n```")
     return " ".join(filter(None, words)), "\n\n".join(contexts)
 

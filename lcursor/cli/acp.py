@@ -66,7 +66,7 @@ def acp(
     )
     received, sent = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no message
-    served = Server(OtherEditor(received, sent), mode)
+    served = Server(OtherEditor(received, sent), mode, secret or [])
     with open_service(config, served.emit, secret or [], _warn) as served.opened:
         served.serve()
 

@@ -318,6 +318,15 @@ def test_files_in_a_message_are_read_by_the_model(editor: Make) -> None:
     assert "secret_words = 1" in state
 
 
+def test_secrets_in_a_message_are_not_read(editor: Make) -> None:
+    it = editor([finish()])
+    resource = {"uri": f"file://{it.root}/.env", "text": "PASSWORD=12345"}
+    it.prompt(it.open(), "Explain", {"type": "resource", "resource": resource})
+    state = next((it.root.parent / "data").rglob("run.jsonl")).read_text()
+    assert "not read" in state
+    assert "12345" not in state
+
+
 def test_options(editor: Make) -> None:
     it = editor([finish()])
     it.request("initialize", protocolVersion=99)
