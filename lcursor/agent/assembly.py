@@ -22,6 +22,7 @@ from lcursor.agent.run_log import RunState
 from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.summary import summarize
 from lcursor.agent.tools import lookup
+from lcursor.agent.tools.tool import ToolServers
 from lcursor.agent.tools.toolbox import make_toolbox
 from lcursor.changes.records import FileChange, Lines
 from lcursor.config import Config
@@ -46,6 +47,8 @@ NO_SANDBOX: Final = (
     "No sandbox works here, so each command needs your approval: python -m lcursor sandbox check"
 )
 
+ServersOf = Callable[[Path], ToolServers | None]
+"""Returns the servers with further tools of a project; None for none."""
 Record = Callable[[Path, str, Sequence[FileChange], Mapping[str, Lines]], str]
 """Stores changes as a turn of edits, given root, title, changes and old lines; returns its key."""
 
@@ -58,10 +61,15 @@ class Assembly:
     """
 
     def __init__(
-        self, config: Config, models: ModelPool, record: Record, secrets: Sequence[str] = ()
+        self,
+        config: Config,
+        models: ModelPool,
+        record: Record,
+        secrets: Sequence[str] = (),
+        servers_of: ServersOf = lambda _: None,
     ) -> None:
         self._config, self._models, self._record = config, models, record
-        self._secrets = tuple(secrets)
+        self._secrets, self._servers_of = tuple(secrets), servers_of
 
     def assemble(self, wanted: RunRequest) -> AssembledRun:
         """Return the parts of a run.
@@ -92,6 +100,7 @@ class Assembly:
                 "Select lines and use :LCEdit, or set agent.model to a larger model",
             )
         sandbox = open_sandbox()
+        servers = self._servers_of(wanted.root) if dialect.calls_servers else None
         rewriter = RegionRewriter(
             self._models,
             name,
@@ -111,6 +120,7 @@ class Assembly:
             count=model.count,
             budget_tokens=observe.limit_tokens(model.context_tokens),
             rewrite=rewriter,
+            servers=servers,
             log=wanted.log,
         )
         if isinstance(model, ToolModel):
@@ -131,6 +141,7 @@ class Assembly:
                 tree.root,
                 lambda: content_id(tree.path, tree.folder, tree.last),
                 tree.base,
+                servers=servers,
             ),
             summarize=partial(summarize, model, system, tree),
             system=system,
@@ -140,6 +151,7 @@ class Assembly:
         notes = [NO_SANDBOX] if sandbox.level == "none" else []
         notes += [dialect.note] if dialect.note else []
         notes += tree.hidden(agent)
+        notes += servers.notes() if servers else []
         return AssembledRun(parts, name, sandbox.level, "\n".join(notes))
 
     def record(self, state: RunState, parts: RunParts) -> RecordedTurn:

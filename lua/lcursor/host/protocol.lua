@@ -59,6 +59,9 @@ M.to_lua = {
   ["agent.planned"] = { "id", "text" },
   ["agent.done"] = { "id", "run", "state", "message", "is_checked", "turn", "paths", "root" },
   ["agent.listed"] = { "id", "runs" },
+  ["mcp.listed"] = { "id", "servers" },
+  ["mcp.shown"] = { "id", "server" },
+  ["mcp.imported"] = { "id", "lines" },
 }
 
 M.levels = {
@@ -96,6 +99,7 @@ M.levels = {
   agent_failed = "error",
   agent_missing = "warn",
   agent_busy = "warn",
+  mcp_failed = "warn",
   key_missing = "error",
   key_exposed = "warn",
   context_full = "warn",
