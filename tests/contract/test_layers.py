@@ -42,6 +42,7 @@ LAYERS = {
     "edit": 7,
     "next_edit": 7,
     "agent": 8,
+    "acp": 9,
     "host": 9,
     "drive": 9,
     "mcp": 9,
