@@ -127,6 +127,8 @@ AGENTS: Final = (
         note="node 22 or newer; its first request has 84 KB",
     ),
 )
+USUAL_MODES: Final = ("default", "ask", "manual", "read-only", "build")
+"""Modes that ask, as agents call them, for one that the catalogue does not have."""
 KNOWN: Final[Mapping[str, KnownAgent]] = {each.name: each for each in AGENTS}
 
 
@@ -134,5 +136,5 @@ def find(name: str, settings: ForeignAgentConfig | None) -> KnownAgent | None:
     """Return an agent of the catalogue, or one that only the settings describe."""
     known = KNOWN.get(name)
     if known is None and settings is not None and settings.command:
-        known = KnownAgent(name, name, settings.command, "")
+        known = KnownAgent(name, name, settings.command, "", asks=USUAL_MODES)
     return known

@@ -233,7 +233,7 @@ class _Turns:
         mode = next((each for each in wanted if each in session.modes), "")
         if mode:
             session.set_mode(mode, self.handle)
-        elif wanted and session.modes:
+        elif wanted and session.modes and self._known.tried:
             raise AgentFailed(
                 f"{self._known.title} has no mode {' or '.join(wanted)}",
                 f"It has {', '.join(session.modes)}; version {self._known.tried} was tried",

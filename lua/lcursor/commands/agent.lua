@@ -25,6 +25,14 @@ local function start(policy)
   end
 end
 
+--- Choose a model; more than one word is a task that begins with "model".
+local function model(command)
+  if #command.args > 1 then
+    return start()({ text = "model " .. command.text, range = command.range })
+  end
+  require("lcursor.agent").model(command.text)
+end
+
 local function fix(command)
   local range = command.range
   require("lcursor.agent").fix(command.text, range and { range[1] - 1, range[2] } or nil)
@@ -69,7 +77,7 @@ return {
       .. "entry of the quickfix list.", fix },
     { "say [text]", "Send a message to the agent.", call("say") },
     { "model [name]", "Choose the model, or the agent of someone else, that works on the next "
-      .. "tasks.", call("model"), complete = models },
+      .. "tasks.", model, complete = models },
     { "open", "Open the window of the agent.", call("open") },
     { "list", "List the runs of the project.", call("list") },
     { "resume", "Continue the run that was stopped or interrupted last.", call("resume") },

@@ -35,6 +35,7 @@ FAKE = KnownAgent(
     "Fake",
     (sys.executable, "-I", str(SCRIPT)),
     "pip install fake",
+    tried="1.0",
     model_env={"MODEL_URL": "{url}", "MODEL_KEY": "{key}"},
     asks=("default",),
     plans=("plan",),
