@@ -53,10 +53,13 @@ class ForeignAgentsOf:
             request.sandbox,
             request.wanted.stopped,
         )
-        if settings.login:
-            return ForeignWork(known, launch.start, request), "with your login"
-        model = self._models.choose(settings.model, self._config.chat.model)
-        return ForeignWork(known, launch.start, request), f"with the model {model}"
+        note = "with your login"
+        if not settings.login:
+            model = self._models.choose(settings.model, self._config.chat.model)
+            note = f"with the model {model}"
+        if known.asks_little and request.wanted.policy == "ask":
+            note += f"\n{known.title} asks only before some commands; all run in the sandbox"
+        return ForeignWork(known, launch.start, request), note
 
     def rows(self) -> Sequence[AgentModel]:
         """Return all agents, with what is missing for each."""

@@ -44,6 +44,8 @@ class KnownAgent:
     """What it needs to reach with the user's login."""
     note: str = ""
     """What it needs besides."""
+    asks_little: bool = False
+    """Whether no mode of it asks before each command: ours then decides only about some."""
 
 
 OPENCODE_SETTINGS: Final = """{
@@ -64,9 +66,20 @@ OPENCODE_SETTINGS: Final = """{
 }
 """
 
+CODEX_SETTINGS: Final = """approval_policy = "on-request"
+default_permissions = "lcursor"
+
+[permissions.lcursor.filesystem]
+":root" = "write"
+
+[permissions.lcursor.network]
+enabled = true
+"""
+"""It confines no commands: its own sandbox does not work in ours."""
+
 AGENTS: Final = (
     KnownAgent(
-        "claude",
+        "claude-code",
         "Claude Code",
         ("claude-agent-acp",),
         "npm install -g @agentclientprotocol/claude-agent-acp",
@@ -90,10 +103,13 @@ AGENTS: Final = (
         "npm install -g @agentclientprotocol/codex-acp",
         api="responses",
         tried="2.6.0",
-        asks=("read-only",),
+        # Under names of OpenAI's models it uses tools that only those know.
+        model_files={".codex/config.toml": 'model = "{model}"\n' + CODEX_SETTINGS},
+        asks=("permission-profile:lcursor",),
         login_files=(".codex/auth.json",),
         hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
         note="its first request has 44 KB",
+        asks_little=True,
     ),
     KnownAgent(
         "opencode",

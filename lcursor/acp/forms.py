@@ -42,7 +42,7 @@ def read(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
             given[name.strip()] = value.strip()
     values, required = dict[str, Any](), schema.get("required")
     for name, field in _fields(schema):
-        words = given.get(name, "").removesuffix(_hint(field)).strip()
+        words = given.get(name, "").removesuffix(_hint(field).strip()).strip()
         if words:
             values[name] = _value(name, words, field)
         elif isinstance(required, list) and name in required:

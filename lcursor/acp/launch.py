@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from lcursor.acp.catalog import KnownAgent
 from lcursor.acp.model_port import ModelPort
-from lcursor.acp.session import Model
+from lcursor.acp.session import KEY
 from lcursor.config import AgentConfig, ChatConfig, ForeignAgentConfig
 from lcursor.errors import AgentMissing
 from lcursor.llm.pool import ModelPool
@@ -49,8 +49,8 @@ class Started:
     env: Mapping[str, str]
     cwd: Path
     """The project, as the agent sees it."""
-    model: Model | None
-    """For an agent that lets its client choose; None with the user's login."""
+    model_url: str
+    """Address of the user's model; "" with the user's login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,14 @@ class Launch:
         """
         command = find_command(self.known, self.settings)
         own = folders.make_private(self.tree.folder / HOME)
-        env, network, model = dict(self.known.env), Network(self.settings.hosts), None
+        env, network, url = dict(self.known.env), Network(self.settings.hosts), ""
         with ExitStack() as stack:
             if self.settings.login:
                 stack.enter_context(_login(own, self.known.login_files))
                 network = Network(self.settings.hosts or self.known.hosts)
             else:
                 port, values = self._open_model(stack)
-                model = Model(port.url, port.key)
+                url = port.url
                 network = replace(network, ports=(port.number,))
                 env |= {name: _filled(text, values) for name, text in self.known.model_env.items()}
                 for name, text in self.known.model_files.items():
@@ -99,7 +99,7 @@ class Launch:
             )
             cwd = self.sandbox.visible_path(confinement)
             words, variables = program.prepare(command, confinement, network, cwd)
-            yield Started(words, variables, cwd, model)
+            yield Started(words, variables, cwd, url)
 
     def _open_model(self, stack: ExitStack) -> tuple[ModelPort, dict[str, str]]:
         """Open a port to the user's model; return it with what stands for the model."""
@@ -109,7 +109,7 @@ class Launch:
         port = stack.enter_context(ModelPort(connection.client.target, served))
         return port, {
             "url": port.url,
-            "key": port.key,
+            "key": KEY,
             # A name with a slash would be taken for a provider and a model.
             "model": os.path.basename(served).removesuffix(".gguf") or "model",
             "context": str(connection.context_tokens or CONTEXT_TOKENS),

@@ -1,10 +1,11 @@
 """Give an agent in the sandbox the user's model, and nothing else of the network.
 
     with ModelPort(served_model, name_on_the_server) as port:
-        port.url  # "http://127.0.0.1:40213", for whoever knows `port.key`
+        port.url  # "http://127.0.0.1:40213/SECRET"
 
-What is sent to the port is forwarded to the model's server, with the user's key and the model's
-name: the agent sees no key, and may call the model what it likes. Serves on threads.
+What is sent there is forwarded to the model's server, with the user's key and the model's name: the
+agent sees no key, and may call the model what it likes. Other users of the machine do not know the
+secret; it is in the path, because some agents replace headers. Serves on threads.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class ModelPort:
     """
 
     def __init__(self, target: ServedModel, model: str) -> None:
-        self.key = secrets.token_urlsafe(24)
+        self._secret = f"/{secrets.token_urlsafe(24)}"
         self._target, self._model = target, model
         self._open = set[http.client.HTTPConnection]()
         self._lock = threading.Lock()
@@ -57,14 +58,13 @@ class ModelPort:
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 """Log nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.number = self._server.server_address[1]
 
     @property
     def url(self) -> str:
-        """Its address, without the version."""
-        return f"http://127.0.0.1:{self.number}"
+        """Its address with the secret, without the version."""
+        return f"http://127.0.0.1:{self.number}{self._secret}"
 
     def __enter__(self) -> ModelPort:
         threading.Thread(
@@ -88,18 +88,21 @@ class ModelPort:
         """Forward a request, and stream what comes back."""
         request.close_connection = True
         headers = {name.lower(): value for name, value in request.headers.items()}
-        given = headers.get("x-api-key") or headers.get("authorization", "").partition(" ")[2]
-        if not hmac.compare_digest(given.encode(), self.key.encode()):
-            request.send_error(401)
+        path = request.path
+        if not hmac.compare_digest(path[: len(self._secret)].encode(), self._secret.encode()):
+            request.send_error(404)
             return
-        connection, prefix = self._connect()
+        path = path[len(self._secret) :].removeprefix("/v1")
+        connection, prefix = self._connection()
         with self._lock:
             self._open.add(connection)
         try:
+            connection.connect()
+            connection.sock.settimeout(None)  # a model may read for minutes before it answers
             sent = {name: value for name, value in headers.items() if name not in HOP}
             body = self._named(self._body(request, headers))
-            path = prefix + request.path.removeprefix("/v1")
-            connection.request(request.command, path, body or None, {**sent, **self._keys()})
+            target = prefix + path
+            connection.request(request.command, target, body or None, {**sent, **self._keys()})
             answer = connection.getresponse()
             request.send_response(answer.status)
             for name, value in answer.getheaders():
@@ -118,7 +121,7 @@ class ModelPort:
                 self._open.discard(connection)
             connection.close()
 
-    def _connect(self) -> tuple[http.client.HTTPConnection, str]:
+    def _connection(self) -> tuple[http.client.HTTPConnection, str]:
         """Return a connection to the model's server, and what paths there begin with."""
         url = self._target.url
         if path := endpoint.socket_path(url):
@@ -133,9 +136,6 @@ class ModelPort:
             connection.set_tunnel(parts.hostname or "", parts.port)
         else:
             connection = kind(parts.hostname or "", parts.port, timeout=CONNECT_S)
-        connection.connect()
-        assert connection.sock
-        connection.sock.settimeout(None)  # a model may read for minutes before it answers
         return connection, prefix
 
     def _body(self, request: BaseHTTPRequestHandler, headers: dict[str, str]) -> bytes:
@@ -175,6 +175,13 @@ class ModelPort:
         return {"Authorization": f"Bearer {key}"}
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """An agent that has left is no error."""
+
+
 def _plain(host: str, port: int | None, timeout: float) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(host, port, timeout=timeout)
 
@@ -185,5 +192,8 @@ class _SocketConnection(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
         super().__init__("localhost")
         self._path = path
+
+    def connect(self) -> None:
+        """Connect."""
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.connect(path)
+        self.sock.connect(self._path)

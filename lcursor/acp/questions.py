@@ -85,7 +85,6 @@ class Questions:
         row = params.get("toolCall")
         use, step = self._recorder.use(row if isinstance(row, dict) else {})
         is_allowed = self._may_run(use, step)
-        self._recorder.show(step)
         chosen = _option(params.get("options"), ALLOW if is_allowed else REJECT)
         if not chosen:
             return {"outcome": {"outcome": "cancelled"}}
@@ -99,7 +98,7 @@ class Questions:
             return decision.verdict == "allow"
         log, call = self._log, _call_of(use)
         log.write("asked", step=step.number, why=decision.why)
-        self._user.step(step, "waiting")
+        self._recorder.show(use, step)
         self._user.status("waiting")
         choice, text = self._user.ask(step, decision)
         command = str(call.arguments.get("command") or "")
@@ -120,6 +119,7 @@ class Questions:
         if reason:
             self.remarks.append(f"The user rejected {use.title or command}: {reason}")
         self._user.status("running")
+        self._recorder.show(use, step)
         return is_allowed
 
     def _decide(self, use: ToolUse) -> Decision:

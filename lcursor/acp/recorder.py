@@ -43,6 +43,8 @@ class Recorder:
         """Number of the step with its plan."""
         steps = log.state.steps
         self._tree_id = next((each.after for each in reversed(steps) if each.after), tree.base)
+        self._shown = dict[int, tuple[str, str]]()
+        """What is shown of steps that run, by their numbers."""
         self._has_changed = False
         self._since_s = self._last_s = time.monotonic()
 
@@ -77,8 +79,7 @@ class Recorder:
             if not was_over or observation != step.observation:
                 self.end(number, observation)
         elif step.observation is None:
-            # Reports add to what a call says; its step is stored as it began.
-            self._user.step(replace(step, call=use.call(self._root)), step.shown_state)
+            self.show(use, step)
         return use, step
 
     def add(self, call: ToolCall) -> int:
@@ -148,9 +149,12 @@ class Recorder:
             self._has_changed = False
         self._user.status("running")
 
-    def show(self, step: AgentStep) -> None:
-        """Show a step again, after a decision about it."""
-        self._user.step(step, step.shown_state)
+    def show(self, use: ToolUse, step: AgentStep) -> None:
+        """Show a step that runs, with what is known of its call now; it is stored as it began."""
+        now = replace(step, call=use.call(self._root))
+        if self._shown.get(step.number) != (now.call.key, step.shown_state):
+            self._shown[step.number] = now.call.key, step.shown_state
+            self._user.step(now, step.shown_state)
 
     @property
     def seconds(self) -> float:

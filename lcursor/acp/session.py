@@ -21,22 +21,15 @@ CAPABILITIES: Final = {
     "terminal": False,
     "elicitation": {"form": {}},
 }
-OPEN_S: Final = 30.0
-"""Time limit of each request before the first prompt."""
+OPEN_S: Final = 60.0
+"""Time limit of each request before the first prompt; a busy machine needs half of it."""
 LOAD_S: Final = 120.0
 """Time limit to load a session with its history."""
 CANCEL_S: Final = 1.0
 """Time limit for the end of a turn that was cancelled."""
+KEY: Final = "lcursor"
+"""A key for agents that want one; the address is what is secret."""
 NEEDS_LOGIN: Final = -32000
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """The user's model, for an agent that lets its client choose."""
-
-    url: str
-    """Without the version."""
-    key: str
 
 
 @dataclass(slots=True)
@@ -58,7 +51,7 @@ class Session:
         handle: Handle,
         known_id: str,
         servers: Sequence[Mapping[str, Any]],
-        model: Model | None,
+        model_url: str,
     ) -> bool:
         """Open the session, or resume an earlier one; return whether the agent knows the latter.
 
@@ -66,7 +59,8 @@ class Session:
             handle: called with what comes, except for the history of an earlier session.
             known_id: of the earlier session; "" for none.
             servers: MCP servers for the agent.
-            model: for an agent that lets its client choose one.
+            model_url: address of the user's model without the version, for an agent that lets its
+                client choose; "" for none.
 
         Raises:
             AgentFailed: it cannot be opened.
@@ -86,8 +80,8 @@ class Session:
                 f"the agent speaks version {found.get('protocolVersion')} of ACP, not {VERSION}"
             )
         self.capabilities = _table(found.get("agentCapabilities"))
-        if model is not None and "providers" in self.capabilities:
-            self._set_provider(handle, model)
+        if model_url and "providers" in self.capabilities:
+            self._set_provider(handle, model_url)
         where = {"cwd": str(self.cwd), "mcpServers": self._servers(servers)}
         if known_id and self._reopen(handle, known_id, where):
             return True
@@ -146,18 +140,18 @@ class Session:
                 ) from error
             raise
 
-    def _set_provider(self, handle: Handle, model: Model) -> None:
+    def _set_provider(self, handle: Handle, url: str) -> None:
         """Let the agent use the user's model with each of its providers."""
         listed = self._call("providers/list", {}, handle).get("providers")
         for row in listed if isinstance(listed, list) else ():
             supported = row.get("supported") or [""]
             kind = str(supported[0])
-            address = model.url if kind == "anthropic" else f"{model.url}/v1"
+            address = url if kind == "anthropic" else f"{url}/v1"
             given = {
                 "providerId": row.get("providerId"),
                 "apiType": kind,
                 "baseUrl": address,
-                "headers": {"authorization": f"Bearer {model.key}"},
+                "headers": {"authorization": f"Bearer {KEY}"},
             }
             self._call("providers/set", given, handle)
 
@@ -187,7 +181,9 @@ class Session:
         for option in options if isinstance(options, list) else ():
             if _table(option).get("category") == "mode":
                 self._option = str(option.get("id"))
-                self.modes = _names(option.get("options"), "value")
+                rows = option.get("options") or []
+                grouped = [row for each in rows for row in each.get("options") or [each]]
+                self.modes = _names(grouped, "value")
                 return
         self.modes = _names(_table(opened.get("modes")).get("availableModes"), "id")
 

@@ -27,6 +27,8 @@ MARKS: Final = {"pending": "[ ]", "in_progress": "[-]", "completed": "[x]"}
 MAX_TEXT_CHARS: Final = 16_000
 MAX_TITLE_CHARS: Final = 1000
 MAX_DIFF_CHARS: Final = 200_000
+OUTPUTS: Final = ("formatted_output", "aggregated_output", "output", "stdout", "result")
+"""Names by which agents give the output of a command in `rawOutput`."""
 COMMANDS: Final = ("command", "cmd", "script")
 """Names by which agents give a command in `rawInput`."""
 
@@ -81,7 +83,7 @@ class ToolUse:
             root: the project, for short names.
         """
         target = self.command if self.step_kind == "command" else ""
-        target = (target or self.title).replace(f"{root}/", "")[:MAX_TITLE_CHARS]
+        target = without_root(target or self.title, root)[:MAX_TITLE_CHARS]
         name = "command" if self.step_kind == "command" else "path"
         return ToolCall(FOREIGN, {"kind": self.step_kind, name: target})
 
@@ -89,11 +91,17 @@ class ToolUse:
         """Return its result."""
         is_error = self.status == "failed"
         text = "\n\n".join(part for part in map(_content, self.content) if part.strip())
-        if not text and isinstance(self.output, str):
-            text = self.output
+        if not text:
+            text = _output(self.output)
         return Observation(
-            clipped(text.replace(f"{root}/", "")), is_error, result="failed" if is_error else ""
+            clipped(without_root(text, root)), is_error, result="failed" if is_error else ""
         )
+
+
+def without_root(text: str, root: str) -> str:
+    """Return a text in which files of the project have relative names."""
+    text = text.replace(f"{root}/", "")
+    return text.replace(f"{root[1:]}/", "")  # opencode's names outside of git are relative to /
 
 
 def clipped(text: str) -> str:
@@ -128,6 +136,12 @@ def plan_step(entries: object) -> tuple[str, str]:
         for each in rows
     ]
     return f"plan, {done} of {len(rows)} done", "\n".join(lines)
+
+
+def _output(value: object) -> str:
+    """Return the text of a result that is only in `rawOutput`."""
+    rows = value if isinstance(value, dict) else {"output": value}
+    return next((text for text in map(_text, map(rows.get, OUTPUTS)) if text.strip()), "")
 
 
 def _content(part: object) -> str:

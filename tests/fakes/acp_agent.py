@@ -262,8 +262,7 @@ class Agent:
         """Ask the model that the environment names, and say what it answers."""
         url = os.environ["MODEL_URL"] + "/v1/chat/completions"
         body = json.dumps({"model": "any", "messages": [], "stream": True}).encode()
-        headers = {"Authorization": f"Bearer {os.environ['MODEL_KEY']}"}
-        request = urllib.request.Request(url, body, headers)
+        request = urllib.request.Request(url, body)
         with urllib.request.urlopen(request) as found:
             lines = found.read().decode().splitlines()
         rows = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]

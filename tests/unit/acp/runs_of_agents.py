@@ -36,7 +36,7 @@ FAKE = KnownAgent(
     (sys.executable, "-I", str(SCRIPT)),
     "pip install fake",
     tried="1.0",
-    model_env={"MODEL_URL": "{url}", "MODEL_KEY": "{key}"},
+    model_env={"MODEL_URL": "{url}"},
     asks=("default",),
     plans=("plan",),
 )
