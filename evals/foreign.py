@@ -22,8 +22,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from evals.scripted_api import ENDLESS, MODEL, Action, Script, serving
-from lcursor.acp import catalog
-from lcursor.acp.agents import ForeignAgentsOf
+from lcursor.acp.client import catalog
+from lcursor.acp.client.agents import ForeignAgentsOf
 from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.run_log import RunLog
@@ -249,12 +249,11 @@ def play(world: World, situation: str) -> str:
     policy = "ask" if situation in ("allow", "reject") else "auto"
     with world.service(policy) as service:
         world.start(service, ENDLESS if situation == "cancel" else situation)
-        remark, state = "", "done"
         if situation in ("allow", "reject"):
-            remark = _decide(world, service, situation)
-        elif situation == "question":
-            remark = _answer(world, service)
-        elif situation == "cancel":
+            return _decide(world, service, situation)
+        if situation == "question":
+            return _answer(world, service)
+        if situation == "cancel":
             wait_until(lambda: any(each.situation == ENDLESS for each in world.script.asked))
             began_s = time.monotonic()
             service.handlers()["agent.stop"]({"id": world.number})
@@ -263,14 +262,12 @@ def play(world: World, situation: str) -> str:
             if took_s > CANCEL_S:
                 raise Problem(f"idle {took_s:.2f} s after the stop")
             return f"{took_s:.2f} s"
-        elif situation == "crash":
-            state = "failed"
-        found = world.wait("agent.done") if situation == "crash" else world.done(state)
+        found = world.wait("agent.done") if situation == "crash" else world.done()
         world.check_end(found)
-        return remark or _check(world, service, situation, found)
+        return _check(world, situation, found)
 
 
-def _check(world: World, service: AgentService, situation: str, found: Mapping[str, Any]) -> str:
+def _check(world: World, situation: str, found: Mapping[str, Any]) -> str:
     changes, remark = world.changes(found), ""
     wanted: dict[str, dict[str, str]] = {
         "answer": {}, "edit": {"a.py": "x = 2\ny = 1\n"}, "plan": {}, "network": {},

@@ -204,7 +204,7 @@ class NextEditConfig:
 
 @dataclass(frozen=True, slots=True)
 class ForeignAgentConfig:
-    """Settings of someone else's agent, see `acp.catalog`."""
+    """Settings of someone else's agent, see `acp.client.catalog`."""
 
     name: str
     command: tuple[str, ...] = ()

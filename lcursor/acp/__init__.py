@@ -1,6 +1,1 @@
-"""The Agent Client Protocol: agents of others work on a task, as our own agent does.
-
-`catalog` lists the agents that were tried, `launch` starts one in the sandbox, `connection` speaks
-JSON-RPC with it, `session` is a conversation, and `work` carries out a run. `model_port` gives it
-the user's model. The SDK is not needed: a client of this size is smaller than its helper process.
-"""
+"""The Agent Client Protocol: agents of others here (`client`), and our agent in other editors."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,8 @@ class AgentService:
     def handlers(self) -> dict[str, Callable[[Any], None]]:
         """Return the method for each message."""
         return {
-            "agent.start": lambda params: self._start(params, self._execute_new),
-            "agent.resume": lambda params: self._start(params, self._execute_again),
+            "agent.start": self.start,
+            "agent.resume": self.resume,
             "agent.say": self.say,
             "agent.stop": self.stop,
             "agent.decide": self.decide,
@@ -68,6 +69,22 @@ class AgentService:
             "agent.list": self.list,
             "agent.models": self.models,
         }
+
+    def start(self, params: wire.AgentStart, folder: Path | None = None) -> None:
+        """Start a run.
+
+        Args:
+            folder: of `runs.create`, for this run; None to create one.
+        """
+        self._start(params, partial(self._execute_new, folder=folder))
+
+    def resume(self, params: wire.AgentResume, policy: Policy | None = None) -> None:
+        """Continue a run, or show it.
+
+        Args:
+            policy: None for the run's.
+        """
+        self._start(params, partial(self._execute_again, policy=policy))
 
     def say(self, params: wire.AgentSay) -> None:
         """Send a message to a running agent."""
@@ -119,11 +136,11 @@ class AgentService:
 
     # Runs. Thread: the run's.
 
-    def _execute_new(self, run: AgentRun, params: wire.AgentStart) -> RunState:
+    def _execute_new(self, run: AgentRun, params: wire.AgentStart, folder: Path | None) -> RunState:
         root = root_of(Path(params["path"]))
         run.status("preparing")
         runs.delete_old(root, self._folder)
-        folder = runs.create(root, self._folder)
+        folder = folder or runs.create(root, self._folder)
         policy: Policy = params["policy"] or self._config.agent.policy
         unsaved = {each["path"]: each["text"] for each in params["buffers"]}
         task, model = params["task"], params["model"]
@@ -150,7 +167,9 @@ class AgentService:
                 raise
             return self._work(run, log, assembled)
 
-    def _execute_again(self, run: AgentRun, params: wire.AgentResume) -> RunState:
+    def _execute_again(
+        self, run: AgentRun, params: wire.AgentResume, policy: Policy | None
+    ) -> RunState:
         """Continue a run, or show it."""
         root = root_of(Path(params["path"]))
         folder = runs.find(root, params["run"], self._folder)
@@ -164,7 +183,7 @@ class AgentService:
         with runs.lock(folder):
             log = RunLog.open(folder)
             state = log.state
-            policy, model, task = state.policy, state.model, state.task
+            policy, model, task = policy or state.policy, state.model, state.task
             wanted = RunRequest(
                 root, folder, policy, model, task, {}, False, run.stopped, self._log
             )

@@ -127,7 +127,7 @@ class Services:
             return self._edit
 
     def _get_agent(self) -> AgentService:
-        from lcursor.acp.agents import ForeignAgentsOf
+        from lcursor.acp.client.agents import ForeignAgentsOf
         from lcursor.agent.assembly import Assembly
         from lcursor.agent.service import AgentService
 

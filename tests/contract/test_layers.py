@@ -42,10 +42,10 @@ LAYERS = {
     "edit": 7,
     "next_edit": 7,
     "agent": 8,
-    "acp": 9,
     "host": 9,
     "drive": 9,
     "mcp": 9,
+    "acp": 9,
     "cli": 10,
     "__main__": 11,
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.acp import catalog
+from lcursor.acp.client import catalog
 from lcursor.drive.editor import Editor
 from lcursor.process.sandbox import open_sandbox
 from tests.fakes.chat_server import say

@@ -7,7 +7,7 @@ local text = require("lcursor.text")
 
 local M = {}
 
-local KNOWN = { "claude-code", "codex", "opencode", "qwen-code" } -- those of `acp.catalog`
+local KNOWN = { "claude-code", "codex", "opencode", "qwen-code" } -- those of `acp.client.catalog`
 
 ---@type string? instead of the option agent.model
 local chosen

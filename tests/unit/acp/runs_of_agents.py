@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lcursor.acp import catalog
-from lcursor.acp.agents import ForeignAgentsOf
-from lcursor.acp.catalog import KnownAgent
+from lcursor.acp.client import catalog
+from lcursor.acp.client.agents import ForeignAgentsOf
+from lcursor.acp.client.catalog import KnownAgent
 from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.run_log import RunLog

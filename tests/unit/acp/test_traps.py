@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcursor.acp import session, work
+from lcursor.acp.client import session, work
 from lcursor.config import AgentConfig
 from tests.unit.acp.runs_of_agents import Make
 from tests.waiting import wait_for

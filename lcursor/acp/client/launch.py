@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from lcursor.acp.catalog import KnownAgent
-from lcursor.acp.model_port import ModelPort
-from lcursor.acp.session import KEY
+from lcursor.acp.client.catalog import KnownAgent
+from lcursor.acp.client.model_port import ModelPort
+from lcursor.acp.client.session import KEY
 from lcursor.config import AgentConfig, ChatConfig, ForeignAgentConfig
 from lcursor.errors import AgentMissing
 from lcursor.llm.pool import ModelPool

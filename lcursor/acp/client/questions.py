@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from lcursor.acp import forms
-from lcursor.acp.connection import Connection, Message
-from lcursor.acp.recorder import Recorder
-from lcursor.acp.updates import ToolUse
+from lcursor.acp.client import forms
+from lcursor.acp.client.connection import Connection, Message
+from lcursor.acp.client.recorder import Recorder
+from lcursor.acp.client.updates import ToolUse
 from lcursor.agent.approvals import PLAN_ONLY
 from lcursor.agent.parts import ForeignRequest, User
 from lcursor.agent.records import Decision, ToolCall

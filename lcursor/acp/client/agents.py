@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lcursor.acp import catalog
-from lcursor.acp.launch import Launch, find_command
-from lcursor.acp.work import ForeignWork
+from lcursor.acp.client import catalog
+from lcursor.acp.client.launch import Launch, find_command
+from lcursor.acp.client.work import ForeignWork
 from lcursor.agent.parts import ForeignRequest, Work
 from lcursor.config import Config, ForeignAgentConfig
 from lcursor.errors import AgentMissing

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from lcursor.acp import updates
-from lcursor.acp.updates import ToolUse
+from lcursor.acp.client import updates
+from lcursor.acp.client.updates import ToolUse
 from lcursor.agent.parts import Checkpoints, User
 from lcursor.agent.records import FOREIGN, Observation, ToolCall
 from lcursor.agent.run_log import AgentStep, RunLog

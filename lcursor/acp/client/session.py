@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lcursor import __version__
-from lcursor.acp.connection import Connection, Handle, Message
+from lcursor.acp.client.connection import Connection, Handle, Message
 from lcursor.errors import AgentFailed, AgentRequestFailed
 
 VERSION: Final = 1

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from lcursor.acp.catalog import KnownAgent
-from lcursor.acp.connection import Connection, Message
-from lcursor.acp.launch import Started
-from lcursor.acp.questions import Questions
-from lcursor.acp.recorder import Recorder
-from lcursor.acp.session import CANCEL_S, Session
+from lcursor.acp.client.catalog import KnownAgent
+from lcursor.acp.client.connection import Connection, Message
+from lcursor.acp.client.launch import Started
+from lcursor.acp.client.questions import Questions
+from lcursor.acp.client.recorder import Recorder
+from lcursor.acp.client.session import CANCEL_S, Session
 from lcursor.agent.approvals import approved_plan
 from lcursor.agent.parts import Checkpoints, End, ForeignRequest, RunLimits, User
 from lcursor.agent.records import Policy, State, ToolCall
