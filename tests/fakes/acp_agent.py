@@ -48,6 +48,7 @@ class Agent:
         self.session = ""
         self.mode = "auto"
         self.cwd = ""
+        self.servers: list[dict[str, Any]] = []
         self.number = 100
         self.waiting: list[dict[str, Any]] = []
         self.is_cancelled = False
@@ -144,6 +145,7 @@ class Agent:
             subprocess.Popen(["sleep", "600"], start_new_session=True)
         self.session, self.cwd = f"s{os.getpid()}-{time.time_ns()}", params["cwd"]
         self.record("new", params)
+        self.servers = params["mcpServers"]
         (self.home / f"session-{self.session}").touch()
         return {"sessionId": self.session, **self.modes()}
 
@@ -274,6 +276,30 @@ class Agent:
             self.do_say("connected")
         except OSError as error:
             self.do_say(f"no network: {error.strerror}")
+
+    def do_tools(self, name: str) -> None:
+        """Start the MCP server that the client names, and say what a call of its tool returns."""
+        server = self.servers[0]
+        words = [server["command"], *server["args"]]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdin
+            assert process.stdout
+            about = {"name": "fake", "version": "1"}
+            begin = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}
+            for row in (
+                {"id": 1, "method": "initialize", "params": begin},
+                {"method": "notifications/initialized"},
+                {"id": 2, "method": "tools/call", "params": {
+                    "name": "read", "arguments": {"path": name}}},
+            ):  # fmt: skip
+                process.stdin.write(json.dumps({"jsonrpc": "2.0", **row}).encode() + b"\n")
+                process.stdin.flush()
+            for line in process.stdout:
+                row = json.loads(line)
+                if row.get("id") == 2:
+                    self.do_say(row["result"]["content"][0]["text"])
+                    break
+            process.stdin.close()
 
     def do_crash(self, _: str) -> None:
         complain("fake: segmentation fault")

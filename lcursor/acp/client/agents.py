@@ -52,6 +52,7 @@ class ForeignAgentsOf:
             request.tree,
             request.sandbox,
             request.wanted.stopped,
+            self._config.privacy.exclude,
         )
         note = "with your login"
         if not settings.login:

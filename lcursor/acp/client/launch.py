@@ -18,9 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from lcursor.acp.client import tools_port
 from lcursor.acp.client.catalog import KnownAgent
 from lcursor.acp.client.model_port import ModelPort
 from lcursor.acp.client.session import KEY
+from lcursor.acp.client.tools_port import ToolsPort
 from lcursor.config import AgentConfig, ChatConfig, ForeignAgentConfig
 from lcursor.errors import AgentMissing
 from lcursor.llm.pool import ModelPool
@@ -51,6 +53,8 @@ class Started:
     """The project, as the agent sees it."""
     model_url: str
     """Address of the user's model; "" with the user's login."""
+    servers: Sequence[Mapping[str, Any]]
+    """MCP servers for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ class Launch:
     tree: Tree
     sandbox: Sandbox
     stopped: Stop
+    secrets: Sequence[str]
+    """Globs of files that are never read."""
 
     @contextmanager
     def start(self) -> Iterator[Started]:
@@ -89,6 +95,11 @@ class Launch:
                 for name, text in self.known.model_files.items():
                     folders.create((own / name).parent)
                     folders.write_file(own / name, _filled(text, values).encode())
+            servers = list[Mapping[str, Any]]()
+            if tools_port.is_installed():
+                tools = stack.enter_context(ToolsPort(self.tree.root, self.secrets))
+                network = replace(network, ports=(*network.ports, tools.number))
+                servers.append(tools.server)
             env |= {name: os.path.expandvars(text) for name, text in self.settings.env.items()}
             shown = self.tree.confinement(self.agent)
             confinement = replace(
@@ -99,7 +110,7 @@ class Launch:
             )
             cwd = self.sandbox.visible_path(confinement)
             words, variables = program.prepare(command, confinement, network, cwd)
-            yield Started(words, variables, cwd, url)
+            yield Started(words, variables, cwd, url, servers)
 
     def _open_model(self, stack: ExitStack) -> tuple[ModelPort, dict[str, str]]:
         """Open a port to the user's model; return it with what stands for the model."""

@@ -161,7 +161,7 @@ class _Turns:
         self._recorder.finish("interrupted")
         session = Session(self._connection, started.cwd)
         known_id = str(state.talk.get("session") or "")
-        is_known = session.open(self.handle, known_id, (), started.model_url)
+        is_known = session.open(self.handle, known_id, started.servers, started.model_url)
         self._log.write_talk({"session": session.id})
         self._set_mode(session, state.policy)
         unread = state.said[state.read :]

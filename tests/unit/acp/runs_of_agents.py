@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -156,6 +157,22 @@ class AgentRuns(Messages):
 
     def _raise(self, error: Exception) -> None:
         raise error
+
+
+def processes(mark: str) -> list[str]:
+    """Return the processes that have a word in their command line or environment."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            for name in ("cmdline", "environ"):
+                if (
+                    mark.encode() in Path("/proc", pid, name).read_bytes()
+                    and int(pid) != os.getpid()
+                ):
+                    found.append(f"{pid} {Path('/proc', pid, 'cmdline').read_bytes()!r}")
+        except OSError:
+            continue
+    return found
 
 
 Make = Callable[..., AgentRuns]

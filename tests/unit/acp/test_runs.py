@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lcursor.config import AgentConfig
-from tests.unit.acp.runs_of_agents import Make
+from tests.unit.acp.runs_of_agents import Make, processes
 from tests.waiting import wait_for
 
 
@@ -183,3 +183,14 @@ def test_budgets_end_a_run(agent: Make) -> None:
     done = it.finish("run true\n" * 5 + "hang")
     assert done["state"] == "stuck"
     assert "limit of 2 steps" in done["message"]
+
+
+def test_its_tools_read_the_users_project_from_outside_of_the_sandbox(agent: Make) -> None:
+    pytest.importorskip("mcp")
+    it = agent()
+    (it.root / ".env").write_text("KEY=1\n")
+    done = it.finish("write a.py x = 2\\n\ntools a.py\ntools .env\ntools ../agents")
+    assert "1\tx = 1\n2\ty = 1" in done["message"], "not the copy"
+    assert ".env cannot be read" in done["message"]
+    assert "../agents is not in this project" in done["message"]
+    assert processes(str(it.root)) == []

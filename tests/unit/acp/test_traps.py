@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -10,24 +9,8 @@ import pytest
 
 from lcursor.acp.client import session, work
 from lcursor.config import AgentConfig
-from tests.unit.acp.runs_of_agents import Make
+from tests.unit.acp.runs_of_agents import Make, processes
 from tests.waiting import wait_for
-
-
-def processes(mark: str) -> list[str]:
-    """Return the processes that have a word in their command line or environment."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            for name in ("cmdline", "environ"):
-                if (
-                    mark.encode() in Path("/proc", pid, name).read_bytes()
-                    and int(pid) != os.getpid()
-                ):
-                    found.append(f"{pid} {Path('/proc', pid, 'cmdline').read_bytes()!r}")
-        except OSError:
-            continue
-    return found
 
 
 def test_a_dead_child_ends_the_run_with_its_last_words(
