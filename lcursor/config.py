@@ -203,6 +203,24 @@ class NextEditConfig:
     """The server, if `model` names one of `models`."""
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignAgentConfig:
+    """Settings of someone else's agent, see `acp.client.catalog`."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    """Program and arguments; empty for those of the catalogue."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables; `$NAME` is the user's variable."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that it may reach, besides the user's model; empty for those of the catalogue with
+    the user's login."""
+    login: bool = False
+    """Whether it uses its own model with the user's login, instead of the user's model."""
+    model: str = ""
+    """A name like `chat.model`; "" for the chat's."""
+
+
 Policy = Literal["plan", "ask", "auto"]
 
 
@@ -211,7 +229,9 @@ class AgentConfig:
     """Settings of agents."""
 
     model: str = ""
-    """A name like `chat.model`; "" for the chat's."""
+    """A name like `chat.model`, or of a foreign agent; "" for the chat's."""
+    foreign: tuple[ForeignAgentConfig, ...] = field(default=(), metadata=FIXED)
+    """The table `agents`."""
     policy: Policy = "auto"
     """What needs approval, see `agent.approvals`."""
     max_steps: int = 40
@@ -327,7 +347,9 @@ def from_table(table: Mapping[str, Any]) -> Config:
         chat=replace(_section(table, "chat", ChatConfig), models=models),
         edit=_section(table, "edit", EditConfig),
         next_edit=replace(next_edit, endpoint=named.get(next_edit.model)),
-        agent=_section(table, "agent", AgentConfig),
+        agent=replace(
+            _section(table, "agent", AgentConfig), foreign=_agents(table.get("agents") or {})
+        ),
         mcp=McpConfig(mcp_servers((table.get("mcp") or {}).get("servers") or {})),
     )
 
@@ -424,6 +446,24 @@ def _texts_by_name(value: object) -> object:
         isinstance(pair, tuple) and all(isinstance(each, str) for each in pair) for pair in pairs
     )
     return tuple(pairs) if is_right and isinstance(pairs, list) else value
+
+
+def _agents(table: object) -> tuple[ForeignAgentConfig, ...]:
+    """Read the table of foreign agents."""
+    hint = 'Write it as agents = { codex = { model = "big" } }'
+    if not isinstance(table, Mapping):
+        raise ConfigInvalid("agents: expected a table", hint)
+    names, found = [spec.name for spec in fields(ForeignAgentConfig)][1:], []
+    for name, row in table.items():
+        if not isinstance(row, Mapping) or not set(row) <= set(names):
+            raise ConfigInvalid(f"agents.{name}: expected {', '.join(names)}", hint)
+        lists = {key: _strings(row.get(key) or []) for key in ("command", "hosts")}
+        env = dict(row.get("env") or {})
+        for key, value in {**lists, "env": tuple(env.values())}.items():
+            if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
+                raise ConfigInvalid(f"agents.{name}.{key}: expected strings", hint)
+        found.append(ForeignAgentConfig(str(name), **{**row, **lists, "env": env}))
+    return tuple(sorted(found, key=lambda agent: agent.name))
 
 
 def _defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import Any
 
 from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
-from lcursor.agent.loop import Loop
 from lcursor.agent.parts import AssembledRun, End, RecordedTurn, RunRequest
 from lcursor.agent.records import Policy
 from lcursor.agent.run import AgentRun, step_row
@@ -68,6 +67,7 @@ class AgentService:
             "agent.decide": self.decide,
             "agent.approve_plan": self.approve_plan,
             "agent.list": self.list,
+            "agent.models": self.models,
         }
 
     def start(self, params: wire.AgentStart, folder: Path | None = None) -> None:
@@ -120,6 +120,15 @@ class AgentService:
 
         self._executor.submit(answer, params["id"])
 
+    def models(self, params: wire.AgentModels) -> None:
+        """List what may work on a task."""
+        number = params["id"]
+
+        def answer() -> None:
+            self._send("agent.offered", {"id": number, "models": self._assembly.offered()})
+
+        self._executor.submit(answer, number)
+
     def close(self) -> None:
         """Stop all runs, after the messages to them are stored."""
         self._executor.finish()
@@ -149,7 +158,7 @@ class AgentService:
                     context=params["context"],
                     policy=policy,
                     model=assembled.model,
-                    dialect=assembled.parts.dialect.name,
+                    dialect=assembled.work.dialect,
                     sandbox=assembled.sandbox,
                     note=assembled.note,
                 )
@@ -185,19 +194,19 @@ class AgentService:
                 return self._work(run, log, assembled)
 
     def _work(self, run: AgentRun, log: RunLog, assembled: AssembledRun) -> RunState:
-        """Run the loop, and record its end."""
-        parts = assembled.parts
-        run.attach(log, parts)
+        """Let it work, and record its end."""
+        work = assembled.work
+        run.attach(log, work)
         run.send("agent.started", **_started(log.state))
         try:
-            end = Loop(log, parts, run, run.stopped).run()
+            end = work.run(log, run, run.stopped)
         except Cancelled:
             end = End("stopped")
         except LcursorError as error:
             end = End("failed", str(error))
         recorded = RecordedTurn()
         try:
-            recorded = self._assembly.record(log.state, parts)
+            recorded = self._assembly.record(log.state, work)
             message = "\n\n".join(filter(None, (end.message, *recorded.notes)))
             log.write("done", fsync=True, **_done(end, message, recorded))
         except LcursorError as error:  # the disk is full: the run can be continued
