@@ -163,12 +163,13 @@ def environments(root: Path, commands: Iterable[str]) -> list[Path]:
     return [
         each
         for each in dict.fromkeys(folders)
-        if each is not None and each.is_absolute() and not _is_system(each)
+        if each is not None and each.is_absolute() and not is_system(each)
         and part_in(each, root) is None
     ]  # fmt: skip
 
 
-def _is_system(path: str | Path) -> bool:
+def is_system(path: str | Path) -> bool:
+    """Return whether a path is below a folder of the system's programs."""
     return f"{path}/".startswith(tuple(f"{each}/" for each in SYSTEM))
 
 
@@ -225,6 +226,8 @@ def all_mounts(
     readable: Iterable[Path],
     search_path: str,
     environments: Iterable[Path] = (),
+    writable: Sequence[Path] = (),
+    private: Iterable[Path] = (),
     *,
     can_cover: bool = True,
 ) -> list[Mount]:
@@ -242,7 +245,7 @@ def all_mounts(
         for each in mounts:
             if each in shown:
                 continue
-            covers = [] if _is_system(each.source) else [*_covers(each)]
+            covers = [] if is_system(each.source) else [*_covers(each)]
             is_bare = not may_be_bare and _is_bare(each, covers)
             if project.is_relative_to(each.source):
                 is_bare = not can_cover or each.target != each.source
@@ -273,6 +276,13 @@ def all_mounts(
         if not why_hidden(path, is_chosen=True, root=root):
             show(_readable(path), may_be_bare=True)
             show_new(interpreter(Path(os.path.realpath(path))))
+    for path in writable:
+        if not why_hidden(path, is_chosen=True, root=root):
+            show([Mount("write", str(path), os.path.realpath(path))], may_be_bare=True)
+            repository = path / ".git"
+            if repository.exists() and repository not in writable:  # its hooks would run later
+                shown.append(Mount("read", str(repository), os.path.realpath(repository)))
+    shown += [Mount("write", str(path), os.path.realpath(path)) for path in private]
     hidden += _covered_sockets(shown)
     return [*shown, *dict.fromkeys(hidden)] if can_cover else shown
 

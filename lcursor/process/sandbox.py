@@ -25,16 +25,18 @@ import platform
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
 from lcursor.errors import SandboxFailed, SandboxMissing
 from lcursor.process import bubblewrap, confine, mounts, run, seccomp
+from lcursor.process.relay import NO_NETWORK, Network, Relay, interpreter_folders
 from lcursor.process.run import Cancel, Output
 from lcursor.process.visibility import home
 from lcursor.process.watch import Watch
@@ -74,6 +76,7 @@ NICE: Final = 10
 STARTERS: Final = (b"bwrap: ", confine.FAILED)
 """How the messages of a sandbox begin that cannot be set up."""
 FAILED: Final = "The sandbox cannot be set up: "
+HELP: Final = "Run python -m lcursor sandbox check, which names the command that helps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,10 @@ class Confinement:
     `visibility` decides about them and about `readable`."""
     readable: tuple[Path, ...] = ()
     """Folders and files that the user chose in the settings."""
+    writable: tuple[Path, ...] = ()
+    """Folders that the user chose to be written to, without the `.git` in them."""
+    private: tuple[Path, ...] = ()
+    """Folders of our own to be written to."""
     environments: tuple[Path, ...] = ()
     """See `mounts.environments`."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -124,6 +131,27 @@ class Probe:
     """What the attempt printed if it failed."""
     fix: str = ""
     """The command or step that helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A program that runs."""
+
+    process: subprocess.Popen[bytes]
+    watch: Watch
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A command line with what it needs."""
+
+    words: Sequence[str]
+    env: Mapping[str, str]
+    fds: Sequence[int]
+    """To pass."""
+    watch: Watch
+    passed: contextlib.ExitStack
+    """Closes `fds`; done on leaving, too."""
 
 
 class Sandbox:
@@ -154,11 +182,82 @@ class Sandbox:
             SandboxMissing: the level is "none".
             SandboxFailed: the sandbox could not be set up.
         """
-        if self.level == "none":
-            raise SandboxMissing(
-                "No sandbox works on this machine, so this was not run",
-                "Run python -m lcursor sandbox check, which names the command that helps",
+        with self._prepared(command, confinement, cwd) as prepared:
+            output = run.run(
+                prepared.words,
+                Path("/"),
+                env=prepared.env,
+                max_bytes=max_bytes,
+                max_error_bytes=max_bytes,
+                drops_excess=True,
+                max_s=max_s,
+                pass_fds=prepared.fds,
+                exceeded=prepared.watch.exceeded,
+                cancel=cancel,
             )
+        if output.status is None or (output.status and output.errors.startswith(STARTERS)):
+            raise SandboxFailed(f"{FAILED}{output.failure}")
+        return output
+
+    @contextlib.contextmanager
+    def start(
+        self,
+        command: Sequence[str],
+        confinement: Confinement,
+        *,
+        cwd: Path | None = None,
+        network: Network = NO_NETWORK,
+    ) -> Iterator[Running]:
+        """Start a program with the standard streams of this process; end all of it on leaving.
+
+        Call it on a thread that lives as long: the program ends with it.
+
+        Args:
+            network: what it may connect to.
+
+        Raises:
+            SandboxMissing: the level is "none", or has no network to give.
+            SandboxFailed: the sandbox could not be set up.
+        """
+        with contextlib.ExitStack() as stack:
+            words, fds = list(command), list[int]()
+            relay = None
+            if network != NO_NETWORK:
+                if self.level == "landlock":
+                    raise SandboxMissing("The sandbox that works here gives no network", HELP)
+                relay = stack.enter_context(Relay(network))
+                words, fds = relay.wrap(words), [relay.inner]
+                shown = [
+                    (each, each) for each in interpreter_folders() if not mounts.is_system(each)
+                ]
+                confinement = replace(
+                    confinement,
+                    env={**relay.env, **confinement.env},
+                    read_only=(*confinement.read_only, *shown),
+                )
+            prepared = stack.enter_context(self._prepared(words, confinement, cwd))
+            process = subprocess.Popen(
+                prepared.words, cwd="/", env=prepared.env, pass_fds=[*prepared.fds, *fds]
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            prepared.passed.close()
+            if relay is not None:
+                relay.serve()
+            yield Running(process, prepared.watch)
+
+    @contextlib.contextmanager
+    def _prepared(
+        self, command: Sequence[str], confinement: Confinement, cwd: Path | None
+    ) -> Iterator[_Prepared]:
+        """Prepare a command, and wait for its last process on leaving.
+
+        Raises:
+            SandboxMissing: the level is "none".
+            SandboxFailed: the sandbox could not be set up.
+        """
+        if self.level == "none":
+            raise SandboxMissing("No sandbox works on this machine, so this was not run", HELP)
         if not confinement.tree.is_dir():
             raise SandboxFailed(f"The folder {confinement.tree} is missing")
         limits, writable = confinement.limits, [confinement.tree]
@@ -178,27 +277,13 @@ class Sandbox:
             except OSError as error:
                 raise SandboxFailed(f"{FAILED}{error}") from error
             watch = Watch(
-                writable,
+                [*writable, *confinement.writable, *confinement.private],
                 max_bytes=limits.growth_bytes,
                 max_files=limits.growth_files,
                 max_processes=limits.processes,
                 max_shared_bytes=limits.memory_bytes,
             )
-            output = run.run(
-                words,
-                Path("/"),
-                env=variables,
-                max_bytes=max_bytes,
-                max_error_bytes=max_bytes,
-                drops_excess=True,
-                max_s=max_s,
-                pass_fds=fds,
-                exceeded=watch.exceeded,
-                cancel=cancel,
-            )
-        if output.status is None or (output.status and output.errors.startswith(STARTERS)):
-            raise SandboxFailed(f"{FAILED}{output.failure}")
-        return output
+            yield _Prepared(words, variables, fds, watch, passed)
 
     def visible_path(self, confinement: Confinement) -> Path:
         """Return the path at which commands see the tree."""
@@ -229,6 +314,8 @@ class Sandbox:
             confinement.readable,
             search_path,
             confinement.environments,
+            confinement.writable,
+            confinement.private,
             can_cover=self.level != "landlock",
         )
         variables = mounts.variables(seen, confinement.env, search_path)

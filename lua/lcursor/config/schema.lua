@@ -15,6 +15,9 @@ local servers = require("lcursor.config.servers")
 --- false stands for no keys
 ---@field fields? table<string, string|string[]> the fields of a table, with their types
 ---@field rows? table<string, string|string[]> the fields of each table in a table, with their types
+---@field names? string pattern of the names in a table of tables; none begins or ends with an
+--- underscore, or has two in a row
+---@field either? string[] two fields of each table, of which it has exactly one
 ---@field is_function? boolean a function, or the default
 ---@field host? boolean sent to the Python host too
 
@@ -43,6 +46,11 @@ local settings = {
       context_tokens = "number",
     },
     "Models on servers, by names that the options `model` may use: |lcursor-endpoint|." },
+  { "agents", {}, host = true,
+    rows = {
+      command = "table", env = "table", hosts = "table", login = "boolean", model = "string",
+    },
+    "Agents of others, by names that agent.model may use: |lcursor-foreign-agents|." },
 
   { "completion.enabled", true,
     "Show suggestions as ghost text." },
@@ -136,7 +144,8 @@ local settings = {
     "Keys in a buffer with hunks or a running edit." },
 
   { "agent.model", "", host = true,
-    "A name like chat.model; empty: the model of the chat." },
+    "A name like chat.model, or of an agent in agents or |lcursor-foreign-agents|; empty: the model"
+    .. " of the chat." },
   { "agent.policy", "auto", one_of = { "plan", "ask", "auto" }, host = true,
     "What needs your approval." },
   { "agent.max_steps", 40, min = 1, host = true,
@@ -153,6 +162,18 @@ local settings = {
     "Paths outside the project to read in the sandbox." },
   { "agent.keymap", keys.defaults("agent.keymap"), each = "key",
     "Keys in the buffer of an agent." },
+
+  { "mcp.servers", {}, host = true, names = "^[a-z0-9_-]+$", either = { "command", "url" },
+    rows = {
+      command = "list",
+      env = "texts",
+      network = "list",
+      write = "list",
+      readable = "list",
+      url = "string",
+      headers = "texts",
+    },
+    "Servers with tools for agents, by name: |lcursor-mcp|." },
 }
 
 return settings

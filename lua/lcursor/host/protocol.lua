@@ -56,9 +56,13 @@ M.to_lua = {
   ["agent.status"] = { "id", "state", "steps", "max_steps", "used_tokens", "context_tokens",
     "cached_share", "seconds", "max_seconds", "added", "removed" },
   ["agent.asks"] = { "id", "ask", "number", "command", "why", "is_bound" },
-  ["agent.planned"] = { "id", "text" },
+  ["agent.planned"] = { "id", "text", "is_question" },
   ["agent.done"] = { "id", "run", "state", "message", "is_checked", "turn", "paths", "root" },
   ["agent.listed"] = { "id", "runs" },
+  ["agent.offered"] = { "id", "models" },
+  ["mcp.listed"] = { "id", "servers" },
+  ["mcp.shown"] = { "id", "server" },
+  ["mcp.imported"] = { "id", "lines" },
 }
 
 M.levels = {
@@ -96,6 +100,9 @@ M.levels = {
   agent_failed = "error",
   agent_missing = "warn",
   agent_busy = "warn",
+  agent_ended = "error",
+  agent_request_failed = "error",
+  mcp_failed = "warn",
   key_missing = "error",
   key_exposed = "warn",
   context_full = "warn",
