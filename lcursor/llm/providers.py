@@ -113,6 +113,16 @@ def probe(target: ServedModel, api: str, ask: Ask, server: str) -> Served:
     return one.describe(target, reply, api, ask, server)
 
 
+def openai_prefix(kind: str, api: str) -> str:
+    """Return the prefix of OpenAI's paths at an address of another API.
+
+    Args:
+        kind: that API; "" if it is not configured.
+        api: the prefix of a server that has only OpenAI's API.
+    """
+    return f"{_prefix(APIS[kind], api)}{APIS[kind].openai_path}" if kind else api
+
+
 def _prefix(one: Api, api: str) -> str:
     """Return the prefix of an API's paths, for that of OpenAI's at the same address."""
     return one.version if api == OpenAI.version else api

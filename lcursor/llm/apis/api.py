@@ -52,6 +52,8 @@ class Api(ABC):
     """A line for the help."""
     version: ClassVar[str] = "/v1"
     """Version in the paths of an address that has none, or version 1."""
+    openai_path: ClassVar[str] = ""
+    """Where OpenAI's chat API begins at an address of this one, after the version."""
     sign: ClassVar[Sign] = OPENAI_MODELS
     """The reply that identifies it, or lists its models."""
 

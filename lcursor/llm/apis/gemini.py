@@ -48,6 +48,7 @@ class Gemini(Api):
     name = "gemini"
     summary = "Gemini's own API"
     version = "/v1beta"
+    openai_path = "/openai"
     sign = Sign("{api}/models?pageSize=1000", "models", list, is_list=True)
 
     def headers(self, key: str) -> Mapping[str, str]:
