@@ -5,7 +5,9 @@ The streams are in tests/recorded/exchanges; each says where its shapes come fro
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import pytest
@@ -29,6 +31,7 @@ from lcursor.llm.records import (
     ToolSpec,
 )
 from lcursor.llm.tool_calls import arguments_of
+from lcursor.project import redaction
 from tests.fakes.chat_server import EXCHANGES, ChatServer, recorded
 
 NAMES = sorted(path.stem for path in EXCHANGES.glob("*.sse"))
@@ -238,6 +241,14 @@ def test_what_goes_back_to_responses() -> None:
         {"type": "function_call_output", "call_id": "call_a", "output": "x = 1"},
         {"type": "function_call_output", "call_id": "call_b", "output": "y = 2"},
     ]
+
+
+def test_signatures_are_not_taken_for_secrets() -> None:
+    random = Random(7)
+    for size in range(100, 4000, 30):
+        data = random.randbytes(size)
+        for text in (base64.b64encode(data), base64.urlsafe_b64encode(b"\x80" + data)):
+            assert redaction.redact_all({"thoughtSignature": text.decode()})[1] == 0
 
 
 @pytest.mark.parametrize("kind", APIS)
