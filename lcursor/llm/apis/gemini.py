@@ -127,8 +127,7 @@ def contents(messages: Sequence[Message]) -> list[dict[str, Any]]:
                 found[-1]["parts"].append(part)
             else:
                 found.append({"role": "user", "parts": [part]})
-        elif message.role == "assistant":
-            parts = _answer(message)
+        elif message.role == "assistant" and (parts := _answer(message)):
             names |= {call.id: call.name for call in message.calls}
             ids = {str(table_in(part, "functionCall").get("id")) for part in parts}
             found.append({"role": "model", "parts": parts})

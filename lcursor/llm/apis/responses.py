@@ -152,7 +152,7 @@ def _parts_to_return(item: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _ended(response: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the end of an answer, with its counts."""
     error = response.get("error")
-    if error:
+    if error or response.get("status") == "failed":
         return {"type": "error", "error": error}
     reason = table_in(response, "incomplete_details").get("reason")
     finish = "length" if reason == LENGTH else CUT_OFF if reason else "stop"

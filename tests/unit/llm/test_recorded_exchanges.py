@@ -16,6 +16,7 @@ from lcursor.agent.dialects.api import Api
 from lcursor.agent.records import Answer, Known
 from lcursor.errors import ServerFailed, ServerGarbled
 from lcursor.llm import providers
+from lcursor.llm.apis.responses import Translator
 from lcursor.llm.client import ChatClient
 from lcursor.llm.records import (
     Event,
@@ -30,6 +31,7 @@ from lcursor.llm.records import (
     ToolRequest,
     ToolSpec,
 )
+from lcursor.llm.streaming import ResponseReader
 from lcursor.llm.tool_calls import arguments_of
 from lcursor.project import redaction
 from tests.fakes.chat_server import EXCHANGES, ChatServer, recorded
@@ -241,6 +243,17 @@ def test_what_goes_back_to_responses() -> None:
         {"type": "function_call_output", "call_id": "call_a", "output": "x = 1"},
         {"type": "function_call_output", "call_id": "call_b", "output": "y = 2"},
     ]
+
+
+def test_a_failure_without_a_reason_is_a_failure() -> None:
+    event = {"type": "response.failed", "response": {"status": "failed", "error": None}}
+    with pytest.raises(ServerFailed, match="no reason given"):
+        ResponseReader("server").feed(Translator().chunk(event))
+
+
+def test_an_empty_answer_is_not_sent_to_gemini() -> None:
+    talk = [*ASKED, Message("assistant", ""), Message("user", "Well?")]
+    assert [row["role"] for row in rows("gemini", talk)] == ["user", "user"]
 
 
 def test_signatures_are_not_taken_for_secrets() -> None:
