@@ -117,6 +117,14 @@ def test_the_port_adds_the_key_and_the_name_of_the_model(kind: Any) -> None:
                 ask(f"http://127.0.0.1:{port.number}/v1/chat", {"model": "gpt"})
 
 
+def test_the_port_leads_to_the_api_of_openai_at_gemini() -> None:
+    with Echo() as server:
+        for path in ("", "/v1beta"):
+            target = ServedModel("m", f"{server.url}{path}", kind="gemini")
+            with ModelPort(target, "m") as port:
+                assert ask(f"{port.url}/v1/chat", {})["path"] == "/v1beta/openai/chat"
+
+
 def test_the_port_leads_to_a_socket(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with Echo(socket_path=path), ModelPort(ServedModel("m", f"unix://{path}"), "m") as port:
