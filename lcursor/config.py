@@ -481,9 +481,11 @@ def _defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
             f"Use {', '.join(PROVIDERS)}, or set the url",
         )
     provider = PROVIDERS[wanted]
+    # Gateways at other addresses have OpenAI's chat API rather than these.
+    is_own = not values.get("url") or provider.api not in ("responses", "gemini")
     return {
         "url": provider.url,
-        "api": provider.api,
+        "api": provider.api if is_own else "openai",
         "model": provider.model,
         "key_env": "" if values.get("key_command") else provider.key_env,
         "context_tokens": PROVIDER_TOKENS,

@@ -26,7 +26,8 @@ MODELS = {"openrouter": "some/model"}
 def settings(name: str, server: ChatServer, **more: object) -> ChatConfig:
     """Return settings of a provider, whose paths are at a local server."""
     url = server.url + urlsplit(PROVIDERS[name].url).path
-    row = {"provider": name, "url": url, "model": MODELS.get(name) or PROVIDERS[name].model, **more}
+    model, api = MODELS.get(name) or PROVIDERS[name].model, PROVIDERS[name].api
+    row = {"provider": name, "url": url, "api": api, "model": model, **more}
     return config.from_table({"models": {"big": row}}).chat
 
 
