@@ -9,6 +9,7 @@ from evals import (
     apply,
     edit,
     fim,
+    foreign,
     kills,
     queries,
     search,
@@ -35,3 +36,4 @@ app.command("sandbox")(escapes.command)
 app.command("agent")(agent.command)
 app.command("next")(next_edit.command)
 app.command("kills")(kills.command)
+app.command("foreign")(foreign.command)

@@ -18,7 +18,7 @@ except ImportError:  # a half-made environment, or the wrong Python
     )
 
 from lcursor import __version__
-from lcursor.cli import agent, chat, doctor, editor, index, mcp, models, sandbox, server, tools
+from lcursor.cli import acp, agent, chat, doctor, editor, index, mcp, models, sandbox, server, tools
 from lcursor.errors import LcursorError
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ app.command("index")(index.index)
 app.command("search")(index.search)
 app.command("chat")(chat.chat)
 app.command("agent")(agent.agent)
+app.command("acp")(acp.acp)
 app.command("mcp")(mcp.mcp)
 app.command("demo")(editor.demo)
 app.command("try")(editor.try_out)

@@ -39,11 +39,15 @@ PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider(
         "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-5", "anthropic"
     ),
-    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.6"),
+    # Its newer models reason and call tools at once only with this API.
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.6", "responses"),
+    # Its own API shows the model's thoughts, says why an answer was cut off, and is advised by
+    # Google; the one that imitates OpenAI's is a beta.
     "gemini": Provider(
-        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "https://generativelanguage.googleapis.com/v1beta",
         "GEMINI_API_KEY",
         "gemini-flash-latest",
+        "gemini",
     ),
     # Its default would choose a company that the user did not name.
     "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
@@ -67,7 +71,7 @@ class ModelConfig:
     url: str = ""
     """Address of the server; `unix:///path` for a socket."""
     api: str = "auto"
-    """Its API: "llama.cpp", "ollama", "openai", "anthropic", or "auto" to detect it."""
+    """Its API: a name of `llm.providers.APIS`, or "auto" to detect it."""
     model: str = ""
     """Name of the model on the server; "" for its only one."""
     family: str = ""
@@ -203,6 +207,24 @@ class NextEditConfig:
     """The server, if `model` names one of `models`."""
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignAgentConfig:
+    """Settings of someone else's agent, see `acp.client.catalog`."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    """Program and arguments; empty for those of the catalogue."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables; `$NAME` is the user's variable."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that it may reach, besides the user's model; empty for those of the catalogue with
+    the user's login."""
+    login: bool = False
+    """Whether it uses its own model with the user's login, instead of the user's model."""
+    model: str = ""
+    """A name like `chat.model`; "" for the chat's."""
+
+
 Policy = Literal["plan", "ask", "auto"]
 
 
@@ -211,7 +233,9 @@ class AgentConfig:
     """Settings of agents."""
 
     model: str = ""
-    """A name like `chat.model`; "" for the chat's."""
+    """A name like `chat.model`, or of a foreign agent; "" for the chat's."""
+    foreign: tuple[ForeignAgentConfig, ...] = field(default=(), metadata=FIXED)
+    """The table `agents`."""
     policy: Policy = "auto"
     """What needs approval, see `agent.approvals`."""
     max_steps: int = 40
@@ -327,7 +351,9 @@ def from_table(table: Mapping[str, Any]) -> Config:
         chat=replace(_section(table, "chat", ChatConfig), models=models),
         edit=_section(table, "edit", EditConfig),
         next_edit=replace(next_edit, endpoint=named.get(next_edit.model)),
-        agent=_section(table, "agent", AgentConfig),
+        agent=replace(
+            _section(table, "agent", AgentConfig), foreign=_agents(table.get("agents") or {})
+        ),
         mcp=McpConfig(mcp_servers((table.get("mcp") or {}).get("servers") or {})),
     )
 
@@ -426,6 +452,24 @@ def _texts_by_name(value: object) -> object:
     return tuple(pairs) if is_right and isinstance(pairs, list) else value
 
 
+def _agents(table: object) -> tuple[ForeignAgentConfig, ...]:
+    """Read the table of foreign agents."""
+    hint = 'Write it as agents = { codex = { model = "big" } }'
+    if not isinstance(table, Mapping):
+        raise ConfigInvalid("agents: expected a table", hint)
+    names, found = [spec.name for spec in fields(ForeignAgentConfig)][1:], []
+    for name, row in table.items():
+        if not isinstance(row, Mapping) or not set(row) <= set(names):
+            raise ConfigInvalid(f"agents.{name}: expected {', '.join(names)}", hint)
+        lists = {key: _strings(row.get(key) or []) for key in ("command", "hosts")}
+        env = dict(row.get("env") or {})
+        for key, value in {**lists, "env": tuple(env.values())}.items():
+            if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
+                raise ConfigInvalid(f"agents.{name}.{key}: expected strings", hint)
+        found.append(ForeignAgentConfig(str(name), **{**row, **lists, "env": env}))
+    return tuple(sorted(found, key=lambda agent: agent.name))
+
+
 def _defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the defaults that the provider of a model sets."""
     wanted = values.get("provider")
@@ -437,9 +481,11 @@ def _defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
             f"Use {', '.join(PROVIDERS)}, or set the url",
         )
     provider = PROVIDERS[wanted]
+    # Gateways at other addresses have OpenAI's chat API rather than these.
+    is_own = not values.get("url") or provider.api not in ("responses", "gemini")
     return {
         "url": provider.url,
-        "api": provider.api,
+        "api": provider.api if is_own else "openai",
         "model": provider.model,
         "key_env": "" if values.get("key_command") else provider.key_env,
         "context_tokens": PROVIDER_TOKENS,

@@ -190,6 +190,19 @@ class McpFailed(LcursorError, level="warn"):
     """A server of the Model Context Protocol cannot be used, or did not do what was asked."""
 
 
+class AgentEnded(AgentFailed):
+    """The program of a foreign agent has ended, or does not answer."""
+
+
+class AgentRequestFailed(AgentFailed):
+    """A foreign agent answered a request with an error."""
+
+    def __init__(self, message: str, hint: str = "", number: int = 0) -> None:
+        super().__init__(message, hint)
+        self.number = number
+        """The error's number in JSON-RPC."""
+
+
 class KeyMissing(LcursorError):
     """The configured API key cannot be found."""
 

@@ -42,7 +42,7 @@ local plugs = {
     "chat-sources", "chat-jump", "chat-yank-block", "chat-insert-block", "chat-open-block",
     "chat-apply-block", "chat-model", "chat-list", "chat-close", "chat-help", "agent-send",
     "agent-approve", "agent-approve-run", "agent-reject", "agent-change", "agent-next-waiting",
-    "agent-jump", "agent-list", "agent-close", "agent-help" },
+    "agent-jump", "agent-model", "agent-list", "agent-close", "agent-help" },
   ["nx"] = { "edit" },
   ["nxo"] = { "edit-stop", "hunk-accept", "hunk-reject", "hunk-accept-next", "hunk-next",
     "hunk-prev", "hunk-last", "hunk-first", "hunk-object", "hunk-diff", "hunk-edit", "hunk-list",

@@ -16,14 +16,25 @@ from lcursor.agent.approvals import Approvals
 from lcursor.agent.dialects.api import Api
 from lcursor.agent.dialects.select import dialect_for
 from lcursor.agent.guided.rewrite import RegionRewriter
+from lcursor.agent.loop import ModelWork
 from lcursor.agent.model import ToolModel, open_model
-from lcursor.agent.parts import AssembledRun, RecordedTurn, RunLimits, RunParts, RunRequest
+from lcursor.agent.parts import (
+    AssembledRun,
+    ForeignAgents,
+    ForeignRequest,
+    RecordedTurn,
+    RunLimits,
+    RunParts,
+    RunRequest,
+    Work,
+)
+from lcursor.agent.records import Policy
 from lcursor.agent.run_log import RunState
 from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.summary import summarize
 from lcursor.agent.tools import lookup
 from lcursor.agent.tools.tool import ToolServers
-from lcursor.agent.tools.toolbox import make_toolbox
+from lcursor.agent.tools.toolbox import checks_of, make_toolbox
 from lcursor.changes.records import FileChange, Lines
 from lcursor.config import Config
 from lcursor.context import prompts, rules
@@ -34,6 +45,7 @@ from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.process.sandbox import open_sandbox
 from lcursor.project.reading import Reader
 from lcursor.project.root import relative_name
+from lcursor.protocol.agent import AgentModel
 from lcursor.workspace.content import content_id
 from lcursor.workspace.tree import Tree
 
@@ -58,6 +70,7 @@ class Assembly:
 
     Args:
         secrets: globs of files that are never read, in addition to the built-in ones.
+        foreign: agents of others; None for none.
     """
 
     def __init__(
@@ -67,9 +80,11 @@ class Assembly:
         record: Record,
         secrets: Sequence[str] = (),
         servers_of: ServersOf = lambda _: None,
+        foreign: ForeignAgents | None = None,
     ) -> None:
         self._config, self._models, self._record = config, models, record
         self._secrets, self._servers_of = tuple(secrets), servers_of
+        self._foreign = foreign
 
     def assemble(self, wanted: RunRequest) -> AssembledRun:
         """Return the parts of a run.
@@ -81,6 +96,27 @@ class Assembly:
         config, agent = self._config, self._config.agent
         approval_rules = ShellRules.of(agent, self._secrets, (config.edit.test, config.edit.lint))
         tree = self._open_tree(wanted)
+        sandbox = open_sandbox()
+        approvals_with = partial(
+            Approvals,
+            wanted.policy,
+            sandbox.level,
+            approval_rules,
+            tree.root,
+            lambda: content_id(tree.path, tree.folder, tree.last),
+            tree.base,
+        )
+        limits = RunLimits(agent.max_steps, agent.max_minutes * 60.0)
+        later: Policy = "ask" if agent.policy == "ask" else "auto"
+        name = wanted.model or agent.model
+        if self._foreign is not None and self._foreign.has(name):
+            has_checks = bool(config.edit.test or config.edit.lint)
+            checks = checks_of(tree, sandbox, agent, config.edit) if has_checks else None
+            check = checks.finish if checks else None
+            work, note = self._foreign.open(
+                ForeignRequest(name, wanted, tree, sandbox, approvals_with(), limits, later, check)
+            )
+            return AssembledRun(work, name, sandbox.level, note)
         name = self._models.choose(wanted.model, agent.model)
         connection = self._models.connect(name, wanted.stopped)
         served = connection.served.model or name
@@ -99,7 +135,6 @@ class Assembly:
                 f"{served} is too small to plan a change of the project",
                 "Select lines and use :LCEdit, or set agent.model to a larger model",
             )
-        sandbox = open_sandbox()
         servers = self._servers_of(wanted.root) if dialect.calls_servers else None
         rewriter = RegionRewriter(
             self._models,
@@ -134,33 +169,35 @@ class Assembly:
             dialect=dialect,
             toolbox=toolbox,
             tree=tree,
-            approvals=Approvals(
-                wanted.policy,
-                sandbox.level,
-                approval_rules,
-                tree.root,
-                lambda: content_id(tree.path, tree.folder, tree.last),
-                tree.base,
-                servers=servers,
-            ),
+            approvals=approvals_with(servers=servers),
             summarize=partial(summarize, model, system, tree),
             system=system,
-            limits=RunLimits(agent.max_steps, agent.max_minutes * 60.0),
-            policy="ask" if agent.policy == "ask" else "auto",
+            limits=limits,
+            policy=later,
         )
         notes = [NO_SANDBOX] if sandbox.level == "none" else []
         notes += [dialect.note] if dialect.note else []
         notes += tree.hidden(agent)
         notes += servers.notes() if servers else []
-        return AssembledRun(parts, name, sandbox.level, "\n".join(notes))
+        return AssembledRun(ModelWork(parts), name, sandbox.level, "\n".join(notes))
 
-    def record(self, state: RunState, parts: RunParts) -> RecordedTurn:
+    def offered(self) -> list[AgentModel]:
+        """Return the models and agents that may work on a task, the default first."""
+        default = self._config.agent.model or self._models.names()[0]
+        rows: list[AgentModel] = [
+            {"name": name, "title": "", "missing": "", "is_agent": False}
+            for name in self._models.names()
+        ]
+        rows += self._foreign.rows() if self._foreign is not None else []
+        return sorted(rows, key=lambda row: row["name"] != default)
+
+    def record(self, state: RunState, work: Work) -> RecordedTurn:
         """Store the changes of a run as a turn of edits.
 
         Raises:
             AgentFailed: the changes cannot be read.
         """
-        tree = parts.tree
+        tree = work.tree
         assert isinstance(tree, Tree)
         changes = result.file_changes(tree)
         notes = [*changes.notes, *tree.problems]

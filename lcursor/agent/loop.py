@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 from lcursor.agent import stuck
 from lcursor.agent.approvals import ESCALATE, approved_plan
-from lcursor.agent.parts import End, RunParts, User
-from lcursor.agent.records import (
-    Answer,
-    Decision,
-    Observation,
-    ToolCall,
-)
+from lcursor.agent.parts import Checkpoints, End, RunLimits, RunParts, User
+from lcursor.agent.records import Answer, Decision, Observation, ToolCall
 from lcursor.agent.run_log import NOT_RUN, AgentStep, PendingAnswer, RunLog, difference
 from lcursor.agent.tools.table import changed_arguments, has_effect, question_of
 from lcursor.errors import (
@@ -50,6 +45,46 @@ TEMPORARY = (ServerUnreachable, ServerSlow, ServerBusy, ServerEnded, ServerGarbl
 REPEATED = "You wrote the same text over and over. Write it once, then call one tool."
 NO_CALL = "You called no tool. Call one, or call finish with a summary of your work."
 SKIPPED = "Not run, because a call before it failed."
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWork:
+    """A model that works with our tools; see `parts.Work`."""
+
+    parts: RunParts
+
+    @property
+    def tree(self) -> Checkpoints:
+        """The files that it works on."""
+        return self.parts.tree
+
+    @property
+    def limits(self) -> RunLimits:
+        """Its budgets."""
+        return self.parts.limits
+
+    @property
+    def dialect(self) -> str:
+        """How it writes calls."""
+        return self.parts.dialect.name
+
+    @property
+    def used_tokens(self) -> int:
+        """The length of the conversation."""
+        return self.parts.model.used_tokens
+
+    @property
+    def context_tokens(self) -> int:
+        """The context."""
+        return self.parts.model.context_tokens
+
+    def run(self, log: RunLog, user: User, stopped: Stop) -> End:
+        """Work until the end."""
+        return Loop(log, self.parts, user, stopped).run()
+
+    def close(self) -> None:
+        """Stop the current answer. Thread: any."""
+        self.parts.model.close()
 
 
 class Loop:

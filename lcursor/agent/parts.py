@@ -19,11 +19,13 @@ from lcursor.agent.records import (
     State,
     ToolCall,
 )
-from lcursor.agent.run_log import AgentStep, RunState
+from lcursor.agent.run_log import AgentStep, RunLog, RunState
 from lcursor.agent.tools.tool import Tool
 from lcursor.process.run import Cancel
-from lcursor.protocol.agent import AgentChoice, StepState
+from lcursor.process.sandbox import Sandbox
+from lcursor.protocol.agent import AgentChoice, AgentModel, StepState
 from lcursor.stop import Stop
+from lcursor.workspace.tree import Tree
 
 
 class ChangedFile(Protocol):
@@ -120,8 +122,12 @@ class User(Protocol):
     def ask(self, step: AgentStep, asked: Decision) -> tuple[AgentChoice, str]:
         """Ask whether a call may run; return the choice and a reason or a changed command."""
 
-    def plan(self, text: str) -> str:
-        """Show a plan, and return it as approved and edited; "" if it is rejected."""
+    def plan(self, text: str, *, is_question: bool = False) -> str:
+        """Show a plan, and return it as approved and edited; "" if it is rejected.
+
+        Args:
+            is_question: it is a form that the user fills in.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +170,41 @@ class End:
     """Whether the user's tests passed."""
 
 
+class Work(Protocol):
+    """What carries out the task of a run: a model with our loop, or someone else's agent."""
+
+    @property
+    def tree(self) -> Checkpoints:
+        """The files that it works on."""
+
+    @property
+    def limits(self) -> RunLimits:
+        """Its budgets."""
+
+    @property
+    def dialect(self) -> str:
+        """How it calls tools, for the user."""
+
+    @property
+    def used_tokens(self) -> int:
+        """The length of the conversation."""
+
+    @property
+    def context_tokens(self) -> int:
+        """The context; 0 if unknown."""
+
+    def run(self, log: RunLog, user: User, stopped: Stop) -> End:
+        """Work until the end. On the run's thread.
+
+        Raises:
+            Cancelled: it was stopped.
+            LcursorError: it failed; it can be continued.
+        """
+
+    def close(self) -> None:
+        """Stop what it does. Thread: any."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """What a run is assembled from."""
@@ -185,12 +226,45 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class AssembledRun:
-    """The parts of a run, with their descriptions for the user."""
+    """What carries out a run, with descriptions for the user."""
 
-    parts: RunParts
+    work: Work
     model: str
     sandbox: str
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRequest:
+    """What the run of someone else's agent is assembled from."""
+
+    name: str
+    wanted: RunRequest
+    tree: Tree
+    sandbox: Sandbox
+    approvals: Approver
+    limits: RunLimits
+    policy: Policy
+    """Policy after the approval of a plan."""
+    check: Callable[[str, Cancel], Observation] | None
+    """Runs the user's linter and tests at the end; None if there are none."""
+
+
+class ForeignAgents(Protocol):
+    """The agents of others, by name; see `acp.agents`."""
+
+    def has(self, name: str) -> bool:
+        """Return whether a name is that of an agent, not of a model."""
+
+    def open(self, request: ForeignRequest) -> tuple[Work, str]:
+        """Return what carries out a run, and what the user should know of it.
+
+        Raises:
+            LcursorError: it is not installed, or there is no model for it.
+        """
+
+    def rows(self) -> Sequence[AgentModel]:
+        """Return all agents, with what is missing for each."""
 
 
 @dataclass(frozen=True, slots=True)

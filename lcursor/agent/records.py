@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from lcursor.llm.records import ToolRequest, Usage
 
@@ -12,6 +12,9 @@ Policy = Literal["plan", "ask", "auto", "full"]
 State = Literal["preparing", "running", "waiting", "done", "stuck", "failed", "stopped"]
 DialectName = Literal["native", "fenced", "choice", "api"]
 Verdict = Literal["allow", "ask", "forbid"]
+
+FOREIGN: Final = "foreign"
+"""The tool of a step of someone else's agent; its arguments have the kind and the target."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lcursor.agent.parts import RunLimits, RunParts
+from lcursor.agent.parts import RunLimits, Work
 from lcursor.agent.records import Decision, State
 from lcursor.agent.run_log import AgentStep, RunLog, RunState
 from lcursor.agent.tools.table import question_of
@@ -42,7 +42,7 @@ class AgentRun(Run[RunState]):
     ) -> None:
         super().__init__(number, send, runs)
         self._log: RunLog | None = None
-        self._parts: RunParts | None = None
+        self._task_work: Work | None = None
         self._changed = ("", 0, 0)
         """A tree, and the lines that it adds and removes."""
         self._execute, self._turn = work, turn
@@ -54,9 +54,9 @@ class AgentRun(Run[RunState]):
         """Stop it."""
         super().stop()
         with self._lock:
-            parts = self._parts
-        if parts is not None:
-            parts.model.close()
+            task_work = self._task_work
+        if task_work is not None:
+            task_work.close()
 
     def say(self, text: str) -> bool:
         """Deliver a message of the user; return whether the run has begun and not ended.
@@ -78,12 +78,12 @@ class AgentRun(Run[RunState]):
 
     # Thread: the run's. With the methods of `parts.User`.
 
-    def attach(self, log: RunLog, parts: RunParts) -> None:
+    def attach(self, log: RunLog, work: Work) -> None:
         """Set what `say`, `status` and `stop` concern."""
         with self._lock:
-            self._log, self._parts = log, parts
+            self._log, self._task_work = log, work
         if self.stopped.is_set():
-            parts.model.close()
+            work.close()
 
     def step(self, step: AgentStep, state: StepState) -> None:
         """Show a step or its change."""
@@ -104,8 +104,8 @@ class AgentRun(Run[RunState]):
     def status(self, state: State) -> None:
         """Show the state, and what is left of the budgets."""
         run_state = self._log.state if self._log else RunState()
-        limits = self._parts.limits if self._parts else RunLimits()
-        model = self._parts.model if self._parts else None
+        work = self._task_work
+        limits = work.limits if work else RunLimits()
         answers, seconds, _ = run_state.resumed
         _, added, removed = self._count_lines(run_state)
         self.send(
@@ -113,8 +113,8 @@ class AgentRun(Run[RunState]):
             state=state,
             steps=run_state.answers - answers,
             max_steps=limits.steps,
-            used_tokens=model.used_tokens if model else 0,
-            context_tokens=model.context_tokens if model else 0,
+            used_tokens=work.used_tokens if work else 0,
+            context_tokens=work.context_tokens if work else 0,
             cached_share=run_state.cached_share,
             seconds=run_state.seconds - seconds,
             max_seconds=limits.seconds,
@@ -133,15 +133,15 @@ class AgentRun(Run[RunState]):
         )
         return choice, reason
 
-    def plan(self, text: str) -> str:
-        """Show a plan."""
-        return str(self.wait_for_answer("agent.planned", text=text))
+    def plan(self, text: str, *, is_question: bool = False) -> str:
+        """Show a plan, or a form."""
+        return str(self.wait_for_answer("agent.planned", text=text, is_question=is_question))
 
     def _count_lines(self, state: RunState) -> tuple[str, int, int]:
         """Return the last tree, and its added and removed lines."""
         tree = next((each.after for each in reversed(state.steps) if each.after), "")
-        if self._parts is not None and tree != self._changed[0]:
-            found = self._parts.tree.changed()
+        if self._task_work is not None and tree != self._changed[0]:
+            found = self._task_work.tree.changed()
             self._changed = (
                 tree, sum(each.added for each in found), sum(each.removed for each in found)
             )  # fmt: skip

@@ -8,12 +8,12 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
-from lcursor.agent.loop import Loop
 from lcursor.agent.parts import AssembledRun, End, RecordedTurn, RunRequest
 from lcursor.agent.records import Policy
 from lcursor.agent.run import AgentRun, step_row
@@ -60,14 +60,31 @@ class AgentService:
     def handlers(self) -> dict[str, Callable[[Any], None]]:
         """Return the method for each message."""
         return {
-            "agent.start": lambda params: self._start(params, self._execute_new),
-            "agent.resume": lambda params: self._start(params, self._execute_again),
+            "agent.start": self.start,
+            "agent.resume": self.resume,
             "agent.say": self.say,
             "agent.stop": self.stop,
             "agent.decide": self.decide,
             "agent.approve_plan": self.approve_plan,
             "agent.list": self.list,
+            "agent.models": self.models,
         }
+
+    def start(self, params: wire.AgentStart, folder: Path | None = None) -> None:
+        """Start a run.
+
+        Args:
+            folder: of `runs.create`, for this run; None to create one.
+        """
+        self._start(params, partial(self._execute_new, folder=folder))
+
+    def resume(self, params: wire.AgentResume, policy: Policy | None = None) -> None:
+        """Continue a run, or show it.
+
+        Args:
+            policy: None for the run's.
+        """
+        self._start(params, partial(self._execute_again, policy=policy))
 
     def say(self, params: wire.AgentSay) -> None:
         """Send a message to a running agent."""
@@ -103,6 +120,15 @@ class AgentService:
 
         self._executor.submit(answer, params["id"])
 
+    def models(self, params: wire.AgentModels) -> None:
+        """List what may work on a task."""
+        number = params["id"]
+
+        def answer() -> None:
+            self._send("agent.offered", {"id": number, "models": self._assembly.offered()})
+
+        self._executor.submit(answer, number)
+
     def close(self) -> None:
         """Stop all runs, after the messages to them are stored."""
         self._executor.finish()
@@ -110,11 +136,11 @@ class AgentService:
 
     # Runs. Thread: the run's.
 
-    def _execute_new(self, run: AgentRun, params: wire.AgentStart) -> RunState:
+    def _execute_new(self, run: AgentRun, params: wire.AgentStart, folder: Path | None) -> RunState:
         root = root_of(Path(params["path"]))
         run.status("preparing")
         runs.delete_old(root, self._folder)
-        folder = runs.create(root, self._folder)
+        folder = folder or runs.create(root, self._folder)
         policy: Policy = params["policy"] or self._config.agent.policy
         unsaved = {each["path"]: each["text"] for each in params["buffers"]}
         task, model = params["task"], params["model"]
@@ -132,7 +158,7 @@ class AgentService:
                     context=params["context"],
                     policy=policy,
                     model=assembled.model,
-                    dialect=assembled.parts.dialect.name,
+                    dialect=assembled.work.dialect,
                     sandbox=assembled.sandbox,
                     note=assembled.note,
                 )
@@ -141,7 +167,9 @@ class AgentService:
                 raise
             return self._work(run, log, assembled)
 
-    def _execute_again(self, run: AgentRun, params: wire.AgentResume) -> RunState:
+    def _execute_again(
+        self, run: AgentRun, params: wire.AgentResume, policy: Policy | None
+    ) -> RunState:
         """Continue a run, or show it."""
         root = root_of(Path(params["path"]))
         folder = runs.find(root, params["run"], self._folder)
@@ -155,7 +183,7 @@ class AgentService:
         with runs.lock(folder):
             log = RunLog.open(folder)
             state = log.state
-            policy, model, task = state.policy, state.model, state.task
+            policy, model, task = policy or state.policy, state.model, state.task
             wanted = RunRequest(
                 root, folder, policy, model, task, {}, False, run.stopped, self._log
             )
@@ -166,19 +194,19 @@ class AgentService:
                 return self._work(run, log, assembled)
 
     def _work(self, run: AgentRun, log: RunLog, assembled: AssembledRun) -> RunState:
-        """Run the loop, and record its end."""
-        parts = assembled.parts
-        run.attach(log, parts)
+        """Let it work, and record its end."""
+        work = assembled.work
+        run.attach(log, work)
         run.send("agent.started", **_started(log.state))
         try:
-            end = Loop(log, parts, run, run.stopped).run()
+            end = work.run(log, run, run.stopped)
         except Cancelled:
             end = End("stopped")
         except LcursorError as error:
             end = End("failed", str(error))
         recorded = RecordedTurn()
         try:
-            recorded = self._assembly.record(log.state, parts)
+            recorded = self._assembly.record(log.state, work)
             message = "\n\n".join(filter(None, (end.message, *recorded.notes)))
             log.write("done", fsync=True, **_done(end, message, recorded))
         except LcursorError as error:  # the disk is full: the run can be continued

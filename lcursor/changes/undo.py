@@ -251,8 +251,12 @@ def _resumed(
         return made, 0
     if base is None or file.is_lost:
         return None, 0
-    after = diff.apply(base, file.applied())
-    rest = _rest_after(file)
+    earlier = None if file.has_effect else _with_earlier_turns(history, key, file, base)
+    if earlier is None:
+        after, rest = diff.apply(base, file.applied()), _rest_after(file)
+    else:  # an agent continued after the user accepted hunks
+        after, rest = earlier, list(diff.changes(earlier, diff.apply(base, file.wanted())))
+        change = replace(change, kind="edit" if change.kind == "create" else change.kind)
     found = [each for each in rebase(rest, after, lines) if each is not None]
     lost = len(rest) - len(found)
     found = [each for each in found if each.old or each.new]
@@ -262,8 +266,22 @@ def _resumed(
     # Earlier check results are valid only if nothing but the edit has changed the text.
     checks = tuple(each for each in change.checks if lines == after or not each.is_ok)
     made = replace(change, base=digest(lines), changes=tuple(found), checks=checks)
-    history.rebase(key, made, lines, _merged(history, file, lines, is_undo=True))
+    before = _merged(history, file, lines, is_undo=True) if earlier is None else lines
+    history.rebase(key, made, lines, before)
     return made, lost
+
+
+def _with_earlier_turns(history: History, key: str, file: FileTurn, base: Lines) -> Lines | None:
+    """Return the base with what the user accepted of earlier turns for it; None for nothing."""
+    lines, of_base, is_changed = base, file.change.base, False
+    turns = history.turns()[::-1]
+    for turn in turns[: next(at for at, each in enumerate(turns) if each.key == key)]:
+        for each in turn.files:
+            same = each.change.path == file.change.path and each.change.base == of_base
+            if same and each.applied() and not (each.is_undone or each.is_lost):
+                lines, is_changed = diff.apply(lines, each.applied()), True
+                of_base = digest(lines)
+    return lines if is_changed else None
 
 
 def _rest_after(file: FileTurn) -> list[Change]:

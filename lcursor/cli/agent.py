@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lcursor.errors import EditFailed, LcursorError
-from lcursor.reporting import error_message
+from lcursor.errors import EditFailed
 
 if TYPE_CHECKING:
     from lcursor.agent.service import AgentService
     from lcursor.changes.histories import Histories
-    from lcursor.changes.records import FileChange, Lines
     from lcursor.config import Config
     from lcursor.protocol.edit import EditWrite
 
@@ -358,32 +356,12 @@ def _shortened(target: str) -> str:
 @contextmanager
 def _session(config: Config, secrets: Sequence[str]) -> Iterator[_Session]:
     """Open a service with its models and histories."""
-    from lcursor.agent.assembly import Assembly
-    from lcursor.agent.service import AgentService
-    from lcursor.changes.histories import Histories
-    from lcursor.edit.session import short_title
-    from lcursor.llm.pool import ModelPool
+    from lcursor.agent.standalone import open_service
 
     session = _Session()
-    models = ModelPool(config.chat)
-
-    def warn(error: LcursorError) -> None:
-        session.emit("error", error_message(error))
-
-    session.histories = Histories(None, warn, warn=_note)
-
-    def record(
-        root: Path, title: str, files: Sequence[FileChange], bases: Mapping[str, Lines]
-    ) -> str:
-        return session.histories.begin(root, short_title(title), files, "", bases)
-
-    assembly = Assembly(config, models, record, secrets)
-    session.service = AgentService(config, session.emit, assembly)
-    try:
+    with open_service(config, session.emit, secrets, _note) as opened:
+        session.service, session.histories = opened.service, opened.histories
         yield session
-    finally:
-        session.service.close()
-        models.close()
 
 
 def _print_list(path: str, as_json: bool) -> None:

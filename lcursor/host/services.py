@@ -135,17 +135,19 @@ class Services:
             return self._edit
 
     def _get_agent(self) -> AgentService:
+        from lcursor.acp.client.agents import ForeignAgentsOf
         from lcursor.agent.assembly import Assembly
         from lcursor.agent.service import AgentService
 
         with self._lock:
             if self._agent is None:
                 settings, secrets = self._settings, self._settings.privacy.exclude
-                record = self._get_edit().record
+                record, models = self._get_edit().record, self._get_models()
+                foreign = ForeignAgentsOf(settings, models)
                 self._agent = AgentService(
                     settings,
                     self._notify,
-                    Assembly(settings, self._get_models(), record, secrets, self._servers_of),
+                    Assembly(settings, models, record, secrets, self._servers_of, foreign),
                     busy=partial(self._pause.set_busy, "agent"),
                 )
             return self._agent

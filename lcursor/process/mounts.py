@@ -227,6 +227,7 @@ def all_mounts(
     search_path: str,
     environments: Iterable[Path] = (),
     writable: Sequence[Path] = (),
+    private: Iterable[Path] = (),
     *,
     can_cover: bool = True,
 ) -> list[Mount]:
@@ -281,6 +282,7 @@ def all_mounts(
             repository = path / ".git"
             if repository.exists() and repository not in writable:  # its hooks would run later
                 shown.append(Mount("read", str(repository), os.path.realpath(repository)))
+    shown += [Mount("write", str(path), os.path.realpath(path)) for path in private]
     hidden += _covered_sockets(shown)
     return [*shown, *dict.fromkeys(hidden)] if can_cover else shown
 

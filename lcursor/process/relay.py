@@ -213,8 +213,7 @@ class Relay:
         failure = OSError(f"{host} has no address")
         for *_, target in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             address = str(target[0])
-            number = ipaddress.ip_address(address.partition("%")[0])
-            is_own = number.is_loopback or number.is_link_local or number.is_unspecified
+            is_own = _is_own(address)
             is_literal = host.lower() == "localhost" or address == host
             if is_own and not (is_literal and self._network.is_named(host)):
                 raise PermissionError(f"{host} is {address}, an address of this machine")
@@ -242,6 +241,13 @@ def interpreter_folders() -> list[Path]:
     """Return what the first step needs to see."""
     prefix = Path(os.path.realpath(sys.base_prefix))
     return [prefix / name for name in ("bin", "lib") if (prefix / name).is_dir()]
+
+
+def _is_own(address: str) -> bool:
+    """Return whether an address is one of this machine, or of its link."""
+    number = ipaddress.ip_address(address.partition("%")[0])
+    number = getattr(number, "ipv4_mapped", None) or number
+    return number.is_loopback or number.is_link_local or number.is_unspecified
 
 
 def _split(address: str) -> tuple[str, int]:

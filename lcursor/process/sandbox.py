@@ -112,6 +112,8 @@ class Confinement:
     """Folders and files that the user chose in the settings."""
     writable: tuple[Path, ...] = ()
     """Folders that the user chose to be written to, without the `.git` in them."""
+    private: tuple[Path, ...] = ()
+    """Folders of our own to be written to."""
     environments: tuple[Path, ...] = ()
     """See `mounts.environments`."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -275,7 +277,7 @@ class Sandbox:
             except OSError as error:
                 raise SandboxFailed(f"{FAILED}{error}") from error
             watch = Watch(
-                [*writable, *confinement.writable],
+                [*writable, *confinement.writable, *confinement.private],
                 max_bytes=limits.growth_bytes,
                 max_files=limits.growth_files,
                 max_processes=limits.processes,
@@ -313,6 +315,7 @@ class Sandbox:
             search_path,
             confinement.environments,
             confinement.writable,
+            confinement.private,
             can_cover=self.level != "landlock",
         )
         variables = mounts.variables(seen, confinement.env, search_path)

@@ -77,6 +77,28 @@ class AgentList(TypedDict):
     path: str
 
 
+class AgentModels(TypedDict):
+    """List what may work on a task."""
+
+    id: int
+
+
+class AgentModel(TypedDict):
+    """A model or a foreign agent that may work on a task."""
+
+    name: str
+    title: str
+    missing: str  # what installs it; empty if it is there
+    is_agent: bool
+
+
+class AgentOffered(TypedDict):
+    """What may work on a task, the default first."""
+
+    id: int
+    models: list[AgentModel]
+
+
 class AgentStarted(TypedDict):
     """The run has a folder, a model and a sandbox."""
 
@@ -85,7 +107,7 @@ class AgentStarted(TypedDict):
     task: str
     policy: AgentPolicy
     model: str
-    dialect: str  # "native", "fenced" or "choice"
+    dialect: str  # "native", "fenced", "choice", "api", or "acp" of a foreign agent
     sandbox: str  # "bubblewrap", "unshare", "landlock" or "none"
     note: str  # what the user should know of them; empty for nothing
 
@@ -139,10 +161,11 @@ class AgentAsks(TypedDict):
 
 
 class AgentPlanned(TypedDict):
-    """The plan of a run in plan mode; the run waits."""
+    """The plan of a run in plan mode, or a question of a foreign agent; the run waits."""
 
     id: int
     text: str  # Markdown
+    is_question: bool  # it is no plan, but a form that the user fills in
 
 
 class AgentDone(TypedDict):
@@ -184,6 +207,7 @@ TO_PYTHON: dict[str, type] = {
     "agent.decide": AgentDecide,
     "agent.approve_plan": AgentApprovePlan,
     "agent.list": AgentList,
+    "agent.models": AgentModels,
 }
 TO_LUA: dict[str, type] = {
     "agent.started": AgentStarted,
@@ -194,4 +218,5 @@ TO_LUA: dict[str, type] = {
     "agent.planned": AgentPlanned,
     "agent.done": AgentDone,
     "agent.listed": AgentListed,
+    "agent.offered": AgentOffered,
 }

@@ -45,6 +45,7 @@ LAYERS = {
     "host": 9,
     "drive": 9,
     "mcp": 9,
+    "acp": 9,
     "cli": 10,
     "__main__": 11,
 }

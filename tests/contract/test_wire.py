@@ -13,6 +13,7 @@ import lcursor
 from lcursor import config, errors, protocol
 from lcursor.drive.editor import Editor
 from lcursor.host.dispatch import Dispatch
+from lcursor.llm import providers
 
 ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = dataclasses.fields(config.Config)
@@ -96,6 +97,7 @@ def test_settings_that_cross_the_wire(lua: dict[str, Any]) -> None:
         for name, section in sections.items()
     }
     assert not lua["wire"].pop("models")
+    assert not lua["wire"].pop("agents")
     for section in ours.values():  # Lua has one type for all tables
         section.update({name: [] for name, value in section.items() if value == ()})
     assert lua["wire"] == ours
@@ -106,6 +108,8 @@ def test_settings_of_a_model(lua: dict[str, Any]) -> None:
     rows = lua["rows"]["models"]
     assert rows.keys() == {each.name for each in config.options(config.ModelConfig)}
     assert rows["provider"] == sorted(config.PROVIDERS)
+    assert rows["api"] == [providers.AUTO, *providers.APIS]
+    assert {each.api for each in config.PROVIDERS.values()} <= providers.APIS.keys()
 
 
 def test_settings_of_a_server_with_tools(lua: dict[str, Any]) -> None:

@@ -350,7 +350,7 @@ class Watcher:
         self.questions.append(asked.why)
         return self.choices.pop(0)
 
-    def plan(self, text: str) -> str:
+    def plan(self, text: str, *, is_question: bool = False) -> str:
         self.shown_plans.append(text)
         return self.plans.pop(0)
 

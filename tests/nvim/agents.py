@@ -105,9 +105,9 @@ class Agent:
         self.say("agent.asks", ask)
         self.nvim.settle()
 
-    def planned(self, text: str) -> None:
+    def planned(self, text: str, *, is_question: bool = False) -> None:
         """Show a plan."""
-        self.say("agent.planned", {"id": self.id, "text": text})
+        self.say("agent.planned", {"id": self.id, "text": text, "is_question": is_question})
         self.nvim.settle()
 
     def done(self, state: str = "done", message: str = "I fixed it.", **other: Any) -> None:

@@ -51,6 +51,8 @@ class Home:
         self.replies: list[str | Answer] = []
         self.answer: Callable[[dict[str, Any]], Answer] | None = None
         """Answers in their place."""
+        self.settings: dict[str, Any] = {}
+        """Other settings."""
         self._python = sys.executable
         self.project = path / "project"
         self.project.mkdir(parents=True)
@@ -97,6 +99,7 @@ class Home:
             "models": models,
             "chat": {"model": "fake"},
             "edit": edit,
+            **self.settings,
         }
         init = f"vim.g.lcursor = vim.json.decode([==[{json.dumps(table)}]==])\n"
         return init + "vim.o.swapfile = false\n" + NOTES

@@ -23,6 +23,7 @@ I change it.
     return x + 1
 >>>>>>> REPLACE
 ```"""
+AGAIN = EDIT.replace("    return x\n", "    return x + 1\n", 1).replace("x + 1\n>", "x + 2\n>")
 FINISH = "```finish\nalpha adds one.\n```"
 
 
@@ -53,6 +54,24 @@ def test_a_task_with_an_approval_becomes_hunks(home: Home) -> None:
     editor.wait_lua(f"{HUNKS} == 1")
     editor.keys("]hghh")
     editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
+
+
+def test_an_agent_changes_again_what_the_user_accepted(home: Home) -> None:
+    editor = home.open()
+    home.replies += [READ, EDIT, FINISH]
+    editor.command("LCursor agent make alpha add one")
+    has(editor, "## Done")
+    editor.keys("<C-w>p")
+    editor.wait_lua(f"{HUNKS} == 1")
+    editor.keys("]hghh")
+    editor.wait_lua("return vim.fn.getline(2) == '    return x + 1'")
+    home.replies += [AGAIN, FINISH.replace("one", "two")]
+    editor.keys("<C-w>pGiadd two instead<Esc><CR>")
+    has(editor, "alpha adds two.")
+    editor.keys("<C-w>p")
+    editor.wait_lua(f"{HUNKS} == 1")
+    editor.keys("]hghh")
+    editor.wait_lua("return vim.fn.getline(2) == '    return x + 2'")
 
 
 def test_a_rejection_is_what_the_model_reads(home: Home) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lcursor.agent.guided import rewrite
-from lcursor.agent.records import ToolCall
+from lcursor.agent.records import FOREIGN, ToolCall
 from lcursor.agent.tools import bash, edit, finish, glob, grep, mcp, search
 from lcursor.agent.tools.tool import Tool
 from lcursor.protocol.agent import StepKind
@@ -18,6 +18,9 @@ ALL: Final[Mapping[str, Tool]] = {tool.name: tool for tool in (*TOOLS, *mcp.TOOL
 
 def kind_of(call: ToolCall) -> StepKind:
     """Return the kind of a call, for the user; that of an unknown tool is "command"."""
+    if call.tool == FOREIGN:
+        kind: StepKind = call.arguments["kind"]
+        return kind
     tool = ALL.get(call.tool)
     return tool.kind_of(call.arguments) if tool else "command"
 

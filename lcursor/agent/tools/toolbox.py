@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final, NoReturn
 
 from lcursor.agent.dialects.dialect import Dialect
-from lcursor.agent.observe import Outputs, TokenLimit
+from lcursor.agent.observe import MAX_TOKENS, Outputs, TokenLimit
 from lcursor.agent.records import AskUser, Known, Observation, Shown, ToolCall
 from lcursor.agent.tools import mcp
 from lcursor.agent.tools.editor import FileEditor
@@ -20,6 +20,7 @@ from lcursor.agent.tools.finish_checks import FinishChecks
 from lcursor.agent.tools.lookup import Lookup
 from lcursor.agent.tools.read_lines import ReadLines
 from lcursor.agent.tools.tool import Rewrite, Tool, ToolContext, ToolServers
+from lcursor.code import estimate
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase
 from lcursor.errors import Cancelled, LcursorError
@@ -85,6 +86,13 @@ def make_toolbox(
         servers=servers,
     )
     return ToolboxOfTree(context, dialect, log or _raise)
+
+
+def checks_of(tree: Tree, sandbox: Sandbox, config: AgentConfig, edit: EditConfig) -> FinishChecks:
+    """Return the user's linter and tests, for an agent that has no tools of ours."""
+    shell = Shell(tree, sandbox, config, (edit.test, edit.lint, *config.allow))
+    limit = TokenLimit(MAX_TOKENS, estimate.tokens)
+    return FinishChecks(tree, shell, edit, limit, Outputs(tree.folder / OUTPUTS))
 
 
 class ToolboxOfTree:

@@ -10,17 +10,17 @@ local ui_notes = require("lcursor.ui.notes")
 local M = {}
 
 local api = vim.api
-local HEADINGS = { draft = "## You", plan = "## Plan" } -- of what the user edits
+local HEADINGS = { draft = "## You", plan = "## Plan", form = "## Question" } -- the user edits them
 local MAX_THOUGHT_LINES = 4 -- that are not folded
 
 ---@class (exact) lcursor.AgentEntry: lcursor.Entry
----@field kind "task"|"heading"|"thought"|"step"|"user"|"plan"|"end"|"draft"
+---@field kind "task"|"heading"|"thought"|"step"|"user"|"plan"|"form"|"end"|"draft"
 ---@field text? string of what the model or the user wrote
 ---@field context? string of the task
 ---@field note? string of the task: with what it is worked on
 ---@field step? table fields of `agent.step`
 ---@field ask? table fields of `agent.asks`, while that waits
----@field is_open? boolean of a plan: it waits for approval; of a thought: more may come
+---@field is_open? boolean of a plan or form: it waits for the user; of a thought: more may come
 ---@field lines? string[] of the end
 ---@field has_files? boolean of the end: it lists changes
 ---@field lead? integer number of blank lines before it
@@ -54,8 +54,8 @@ local function lines_of(entry)
     return vim.list_extend({ "", "## You", "" }, lines)
   elseif kind == "end" then
     return entry.lines or {}
-  elseif kind == "plan" then
-    return vim.list_extend({ "", "## Plan", "" }, split(entry.text))
+  elseif kind == "plan" or kind == "form" then
+    return vim.list_extend({ "", HEADINGS[kind], "" }, split(entry.text))
   elseif kind == "user" then
     return vim.list_extend({ "", "## You", "" }, split(entry.text))
   elseif kind == "thought" then
@@ -139,6 +139,8 @@ function M.decorate(run, entry, first, last)
     })
   elseif entry.kind == "plan" and entry.is_open then
     hint({ { "send", "approve, as edited" }, { "reject", "reject" } })
+  elseif entry.kind == "form" and entry.is_open then
+    hint({ { "send", "answer, as filled in" }, { "reject", "decline" } })
   elseif entry.has_files then
     local commands = ":LCursor hunk list  :LCursor hunk accept all"
     hint({ { "jump", "go to the file" } }, commands)
@@ -157,7 +159,8 @@ end
 ---@return lcursor.AgentEntry[]
 function M.waiting(run)
   return vim.tbl_filter(function(entry)
-    return entry.ask ~= nil or (entry.kind == "plan" and entry.is_open == true)
+    local is_text = entry.kind == "plan" or entry.kind == "form"
+    return entry.ask ~= nil or (is_text and entry.is_open == true)
   end, run.entries)
 end
 

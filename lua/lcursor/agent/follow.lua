@@ -79,7 +79,8 @@ end
 local function end_entries(run)
   for _, entry in ipairs(run.entries) do
     local step = entry.step
-    local is_waiting = entry.ask or (entry.kind == "plan" and entry.is_open)
+    local is_text = entry.kind == "plan" or entry.kind == "form"
+    local is_waiting = entry.ask or (is_text and entry.is_open)
     if is_waiting or (step and step.state == "running") then
       entry.ask, entry.is_open = nil, false
       if step then
@@ -99,6 +100,11 @@ local function finish(run, done)
     return discard(run) -- there is no such run, or another Neovim executes it
   end
   end_entries(run)
+  buffer.end_thought(run)
+  local last = run.entries[#run.entries - 1]
+  if last and last.kind == "thought" and vim.startswith(vim.trim(done.message), last.text) then
+    entries.remove(run, last) -- a foreign agent has written its message already
+  end
   local tests = done.is_checked and "tests passed" or run.tests
   local at, facts = run.status, {}
   if at then
@@ -146,7 +152,7 @@ local function announce(run, entry, text)
   local row = run.buf and entries.rows(run, entry) or 0
   local title = ("the agent asks: %s"):format(short(text, MAX_TITLE))
   report(run, row, notify.info, title, ":LCursor agent open shows it")
-  local ask = entry.ask or { command = "", why = "plan" }
+  local ask = entry.ask or { command = "", why = entry.kind == "form" and "question" or "plan" }
   status.emit("LCursorAgentAsks", {
     buf = run.buf,
     run = run.key,
@@ -230,8 +236,9 @@ HANDLERS["agent.asks"] = function(run, params)
 end
 
 HANDLERS["agent.planned"] = function(run, params)
-  local entry = buffer.add(run, { kind = "plan", text = params.text, is_open = true })
-  announce(run, entry, "approve the plan?")
+  local kind = params.is_question and "form" or "plan"
+  local entry = buffer.add(run, { kind = kind, text = params.text, is_open = true })
+  announce(run, entry, params.is_question and params.text or "approve the plan?")
 end
 
 HANDLERS["agent.delta"] = function(run, params)

@@ -6,6 +6,7 @@ local diagnostics = require("lcursor.editor.diagnostics")
 local follow = require("lcursor.agent.follow")
 local input = require("lcursor.editor.input")
 local list = require("lcursor.agent.list")
+local models = require("lcursor.agent.models")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
 local sessions = require("lcursor.conversation.sessions")
@@ -76,7 +77,7 @@ function M.call(opts)
       path = path,
       context = context,
       policy = opts.policy or "",
-      model = opts.model or "",
+      model = opts.model or models.current(),
     })
     if run then
       window.open(run, { window = opts.window, enter = opts.enter })
@@ -180,6 +181,21 @@ function M.stop()
     return notify.info("no agent runs")
   end
   follow.stop(run)
+end
+
+--- Choose the model or the agent of someone else that works on the next tasks.
+---@param name string "" asks for it
+function M.model(name)
+  if name ~= "" then
+    return models.use(name)
+  end
+  models.choose()
+end
+
+--- Return the names of models and agents that may be typed.
+---@return string[]
+function M.models()
+  return models.names()
 end
 
 --- List the runs of the project.

@@ -10,6 +10,7 @@ local format = require("lcursor.agent.format")
 local input = require("lcursor.editor.input")
 local keymaps = require("lcursor.editor.keymaps")
 local list = require("lcursor.agent.list")
+local models = require("lcursor.agent.models")
 local notify = require("lcursor.ui.notify")
 local requests = require("lcursor.host.requests")
 local sessions = require("lcursor.conversation.sessions")
@@ -66,7 +67,7 @@ end
 local function approve_plan(run, entry)
   local text = entries.text(run, entry)
   if text == "" then
-    return notify.warn("the plan is empty; reject it, or undo your change")
+    return notify.warn("the text is empty; reject it, or undo your change")
   end
   requests.notify("agent.approve_plan", { id = run.id, text = text })
   entry.is_open, entry.text, run.state = false, text, "running"
@@ -185,6 +186,7 @@ local ACTIONS = {
     local root = context.repository(run.path)
     code_window.follow_name({ root or "", vim.fs.dirname(run.path) })
   end,
+  model = models.choose,
   list = list.open,
 }
 

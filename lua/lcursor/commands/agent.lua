@@ -12,14 +12,25 @@ end
 ---@return fun(command: lcursor.CommandCall)
 local function start(policy)
   return function(command)
-    local text = command.text
-    local typed, task = text:match("^policy=(%S*)%s*(.*)$")
-    require("lcursor.agent").call({
-      task = typed and task or text,
-      policy = typed or policy,
-      range = command.range,
-    })
+    local task, options = command.text, { policy = policy, range = command.range }
+    while true do
+      local name, value, rest = task:match("^(%l+)=(%S*)%s*(.*)$")
+      if name ~= "policy" and name ~= "model" then
+        break
+      end
+      options[name], task = value, rest
+    end
+    options.task = task
+    require("lcursor.agent").call(options)
   end
+end
+
+--- Choose a model; more than one word is a task that begins with "model".
+local function model(command)
+  if #command.args > 1 then
+    return start()({ text = "model " .. command.text, range = command.range })
+  end
+  require("lcursor.agent").model(command.text)
 end
 
 local function fix(command)
@@ -30,11 +41,23 @@ end
 ---@param lead string
 ---@param rest string
 ---@return string[]
-local function policies(lead, rest)
+local function options(lead, rest)
   local all = { "policy=plan", "policy=ask", "policy=auto", "policy=full" }
+  for _, name in ipairs(require("lcursor.agent").models()) do
+    table.insert(all, "model=" .. name)
+  end
   return vim.tbl_filter(function(word)
-    return rest == "" and lead ~= "" and vim.startswith(word, lead)
+    return not rest:find("%S+%s") and lead ~= "" and vim.startswith(word, lead)
   end, all)
+end
+
+---@param lead string
+---@param rest string
+---@return string[]
+local function models(lead, rest)
+  return vim.tbl_filter(function(name)
+    return rest == "" and vim.startswith(name, lead)
+  end, require("lcursor.agent").models())
 end
 
 -- stylua: ignore
@@ -47,12 +70,14 @@ return {
     return require("lcursor.agent").is_on()
   end,
   verbs = {
-    { "start [task]", "Work on a task, on the lines of a range; `policy=ask` before the task sets "
-      .. "the policy of this run.", start(), complete = policies },
+    { "start [task]", "Work on a task, on the lines of a range; `policy=ask` or `model=codex` "
+      .. "before the task set those of this run.", start(), complete = options },
     { "plan [task]", "The same, but show a plan first.", start("plan") },
     { "fix [task]", "Fix the diagnostics of the current line or of a range, else the current "
       .. "entry of the quickfix list.", fix },
     { "say [text]", "Send a message to the agent.", call("say") },
+    { "model [name]", "Choose the model, or the agent of someone else, that works on the next "
+      .. "tasks.", model, complete = models },
     { "open", "Open the window of the agent.", call("open") },
     { "list", "List the runs of the project.", call("list") },
     { "resume", "Continue the run that was stopped or interrupted last.", call("resume") },

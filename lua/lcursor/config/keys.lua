@@ -119,6 +119,7 @@ M.groups = {
       { "change", "gE", "n", "Change command" },
       { "next_waiting", "]w", "n", "Next waiting question" },
       { "jump", "gf", "n", "Go to file" },
+      { "model", "gm", "n", "Choose model" },
       { "list", "gl", "n", "List runs" },
       { "close", "q", "n", "Close window" },
       { "help", "g?", "n", "Show keys" },

@@ -2,6 +2,7 @@
 -- in keys.lua.
 
 local keys = require("lcursor.config.keys")
+local servers = require("lcursor.config.servers")
 
 ---@class lcursor.Setting
 ---@field [1] string dotted name
@@ -35,11 +36,9 @@ local settings = {
     "Function called with a buffer that is read from now on." },
   { "models", {}, host = true,
     rows = {
-      provider = {
-        "anthropic", "deepseek", "gemini", "mistral", "moonshot", "openai", "openrouter", "zai",
-      },
+      provider = servers.providers,
       url = "string",
-      api = { "auto", "llama.cpp", "ollama", "openai", "anthropic" },
+      api = servers.apis,
       model = "string",
       family = "string",
       key_env = "string",
@@ -47,6 +46,11 @@ local settings = {
       context_tokens = "number",
     },
     "Models on servers, by names that the options `model` may use: |lcursor-endpoint|." },
+  { "agents", {}, host = true,
+    rows = {
+      command = "table", env = "table", hosts = "table", login = "boolean", model = "string",
+    },
+    "Agents of others, by names that agent.model may use: |lcursor-foreign-agents|." },
 
   { "completion.enabled", true,
     "Show suggestions as ghost text." },
@@ -140,7 +144,8 @@ local settings = {
     "Keys in a buffer with hunks or a running edit." },
 
   { "agent.model", "", host = true,
-    "A name like chat.model; empty: the model of the chat." },
+    "A name like chat.model, or of an agent in agents or |lcursor-foreign-agents|; empty: the model"
+    .. " of the chat." },
   { "agent.policy", "auto", one_of = { "plan", "ask", "auto" }, host = true,
     "What needs your approval." },
   { "agent.max_steps", 40, min = 1, host = true,

@@ -83,7 +83,7 @@ class ApprovingUser(Watcher):
     def ask(self, step: Any, asked: Any) -> Any:
         return "once", ""
 
-    def plan(self, text: str) -> str:
+    def plan(self, text: str, *, is_question: bool = False) -> str:
         return text
 
 

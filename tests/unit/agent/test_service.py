@@ -12,7 +12,8 @@ import pytest
 
 from lcursor.agent import runs
 from lcursor.agent.assembly import Assembly
-from lcursor.agent.parts import AssembledRun, RecordedTurn, RunLimits, RunParts, RunRequest
+from lcursor.agent.loop import ModelWork
+from lcursor.agent.parts import AssembledRun, RecordedTurn, RunLimits, RunRequest, Work
 from lcursor.agent.run_log import RunLog, RunState
 from lcursor.agent.service import AgentService
 from lcursor.config import Config
@@ -46,10 +47,10 @@ class FakeAssembly(Assembly):
         if isinstance(script, Exception):
             raise script
         made, *_ = parts(wanted.folder, script, asks=self.asks, limits=self.limits)
-        return AssembledRun(made, "fake", "bubblewrap")
+        return AssembledRun(ModelWork(made), "fake", "bubblewrap")
 
-    def record(self, state: RunState, parts: RunParts) -> RecordedTurn:
-        changed = [f"{state.root}/{each.path}" for each in parts.tree.changed()]
+    def record(self, state: RunState, work: Work) -> RecordedTurn:
+        changed = [f"{state.root}/{each.path}" for each in work.tree.changed()]
         return RecordedTurn("turn-1" if changed else "", tuple(changed))
 
 

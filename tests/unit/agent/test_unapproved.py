@@ -123,7 +123,7 @@ class User(Watcher):
                 self.approved_inside.add(key_of(asked))
         return choice, text
 
-    def plan(self, text: str) -> str:
+    def plan(self, text: str, *, is_question: bool = False) -> str:
         return text if self.answers and self.answers.pop()[0] != "reject" else ""
 
 

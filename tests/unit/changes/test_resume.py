@@ -8,8 +8,9 @@ import pytest
 
 from lcursor.changes import diff, text
 from lcursor.changes.history import History
-from lcursor.changes.records import Check, FileChange, digest
+from lcursor.changes.records import Check, FileChange, FileKind, digest
 from lcursor.changes.undo import ResumedTurn, resume, revert
+from lcursor.changes.write import write
 from lcursor.errors import EditMissing
 from tests.unit.edit.desk import decision, hunk_at
 
@@ -162,3 +163,68 @@ def test_a_hunk_accepted_before_a_restart_is_undone_with_the_rest(turn: OpenTurn
     assert revert(history, turn.key, "redo", []).problems == ()
     assert "return zero" in turn.file.read_text()
     assert "return 2" not in turn.file.read_text()
+
+
+class TwoTurns:
+    """An agent that changed a file twice; the user may have accepted the first time."""
+
+    def __init__(self, place: Path, base: str | None) -> None:
+        self.root, self.base = place / "project", base
+        self.root.mkdir()
+        self.file, self.history = self.root / "a.py", History(self.root, place / "data")
+        if base is not None:
+            self.file.write_text(base)
+
+    def propose(self, body: str) -> str:
+        """Propose a text, as a change of the first one."""
+        old, new = (text.from_bytes((each or "").encode()) for each in (self.base, body))
+        lines = old.lines if self.base is not None else ()
+        kind: FileKind = "edit" if self.base is not None else "create"
+        base = digest(lines) if self.base is not None else ""
+        change = FileChange(str(self.file), kind, "", base, diff.changes(lines, new.lines))
+        return self.history.begin("t", [change], bases={str(self.file): lines} if base else {})
+
+    def write(self, key: str) -> None:
+        write(self.history.open_files(key), self.history, key)
+
+    def taken(self, key: str) -> str:
+        """The file with all open hunks of a turn made."""
+        found = resume(self.history, key)
+        assert found.problems == ()
+        (change,) = found.files
+        return text.read(self.file).changed(change.changes).encode().decode()
+
+
+FIRST, SECOND, THIRD = "x = 1\ny = 1\n", "x = 2\ny = 1\n", "x = 3\ny = 1\nz = 1\n"
+
+
+@pytest.mark.parametrize("base", [FIRST, None], ids=["changed", "created"])
+def test_an_agent_changes_lines_again_that_the_user_accepted(
+    tmp_path: Path, base: str | None
+) -> None:
+    turns = TwoTurns(tmp_path, base)
+    first = turns.propose(SECOND)
+    turns.write(first)
+    second = turns.propose(THIRD)
+    assert turns.taken(second) == THIRD
+    turns.write(second)
+    assert turns.file.read_text() == THIRD
+    third = turns.propose("x = 4\n")
+    assert turns.taken(third) == "x = 4\n"
+    revert(turns.history, second, "undo", [])
+    assert turns.file.read_text() == SECOND
+    revert(turns.history, first, "undo", [])
+    assert (turns.file.read_text() if base else turns.file.exists()) == (base or False)
+
+
+def test_typed_text_stays_when_an_agent_continues(tmp_path: Path) -> None:
+    turns = TwoTurns(tmp_path, FIRST)
+    turns.write(turns.propose(SECOND))
+    turns.file.write_text(f"# typed\n{SECOND}")
+    assert turns.taken(turns.propose(THIRD)) == f"# typed\n{THIRD}"
+
+
+def test_what_the_user_did_not_accept_is_offered_again_as_a_whole(tmp_path: Path) -> None:
+    turns = TwoTurns(tmp_path, FIRST)
+    turns.propose(SECOND)
+    assert turns.taken(turns.propose(THIRD)) == THIRD

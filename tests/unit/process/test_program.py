@@ -199,6 +199,13 @@ def test_a_name_of_a_host_does_not_lead_to_this_machine(folder: Path, port: int)
     assert "an address of this machine" in answer
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0", "localhost"])
+def test_a_glob_of_hosts_does_not_include_this_machine(folder: Path, port: int, host: str) -> None:
+    words = ["/usr/bin/env", "python3", "-c", CONNECT.format(host=host, port=port)]
+    answer = output_of(words, at(folder), Network((f"*:{port}",)))[1]
+    assert "an address of this machine" in answer
+
+
 CONNECT = """
 import os, socket
 host, _, port = os.environ["HTTPS_PROXY"].removeprefix("http://").partition(":")

@@ -1,0 +1,1 @@
+"""The Agent Client Protocol: agents of others here (`client`), and our agent in other editors."""
