@@ -10,16 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from lcursor.agent import stuck
 from lcursor.agent.approvals import ESCALATE, approved_plan
 from lcursor.agent.parts import Checkpoints, End, RunLimits, RunParts, User
-from lcursor.agent.records import (
-    Answer,
-    Observation,
-    ToolCall,
-)
+from lcursor.agent.records import Answer, Decision, Observation, ToolCall
 from lcursor.agent.run_log import NOT_RUN, AgentStep, PendingAnswer, RunLog, difference
 from lcursor.agent.tools.table import changed_arguments, has_effect, question_of
 from lcursor.errors import (
@@ -366,7 +363,10 @@ class Loop:
         began_s = time.monotonic()
         is_unconfined = self._is_unconfined(step.call)
         observation = self._parts.toolbox.run(
-            step.call, self._stopped.is_set, is_unconfined=is_unconfined
+            step.call,
+            self._stopped.is_set,
+            is_unconfined=is_unconfined,
+            ask=partial(self._ask_user, step),
         )
         self._check()
         self._end(step, observation, time.monotonic() - began_s)
@@ -424,6 +424,16 @@ class Loop:
         self._parts.approvals.remember(step.call, choice, text)
         self._user.status("running")
         return reason if choice == "reject" else None
+
+    def _ask_user(self, step: AgentStep, text: str, why: str) -> str | None:
+        """Ask the user what a call needs to know; return the answer, None for no."""
+        self._user.step(step, "waiting")
+        self._user.status("waiting")
+        choice, changed = self._user.ask(step, Decision("ask", why, text=text))
+        self._check()
+        self._user.step(step, "running")
+        self._user.status("running")
+        return None if choice == "reject" else changed or text
 
     def _is_unconfined(self, call: ToolCall) -> bool:
         """Return whether an approved command runs without the sandbox."""

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.records import (
+    AskUser,
     Decision,
     Known,
     Model,
@@ -64,11 +65,19 @@ class Toolbox(Protocol):
 
     tools: Sequence[Tool]
 
-    def run(self, call: ToolCall, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
+    def run(
+        self,
+        call: ToolCall,
+        cancel: Cancel,
+        *,
+        is_unconfined: bool = False,
+        ask: AskUser | None = None,
+    ) -> Observation:
         """Run a call; an error is an observation, not an exception.
 
         Args:
             is_unconfined: run a command without the sandbox, which the user approved.
+            ask: asks the user what a server wants to know; None asks nobody.
 
         Raises:
             Cancelled: `cancel` returned true.

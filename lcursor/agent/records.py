@@ -98,10 +98,16 @@ class Decision:
     """For the user if it asks: `opens the network`; for the model if it forbids."""
     is_bound: bool = False
     """Whether an approval for the run would end when a file changes."""
+    text: str = ""
+    """What the user is asked about, if it is not the call."""
 
 
 OnText = Callable[[str], bool]
 """Called with new text while a model writes; returns false to stop it."""
+
+
+AskUser = Callable[[str, str], str | None]
+"""Asks the user about a text, given why; returns the text as the user left it, None for no."""
 
 
 class Model(Protocol):
@@ -182,6 +188,8 @@ class Known:
     """Regions it has read, by id: `a.py#load`."""
     commands: Mapping[str, str] = field(default_factory=dict)
     """The user's commands by name: test, lint."""
+    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Schemas of the arguments of servers' tools that it has found, by name."""
     may_look: bool = True
     """Whether it may read and search, although it could edit."""
     may_search: bool = True

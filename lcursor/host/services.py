@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcursor.config import Config
-from lcursor.errors import LcursorError
+from lcursor.errors import ConfigInvalid, LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.host.indexing import Indexing
 from lcursor.protocol import agent, chat, edit, mcp
@@ -78,6 +78,7 @@ class Services:
         is_same_edit = old.edit == settings.edit
         if old.mcp != settings.mcp:
             self._close_servers()
+            self._executor.submit(partial(self._check_servers, settings))
         if not self._executor.is_used:
             return
         if not (is_same_chat and is_same_edit):
@@ -163,8 +164,19 @@ class Services:
         from lcursor.mcp.client.servers import Servers
 
         with self._lock:
-            self._servers = self._servers or Servers(self._settings.mcp)
+            self._servers = self._servers or Servers(
+                self._settings.mcp, index_of=self._index.client_of
+            )
             return self._servers
+
+    def _check_servers(self, settings: Config) -> None:
+        """Report what is wrong with the settings of servers."""
+        from lcursor.mcp.client import policy
+
+        for server in settings.mcp.servers:
+            if problem := policy.problem(server):
+                error = ConfigInvalid(problem, "See :help lcursor-mcp-servers")
+                report_error(self._notify, error, 0, problem)
 
     def _servers_of(self, root: Path) -> ProjectServers | None:
         """Return the servers with tools for the agents of a project. Thread: any."""

@@ -39,6 +39,9 @@ RETAINED_FILES = frozenset({BEGUN, "worker.lock", "worker.json", "worker.log", "
 MAX_REMARKS = 20
 MAX_HITS = 30
 """Hits that are considered for a prompt."""
+MAX_VECTORS = 2000
+"""Of texts that are not of the project."""
+VECTOR_BATCH = 16
 
 
 class EditorState(NamedTuple):
@@ -172,6 +175,11 @@ class Project:
         with self._query() as index:
             found = index.reader.symbols(name, limit, prefix=prefix)
         return {"symbols": [asdict(each) for each in found]}
+
+    def similar(self, text: str, texts: Sequence[str]) -> dict[str, Any]:
+        """Return how similar a text is to each of others in meaning; nothing without vectors."""
+        with self._query() as index:
+            return {"scores": index.similar(text, texts)}
 
     def retrieve(self, text: str, tokens: int, mode: Mode, editor: EditorState) -> dict[str, Any]:
         """Return the hits that fit into a prompt. On the search thread."""
@@ -385,6 +393,8 @@ class _OpenIndex:
         )
         self.store.database.on_rebuild = self.pipeline.begin
         self._searcher = Searcher(self.reader)
+        self._vectors: dict[str, Any] = {}
+        """Of texts that `similar` was asked about."""
 
     @property
     def embedder_name(self) -> str:
@@ -409,6 +419,21 @@ class _OpenIndex:
             overlay=editor.buffers,
             is_stale=self._is_stale,
         )
+
+    def similar(self, text: str, texts: Sequence[str]) -> list[float]:
+        """Return how similar a text is to each of others in meaning; nothing without vectors."""
+        embedder = self.embedder.embedder
+        if embedder is None or not texts:
+            return []
+        if len(self._vectors) > MAX_VECTORS:
+            self._vectors = {}
+        vectors = self._vectors
+        new = [each for each in dict.fromkeys(texts) if each not in vectors]
+        for first in range(0, len(new), VECTOR_BATCH):
+            batch = new[first : first + VECTOR_BATCH]
+            vectors |= zip(batch, embedder.texts(batch), strict=True)
+        vector = embedder.query(text)
+        return [float(vectors[each] @ vector) for each in texts]
 
     def _is_stale(self, path: str) -> bool:
         known, now = self.reader.state(path), listing.found(self._root, path)

@@ -32,6 +32,7 @@ REQUESTS: Mapping[str, tuple[str, ...]] = {
     "symbols": ("name", "limit", "prefix"),  # definitions by name
     "retrieve": ("text", "tokens", "mode"),  # hits that fit into a prompt
     "around": ("path", "before", "after"),  # hits for a completion at a cursor
+    "similar": ("text", "texts"),  # how similar a text is to others in meaning
     "status": (),  # a `State`
     "report": (),  # a preview of indexing
     "why": ("path",),  # the reason why a file is not in the index

@@ -222,7 +222,7 @@ class Server:
             return await run(self._search, project.symbols, **fields)
         if name == "status":
             return await run(self._count, project.state, len(self._sessions))
-        if name in ("report", "why"):
+        if name in ("report", "why", "similar"):
             return await run(self._slow, getattr(project, name), **fields)
         if name == "buffer":  # on the search thread, so that later searches use it
             return await run(self._search, self._set_buffer, session, **fields)

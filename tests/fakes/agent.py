@@ -15,6 +15,7 @@ from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.parts import RunLimits, RunParts
 from lcursor.agent.records import (
     Answer,
+    AskUser,
     Decision,
     DialectName,
     Known,
@@ -242,7 +243,14 @@ class FolderTools:
     def remember(self, shown: Sequence[Shown]) -> None:
         self.remembered += shown
 
-    def run(self, call: ToolCall, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
+    def run(
+        self,
+        call: ToolCall,
+        cancel: Cancel,
+        *,
+        is_unconfined: bool = False,
+        ask: AskUser | None = None,
+    ) -> Observation:
         self.ran.append(call)
         arguments = call.arguments
         if call.tool == "finish":

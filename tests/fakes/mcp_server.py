@@ -94,12 +94,23 @@ def work(text: str) -> str:
     elif verb == "get":
         with urllib.request.urlopen(rest, timeout=10) as answer:
             return str(answer.status)
+    elif verb == "ask":
+        return ask(rest)
     elif verb == "env":
         return json.dumps(dict(os.environ))
     elif verb == "describe":
         (FOLDER / "description").write_text(rest)
         say({"method": "notifications/tools/list_changed"})
     return "done"
+
+
+def ask(message: str) -> str:
+    """Ask the user of the client, and return the answer."""
+    fields = {"name": {"type": "string", "default": "Ada"}, "age": {"type": "integer"}}
+    schema = {"type": "object", "properties": fields}
+    params = {"message": message, "requestedSchema": schema}
+    say({"id": "question", "method": "elicitation/create", "params": params})
+    return json.dumps(json.loads(sys.stdin.readline())["result"], sort_keys=True)
 
 
 def write(text: str, stream: TextIO = sys.stdout) -> None:

@@ -111,6 +111,52 @@ def test_a_grammar_accepts_calls_of_servers(accepts: Accepts, form: str) -> None
         assert not accepts(grammar, dialect.render(wrong))
 
 
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["title", "kind"],
+    "properties": {
+        "kind": {"enum": ["bug", "task"]},
+        "title": {"type": "string"},
+        "labels": {"type": "array", "items": {"type": "string"}},
+        "parent": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "more": {"type": "object", "properties": {"due": {"type": ["string", "number"]}}},
+        "free": {"$ref": "#/$defs/x"},
+    },
+}
+
+
+@pytest.mark.parametrize("form", ["tags", "json"])
+def test_arguments_are_written_under_the_schema_of_a_found_tool(
+    accepts: Accepts, form: str
+) -> None:
+    dialect = Native("tags" if form == "tags" else "json")
+    other: dict[str, Any] = {"type": "object", "properties": {"query": {"type": "string"}}}
+    known = dataclasses.replace(KNOWN, schemas={"it__create": SCHEMA, "it__search": other})
+    grammar = dialect.grammar((*dialect.tools, *mcp.TOOLS), known)
+
+    def is_accepted(name: str, arguments: Any) -> bool:
+        call = ToolCall("mcp_call", {"name": name, "arguments": arguments})
+        return accepts(grammar, dialect.render(call))
+
+    needed = {"title": "x", "kind": "bug"}
+    assert is_accepted("it__create", needed)
+    more = {"labels": ["a", "b"], "parent": None, "more": {"due": 3}, "free": [1, {"a": "b"}]}
+    assert is_accepted("it__create", {**needed, **more})
+    assert is_accepted("it__search", {})
+    assert is_accepted("it__search", {"query": 'a "b"'})
+    for name, wrong in (
+        ("it__create", {"title": "x"}),
+        ("it__create", {**needed, "kind": "wish"}),
+        ("it__create", {**needed, "labels": [1]}),
+        ("it__create", {**needed, "parent": "x"}),
+        ("it__create", {**needed, "other": 1}),
+        ("it__search", {"title": "x"}),
+        ("it__other", {}),
+    ):
+        assert not is_accepted(name, wrong), wrong
+    assert accepts(grammar, dialect.render(CALLS[0])), "other tools are called as before"
+
+
 @pytest.mark.parametrize("form", ["tags", "json"])
 def test_a_grammar_rejects_what_is_no_call(accepts: Accepts, form: str) -> None:
     dialect = Native("tags" if form == "tags" else "json")

@@ -11,7 +11,7 @@ import pytest
 
 from lcursor.drive.editor import Editor
 from tests.fakes import mcp_server
-from tests.nvim.home import Home
+from tests.nvim.home import Home, told
 from tests.nvim.test_agent_real import has
 
 pytest.importorskip("mcp")
@@ -73,6 +73,23 @@ def test_an_agent_finds_and_calls_a_tool_after_approval(home: Home) -> None:
     assert "echo" not in system
 
 
+def test_a_question_of_a_server_is_a_form_in_the_buffer(home: Home) -> None:
+    editor = home.open()
+    configure(editor)
+    allow(editor)
+    call = '```mcp_call it__work\n{"text": "ask Who are you?"}\n```'
+    home.replies += [call, FINISH]
+    editor.command("LCursor agent let the server ask")
+    has(editor, '```bash\n{\n  "name": "Ada",\n  "age": 0\n}\n```')
+    has(editor, "it asks: Who are you? (name: string; age: integer)")
+    editor.keys("]w")
+    editor.command("%s/Ada/Eve/")
+    editor.keys("]wga")
+    has(editor, "## Done")
+    answer = '{"action": "accept", "content": {"age": 0, "name": "Eve"}}'
+    assert home.asked[1]["messages"][-1]["content"] == answer
+
+
 def test_a_changed_server_is_shown_with_the_difference(home: Home) -> None:
     editor = home.open()
     configure(editor)
@@ -90,6 +107,42 @@ def test_a_changed_server_is_shown_with_the_difference(home: Home) -> None:
     editor.keys("<CR>")
     shows(editor, "Changed since you allowed it:")
     shows(editor, f"  + arguments  {SCRIPT} noisy")
+
+
+def test_a_key_in_the_settings_is_an_error(home: Home) -> None:
+    editor = home.open()
+    row = {"command": ["server"], "env": {"TOKEN": "ghp_" + "a1B2" * 10}}
+    settings = json.dumps({"mcp": {"servers": {"it": row}}})
+    editor.lua("require('lcursor').setup(vim.json.decode(...))", settings)
+    editor.command("LCursor mcp")
+    shows(editor, "it  broken")
+    told(editor, "mcp.servers.it.env.TOKEN looks like a key; write the name of an environment")
+    editor.keys("<CR>")
+    shows(editor, "Problem:")
+    editor.keys("a")
+    told(editor, "looks like a key")
+    shows(editor, "Its tools are listed here once it has run.")
+
+
+def test_wrong_settings_are_reported_by_their_names(home: Home) -> None:
+    editor = home.open()
+    for servers, words in (
+        ({"It": {"url": "x"}}, "a name has lower-case letters"),
+        ({"a__b": {"url": "x"}}, "a name has lower-case letters"),
+        ({"it": {}}, "it: it needs either a command or a url"),
+        ({"it": {"command": "x"}}, "it.command: expected a list of texts"),
+        ({"it": {"url": "x", "env": {"A": 3}}}, "it.env: expected texts by name"),
+        ({"it": {"cmd": ["x"]}}, "it.cmd: no such setting"),
+    ):
+        found = editor.lua(
+            """
+            require('lcursor').setup(vim.json.decode(...))
+            return require('lcursor.config').problems()
+            """,
+            json.dumps({"mcp": {"servers": servers}}),
+        )
+        assert words in found[0]["message"]
+        assert "mcp.servers" in found[0]["message"]
 
 
 def test_servers_of_other_programs_are_only_shown(home: Home) -> None:

@@ -11,14 +11,17 @@ Source: the chat templates of Qwen2.5-Coder, Qwen3-Coder and Qwen3.6, and llama.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
 
-from lcursor.agent.dialects import call_parser, gbnf, prompts
+from lcursor.agent.dialects import call_parser, gbnf, prompts, schemas
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.records import Answer, DialectName, Known, Observation, Reply, ToolCall
+from lcursor.agent.tools import mcp
 from lcursor.agent.tools.tool import Tool
 
+Schemas = Mapping[str, Mapping[str, Any]]
+"""Of the arguments of servers' tools, by name."""
 Form = Literal["tags", "json"]
 VALUE_END = "\n</parameter>"
 _TAGS_FORM = """\
@@ -63,7 +66,8 @@ class Native(Dialect):
 
     def grammar(self, tools: Sequence[Tool], known: Known) -> str:
         """Return the grammar of one or more calls, which end the message."""
-        return _tags_grammar(tools) if self.form == "tags" else _json_grammar(tools)
+        make = _tags_grammar if self.form == "tags" else _json_grammar
+        return make(tools, known.schemas)
 
     def parse(self, answer: Answer, tools: Sequence[Tool], known: Known) -> Reply:
         """Parse an answer in this form or a similar one."""
@@ -108,9 +112,12 @@ _TAGS: Final = {
 _JSON: Final = {"string": "string", "integer": "int", "array": "ints", "object": "object"}
 
 
-def _tags_grammar(tools: Sequence[Tool]) -> str:
+def _tags_grammar(tools: Sequence[Tool], found: Schemas) -> str:
     calls = []
     for tool in tools:
+        if tool.name == mcp.CALL.name and found:
+            calls += [_tags_call(tool, name, schema) for name, schema in found.items()]
+            continue
         values = {}
         for name in [*tool.required, *tool.optional]:
             head = gbnf.literal(f"<parameter={name}>\n")
@@ -122,9 +129,19 @@ def _tags_grammar(tools: Sequence[Tool]) -> str:
     return gbnf.rules({**_COMMON, "call": call, **gbnf.until("text", VALUE_END), **_objects(tools)})
 
 
-def _json_grammar(tools: Sequence[Tool]) -> str:
+def _tags_call(tool: Tool, name: str, schema: Any) -> str:
+    """Return an expression for the call of a server's tool, with arguments under its schema."""
+    function, value = gbnf.literal(f"<function={tool.name}>\n"), schemas.expression(schema)
+    text = f"<parameter=name>\n{name}{VALUE_END}\n<parameter=arguments>\n"
+    return f"{function} {gbnf.literal(text)} {value} {gbnf.literal(VALUE_END + chr(10))}"
+
+
+def _json_grammar(tools: Sequence[Tool], found: Schemas) -> str:
     calls = []
     for tool in tools:
+        if tool.name == mcp.CALL.name and found:
+            calls += [_json_call(tool, name, schema) for name, schema in found.items()]
+            continue
         pairs = {
             name: f"{gbnf.literal(json.dumps(name) + ': ')} {_JSON[tool.type_of(name)]}"
             for name in [*tool.required, *tool.optional]
@@ -136,6 +153,12 @@ def _json_grammar(tools: Sequence[Tool]) -> str:
     head, end = gbnf.literal('<tool_call>\n{"name": "'), gbnf.literal("}}\n</tool_call>")
     call = f"{head} ({' | '.join(calls)}) {end}"
     return gbnf.rules({**_COMMON, "call": call, "string": gbnf.JSON_STRING, **_objects(tools)})
+
+
+def _json_call(tool: Tool, name: str, schema: Any) -> str:
+    """Return an expression for the call of a server's tool, with arguments under its schema."""
+    text = f'{tool.name}", "arguments": {{"name": {json.dumps(name)}, "arguments": '
+    return f"{gbnf.literal(text)} {schemas.expression(schema)}"
 
 
 def _objects(tools: Sequence[Tool]) -> dict[str, str]:

@@ -19,7 +19,9 @@ from lcursor.workspace.outputs import cut_line, printable
 def find(given: Arguments, context: ToolContext) -> Observation:
     """Find tools."""
     assert context.servers is not None
-    text = context.limit.cut(printable(context.servers.find(given["words"], context.cancel)))
+    found, schemas = context.servers.find(given["words"], context.cancel)
+    context.schemas.update(schemas)
+    text = context.limit.cut(printable(found))
     return Observation(text, target=cut_line(given["words"]))
 
 
@@ -28,7 +30,7 @@ def call(given: Arguments, context: ToolContext) -> Observation:
     assert context.servers is not None
     name = given["name"].strip()
     try:
-        text, is_error = context.servers.call(name, given["arguments"], context.cancel)
+        text, is_error = context.servers.call(name, given["arguments"], context.cancel, context.ask)
     except McpFailed as error:
         text, is_error = str(error), True
     text = context.limit.cut(printable(text)) or "The result is empty."

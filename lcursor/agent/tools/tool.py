@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lcursor.agent.observe import Outputs, TokenLimit
-from lcursor.agent.records import Observation
+from lcursor.agent.records import AskUser, Observation
 from lcursor.agent.tools.editor import FileEditor
 from lcursor.agent.tools.finish_checks import FinishChecks
 from lcursor.agent.tools.lookup import Lookup
@@ -35,15 +35,20 @@ problem."""
 class ToolServers(Protocol):
     """Servers with further tools, which the user has set up for a project."""
 
-    def find(self, words: str, cancel: Cancel) -> str:
-        """Return the tools that fit some words, one a line.
+    def find(self, words: str, cancel: Cancel) -> tuple[str, Mapping[str, Arguments]]:
+        """Return the tools that fit some words, one a line, and the schemas of their arguments.
 
         Raises:
             Cancelled: `cancel` returned true.
         """
 
-    def call(self, key: str, arguments: Arguments, cancel: Cancel) -> tuple[str, bool]:
+    def call(
+        self, key: str, arguments: Arguments, cancel: Cancel, ask: AskUser | None = None
+    ) -> tuple[str, bool]:
         """Call a tool; return the text of its result, and whether it failed.
+
+        Args:
+            ask: asks the user what the server wants to know; None declines.
 
         Raises:
             McpFailed: it could not be called.
@@ -81,9 +86,13 @@ class ToolContext:
     """Rewrites regions for models that write no code in calls."""
     servers: ToolServers | None = None
     """Servers with further tools."""
+    schemas: dict[str, Arguments] = field(default_factory=dict)
+    """Schemas of the arguments of tools that were found there, by name."""
     cancel: Cancel = lambda: False
     is_unconfined: bool = False
     """Whether the user approved a command without the sandbox."""
+    ask: AskUser | None = None
+    """Asks the user what a server wants to know."""
 
     def commands(self) -> dict[str, str]:
         """Return the user's commands by name; one with `{path}` is for the file changed last."""

@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.observe import MAX_TOKENS, Outputs, TokenLimit
-from lcursor.agent.records import Known, Observation, Shown, ToolCall
+from lcursor.agent.records import AskUser, Known, Observation, Shown, ToolCall
 from lcursor.agent.tools import mcp
 from lcursor.agent.tools.editor import FileEditor
 from lcursor.agent.tools.finish_checks import FinishChecks
@@ -106,14 +106,21 @@ class ToolboxOfTree:
         if context.servers is not None and dialect.calls_servers:
             self.tools = (*dialect.tools, *mcp.TOOLS)
 
-    def run(self, call: ToolCall, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
+    def run(
+        self,
+        call: ToolCall,
+        cancel: Cancel,
+        *,
+        is_unconfined: bool = False,
+        ask: AskUser | None = None,
+    ) -> Observation:
         """Run a call; an error is an observation, not an exception.
 
         Raises:
             Cancelled: `cancel` returned true.
         """
         given, limit = call.arguments, self._context.limit
-        context = replace(self._context, cancel=cancel, is_unconfined=is_unconfined)
+        context = replace(self._context, cancel=cancel, is_unconfined=is_unconfined, ask=ask)
         target = str(given.get("path") or given.get("command") or "")
         try:
             observation = self._tool(call).run(given, context)
@@ -146,7 +153,7 @@ class ToolboxOfTree:
 
     def known(self) -> Known:
         """Return what the model may name."""
-        return self._dialect.known(self._context)
+        return replace(self._dialect.known(self._context), schemas={**self._context.schemas})
 
     def _tool(self, call: ToolCall) -> Tool:
         """Return the tool of a call, which has the arguments that it needs.

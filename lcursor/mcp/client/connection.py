@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from lcursor import __version__
 from lcursor.mcp.client import schemas
-from lcursor.mcp.client.program import MAX_ERROR, MAX_MESSAGE_BYTES, Program, Trouble, run
+from lcursor.mcp.client.program import MAX_ERROR, MAX_MESSAGE_BYTES, TOO_LONG, Program, Trouble, run
 from lcursor.storage import json_text
 
 MAX_TOOLS: Final = 500
@@ -73,6 +73,8 @@ class Connection:
         self._trouble = Trouble()
         self._client: Client | None = None
         self._opened, self._closing = anyio.Event(), anyio.Event()
+        self._opening = anyio.CancelScope()
+        """Cancelled to give up before there is a connection."""
         self._failure = ""
         self._limits: dict[anyio.CancelScope, float] = {}
         """Those of the requests that run."""
@@ -83,7 +85,8 @@ class Connection:
     async def run(self) -> None:
         """Connect, and stay connected until `close`. The task in which the SDK's tasks run."""
         try:
-            with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            closed = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+            with self._opening, contextlib.suppress(*closed):
                 async with Client(
                     self._transport(),
                     mode=self._mode,
@@ -104,6 +107,8 @@ class Connection:
     def close(self) -> None:
         """End the connection, and its program."""
         self._closing.set()
+        if not self._opened.is_set():
+            self._opening.cancel()
 
     async def open(self, max_s: float) -> dict[str, Any]:
         """Wait for the connection; return what the server offers.
@@ -151,7 +156,10 @@ class Connection:
         if schema is None:
             raise ServerProblem(f"it has no tool {tool}")
         if problem := schemas.argument_problem(schema, arguments):
-            raise ServerProblem(f"the arguments do not fit: {problem}")
+            # Models write null for what they leave out.
+            arguments = {name: each for name, each in arguments.items() if each is not None}
+            if schemas.argument_problem(schema, arguments):
+                raise ServerProblem(f"the arguments do not fit: {problem}")
 
         async def called(client: Client) -> dict[str, Any]:
             result = await client.call_tool(tool, arguments)
@@ -203,6 +211,8 @@ class Connection:
                 return await use(client)
             except MCPError as error:
                 if self._client is None or self._trouble.reason or error.code == CLOSED:
+                    self.close()
+                    self._failure = self._failure or error.message[:MAX_ERROR]
                     raise ServerProblem(self._why_ended()) from error
                 raise ServerProblem(error.message[:MAX_ERROR]) from error
             except Exception as error:
@@ -243,6 +253,8 @@ class Connection:
         for scope, max_s in self._limits.items():
             scope.deadline = anyio.current_time() + max_s
         known = action if action in ("accept", "decline") else "cancel"
+        if known == "accept":
+            content = {**_defaults(params.requested_schema), **(content or {})}
         return types.ElicitResult.model_validate({"action": known, "content": content})
 
     @asynccontextmanager
@@ -251,7 +263,7 @@ class Connection:
         if self._words:
             transport = _program(self._words, self._env or {}, self._trouble)
         else:
-            transport = _address(self._url, self._headers or {})
+            transport = _address(self._url, self._headers or {}, self._trouble)
         send, receive = anyio.create_memory_object_stream[Message](0)
 
         async def pass_on(messages: AsyncIterable[Message]) -> None:
@@ -343,41 +355,55 @@ def _name_of(row: Any) -> Any:
 
 @asynccontextmanager
 async def _address(
-    url: str, headers: Mapping[str, str]
+    url: str, headers: Mapping[str, str], trouble: Trouble
 ) -> AsyncIterator[tuple[AsyncIterable[Message], Any]]:
     """Yield the streams of a server at an address."""
+
+    async def limit(response: httpx2.Response) -> None:
+        """Limit the size of a response, unless it has events, whose size the SDK limits."""
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            response.stream = _Limited(response.stream, trouble)
+
     client = httpx2.AsyncClient(
         headers=dict(headers),
         timeout=httpx2.Timeout(OPEN_S, read=None),
-        event_hooks={"response": [_limit]},
+        event_hooks={"response": [limit]},
     )
-    async with client, streamable_http_client(url, http_client=client) as streams:
+    async with (
+        client,
+        streamable_http_client(
+            url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
+        ) as streams,
+    ):
         yield streams
-
-
-async def _limit(response: httpx2.Response) -> None:
-    """Limit the size of a response, unless it is a stream of events, which the SDK limits."""
-    if not response.headers.get("content-type", "").startswith("text/event-stream"):
-        response.stream = _Limited(response.stream)
 
 
 class _Limited(httpx2.AsyncByteStream):
     """A stream that fails after too many bytes."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, stream: Any, trouble: Trouble) -> None:
+        self._stream, self._trouble = stream, trouble
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         total = 0
         async for block in self._stream:
             total += len(block)
             if total > MAX_MESSAGE_BYTES:
-                size = MAX_MESSAGE_BYTES >> 20
-                raise httpx2.ReadError(f"it sent a message of more than {size} MB")
+                self._trouble.reason = TOO_LONG
+                raise httpx2.ReadError(TOO_LONG)
             yield block
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a form that the user leaves as they are."""
+    properties = schema.get("properties")
+    rows = properties.items() if isinstance(properties, Mapping) else ()
+    return {
+        name: row["default"] for name, row in rows if isinstance(row, Mapping) and "default" in row
+    }
 
 
 async def _pages(fetch: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
@@ -401,6 +427,8 @@ def _problem_of(row: Any) -> str:
         return f"it is described wrongly: {_words_of(error)}"
     if not NAME.fullmatch(tool.name):
         return "its name has other characters than letters, digits, _, -, . and /"
+    if tool.execution and tool.execution.task_support == "required":
+        return "it runs only as a task, which this client cannot start"
     return schemas.problem_of(tool.input_schema)
 
 
@@ -435,14 +463,19 @@ def _text_of(block: Any) -> str:
         return _content(block.resource)
     if isinstance(block, types.ResourceLink):
         return f"[resource {block.uri}]"
-    size = len(getattr(block, "data", "")) * 3 // 4
+    size = _size(getattr(block, "data", ""))
     return f"[{block.type} {getattr(block, 'mime_type', '')}, {size:,} bytes, left out]"
+
+
+def _size(data: str) -> int:
+    """Return the number of bytes of a text in base 64."""
+    return len(data.rstrip("=")) * 3 // 4
 
 
 def _content(content: Any) -> str:
     if isinstance(content, types.TextResourceContents):
         return content.text
-    size = len(getattr(content, "blob", "")) * 3 // 4
+    size = _size(getattr(content, "blob", ""))
     return f"[{content.mime_type or 'binary'} {content.uri}, {size:,} bytes, left out]"
 
 

@@ -46,7 +46,8 @@ class Consent:
     def __init__(self, root: Path, folder: Path | None = None) -> None:
         self._path = history.project_folder(root, folder) / NAME
         self._lock = threading.Lock()
-        self._seen = self._read()
+        self._known: dict[str, Seen] = {}
+        self._changed_ns = -1
 
     def server_state(self, name: str, policy: Sequence[str]) -> AnswerState:
         """Return what the user said of a server."""
@@ -85,15 +86,26 @@ class Consent:
         """
         seen = Seen(is_allowed, [*policy], [each.stored() for each in tools])
         with self._lock:
-            self._seen = {**self._read(), name: seen}  # another Neovim may have answered
+            rows = {key: asdict(each) for key, each in {**self._read(), name: seen}.items()}
             folder = self._path.parent
             try:
                 folders.make_private(folder.parent)
                 folders.make_private(folder)
-                rows = {key: asdict(each) for key, each in self._seen.items()}
                 folders.write_file(self._path, json.dumps(rows, indent=1).encode())
             except OSError as error:
                 raise LcursorError(f"{self._path} cannot be written: {error.strerror}") from error
+            self._changed_ns = -1
+
+    @property
+    def _seen(self) -> dict[str, Seen]:
+        """The answers by server; another Neovim may have given some meanwhile."""
+        changed_ns = 0
+        with contextlib.suppress(OSError):
+            changed_ns = self._path.stat().st_mtime_ns
+        with self._lock:
+            if changed_ns != self._changed_ns:
+                self._known, self._changed_ns = self._read(), changed_ns
+            return self._known
 
     def _tool(self, tool: ServerTool) -> ServerTool | None:
         """Return a tool as it was seen."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -20,6 +21,8 @@ from lcursor.mcp.client import launch
 from lcursor.mcp.client.connection import Connection, ServerProblem
 
 MAX_LINE_BYTES: Final = 16 << 20
+END_S: Final = 10.0
+"""After its input, within which this process ends."""
 Request = Mapping[str, Any]
 
 
@@ -60,6 +63,7 @@ class Helper:
                         question.set_result(given)
                 else:
                     tasks.start_soon(self._answer, given)
+            asyncio.get_running_loop().call_later(END_S, os._exit, 1)
             for each in self._connections.values():
                 each.close()
             for scope in self._running.values():

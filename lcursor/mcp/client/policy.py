@@ -1,4 +1,4 @@
-"""What a server may do, in words: for the user, who allows it, and for comparisons. Pure.
+"""What a server may do, in words: for the user, who allows it, and for comparisons.
 
 An answer of the user is bound to this text, so all that decides what runs is in it, except for the
 values of secrets.
@@ -6,6 +6,8 @@ values of secrets.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -77,6 +79,7 @@ def describe(server: McpServerConfig, root: Path) -> list[str]:
     return [
         f"program    {program}",
         *_row("arguments", [_quoted(each) for each in server.command[1:]], " "),
+        *_row("contents", _contents(server, root)),
         *_row("variables", [_source(name, value) for name, value in server.env]),
         *_row("reads", paths["readable"]),
         *_row("writes", [*paths["write"], "a folder of its own"]),
@@ -104,6 +107,17 @@ def is_secret(name: str, value: str) -> bool:
     plain = SCHEME.sub("", value)
     is_named = bool(SECRET_NAME.search(name)) and len(plain) >= MIN_SECRET
     return is_named and not re.search(r"\s|/", plain)
+
+
+def _contents(server: McpServerConfig, root: Path) -> list[str]:
+    """Return the digests of files of the project that a command names: an agent can change them."""
+    found = []
+    for word in server.command:
+        path = launch.path_of(word, Path("/")) if word.startswith(("/", "~")) else None
+        if path and path.is_file() and path.is_relative_to(os.path.realpath(root)):
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            found.append(f"{path.name} {digest[:16]}")
+    return found
 
 
 def _source(name: str, value: str) -> str:

@@ -33,33 +33,46 @@ GRACE_S: Final = 10.0
 END_S: Final = 6.0
 POLL_S: Final = 0.05
 Event = Mapping[str, Any]
+Question = Callable[[str, Mapping[str, Any]], tuple[str, Mapping[str, Any] | None]]
+"""Asks the user, given a message and the schema of the answer; returns accept, decline or cancel,
+and the answer."""
 
 
 class HelperProcess:
     """A helper, running or not.
 
     Args:
-        on_event: called on the reader's thread: the list of tools of a server has changed, or it
-            asks a question.
+        on_event: called on the reader's thread when the list of tools of a server has changed.
     """
 
-    def __init__(self, on_event: Callable[[Event], None]) -> None:
+    def __init__(self, on_event: Callable[[Event], None] = lambda _: None) -> None:
         self._on_event = on_event
+        self._askers: dict[int, str] = {}
+        """The servers of requests that can ask the user."""
+        self._questions: dict[int, Event] = {}
+        """Questions that wait, by request."""
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: dict[int, dict[str, Any] | None] = {}
         """By request that waits; None until it is answered."""
         self._answered = threading.Condition(self._lock)
         self._last = 0
-        self._open_questions = 0
-        self._answered_s = 0.0
-        """When the user answered the last question."""
         self._is_closed = False
         self.starts = 0
         """How often a process was started."""
 
-    def request(self, op: str, max_s: float, cancel: Cancel = lambda: False, **fields: Any) -> Any:
+    def request(
+        self,
+        op: str,
+        max_s: float,
+        cancel: Cancel = lambda: False,
+        question: Question | None = None,
+        **fields: Any,
+    ) -> Any:
         """Return the answer to a request. Blocks.
+
+        Args:
+            question: asks the user what the server wants to know meanwhile; None declines.
 
         Raises:
             McpFailed: the server or the helper failed.
@@ -71,21 +84,21 @@ class HelperProcess:
             self._last += 1
             number = self._last
             self._answers[number] = None
+            if question is not None:
+                self._askers[number] = fields["server"]
         try:
             self._send({"id": number, "op": op, "max_s": max_s, **fields})
-            answer = self._wait(number, max_s, cancel)
+            answer = self._wait(number, max_s, cancel, question)
         finally:
             with self._lock:
                 del self._answers[number]
+                self._askers.pop(number, None)
         if "error" in answer:
             raise McpFailed(str(answer["error"]))
         return answer["result"]
 
-    def answer(self, question: int, action: str, content: Mapping[str, Any] | None) -> None:
+    def _answer(self, question: int, action: str, content: Mapping[str, Any] | None) -> None:
         """Answer a question of a server."""
-        with self._lock:
-            self._open_questions -= 1
-            self._answered_s = time.monotonic()
         with contextlib.suppress(McpFailed):  # it has ended
             self._send({"op": "answer", "question": question, "action": action, "content": content})
 
@@ -126,7 +139,6 @@ class HelperProcess:
             except OSError as error:
                 raise McpFailed(f"the helper cannot be started: {error}") from error
             self.starts += 1
-            self._open_questions = 0
             threading.Thread(
                 target=self._read, args=(process,), name="lcursor-mcp", daemon=True
             ).start()
@@ -142,19 +154,26 @@ class HelperProcess:
         except (OSError, ValueError) as error:
             raise McpFailed("the helper has ended") from error
 
-    def _wait(self, number: int, max_s: float, cancel: Cancel) -> Mapping[str, Any]:
-        """Return the answer to a request; it also waits for the user's answer to a question."""
+    def _wait(
+        self, number: int, max_s: float, cancel: Cancel, question: Question | None
+    ) -> Mapping[str, Any]:
+        """Return the answer to a request; asks the user meanwhile what the server asks."""
         begun_s, most_s = time.monotonic(), START_S + max_s + GRACE_S
         while True:
             with self._answered:
                 if (answer := self._answers[number]) is not None:
                     return answer
-                self._answered.wait(POLL_S)
-                if self._answers[number] is not None:
-                    continue
-                waited_s = time.monotonic() - max(begun_s, self._answered_s)
-                is_late = waited_s > most_s and not self._open_questions
+                event = self._questions.pop(number, None)
+                if event is None:
+                    self._answered.wait(POLL_S)
+                    if self._answers[number] is not None or number in self._questions:
+                        continue
+                is_late = time.monotonic() - begun_s > most_s
                 process = self._process
+            if event is not None and question is not None:
+                self._ask(event, question)
+                begun_s = time.monotonic()
+                continue
             if cancel():
                 with contextlib.suppress(McpFailed):
                     self._send({"op": "cancel", "id": number})
@@ -162,6 +181,15 @@ class HelperProcess:
             if is_late and process is not None:
                 process.kill()
                 raise McpFailed("the helper did not answer, and was ended")
+
+    def _ask(self, event: Event, question: Question) -> None:
+        """Ask the user, and pass the answer on."""
+        action: str = "cancel"
+        content: Mapping[str, Any] | None = None
+        try:
+            action, content = question(str(event["message"]), event["schema"])
+        finally:
+            self._answer(event["question"], action, content)
 
     def _read(self, process: subprocess.Popen[bytes]) -> None:
         """Distribute what a process prints, until it ends."""
@@ -171,6 +199,9 @@ class HelperProcess:
                 self._receive(json_text.parse(line))
         process.stdout.close()
         process.wait()
+        with contextlib.suppress(OSError):
+            if process.stdin:
+                process.stdin.close()
         with self._answered:
             for number, answer in self._answers.items():
                 if answer is None and self._process is process:
@@ -180,14 +211,24 @@ class HelperProcess:
     def _receive(self, row: Any) -> None:
         if "event" in row:
             if row["event"] == "question":
-                with self._lock:
-                    self._open_questions += 1
-            self._on_event(row)
+                self._receive_question(row)
+            else:
+                self._on_event(row)
             return
         with self._answered:
             if row["id"] in self._answers:
                 self._answers[row["id"]] = row
                 self._answered.notify_all()
+
+    def _receive_question(self, event: Event) -> None:
+        """Give a question to a request to its server that can ask; without one, decline."""
+        with self._answered:
+            for number, server in self._askers.items():
+                if server == event["server"] and number not in self._questions:
+                    self._questions[number] = event
+                    self._answered.notify_all()
+                    return
+        self._answer(event["question"], "decline", None)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MAX_MESSAGE_BYTES: Final = 4 << 20
+TOO_LONG: Final = f"it sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB"
 MAX_ERROR: Final = 500
 """Characters of a message about a failure."""
 MAX_NOISE: Final = 1_000
@@ -53,8 +54,7 @@ class Program:
             try:
                 line = await self._process.stdout.readline()
             except ValueError:
-                size = MAX_MESSAGE_BYTES >> 20
-                self._trouble.reason = f"it sent a message of more than {size} MB"
+                self._trouble.reason = TOO_LONG
                 return
             if not line:
                 return

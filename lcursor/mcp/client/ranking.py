@@ -22,15 +22,36 @@ PREFIX_CHARS: Final = 4
 """A word counts partly for a longer one that it begins: `repo` for `repository`."""
 PREFIX_SHARE: Final = 0.6
 SYNONYM_SHARE: Final = 0.6
+WORDS_WEIGHT: Final = 0.3
+"""Of the best score by words, in comparison with a similarity of one."""
+MIN_SIMILAR: Final = 0.25
 K1: Final = 1.2
 B: Final = 0.5
 
 
-def rank(tools: Sequence[ServerTool], query: str, limit: int) -> list[ServerTool]:
-    """Return the tools that fit a query best, without those that do not fit at all."""
-    found = scores(tools, query)
+def rank(
+    tools: Sequence[ServerTool], query: str, limit: int, similar: Sequence[float] = ()
+) -> list[ServerTool]:
+    """Return the tools that fit a query best, without those that do not fit at all.
+
+    Args:
+        similar: how similar the query is to each `text_of` in meaning; empty if that is unknown.
+    """
+    by_words = scores(tools, query)
+    most = max(by_words, default=0.0) or 1.0
+    found = [WORDS_WEIGHT * each / most for each in by_words]
+    if similar:
+        found = [
+            each + (likeness if likeness >= MIN_SIMILAR or each else 0.0)
+            for each, likeness in zip(found, similar, strict=True)
+        ]
     order = sorted(range(len(tools)), key=lambda at: (-found[at], tools[at].key))
     return [tools[at] for at in order[:limit] if found[at] > 0]
+
+
+def text_of(tool: ServerTool) -> str:
+    """Return what a tool is compared by in meaning."""
+    return f"{tool.server}: {tool.name.replace('_', ' ')}. {tool.summary}"
 
 
 def scores(tools: Sequence[ServerTool], query: str) -> list[float]:

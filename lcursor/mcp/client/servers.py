@@ -14,18 +14,21 @@ import contextlib
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from lcursor.config import SERVER_SEPARATOR, McpConfig, McpServerConfig
 from lcursor.errors import Cancelled, LcursorError, McpFailed
-from lcursor.mcp.client import launch, policy
+from lcursor.index.client import Client
+from lcursor.mcp.client import forms, launch, policy
 from lcursor.mcp.client.consent import Consent
-from lcursor.mcp.client.process import Event, HelperProcess
-from lcursor.mcp.client.ranking import rank
+from lcursor.mcp.client.process import Event, HelperProcess, Question
+from lcursor.mcp.client.ranking import rank, text_of
 from lcursor.mcp.client.records import ServerTool, one_line, tool_of
+from lcursor.mcp.client.similar import similarities
 from lcursor.process.run import Cancel
 from lcursor.project import redaction
 from lcursor.protocol.mcp import McpServer, McpState, McpTool
@@ -40,9 +43,6 @@ MAX_FOUND: Final = 5
 MAX_NAMED: Final = 10
 """Further tools of which a search names only the names."""
 SEEN_FIRST: Final = "the user has not allowed this; it is in :LCursor mcp"
-Question = Callable[[str, str, Mapping[str, Any]], tuple[str, Mapping[str, Any] | None]]
-"""Asks the user for a server, given its name, the message, and the schema of the answer; returns
-accept, decline or cancel, and the answer."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Servers:
     """All servers of a host, by project.
 
     Args:
-        ask: asks the user for a server; None declines.
+        index_of: returns the index of a project, which compares words in meaning; None for none.
         mode: see `connection.Connection`.
     """
 
@@ -79,11 +79,11 @@ class Servers:
         config: McpConfig,
         *,
         folder: Path | None = None,
-        ask: Question | None = None,
+        index_of: Callable[[Path], Client | None] = lambda _: None,
         mode: str = "auto",
     ) -> None:
         self.config, self.mode = config, mode
-        self._folder, self._ask = folder, ask
+        self._folder, self.index_of = folder, index_of
         self.helper = HelperProcess(self._on_event)
         self._lock = threading.Lock()
         self._projects: dict[Path, ProjectServers] = {}
@@ -101,24 +101,8 @@ class Servers:
 
     def _on_event(self, event: Event) -> None:
         """Handle an event of the helper. Thread: its reader's."""
-        connection = str(event["server"])
-        if event["event"] == "changed":
-            for project in [*self._projects.values()]:
-                project.mark_changed(connection)
-        elif self._ask is None:
-            self.helper.answer(event["question"], "decline", None)
-        else:
-            threading.Thread(target=self._question, args=(event,), daemon=True).start()
-
-    def _question(self, event: Event) -> None:
-        action: str = "cancel"
-        content: Mapping[str, Any] | None = None
-        name = str(event["server"]).rpartition(":")[2]
-        try:
-            if self._ask is not None:
-                action, content = self._ask(name, str(event["message"]), event["schema"])
-        finally:
-            self.helper.answer(event["question"], action, content)
+        for project in [*self._projects.values()]:
+            project.mark_changed(str(event["server"]))
 
 
 class ProjectServers:
@@ -145,32 +129,45 @@ class ProjectServers:
                 notes.append(f"The MCP server {name} {why}: allow it with :LCursor mcp")
         return notes
 
-    def find(self, words: str, cancel: Cancel) -> str:
-        """Return the tools that fit some words, one a line.
+    def find(self, words: str, cancel: Cancel) -> tuple[str, Mapping[str, Mapping[str, Any]]]:
+        """Return the tools that fit some words, one a line, and the schemas of their arguments.
 
         Raises:
             Cancelled: `cancel` returned true.
         """
         self._connect_all(cancel)
         usable = [tool for name in self._servers for tool in self._usable(name)]
-        found = rank(usable, words, MAX_FOUND + MAX_NAMED)
+        index = self._owner.index_of(self._root)
+        similar = similarities(index, words, [*map(text_of, usable)])
+        found = rank(usable, words, MAX_FOUND + MAX_NAMED, similar)
         lines = [f"{each.signature} — {each.summary}" for each in found[:MAX_FOUND]]
         if others := ", ".join(each.key for each in found[MAX_FOUND:]):
             lines.append(f"Also: {others}")
         if not lines:
             lines = [f"No tool of {len(usable)} fits these words."]
-        return "\n".join([*lines, *self._remarks()])
+        schemas = {each.key: each.schema for each in found}
+        return "\n".join([*lines, *self._remarks()]), schemas
 
-    def call(self, key: str, arguments: Mapping[str, Any], cancel: Cancel) -> tuple[str, bool]:
+    def call(
+        self,
+        key: str,
+        arguments: Mapping[str, Any],
+        cancel: Cancel,
+        ask: forms.AskUser | None = None,
+    ) -> tuple[str, bool]:
         """Call a tool; return the text of its result, and whether it failed.
+
+        Args:
+            ask: asks the user what the server wants to know; None declines.
 
         Raises:
             McpFailed: it could not be called.
             Cancelled: `cancel` returned true.
         """
         tool = self.tool(key, cancel)
+        question = partial(forms.ask_user, ask, tool.server) if ask else None
         result = self._request(
-            tool.server, "call", CALL_S, cancel, tool=tool.name, arguments=dict(arguments)
+            tool.server, "call", CALL_S, cancel, question, tool=tool.name, arguments=dict(arguments)
         )
         return redaction.redact(str(result["text"]))[0], bool(result["is_error"])
 
@@ -343,12 +340,18 @@ class ProjectServers:
         status.revision, status.problem, status.is_ready = str(offer["revision"]), "", True
 
     def _request(
-        self, name: str, op: str, max_s: float, cancel: Cancel, **fields: Any
+        self,
+        name: str,
+        op: str,
+        max_s: float,
+        cancel: Cancel,
+        question: Question | None,
+        **fields: Any,
     ) -> Mapping[str, Any]:
         status = self._servers[name]
         try:
             found: Mapping[str, Any] = self._owner.helper.request(
-                op, max_s, cancel, server=self._connection(name), **fields
+                op, max_s, cancel, question, server=self._connection(name), **fields
             )
         except McpFailed as error:
             if "has ended" in error.message or "is not connected" in error.message:
@@ -384,9 +387,12 @@ class ProjectServers:
         """Return why there are not more tools."""
         remarks = []
         for name, status in self._servers.items():
-            if status.is_broken or self._state(name) != "approved":
+            state = self._state(name)
+            if status.is_broken or state == "rejected":
                 continue
-            if status.is_starting:
+            if state != "approved":
+                remarks.append(f"{name} is not allowed yet: {SEEN_FIRST}.")
+            elif status.is_starting:
                 remarks.append(f"{name} is still starting; search again later.")
             elif not self._is_ready(name):
                 remarks.append(f"{name} cannot be used: {status.problem}")
@@ -458,8 +464,3 @@ class ProjectServers:
         if self._is_ready(name):
             return "ready"
         return "failed" if status.problem else "allowed"
-
-
-def problems(config: McpConfig) -> Sequence[str]:
-    """Return what is wrong with the settings of servers."""
-    return [*filter(None, map(policy.problem, config.servers))]

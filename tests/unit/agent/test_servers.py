@@ -16,7 +16,7 @@ from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.guided.choice import Choice
-from lcursor.agent.records import Answer, Known, Policy, ToolCall
+from lcursor.agent.records import Answer, AskUser, Known, Policy, ToolCall
 from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.tools import mcp, table
 from lcursor.agent.tools.toolbox import make_toolbox
@@ -40,10 +40,12 @@ class FakeServers:
         self.number, self.reason = number, risk
         self.digest = "1"
 
-    def find(self, words: str, cancel: Cancel) -> str:
-        return f"{self.number} tools for {words}"
+    def find(self, words: str, cancel: Cancel) -> tuple[str, Mapping[str, Any]]:
+        return f"{self.number} tools for {words}", {"it__echo": {"type": "object"}}
 
-    def call(self, key: str, arguments: Mapping[str, Any], cancel: Cancel) -> tuple[str, bool]:
+    def call(
+        self, key: str, arguments: Mapping[str, Any], cancel: Cancel, ask: AskUser | None = None
+    ) -> tuple[str, bool]:
         if key != "it__echo":
             raise McpFailed(f"there is no tool {key}")
         return arguments["text"], False
@@ -81,6 +83,7 @@ def agent(project: Project) -> Any:
 
 def test_tools_are_found_and_called(agent: Any) -> None:
     assert agent.run(ToolCall("mcp_find", {"words": "echo"}), never).text == "1 tools for echo"
+    assert agent.known().schemas == {"it__echo": {"type": "object"}}
     found = agent.run(CALL, never)
     assert (found.text, found.is_error, found.target) == ("hello", False, "it__echo")
     failed = agent.run(ToolCall("mcp_call", {"name": "bash", "arguments": {}}), never)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lcursor.agent.approvals import Approvals, decide
 from lcursor.agent.loop import Loop
 from lcursor.agent.parts import RunLimits, RunParts
-from lcursor.agent.records import Decision, Known, Observation, Policy, Shown, ToolCall
+from lcursor.agent.records import AskUser, Decision, Known, Observation, Policy, Shown, ToolCall
 from lcursor.agent.run_log import AgentStep, RunLog, RunState
 from lcursor.agent.shell_rules import ShellRules, normalize
 from lcursor.agent.tools.table import has_effect
@@ -51,7 +51,14 @@ class Tools:
         self.user, self.approvals, self.level = user, approvals, level
         self.count = 0
 
-    def run(self, call: ToolCall, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
+    def run(
+        self,
+        call: ToolCall,
+        cancel: Cancel,
+        *,
+        is_unconfined: bool = False,
+        ask: AskUser | None = None,
+    ) -> Observation:
         self.count += 1
         if call.tool == "finish":
             assert not is_unconfined

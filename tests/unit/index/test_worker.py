@@ -59,6 +59,7 @@ def test_words_are_found_at_once_without_an_embedder(root: Path) -> None:
                 "scope": "",
             }
         ]
+        assert client.call("similar", text="needle", texts=["f7"]) == {"scores": []}
         assert state["embedder"] == ""
         assert "no embedder" in state["embedder_note"]
         assert (state["chunks"], state["by_language"]) == (FILES, {"python": FILES})

@@ -1,7 +1,8 @@
-"""A hundred tools as servers describe them, and sixty questions for which one of them is right.
+"""A hundred tools as servers describe them, and questions for which one of them is right.
 
-The questions were written before the ranking was measured, with the words of a person or a model
-that has a task, not with those of the descriptions.
+The sixty questions are those of a person, with other words than the descriptions; they were written
+before the ranking was measured. The searches are as a model writes them; they were written after
+the ranking was finished.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ def tools() -> list[ServerTool]:
     return found
 
 
-def questions() -> list[tuple[str, list[str]]]:
-    """Return questions with the keys of the tools that are right."""
+def questions(name: str = "questions") -> list[tuple[str, list[str]]]:
+    """Return questions, or searches, with the keys of the tools that are right."""
     found = []
-    for line in (FOLDER / "mcp-questions.txt").read_text().splitlines():
+    for line in (FOLDER / f"mcp-{name}.txt").read_text().splitlines():
         question, _, right = line.partition(" | ")
         server, *names = right.split()
         found.append((question, [f"{server}__{name}" for name in names]))

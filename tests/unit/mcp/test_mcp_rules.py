@@ -79,6 +79,17 @@ def test_a_description_has_names_of_variables_but_no_values(tmp_path: Path) -> N
     assert f"writes     {tmp_path}/x, a folder of its own" in text
 
 
+def test_a_file_of_the_project_is_described_by_its_content(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text("one")
+    made = server(command=["sh", str(script)])
+    first = policy.describe(made, tmp_path)
+    assert any(line.startswith("contents   server.py ") for line in first)
+    script.write_text("two")
+    assert policy.describe(made, tmp_path) != first
+    assert not any("contents" in line for line in policy.describe(made, tmp_path / "elsewhere"))
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -153,6 +164,8 @@ def test_answers_are_stored_for_the_project(tmp_path: Path) -> None:
     assert again.difference("it", ["program x", "network a"]) == ["+ network a"]
     assert again.server_state("no", ["program z"]) == "rejected"
     assert again.tool_state(ECHO) == "approved"
+    one.remember("no", is_allowed=True, policy=["program y"], tools=[])
+    assert again.server_state("no", ["program y"]) == "approved", "as another Neovim said"
     other = ServerTool("it", "echo", "Repeat a text twice.", ECHO.schema)
     assert again.tool_state(other) == "changed"
     assert again.tool_difference(other) == ["-     Repeat a text.", "+     Repeat a text twice."]
@@ -201,11 +214,22 @@ def test_without_servers_the_files_are_named(
     assert "--   ~/.config/mcphub/servers.json" in lines
 
 
-def test_the_right_tool_is_among_the_first_five() -> None:
-    tools, questions = catalogue.tools(), catalogue.questions()
-    assert (len(tools), len(questions)) == (100, 60)
+@pytest.mark.parametrize(
+    ("name", "number", "share"), [("questions", 60, 0.8), ("searches", 44, 0.95)]
+)
+def test_the_right_tool_is_among_the_first_five(name: str, number: int, share: float) -> None:
+    """By words only; with an index, meaning counts too."""
+    tools, questions = catalogue.tools(), catalogue.questions(name)
+    assert (len(tools), len(questions)) == (100, number)
     assert {key for _, keys in questions for key in keys} <= {each.key for each in tools}
     hits = sum(
         any(each.key in keys for each in rank(tools, question, 5)) for question, keys in questions
     )
-    assert hits / len(questions) >= 0.8
+    assert hits / len(questions) >= share
+
+
+def test_a_similar_meaning_counts_where_no_word_fits() -> None:
+    tools = [ECHO, ServerTool("it", "add", "Add numbers.")]
+    assert rank(tools, "sum", 5) == []
+    assert rank(tools, "sum", 5, [0.1, 0.6]) == [tools[1]]
+    assert rank(tools, "repeat numbers", 5, [0.3, 0.9])[0] == tools[1]
