@@ -38,6 +38,8 @@ class KnownAgent:
     """Its modes that ask before a change, the best first."""
     plans: tuple[str, ...] = ()
     """Its modes that change nothing."""
+    plan_option: tuple[str, str, str] | None = None
+    """Another option that does this: its name, and its values to plan and to work."""
     login_files: tuple[str, ...] = ()
     """Files of the user's home with its login."""
     hosts: tuple[str, ...] = ()
@@ -106,6 +108,7 @@ AGENTS: Final = (
         # Under names of OpenAI's models it uses tools that only those know.
         model_files={".codex/config.toml": 'model = "{model}"\n' + CODEX_SETTINGS},
         asks=("permission-profile:lcursor",),
+        plan_option=("collaboration_mode", "plan", "default"),
         login_files=(".codex/auth.json",),
         hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
         note="its first request has 44 KB",
