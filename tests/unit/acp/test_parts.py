@@ -117,6 +117,14 @@ def test_the_port_adds_the_key_and_the_name_of_the_model(kind: Any) -> None:
                 ask(f"http://127.0.0.1:{port.number}/v1/chat", {"model": "gpt"})
 
 
+def test_tokens_in_the_text_do_not_leave_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    token = "ghp_" + "aB3" * 12
+    with Echo() as server, ModelPort(ServedModel("m", server.url), "m") as port:
+        assert ask(f"{port.url}/v1/x", {"text": token})["body"]["text"] == token
+        monkeypatch.setattr("lcursor.http.endpoint.is_local", lambda _: False)
+        assert token not in ask(f"{port.url}/v1/x", {"text": f"a {token}"})["body"]["text"]
+
+
 def test_the_port_leads_to_a_socket(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with Echo(socket_path=path), ModelPort(ServedModel("m", f"unix://{path}"), "m") as port:
