@@ -83,6 +83,7 @@ class Launch:
         command = find_command(self.known, self.settings)
         own = folders.make_private(self.tree.folder / HOME)
         env, network, url = dict(self.known.env), Network(self.settings.hosts), ""
+        files = dict(self.known.files)
         with ExitStack() as stack:
             if self.settings.login:
                 stack.enter_context(_login(own, self.known.login_files))
@@ -92,9 +93,12 @@ class Launch:
                 url = port.url
                 network = replace(network, ports=(port.number,))
                 env |= {name: _filled(text, values) for name, text in self.known.model_env.items()}
-                for name, text in self.known.model_files.items():
-                    folders.create((own / name).parent)
-                    folders.write_file(own / name, _filled(text, values).encode())
+                files |= {
+                    name: _filled(text, values) for name, text in self.known.model_files.items()
+                }
+            for name, text in files.items():
+                folders.create((own / name).parent)
+                folders.write_file(own / name, text.encode())
             servers = list[Mapping[str, Any]]()
             if tools_port.is_installed():
                 tools = stack.enter_context(ToolsPort(self.tree.root, self.secrets))
