@@ -25,8 +25,8 @@ OPEN_S: Final = 60.0
 """Time limit of each request before the first prompt; a busy machine needs half of it."""
 LOAD_S: Final = 120.0
 """Time limit to load a session with its history."""
-CANCEL_S: Final = 0.5
-"""Time limit for the end of a turn that was cancelled."""
+CANCEL_S: Final = 0.3
+"""Time limit for the end of a turn that was cancelled; then the agent is killed."""
 KEY: Final = "lcursor"
 """A key for agents that want one; the address is what is secret."""
 NEEDS_LOGIN: Final = -32000
