@@ -88,7 +88,7 @@ class World:
         )
         pool = ModelPool(config.chat)
         foreign = ForeignAgentsOf(config, pool)
-        assembly = Assembly(config, pool, self._record, (), foreign)
+        assembly = Assembly(config, pool, self._record, foreign=foreign)
         folder = self.folder / "agents"
         service = AgentService(config, self._receive, assembly, folder=folder)
         try:

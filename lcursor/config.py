@@ -6,9 +6,10 @@ it; a contract test keeps names, types and defaults equal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 from lcursor.errors import ConfigInvalid
 
@@ -260,6 +261,41 @@ class AgentConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class McpServerConfig:
+    """A server of the Model Context Protocol. `$NAME` in a value is an environment variable."""
+
+    name: str
+    """The name that the user gave it."""
+    command: tuple[str, ...] = ()
+    """A program and its arguments, which run in the sandbox."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Environment variables of the program, by name."""
+    network: tuple[str, ...] = ()
+    """Hosts that it may connect to; none by default."""
+    write: tuple[str, ...] = ()
+    """Folders and files that it may change."""
+    readable: tuple[str, ...] = ()
+    """Folders and files that it may read, besides the system's."""
+    url: str = ""
+    """Address of a server that runs elsewhere, instead of a command."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Headers of the requests to it, by name."""
+
+    @property
+    def setting(self) -> str:
+        """Name of its setting, for messages."""
+        return f"mcp.servers.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class McpConfig:
+    """Settings of the Model Context Protocol."""
+
+    servers: tuple[McpServerConfig, ...] = ()
+    """Servers with tools for agents."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings that cross the wire."""
 
@@ -270,9 +306,16 @@ class Config:
     edit: EditConfig = field(default_factory=EditConfig)
     next_edit: NextEditConfig = field(default_factory=NextEditConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
+    mcp: McpConfig = field(default_factory=McpConfig)
 
 
 EXAMPLE = 'Write it as models = { big = { url = "http://127.0.0.1:8012" } }'
+SERVER_EXAMPLE = (
+    'Write it as mcp = { servers = { git = { command = { "uvx", "mcp-server-git" } } } }'
+)
+SERVER_NAME: Final = re.compile(r"[a-z0-9-]+(_[a-z0-9-]+)*")
+SERVER_SEPARATOR: Final = "__"
+"""Between the names of a server and of its tool."""
 Section = TypeVar(
     "Section",
     CompletionConfig,
@@ -307,6 +350,7 @@ def from_table(table: Mapping[str, Any]) -> Config:
         agent=replace(
             _section(table, "agent", AgentConfig), foreign=_agents(table.get("agents") or {})
         ),
+        mcp=McpConfig(mcp_servers((table.get("mcp") or {}).get("servers") or {})),
     )
 
 
@@ -358,6 +402,52 @@ def _models(table: object) -> tuple[ModelConfig, ...]:
     return tuple(sorted(found, key=lambda model: model.name))
 
 
+def mcp_servers(table: object) -> tuple[McpServerConfig, ...]:
+    """Read a table of servers by name.
+
+    Raises:
+        ConfigInvalid: a name, a field or a value is wrong.
+    """
+    if not isinstance(table, Mapping):
+        raise ConfigInvalid("mcp.servers: expected a table", SERVER_EXAMPLE)
+    return tuple(_mcp_server(name, table[name]) for name in sorted(table, key=str))
+
+
+def _mcp_server(name: object, one: object) -> McpServerConfig:
+    if not isinstance(name, str) or not SERVER_NAME.fullmatch(name):
+        raise ConfigInvalid(
+            f"mcp.servers: {name!r} is no name of a server",
+            "Use lower-case letters, digits, - and single _ between them",
+        )
+    where = f"mcp.servers.{name}"
+    if not isinstance(one, Mapping):
+        raise ConfigInvalid(f"{where}: expected a table", SERVER_EXAMPLE)
+    known = {spec.name: type(spec.default) for spec in options(McpServerConfig)}
+    values: dict[str, Any] = {}
+    for key, value in one.items():
+        if key not in known:
+            raise ConfigInvalid(f"{where}: no such setting: {key}", f"Use {', '.join(known)}")
+        read = _texts_by_name if key in ("env", "headers") else _strings
+        values[key] = read(value) if known[key] is tuple else value
+        if type(values[key]) is not known[key]:
+            kind = "a text" if known[key] is str else "a list of texts"
+            kind = "texts by name" if read is _texts_by_name else kind
+            raise ConfigInvalid(f"{where}.{key}: expected {kind}", SERVER_EXAMPLE)
+    server = McpServerConfig(name, **values)
+    if bool(server.command) == bool(server.url):
+        raise ConfigInvalid(f"{where}: it needs either a command or a url", SERVER_EXAMPLE)
+    return server
+
+
+def _texts_by_name(value: object) -> object:
+    """Return a table of strings as pairs; in Lua an empty one may be an empty list."""
+    pairs = sorted(value.items(), key=repr) if isinstance(value, Mapping) else value
+    is_right = isinstance(pairs, list) and all(
+        isinstance(pair, tuple) and all(isinstance(each, str) for each in pair) for pair in pairs
+    )
+    return tuple(pairs) if is_right and isinstance(pairs, list) else value
+
+
 def _agents(table: object) -> tuple[ForeignAgentConfig, ...]:
     """Read the table of foreign agents."""
     hint = 'Write it as agents = { codex = { model = "big" } }'
@@ -372,16 +462,7 @@ def _agents(table: object) -> tuple[ForeignAgentConfig, ...]:
         for key, value in {**lists, "env": tuple(env.values())}.items():
             if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
                 raise ConfigInvalid(f"agents.{name}.{key}: expected strings", hint)
-        found.append(
-            ForeignAgentConfig(
-                str(name),
-                lists["command"],  # type: ignore[arg-type]
-                env,
-                lists["hosts"],  # type: ignore[arg-type]
-                row.get("login") is True,
-                str(row.get("model") or ""),
-            )
-        )
+        found.append(ForeignAgentConfig(str(name), **{**row, **lists, "env": env}))
     return tuple(sorted(found, key=lambda agent: agent.name))
 
 

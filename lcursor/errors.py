@@ -186,6 +186,10 @@ class AgentBusy(AgentFailed, level="warn"):
     """Another process executes this run."""
 
 
+class McpFailed(LcursorError, level="warn"):
+    """A server of the Model Context Protocol cannot be used, or did not do what was asked."""
+
+
 class AgentEnded(AgentFailed):
     """The program of a foreign agent has ended, or does not answer."""
 

@@ -16,12 +16,14 @@ from typing import Final
 from lcursor.agent import shell_rules
 from lcursor.agent.records import Decision, Policy, ToolCall
 from lcursor.agent.shell_rules import ShellRules
-from lcursor.agent.tools import bash, table
+from lcursor.agent.tools import bash, mcp, table
+from lcursor.agent.tools.tool import ToolServers
 from lcursor.process.sandbox import Level
 from lcursor.protocol.agent import AgentChoice
 from lcursor.workspace.approval import CHANGED, Answer, Answers
 
 COMMAND: Final = bash.TOOL.name
+SERVER_CALL: Final = mcp.CALL.name
 ESCALATE: Final = "escalate"
 """The argument of `bash` with a reason to run outside of the sandbox."""
 
@@ -31,6 +33,7 @@ PLAN_ONLY: Final = (
 """Why a call is forbidden in plan mode, for the model."""
 CONFINED: Final = "in the sandbox"
 """Content for which answers about commands in the sandbox hold: whatever files there are."""
+TOOL_CHANGED: Final = "the tool has changed since you approved it"
 
 
 def approved_plan(text: str) -> str:
@@ -46,6 +49,7 @@ def decide(
     root: Path,
     *,
     is_unchanged: bool = False,
+    risk: str = "",
 ) -> Decision:
     """Decide about a call, without the user's answers in this run.
 
@@ -54,6 +58,7 @@ def decide(
         root: the folder in which commands run, whose links are resolved.
         is_unchanged: whether the files are those that the run started with; otherwise no rule
             allows a command outside of the sandbox.
+        risk: why a call of a server's tool has effects outside of the sandbox.
     """
     tool, command = table.ALL.get(call.tool), str(call.arguments.get("command") or "")
     if tool is None or not tool.has_command(call.arguments):
@@ -63,12 +68,26 @@ def decide(
         return Decision("allow")
     if table.kind_of(call) == "edit":
         return Decision("forbid", PLAN_ONLY) if policy == "plan" else Decision("allow")
+    if call.tool == SERVER_CALL:
+        return decide_server_call(policy, risk)
     found = _decide_command(call, command, policy, level, rules, root)
     if found.verdict != "allow" or policy == "full" or is_unchanged or not is_outside(call, level):
         return found
     if shell_rules.is_safe(command, root, rules, is_confined=False):
         return found
     return Decision("ask", "files have changed since the run started, so it may do something else")
+
+
+def decide_server_call(policy: Policy, risk: str) -> Decision:
+    """Decide about a call of a server's tool, whatever the server says of it.
+
+    In plan mode none may run: no one can know whether a tool only reads.
+    """
+    if policy == "plan":
+        return Decision("forbid", PLAN_ONLY)
+    if policy == "full" or (policy == "auto" and not risk):
+        return Decision("allow")
+    return Decision("ask", risk or "it calls a tool of a server")
 
 
 def is_outside(call: ToolCall, level: Level) -> bool:
@@ -85,6 +104,7 @@ class Approvals:
     Args:
         content: returns an id of all present files, the same for the same files; "" if unknown.
         base: the id of those that the run started with.
+        servers: with further tools; an answer about one holds while that is the same.
     """
 
     def __init__(
@@ -95,12 +115,14 @@ class Approvals:
         root: Path,
         content: Callable[[], str] = lambda: "",
         base: str = "",
+        servers: ToolServers | None = None,
     ) -> None:
         self.policy = policy
         """May change, when the user approves a plan."""
         self._level: Level = level
         self._rules, self._root = rules, root
         self._content, self._base = content, base
+        self._servers = servers
         self._answers = Answers()
         self._before = ""
         """The content at the last decision."""
@@ -112,12 +134,15 @@ class Approvals:
         found, key = self._by_rules(call), self._key(call)
         if found.verdict != "ask":
             return found
-        state = self._answers.state(key, self._before if is_bound else CONFINED)
+        if self._answers.state(call.key, "") == "rejected":
+            return Decision("forbid", self._answers.reason(call.key))
+        state = self._answers.state(key, self._before if is_bound else self._tool(call))
         if state == "approved":
             return Decision("allow")
         if state == "rejected":
             return Decision("forbid", self._answers.reason(key))
-        why = f"{found.why}; {CHANGED}" if state == "changed" else found.why
+        changed = TOOL_CHANGED if call.tool == SERVER_CALL else CHANGED
+        why = f"{found.why}; {changed}" if state == "changed" else found.why
         return replace(found, why=why, is_bound=is_bound)
 
     def remember(
@@ -130,13 +155,14 @@ class Approvals:
             is_earlier: it was given before the run was continued, for files that are unknown now.
         """
         if choice == "run":
-            content = CONFINED
+            content = self._tool(call)
             if is_outside(call, self._level):
                 content = "" if is_earlier else self._content()
             self._answers.remember(self._key(call), Answer(True, content))
         elif choice == "reject":
             rejected = f"The user rejected this{': ' + reason.strip() if reason.strip() else ''}."
-            self._answers.remember(self._key(call), Answer(False, reason=rejected))
+            key = call.key if call.tool == SERVER_CALL else self._key(call)
+            self._answers.remember(key, Answer(False, reason=rejected))
 
     def ran(self, call: ToolCall) -> None:
         """Extend what allowed a command to the files as it left them: it was allowed to do that."""
@@ -152,11 +178,33 @@ class Approvals:
     def _by_rules(self, call: ToolCall) -> Decision:
         is_unchanged = bool(self._before) and self._before == self._base
         return decide(
-            call, self.policy, self._level, self._rules, self._root, is_unchanged=is_unchanged
+            call,
+            self.policy,
+            self._level,
+            self._rules,
+            self._root,
+            is_unchanged=is_unchanged,
+            risk=self._risk(call),
         )
 
+    def _risk(self, call: ToolCall) -> str:
+        if call.tool != SERVER_CALL or self._servers is None:
+            return ""
+        return self._servers.risk(str(call.arguments["name"]))
+
+    def _tool(self, call: ToolCall) -> str:
+        """Return the content for which an answer holds that is not about files."""
+        if call.tool != SERVER_CALL or self._servers is None:
+            return CONFINED
+        return self._servers.content(str(call.arguments["name"]))
+
     def _key(self, call: ToolCall) -> str:
-        """Identify equal calls; time limits and words of a reason do not matter."""
+        """Identify equal calls; time limits and words of a reason do not matter.
+
+        Those of a server's tool are equal whatever their arguments, for an approval of the run.
+        """
+        if call.tool == SERVER_CALL:
+            return f"{SERVER_CALL} {call.arguments['name']}"
         if call.tool != COMMAND:
             return call.key
         command = shell_rules.normalize(str(call.arguments.get("command") or ""))

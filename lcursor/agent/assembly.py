@@ -33,6 +33,7 @@ from lcursor.agent.run_log import RunState
 from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.summary import summarize
 from lcursor.agent.tools import lookup
+from lcursor.agent.tools.tool import ToolServers
 from lcursor.agent.tools.toolbox import checks_of, make_toolbox
 from lcursor.changes.records import FileChange, Lines
 from lcursor.config import Config
@@ -58,6 +59,8 @@ NO_SANDBOX: Final = (
     "No sandbox works here, so each command needs your approval: python -m lcursor sandbox check"
 )
 
+ServersOf = Callable[[Path], ToolServers | None]
+"""Returns the servers with further tools of a project; None for none."""
 Record = Callable[[Path, str, Sequence[FileChange], Mapping[str, Lines]], str]
 """Stores changes as a turn of edits, given root, title, changes and old lines; returns its key."""
 
@@ -76,10 +79,11 @@ class Assembly:
         models: ModelPool,
         record: Record,
         secrets: Sequence[str] = (),
+        servers_of: ServersOf = lambda _: None,
         foreign: ForeignAgents | None = None,
     ) -> None:
         self._config, self._models, self._record = config, models, record
-        self._secrets = tuple(secrets)
+        self._secrets, self._servers_of = tuple(secrets), servers_of
         self._foreign = foreign
 
     def assemble(self, wanted: RunRequest) -> AssembledRun:
@@ -93,7 +97,8 @@ class Assembly:
         approval_rules = ShellRules.of(agent, self._secrets, (config.edit.test, config.edit.lint))
         tree = self._open_tree(wanted)
         sandbox = open_sandbox()
-        approvals = Approvals(
+        approvals_with = partial(
+            Approvals,
             wanted.policy,
             sandbox.level,
             approval_rules,
@@ -109,7 +114,7 @@ class Assembly:
             checks = checks_of(tree, sandbox, agent, config.edit) if has_checks else None
             check = checks.finish if checks else None
             work, note = self._foreign.open(
-                ForeignRequest(name, wanted, tree, sandbox, approvals, limits, later, check)
+                ForeignRequest(name, wanted, tree, sandbox, approvals_with(), limits, later, check)
             )
             return AssembledRun(work, name, sandbox.level, note)
         name = self._models.choose(wanted.model, agent.model)
@@ -130,6 +135,7 @@ class Assembly:
                 f"{served} is too small to plan a change of the project",
                 "Select lines and use :LCEdit, or set agent.model to a larger model",
             )
+        servers = self._servers_of(wanted.root) if dialect.calls_servers else None
         rewriter = RegionRewriter(
             self._models,
             name,
@@ -149,6 +155,7 @@ class Assembly:
             count=model.count,
             budget_tokens=observe.limit_tokens(model.context_tokens),
             rewrite=rewriter,
+            servers=servers,
             log=wanted.log,
         )
         if isinstance(model, ToolModel):
@@ -162,7 +169,7 @@ class Assembly:
             dialect=dialect,
             toolbox=toolbox,
             tree=tree,
-            approvals=approvals,
+            approvals=approvals_with(servers=servers),
             summarize=partial(summarize, model, system, tree),
             system=system,
             limits=limits,
@@ -171,6 +178,7 @@ class Assembly:
         notes = [NO_SANDBOX] if sandbox.level == "none" else []
         notes += [dialect.note] if dialect.note else []
         notes += tree.hidden(agent)
+        notes += servers.notes() if servers else []
         return AssembledRun(ModelWork(parts), name, sandbox.level, "\n".join(notes))
 
     def offered(self) -> list[AgentModel]:

@@ -21,7 +21,7 @@ from lcursor.agent.records import (
     ToolCall,
 )
 from lcursor.agent.run_log import NOT_RUN, AgentStep, PendingAnswer, RunLog, difference
-from lcursor.agent.tools.table import has_effect
+from lcursor.agent.tools.table import changed_arguments, has_effect, question_of
 from lcursor.errors import (
     Cancelled,
     ContextFull,
@@ -407,7 +407,10 @@ class Loop:
         self._user.status("waiting")
         choice, text = self._user.ask(step, decision)
         self._check()
-        is_changed = choice != "reject" and text and text != step.call.arguments.get("command")
+        is_changed = bool(choice != "reject" and text and text != question_of(step.call))
+        arguments = changed_arguments(step.call, text) if is_changed else None
+        if is_changed and arguments is None:
+            choice, text = "reject", f"call it like this instead: {text}"
         reason = f"The user rejected this call: {text or 'no reason was given'}"
         self._log.write(
             "decided",
@@ -416,7 +419,7 @@ class Loop:
             choice=choice,
             decision=reason if choice == "reject" else "allow",
             reason=text if choice == "reject" else "",
-            arguments={**step.call.arguments, "command": text} if is_changed else None,
+            arguments=arguments,
         )
         self._parts.approvals.remember(step.call, choice, text)
         self._user.status("running")

@@ -10,6 +10,7 @@ from typing import Any
 from lcursor.agent.parts import RunLimits, Work
 from lcursor.agent.records import Decision, State
 from lcursor.agent.run_log import AgentStep, RunLog, RunState
+from lcursor.agent.tools.table import question_of
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.protocol.agent import AgentChoice, StepState
 from lcursor.reporting import Notify
@@ -126,7 +127,7 @@ class AgentRun(Run[RunState]):
         choice, reason = self.wait_for_answer(
             "agent.asks",
             number=step.number,
-            command=str(step.call.arguments.get("command") or step.target),
+            command=question_of(step.call) or step.target,
             why=asked.why,
             is_bound=asked.is_bound,
         )

@@ -62,7 +62,8 @@ class AgentStep:
         """The object of the call, for the user."""
         if self.observation and self.observation.target:
             return self.observation.target
-        names = ("command",) if self.kind == "command" else ("path", "pattern", "query")
+        others = ("path", "pattern", "query", "words")
+        names = ("command", "name") if self.kind == "command" else others
         found = (self.call.arguments.get(name) for name in names)
         return next((str(each) for each in found if each), "")
 

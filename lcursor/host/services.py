@@ -17,7 +17,7 @@ from lcursor.config import Config
 from lcursor.errors import LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.host.indexing import Indexing
-from lcursor.protocol import agent, chat, edit
+from lcursor.protocol import agent, chat, edit, mcp
 from lcursor.reporting import Notify, report_error
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from lcursor.context.items import Seen
     from lcursor.edit.service import EditService
     from lcursor.llm.pool import ModelPool
+    from lcursor.mcp.client.servers import ProjectServers, Servers
+    from lcursor.mcp.client.service import McpService
 
 THREAD = "lcursor-services"
 PAUSE_S = 1.0
@@ -55,6 +57,8 @@ class Services:
         self._chat: ChatService | None = None
         self._edit: EditService | None = None
         self._agent: AgentService | None = None
+        self._mcp: McpService | None = None
+        self._servers: Servers | None = None
         self._models: ModelPool | None = None
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
@@ -63,6 +67,7 @@ class Services:
             **dict.fromkeys(chat.TO_PYTHON, self._get_chat),
             **dict.fromkeys(edit.TO_PYTHON, self._get_edit),
             **dict.fromkeys(agent.TO_PYTHON, self._get_agent),
+            **dict.fromkeys(mcp.TO_PYTHON, self._get_mcp),
         }
         return {name: partial(self._handle, get, name) for name, get in services.items()}
 
@@ -71,6 +76,8 @@ class Services:
         old, self._settings = self._settings, settings
         is_same_chat = _chat_settings(old) == _chat_settings(settings)
         is_same_edit = old.edit == settings.edit
+        if old.mcp != settings.mcp:
+            self._close_servers()
         if not self._executor.is_used:
             return
         if not (is_same_chat and is_same_edit):
@@ -139,10 +146,29 @@ class Services:
                 self._agent = AgentService(
                     settings,
                     self._notify,
-                    Assembly(settings, models, record, secrets, foreign),
+                    Assembly(settings, models, record, secrets, self._servers_of, foreign),
                     busy=partial(self._pause.set_busy, "agent"),
                 )
             return self._agent
+
+    def _get_mcp(self) -> McpService:
+        from lcursor.mcp.client.service import McpService
+
+        with self._lock:
+            self._mcp = self._mcp or McpService(self._notify, self._get_servers)
+            return self._mcp
+
+    def _get_servers(self) -> Servers:
+        """Return the servers of the settings. Thread: any."""
+        from lcursor.mcp.client.servers import Servers
+
+        with self._lock:
+            self._servers = self._servers or Servers(self._settings.mcp)
+            return self._servers
+
+    def _servers_of(self, root: Path) -> ProjectServers | None:
+        """Return the servers with tools for the agents of a project. Thread: any."""
+        return self._get_servers().of(root) if self._settings.mcp.servers else None
 
     def _get_models(self) -> ModelPool:
         from lcursor.llm.pool import ModelPool
@@ -163,6 +189,13 @@ class Services:
         for each in closing:
             if each is not None:
                 each.close()
+        self._close_servers()
+
+    def _close_servers(self) -> None:
+        with self._lock:
+            closing, self._servers = self._servers, None
+        if closing is not None:
+            threading.Thread(target=closing.close, name="lcursor-mcp-end", daemon=True).start()
 
     def _close_agent(self) -> None:
         with self._lock:

@@ -15,14 +15,14 @@ from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 from lcursor.errors import MessageInvalid
-from lcursor.protocol import agent, chat, edit, fim, index, next_edit, session
+from lcursor.protocol import agent, chat, edit, fim, index, mcp, next_edit, session
 
 PROTOCOL = 13
 """Version of the protocol; both sides must have the same one."""
 
 Test = Callable[[object], bool]
 
-FEATURES = (session, fim, index, chat, edit, next_edit, agent)
+FEATURES = (session, fim, index, chat, edit, next_edit, agent, mcp)
 PATHS: Final = frozenset({"path", "paths"})
 """Fields that name files, which no system call may refuse as malformed."""
 MAX_PATH_BYTES: Final = 4096

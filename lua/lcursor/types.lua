@@ -26,6 +26,7 @@
 ---@field chat table<string, any>
 ---@field edit table<string, any>
 ---@field agent table<string, any>
+---@field mcp table<string, any>
 
 ---@class lcursor.Opts the user's settings: any part of lcursor.Config
 

@@ -55,7 +55,7 @@ SEALED = ({"code", "project"}, {"fim", "llm", "index"}, {"chat", "edit", "next_e
 ONE_IMPORTER = {
     "llama_cpp": "lcursor/fim/llama.py",
     "pynvim": "lcursor/host/session.py",
-    "mcp": "lcursor/mcp/server.py",
+    "jsonschema": "lcursor/mcp/client/schemas.py",
     "huggingface_hub": "lcursor/catalog/hub.py",
     "msgpack": "lcursor/drive/client.py",
     "onnxruntime": "lcursor/index/embed.py",
@@ -64,8 +64,13 @@ ONE_IMPORTER = {
     "tree_sitter": "lcursor/code/grammars.py",
     "watchdog": "lcursor/index/fs_events.py",
     "pathspec": "lcursor/project/ignore.py",
-    "httpx2": "lcursor/http/client.py",
     "xllamacpp": "lcursor/llm/server_process.py",
+}
+HELPER = "lcursor/mcp/client/connection.py"
+"""The module of the helper process for servers of tools, which is not the host."""
+TWO_IMPORTERS = {
+    "mcp": {"lcursor/mcp/server.py", HELPER},
+    "httpx2": {"lcursor/http/client.py", HELPER},
 }
 
 LUA_LAYERS = {
@@ -230,6 +235,25 @@ def test_a_heavy_library_has_one_importer(library: str, owner: str | None) -> No
     }
     found.discard("rplugin/python3/lcursor_host.py")  # a classic remote plugin needs pynvim
     assert found == ({owner} if owner else set())
+
+
+@pytest.mark.parametrize(("library", "owners"), TWO_IMPORTERS.items())
+def test_what_the_helper_process_imports_has_one_more_importer(
+    library: str, owners: set[str]
+) -> None:
+    assert owners == {
+        str(path.relative_to(ROOT))
+        for path in python_files()
+        if any(module.split(".")[0] == library for module in imports(path))
+    }
+
+
+def test_only_the_helper_process_imports_the_connection() -> None:
+    module = module_of(ROOT / HELPER)
+    importers = {
+        module_of(path) for path in python_files() if module in modules_imported(path, {module})
+    }
+    assert importers == {"lcursor.mcp.client.helper"}
 
 
 def requires(path: Path) -> set[str]:

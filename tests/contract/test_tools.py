@@ -26,6 +26,8 @@ EFFECTS = {
     "finish": "finish",
     "glob": "search",
     "grep": "search",
+    "mcp_call": "command",
+    "mcp_find": "search",
     "rewrite": "edit",
     "search": "search",
 }
@@ -65,4 +67,4 @@ def test_each_module_of_a_tool_is_in_the_table() -> None:
     folder = Path(tools.__file__ or "").parent
     modules = {path.stem for path in folder.glob("*.py") if "\nTOOL: Final" in path.read_text()}
     assert modules == {"bash", "edit", "finish", "glob", "grep", "search"}
-    assert len(ALL) == len(modules) + 1, "and that of small models"
+    assert len(ALL) == len(modules) + 3, "and that of small models, and two for servers"

@@ -25,13 +25,14 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         said: dict[str, Any] = editor.lua(
             """
             local config, protocol = require("lcursor.config"), require("lcursor.host.protocol")
-            local models = vim.iter(require("lcursor.config.schema")):find(function(setting)
-              return setting[1] == "models"
-            end)
+            local rows = {}
+            for _, setting in ipairs(require("lcursor.config.schema")) do
+              rows[setting[1]] = setting.rows
+            end
             return {
               version = protocol.version, to_lua = protocol.to_lua, levels = protocol.levels,
               plugin = require("lcursor.host").version(), wire = config.for_host(),
-              rows = models.rows,
+              rows = rows,
             }
             """
         )
@@ -103,9 +104,14 @@ def test_settings_that_cross_the_wire(lua: dict[str, Any]) -> None:
 
 
 def test_settings_of_a_model(lua: dict[str, Any]) -> None:
-    rows = lua["rows"]
+    rows = lua["rows"]["models"]
     assert rows.keys() == {each.name for each in config.options(config.ModelConfig)}
     assert rows["provider"] == sorted(config.PROVIDERS)
+
+
+def test_settings_of_a_server_with_tools(lua: dict[str, Any]) -> None:
+    rows = lua["rows"]["mcp.servers"]
+    assert rows.keys() == {each.name for each in config.options(config.McpServerConfig)}
 
 
 def test_every_error_class_is_documented_and_has_its_own_code() -> None:

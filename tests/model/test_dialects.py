@@ -7,6 +7,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import llama_cpp
 import pytest
@@ -16,6 +17,7 @@ from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.guided.choice import Choice
 from lcursor.agent.records import Known, Shown, ToolCall
+from lcursor.agent.tools import mcp
 
 KNOWN = Known(
     paths=("src/a.py", "src/ab.py", 'odd "name"\\.txt', "größe.txt"),
@@ -89,6 +91,24 @@ def test_a_grammar_accepts_calls(accepts: Accepts, form: str) -> None:
             ordered = ToolCall(call.tool, {"command": "insert", **call.arguments})
         assert accepts(grammar, dialect.render(ordered)), call
     assert accepts(grammar, "\n".join(dialect.render(each) for each in CALLS[:2]))
+
+
+@pytest.mark.parametrize("form", ["tags", "json"])
+def test_a_grammar_accepts_calls_of_servers(accepts: Accepts, form: str) -> None:
+    dialect = Native("tags" if form == "tags" else "json")
+    grammar = dialect.grammar((*dialect.tools, *mcp.TOOLS), KNOWN)
+    values: dict[str, Any] = {
+        "a": [1, -2.5, {"b": None}],
+        "c": 'x "y"\n',
+        "d": {},
+        "e": [],
+        "f": True,
+    }
+    for arguments in (values, {}):
+        call = ToolCall("mcp_call", {"name": "it__echo", "arguments": arguments})
+        assert accepts(grammar, dialect.render(call))
+        wrong = ToolCall("mcp_call", {"name": "it__echo", "arguments": [arguments]})
+        assert not accepts(grammar, dialect.render(wrong))
 
 
 @pytest.mark.parametrize("form", ["tags", "json"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -158,3 +159,35 @@ def test_wrong_models(table: object, words: str) -> None:
 def test_a_section_that_is_no_table() -> None:
     with pytest.raises(ConfigInvalid, match="chat: expected a table"):
         config.from_table({"chat": 3})
+
+
+def test_servers_of_the_model_context_protocol() -> None:
+    git = {"command": ["uvx", "mcp-server-git"], "env": {"TOKEN": "$GIT_TOKEN"}, "network": {}}
+    table = {"git": git, "far": {"url": "https://x", "headers": []}}
+    far, near = config.from_table({"mcp": {"servers": table}}).mcp.servers
+    assert (far.name, far.url, far.headers) == ("far", "https://x", ())
+    assert (near.command, near.env, near.network) == (
+        ("uvx", "mcp-server-git"),
+        (("TOKEN", "$GIT_TOKEN"),),
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"Git": {}}, "mcp.servers: 'Git' is no name"),
+        ({"a__b": {}}, "mcp.servers: 'a__b' is no name"),
+        ({"git": "uvx"}, "mcp.servers.git: expected a table"),
+        ({"git": {"cmd": []}}, "mcp.servers.git: no such setting: cmd"),
+        ({"git": {"command": "uvx"}}, "mcp.servers.git.command: expected a list of texts"),
+        ({"git": {"env": {"A": 3}}}, "mcp.servers.git.env: expected texts by name"),
+        ({"git": {"url": 3}}, "mcp.servers.git.url: expected a text"),
+        ({"git": {}}, "mcp.servers.git: it needs either a command or a url"),
+        ({"git": {"url": "x", "command": ["y"]}}, "mcp.servers.git: it needs either"),
+        (["uvx"], "mcp.servers: expected a table"),
+    ],
+)
+def test_wrong_servers(table: object, words: str) -> None:
+    with pytest.raises(ConfigInvalid, match="^" + re.escape(words)):
+        config.from_table({"mcp": {"servers": table}})

@@ -40,6 +40,11 @@ def call_of(name: str, values: Mapping[str, Any], tools: Sequence[Tool]) -> Tool
 def _typed(tool: Tool, argument: str, value: Any) -> Any:
     if argument in tool.integers:
         return _integer(tool, argument, value)
+    if argument in tool.objects:
+        found = _json(value) if isinstance(value, str) else value
+        if not isinstance(found, dict):
+            raise _wrong(tool, argument, "a JSON object")
+        return found
     if argument in tool.lists:
         numbers = _json(value) if isinstance(value, str) else value
         if not isinstance(numbers, list):

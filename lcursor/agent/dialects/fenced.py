@@ -112,7 +112,9 @@ def _calls(
     if action == "view":
         return [_view(target, tools)]
     tool = next(tool for tool in tools if action in tool.examples)
-    return [call_of(tool.name, {next(iter(tool.required)): text or target}, tools)]
+    names = [*tool.required]
+    values = dict(zip(names, (target, text) if len(names) > 1 else (text or target,), strict=True))
+    return [call_of(tool.name, values, tools)]
 
 
 def _view(target: str, tools: Sequence[Tool]) -> ToolCall:

@@ -11,6 +11,17 @@ JSON_STRING = (
     r' [0-9a-fA-F]))* "\""'
 )
 
+JSON_OBJECT = {
+    "object": '"{" space (pair ("," space pair)*)? "}"',
+    "pair": 'string ":" space value space',
+    "list": '"[" space (value space ("," space value space)*)? "]"',
+    "value": 'object | list | string | number | "true" | "false" | "null"',
+    "number": '"-"? [0-9] [0-9]{0,15} ("." [0-9]{1,15})?',
+    "string": JSON_STRING,
+    "space": "[ \\n]{0,20}",
+}
+"""Rules of any JSON object."""
+
 
 def rules(named: Mapping[str, str]) -> str:
     """Return a grammar of rules by name."""

@@ -103,8 +103,9 @@ _TAGS: Final = {
     "string": "text",
     "integer": 'int "\\n</parameter>"',
     "array": 'ints "\\n</parameter>"',
+    "object": 'object "\\n</parameter>"',
 }
-_JSON: Final = {"string": "string", "integer": "int", "array": "ints"}
+_JSON: Final = {"string": "string", "integer": "int", "array": "ints", "object": "object"}
 
 
 def _tags_grammar(tools: Sequence[Tool]) -> str:
@@ -118,7 +119,7 @@ def _tags_grammar(tools: Sequence[Tool]) -> str:
         head = gbnf.literal(f"<function={tool.name}>\n")
         calls.append(f"{head} {required} {_any(values[name] for name in tool.optional)}")
     call = f'("<tool_call>\\n")? ({" | ".join(calls)}) "</function>\\n</tool_call>"'
-    return gbnf.rules({**_COMMON, "call": call, **gbnf.until("text", VALUE_END)})
+    return gbnf.rules({**_COMMON, "call": call, **gbnf.until("text", VALUE_END), **_objects(tools)})
 
 
 def _json_grammar(tools: Sequence[Tool]) -> str:
@@ -134,7 +135,12 @@ def _json_grammar(tools: Sequence[Tool]) -> str:
         calls.append(f"{head} {required} {rest}")
     head, end = gbnf.literal('<tool_call>\n{"name": "'), gbnf.literal("}}\n</tool_call>")
     call = f"{head} ({' | '.join(calls)}) {end}"
-    return gbnf.rules({**_COMMON, "call": call, "string": gbnf.JSON_STRING})
+    return gbnf.rules({**_COMMON, "call": call, "string": gbnf.JSON_STRING, **_objects(tools)})
+
+
+def _objects(tools: Sequence[Tool]) -> dict[str, str]:
+    """Return the rules of JSON objects, if a tool has such arguments."""
+    return dict(gbnf.JSON_OBJECT) if any(tool.objects for tool in tools) else {}
 
 
 def _any(texts: Iterable[str]) -> str:

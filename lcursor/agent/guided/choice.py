@@ -66,6 +66,7 @@ class Choice(Dialect):
 
     name: DialectName = "choice"
     temperature = 0.0
+    calls_servers = False
     tools = (edit.TOOL, search.TOOL, grep.TOOL, rewrite.TOOL, bash.TOOL, finish.TOOL)
     is_forced = True
     can_plan = False

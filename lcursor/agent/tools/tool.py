@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from lcursor.agent.observe import Outputs, TokenLimit
 from lcursor.agent.records import Observation
@@ -32,6 +32,34 @@ Rewrite = Callable[[str, Sequence[str], int, int, str, Test], Sequence[str] | st
 problem."""
 
 
+class ToolServers(Protocol):
+    """Servers with further tools, which the user has set up for a project."""
+
+    def find(self, words: str, cancel: Cancel) -> str:
+        """Return the tools that fit some words, one a line.
+
+        Raises:
+            Cancelled: `cancel` returned true.
+        """
+
+    def call(self, key: str, arguments: Arguments, cancel: Cancel) -> tuple[str, bool]:
+        """Call a tool; return the text of its result, and whether it failed.
+
+        Raises:
+            McpFailed: it could not be called.
+            Cancelled: `cancel` returned true.
+        """
+
+    def risk(self, key: str) -> str:
+        """Return why a call needs approval; "" if it has no effect outside of the sandbox."""
+
+    def content(self, key: str) -> str:
+        """Return an id of a tool as it is now; "" if it is unknown."""
+
+    def notes(self) -> Sequence[str]:
+        """Return which servers cannot be used before the user has done something."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What tools work with."""
@@ -51,6 +79,8 @@ class ToolContext:
     edit: EditConfig
     rewrite: Rewrite | None = None
     """Rewrites regions for models that write no code in calls."""
+    servers: ToolServers | None = None
+    """Servers with further tools."""
     cancel: Cancel = lambda: False
     is_unconfined: bool = False
     """Whether the user approved a command without the sandbox."""
@@ -76,11 +106,13 @@ class Tool:
     """One line for the prompt."""
     required: Mapping[str, str]
     """Names of the arguments, in order, with their descriptions. All are strings, except for those
-    in `integers` and `lists`."""
+    in `integers`, `lists` and `objects`."""
     optional: Mapping[str, str] = field(default_factory=dict)
     integers: frozenset[str] = frozenset()
     lists: frozenset[str] = frozenset()
     """Arguments that are lists of integers."""
+    objects: frozenset[str] = frozenset()
+    """Arguments that are JSON objects."""
     kind: StepKind = "read"
     """For the user. "edit" and "command" may change files: they are checkpointed, and need
     approval."""
@@ -96,6 +128,8 @@ class Tool:
         """Return the JSON type of an argument."""
         if argument in self.integers:
             return "integer"
+        if argument in self.objects:
+            return "object"
         return "array" if argument in self.lists else "string"
 
     @property

@@ -14,11 +14,12 @@ from typing import Final, NoReturn
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.observe import MAX_TOKENS, Outputs, TokenLimit
 from lcursor.agent.records import Known, Observation, Shown, ToolCall
+from lcursor.agent.tools import mcp
 from lcursor.agent.tools.editor import FileEditor
 from lcursor.agent.tools.finish_checks import FinishChecks
 from lcursor.agent.tools.lookup import Lookup
 from lcursor.agent.tools.read_lines import ReadLines
-from lcursor.agent.tools.tool import Rewrite, Tool, ToolContext
+from lcursor.agent.tools.tool import Rewrite, Tool, ToolContext, ToolServers
 from lcursor.code import estimate
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase
@@ -45,6 +46,7 @@ def make_toolbox(
     count: Callable[[str], int],
     budget_tokens: int,
     rewrite: Rewrite | None = None,
+    servers: ToolServers | None = None,
     log: Callable[[Exception], None] | None = None,
 ) -> ToolboxOfTree:
     """Return the tools of a run.
@@ -54,6 +56,7 @@ def make_toolbox(
         count: returns the number of tokens of a text.
         budget_tokens: limit of an observation, see `observe.limit_tokens`.
         rewrite: for small models.
+        servers: with further tools; None for none.
         log: writes an unexpected error of a tool to the log; None raises it.
     """
     limit, outputs, seen = (
@@ -80,6 +83,7 @@ def make_toolbox(
         config=config,
         edit=edit,
         rewrite=rewrite,
+        servers=servers,
     )
     return ToolboxOfTree(context, dialect, log or _raise)
 
@@ -99,6 +103,8 @@ class ToolboxOfTree:
     ) -> None:
         self._context, self._dialect, self._log = context, dialect, log
         self.tools: Sequence[Tool] = dialect.tools
+        if context.servers is not None and dialect.calls_servers:
+            self.tools = (*dialect.tools, *mcp.TOOLS)
 
     def run(self, call: ToolCall, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
         """Run a call; an error is an observation, not an exception.

@@ -28,7 +28,7 @@ local api = vim.api
 ---@field verbs lcursor.Verb[]
 
 -- Each is a file in commands/; in the order of the help.
-local NOUNS = { "suggestion", "hunk", "edit", "chat", "agent", "index", "server" }
+local NOUNS = { "suggestion", "hunk", "edit", "chat", "agent", "mcp", "index", "server" }
 
 ---@param name? string
 ---@return lcursor.Noun?

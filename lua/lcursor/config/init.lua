@@ -91,6 +91,15 @@ local function mismatch(expected, value)
   return ("expected %s, found %s"):format(expected, vim.inspect(value))
 end
 
+---@param kind "list"|"texts" of strings, without or with names
+local function has_texts(kind, value)
+  local is_table = type(value) == "table" and (vim.islist(value) or kind == "texts")
+  return is_table
+    and vim.iter(pairs(value)):all(function(name, one)
+      return type(one) == "string" and (kind == "list" or type(name) == "string")
+    end)
+end
+
 --- Check the fields of a table. Their values are not repeated: one may be a key.
 ---@param fields table<string, string|string[]>
 ---@return string? problem
@@ -109,6 +118,9 @@ local function check_fields(fields, value, prefix)
     elseif expected == "share" then
       is_right = type(one) == "number" and one >= 0 and one <= 1
       expected = "0 to 1"
+    elseif expected == "list" or expected == "texts" then
+      is_right = has_texts(expected, one)
+      expected = expected == "list" and "a list of texts" or "texts by name"
     end
     if not is_right then
       return ("%s%s: expected %s, found a %s"):format(prefix, key, expected, type(one))
@@ -116,16 +128,22 @@ local function check_fields(fields, value, prefix)
   end
 end
 
----@param rows table<string, string|string[]> the fields of each table
+---@param setting lcursor.Setting with `rows`
 ---@return string? problem
-local function check_rows(rows, value)
+local function check_rows(setting, value)
+  local either = setting.either
   for name, row in pairs(value) do
     if type(name) ~= "string" or type(row) ~= "table" then
       return ("expected names, each with a table, found a %s at %s"):format(type(row), name)
+    elseif setting.names and (not name:find(setting.names) or ("_%s_"):format(name):find("__")) then
+      local text = '"%s": a name has lower-case letters, digits, - and single _ between them'
+      return text:format(name)
     end
-    local problem = check_fields(rows, row, name .. ".")
+    local problem = check_fields(setting.rows, row, name .. ".")
     if problem then
       return problem
+    elseif either and (row[either[1]] == nil) == (row[either[2]] == nil) then
+      return ("%s: it needs either a %s or a %s"):format(name, either[1], either[2])
     end
   end
 end
@@ -163,7 +181,7 @@ local function check(setting, value)
   elseif setting.fields then
     return check_fields(setting.fields, value, "")
   elseif setting.rows then
-    return check_rows(setting.rows, value)
+    return check_rows(setting, value)
   elseif setting.each then
     return check_entries(setting, value)
   elseif setting.share then

@@ -14,6 +14,9 @@ local keys = require("lcursor.config.keys")
 --- false stands for no keys
 ---@field fields? table<string, string|string[]> the fields of a table, with their types
 ---@field rows? table<string, string|string[]> the fields of each table in a table, with their types
+---@field names? string pattern of the names in a table of tables; none begins or ends with an
+--- underscore, or has two in a row
+---@field either? string[] two fields of each table, of which it has exactly one
 ---@field is_function? boolean a function, or the default
 ---@field host? boolean sent to the Python host too
 
@@ -160,6 +163,18 @@ local settings = {
     "Paths outside the project to read in the sandbox." },
   { "agent.keymap", keys.defaults("agent.keymap"), each = "key",
     "Keys in the buffer of an agent." },
+
+  { "mcp.servers", {}, host = true, names = "^[a-z0-9_-]+$", either = { "command", "url" },
+    rows = {
+      command = "list",
+      env = "texts",
+      network = "list",
+      write = "list",
+      readable = "list",
+      url = "string",
+      headers = "texts",
+    },
+    "Servers with tools for agents, by name: |lcursor-mcp|." },
 }
 
 return settings

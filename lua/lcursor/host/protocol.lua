@@ -60,6 +60,9 @@ M.to_lua = {
   ["agent.done"] = { "id", "run", "state", "message", "is_checked", "turn", "paths", "root" },
   ["agent.listed"] = { "id", "runs" },
   ["agent.offered"] = { "id", "models" },
+  ["mcp.listed"] = { "id", "servers" },
+  ["mcp.shown"] = { "id", "server" },
+  ["mcp.imported"] = { "id", "lines" },
 }
 
 M.levels = {
@@ -99,6 +102,7 @@ M.levels = {
   agent_busy = "warn",
   agent_ended = "error",
   agent_request_failed = "error",
+  mcp_failed = "warn",
   key_missing = "error",
   key_exposed = "warn",
   context_full = "warn",

@@ -79,8 +79,7 @@ class AgentRuns(Messages):
             self.config,
             self.pool,
             lambda root, title, files, bases: self.histories.begin(root, title, files, "", bases),
-            (),
-            ForeignAgentsOf(self.config, self.pool),
+            foreign=ForeignAgentsOf(self.config, self.pool),
         )
         self.service = AgentService(self.config, self.receive, assembly, folder=self.folder)
 

@@ -1,0 +1,110 @@
+"""Servers with tools, as people use them: allow one, let an agent call it, see what has changed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcursor.drive.editor import Editor
+from tests.fakes import mcp_server
+from tests.nvim.home import Home
+from tests.nvim.test_agent_real import has
+
+pytest.importorskip("mcp")
+
+SCRIPT = Path(mcp_server.__file__)
+TEXT = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"
+HAS = f"return (function() {TEXT} end)():find(..., 1, true) ~= nil"
+FIND = "I look for a tool.\n```mcp_find\nrepeat some words\n```"
+CALL = 'I call it.\n```mcp_call it__echo\n{"text": "hello from the server"}\n```'
+FINISH = "```finish\nIt said hello.\n```"
+
+
+def shows(editor: Editor, text: str) -> None:
+    """Wait until the current buffer holds a text."""
+    try:
+        editor.wait_lua(HAS, text)
+    except TimeoutError:
+        raise AssertionError(editor.lua(TEXT), editor.lua("return notes")) from None
+
+
+def configure(editor: Editor, *behaviour: str) -> None:
+    """Set the server `it`."""
+    command = [sys.executable, str(SCRIPT), *behaviour]
+    settings: dict[str, Any] = {
+        "mcp": {"servers": {"it": {"command": command, "readable": [str(SCRIPT)]}}}
+    }
+    editor.lua("require('lcursor').setup(vim.json.decode(...))", json.dumps(settings))
+
+
+def allow(editor: Editor) -> None:
+    """Read what the server may do, and allow it and its tools."""
+    editor.command("LCursor mcp")
+    shows(editor, "it  new")
+    editor.keys("<CR>")
+    shows(editor, "network    none")
+    shows(editor, "Its tools are listed here once it has run.")
+    editor.keys("a")
+    shows(editor, "new       it__echo(text: string)")
+    shows(editor, "Repeat a text.")
+    editor.keys("a")
+    shows(editor, "allowed   it__echo(text: string)")
+    editor.keys("q")
+
+
+def test_an_agent_finds_and_calls_a_tool_after_approval(home: Home) -> None:
+    editor = home.open()
+    configure(editor)
+    allow(editor)
+    home.replies += [FIND, CALL, FINISH]
+    editor.command("LCursor agent policy=ask let the server say hello")
+    has(editor, 'waits for approval\n```bash\nit__echo\n{\n  "text": "hello from the server"\n}')
+    editor.keys("]wga")
+    has(editor, "## Done\n\nIt said hello.")
+    read = [each["messages"][-1]["content"] for each in home.asked]
+    assert "it__echo(text: string) — Repeat a text." in read[1]
+    assert read[2] == "hello from the server"
+    system = home.asked[0]["messages"][0]["content"]
+    assert "mcp_find" in system
+    assert "echo" not in system
+
+
+def test_a_changed_server_is_shown_with_the_difference(home: Home) -> None:
+    editor = home.open()
+    configure(editor)
+    allow(editor)
+    home.open()
+    editor = home.open()
+    configure(editor, "noisy")
+    home.replies += [CALL, FINISH]
+    editor.command("LCursor agent let the server say hello")
+    has(editor, "The MCP server it has changed: allow it with :LCursor mcp")
+    has(editor, "## Done")
+    assert "the user has not allowed this" in home.asked[1]["messages"][-1]["content"]
+    editor.command("LCursor mcp")
+    shows(editor, "it  changed")
+    editor.keys("<CR>")
+    shows(editor, "Changed since you allowed it:")
+    shows(editor, f"  + arguments  {SCRIPT} noisy")
+
+
+def test_servers_of_other_programs_are_only_shown(home: Home) -> None:
+    token = "ghp_" + "a1B2" * 10
+    row = {"command": "npx", "args": ["-y", "server-github"], "env": {"GITHUB_TOKEN": token}}
+    (home.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"GitHub": row}}))
+    editor = home.open()
+    editor.command("LCursor mcp import")
+    shows(editor, '["github"] = {')
+    shows(editor, 'command = { "npx", "-y", "server-github" },')
+    shows(editor, '["GITHUB_TOKEN"] = "$GITHUB_TOKEN",  -- set this variable')
+    shows(editor, "fetches the newest server-github at each start: name a version")
+    assert token not in editor.lua(TEXT)
+    text = "local t = {" + editor.lua(TEXT) + "} return vim.tbl_count(t.mcp.servers)"
+    assert editor.lua(text) == 1
+    editor.keys("q")
+    editor.command("LCursor mcp")
+    shows(editor, "no servers")
