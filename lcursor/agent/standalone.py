@@ -51,7 +51,7 @@ def open_service(
 
     histories = Histories(None, on_error, warn=warn)
     others = foreign(config, models) if foreign is not None else None
-    assembly = Assembly(config, models, partial(_record, histories), secrets, others)
+    assembly = Assembly(config, models, partial(_record, histories), secrets, foreign=others)
     service = AgentService(config, send, assembly)
     try:
         yield Standalone(service, histories, models)

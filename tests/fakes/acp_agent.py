@@ -279,7 +279,7 @@ class Agent:
         ]
         answer = self.request("session/request_permission", toolCall=call, options=choices)
         self.record("answers", answer["result"])
-        self.done(call["toolCallId"], "answered")
+        self.done(f"call{self.number}", "answered")
 
     def do_model(self, _: str) -> None:
         """Ask the model that the environment names, and say what it answers."""
