@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -14,14 +15,25 @@ import pytest
 
 from lcursor import config
 from lcursor.acp.client import catalog, forms
+from lcursor.acp.client.connection import Connection
 from lcursor.acp.client.launch import _login, find_command
 from lcursor.acp.client.model_port import ModelPort
+from lcursor.acp.client.session import Session
 from lcursor.acp.client.updates import MAX_TEXT_CHARS, ToolUse
 from lcursor.config import ForeignAgentConfig
 from lcursor.errors import AgentMissing, ConfigInvalid
 from lcursor.llm.records import ServedModel
 from tests.fakes.loopback import Handler, Loopback
 
+ANSWERS = """
+import json, sys
+for line in sys.stdin:
+    row = json.loads(line)
+    is_first = row["method"] == "initialize"
+    result = {"protocolVersion": 1} if is_first else json.loads(sys.argv[1])
+    print(json.dumps({"id": row["id"], "result": result}), flush=True)
+"""
+"""An agent that answers `initialize`, and then with its argument."""
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = {
     "properties": {
@@ -138,6 +150,31 @@ def test_a_server_that_is_gone_is_an_error_of_the_port() -> None:
         pytest.raises(urllib.error.HTTPError, match="502"),
     ):
         ask(f"{port.url}/v1/models")
+
+
+OPTIONS = [
+    {"id": "model", "category": "model", "options": [{"value": "m"}]},
+    {"id": "mode", "category": "mode", "options": [
+        {"group": "own", "options": [{"value": "read-only"}, {"value": "auto"}]},
+        {"group": "profiles", "options": [{"value": "profile"}]},
+    ]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("opened", "modes"),
+    [
+        ({"configOptions": OPTIONS}, ["read-only", "auto", "profile"]),
+        ({"modes": {"availableModes": [{"id": "plan"}, {"id": "default"}]}}, ["plan", "default"]),
+        ({"configOptions": "none", "modes": 3}, []),
+    ],
+)
+def test_the_modes_of_a_session(opened: Mapping[str, Any], modes: list[str]) -> None:
+    given = {"sessionId": "s1", **opened}
+    with Connection([sys.executable, "-c", ANSWERS, json.dumps(given)], os.environ) as connection:
+        session = Session(connection, Path("/p"))
+        assert not session.open(lambda _: None, "", (), "")
+        assert (session.id, list(session.modes)) == ("s1", modes)
 
 
 def test_settings_of_agents() -> None:

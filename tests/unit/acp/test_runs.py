@@ -201,7 +201,6 @@ def test_budgets_end_a_run(agent: Make) -> None:
 
 
 def test_its_tools_read_the_users_project_from_outside_of_the_sandbox(agent: Make) -> None:
-    pytest.importorskip("mcp")
     it = agent()
     (it.root / ".env").write_text("KEY=1\n")
     done = it.finish("write a.py x = 2\\n\ntools a.py\ntools .env\ntools ../agents")
