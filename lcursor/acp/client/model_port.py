@@ -29,6 +29,8 @@ from lcursor.project import redaction
 MAX_BODY_BYTES: Final = 64 << 20
 BLOCK_BYTES: Final = 1 << 14
 CONNECT_S: Final = 20.0
+POLL_S: Final = 0.05
+"""How long the end of the server waits at most."""
 HOP: Final = frozenset({
     "connection", "content-length", "host", "keep-alive", "transfer-encoding", "upgrade",
     "authorization", "x-api-key", "accept-encoding",
@@ -70,7 +72,10 @@ class ModelPort:
 
     def __enter__(self) -> ModelPort:
         threading.Thread(
-            target=self._server.serve_forever, name="lcursor-model-port", daemon=True
+            target=self._server.serve_forever,
+            args=(POLL_S,),
+            name="lcursor-model-port",
+            daemon=True,
         ).start()
         return self
 
