@@ -102,6 +102,10 @@ def command(
         Path | None,
         typer.Option(help="The program `mini` of mini-swe-agent, to run as well.", exists=True),
     ] = None,
+    native: Annotated[
+        bool,
+        typer.Option("--native", help="Call tools by the server's API, whatever the model."),
+    ] = False,
     only_peer: Annotated[bool, typer.Option("--only-peer", help="Run only the peer.")] = False,
     cases: run.Cases = None,
     as_json: Json = False,
@@ -116,7 +120,8 @@ def command(
     with _own_data(), _serving(model) as url:
         agents: list[Callable[[Task, Path], Result]] = []
         if not only_peer:
-            agents.append(lambda task, folder: _run_lcursor(task, folder, model, max_steps))
+            module = "evals.native_calls" if native else "lcursor"
+            agents.append(lambda task, folder: _run_lcursor(task, folder, model, max_steps, module))
         if peer is not None:
             agents.append(lambda task, folder: _run_peer(task, folder, model, max_steps, peer, url))
         results = (measure(task, agent) for agent in agents for task in tasks)
@@ -215,8 +220,8 @@ def _cause(task: Task, changed: set[str]) -> str:
     return "wrong change" if changed & {each.file for each in task.solution} else "wrong place"
 
 
-def _run_lcursor(task: Task, folder: Path, model: str, max_steps: int) -> Result:
-    words = [sys.executable, "-m", "lcursor", "agent", task.text, "--test", TEST, "--apply"]
+def _run_lcursor(task: Task, folder: Path, model: str, max_steps: int, module: str) -> Result:
+    words = [sys.executable, "-m", module, "agent", task.text, "--test", TEST, "--apply"]
     words += ["--json", "--model", model, "--max-steps", str(max_steps), "--path", str(folder)]
     output = subprocess.run(
         words, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=MAX_S, check=False

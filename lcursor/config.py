@@ -39,11 +39,15 @@ PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider(
         "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-5", "anthropic"
     ),
-    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.6"),
+    # Its newer models reason and call tools at once only with this API.
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.6", "responses"),
+    # Its own API shows the model's thoughts, says why an answer was cut off, and is advised by
+    # Google; the one that imitates OpenAI's is a beta.
     "gemini": Provider(
-        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "https://generativelanguage.googleapis.com/v1beta",
         "GEMINI_API_KEY",
         "gemini-flash-latest",
+        "gemini",
     ),
     # Its default would choose a company that the user did not name.
     "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
@@ -67,7 +71,7 @@ class ModelConfig:
     url: str = ""
     """Address of the server; `unix:///path` for a socket."""
     api: str = "auto"
-    """Its API: "llama.cpp", "ollama", "openai", "anthropic", or "auto" to detect it."""
+    """Its API: a name of `llm.providers.APIS`, or "auto" to detect it."""
     model: str = ""
     """Name of the model on the server; "" for its only one."""
     family: str = ""
@@ -477,9 +481,11 @@ def _defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
             f"Use {', '.join(PROVIDERS)}, or set the url",
         )
     provider = PROVIDERS[wanted]
+    # Gateways at other addresses have OpenAI's chat API rather than these.
+    is_own = not values.get("url") or provider.api not in ("responses", "gemini")
     return {
         "url": provider.url,
-        "api": provider.api,
+        "api": provider.api if is_own else "openai",
         "model": provider.model,
         "key_env": "" if values.get("key_command") else provider.key_env,
         "context_tokens": PROVIDER_TOKENS,

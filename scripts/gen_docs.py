@@ -2,8 +2,8 @@
 
 `python scripts/gen_docs.py` rewrites them; `--check` only says which differ and exits with 1.
 Each fact has one source: `lcursor/protocol/`, `lcursor/errors.py`, `lcursor/config.py`,
-and in `lua/lcursor/` `config/schema.lua`, `config/keys.lua`, `commands/`, `host/status.lua` and
-`ui/highlights.lua`.
+`lcursor/llm/apis/`, and in `lua/lcursor/` `config/schema.lua`, `config/keys.lua`, `commands/`,
+`host/status.lua` and `ui/highlights.lua`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from lcursor import config, errors, protocol  # noqa: E402
 from lcursor.install import find_neovim  # noqa: E402
+from lcursor.llm import providers  # noqa: E402
 from lcursor.project import git, secrets  # noqa: E402
 
 WIDTH = 78
@@ -56,6 +57,38 @@ def lua_protocol() -> str:
     return "\n".join([*lines, "}", "", "return M", ""])
 
 
+def quoted(words: Iterable[str], indent: str) -> list[str]:
+    """Return the lines of a Lua list with some words."""
+    text = ", ".join(json.dumps(word) for word in words)
+    return textwrap.wrap(
+        f"{text},",
+        98,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def lua_servers() -> str:
+    """Return `config/servers.lua`: the values that name a provider or an API."""
+    apis, hosted = (providers.AUTO, *providers.APIS), sorted(config.PROVIDERS)
+    lines = [
+        "-- Generated from lcursor/config.py and lcursor/llm/apis/ by `make docs`: do not edit.",
+        "-- The names of the APIs of servers, and of the hosted providers.",
+        "",
+        "-- stylua: ignore",
+        "return {",
+        "  apis = {",
+        *quoted(apis, "    "),
+        "  },",
+        "  providers = {",
+        *quoted(hosted, "    "),
+        "  },",
+    ]
+    return "\n".join([*lines, "}", ""])
+
+
 def expanded(glob: str) -> list[str]:
     """Return the globs that the braces of a glob stand for."""
     inner = re.search(r"\{([^{}]*)\}", glob)
@@ -81,17 +114,6 @@ def hints(globs: Iterable[str]) -> list[str]:
 
 def lua_boundary() -> str:
     """Return `editor/boundary.lua`: how the Lua side protects the user from a project."""
-
-    def quoted(words: Iterable[str], indent: str) -> list[str]:
-        text = ", ".join(json.dumps(word) for word in words)
-        return textwrap.wrap(
-            f"{text},",
-            98,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
 
     def pattern(text: str) -> str:
         """Return a pattern, in which Lua itself cannot repeat a class."""
@@ -297,12 +319,15 @@ def help_blocks(tables: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
     codes = [(f"    {e.code}", (e.__doc__ or "").splitlines()[0]) for e in errors.tree()]
     highlights = [(row["text"], row["default"], row["name"]) for row in tables["highlights"]]
     events = [(row["text"], row["name"]) for row in tables["events"]]
-    providers = [
+    hosted = [
         (f"    {name}", each.key_env, each.model or "set `model`")
         for name, each in config.PROVIDERS.items()
     ]
+    apis = [(f"    {providers.AUTO}", "find out which of the first three it is (default)")]
+    apis += [(f"    {name}", one.summary) for name, one in providers.APIS.items()]
     return {
         "options": options(tables["config"]),
+        "apis": table(apis, (16,)),
         "commands": commands(tables["commands"]),
         "suggestion keys": keys_of(tables["keys"], "suggestion"),
         "next edit keys": keys_of(tables["keys"], "next_edit"),
@@ -312,7 +337,7 @@ def help_blocks(tables: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
         "events": table(events, (1,), "{}"),
         "highlights": table(highlights, (36, 16), "hl-{}"),
         "errors": table(codes, (26,)),
-        "providers": table(providers, (16, 22)),
+        "providers": table(hosted, (16, 22)),
     }
 
 
@@ -324,6 +349,15 @@ def replace_block(text: str, name: str, body: str) -> str:
     return pattern.sub(lambda m: m["open"] + body.rstrip("\n") + "\n" + m["close"], text)
 
 
+def lua_files() -> dict[Path, str]:
+    """Return the wanted content of the Lua files that are made only from Python."""
+    return {
+        ROOT / "lua/lcursor/config/servers.lua": lua_servers(),
+        ROOT / "lua/lcursor/host/protocol.lua": lua_protocol(),
+        ROOT / "lua/lcursor/editor/boundary.lua": lua_boundary(),
+    }
+
+
 def outputs() -> dict[Path, str]:
     """Return the wanted content of every file that has generated parts."""
     tables = from_lua()
@@ -332,8 +366,7 @@ def outputs() -> dict[Path, str]:
     for name, body in help_blocks(tables).items():
         help_text = replace_block(help_text, name, body)
     return {
-        ROOT / "lua/lcursor/host/protocol.lua": lua_protocol(),
-        ROOT / "lua/lcursor/editor/boundary.lua": lua_boundary(),
+        **lua_files(),
         help_path: help_text,
         plugin: replace_block(plugin.read_text(), "plugs", plugs(tables["keys"])),
     }
@@ -342,8 +375,8 @@ def outputs() -> dict[Path, str]:
 def main() -> None:
     """Rewrite, or with `--check` compare."""
     if "--protocol" in sys.argv:
-        (ROOT / "lua/lcursor/host/protocol.lua").write_text(lua_protocol())
-        (ROOT / "lua/lcursor/editor/boundary.lua").write_text(lua_boundary())
+        for path, text in lua_files().items():
+            path.write_text(text)
         return
     stale = [path for path, text in outputs().items() if path.read_text() != text]
     if "--check" in sys.argv:

@@ -13,6 +13,7 @@ import concurrent.futures
 import contextlib
 import json
 import queue
+import re
 import ssl
 import threading
 import time
@@ -69,6 +70,9 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+_REJECTED_KEY = re.compile(
+    r"(invalid|incorrect|missing) api key|api key (is )?(not valid|invalid)", re.I
+)
 
 
 class Call:
@@ -322,7 +326,8 @@ class Client:
         reason = f"{status}: {words}" if words else f"{status}"
         if status == httpx2.codes.PROXY_AUTHENTICATION_REQUIRED and self._proxy:
             return self._proxy_failed(f"does not accept the user ({reason})")
-        if status in (401, 403):
+        # Some servers reject a key as an invalid request.
+        if status in (401, 403) or (status == 400 and _REJECTED_KEY.search(words)):
             name = f"{self._setting}key_env"
             hint = f"Check the key in {name}" if self._key else f"Set its key in {name}"
             return ServerDenied(

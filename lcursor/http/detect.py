@@ -22,7 +22,7 @@ from lcursor.errors import (
     ServerUnreachable,
 )
 
-Kind = Literal["llama.cpp", "ollama", "openai", "anthropic"]
+Kind = Literal["llama.cpp", "ollama", "openai"]
 Ask: TypeAlias = Callable[[str], Mapping[str, Any]]
 """Requests a path from a server; raises `ServerError`."""
 AUTO = "auto"
@@ -35,18 +35,18 @@ class Sign(NamedTuple):
     """`{api}` is the prefix of OpenAI's paths."""
     field: str
     type: type
+    is_list: bool = False
+    """Whether it is a list of models, which is optional if a model is configured."""
 
 
 SIGNS: Mapping[Kind, Sign] = MappingProxyType(
     {
         "llama.cpp": Sign("/props", "default_generation_settings", Mapping),
         "ollama": Sign("/api/version", "version", str),
-        "openai": Sign("{api}/models", "data", list),
-        "anthropic": Sign("{api}/models", "data", list),
+        "openai": Sign("{api}/models", "data", list, is_list=True),
     }
 )
-"""Kinds in the order of detection: llama-server and Ollama also have OpenAI's API. Anthropic's is
-never detected, but configured."""
+"""Kinds in the order of detection: llama-server and Ollama also have OpenAI's API."""
 NOT_READY = (500, 502, 503, 504)
 """Statuses of a server that is not ready, such as a llama-server that loads its model."""
 
@@ -75,7 +75,9 @@ def kind_of(name: str, setting: str) -> Kind | Literal[""]:
     found = next((kind for kind in SIGNS if kind == name), None)
     if found is None:
         known = ", ".join((AUTO, *SIGNS))
-        raise ConfigInvalid(f"{setting}api: there is no {name!r}", f"Set it to one of {known}")
+        raise ConfigInvalid(
+            f"{setting}api: there is no {name!r} for completion", f"Set it to one of {known}"
+        )
     return found
 
 
@@ -104,8 +106,11 @@ def find(
     Raises:
         ServerError: nothing answers, or it is of another or no known kind.
     """
-    found = _checked(get, kind, api, model, server, setting) if kind else None
-    found = found or detect(get, api=api, has_key=has_key)
+    if kind:
+        sign = SIGNS[kind]
+        reply = check(get, kind, sign, api=api, model=model, server=server, setting=setting)
+        return Detected(kind, sign.path.format(api=api), reply)
+    found = detect(get, api=api, has_key=has_key)
     if found is not None:
         return found
     if not model:
@@ -113,26 +118,32 @@ def find(
     return Detected("openai", f"{api}/models", {})
 
 
-def _checked(get: Ask, kind: Kind, api: str, model: str, server: str, setting: str) -> Detected:
-    """Check a server of a configured kind."""
-    path, may_list_nothing = (
-        SIGNS[kind].path.format(api=api),
-        kind in {"openai", "anthropic"} and model,
-    )
+def check(
+    get: Ask, kind: str, sign: Sign, *, api: str, model: str, server: str, setting: str
+) -> Mapping[str, Any]:
+    """Return the reply at the path of a configured kind's sign; {} if it is optional.
+
+    Args:
+        kind: its name for messages.
+
+    Raises:
+        ServerError: nothing answers, or it is of another kind.
+    """
+    may_list_nothing = sign.is_list and bool(model)
     reply: Mapping[str, Any] = {}
     try:
-        reply = get(path)
+        reply = get(sign.path.format(api=api))
     except (ServerGarbled, ServerDenied, ServerFailed):
         if not may_list_nothing:
             raise  # else the list may need other rights than an answer
-    if not _matches(kind, reply) and (reply or not may_list_nothing):
+    if not _matches(sign, reply) and (reply or not may_list_nothing):
         raise ServerGarbled(f"{server} is not a {kind} server", f"Correct {setting}api")
-    return Detected(kind, path, reply)
+    return reply
 
 
-def _matches(kind: Kind, reply: Mapping[str, Any]) -> bool:
+def _matches(sign: Sign, reply: Mapping[str, Any]) -> bool:
     """Return whether a reply identifies a kind."""
-    return isinstance(reply.get(SIGNS[kind].field), SIGNS[kind].type)
+    return isinstance(reply.get(sign.field), sign.type)
 
 
 def detect(get: Ask, *, api: str = "/v1", has_key: bool) -> Detected | None:
@@ -158,7 +169,7 @@ def detect(get: Ask, *, api: str = "/v1", has_key: bool) -> Detected | None:
             # Servers respond to unknown paths in many ways.
             reason = reason or (e if isinstance(e, (ServerDenied, ServerFailed)) else None)
             continue
-        if _matches(kind, reply):
+        if _matches(sign, reply):
             return Detected(kind, path, reply)
     if reason is not None:
         raise reason

@@ -23,7 +23,9 @@ from lcursor.errors import (
 )
 from lcursor.http import endpoint, sse
 from lcursor.http.client import Call, Client, Limits
-from lcursor.llm import anthropic, overflow, providers, tokens
+from lcursor.llm import overflow, providers, tokens, tool_calls
+from lcursor.llm.apis.api import Quirk
+from lcursor.llm.apis.llama_server import completion_request
 from lcursor.llm.records import (
     Event,
     Finished,
@@ -176,8 +178,7 @@ class ChatClient:
         self.advice = ADVICE if is_ours else sse.HINT
         """Hint after a failure."""
         name, advice = ("the local server", ADVICE) if is_ours else ("", "")
-        own = target.kind == "anthropic"
-        headers = {**anthropic.HEADERS, "x-api-key": target.key} if own else None
+        headers = providers.headers(target)
         self._http = Client(root, target.key, target.setting, limits, advice, name, headers)
         self.name = self._http.name
         """The server's address for messages, or "the local server"."""
@@ -185,7 +186,7 @@ class ChatClient:
         """The server's capabilities; None before the first probe."""
         self.prompt_speed = 0.0
         """Speed of prompt processing in tokens per millisecond; 0 before the first answer."""
-        self._quirks: frozenset[providers.Quirk] = frozenset()
+        self._quirks: frozenset[Quirk] = frozenset()
         self._can_count = True
         self._counts: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -232,7 +233,7 @@ class ChatClient:
         Raises:
             ServerError: the server failed or cannot do this.
         """
-        rows = providers.message_rows(messages, self._quirks)
+        rows = tool_calls.openai_rows(providers.adapted(messages, self._quirks))
         return str(self._ask("/apply-template", {"messages": rows}).get("prompt") or "")
 
     def tokenize(self, text: str, *, is_template: bool = False) -> list[int]:
@@ -276,7 +277,7 @@ class ChatClient:
         """Send a request for an answer."""
         served = self.served or self._probe(stream)
         if isinstance(prompt, TokenPrompt):
-            path, body = providers.completion_request(served, prompt, sampling)
+            path, body = completion_request(served, prompt, sampling)
             return stream.adopt(self._http.stream(path, body))
         if self.target.is_hosted and sampling.max_tokens:
             sampling = replace(sampling, max_tokens=sampling.max_tokens + REASONING_TOKENS)

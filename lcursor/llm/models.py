@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from lcursor.catalog import manifest, store
 from lcursor.config import ChatConfig
 from lcursor.errors import ConfigInvalid, ModelMissing, ModelUnknown
-from lcursor.http import detect, endpoint
+from lcursor.http import endpoint
+from lcursor.llm import providers
 from lcursor.llm.records import ServedModel
 
 LOCAL = "local"
@@ -122,7 +123,7 @@ def target(config: ChatConfig, name: str) -> ServedModel:
         name,
         endpoint.check_url(found.url, f"{setting}url"),
         found.model,
-        detect.kind_of(found.api, setting),
+        providers.api_name(found.api, setting),
         endpoint.read_key(found.key_env, found.key_command, setting),
         max(found.context_tokens, 0),
         setting,

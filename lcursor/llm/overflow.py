@@ -1,7 +1,7 @@
 """Recognize a server's error for a prompt that exceeds its context. Pure.
 
 Source: llama.cpp's server-context.cpp (`exceed_context_size_error`), the OpenAI API reference
-(`context_length_exceeded`), and the messages of vLLM, Ollama, DeepSeek, GLM and Mistral.
+(`context_length_exceeded`), and the messages of vLLM, Ollama, DeepSeek, GLM, Mistral and Gemini.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from lcursor.errors import ContextFull, ServerError
 TYPES = ("exceed_context_size_error", "context_length_exceeded", "context_window_exceeded")
 SENTENCES = re.compile(
     r"(context|prompt|input)\b.{0,40}\b(length|size|window|long|limit)\b.{0,60}"
+    r"|input token count\b.{0,20} exceeds"
     r"|exceed\w*\b.{0,60}\b(context|max_model_len|model'?s? (limit|length))",
     re.I | re.S,
 )
 EXCEEDS = re.compile(r"exceed|too long|too large|maximum|longer than|greater than", re.I)
 LIMITS = (
     re.compile(r"(?:maximum|max) (?:context|model|prompt) (?:length|len|size|limit)\D{0,12}(\d+)"),
-    re.compile(r"context size \((\d+)"),
+    re.compile(r"(?:context size|tokens allowed) \((\d+)"),
     re.compile(r"(\d+)(?: tokens)? ?> ?(\d+)"),
 )
 SIZES = (
-    re.compile(r"request \((\d+) tokens"),
+    re.compile(r"(?:request|token count) \((\d+)"),
     re.compile(
         r"(?:requested|resulted in|contains|has|of) (?:about |at least )?(\d+)(?: input)? tok"
     ),

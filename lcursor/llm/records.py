@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from lcursor.http.detect import Kind
-
 Role = Literal["system", "user", "assistant", "tool"]
 """"tool" is the result of a call."""
 End = Literal["stop", "length"]
@@ -69,8 +67,8 @@ class ServedModel:
     """A result of `http.endpoint.check_url`; a Unix socket is `unix:///path`."""
     model: str = ""
     """The server's name for it; "" for its only model."""
-    kind: Kind | Literal[""] = ""
-    """"" to detect it."""
+    kind: str = ""
+    """A name of `providers.APIS`; "" to detect it."""
     key: str = field(default="", repr=False)
     context_tokens: int = 0
     """The configured context; 0 to detect it."""
@@ -84,7 +82,8 @@ class ServedModel:
 class Served:
     """The capabilities of a server."""
 
-    kind: Kind
+    kind: str
+    """A name of `providers.APIS`."""
     model: str
     """The model's name in requests."""
     context_tokens: int

@@ -58,7 +58,7 @@ class ResponseReader:
         if isinstance(choices, list):
             choice = choices[0] if choices and isinstance(choices[0], Mapping) else _NOTHING
             events += self._message(choice.get("delta") or choice.get("message"))
-            self._end(choice.get("finish_reason"))
+            self._end(choice.get("finish_reason"), choice.get("reason"))
             self._count(choice.get("usage"))
         elif "stop_type" in found or "tokens" in found:
             events += self._completion(found)
@@ -162,12 +162,13 @@ class ResponseReader:
                     events.append(Reasoning(one["text"]))
         return events
 
-    def _end(self, reason: object) -> None:
+    def _end(self, reason: object, detail: object = None) -> None:
+        """Keep why the answer ended; `detail` says why it was cut off."""
         if not isinstance(reason, str) or not reason:
             return
         if reason in CUT_OFF_REASONS:
             raise ServerFailed(
-                f"{self._server} cut the answer off ({reason})",
+                f"{self._server} cut the answer off ({detail or reason})",
                 "Try again, or rephrase the question",
             )
         self.reason = "length" if reason in LENGTH_REASONS else "stop"

@@ -19,6 +19,9 @@ RETURNED_WITH_CALL = ("extra_content",)
 """Fields of a call that go back with it: Gemini signs its calls there."""
 RETURNED_WITH_ANSWER = ("reasoning_content", "reasoning_details")
 """Fields of an answer with calls that go back with it: DeepSeek and Kimi; OpenRouter."""
+RETURNED = "returned"
+"""Field of a translated object: parts of the answer that go back with its calls, by the name of
+their API. Another API gets none of them, after a change of the model."""
 
 
 def listed(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
@@ -36,21 +39,35 @@ def listed(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def openai_row(message: Message) -> dict[str, Any]:
-    """Return a message with calls, or with the result of one, in the form of OpenAI's API."""
+def without_system(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return messages whose system text is a part of the user's first message."""
+    if [message.role for message in messages[:2]] != ["system", "user"]:
+        return messages
+    system, first, *rest = messages
+    return [Message("user", f"{system.text}\n\n{first.text}"), *rest]
+
+
+def openai_rows(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Return messages in the form of OpenAI's API."""
+    return [_openai_row(message) for message in messages]
+
+
+def _openai_row(message: Message) -> dict[str, Any]:
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
+    if not message.calls:
+        return {"role": message.role, "content": message.text}
     calls = [
         {
             "id": call.id,
             "type": "function",
             "function": _function(call.name, call.arguments),
-            **call.extra,
+            **_only(RETURNED_WITH_CALL, call.extra),
         }
         for call in message.calls
     ]
     row = {"role": message.role, "content": message.text or None, "tool_calls": calls}
-    return {**row, **message.extra}
+    return {**row, **_only(RETURNED_WITH_ANSWER, message.extra)}
 
 
 def ollama_rows(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -96,6 +113,12 @@ def as_text(messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> list
     return rows
 
 
+def returned(message: Message, api: str) -> Sequence[dict[str, Any]]:
+    """Return the parts of an answer that go back to an API with its calls, in their order."""
+    parts = message.extra.get(api)
+    return parts if isinstance(parts, list) else ()
+
+
 def arguments_of(call: ToolRequest) -> dict[str, Any] | None:
     """Return the arguments of a call; None if they are no JSON object."""
     try:
@@ -114,8 +137,10 @@ class CallReader:
 
     def keep(self, message: Mapping[str, Any]) -> None:
         """Add the fields of an object of the stream that go back to the server."""
-        for name in RETURNED_WITH_ANSWER:
-            value, old = message.get(name), self._returned.get(name)
+        fields = {name: message.get(name) for name in RETURNED_WITH_ANSWER}
+        parts = message.get(RETURNED)
+        for name, value in {**fields, **(parts if isinstance(parts, Mapping) else {})}.items():
+            old = self._returned.get(name)
             if isinstance(value, str) and value:
                 self._returned[name] = old + value if isinstance(old, str) else value
             elif isinstance(value, list) and value:
@@ -152,6 +177,10 @@ class CallReader:
         """Return the calls, in their order, and what goes back with them."""
         calls = [self._calls[number] for number in sorted(self._calls)]
         return [*calls, Returned(self._returned)] if calls and self._returned else [*calls]
+
+
+def _only(names: Sequence[str], fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in names if name in fields}
 
 
 def _function(name: str, arguments: object) -> dict[str, Any]:

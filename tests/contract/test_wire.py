@@ -13,6 +13,7 @@ import lcursor
 from lcursor import config, errors, protocol
 from lcursor.drive.editor import Editor
 from lcursor.host.dispatch import Dispatch
+from lcursor.llm import providers
 
 ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = dataclasses.fields(config.Config)
@@ -107,6 +108,8 @@ def test_settings_of_a_model(lua: dict[str, Any]) -> None:
     rows = lua["rows"]["models"]
     assert rows.keys() == {each.name for each in config.options(config.ModelConfig)}
     assert rows["provider"] == sorted(config.PROVIDERS)
+    assert rows["api"] == [providers.AUTO, *providers.APIS]
+    assert {each.api for each in config.PROVIDERS.values()} <= providers.APIS.keys()
 
 
 def test_settings_of_a_server_with_tools(lua: dict[str, Any]) -> None:

@@ -21,7 +21,16 @@ from urllib.parse import urlsplit
 
 from tests.fakes.loopback import Handler, Loopback, sse
 
-QUESTIONS = ("/chat/completions", "/api/chat", "/messages")
+QUESTIONS = (
+    "/chat/completions",
+    "/api/chat",
+    "/messages",
+    "/responses",
+    ":streamGenerateContent",
+)
+KEY_HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+EXCHANGES = Path(__file__).parents[1] / "recorded/exchanges"
+Kind = Literal["llama.cpp", "ollama", "openai", "anthropic", "gemini", "responses"]
 
 
 class Abort:
@@ -157,6 +166,17 @@ def say_anthropic(
     return Answer([f"event: {row['type']}\n".encode() + sse(row) for row in rows])
 
 
+def recorded(name: str, events: int | None = None) -> Answer:
+    """Return a recorded stream.
+
+    Args:
+        events: after how many the connection is cut; None for all.
+    """
+    parts = (EXCHANGES / f"{name}.sse").read_bytes().split(b"\n\n")[1:]  # the first is a comment
+    sent = [part.strip() + b"\n\n" for part in parts if part.strip()]
+    return Answer(sent[:events], is_whole=events is None)
+
+
 def refuse(
     status: int, message: str, headers: Mapping[str, str] | None = None, **more: object
 ) -> Answer:
@@ -205,7 +225,7 @@ class ChatServer(Loopback):
         self,
         script: Script | None = None,
         *,
-        kind: Literal["llama.cpp", "ollama", "openai", "anthropic"] = "llama.cpp",
+        kind: Kind = "llama.cpp",
         model: str = "fake-chat",
         context_tokens: int = 4096,
         key: str = "",
@@ -241,10 +261,11 @@ class ChatServer(Loopback):
     def answer(self, ask: Handler, body: dict[str, Any]) -> None:
         """Follow the script for a chat request; describe the server otherwise."""
         self.asked.append((ask.command, ask.path, dict(ask.headers)))
-        given = ask.headers.get("x-api-key") or ask.headers.get("Authorization")
-        if self.key and given != (self.key if self.kind == "anthropic" else f"Bearer {self.key}"):
+        header = KEY_HEADERS.get(self.kind, "Authorization")
+        key = self.key if self.kind in KEY_HEADERS else f"Bearer {self.key}"
+        if self.key and ask.headers.get(header) != key:
             self._say(ask, 401, {"error": {"message": "Invalid API Key", "code": 401}})
-        elif ask.path.endswith(QUESTIONS) and ask.path not in self.extra:
+        elif urlsplit(ask.path).path.endswith(QUESTIONS) and ask.path not in self.extra:
             self.running += 1
             try:
                 self._follow(ask, self._reply(body))
@@ -347,6 +368,9 @@ class ChatServer(Loopback):
         bare = urlsplit(path).path
         if path in self.extra or bare in self.extra:
             return self.extra.get(path) or self.extra[bare]
+        if bare == "/v1beta/models" and self.kind == "gemini":
+            row = {"name": f"models/{self.model}", "inputTokenLimit": self.context_tokens}
+            return 200, {"models": [row]}
         if bare == "/v1/models":
             meta = {"n_ctx": self.context_tokens} if self.kind == "llama.cpp" else {}
             row = {"id": self.model, "object": "model", "meta": meta}

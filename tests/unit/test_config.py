@@ -68,6 +68,14 @@ def test_a_named_model_completes_on_its_server(model: str, url: str | None) -> N
     assert (endpoint and endpoint.url) == url
 
 
+@pytest.mark.parametrize(
+    ("name", "api"), [("openai", "openai"), ("gemini", "openai"), ("anthropic", "anthropic")]
+)
+def test_a_provider_at_another_address(name: str, api: str) -> None:
+    [model] = models({"x": {"provider": name, "url": "https://gateway.test/v1"}})
+    assert (model.url, model.api) == ("https://gateway.test/v1", api)
+
+
 @pytest.mark.parametrize("name", sorted(PROVIDERS))
 def test_a_provider_needs_only_a_key(name: str) -> None:
     provider = PROVIDERS[name]

@@ -23,6 +23,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lcursor.http import endpoint
+from lcursor.llm import providers
 from lcursor.llm.records import ServedModel
 from lcursor.project import redaction
 
@@ -136,6 +137,7 @@ class ModelPort:
             return _SocketConnection(path), "/v1"
         parts = urlsplit(url)
         root, version = endpoint.split_url(url)
+        version = providers.openai_prefix(self._target.kind, version)
         prefix = urlsplit(root).path.rstrip("/") + version
         kind = http.client.HTTPSConnection if parts.scheme == "https" else _plain
         if proxy := endpoint.proxy_of(url):

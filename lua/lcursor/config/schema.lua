@@ -2,6 +2,7 @@
 -- in keys.lua.
 
 local keys = require("lcursor.config.keys")
+local servers = require("lcursor.config.servers")
 
 ---@class lcursor.Setting
 ---@field [1] string dotted name
@@ -35,11 +36,9 @@ local settings = {
     "Function called with a buffer that is read from now on." },
   { "models", {}, host = true,
     rows = {
-      provider = {
-        "anthropic", "deepseek", "gemini", "mistral", "moonshot", "openai", "openrouter", "zai",
-      },
+      provider = servers.providers,
       url = "string",
-      api = { "auto", "llama.cpp", "ollama", "openai", "anthropic" },
+      api = servers.apis,
       model = "string",
       family = "string",
       key_env = "string",

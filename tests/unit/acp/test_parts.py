@@ -137,6 +137,14 @@ def test_tokens_in_the_text_do_not_leave_the_machine(monkeypatch: pytest.MonkeyP
         assert token not in ask(f"{port.url}/v1/x", {"text": f"a {token}"})["body"]["text"]
 
 
+def test_the_port_leads_to_the_api_of_openai_at_gemini() -> None:
+    with Echo() as server:
+        for path in ("", "/v1beta"):
+            target = ServedModel("m", f"{server.url}{path}", kind="gemini")
+            with ModelPort(target, "m") as port:
+                assert ask(f"{port.url}/v1/chat", {})["path"] == "/v1beta/openai/chat"
+
+
 def test_the_port_leads_to_a_socket(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with Echo(socket_path=path), ModelPort(ServedModel("m", f"unix://{path}"), "m") as port:

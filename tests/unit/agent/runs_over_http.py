@@ -62,6 +62,7 @@ class Session(Messages):
         test: str = "",
         agent: AgentConfig | None = None,
         server: ScriptServer | None = None,
+        api: str = "auto",
         **options: Any,
     ) -> None:
         super().__init__(place / "project")
@@ -71,7 +72,7 @@ class Session(Messages):
             (self.root / name).write_text(text)
         self.server = server or ScriptServer(script, **options)
         self.server.model = MODEL
-        url = ModelConfig(name="server", url=self.server.url)
+        url = ModelConfig(name="server", url=self.server.url, api=api)
         self.config = Config(
             chat=ChatConfig(model="server", models=(url,), server="off"),
             edit=EditConfig(test=test, check_seconds=2.0),

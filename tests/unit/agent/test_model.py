@@ -92,7 +92,7 @@ class FakeClient:
 class FakePool:
     def __init__(self, kind: str = "llama.cpp") -> None:
         self.client = FakeClient()
-        served = Served(kind, "m", 4096, can_count=True)  # type: ignore[arg-type]
+        served = Served(kind, "m", 4096, can_count=True)
         self.connection = Connection("m", self.client, served)  # type: ignore[arg-type]
         self.invalid = 0
         self.slot_states = self

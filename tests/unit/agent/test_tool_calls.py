@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.chat_server import Answer, ChatServer, delta, refuse, say
+from tests.fakes.chat_server import Answer, ChatServer, delta, refuse, say, say_anthropic
 from tests.fakes.loopback import sse
 from tests.unit.agent.runs_over_http import FILES, Session, finish, replace, view
 
@@ -34,6 +34,34 @@ def calls(*made: Call, text: str = "", reason: str = "tool_calls") -> Answer:
     return Answer([*(sse(row) for row in rows), b"data: [DONE]\n\n"])
 
 
+def calls_of_gemini(*made: Call) -> Answer:
+    """Return the same as Gemini streams it: whole calls, of which the first is signed."""
+    parts: list[dict[str, Any]] = [{"functionCall": {"name": n, "args": a}} for n, a in made]
+    parts[0]["thoughtSignature"] = "signed"
+    row = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+    return Answer([sse(row)])
+
+
+def calls_of_responses(*made: Call) -> Answer:
+    """Return the same as OpenAI's Responses API streams it, after encrypted reasoning."""
+    items: list[dict[str, Any]] = [{"type": "reasoning", "id": "rs_0", "encrypted_content": "?"}]
+    for at, (name, arguments) in enumerate(made):
+        item = {"type": "function_call", "id": f"fc_{at}", "call_id": f"call_{at}", "name": name}
+        items.append({**item, "arguments": json.dumps(arguments)})
+    rows: list[dict[str, Any]] = []
+    for item in items:
+        rows.append({"type": "response.output_item.added", "item": item})
+        rows.append({"type": "response.output_item.done", "item": item})
+    rows.append({"type": "response.completed", "response": {"status": "completed"}})
+    return Answer([sse(row) for row in rows])
+
+
+FORMS: dict[str, tuple[Callable[..., Answer], str]] = {
+    "anthropic": (lambda *made: say_anthropic(calls=made, thinking="Hm"), "messages"),
+    "gemini": (calls_of_gemini, "contents"),
+    "responses": (calls_of_responses, "input"),
+}
+"""The calls of an answer in each API, and the field of a request with the conversation."""
 DONE = calls(("finish", {"summary": "x is 2"}))
 Make = Callable[..., Session]
 
@@ -42,9 +70,9 @@ Make = Callable[..., Session]
 def session(tmp_path: Path) -> Iterator[Make]:
     made: list[Session] = []
 
-    def make(*script: Answer) -> Session:
-        server: Any = ChatServer(script, kind="openai")
-        made.append(Session(tmp_path, [], server=server))
+    def make(*script: Answer, api: Any = "openai") -> Session:
+        server: Any = ChatServer(script, kind=api)
+        made.append(Session(tmp_path, [], server=server, api=api))
         return made[-1]
 
     yield make
@@ -82,6 +110,25 @@ def test_an_edit_by_calls(session: Make) -> None:
     assert {"bash", "str_replace_editor", "finish"} <= {each["function"]["name"] for each in tools}
     assert all(body["tools"] == tools for body in it.server.bodies)
     assert "str_replace_editor" not in last[0]["content"]  # they are listed once
+
+
+@pytest.mark.parametrize("api", FORMS)
+def test_an_edit_by_calls_in_other_apis(session: Make, api: str) -> None:
+    answer, field = FORMS[api]
+    both = answer(("str_replace_editor", VIEW), ("bash", {"command": "ls"}))
+    edit = answer(("str_replace_editor", EDIT))
+    it = session(both, edit, answer(("finish", {"summary": "x is 2"})), api=api)
+    done = it.finish()
+    assert (done["state"], done["message"]) == ("done", "x is 2")
+    assert it.files() == {**FILES, "a.py": "x = 2\n"}
+    sent = [json.dumps(body[field]) for body in it.server.bodies]
+    mark = ', "cache_control": {"type": "ephemeral"}'  # it moves to the end
+    for before, after in pairwise(each.replace(mark, "") for each in sent):
+        assert after.startswith(before.removesuffix("]"))
+    kept = {"anthropic": '"signature": "signed"', "gemini": '"thoughtSignature": "signed"'}
+    assert sent[-1].count(kept.get(api, '"encrypted_content": "?"')) == 2
+    assert "x = 1" in sent[-1]
+    assert "b.py" in sent[-1]
 
 
 @pytest.mark.parametrize(

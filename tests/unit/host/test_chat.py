@@ -73,7 +73,7 @@ def server() -> Iterator[ChatServer]:
 
 def test_every_message_of_the_services_has_a_handler(server: ChatServer) -> None:
     names = set(Service(config_of(server)).handlers)
-    services = protocol.chat, protocol.edit, protocol.agent
+    services = protocol.chat, protocol.edit, protocol.agent, protocol.mcp
     assert names == {name for each in services for name in each.TO_PYTHON}
 
 

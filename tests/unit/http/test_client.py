@@ -154,6 +154,8 @@ def test_what_is_drained_and_ends_keeps_its_connection(server: ModelServer, make
 CASES: list[tuple[int, str, bytes, type[ServerError], str]] = [
     (401, "application/json", b'{"error": {"message": "Invalid key sk-very-secret"}}',
      ServerDenied, r"denies access \(401: Invalid key …\)"),
+    (400, "application/json", b'{"error": {"code": 400, "message": "API key not valid. Please pass '
+     b'a valid API key.", "status": "INVALID_ARGUMENT"}}', ServerDenied, "API key not valid"),
     (403, "text/plain", b"no", ServerDenied, r"denies access \(403: no\)"),
     (404, "application/json", b'{"error": "model not found"}', ServerModelMissing, "that model"),
     (404, "application/json", b'{"detail": "Not Found"}', ServerGarbled, "has no /x"),

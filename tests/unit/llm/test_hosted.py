@@ -14,7 +14,7 @@ from lcursor.errors import ConfigInvalid, KeyMissing, ServerDenied, ServerFailed
 from lcursor.llm import models
 from lcursor.llm.client import REASONING_TOKENS, ChatClient
 from lcursor.llm.records import Finished, Message, SamplingParams, Text
-from tests.fakes.chat_server import Answer, ChatServer, refuse, say, say_anthropic
+from tests.fakes.chat_server import Answer, ChatServer, recorded, refuse, say, say_anthropic
 from tests.fakes.loopback import sse
 
 KEY = "sk-secret"
@@ -26,7 +26,8 @@ MODELS = {"openrouter": "some/model"}
 def settings(name: str, server: ChatServer, **more: object) -> ChatConfig:
     """Return settings of a provider, whose paths are at a local server."""
     url = server.url + urlsplit(PROVIDERS[name].url).path
-    row = {"provider": name, "url": url, "model": MODELS.get(name) or PROVIDERS[name].model, **more}
+    model, api = MODELS.get(name) or PROVIDERS[name].model, PROVIDERS[name].api
+    row = {"provider": name, "url": url, "api": api, "model": model, **more}
     return config.from_table({"models": {"big": row}}).chat
 
 
@@ -39,12 +40,14 @@ def connected(chat: ChatConfig) -> Iterator[ChatClient]:
         client.close()
 
 
-def ask(client: ChatClient) -> str:
-    stream = client.stream([Message("user", "Hello?")], WISH)
+def ask(client: ChatClient, *before: Message) -> str:
+    stream = client.stream([*before, Message("user", "Hello?")], WISH)
     return "".join(each.text for each in stream if isinstance(each, Text))
 
 
-@pytest.mark.parametrize("name", sorted(PROVIDERS.keys() - {"anthropic"}))
+@pytest.mark.parametrize(
+    "name", sorted(name for name, each in PROVIDERS.items() if each.api == "openai")
+)
 def test_the_request_to_each_provider(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROVIDERS[name].key_env, KEY)
     with ChatServer([say("Hel", "lo")], kind="openai", key=KEY) as server:
@@ -88,10 +91,10 @@ def test_a_wrong_key_is_reported_with_its_setting(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_model_that_writes_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("ZAI_API_KEY", KEY)
     words = "max_tokens is too large: 16009. This model supports at most 4096 completion tokens"
     with ChatServer([refuse(400, words), say("Hi")], kind="openai") as server:
-        with connected(settings("openai", server)) as client:
+        with connected(settings("zai", server)) as client:
             assert ask(client) == "Hi"
         assert "max_tokens" not in server.bodies[1]
 
@@ -136,6 +139,48 @@ def test_what_anthropic_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         words = {"type": "text", "text": "Hello?", **cached}
         assert body["messages"] == [{"role": "user", "content": [words]}]
         assert body["max_tokens"] == 9 + REASONING_TOKENS
+
+
+def test_what_openai_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    rejected = refuse(400, "Unsupported parameter: 'temperature' is not supported with this model.")
+    with ChatServer([rejected, recorded("responses-whole")], kind="responses", key=KEY) as server:
+        with connected(settings("openai", server)) as client:
+            talk = [Message("system", "Be kind."), Message("user", "Hello?")]
+            stream = client.stream(talk, WISH)
+            assert (
+                "".join(each.text for each in stream if isinstance(each, Text)) == "I look at it."
+            )
+        assert server.paths() == ["/v1/models", "/v1/responses", "/v1/responses"]
+        assert server.bodies[1] == {
+            "model": "gpt-5.6", "instructions": "Be kind.", "stream": True, "store": False,
+            "input": [{"role": "user", "content": "Hello?"}],
+            "include": ["reasoning.encrypted_content"],
+            "max_output_tokens": 9 + REASONING_TOKENS,
+        }  # fmt: skip
+
+
+def test_what_gemini_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    rejected = refuse(400, "Thinking is not enabled for this model")
+    with ChatServer([rejected, recorded("gemini-whole")], kind="gemini", key=KEY) as server:
+        with connected(settings("gemini", server)) as client:
+            talk = [Message("system", "Be kind."), Message("user", "Hello?")]
+            stream = client.stream(talk, WISH)
+            assert (
+                "".join(each.text for each in stream if isinstance(each, Text)) == "I look at it."
+            )
+        model = "/v1beta/models/gemini-flash-latest:streamGenerateContent"
+        assert server.paths() == ["/v1beta/models", model, model]
+        assert all("Authorization" not in headers for _, _, headers in server.asked)
+        assert [path for _, path, _ in server.asked][1] == f"{model}?alt=sse"
+        limit = {"maxOutputTokens": 9 + REASONING_TOKENS}
+        assert server.bodies[0]["generationConfig"]["thinkingConfig"] == {"includeThoughts": True}
+        assert server.bodies[1] == {
+            "systemInstruction": {"parts": [{"text": "Be kind."}]},
+            "contents": [{"role": "user", "parts": [{"text": "Hello?"}]}],
+            "generationConfig": limit,
+        }
 
 
 def test_an_answer_that_anthropic_rejects_or_cuts_off(monkeypatch: pytest.MonkeyPatch) -> None:

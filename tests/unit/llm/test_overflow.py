@@ -26,6 +26,10 @@ FULL: list[tuple[str, dict[str, Any], int, int, int]] = [
      0, 4096),
     ("input length exceeds the context length", {}, 400, 0, 0),
     ("prompt is too long: 5000 tokens > 4096 maximum", {}, 400, 5000, 4096),
+    ("The input token count (5000) exceeds the maximum number of tokens allowed (4096)",
+     {"code": 400}, 400, 5000, 4096),
+    ("Your input exceeds the context window of this model. Please adjust your input and try again",
+     {"code": "context_length_exceeded"}, 0, 0, 0),
     ("Prompt exceeds max length", {"code": "1261"}, 400, 0, 0),
     ("Context size has been exceeded", {"type": "server_error"}, 0, 0, 0),
 ]  # fmt: skip

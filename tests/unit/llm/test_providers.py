@@ -7,6 +7,8 @@ import pytest
 from lcursor.http import endpoint
 from lcursor.http.detect import Kind
 from lcursor.llm import providers
+from lcursor.llm.apis.api import Quirk
+from lcursor.llm.apis.llama_server import completion_request
 from lcursor.llm.records import Message, SamplingParams, Served, TokenPrompt
 
 MESSAGES = [Message("system", "S"), Message("user", "U")]
@@ -50,7 +52,7 @@ def test_a_llama_server_is_asked_for_its_progress() -> None:
 def test_tokens_are_continued() -> None:
     prompt = TokenPrompt((1, 2))
     sampling = SamplingParams(7, 0.5, 0, grammar="g", trigger="<x>", preserved=("<x>",))
-    path, body = providers.completion_request(served("llama.cpp"), prompt, sampling)
+    path, body = completion_request(served("llama.cpp"), prompt, sampling)
     assert path == "/completion"
     assert body == {
         "model": "m", "prompt": [1, 2], "stream": True, "return_tokens": True,
@@ -58,7 +60,7 @@ def test_tokens_are_continued() -> None:
         "id_slot": 0, "grammar": "g", "grammar_lazy": True, "preserved_tokens": ["<x>"],
         "grammar_triggers": [{"type": 1, "value": "<x>"}],
     }  # fmt: skip
-    _, body = providers.completion_request(
+    _, body = completion_request(
         served("llama.cpp"), prompt, SamplingParams(grammar="g", stop=("y",), seed=3)
     )
     assert "grammar_lazy" not in body
@@ -101,7 +103,7 @@ def test_each_server_gets_the_form_of_the_answer_in_its_own_terms() -> None:
 
 @pytest.mark.parametrize("kind", ["llama.cpp", "openai", "ollama"])
 def test_fields_that_a_server_rejects_are_left_out(kind: Kind) -> None:
-    quirks: set[providers.Quirk] = {"no_schema", "no_stop", "no_seed"}
+    quirks: set[Quirk] = {"no_schema", "no_stop", "no_seed"}
     _, body = providers.chat_request(served(kind), "/v1", MESSAGES, FULL, quirks)
     assert not {"response_format", "format", "grammar"} & set(body)
     if kind != "ollama":  # which has its own ways, and knows both
@@ -116,7 +118,7 @@ def test_ollama_gets_the_length_of_its_context() -> None:
 
 
 def test_quirks_bend_the_question() -> None:
-    quirks: set[providers.Quirk] = {"no_usage", "completion_tokens", "no_temperature", "no_system"}
+    quirks: set[Quirk] = {"no_usage", "completion_tokens", "no_temperature", "no_system"}
     _, body = providers.chat_request(served("openai"), "/v1", MESSAGES, SamplingParams(7), quirks)
     assert body == {
         "model": "m", "messages": [{"role": "user", "content": "S\n\nU"}], "stream": True,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from lcursor.llm import anthropic, providers
-from lcursor.llm.providers import message_rows
+from lcursor.llm import providers
+from lcursor.llm.apis import anthropic
+from lcursor.llm.apis.api import Quirk
 from lcursor.llm.records import (
     CallText,
     Message,
@@ -21,7 +22,7 @@ from lcursor.llm.records import (
     ToolSpec,
 )
 from lcursor.llm.streaming import ResponseReader
-from lcursor.llm.tool_calls import arguments_of, as_text
+from lcursor.llm.tool_calls import arguments_of, as_text, openai_rows
 from tests.fakes.chat_server import say_anthropic
 
 TOOL = ToolSpec("view", "View a file.", {"type": "object", "properties": {}, "required": []})
@@ -107,7 +108,7 @@ def test_what_a_server_wants_back_goes_back() -> None:
     assert isinstance(call, ToolRequest)
     assert isinstance(returned, Returned)
     message = Message("assistant", "", (call,), extra=returned.fields)
-    row = message_rows([message], frozenset())[0]
+    row = openai_rows([message])[0]
     assert row["reasoning_content"] == "I think."
     assert row["tool_calls"][0]["extra_content"] == {"google": "sig"}
     assert "sig" not in as_text([message])[0].text
@@ -137,7 +138,7 @@ def test_arguments_that_are_no_object(arguments: str) -> None:
     assert arguments_of(ToolRequest("a", "view", arguments)) is None
 
 
-def request(kind: Any, quirks: frozenset[providers.Quirk] = frozenset()) -> dict[str, Any]:
+def request(kind: Any, quirks: frozenset[Quirk] = frozenset()) -> dict[str, Any]:
     sampling = SamplingParams(tools=(TOOL,))
     return providers.chat_request(Served(kind, "m", 0), "/v1", TALK, sampling, quirks)[1]
 

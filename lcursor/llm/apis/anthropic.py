@@ -1,4 +1,4 @@
-"""The API of Anthropic: requests, and its streamed events as objects of OpenAI's. Pure.
+"""The API of Anthropic. Pure.
 
 The end of the system text and of the conversation are marked for the provider's prompt cache, so
 that each request of a run reads the one before from it.
@@ -11,49 +11,72 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
-from lcursor.llm.records import Message, SamplingParams, ToolSpec
-from lcursor.llm.tool_calls import arguments_of
+from lcursor.llm.apis.api import CUT_OFF, Api, Chunk, Quirk, Request, delta, table_in
+from lcursor.llm.records import Message, SamplingParams, Served, ToolSpec
+from lcursor.llm.tool_calls import RETURNED, arguments_of, returned
 
-HEADERS: Final = {"anthropic-version": "2023-06-01"}
-PATH: Final = "/messages"
+VERSION: Final = "2023-06-01"
 MAX_TOKENS: Final = 16_000
 """Limit of an answer that has none; the API requires one."""
 FEWER_TOKENS: Final = 4096
 """Limit for a model that rejected a larger one."""
-THINKING: Final = "reasoning_details"
-"""Field with the blocks of reasoning, which go back with calls."""
 CACHED: Final = {"cache_control": {"type": "ephemeral"}}
-REASONS: Final = {"max_tokens": "length", "model_context_window_exceeded": "length"}
-DECLINED: Final = "refusal"
+ENDS: Final = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": CUT_OFF,
+}
+"""Reasons of answers that are not complete."""
 
 
-def request(
-    model: str,
-    messages: Sequence[Message],
-    tools: Sequence[ToolSpec],
-    sampling: SamplingParams,
-    quirks: Set[str],
-) -> dict[str, Any]:
-    """Return the body of a request for an answer."""
-    system = "\n\n".join(message.text for message in messages if message.role == "system")
-    body: dict[str, Any] = {
-        "model": model,
-        "max_tokens": FEWER_TOKENS if "no_limit" in quirks else sampling.max_tokens or MAX_TOKENS,
-        "messages": rows(messages),
-        "stream": True,
-    }
-    if system:
-        body["system"] = [{"type": "text", "text": system, **CACHED}]
-    if tools:
-        body["tools"] = [
-            {"name": each.name, "description": each.description, "input_schema": each.parameters}
-            for each in tools
-        ]
-    if "no_temperature" not in quirks:
-        body["temperature"] = sampling.temperature
-    if sampling.stop:
-        body["stop_sequences"] = list(sampling.stop)
-    return body
+class Anthropic(Api):
+    """The API."""
+
+    name = "anthropic"
+    summary = "Anthropic's Messages API, with its prompt cache"
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers of all requests."""
+        return {"anthropic-version": VERSION, "x-api-key": key}
+
+    def chunks(self) -> Chunk:
+        """Return what translates the events of a new stream."""
+        return Translator().chunk
+
+    def request(
+        self,
+        served: Served,
+        api: str,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        sampling: SamplingParams,
+        quirks: Set[Quirk],
+    ) -> Request:
+        """Return a request for an answer; see `Api`."""
+        system = "\n\n".join(message.text for message in messages if message.role == "system")
+        limit = FEWER_TOKENS if "no_limit" in quirks else sampling.max_tokens or MAX_TOKENS
+        body: dict[str, Any] = {
+            "model": served.model,
+            "max_tokens": limit,
+            "messages": rows(messages),
+            "stream": True,
+        }
+        if system:
+            body["system"] = [{"type": "text", "text": system, **CACHED}]
+        if tools:
+            body["tools"] = [
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "input_schema": tool.parameters,
+                }
+                for tool in tools
+            ]
+        if "no_temperature" not in quirks:
+            body["temperature"] = sampling.temperature
+        if sampling.stop:
+            body["stop_sequences"] = list(sampling.stop)
+        return f"{api}/messages", body
 
 
 def rows(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -77,7 +100,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         content = message.text or "(nothing)"
         return [{"type": "tool_result", "tool_use_id": message.call_id, "content": content}]
-    blocks: list[dict[str, Any]] = [*message.extra.get(THINKING, ())]
+    blocks: list[dict[str, Any]] = [*returned(message, Anthropic.name)]
     if message.text.strip():
         blocks.append({"type": "text", "text": message.text.rstrip()})
     for call in message.calls:
@@ -99,47 +122,47 @@ class Translator:
         number = number if isinstance(number, int) else 0
         match kind:
             case "message_start":
-                return self._counted(_table(event, "message").get("usage"))
+                return self._counted(table_in(event, "message").get("usage"))
             case "content_block_start":
-                return self._begun(number, _table(event, "content_block"))
+                return self._begun(number, table_in(event, "content_block"))
             case "content_block_delta":
-                return self._continued(number, _table(event, "delta"))
+                return self._continued(number, table_in(event, "delta"))
             case "content_block_stop":
                 thought = self._thoughts.pop(number, None)
-                return _delta({THINKING: [thought]} if thought else {})
+                return delta({RETURNED: {Anthropic.name: [thought]}} if thought else {})
             case "message_delta":
-                reason = _table(event, "delta").get("stop_reason")
-                finish = "safety" if reason == DECLINED else REASONS.get(str(reason), "stop")
-                ended = _delta({}, finish if reason else None)
+                reason = table_in(event, "delta").get("stop_reason")
+                finish = ENDS.get(str(reason), "stop") if reason else None
+                ended = delta({}, finish, str(reason))
                 return {**ended, **self._counted(event.get("usage"))}
             case "error":
                 return event
-        return _delta({})
+        return delta({})
 
     def _begun(self, number: int, block: Mapping[str, Any]) -> Mapping[str, Any]:
         if block.get("type") == "tool_use":
             function = {"name": block.get("name"), "arguments": ""}
-            return _delta(
+            return delta(
                 {"tool_calls": [{"index": number, "id": block.get("id"), "function": function}]}
             )
         if block.get("type") in {"thinking", "redacted_thinking"}:
             self._thoughts[number] = dict(block)
-            return _delta({})
-        return _delta({"content": block.get("text") or ""})
+            return delta({})
+        return delta({"content": block.get("text") or ""})
 
-    def _continued(self, number: int, delta: Mapping[str, Any]) -> Mapping[str, Any]:
-        match delta.get("type"):
+    def _continued(self, number: int, part: Mapping[str, Any]) -> Mapping[str, Any]:
+        match part.get("type"):
             case "text_delta":
-                return _delta({"content": delta.get("text")})
+                return delta({"content": part.get("text")})
             case "input_json_delta":
-                function = {"arguments": delta.get("partial_json") or ""}
-                return _delta({"tool_calls": [{"index": number, "function": function}]})
+                function = {"arguments": part.get("partial_json") or ""}
+                return delta({"tool_calls": [{"index": number, "function": function}]})
             case "thinking_delta" | "signature_delta":
-                field = "thinking" if delta.get("type") == "thinking_delta" else "signature"
+                field = "thinking" if part.get("type") == "thinking_delta" else "signature"
                 thought = self._thoughts.setdefault(number, {"type": "thinking"})
-                thought[field] = f"{thought.get(field) or ''}{delta.get(field) or ''}"
-                return _delta({"thinking": delta.get("thinking")} if field == "thinking" else {})
-        return _delta({})
+                thought[field] = f"{thought.get(field) or ''}{part.get(field) or ''}"
+                return delta({"thinking": part.get("thinking")} if field == "thinking" else {})
+        return delta({})
 
     def _counted(self, usage: object) -> Mapping[str, Any]:
         """Return the counts so far, in OpenAI's fields."""
@@ -155,12 +178,3 @@ class Translator:
                 "prompt_tokens_details": {"cached_tokens": read},
             }
         }
-
-
-def _table(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = event.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _delta(fields: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
-    return {"choices": [{"delta": dict(fields), "finish_reason": finish}]}
