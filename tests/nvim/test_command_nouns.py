@@ -33,6 +33,7 @@ VERBS = {
         "export", "delete", "stop",
     ],
     "agent": ["start", "plan", "fix", "say", "model", "open", "list", "resume", "stop"],
+    "mcp": ["list", "import"],
     "index": ["status", "start", "rebuild", "why"],
     "server": ["status", "start", "stop", "restart", "log"],
 }  # fmt: skip
