@@ -43,7 +43,7 @@ class KnownAgent:
     plan_option: tuple[str, str, str] | None = None
     """Another option that does this: its name, and its values to plan and to work."""
     login_files: tuple[str, ...] = ()
-    """Files of the user's home with its login."""
+    """Files of the user's home with its login, and nothing that it runs."""
     hosts: tuple[str, ...] = ()
     """What it needs to reach with the user's login."""
     note: str = ""
@@ -103,7 +103,7 @@ AGENTS: Final = (
         },
         asks=("default",),
         plans=("plan",),
-        login_files=(".claude/.credentials.json", ".claude.json"),
+        login_files=(".claude/.credentials.json",),
         hosts=("api.anthropic.com", "claude.ai", "console.anthropic.com", "platform.claude.com"),
         note="node 22 or newer; its first request has 48 KB",
     ),
@@ -152,7 +152,7 @@ AGENTS: Final = (
         },
         asks=("default",),
         plans=("plan",),
-        login_files=(".qwen/oauth_creds.json", ".qwen/settings.json"),
+        login_files=(".qwen/oauth_creds.json",),
         hosts=("chat.qwen.ai", "portal.qwen.ai", "dashscope.aliyuncs.com"),
         note="node 22 or newer; its first request has 84 KB",
     ),

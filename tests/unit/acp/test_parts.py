@@ -212,6 +212,7 @@ def test_a_login_is_copied_and_only_a_renewed_one_comes_back(
     home, own = tmp_path / "home", tmp_path / "own"
     monkeypatch.setenv("HOME", str(home))
     (home / ".a").mkdir(parents=True)
+    own.mkdir()
     names = (".a/renewed", ".a/other", ".a/broken", ".a/missing")
     for name in names[:3]:
         (home / name).write_text('{"token": 1}')
@@ -225,6 +226,27 @@ def test_a_login_is_copied_and_only_a_renewed_one_comes_back(
     ]  # fmt: skip
     assert not (home / names[3]).exists()
     assert oct(os.stat(own / names[0]).st_mode)[-3:] == "600"
+
+
+def test_links_in_the_home_of_an_agent_lead_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, own, other = tmp_path / "home", tmp_path / "own", tmp_path / "other"
+    monkeypatch.setenv("HOME", str(home))
+    for folder in (home / ".a", own, other):
+        folder.mkdir(parents=True)
+    (home / ".a/login").write_text('{"token": 1}')
+    (other / "secret").write_text('{"token": 666}')
+    (own / ".a").symlink_to(other)
+    with _login(own, [".a/login"]):
+        assert [*other.iterdir()] == [other / "secret"]
+        assert (own / ".a/login").read_text() == '{"token": 1}'
+        (own / ".a/login").unlink()
+        (own / ".a/login").symlink_to(other / "secret")
+    assert (home / ".a/login").read_text() == '{"token": 1}'
+    with _login(own, [".a/login"]):
+        assert not (own / ".a/login").is_symlink()
+    assert (other / "secret").read_text() == '{"token": 666}'
 
 
 def test_the_documents_list_each_agent() -> None:
