@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 import sys
 import urllib.error
 import urllib.request
@@ -14,11 +16,12 @@ from typing import Any
 import pytest
 
 from lcursor import config
-from lcursor.acp.client import catalog, forms
+from lcursor.acp.client import catalog, forms, tools_port
 from lcursor.acp.client.connection import Connection
 from lcursor.acp.client.launch import _login, find_command
 from lcursor.acp.client.model_port import ModelPort
 from lcursor.acp.client.session import Session
+from lcursor.acp.client.tools_port import ToolsPort
 from lcursor.acp.client.updates import MAX_TEXT_CHARS, ToolUse
 from lcursor.config import ForeignAgentConfig
 from lcursor.errors import AgentMissing, ConfigInvalid
@@ -183,6 +186,29 @@ def test_the_modes_of_a_session(opened: Mapping[str, Any], modes: list[str]) -> 
         session = Session(connection, Path("/p"))
         assert not session.open(lambda _: None, "", (), "")
         assert (session.id, list(session.modes)) == ("s1", modes)
+
+
+def test_the_port_to_the_tools_needs_the_secret_and_has_few_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools_port, "SERVER", (sys.executable, "-c", "print(3); input()"))
+    with ToolsPort(tmp_path) as port:
+        secret = port.server["args"][-1].encode()
+
+        def connect(line: bytes) -> socket.socket:
+            connection = socket.create_connection(("127.0.0.1", port.number))
+            connection.settimeout(20.0)
+            connection.sendall(line + b"\n")
+            return connection
+
+        with connect(b"guess") as stranger:
+            assert stranger.recv(10) == b""
+        known = [connect(secret) for _ in range(tools_port.MAX_SERVERS)]
+        assert [each.recv(1) for each in known] == [b"3"] * len(known)
+        with connect(secret) as other, contextlib.suppress(ConnectionResetError):
+            assert other.recv(10) == b""
+        for each in known:
+            each.close()
 
 
 def test_settings_of_agents() -> None:
