@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from lcursor import config
 from lcursor.acp.client import catalog, forms, tools_port
 from lcursor.acp.client.connection import Connection
 from lcursor.acp.client.launch import _login, find_command
@@ -24,6 +23,7 @@ from lcursor.acp.client.session import Session
 from lcursor.acp.client.tools_port import ToolsPort
 from lcursor.acp.client.updates import MAX_TEXT_CHARS, ToolUse
 from lcursor.config import ForeignAgentConfig
+from lcursor.config_table import from_table
 from lcursor.errors import AgentMissing, ConfigInvalid
 from lcursor.llm.records import ServedModel
 from tests.fakes.loopback import Handler, Loopback
@@ -213,7 +213,7 @@ def test_the_port_to_the_tools_needs_the_secret_and_has_few_servers(
 
 def test_settings_of_agents() -> None:
     table = {"agents": {"codex": {"env": {"A": "$B"}, "hosts": ["x.test"], "command": {}}}}
-    [found] = config.from_table(table).agent.foreign
+    [found] = from_table(table).agent.foreign
     assert found == ForeignAgentConfig("codex", env={"A": "$B"}, hosts=("x.test",))
 
 
@@ -222,7 +222,7 @@ def test_settings_of_agents() -> None:
 )
 def test_wrong_settings_of_agents(table: object) -> None:
     with pytest.raises(ConfigInvalid, match=r"agents"):
-        config.from_table({"agents": table})
+        from_table({"agents": table})
 
 
 def test_an_agent_that_is_missing_says_how_to_install_it() -> None:
