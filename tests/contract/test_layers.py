@@ -70,7 +70,7 @@ ONE_IMPORTER = {
 HELPER = "lcursor/mcp/client/connection.py"
 """The module of the helper process for servers of tools, which is not the host."""
 TWO_IMPORTERS = {
-    "mcp": {"lcursor/mcp/server.py", HELPER},
+    "mcp": {"lcursor/mcp/server/protocol.py", HELPER},
     "httpx2": {"lcursor/http/client.py", HELPER},
 }
 
