@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from lcursor import config
-from lcursor.acp.client import catalog, forms
+from lcursor.acp.client import catalog
 from lcursor.acp.client.launch import _login, find_command
 from lcursor.acp.client.model_port import ModelPort
 from lcursor.acp.client.updates import MAX_TEXT_CHARS, ToolUse
 from lcursor.config import ForeignAgentConfig
 from lcursor.errors import AgentMissing, ConfigInvalid
 from lcursor.llm.records import ServedModel
+from lcursor.run import forms
 from tests.fakes.loopback import Handler, Loopback
 
 ROOT = Path(__file__).resolve().parents[3]
