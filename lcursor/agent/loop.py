@@ -10,13 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 from lcursor.agent import stuck
 from lcursor.agent.approvals import ESCALATE, approved_plan
 from lcursor.agent.parts import Checkpoints, End, RunLimits, RunParts, User
-from lcursor.agent.records import Answer, Decision, Observation, ToolCall
+from lcursor.agent.records import Answer, Observation, ToolCall
 from lcursor.agent.run_log import NOT_RUN, AgentStep, PendingAnswer, RunLog, difference
 from lcursor.agent.tools.table import changed_arguments, has_effect, question_of
 from lcursor.errors import (
@@ -366,7 +365,7 @@ class Loop:
             step.call,
             self._stopped.is_set,
             is_unconfined=is_unconfined,
-            ask=partial(self._ask_user, step),
+            ask=self._ask_user,
         )
         self._check()
         self._end(step, observation, time.monotonic() - began_s)
@@ -425,15 +424,13 @@ class Loop:
         self._user.status("running")
         return reason if choice == "reject" else None
 
-    def _ask_user(self, step: AgentStep, text: str, why: str) -> str | None:
-        """Ask the user what a call needs to know; return the answer, None for no."""
-        self._user.step(step, "waiting")
+    def _ask_user(self, text: str) -> str:
+        """Show a form, which a call needs to be filled in; "" if the user rejects it."""
         self._user.status("waiting")
-        choice, changed = self._user.ask(step, Decision("ask", why, text=text))
+        answer = self._user.plan(text, is_question=True)
         self._check()
-        self._user.step(step, "running")
         self._user.status("running")
-        return None if choice == "reject" else changed or text
+        return answer
 
     def _is_unconfined(self, call: ToolCall) -> bool:
         """Return whether an approved command runs without the sandbox."""

@@ -98,16 +98,14 @@ class Decision:
     """For the user if it asks: `opens the network`; for the model if it forbids."""
     is_bound: bool = False
     """Whether an approval for the run would end when a file changes."""
-    text: str = ""
-    """What the user is asked about, if it is not the call."""
 
 
 OnText = Callable[[str], bool]
 """Called with new text while a model writes; returns false to stop it."""
 
 
-AskUser = Callable[[str, str], str | None]
-"""Asks the user about a text, given why; returns the text as the user left it, None for no."""
+AskUser = Callable[[str], str]
+"""Shows a form to the user; returns it as it was filled in, "" if the user rejects it."""
 
 
 class Model(Protocol):

@@ -127,7 +127,7 @@ class AgentRun(Run[RunState]):
         choice, reason = self.wait_for_answer(
             "agent.asks",
             number=step.number,
-            command=asked.text or question_of(step.call) or step.target,
+            command=question_of(step.call) or step.target,
             why=asked.why,
             is_bound=asked.is_bound,
         )

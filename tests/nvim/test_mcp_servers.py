@@ -80,13 +80,13 @@ def test_a_question_of_a_server_is_a_form_in_the_buffer(home: Home) -> None:
     call = '```mcp_call it__work\n{"text": "ask Who are you?"}\n```'
     home.replies += [call, FINISH]
     editor.command("LCursor agent let the server ask")
-    has(editor, '```bash\n{\n  "name": "Ada",\n  "age": 0\n}\n```')
-    has(editor, "it asks: Who are you? (name: string; age: integer)")
-    editor.keys("]w")
-    editor.command("%s/Ada/Eve/")
-    editor.keys("]wga")
+    has(editor, "The server it asks: Who are you?")
+    has(editor, "name: Ada")
+    editor.command("%s/name: Ada/name: Eve/")
+    editor.command("%s/age:/age: 36/")
+    editor.keys("]w<CR>")
     has(editor, "## Done")
-    answer = '{"action": "accept", "content": {"age": 0, "name": "Eve"}}'
+    answer = '{"action": "accept", "content": {"age": 36, "name": "Eve"}}'
     assert home.asked[1]["messages"][-1]["content"] == answer
 
 

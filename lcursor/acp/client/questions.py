@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from lcursor.acp.client import forms
 from lcursor.acp.client.connection import Connection, Message
 from lcursor.acp.client.recorder import Recorder
 from lcursor.acp.client.updates import ToolUse
@@ -18,6 +17,7 @@ from lcursor.agent.parts import ForeignRequest, User
 from lcursor.agent.records import Decision, ToolCall
 from lcursor.agent.run_log import AgentStep, RunLog
 from lcursor.agent.tools import bash
+from lcursor.run import forms
 
 PERMISSION: Final = "session/request_permission"
 FORM: Final = "elicitation/create"

@@ -1,68 +1,32 @@
-"""Ask the user what a server wants to know: a form, as an object in JSON to change."""
+"""Ask the user what a server wants to know: a form in the buffer."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from lcursor.mcp.client.records import field_type, one_line
-from lcursor.storage import json_text
+from lcursor.mcp.client.records import cleaned
+from lcursor.run import forms
 
-AskUser = Callable[[str, str], str | None]
-"""Asks the user about a text, given why; returns the text as the user left it, None for no."""
-NO_OBJECT: Final = "This is no JSON object. "
-TRIES: Final = 3
-MAX_MESSAGE: Final = 500
-EMPTY: Final[Mapping[str, Any]] = {"boolean": False, "integer": 0, "number": 0}
+AskUser = Callable[[str], str]
+"""Shows a form to the user; returns it as it was filled in, "" if the user rejects it."""
+MAX_FORMS: Final = 3
+"""How often a form that is filled in wrongly is shown again."""
+MAX_MESSAGE: Final = 2000
 
 
 def ask_user(
     ask: AskUser, server: str, message: str, schema: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, Any] | None]:
-    """Ask for what a server wants to know; return accept, decline or cancel, and the answer."""
-    text = form_of(schema)
-    why = f"{server} asks: {one_line(message, MAX_MESSAGE)}{_fields(schema)}"
-    for _ in range(TRIES):
-        answer = ask(text, why)
-        if answer is None:
-            return "decline", None
+    """Ask for what a server wants to know; return accept or decline, and the answer."""
+    question = f"The server {server} asks: {cleaned(message)[:MAX_MESSAGE]}"
+    text = cleaned(forms.write(question, schema))
+    for _ in range(MAX_FORMS):
+        answer = ask(text)
+        if not answer.strip():
+            break
         try:
-            content = json_text.parse(answer)
-        except ValueError:
-            content = None
-        if isinstance(content, dict):
-            return "accept", content
-        text, why = answer, f"{NO_OBJECT}{why.removeprefix(NO_OBJECT)}"
-    return "cancel", None
-
-
-def form_of(schema: Mapping[str, Any]) -> str:
-    """Return an object with a value for each field."""
-    values = {name: _value(row) for name, row in _properties(schema).items()}
-    return json.dumps(values, indent=2, ensure_ascii=False)
-
-
-def _fields(schema: Mapping[str, Any]) -> str:
-    """Return what is known of each field."""
-    parts = []
-    for name, row in _properties(schema).items():
-        description = row.get("description") if isinstance(row, Mapping) else ""
-        text = one_line(str(description or ""))
-        parts.append(f"{one_line(name)}: {field_type(row)}{f', {text}' if text else ''}")
-    return f" ({'; '.join(parts)})" if parts else ""
-
-
-def _value(row: Any) -> Any:
-    if not isinstance(row, Mapping):
-        return ""
-    if "default" in row:
-        return row["default"]
-    if isinstance(values := row.get("enum"), list) and values:
-        return values[0]
-    return EMPTY.get(str(row.get("type")), "")
-
-
-def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = schema.get("properties")
-    return found if isinstance(found, Mapping) else {}
+            return "accept", forms.read(answer, schema)
+        except forms.FormProblem as problem:
+            text = cleaned(forms.write(f"{question}\n\n{problem}.", schema))
+    return "decline", None

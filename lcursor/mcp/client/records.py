@@ -54,7 +54,7 @@ class ServerTool:
         required = self.schema.get("required") or ()
         names.sort(key=lambda name: name not in required)
         parts = [
-            f"{one_line(name, 40)}{'' if name in required else '?'}: {field_type(properties[name])}"
+            f"{one_line(name, 40)}{'' if name in required else '?'}: {_type(properties[name])}"
             for name in names[:MAX_ARGUMENTS]
         ]
         parts += ["…"] if len(names) > MAX_ARGUMENTS else []
@@ -110,7 +110,7 @@ def one_line(text: str, most: int = MAX_LINE) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def field_type(schema: Any) -> str:
+def _type(schema: Any) -> str:
     """Return the type of an argument in a few words."""
     if not isinstance(schema, Mapping):
         return "any"
@@ -122,8 +122,8 @@ def field_type(schema: Any) -> str:
         kind = next((each for each in kind if each != "null"), "any")
     options: Sequence[Any] = schema.get("anyOf") or schema.get("oneOf") or ()
     if kind is None and options:
-        kinds = (field_type(each) for each in options)
+        kinds = (_type(each) for each in options)
         return next((each for each in kinds if each not in ("null", "any")), "any")
     if kind == "array":
-        return f"[{field_type(schema.get('items'))}]"
+        return f"[{_type(schema.get('items'))}]"
     return one_line(str(kind or "any"), 20)

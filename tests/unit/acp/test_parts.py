@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.acp.client import catalog, forms, tools_port
+from lcursor.acp.client import catalog, tools_port
 from lcursor.acp.client.connection import Connection
 from lcursor.acp.client.launch import _login, find_command
 from lcursor.acp.client.model_port import ModelPort
@@ -26,6 +26,7 @@ from lcursor.config import ForeignAgentConfig
 from lcursor.config_table import from_table
 from lcursor.errors import AgentMissing, ConfigInvalid
 from lcursor.llm.records import ServedModel
+from lcursor.run import forms
 from tests.fakes.loopback import Handler, Loopback
 
 ANSWERS = """

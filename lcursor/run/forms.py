@@ -1,4 +1,4 @@
-"""A question of a foreign agent, with fields to fill in, as text that the user edits. Pure.
+"""A question with fields to fill in, as text that the user edits. Pure.
 
     Which size do you want?
 
