@@ -116,8 +116,8 @@ class _Agents:
         found = self.spans()[before:]
         return [(after[0] - one[1]) * 1000 for one, after in pairwise(found)][1:]
 
-    def _record(self, root: Path, title: str, files: Any, bases: Any) -> str:
-        return self._histories.begin(root, title, files, "", bases)
+    def _record(self, root: Path, title: str, files: Any, bases: Any, run: str) -> str:
+        return self._histories.begin(root, title, files, "", bases, run)
 
     def _fail(self, error: Exception) -> None:
         raise error

@@ -180,8 +180,8 @@ class World:
     def _receive(self, method: str, params: Any) -> None:
         self.messages.put((method, dict(params)))
 
-    def _record(self, root: Path, title: str, files: Any, bases: Any) -> str:
-        return self.histories.begin(root, title, files, "", bases)
+    def _record(self, root: Path, title: str, files: Any, bases: Any, run: str) -> str:
+        return self.histories.begin(root, title, files, "", bases, run)
 
     def _raise(self, error: Exception) -> None:
         raise error

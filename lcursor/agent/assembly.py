@@ -61,8 +61,9 @@ NO_SANDBOX: Final = (
 
 ServersOf = Callable[[Path], ToolServers | None]
 """Returns the servers with further tools of a project; None for none."""
-Record = Callable[[Path, str, Sequence[FileChange], Mapping[str, Lines]], str]
-"""Stores changes as a turn of edits, given root, title, changes and old lines; returns its key."""
+Record = Callable[[Path, str, Sequence[FileChange], Mapping[str, Lines], str], str]
+"""Stores changes as a turn of edits, given root, title, changes, old lines and the key of the run;
+returns its key."""
 
 
 class Assembly:
@@ -203,7 +204,7 @@ class Assembly:
         notes = [*changes.notes, *tree.problems]
         if not changes.files:
             return RecordedTurn(notes=tuple(notes))
-        key = self._record(tree.root, state.task, changes.files, changes.bases)
+        key = self._record(tree.root, state.task, changes.files, changes.bases, state.key)
         paths = [each.to or each.path for each in changes.files]
         return RecordedTurn(key, tuple(paths), tuple(notes))
 

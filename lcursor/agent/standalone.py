@@ -66,5 +66,6 @@ def _record(
     title: str,
     files: Sequence[FileChange],
     bases: Mapping[str, Lines],
+    run: str,
 ) -> str:
-    return histories.begin(root, short_title(title), files, "", bases)
+    return histories.begin(root, short_title(title), files, "", bases, run)

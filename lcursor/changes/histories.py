@@ -52,10 +52,15 @@ class Histories:
         files: Sequence[FileChange],
         chat: str,
         bases: Mapping[str, Lines],
+        run: str = "",
     ) -> str:
-        """Record a proposal, with its guarded files marked; return its key. Thread: any."""
+        """Record a proposal, with its guarded files marked; return its key. Thread: any.
+
+        Args:
+            run: key of the agent's run that made it.
+        """
         history = self._history(root)
-        key = history.begin(title, guards.marked(root, files), chat, bases)
+        key = history.begin(title, guards.marked(root, files), chat, bases, run)
         with self._lock:
             self._of_turns[key] = history
         return key

@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from lcursor.changes import diff
 from lcursor.changes import turn as turns
 from lcursor.changes.images import Images
 from lcursor.changes.records import FileChange, Lines
@@ -91,15 +92,20 @@ class History:
         files: Sequence[FileChange],
         chat: str = "",
         bases: Mapping[str, Sequence[str]] | None = None,
+        run: str = "",
     ) -> str:
         """Record a proposal; return the key of its turn.
 
-        `bases` has the old lines of files that the editor may change, by path.
+        `bases` has the old lines of files that the editor may change, by path. `run` is the key of
+        the agent's run.
         """
         key = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
         known = {path: self.images.put_lines(lines) for path, lines in (bases or {}).items()}
         found = [FileTurn(each, known.get(each.path, "")) for each in files]
-        turn = Turn(key, " ".join(title.split()), time.time(), chat, found)
+        for file in found if run else ():
+            lines = tuple((bases or {}).get(file.change.path, ()))
+            file.left = self.images.put_lines(diff.apply(lines, file.change.changes))
+        turn = Turn(key, " ".join(title.split()), time.time(), chat, found, run=run)
         with self._changing():
             if not self._is_tidy:
                 self._is_tidy = True
@@ -157,6 +163,7 @@ class History:
                 self.images.put_lines(before or ()) if has_parts else "",
                 open=known.open,
                 is_lost=known.is_lost or before is None,
+                left=known.left,
             )
 
         self.update(key, propose)

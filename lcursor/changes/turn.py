@@ -16,8 +16,9 @@ from lcursor.changes.records import Change, FileChange, Lines
 from lcursor.protocol.edit import EditHunk, TurnState
 from lcursor.storage import json_text, stored
 
-VERSION: Final = 5
-"""Version of the stored form; turns of version 4 have neither attributes nor a digest."""
+VERSION: Final = 6
+"""Version of the stored form; turns of version 5 have no run, of version 4 neither attributes nor a
+digest."""
 Action = Literal["write", "undo", "redo"]
 """A change of files on disk."""
 
@@ -51,6 +52,8 @@ class FileTurn:
     """Its attributes."""
     was_empty: bool | None = None
     """Whether the file had no bytes, rather than a blank line; None if the editor wrote it."""
+    left: str = ""
+    """Image of the lines as an agent left them in its copy; "" if no agent made the turn."""
 
     def __post_init__(self) -> None:
         self.pieces = self.pieces or [each.old for each in self.change.changes]
@@ -125,6 +128,8 @@ class Turn:
     fresh_n: int = 0
     """Like `applied_n`, but without redo steps: turns undone earlier stay undone."""
     writing: Writing | None = None
+    run: str = ""
+    """Key of the agent's run that made it."""
 
     @property
     def open(self) -> int:
@@ -181,7 +186,7 @@ class Turn:
         """Return the keys of all referenced images."""
         writing = self.writing
         files = [*self.files, *(writing.files if writing else ())]
-        keys = {key for file in files for key in (file.base, file.before, file.removed)}
+        keys = {key for file in files for key in (file.base, file.before, file.removed, file.left)}
         if writing is not None:
             keys |= {*writing.in_place.values(), *writing.old.values(), *writing.reused.values()}
         return keys

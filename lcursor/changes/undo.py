@@ -251,7 +251,7 @@ def _resumed(
         return made, 0
     if base is None or file.is_lost:
         return None, 0
-    earlier = None if file.has_effect else _with_earlier_turns(history, key, file, base)
+    earlier = _left_before(history, key, file, diff.apply(base, change.changes))
     if earlier is None:
         after, rest = diff.apply(base, file.applied()), _rest_after(file)
     else:  # an agent continued after the user accepted hunks
@@ -271,17 +271,25 @@ def _resumed(
     return made, lost
 
 
-def _with_earlier_turns(history: History, key: str, file: FileTurn, base: Lines) -> Lines | None:
-    """Return the base with what the user accepted of earlier turns for it; None for nothing."""
-    lines, of_base, is_changed = base, file.change.base, False
-    turns = history.turns()[::-1]
-    for turn in turns[: next(at for at, each in enumerate(turns) if each.key == key)]:
+def _left_before(history: History, key: str, file: FileTurn, made: Lines) -> Lines | None:
+    """Return how an agent had left a file in its last turn that the user accepted, even partly.
+
+    Args:
+        made: the base with the changes of this turn.
+
+    Returns:
+        None if there is no such turn, or the changes refer to a newer text of the user already.
+    """
+    run, path = history.turn(key).run, file.change.path
+    if not run or file.has_effect or made != history.images.get_lines(file.left):
+        return None
+    turns = [turn for turn in history.turns() if turn.run == run]  # the newest first
+    for turn in turns[[turn.key for turn in turns].index(key) + 1 :]:
         for each in turn.files:
-            same = each.change.path == file.change.path and each.change.base == of_base
-            if same and each.applied() and not (each.is_undone or each.is_lost):
-                lines, is_changed = diff.apply(lines, each.applied()), True
-                of_base = digest(lines)
-    return lines if is_changed else None
+            is_taken = each.applied() and not (each.is_undone or each.is_lost)
+            if is_taken and each.left and path in (each.change.path, each.change.to):
+                return history.images.get_lines(each.left)
+    return None
 
 
 def _rest_after(file: FileTurn) -> list[Change]:

@@ -119,17 +119,23 @@ class EditService:
         self._start(params, edit)
 
     def record(
-        self, root: Path, title: str, files: Sequence[FileChange], bases: Mapping[str, Lines]
+        self,
+        root: Path,
+        title: str,
+        files: Sequence[FileChange],
+        bases: Mapping[str, Lines],
+        run: str = "",
     ) -> str:
         """Record changes as a turn, whose hunks `edit.resume` shows. Thread: any.
 
         Args:
             bases: the lines that the changes refer to, by path.
+            run: key of the agent's run that made them.
 
         Returns:
             The key of the turn.
         """
-        return self._histories.begin(root, short_title(title), files, "", bases)
+        return self._histories.begin(root, short_title(title), files, "", bases, run)
 
     def stop(self, params: wire.EditStop) -> None:
         """Stop an edit at once."""

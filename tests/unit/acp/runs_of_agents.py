@@ -78,7 +78,9 @@ class AgentRuns(Messages):
         assembly = Assembly(
             self.config,
             self.pool,
-            lambda root, title, files, bases: self.histories.begin(root, title, files, "", bases),
+            lambda root, title, files, bases, run: self.histories.begin(
+                root, title, files, "", bases, run
+            ),
             foreign=ForeignAgentsOf(self.config, self.pool),
         )
         self.service = AgentService(self.config, self.receive, assembly, folder=self.folder)

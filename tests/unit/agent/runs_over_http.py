@@ -87,7 +87,9 @@ class Session(Messages):
         assembly = Assembly(
             self.config,
             self.pool,
-            lambda root, title, files, bases: self.histories.begin(root, title, files, "", bases),
+            lambda root, title, files, bases, run: self.histories.begin(
+                root, title, files, "", bases, run
+            ),
         )
         self.service = AgentService(self.config, self.receive, assembly, folder=self.folder)
 

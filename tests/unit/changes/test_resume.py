@@ -175,14 +175,15 @@ class TwoTurns:
         if base is not None:
             self.file.write_text(base)
 
-    def propose(self, body: str) -> str:
-        """Propose a text, as a change of the first one."""
+    def propose(self, body: str, run: str = "r") -> str:
+        """Propose a text, as a change of the first one; return the key of the turn."""
         old, new = (text.from_bytes((each or "").encode()) for each in (self.base, body))
         lines = old.lines if self.base is not None else ()
         kind: FileKind = "edit" if self.base is not None else "create"
         base = digest(lines) if self.base is not None else ""
         change = FileChange(str(self.file), kind, "", base, diff.changes(lines, new.lines))
-        return self.history.begin("t", [change], bases={str(self.file): lines} if base else {})
+        bases = {str(self.file): lines} if base else {}
+        return self.history.begin("t", [change], bases=bases, run=run)
 
     def write(self, key: str) -> None:
         write(self.history.open_files(key), self.history, key)
@@ -222,6 +223,51 @@ def test_typed_text_stays_when_an_agent_continues(tmp_path: Path) -> None:
     turns.write(turns.propose(SECOND))
     turns.file.write_text(f"# typed\n{SECOND}")
     assert turns.taken(turns.propose(THIRD)) == f"# typed\n{THIRD}"
+
+
+def test_an_agent_continues_twice_while_the_user_types(tmp_path: Path) -> None:
+    turns = TwoTurns(tmp_path, FIRST)
+    turns.file.write_text(f"# one\n{FIRST}")
+    for number, body in enumerate((SECOND, THIRD, "x = 4\nz = 1\n")):
+        key = turns.propose(body)
+        wanted = f"{turns.file.read_text().partition('x')[0]}{body}"
+        assert turns.taken(key) == wanted
+        turns.write(key)
+        assert turns.file.read_text() == wanted
+        turns.file.write_text(f"# {number}\n{wanted}")
+
+
+def test_lines_that_an_agent_inserted_come_once(tmp_path: Path) -> None:
+    turns = TwoTurns(tmp_path, "x = 1\n")
+    turns.file.write_text("# typed\nx = 1\n")
+    first = turns.propose("x = 1\ny = 2\nz = 2\n")
+    assert turns.taken(first) == "# typed\nx = 1\ny = 2\nz = 2\n"
+    turns.write(first)
+    second = turns.propose("x = 1\ny = 2\nz = 3\n")
+    assert turns.taken(second) == "# typed\nx = 1\ny = 2\nz = 3\n"
+
+
+def test_the_changes_of_two_agents_add_up(tmp_path: Path) -> None:
+    turns = TwoTurns(tmp_path, BASE)
+    one = turns.propose(BASE.replace("return 0", "return zero"), "one")
+    other = turns.propose(BASE.replace("return 5", "return five"), "other")
+    turns.write(one)
+    both = BASE.replace("return 0", "return zero").replace("return 5", "return five")
+    assert turns.taken(other) == both
+
+
+def test_what_the_user_rejected_is_not_offered_again(tmp_path: Path) -> None:
+    turns = TwoTurns(tmp_path, BASE)
+    made = BASE.replace("return 0", "return zero").replace("return 5", "return five")
+    first = turns.propose(made)
+    change, rejected = turns.history.open_files(first)[0].changes
+    lines = text.from_bytes(BASE.replace("return 0", "return zero").encode()).lines
+    hunk = hunk_at(list(lines), change.first_row, change.old, change.new)
+    turns.history.decided(decision(first, str(turns.file), hunk, still_open=0))
+    turns.history.decided(decision(first, str(turns.file), rejected=[rejected], still_open=0))
+    turns.file.write_text("\n".join(lines) + "\n")
+    second = turns.propose(made.replace("return 3", "return three"))
+    assert turns.taken(second) == "\n".join(lines).replace("return 3", "return three") + "\n"
 
 
 def test_what_the_user_did_not_accept_is_offered_again_as_a_whole(tmp_path: Path) -> None:
