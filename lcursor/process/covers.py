@@ -13,6 +13,7 @@ import re
 import stat
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from lcursor.project.reading import open_regular
@@ -31,6 +32,7 @@ SETTINGS: Final = (
     ".kdbx", ".p12", ".pfx", ".jks", ".keystore",
 )  # fmt: skip
 """Endings that code does not have."""
+REPOSITORY: Final = ".git"
 MANAGERS: Final = (".git", ".bundle")
 """Folders with a file `config` that is needed, and rarely has a password."""
 PASSWORD: Final = re.compile(rb"://[^/\s]+@|extraheader|password|BUNDLE_\w+__\w+:", re.IGNORECASE)
@@ -58,8 +60,18 @@ def covered(top: str) -> list[str]:
 
     Does not follow links.
     """
-    paths, waiting = list[str](), deque([top])
-    entries, end_s = 0, time.monotonic() + MAX_S
+    return [f"{path}/{name}" for path, folder in _walk(top) for name in folder.covered]
+
+
+def repositories(top: str) -> list[str]:
+    """Return each `.git` in a folder and below, as absolute paths. Does not follow links."""
+    found = (f"{path}/{REPOSITORY}" for path, _ in _walk(top))
+    return [path for path in found if os.path.lexists(path)]
+
+
+def _walk(top: str) -> Iterator[tuple[str, _Folder]]:
+    """Yield a folder and those below, the least deep first, within the limits."""
+    waiting, entries, end_s = deque([top]), 0, time.monotonic() + MAX_S
     while waiting and entries < MAX_ENTRIES and time.monotonic() < end_s:
         path = waiting.popleft()
         try:
@@ -67,9 +79,8 @@ def covered(top: str) -> list[str]:
         except OSError:
             continue  # commands cannot read it either
         entries += folder.entries
-        paths += (f"{path}/{name}" for name in folder.covered)
+        yield path, folder
         waiting += (f"{path}/{name}" for name in folder.folders)
-    return paths
 
 
 def _look(path: str) -> _Folder:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from lcursor.process.covers import covered
+from lcursor.process.covers import covered, repositories
 from lcursor.process.visibility import home, part_in, visible_parts, why_hidden
 from lcursor.project.reading import open_regular
 
@@ -279,9 +279,9 @@ def all_mounts(
     for path in writable:
         if not why_hidden(path, is_chosen=True, root=root):
             show([Mount("write", str(path), os.path.realpath(path))], may_be_bare=True)
-            repository = path / ".git"
-            if repository.exists() and repository not in writable:  # its hooks would run later
-                shown.append(Mount("read", str(repository), os.path.realpath(repository)))
+            for each in map(Path, repositories(str(path))):  # their hooks would run later
+                if each not in writable and not each.is_symlink():
+                    shown.append(Mount("read", str(each), str(each)))
     shown += [Mount("write", str(path), os.path.realpath(path)) for path in private]
     hidden += _covered_sockets(shown)
     return [*shown, *dict.fromkeys(hidden)] if can_cover else shown

@@ -48,7 +48,7 @@ def prepare(
     network: Network = NO_NETWORK,
     cwd: Path | None = None,
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the words that start a program in the sandbox, and their environment.
+    """Return words and environment with which this process starts a program in the sandbox.
 
     Args:
         command: the program and its arguments, as the sandbox sees them.
@@ -59,6 +59,7 @@ def prepare(
         "confinement": asdict(confinement),
         "network": asdict(network),
         "cwd": str(cwd or ""),
+        "parent": os.getpid(),
     }
     return [*WORDS], {**os.environ, VARIABLE: json.dumps(plan, default=str)}
 
@@ -68,8 +69,8 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     try:
-        status = _run(json.loads(os.environ.pop(VARIABLE)), os.getppid())
-    except LcursorError as error:
+        status = _run(json.loads(os.environ.pop(VARIABLE)))
+    except (LcursorError, ProcessLookupError) as error:
         print(error, file=sys.stderr, flush=True)  # noqa: T201 - a program of its own
         status = 1
     except _Stopped:
@@ -77,16 +78,20 @@ def main() -> NoReturn:
     sys.exit(status)
 
 
-def _run(plan: Any, parent: int) -> int:
+def _run(plan: Any) -> int:
+    parent = plan["parent"]
     confinement = _confinement(plan["confinement"])
     network = Network(**{name: tuple(value) for name, value in plan["network"].items()})
     cwd = Path(plan["cwd"]) if plan["cwd"] else None
     sandbox = open_sandbox()
+    starter = os.pidfd_open(parent)
+    if os.getppid() != parent:
+        return STOPPED  # the starter has ended already
     with sandbox.start(plan["command"], confinement, cwd=cwd, network=network) as running:
         process = running.process
         poll = select.poll()
-        for pid in (process.pid, parent):
-            poll.register(os.pidfd_open(pid), select.POLLIN)
+        for fd in (os.pidfd_open(process.pid), starter):
+            poll.register(fd, select.POLLIN)
         while process.poll() is None and os.getppid() == parent:
             poll.poll(LOOK_MS)
             if limit := running.watch.exceeded(process.pid):

@@ -14,14 +14,18 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import re
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
+
+from lcursor.errors import SandboxFailed
 
 CODE: Final = """
 import os, socket, sys
@@ -35,12 +39,20 @@ os.execvp(sys.argv[first], sys.argv[first:])
 PROXY_PORT: Final = 3128
 """Of the proxy inside; the next free one if it is forwarded."""
 MAX_PORTS: Final = 32
+MIN_PORT: Final = 1024
+"""Lower ones cannot be opened inside."""
+MAX_CONNECTIONS: Final = 200
+"""At a time; further ones wait."""
 MAX_HEAD_BYTES: Final = 1 << 16
 BLOCK_BYTES: Final = 1 << 16
 CONNECT_S: Final = 20.0
+PAUSE_S: Final = 0.05
 HTTP: Final = 80
 WEB_PORTS: Final = (HTTP, 443)
 """Ports of a named host, unless it was named with one."""
+HOST: Final = re.compile(r"[\w.:-]+", re.ASCII)
+"""A name or an address. A null byte, for example, would end it before the part that is allowed."""
+PORT: Final = re.compile(r"\d{1,5}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +65,28 @@ class Network:
     ports: tuple[int, ...] = ()
     """Ports of this machine's 127.0.0.1."""
 
+    def __post_init__(self) -> None:
+        if low := [port for port in self.ports if not MIN_PORT <= port < 1 << 16]:
+            raise SandboxFailed(f"port {low[0]} of this machine cannot be forwarded to a program")
+
     def allows(self, host: str, port: int) -> bool:
         """Return whether the program may connect to a host."""
-        for each in self.hosts:
-            name, mark, number = each.rpartition(":")
-            is_port = bool(mark) and number.isdigit()
-            ports = (int(number),) if is_port else WEB_PORTS
-            if port in ports and fnmatchcase(host.lower(), (name if is_port else each).lower()):
-                return True
-        return False
+        return any(
+            port in ports and fnmatchcase(host.lower(), name) for name, ports in self._named()
+        )
 
-    def is_named(self, host: str) -> bool:
+    def is_named(self, host: str, port: int) -> bool:
         """Return whether a host is named literally, without a glob."""
-        return any(each.partition(":")[0].lower() == host.lower() for each in self.hosts)
+        return any(name == host.lower() and port in ports for name, ports in self._named())
+
+    def _named(self) -> Iterator[tuple[str, Sequence[int]]]:
+        """Yield each name or glob with its ports."""
+        for each in self.hosts:
+            name, _, number = each.lower().rpartition(":")
+            if PORT.fullmatch(number) and name:
+                yield name, (int(number),)
+            else:
+                yield each.lower(), WEB_PORTS
 
 
 NO_NETWORK: Final = Network()
@@ -89,6 +110,8 @@ class Relay:
         self.inner = passed.detach()
         self._listeners = list[socket.socket]()
         self._open = set[socket.socket]()
+        self._is_closed = False
+        self._room = threading.Semaphore(MAX_CONNECTIONS)
         self._lock = threading.Lock()
         self._ports = list(dict.fromkeys(network.ports))[:MAX_PORTS]
         self.env: dict[str, str] = {}
@@ -120,6 +143,8 @@ class Relay:
     def close(self) -> None:
         """Close all connections."""
         self._close_inner()
+        self._is_closed = True
+        self._room.release(len(self._listeners) or 1)  # for those that wait in `_accept`
         with self._lock:
             closing = [self._outer, *self._listeners, *self._open]
             self._open.clear()
@@ -142,28 +167,34 @@ class Relay:
                 threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def _accept(self, listener: socket.socket) -> None:
-        with contextlib.suppress(OSError):  # it was closed
-            port = listener.getsockname()[1]
-            while True:
+        port = listener.getsockname()[1]
+        while not self._is_closed:
+            self._room.acquire()
+            try:
                 client, _ = listener.accept()
-                threading.Thread(target=self._forward, args=(client, port), daemon=True).start()
+            except OSError:
+                self._room.release()
+                time.sleep(PAUSE_S)  # no descriptor is left, or it was closed
+                continue
+            threading.Thread(target=self._serve, args=(client, port), daemon=True).start()
 
-    def _forward(self, client: socket.socket, port: int) -> None:
+    def _serve(self, client: socket.socket, port: int) -> None:
         """Serve a connection until both sides have ended."""
-        with contextlib.suppress(OSError), client:
-            self._add(client)
-            first, head = b"", b""
-            if port in self._network.ports:
-                server = socket.create_connection(("127.0.0.1", port), CONNECT_S)
-            else:
-                request = _read_head(client)
-                try:
-                    server, first, head = self._connect(request)
-                except OSError as error:
-                    client.sendall(_forbidden(str(error)))
-                    return
-            with server:
-                self._add(server)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._room.release)
+            stack.enter_context(self._opened(client))
+            with contextlib.suppress(OSError):
+                first, head = b"", b""
+                if port in self._network.ports:
+                    server = socket.create_connection(("127.0.0.1", port), CONNECT_S)
+                else:
+                    request = _read_head(client)
+                    try:
+                        server, first, head = self._connect(request)
+                    except OSError as error:
+                        client.sendall(_forbidden(str(error)))
+                        return
+                stack.enter_context(self._opened(server))
                 server.settimeout(None)
                 server.sendall(head)
                 client.sendall(first)
@@ -171,7 +202,18 @@ class Relay:
                 back.start()
                 _copy(client, server)
                 back.join()
-                self._forget(client, server)
+
+    @contextlib.contextmanager
+    def _opened(self, connection: socket.socket) -> Iterator[None]:
+        """Close a connection on leaving; `close` ends it before."""
+        with connection:
+            with self._lock:
+                self._open.add(connection)
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._open.discard(connection)
 
     def _connect(self, request: bytes) -> tuple[socket.socket, bytes, bytes]:
         """Connect to what a request for the proxy names.
@@ -193,8 +235,8 @@ class Relay:
                 raise PermissionError("only http, and https by CONNECT, are forwarded")
             path = slash + path or "/"
         host, number = _split(address.rpartition("@")[2])
-        if not self._network.allows(host, number):
-            raise PermissionError(f"the sandbox has no network to {host}:{number}")
+        if not HOST.fullmatch(host) or not self._network.allows(host, number):
+            raise PermissionError(f"the sandbox has no network to {host!r}, port {number}")
         server = self._open_connection(host, number)
         if method == "CONNECT":
             return server, b"HTTP/1.1 200 Connected\r\n\r\n", rest.partition(b"\r\n\r\n")[2]
@@ -213,23 +255,22 @@ class Relay:
         failure = OSError(f"{host} has no address")
         for *_, target in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             address = str(target[0])
-            is_own = _is_own(address)
             is_literal = host.lower() == "localhost" or address == host
-            if is_own and not (is_literal and self._network.is_named(host)):
-                raise PermissionError(f"{host} is {address}, an address of this machine")
+            may_be_own = is_literal and self._network.is_named(host, port)
             try:
-                return socket.create_connection((address, port), CONNECT_S)
+                if not may_be_own and _is_own(address):
+                    raise _own(host, address)
+                connection = socket.create_connection((address, port), CONNECT_S)
+            except PermissionError:
+                raise
             except OSError as error:
                 failure = error
+                continue
+            if not may_be_own and connection.getpeername()[0] == connection.getsockname()[0]:
+                connection.close()
+                raise _own(host, address)
+            return connection
         raise failure
-
-    def _add(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._open.add(connection)
-
-    def _forget(self, *connections: socket.socket) -> None:
-        with self._lock:
-            self._open.difference_update(connections)
 
 
 def interpreter() -> str:
@@ -244,16 +285,20 @@ def interpreter_folders() -> list[Path]:
 
 
 def _is_own(address: str) -> bool:
-    """Return whether an address is one of this machine, or of its link."""
+    """Return whether an address always is one of this machine, or of its link."""
     number = ipaddress.ip_address(address.partition("%")[0])
     number = getattr(number, "ipv4_mapped", None) or number
     return number.is_loopback or number.is_link_local or number.is_unspecified
 
 
+def _own(host: str, address: str) -> PermissionError:
+    return PermissionError(f"{host} is {address}, an address of this machine")
+
+
 def _split(address: str) -> tuple[str, int]:
     """Return host and port of an authority, 80 by default."""
-    host, mark, port = address.rpartition(":")
-    if mark and port.isdigit() and not host.endswith(":"):
+    host, _, port = address.rpartition(":")
+    if host and PORT.fullmatch(port) and not host.endswith(":"):
         return host.strip("[]"), int(port)
     return address.strip("[]"), HTTP
 

@@ -111,7 +111,7 @@ class Confinement:
     readable: tuple[Path, ...] = ()
     """Folders and files that the user chose in the settings."""
     writable: tuple[Path, ...] = ()
-    """Folders that the user chose to be written to, without the `.git` in them."""
+    """Folders that the user chose to be written to, except for each `.git` that is in them."""
     private: tuple[Path, ...] = ()
     """Folders of our own to be written to."""
     environments: tuple[Path, ...] = ()

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from lcursor import __version__
 from lcursor.acp.server.editor import UNKNOWN_METHOD, OtherEditor, Problem
-from lcursor.acp.server.written import write_changes
+from lcursor.acp.server.written import ChangeWriter
 from lcursor.agent import runs
 from lcursor.agent.records import Policy
 from lcursor.agent.run_log import RunLog
@@ -130,6 +130,9 @@ class Server:
                 self._editor.fail(number, str(problem), problem.code)
             except LcursorError as error:
                 self._editor.fail(number, str(error))
+            except Exception:  # noqa: BLE001 - one wrong request must not end all sessions
+                traceback.print_exc()
+                self._editor.fail(number, "the request failed because of a bug in lcursor")
 
     # Requests. Thread: that of `serve`.
 
@@ -158,6 +161,8 @@ class Server:
     def _open(self, params: Mapping[str, Any], *, shows: bool) -> Mapping[str, Any]:
         key, cwd = str(params.get("sessionId")), _folder(params)
         known = self._sessions.get(key)
+        if known is not None and known.prompt:
+            raise Problem("this session still works on an earlier message")
         if known is not None and not known.has_begun:
             return self._choices(known)
         state = RunLog.open(runs.find(root_of(cwd), key)).state
@@ -191,7 +196,7 @@ class Server:
 
     def _close(self, params: Mapping[str, Any]) -> None:
         self._cancel(params)
-        self._sessions.pop(str(params.get("sessionId")), None)
+        self._sessions.pop(str(params.get("sessionId")), None)  # its prompt ends on its own thread
 
     def _cancel(self, params: Mapping[str, Any]) -> None:
         session = self._sessions.get(str(params.get("sessionId")))
@@ -256,9 +261,11 @@ class Server:
                     "buffers": [],
                 }
                 service.start(start, folder)
+            if session.is_cancelled:  # before there was a run
+                self._call("agent.stop", session)
             done = self._follow(session)
             if done.get("turn"):
-                note = write_changes(
+                writer = ChangeWriter(
                     self.opened.histories,
                     self._editor,
                     session.key,
@@ -266,6 +273,7 @@ class Server:
                     self._files,
                     lambda: session.is_cancelled,
                 )
+                note = writer.write_all()
         except LcursorError as error:
             done = {"state": "failed", "message": str(error)}
         except Exception:  # noqa: BLE001 - the root of a thread; the editor waits for an answer
@@ -284,7 +292,7 @@ class Server:
         self._last_prompt += 1
         session.prompt, session.is_cancelled = self._last_prompt, False
         session.messages = queue.SimpleQueue()
-        self._by_prompt = {session.prompt: session, **self._by_prompt}
+        self._by_prompt[session.prompt] = session
 
     def _follow(self, session: Session, *, shows_texts: bool = False) -> Mapping[str, Any]:
         """Report what the run does until it ends; return its last message.
@@ -315,9 +323,7 @@ class Server:
             elif method == "error":
                 problem = ". ".join(filter(None, (params["message"], params["hint"])))
             elif method == "agent.done":
-                self._by_prompt = {
-                    other: each for other, each in self._by_prompt.items() if other != number
-                }
+                self._by_prompt.pop(number, None)
                 if shows_texts:
                     session.prompt = 0
                 return {**params, "message": params["message"] or problem}
@@ -466,7 +472,7 @@ def _question(blocks: Any, reader: Reader) -> tuple[str, str]:
             words.append(f"`{_name(block.get('uri'))}`")
         elif kind == "resource" and isinstance(found := block.get("resource"), dict):
             name, text = _name(found.get("uri")), found.get("text")
-            path = Path(unquote(urlsplit(str(found.get("uri") or "")).path) or "/")
+            path = Path("/", unquote(_parts(found.get("uri")).path).replace("\0", ""))
             secret = isinstance(text, str) and (reader.secret(path) or reader.secret_text(text))
             words.append(f"`{name}` (not read: {secret})" if secret else f"`{name}`")
             if isinstance(text, str) and not secret:
@@ -476,9 +482,17 @@ def _question(blocks: Any, reader: Reader) -> tuple[str, str]:
 
 def _name(uri: Any) -> str:
     """Return the path of a file, with its lines as `:first-last`; other addresses as they are."""
-    parts = urlsplit(str(uri or ""))
+    parts = _parts(uri)
     if parts.scheme != "file":
         return str(uri)
     rows = re.fullmatch(r"L(\d+)(?:[:-]L?(\d+))?", parts.fragment)
     more = ":" + "-".join(filter(None, rows.groups())) if rows else ""
     return unquote(parts.path) + more
+
+
+def _parts(uri: Any) -> SplitResult:
+    """Return the parts of an address; of what is none, no parts."""
+    try:
+        return urlsplit(str(uri or ""))
+    except ValueError:
+        return urlsplit("")

@@ -13,7 +13,7 @@ from lcursor.changes.histories import Histories
 from lcursor.changes.records import Change
 from lcursor.changes.text import Text
 from lcursor.errors import AgentFailed, LcursorError
-from lcursor.protocol.edit import EditFile, EditHunk
+from lcursor.protocol.edit import EditBuffer, EditFile, EditHunk, EditProposed
 
 WRITE: Final = {"optionId": "write", "name": "Write this file", "kind": "allow_once"}
 WRITE_ALL: Final = {"optionId": "all", "name": "Write all files", "kind": "allow_always"}
@@ -23,80 +23,132 @@ CONTEXT_ROWS: Final = 3
 """Lines that identify where a change was made."""
 
 
-def write_changes(
-    histories: Histories,
-    editor: OtherEditor,
-    session: str,
-    done: Mapping[str, Any],
-    files: Mapping[str, Any],
-    stopped: Callable[[], bool],
-) -> str:
-    """Show each changed file of a run as a difference, and write it once the user allows it.
+class ChangeWriter:
+    """Writes the changes of a run, each file once the user allows it.
 
-    Files that run code by themselves are asked about one by one. What is not written stays an open
-    change in the history.
-
-    Returns:
-        What could not be shown, "" for nothing.
+    A file is shown as a difference to its text now. If that changes while the user is asked, the
+    user is asked again. What is not written stays an open change in the history.
 
     Args:
         done: the run's last message.
         files: what the editor does with files.
     """
-    turn = str(done["turn"])
-    texts = _Texts(editor, session, files)
-    buffers = [
-        {"path": path, "tick": 0, "text": "\n".join(found.lines)}
-        for path in done["paths"]
-        if (found := texts.of_editor(path)) is not None
-    ]
-    proposed = histories.resume(
-        {"id": 0, "turn": turn, "path": done["root"], "buffers": buffers}  # type: ignore[typeddict-item]
-    )
-    writes_all = False
-    for number, file in enumerate(proposed["files"], 1):
-        name = f"{turn}.{number}"
-        call = _call(name, file, texts)
-        editor.notify("session/update", _update(session, {"sessionUpdate": "tool_call", **call}))
-        options = [WRITE, SKIP] if file["is_guarded"] else [WRITE, WRITE_ALL, SKIP]
-        choice = "write" if writes_all and not file["is_guarded"] else ""
-        try:
-            choice = choice or editor.permission(session, call, options, stopped)
-            writes_all = writes_all or choice == "all"
-            problem = "not written"
-            if choice in ("write", "all"):
-                problem = _write(histories, editor, session, turn, file, texts)
-        except LcursorError as error:
-            problem = str(error)
-        state = "failed" if problem else "completed"
-        more = [{"type": "content", "content": {"type": "text", "text": problem}}]
-        content = [*call["content"], *(more if problem else [])]
-        change = {"toolCallId": name, "status": state, "content": content}
-        editor.notify(
-            "session/update", _update(session, {"sessionUpdate": "tool_call_update", **change})
-        )
-    return proposed["note"]
 
+    def __init__(
+        self,
+        histories: Histories,
+        editor: OtherEditor,
+        session: str,
+        done: Mapping[str, Any],
+        files: Mapping[str, Any],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._histories, self._editor, self._session = histories, editor, session
+        self._turn, self._root, self._files = str(done["turn"]), str(done["root"]), files
+        self._stopped = stopped
+        self._texts: dict[str, Text | None] = dict.fromkeys(done["paths"])
+        """What the editor shows, by path; None if it does not say."""
+        self._writes_all = False
 
-class _Texts:
-    """The texts of files: the editor's, if it tells them, else those on disk."""
+    def write_all(self) -> str:
+        """Show and write all files, those that run code by themselves one by one.
 
-    def __init__(self, editor: OtherEditor, session: str, files: Mapping[str, Any]) -> None:
-        self._editor, self._session, self._files = editor, session, files
+        Returns:
+            What could not be shown, "" for nothing.
+        """
+        for path in self._texts:
+            self._read(path)
+        proposed = self._proposed()
+        for number, file in enumerate(proposed["files"], 1):
+            if self._stopped():
+                break
+            name = f"{self._turn}.{number}"
+            try:
+                problem = self._write_file(name, file["path"])
+            except LcursorError as error:
+                problem = str(error)
+            self._update("tool_call_update", toolCallId=name, **_ended(problem))
+        return proposed["note"]
 
-    def of_editor(self, path: str) -> Text | None:
-        """Return what the editor shows; None if it does not say, or has no such file."""
-        if not self._files.get("readTextFile") or not os.path.lexists(path):
-            return None
-        with contextlib.suppress(AgentFailed):
-            found = self._editor.ask(
-                "fs/read_text_file", {"sessionId": self._session, "path": path}
+    def _write_file(self, name: str, path: str) -> str:
+        """Show a file, ask, and write it; return why it was not written, or ""."""
+        shown: object = None
+        while True:
+            self._read(path)
+            proposed = self._proposed()
+            file = next((each for each in proposed["files"] if each["path"] == path), None)
+            if file is None:
+                return proposed["note"] or "it has changed, so nothing is left to write"
+            old = self._text(path)
+            if file["kind"] == "create" and os.path.lexists(path):
+                return "there is such a file by now"
+            if shown == (old.lines, file["changes"]):
+                return self._write(file, old)
+            kind = "tool_call" if shown is None else "tool_call_update"
+            shown = (old.lines, file["changes"])
+            call = _call(name, file, old)
+            self._update(kind, **call)
+            if not self._may_write(call, is_guarded=file["is_guarded"]):
+                return "not written"
+
+    def _may_write(self, call: Mapping[str, Any], *, is_guarded: bool) -> bool:
+        if self._stopped():
+            return False
+        if self._writes_all and not is_guarded:
+            return True
+        options = [WRITE, SKIP] if is_guarded else [WRITE, WRITE_ALL, SKIP]
+        choice = self._editor.permission(self._session, call, options, self._stopped)
+        self._writes_all = self._writes_all or choice == "all"
+        return choice in ("write", "all") and not self._stopped()
+
+    def _write(self, file: EditFile, old: Text) -> str:
+        """Write a file; return a problem, or ""."""
+        path = file["path"]
+        if file["kind"] not in ("edit", "create") or not self._files.get("writeTextFile"):
+            written = self._histories.write(
+                {"id": 0, "turn": self._turn, "paths": [path], "outside": False}
             )
-            if isinstance(found, dict) and isinstance(found.get("content"), str):
-                return text.from_bytes(found["content"].encode("utf-8", "replace"), path)
-        return None
+            return written["problem"]
+        new = _changed(old, file)
+        content = new.encode().decode(new.encoding)
+        params = {"sessionId": self._session, "path": path, "content": content}
+        if self._editor.ask("fs/write_text_file", params, self._stopped) is None:
+            return "the editor has not written it yet"
+        self._histories.decided(
+            {
+                "turn": self._turn,
+                "path": path,
+                "accepted": _hunks(file, new.lines),
+                "rejected": [],
+                "open": 0,
+                "is_undone": False,
+            }
+        )
+        return ""
 
-    def of(self, path: str) -> Text:
+    def _proposed(self) -> EditProposed:
+        """Return the open changes for the texts now."""
+        buffers: list[EditBuffer] = [
+            {"path": path, "tick": 0, "text": "\n".join(found.lines)}
+            for path, found in self._texts.items()
+            if found is not None
+        ]
+        return self._histories.resume(
+            {"id": 0, "turn": self._turn, "path": self._root, "buffers": buffers}
+        )
+
+    def _read(self, path: str) -> None:
+        """Ask the editor for the text of a file."""
+        self._texts[path] = None
+        if self._files.get("readTextFile") and os.path.lexists(path):
+            params = {"sessionId": self._session, "path": path}
+            with contextlib.suppress(AgentFailed):
+                found = self._editor.ask("fs/read_text_file", params, self._stopped)
+                if isinstance(found, dict) and isinstance(found.get("content"), str):
+                    data = found["content"].encode("utf-8", "replace")
+                    self._texts[path] = text.from_bytes(data, path)
+
+    def _text(self, path: str) -> Text:
         """Return the text of a file; an empty one for a file that does not exist.
 
         Raises:
@@ -104,42 +156,19 @@ class _Texts:
         """
         if not os.path.lexists(path):
             return Text((), ends=False)
-        return self.of_editor(path) or text.read(path)
+        return self._texts.get(path) or text.read(path)
 
-    @property
-    def can_write(self) -> bool:
-        """Whether the editor writes files."""
-        return bool(self._files.get("writeTextFile"))
+    def _update(self, update_kind: str, **fields: Any) -> None:
+        update = {**fields, "sessionUpdate": update_kind}
+        self._editor.notify("session/update", {"sessionId": self._session, "update": update})
 
 
-def _write(
-    histories: Histories,
-    editor: OtherEditor,
-    session: str,
-    turn: str,
-    file: EditFile,
-    texts: _Texts,
-) -> str:
-    """Write a file; return a problem, or "".
-
-    Raises:
-        LcursorError: it cannot be read, or written by the editor.
-    """
-    path = file["path"]
-    if file["kind"] in ("edit", "create") and texts.can_write:
-        old = texts.of(path)
-        new = _changed(old, file)
-        content = new.encode().decode(new.encoding)
-        params = {"sessionId": session, "path": path, "content": content}
-        editor.ask("fs/write_text_file", params)
-        hunks = _hunks(file, new.lines)
-        histories.decided(
-            {"turn": turn, "path": path, "accepted": hunks, "rejected": [], "open": 0,
-             "is_undone": False}
-        )  # fmt: skip
-        return ""
-    written = histories.write({"id": 0, "turn": turn, "paths": [path], "outside": False})
-    return written["problem"]
+def _ended(problem: str) -> dict[str, Any]:
+    """Return the end of a tool call; the difference stays shown unless there is a problem."""
+    if not problem:
+        return {"status": "completed"}
+    content = {"type": "content", "content": {"type": "text", "text": problem}}
+    return {"status": "failed", "content": [content]}
 
 
 def _changed(old: Text, file: EditFile) -> Text:
@@ -169,18 +198,15 @@ def _hunks(file: EditFile, lines: Sequence[str]) -> list[EditHunk]:
     return hunks
 
 
-def _call(name: str, file: EditFile, texts: _Texts) -> dict[str, Any]:
+def _call(name: str, file: EditFile, old: Text) -> dict[str, Any]:
     """Return the tool call that shows the change of a file."""
-    old, new = "", ""
-    content = list[dict[str, Any]]()
-    with contextlib.suppress(LcursorError):
-        before = texts.of(file["path"])
-        old = before.encode().decode(before.encoding)
-        if file["kind"] != "delete":
-            after = _changed(before, file)
-            new = after.encode().decode(after.encoding)
-        shown = {"type": "diff", "path": file["to"] or file["path"], "newText": new}
-        content = [shown if file["kind"] == "create" else {**shown, "oldText": old}]
+    new = ""
+    if file["kind"] != "delete":
+        after = _changed(old, file)
+        new = after.encode().decode(after.encoding)
+    shown = {"type": "diff", "path": file["to"] or file["path"], "newText": new}
+    if file["kind"] != "create":
+        shown["oldText"] = old.encode().decode(old.encoding)
     words = {"create": "Create", "delete": "Delete", "rename": "Rename"}
     title = f"{words.get(file['kind'], 'Change')} {file['name']}"
     if file["kind"] == "rename":
@@ -193,10 +219,6 @@ def _call(name: str, file: EditFile, texts: _Texts) -> dict[str, Any]:
         "title": title,
         "kind": KINDS[file["kind"]],
         "status": "pending",
-        "content": content,
+        "content": [shown],
         "locations": [{"path": file["path"], "line": first}],
     }
-
-
-def _update(session: str, update: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"sessionId": session, "update": update}

@@ -225,6 +225,65 @@ def test_a_change_that_no_longer_fits_is_not_written(editor: Make) -> None:
     assert "no hunk applies any more" in it.said()
 
 
+def test_text_that_is_typed_while_the_editor_asks_stays(editor: Make) -> None:
+    it = editor([view(), replace(), finish()])
+    path = f"{it.root}/a.py"
+
+    def choose(_: Row) -> str:
+        it.texts.setdefault(path, "# one\n# two\nx = 1\n")
+        return "write"
+
+    it.choose = choose
+    it.prompt(it.open())
+    assert it.written == {path: "# one\n# two\nx = 2\n"}
+    shown = [
+        each["params"]["toolCall"]["content"][0]
+        for each in it.asked
+        if "toolCall" in each["params"]
+    ]
+    assert [each["oldText"] for each in shown] == ["x = 1\n", "# one\n# two\nx = 1\n"]
+
+
+def test_a_file_that_was_created_meanwhile_is_not_replaced(editor: Make) -> None:
+    create = {"command": "create", "path": "n.py", "file_text": "new = 1\n"}
+    it = editor([call("str_replace_editor", **create), finish()])
+
+    def choose(_: Row) -> str:
+        (it.root / "n.py").write_text("mine = 1\n")
+        return "write"
+
+    it.choose = choose
+    it.prompt(it.open())
+    assert it.written == {}
+    assert it.calls()[-1] == ("Create n.py", "failed")
+    assert (it.root / "n.py").read_text() == "mine = 1\n"
+
+
+def test_a_stop_while_files_are_written(editor: Make) -> None:
+    create = {"command": "create", "path": "n.py", "file_text": "new = 1\n"}
+    it = editor([view(), replace(), call("str_replace_editor", **create), finish()])
+    session = it.open({})
+
+    def choose(_: Row) -> str:
+        it.send({"method": "session/cancel", "params": {"sessionId": session}})
+        return "all"
+
+    it.choose = choose
+    assert it.prompt(session) == "cancelled"
+    assert (it.root / "a.py").read_text() == "x = 1\n"
+    assert not (it.root / "n.py").exists()
+    assert sum("toolCall" in each["params"] for each in it.asked) == 1
+
+
+def test_two_sessions_change_the_same_file(editor: Make) -> None:
+    it = editor([view(), replace(), finish()] * 2)
+    first, other = it.open({}), it.open({})
+    it.prompt(first)
+    (it.root / "a.py").write_text("x = 1\n")  # the user takes it back by hand
+    it.prompt(other)
+    assert (it.root / "a.py").read_text() == "x = 2\n"
+
+
 def test_a_rejected_change_is_not_written(editor: Make) -> None:
     it = editor([view(), replace(), finish()])
     it.choose = lambda _: "skip"
@@ -298,7 +357,7 @@ def test_a_stop(editor: Make, moment: str) -> None:
     number = it.begin("session/prompt", sessionId=session, prompt=[text("Set x.")])
     if moment == "while it asks":
         wait_for(lambda: it.asked, 30, "a question")
-    else:
+    elif moment == "while the model works":
         wait_for(lambda: it.updates, 30, "the run has begun")
     it.send({"method": "session/cancel", "params": {"sessionId": session}})
     assert it.answer(number)["result"] == {"stopReason": "cancelled"}
@@ -348,6 +407,9 @@ def test_wrong_requests_are_answered(editor: Make) -> None:
     assert it.error("session/prompt", sessionId="none", prompt=[])["code"] == -32602
     assert it.error("session/prompt", sessionId=session, prompt=[])["code"] == -32602
     assert it.error("nothing/here")["code"] == -32601
+    assert "error" in it.answer(it.begin("session/list", cwd="/\0"))
+    link = {"type": "resource_link", "uri": "http://[x", "name": "x"}
+    assert it.prompt(session, "See", link) == "end_turn"
     found = it.error("session/load", sessionId="20260101-000000-00000000", cwd=str(it.root))
     assert "there is no run" in found["message"]
     it.send("this is no JSON")

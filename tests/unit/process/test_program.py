@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from lcursor.errors import SandboxFailed
 from lcursor.process.program import prepare
 from lcursor.process.relay import Network
 from lcursor.process.sandbox import Confinement, open_sandbox
@@ -122,14 +123,37 @@ def is_own(path: Path) -> bool:
     return False
 
 
+STARTER = """
+import os, subprocess, sys
+from pathlib import Path
+from lcursor.process.program import prepare
+from lcursor.process.sandbox import Confinement
+folder, script, way = sys.argv[1:]
+words, env = prepare(["sh", "-c", script], Confinement(Path(folder), Path(folder)))
+process = subprocess.Popen(words, env=env)
+if "at once" not in way:
+    process.wait()
+os._exit(0)
+"""
+
+
+def test_a_program_does_not_start_for_a_starter_that_has_ended(folder: Path, number: str) -> None:
+    script = f"touch started; exec sleep {number}"
+    words = [sys.executable, "-c", STARTER, str(folder), script, "it ends at once"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    subprocess.run(words, env=environment, check=True, stdin=subprocess.DEVNULL)
+    time.sleep(3)
+    assert not running(number)
+
+
 @pytest.mark.parametrize("way", ["it ends", "terminated", "killed", "its starter is killed"])
 def test_no_process_outlives_a_program(folder: Path, number: str, way: str) -> None:
     script = f"setsid sh -c 'trap \"\" TERM HUP; sleep {number}' & sleep {number} & cat"
-    if way == "its starter is killed":
-        words, env = prepare(["sh", "-c", script], at(folder))
-        code = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    if way.startswith("its starter"):
         pipe = subprocess.PIPE
-        process = subprocess.Popen([sys.executable, "-c", code, *words], env=env, stdin=pipe)
+        words = [sys.executable, "-c", STARTER, str(folder), script, way]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+        process = subprocess.Popen(words, env=environment, stdin=pipe)
     else:
         process = start(["sh", "-c", script], at(folder))  # type: ignore[assignment]
     with process:
@@ -155,12 +179,13 @@ def test_a_program_that_fills_the_disk_is_stopped(
 
 
 def test_only_chosen_folders_can_be_written(folder: Path, tmp_path: Path) -> None:
-    for name in ("chosen/.git", "other"):
+    for name in ("chosen/.git", "chosen/sub/.git/hooks", "other"):
         (tmp_path / name).mkdir(parents=True)
     confinement = Confinement(
         folder, folder, writable=(tmp_path / "chosen",), readable=(tmp_path / "other",)
     )
-    script = f"cd {tmp_path}; for at in tree chosen other chosen/.git; do echo 1 > $at/new; done"
+    names = "tree chosen other chosen/.git chosen/sub/.git/hooks"
+    script = f"cd {tmp_path}; for at in {names}; do echo 1 > $at/new; done"
     output_of(["sh", "-c", script], confinement)
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("new"))
     assert found == ["chosen/new", "tree/new"]
@@ -184,9 +209,9 @@ def test_a_named_host_is_reached_through_a_proxy(folder: Path, port: int) -> Non
 
     url = f"http://localhost:{port}/two?a=b"
     assert fetch(url, f"localhost:{port}") == f"/two?a=b for localhost:{port}"
-    assert "no network to localhost" in fetch(url, "localhost")  # another port
-    assert "no network to localhost" in fetch(url, "example.org")
-    assert "no network to 127.0.0.1" in fetch(f"http://127.0.0.1:{port}/", f"localhost:{port}")
+    assert "no network to 'localhost'" in fetch(url, "localhost")  # another port
+    assert "no network to 'localhost'" in fetch(url, "example.org")
+    assert "no network to '127.0.0.1'" in fetch(f"http://127.0.0.1:{port}/", f"localhost:{port}")
 
 
 def test_a_name_of_a_host_does_not_lead_to_this_machine(folder: Path, port: int) -> None:
@@ -197,6 +222,42 @@ def test_a_name_of_a_host_does_not_lead_to_this_machine(folder: Path, port: int)
     words = ["/usr/bin/env", "python3", "-c", code]
     answer = output_of(words, at(folder), Network((f"{named}:{port}",)))[1]
     assert "an address of this machine" in answer
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1\0.x.test", "127.0.0.1 .x.test", "a b.x.test", "%.x.test"]
+)
+def test_only_names_match_a_glob(folder: Path, port: int, host: str) -> None:
+    code = CONNECT.format(host=host.replace("\0", "\\0"), port=port)
+    answer = output_of(
+        ["/usr/bin/env", "python3", "-c", code], at(folder), Network((f"*.x.test:{port}",))
+    )[1]
+    assert "403" in answer
+    assert "no network to" in answer or "no address" in answer
+
+
+def test_a_host_is_named_with_its_port() -> None:
+    network = Network(("localhost:1", "*:2", "[::1]:3", "x.test"))
+    assert network.is_named("LOCALHOST", 1)
+    assert not network.is_named("localhost", 2)
+    assert network.allows("x.test", 443)
+    assert not network.allows("x.test", 2222)
+    with pytest.raises(SandboxFailed, match="port 80 "):
+        Network(ports=(80,))
+
+
+def test_many_connections_do_not_end_the_program(folder: Path, port: int) -> None:
+    code = (
+        "import socket, sys, time\n"
+        "found = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(260)]\n"
+        "time.sleep(2); [each.close() for each in found]; time.sleep(1)\n"
+        "one = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+        "one.sendall(b'GET /last HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n')\n"
+        "print(b''.join(iter(lambda: one.recv(65536), b'')).decode())\n"
+    )
+    words = ["/usr/bin/env", "python3", "-c", code, str(port)]
+    status, answer = output_of(words, at(folder), Network(ports=(port,)))
+    assert (status, answer.splitlines()[-1]) == (0, "/last for x")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0", "localhost"])
