@@ -241,11 +241,11 @@ class RunState:
 
     def _on_end(self, op: ops.Ended) -> None:
         step = self._step(op.step)
+        self.seconds += op.seconds - step.seconds  # an agent of others may report more of a step
         step.observation, step.seconds = op.observation, op.seconds
         step.before, step.after = step.before or op.tree, op.tree
         rows = frozenset((each.path, row) for each in op.observation.shown for row in _rows(each))
         step.done = DoneCall(step.call.key, op.digest, step.before, step.after, rows)
-        self.seconds += op.seconds
         self.failed_gates += step.call.tool == "finish" and not step.is_finished
 
     def _on_said(self, op: ops.Said) -> None:

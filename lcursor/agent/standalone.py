@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from lcursor.agent.assembly import Assembly
+from lcursor.agent.parts import ForeignAgents
 from lcursor.agent.service import AgentService
 from lcursor.changes.histories import Histories
 from lcursor.changes.records import FileChange, Lines
@@ -34,12 +35,14 @@ def open_service(
     send: Notify,
     secrets: Sequence[str] = (),
     warn: Callable[[str], None] = lambda _: None,
+    foreign: Callable[[Config, ModelPool], ForeignAgents] | None = None,
 ) -> Iterator[Standalone]:
     """Open a service, and close it with its models.
 
     Args:
         send: gets the service's messages, on any thread.
         warn: called with a message about an interrupted write.
+        foreign: makes the agents of others; None for none.
     """
     models = ModelPool(config.chat)
 
@@ -47,7 +50,8 @@ def open_service(
         send("error", error_message(error))
 
     histories = Histories(None, on_error, warn=warn)
-    assembly = Assembly(config, models, partial(_record, histories), secrets)
+    others = foreign(config, models) if foreign is not None else None
+    assembly = Assembly(config, models, partial(_record, histories), secrets, foreign=others)
     service = AgentService(config, send, assembly)
     try:
         yield Standalone(service, histories, models)

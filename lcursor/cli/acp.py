@@ -45,8 +45,8 @@ def acp(
     The agent works on a copy of the project. The editor shows each change, and it is written once
     you allow it.
     """
-    from lcursor.acp.editor import OtherEditor
-    from lcursor.acp.server import MODES, Server
+    from lcursor.acp.server.editor import OtherEditor
+    from lcursor.acp.server.sessions import MODES, Server
     from lcursor.agent.standalone import open_service
     from lcursor.config import AgentConfig, ChatConfig, Config, EditConfig, ModelConfig
 

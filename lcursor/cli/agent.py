@@ -77,6 +77,10 @@ def agent(
     show: Annotated[
         str, typer.Option(metavar="RUN", help="Print all that a run wrote and read.")
     ] = "",
+    foreign: Annotated[
+        str,
+        typer.Option("--agent", metavar="NAME", help="Someone else's: codex, opencode, …"),
+    ] = "",
     url: Annotated[
         str, typer.Option(help="A server to ask instead of the local one.", show_default=False)
     ] = "",
@@ -117,6 +121,7 @@ def agent(
         chat=chat,
         edit=EditConfig(test=test, lint=lint),
         agent=AgentConfig(
+            model=foreign,
             max_steps=max_steps,
             allow=tuple(allow or ()),
             readable=tuple(str(each.expanduser().absolute()) for each in readable or ()),
@@ -220,7 +225,8 @@ class _Session:
                     choice, text = _approve(params)
                     self._send("agent.decide", id=1, ask=params["ask"], choice=choice, text=text)
                 elif method == "agent.planned":
-                    self._send("agent.approve_plan", id=1, text=_approve_plan(params["text"]))
+                    plan = _fill_in if params["is_question"] else _approve_plan
+                    self._send("agent.approve_plan", id=1, text=plan(params["text"]))
                 elif method != "log":
                     shown.show(method, params)
                 elif params["level"] == "error":
@@ -356,10 +362,11 @@ def _shortened(target: str) -> str:
 @contextmanager
 def _session(config: Config, secrets: Sequence[str]) -> Iterator[_Session]:
     """Open a service with its models and histories."""
+    from lcursor.acp.client.agents import ForeignAgentsOf
     from lcursor.agent.standalone import open_service
 
     session = _Session()
-    with open_service(config, session.emit, secrets, _note) as opened:
+    with open_service(config, session.emit, secrets, _note, ForeignAgentsOf) as opened:
         session.service, session.histories = opened.service, opened.histories
         yield session
 
@@ -422,6 +429,23 @@ def _approve_plan(text: str) -> str:
         return text if input("Carry it out? [y/N] ").strip().lower() in ("y", "yes") else ""
     except EOFError:
         return ""
+
+
+def _fill_in(text: str) -> str:
+    """Ask for the fields of a form; return it filled in, or "" to decline."""
+    if not sys.stdin.isatty():
+        return ""
+    filled = []
+    for line in text.splitlines():
+        name, mark, _ = line.partition(":")
+        try:
+            answer = input(f"{_safe(line)} ") if mark and name.isidentifier() else None
+        except EOFError:
+            return ""
+        filled.append(line if not answer else f"{name}: {answer}")
+        if answer is None:
+            typer.echo(_safe(line))
+    return "\n".join(filled)
 
 
 @contextmanager

@@ -27,8 +27,8 @@ from lcursor.config import (
     CompletionConfig,
     Config,
     ModelConfig,
-    from_table,
 )
+from lcursor.config_table import from_table
 from lcursor.errors import (
     ConfigInvalid,
     DependencyMissing,

@@ -33,12 +33,12 @@ def mcp(
     from lcursor.context.codebase import IndexSearch
     from lcursor.errors import LcursorError
     from lcursor.installer.process import ROOT
-    from lcursor.mcp.editor import RunningEditor
-    from lcursor.mcp.tools import ProjectTools
+    from lcursor.mcp.server.editor import RunningEditor
+    from lcursor.mcp.server.tools import ProjectTools
     from lcursor.project.root import is_begun, root_of
 
     try:
-        from lcursor.mcp import server
+        from lcursor.mcp.server import protocol
     except ImportError as error:
         raise LcursorError(
             f"the package for this is not installed ({error.name})",
@@ -47,4 +47,4 @@ def mcp(
     root = root_of((path or Path.cwd()).absolute())
     codebase = IndexSearch.open(root, start=is_begun(root), secrets=secret or [])
     tools = ProjectTools(root, codebase, RunningEditor(root, editor), secret or [])
-    server.make(tools, may_propose=propose).run()
+    protocol.make(tools, may_propose=propose).run()

@@ -14,6 +14,7 @@ from typing import Any
 
 import lcursor
 from lcursor import config, protocol
+from lcursor.config_table import from_table
 from lcursor.errors import LcursorError, MessageInvalid, ProtocolMismatch
 from lcursor.fim import outcomes
 from lcursor.fim.completer import Completer
@@ -117,11 +118,11 @@ class Dispatch:
                 f"the plugin uses protocol {params['protocol']}, the host {protocol.PROTOCOL}",
                 "Update the whole plugin, then restart Neovim",
             )
-        self._settings = config.from_table(params["config"])
+        self._settings = from_table(params["config"])
         self._configure()
 
     def _config(self, params: protocol.session.ConfigChanged) -> None:
-        self._settings = config.from_table(params["config"])
+        self._settings = from_table(params["config"])
         self._configure()
 
     def _configure(self) -> None:

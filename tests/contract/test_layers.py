@@ -20,6 +20,7 @@ LAYERS = {
     "errors": 0,
     "protocol": 0,
     "config": 0,
+    "config_table": 0,
     "install": 1,
     "installer": 1,
     "executor": 1,
@@ -69,7 +70,7 @@ ONE_IMPORTER = {
 HELPER = "lcursor/mcp/client/connection.py"
 """The module of the helper process for servers of tools, which is not the host."""
 TWO_IMPORTERS = {
-    "mcp": {"lcursor/mcp/server.py", HELPER},
+    "mcp": {"lcursor/mcp/server/protocol.py", HELPER},
     "httpx2": {"lcursor/http/client.py", HELPER},
 }
 
@@ -77,6 +78,7 @@ LUA_LAYERS = {
     "types": 0,
     "text": 0,
     "config": 0,
+    "config_table": 0,
     "ui": 1,
     "host": 2,
     "editor": 3,

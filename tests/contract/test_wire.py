@@ -11,6 +11,7 @@ import pytest
 
 import lcursor
 from lcursor import config, errors, protocol
+from lcursor.config_table import from_table
 from lcursor.drive.editor import Editor
 from lcursor.host.dispatch import Dispatch
 from lcursor.llm import providers
@@ -101,7 +102,7 @@ def test_settings_that_cross_the_wire(lua: dict[str, Any]) -> None:
     for section in ours.values():  # Lua has one type for all tables
         section.update({name: [] for name, value in section.items() if value == ()})
     assert lua["wire"] == ours
-    assert config.from_table(lua["wire"]) == config.Config()
+    assert from_table(lua["wire"]) == config.Config()
 
 
 def test_settings_of_a_model(lua: dict[str, Any]) -> None:

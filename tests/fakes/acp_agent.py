@@ -1,6 +1,7 @@
 """An agent that speaks ACP and does what its prompt says, a step a line. Standard library only.
 
-    say TEXT; think TEXT; write NAME TEXT; run COMMAND; ask COMMAND; plan; form; model; connect PORT
+    say TEXT; think TEXT; write NAME TEXT; run COMMAND; ask COMMAND; plan; form; questions;
+    model; connect PORT; tools NAME;
     crash; hang; silent S; noise; huge; unknown; child; late TEXT; stop REASON; fail TEXT; flood N
 
 `FAKE` in its environment names what goes wrong before: `mute` (no answer to `session/new`), `dead`,
@@ -259,6 +260,26 @@ class Agent:
             "elicitation/create", mode="form", message="Which size?", requestedSchema=FORM
         )
         self.record("form", answer["result"])
+
+    def do_questions(self, _: str) -> None:
+        """Ask as Qwen Code does, by a permission."""
+        options = [{"label": "Small"}, {"label": "Large"}]
+        rows = [{"question": "Which size?", "options": options}, {"question": "Why?"}]
+        self.number += 1
+        call = {
+            "toolCallId": f"call{self.number}",
+            "title": "Ask user 2 questions",
+            "kind": "think",
+            "rawInput": {"questions": rows},
+            "_meta": {"qwenInteractionKind": "user_question"},
+        }
+        choices = [
+            {"optionId": "proceed_once", "name": "Submit", "kind": "allow_once"},
+            {"optionId": "cancel", "name": "Cancel", "kind": "reject_once"},
+        ]
+        answer = self.request("session/request_permission", toolCall=call, options=choices)
+        self.record("answers", answer["result"])
+        self.done(f"call{self.number}", "answered")
 
     def do_model(self, _: str) -> None:
         """Ask the model that the environment names, and say what it answers."""

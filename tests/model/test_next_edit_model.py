@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lcursor import config
 from lcursor.catalog import store
 from lcursor.config import ChatConfig
+from lcursor.config_table import from_table
 from lcursor.host import next_edit_model
 from lcursor.host.next_edits import NextEdits
 from lcursor.http.client import Client
@@ -44,7 +44,7 @@ def test_a_window_is_asked_and_the_answer_is_read(
     model.symlink_to(model_path)
     messages: list[tuple[str, Mapping[str, Any]]] = []
     service = NextEdits(lambda method, params: messages.append((method, params)))
-    service.configure(config.from_table({"next_edit": {"model": str(model)}}))
+    service.configure(from_table({"next_edit": {"model": str(model)}}))
     path = str(tmp_path / "a.txt")
     edit = {"path": path, "row": 0, "old": ["w = 3"], "new": LINES[:1], "is_accepted": False}
     request = {

@@ -23,7 +23,8 @@ from lcursor.catalog import hardware, store
 from lcursor.cli import doctor, environment
 from lcursor.cli.facts import ROOT, Fact, exact
 from lcursor.code import grammars
-from lcursor.config import CompletionConfig, Config, from_table
+from lcursor.config import CompletionConfig, Config
+from lcursor.config_table import from_table
 from lcursor.errors import LcursorError
 from lcursor.index import embed
 from lcursor.installer import selftest

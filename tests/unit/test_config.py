@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lcursor import config
 from lcursor.config import (
     PROVIDER_TOKENS,
     PROVIDERS,
@@ -16,33 +15,34 @@ from lcursor.config import (
     Config,
     ModelConfig,
 )
+from lcursor.config_table import from_table
 from lcursor.errors import ConfigInvalid
 
 
 def chat(**table: Any) -> ChatConfig:
-    return config.from_table({"chat": table}).chat
+    return from_table({"chat": table}).chat
 
 
 @pytest.mark.parametrize("table", [{}, {"chat": {}}, {"chat": None}, {"keymaps": {"accept": "x"}}])
 def test_what_is_not_set_is_the_default(table: dict[str, Any]) -> None:
-    assert config.from_table(table) == Config()
+    assert from_table(table) == Config()
 
 
 def test_a_setting_is_read_and_one_of_the_editor_ignored() -> None:
     table = {"completion": {"max_tokens": 9, "debounce_ms": 5}}
-    assert config.from_table(table).completion.max_tokens == 9
+    assert from_table(table).completion.max_tokens == 9
 
 
 @pytest.mark.parametrize("name", ["atuo", "full", ""])
 def test_an_unknown_policy_is_an_error(name: str) -> None:
     with pytest.raises(ConfigInvalid) as caught:
-        config.from_table({"agent": {"policy": name}})
+        from_table({"agent": {"policy": name}})
     assert caught.value.message == f"agent.policy: there is no {name!r}"
     assert caught.value.hint == "Use plan, ask, auto"
 
 
 def models(table: object) -> tuple[ModelConfig, ...]:
-    return config.from_table({"models": table}).chat.models
+    return from_table({"models": table}).chat.models
 
 
 def test_named_models() -> None:
@@ -64,7 +64,7 @@ def test_an_empty_table_of_lua(empty: object) -> None:
 @pytest.mark.parametrize(("model", "url"), [("desk", "http://x"), ("qwen2.5-coder-0.5b", None)])
 def test_a_named_model_completes_on_its_server(model: str, url: str | None) -> None:
     table = {"models": {"desk": {"url": "http://x"}}, "completion": {"model": model}}
-    endpoint = config.from_table(table).completion.endpoint
+    endpoint = from_table(table).completion.endpoint
     assert (endpoint and endpoint.url) == url
 
 
@@ -103,7 +103,7 @@ def test_no_provider_chooses_another_company() -> None:
     [(["*.vault", "a/*"], ("*.vault", "a/*")), ([], ()), ({}, ()), ({"mine": "*.b"}, ("*.b",))],
 )
 def test_a_list_of_globs(value: object, globs: tuple[str, ...]) -> None:
-    assert config.from_table({"privacy": {"exclude": value}}).privacy.exclude == globs
+    assert from_table({"privacy": {"exclude": value}}).privacy.exclude == globs
 
 
 @pytest.mark.parametrize(
@@ -118,17 +118,17 @@ def test_a_list_of_globs(value: object, globs: tuple[str, ...]) -> None:
 )
 def test_a_wrong_type_is_reported_with_its_setting(section: str, name: str, value: object) -> None:
     with pytest.raises(ConfigInvalid, match=rf"{section}\.{name}"):
-        config.from_table({section: {name: value}})
+        from_table({section: {name: value}})
 
 
 def test_a_whole_number_is_good_for_a_share() -> None:
-    found = config.from_table({"completion": {"min_confidence": 1}}).completion
+    found = from_table({"completion": {"min_confidence": 1}}).completion
     assert found == CompletionConfig(min_confidence=1.0)
 
 
 def test_what_is_no_option_is_skipped() -> None:
     table = {"completion": {"budget_ms": 9, "endpoint": "x"}, "chat": {"models": 3}}
-    assert config.from_table(table) == Config()
+    assert from_table(table) == Config()
 
 
 @pytest.mark.parametrize(
@@ -166,13 +166,13 @@ def test_wrong_models(table: object, words: str) -> None:
 
 def test_a_section_that_is_no_table() -> None:
     with pytest.raises(ConfigInvalid, match="chat: expected a table"):
-        config.from_table({"chat": 3})
+        from_table({"chat": 3})
 
 
 def test_servers_of_the_model_context_protocol() -> None:
     git = {"command": ["uvx", "mcp-server-git"], "env": {"TOKEN": "$GIT_TOKEN"}, "network": {}}
     table = {"git": git, "far": {"url": "https://x", "headers": []}}
-    far, near = config.from_table({"mcp": {"servers": table}}).mcp.servers
+    far, near = from_table({"mcp": {"servers": table}}).mcp.servers
     assert (far.name, far.url, far.headers) == ("far", "https://x", ())
     assert (near.command, near.env, near.network) == (
         ("uvx", "mcp-server-git"),
@@ -198,4 +198,4 @@ def test_servers_of_the_model_context_protocol() -> None:
 )
 def test_wrong_servers(table: object, words: str) -> None:
     with pytest.raises(ConfigInvalid, match="^" + re.escape(words)):
-        config.from_table({"mcp": {"servers": table}})
+        from_table({"mcp": {"servers": table}})

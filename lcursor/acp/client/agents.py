@@ -38,7 +38,7 @@ class ForeignAgentsOf:
         settings = self._settings.get(request.name) or ForeignAgentConfig(request.name)
         known = catalog.find(request.name, settings)
         assert known is not None
-        if request.wanted.policy == "plan" and not known.plans:
+        if request.wanted.policy == "plan" and not (known.plans or known.plan_option):
             raise AgentMissing(
                 f"{known.title} has no mode in which it only plans", "Use another policy"
             )

@@ -30,16 +30,20 @@ class KnownAgent:
     tried: str = ""
     """The version that was run."""
     env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files of its home, by relative path."""
     model_env: Mapping[str, str] = field(default_factory=dict)
     """Variables that name the user's model."""
     model_files: Mapping[str, str] = field(default_factory=dict)
-    """Files of its home that name the user's model, by relative path."""
+    """Files of its home that name the user's model."""
     asks: tuple[str, ...] = ()
     """Its modes that ask before a change, the best first."""
     plans: tuple[str, ...] = ()
     """Its modes that change nothing."""
+    plan_option: tuple[str, str, str] | None = None
+    """Another option that does this: its name, and its values to plan and to work."""
     login_files: tuple[str, ...] = ()
-    """Files of the user's home with its login."""
+    """Files of the user's home with its login, and nothing that it runs."""
     hosts: tuple[str, ...] = ()
     """What it needs to reach with the user's login."""
     note: str = ""
@@ -52,7 +56,11 @@ OPENCODE_SETTINGS: Final = """{
   "$schema": "https://opencode.ai/config.json",
   "autoupdate": false,
   "share": "disabled",
-  "permission": {"edit": "ask", "bash": "ask", "webfetch": "ask"},
+  "permission": {"edit": "ask", "bash": "ask", "webfetch": "ask"}
+}
+"""
+OPENCODE_MODEL: Final = """{
+  "$schema": "https://opencode.ai/config.json",
   "model": "lcursor/{model}",
   "small_model": "lcursor/{model}",
   "provider": {"lcursor": {
@@ -74,8 +82,11 @@ default_permissions = "lcursor"
 
 [permissions.lcursor.network]
 enabled = true
+
+[features]
+default_mode_request_user_input = true
 """
-"""It confines no commands: its own sandbox does not work in ours."""
+"""It may ask the user, and confines no commands: its own sandbox does not work in ours."""
 
 AGENTS: Final = (
     KnownAgent(
@@ -92,7 +103,7 @@ AGENTS: Final = (
         },
         asks=("default",),
         plans=("plan",),
-        login_files=(".claude/.credentials.json", ".claude.json"),
+        login_files=(".claude/.credentials.json",),
         hosts=("api.anthropic.com", "claude.ai", "console.anthropic.com", "platform.claude.com"),
         note="node 22 or newer; its first request has 48 KB",
     ),
@@ -103,9 +114,11 @@ AGENTS: Final = (
         "npm install -g @agentclientprotocol/codex-acp",
         api="responses",
         tried="2.6.0",
+        files={".codex/config.toml": CODEX_SETTINGS},
         # Under names of OpenAI's models it uses tools that only those know.
-        model_files={".codex/config.toml": 'model = "{model}"\n' + CODEX_SETTINGS},
+        model_env={"CODEX_CONFIG": '{"model": "{model}"}'},
         asks=("permission-profile:lcursor",),
+        plan_option=("collaboration_mode", "plan", "default"),
         login_files=(".codex/auth.json",),
         hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
         note="its first request has 44 KB",
@@ -118,7 +131,8 @@ AGENTS: Final = (
         "npm install -g opencode-ai",
         tried="1.18.33",
         env={"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"},
-        model_files={".config/opencode/opencode.json": OPENCODE_SETTINGS},
+        files={".config/opencode/config.json": OPENCODE_SETTINGS},
+        model_files={".config/opencode/opencode.json": OPENCODE_MODEL},
         asks=("build",),
         plans=("plan",),
         login_files=(".local/share/opencode/auth.json",),
@@ -138,7 +152,7 @@ AGENTS: Final = (
         },
         asks=("default",),
         plans=("plan",),
-        login_files=(".qwen/oauth_creds.json", ".qwen/settings.json"),
+        login_files=(".qwen/oauth_creds.json",),
         hosts=("chat.qwen.ai", "portal.qwen.ai", "dashscope.aliyuncs.com"),
         note="node 22 or newer; its first request has 84 KB",
     ),

@@ -30,6 +30,7 @@ from lcursor.process import program
 from lcursor.process.relay import Network
 from lcursor.process.sandbox import Sandbox
 from lcursor.process.visibility import home
+from lcursor.project.reading import open_regular
 from lcursor.stop import Stop
 from lcursor.storage import folders
 from lcursor.workspace.shell import ENVIRONMENT
@@ -83,6 +84,7 @@ class Launch:
         command = find_command(self.known, self.settings)
         own = folders.make_private(self.tree.folder / HOME)
         env, network, url = dict(self.known.env), Network(self.settings.hosts), ""
+        files = dict(self.known.files)
         with ExitStack() as stack:
             if self.settings.login:
                 stack.enter_context(_login(own, self.known.login_files))
@@ -92,9 +94,11 @@ class Launch:
                 url = port.url
                 network = replace(network, ports=(port.number,))
                 env |= {name: _filled(text, values) for name, text in self.known.model_env.items()}
-                for name, text in self.known.model_files.items():
-                    folders.create((own / name).parent)
-                    folders.write_file(own / name, _filled(text, values).encode())
+                files |= {
+                    name: _filled(text, values) for name, text in self.known.model_files.items()
+                }
+            for name, text in files.items():
+                _write(own, name, text.encode())
             servers = list[Mapping[str, Any]]()
             if tools_port.is_installed():
                 tools = stack.enter_context(ToolsPort(self.tree.root, self.secrets))
@@ -178,22 +182,45 @@ def _login(own: Path, names: Sequence[str]) -> Iterator[None]:
     for name in names:
         with contextlib.suppress(OSError):
             data = (home() / name).read_bytes()
-            folders.create((own / name).parent)
-            folders.write_file(own / name, data)
+            _write(own, name, data)
             before[name] = data
     try:
         yield
     finally:
         for name, data in before.items():
             with contextlib.suppress(OSError, ValueError):
-                after = _small_file(own / name)
+                after = _read(own, name)
                 is_current = (home() / name).read_bytes() == data
                 if after != data and is_current and _names(after) == _names(data):
                     folders.write_file(home() / name, after)
 
 
-def _small_file(path: Path) -> bytes:
-    with path.open("rb") as file:
+def _write(own: Path, name: str, data: bytes) -> None:
+    """Write a file of the agent's home; what the agent put in the way is removed, links too.
+
+    No process of the agent runs at the time.
+    """
+    folder = own
+    for part in Path(name).parent.parts:
+        folder /= part
+        if folder.is_symlink() or not folder.is_dir():
+            folders.remove(folder)
+            folder.mkdir(mode=0o700)
+    if (own / name).is_dir():
+        folders.remove(own / name)
+    folders.write_file(own / name, data)  # replaces a link, and does not follow it
+
+
+def _read(own: Path, name: str) -> bytes:
+    """Read a file of the agent's home.
+
+    Raises:
+        OSError: it cannot be read, or leads elsewhere.
+    """
+    path = own / name
+    if os.path.realpath(path) != os.path.join(os.path.realpath(own), name):
+        raise OSError(f"{name} is a link")
+    with open_regular(path, follows_links=False) as file:
         return file.read(MAX_LOGIN_BYTES)
 
 

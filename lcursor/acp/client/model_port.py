@@ -4,7 +4,8 @@
         port.url  # "http://127.0.0.1:40213/SECRET"
 
 What is sent there is forwarded to the model's server, with the user's key and the model's name: the
-agent sees no key, and may call the model what it likes. Other users of the machine do not know the
+agent sees no key, and may call the model what it likes. Tokens in the text are replaced, as in all
+requests to other machines. Other users of the machine do not know the
 secret; it is in the path, because some agents replace headers. Serves on threads.
 """
 
@@ -24,10 +25,13 @@ from urllib.parse import urlsplit
 from lcursor.http import endpoint
 from lcursor.llm import providers
 from lcursor.llm.records import ServedModel
+from lcursor.project import redaction
 
 MAX_BODY_BYTES: Final = 64 << 20
 BLOCK_BYTES: Final = 1 << 14
 CONNECT_S: Final = 20.0
+POLL_S: Final = 0.05
+"""How long the end of the server waits at most."""
 HOP: Final = frozenset({
     "connection", "content-length", "host", "keep-alive", "transfer-encoding", "upgrade",
     "authorization", "x-api-key", "accept-encoding",
@@ -69,7 +73,10 @@ class ModelPort:
 
     def __enter__(self) -> ModelPort:
         threading.Thread(
-            target=self._server.serve_forever, name="lcursor-model-port", daemon=True
+            target=self._server.serve_forever,
+            args=(POLL_S,),
+            name="lcursor-model-port",
+            daemon=True,
         ).start()
         return self
 
@@ -101,7 +108,8 @@ class ModelPort:
             connection.connect()
             connection.sock.settimeout(None)  # a model may read for minutes before it answers
             sent = {name: value for name, value in headers.items() if name not in HOP}
-            body = self._named(self._body(request, headers))
+            body = self._body(request, headers)
+            body = self._rewritten(body) if body else b""
             target = prefix + path
             connection.request(request.command, target, body or None, {**sent, **self._keys()})
             answer = connection.getresponse()
@@ -160,13 +168,18 @@ class ModelPort:
             request.rfile.readline(8)
         return b"".join(parts)
 
-    def _named(self, body: bytes) -> bytes:
-        """Return a body with the model's name on its server."""
-        with contextlib.suppress(ValueError):
-            row = json.loads(body)
-            if isinstance(row, dict) and "model" in row and self._model:
-                return json.dumps({**row, "model": self._model}).encode()
-        return body
+    def _rewritten(self, body: bytes) -> bytes:
+        """Return a body with the model's real name, and without tokens for another machine.
+
+        Raises:
+            ValueError: it is no JSON.
+        """
+        row = json.loads(body)
+        if isinstance(row, dict) and "model" in row:
+            row = {**row, "model": self._model}
+        if not endpoint.is_local(self._target.url):
+            row, _ = redaction.redact_all(row)
+        return json.dumps(row).encode()
 
     def _keys(self) -> dict[str, str]:
         key = self._target.key

@@ -84,11 +84,27 @@ class Questions:
     def _permit(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         row = params.get("toolCall")
         use, step = self._recorder.use(row if isinstance(row, dict) else {})
+        if schema := _questions_of(row):
+            return self._permit_with_answers(params, schema)
         is_allowed = self._may_run(use, step)
         chosen = _option(params.get("options"), ALLOW if is_allowed else REJECT)
         if not chosen:
             return {"outcome": {"outcome": "cancelled"}}
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
+
+    def _permit_with_answers(
+        self, params: Mapping[str, Any], schema: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Answer the questions of Qwen Code, which come as a permission."""
+        filled = self._fill_in({"message": "Questions of the agent", "requestedSchema": schema})
+        is_answered = filled["action"] == "accept"
+        chosen = _option(params.get("options"), ALLOW if is_answered else REJECT)
+        outcome = {"outcome": "selected", "optionId": chosen}
+        if not is_answered:
+            return {"outcome": outcome}
+        names, values = list(schema["properties"]), filled["content"]
+        answers = {str(i): values[name] for i, name in enumerate(names) if name in values}
+        return {"outcome": outcome, "answers": answers}
 
     def _may_run(self, use: ToolUse, step: AgentStep) -> bool:
         if use.kind == "switch_mode" and self._log.state.policy == "plan":
@@ -179,6 +195,22 @@ def _call_of(use: ToolUse) -> ToolCall:
     if use.command:
         return ToolCall(bash.TOOL.name, {"command": use.command})
     return ToolCall(use.kind, {"title": use.title})
+
+
+def _questions_of(row: object) -> Mapping[str, Any] | None:
+    """Return the questions of a call of Qwen Code as a form; None for another call."""
+    found = row if isinstance(row, dict) else {}
+    meta, given = found.get("_meta"), found.get("rawInput")
+    if not isinstance(meta, dict) or meta.get("qwenInteractionKind") != "user_question":
+        return None
+    rows = given.get("questions") if isinstance(given, dict) else None
+    fields = dict[str, Any]()
+    for number, each in enumerate(rows if isinstance(rows, list) else [], 1):
+        options = each.get("options") or []
+        labels = ", ".join(str(option.get("label")) for option in options)
+        about = ": ".join(filter(None, (str(each.get("question") or ""), labels)))
+        fields[f"answer{number}"] = {"type": "string", "description": about}
+    return {"properties": fields} if fields else None
 
 
 def _plan_of(use: ToolUse) -> str:

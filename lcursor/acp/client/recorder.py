@@ -87,6 +87,7 @@ class Recorder:
         text, self._text, self._kind, self.message = self._text, "", "", ""
         number = len(self._log.state.steps) + 1
         self._user.step(AgentStep(number, call), "running")
+        self._shown[number] = call.key, "running"
         self._log.write(
             "answer",
             text=text,

@@ -25,8 +25,8 @@ OPEN_S: Final = 60.0
 """Time limit of each request before the first prompt; a busy machine needs half of it."""
 LOAD_S: Final = 120.0
 """Time limit to load a session with its history."""
-CANCEL_S: Final = 1.0
-"""Time limit for the end of a turn that was cancelled."""
+CANCEL_S: Final = 0.3
+"""Time limit for the end of a turn that was cancelled; then the agent is killed."""
 KEY: Final = "lcursor"
 """A key for agents that want one; the address is what is secret."""
 NEEDS_LOGIN: Final = -32000
@@ -43,6 +43,8 @@ class Session:
     id: str = ""
     modes: Sequence[str] = ()
     """Names of the modes that it has."""
+    options: Sequence[str] = ()
+    """Names of the other options that it has."""
     _option: str = ""
     """The option that sets the mode; "" if another request does."""
 
@@ -99,10 +101,18 @@ class Session:
             AgentFailed: it cannot be set.
         """
         if self._option:
-            row = {"sessionId": self.id, "configId": self._option, "value": mode}
-            self._call("session/set_config_option", row, handle)
+            self.set_option(self._option, mode, handle)
         else:
             self._call("session/set_mode", {"sessionId": self.id, "modeId": mode}, handle)
+
+    def set_option(self, name: str, value: str, handle: Handle) -> None:
+        """Set another option.
+
+        Raises:
+            AgentFailed: it cannot be set.
+        """
+        row = {"sessionId": self.id, "configId": name, "value": value}
+        self._call("session/set_config_option", row, handle)
 
     def send_prompt(self, text: str) -> int:
         """Let the agent begin a turn; return what `wait_for_end` needs.
@@ -177,9 +187,11 @@ class Session:
         return False
 
     def _read_modes(self, opened: Mapping[str, Any]) -> None:
-        options = opened.get("configOptions")
-        for option in options if isinstance(options, list) else ():
-            if _table(option).get("category") == "mode":
+        found = opened.get("configOptions")
+        options = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+        self.options = [str(option.get("id")) for option in options]
+        for option in options:
+            if option.get("category") == "mode":
                 self._option = str(option.get("id"))
                 rows = option.get("options") or []
                 grouped = [row for each in rows for row in each.get("options") or [each]]

@@ -43,6 +43,8 @@ SERVER: Final = (
     "runpy.run_module('lcursor', run_name='__main__')",
     "mcp",
 )
+MAX_SERVERS: Final = 4
+"""Of an agent at a time."""
 SECRET_S: Final = 10.0
 """Time limit for the first line of a connection."""
 
@@ -67,6 +69,7 @@ class ToolsPort:
         self.number: int = self._listener.getsockname()[1]
         self._running = set[subprocess.Popen[bytes]]()
         self._lock = threading.Lock()
+        self._free = threading.Semaphore(MAX_SERVERS)
 
     @property
     def server(self) -> Mapping[str, Any]:
@@ -92,11 +95,17 @@ class ToolsPort:
         with contextlib.suppress(OSError):  # it was closed
             while True:
                 connection, _ = self._listener.accept()
+                if not self._free.acquire(blocking=False):
+                    connection.close()
+                    continue
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         """Run a server for a connection that knows the secret."""
-        with contextlib.suppress(OSError), connection:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._free.release)
+            stack.enter_context(contextlib.suppress(OSError))
+            stack.enter_context(connection)
             connection.settimeout(SECRET_S)
             line = b""
             while not line.endswith(b"\n") and len(line) < 100:

@@ -230,6 +230,10 @@ class _Turns:
     def _set_mode(self, session: Session, policy: Policy) -> None:
         """Set a mode that asks, or that only plans; an agent's own choice may be another one."""
         wanted = self._known.plans if policy == "plan" else self._known.asks
+        if self._known.plan_option and self._known.plan_option[0] in session.options:
+            name, plans, works = self._known.plan_option
+            session.set_option(name, plans if policy == "plan" else works, self.handle)
+            wanted = self._known.asks
         mode = next((each for each in wanted if each in session.modes), "")
         if mode:
             session.set_mode(mode, self.handle)

@@ -256,7 +256,7 @@ function M.float(lines, title)
   end
 end
 
---- Show lines in a split, which is reused; the cursor moves there.
+--- Show lines in a split, which is reused and grows if necessary; the cursor moves there.
 ---@param name string the buffer is lcursor://{name}
 ---@param lines string[]
 ---@param head string shown in the winbar
@@ -274,8 +274,9 @@ function M.split(name, lines, head, keys)
   api.nvim_set_current_win(win)
   vim.cmd.stopinsert()
   M.set_head(win, head, keys)
-  if is_new then
-    M.fit_height(win, math.floor(vim.o.lines * 0.6))
+  local max, height = math.floor(vim.o.lines * 0.6), api.nvim_win_get_height(win)
+  if is_new or height < math.min(api.nvim_win_text_height(win, {}).all, max) then
+    M.fit_height(win, max)
   end
   vim.keymap.set("n", "q", "<Cmd>bwipeout<CR>", { buffer = buf, nowait = true })
   return buf

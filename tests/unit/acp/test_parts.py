@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -12,17 +15,29 @@ from typing import Any
 
 import pytest
 
-from lcursor import config
-from lcursor.acp.client import catalog
+from lcursor.acp.client import catalog, tools_port
+from lcursor.acp.client.connection import Connection
 from lcursor.acp.client.launch import _login, find_command
 from lcursor.acp.client.model_port import ModelPort
+from lcursor.acp.client.session import Session
+from lcursor.acp.client.tools_port import ToolsPort
 from lcursor.acp.client.updates import MAX_TEXT_CHARS, ToolUse
 from lcursor.config import ForeignAgentConfig
+from lcursor.config_table import from_table
 from lcursor.errors import AgentMissing, ConfigInvalid
 from lcursor.llm.records import ServedModel
 from lcursor.run import forms
 from tests.fakes.loopback import Handler, Loopback
 
+ANSWERS = """
+import json, sys
+for line in sys.stdin:
+    row = json.loads(line)
+    is_first = row["method"] == "initialize"
+    result = {"protocolVersion": 1} if is_first else json.loads(sys.argv[1])
+    print(json.dumps({"id": row["id"], "result": result}), flush=True)
+"""
+"""An agent that answers `initialize`, and then with its argument."""
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = {
     "properties": {
@@ -118,6 +133,14 @@ def test_the_port_adds_the_key_and_the_name_of_the_model(kind: Any) -> None:
                 ask(f"http://127.0.0.1:{port.number}/v1/chat", {"model": "gpt"})
 
 
+def test_tokens_in_the_text_do_not_leave_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    token = "ghp_" + "aB3" * 12
+    with Echo() as server, ModelPort(ServedModel("m", server.url), "m") as port:
+        assert ask(f"{port.url}/v1/x", {"text": token})["body"]["text"] == token
+        monkeypatch.setattr("lcursor.http.endpoint.is_local", lambda _: False)
+        assert token not in ask(f"{port.url}/v1/x", {"text": f"a {token}"})["body"]["text"]
+
+
 def test_the_port_leads_to_the_api_of_openai_at_gemini() -> None:
     with Echo() as server:
         for path in ("", "/v1beta"):
@@ -141,9 +164,57 @@ def test_a_server_that_is_gone_is_an_error_of_the_port() -> None:
         ask(f"{port.url}/v1/models")
 
 
+OPTIONS = [
+    {"id": "model", "category": "model", "options": [{"value": "m"}]},
+    {"id": "mode", "category": "mode", "options": [
+        {"group": "own", "options": [{"value": "read-only"}, {"value": "auto"}]},
+        {"group": "profiles", "options": [{"value": "profile"}]},
+    ]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("opened", "modes"),
+    [
+        ({"configOptions": OPTIONS}, ["read-only", "auto", "profile"]),
+        ({"modes": {"availableModes": [{"id": "plan"}, {"id": "default"}]}}, ["plan", "default"]),
+        ({"configOptions": "none", "modes": 3}, []),
+    ],
+)
+def test_the_modes_of_a_session(opened: Mapping[str, Any], modes: list[str]) -> None:
+    given = {"sessionId": "s1", **opened}
+    with Connection([sys.executable, "-c", ANSWERS, json.dumps(given)], os.environ) as connection:
+        session = Session(connection, Path("/p"))
+        assert not session.open(lambda _: None, "", (), "")
+        assert (session.id, list(session.modes)) == ("s1", modes)
+
+
+def test_the_port_to_the_tools_needs_the_secret_and_has_few_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools_port, "SERVER", (sys.executable, "-c", "print(3); input()"))
+    with ToolsPort(tmp_path) as port:
+        secret = port.server["args"][-1].encode()
+
+        def connect(line: bytes) -> socket.socket:
+            connection = socket.create_connection(("127.0.0.1", port.number))
+            connection.settimeout(20.0)
+            connection.sendall(line + b"\n")
+            return connection
+
+        with connect(b"guess") as stranger:
+            assert stranger.recv(10) == b""
+        known = [connect(secret) for _ in range(tools_port.MAX_SERVERS)]
+        assert [each.recv(1) for each in known] == [b"3"] * len(known)
+        with connect(secret) as other, contextlib.suppress(ConnectionResetError):
+            assert other.recv(10) == b""
+        for each in known:
+            each.close()
+
+
 def test_settings_of_agents() -> None:
     table = {"agents": {"codex": {"env": {"A": "$B"}, "hosts": ["x.test"], "command": {}}}}
-    [found] = config.from_table(table).agent.foreign
+    [found] = from_table(table).agent.foreign
     assert found == ForeignAgentConfig("codex", env={"A": "$B"}, hosts=("x.test",))
 
 
@@ -152,7 +223,7 @@ def test_settings_of_agents() -> None:
 )
 def test_wrong_settings_of_agents(table: object) -> None:
     with pytest.raises(ConfigInvalid, match=r"agents"):
-        config.from_table({"agents": table})
+        from_table({"agents": table})
 
 
 def test_an_agent_that_is_missing_says_how_to_install_it() -> None:
@@ -168,6 +239,7 @@ def test_a_login_is_copied_and_only_a_renewed_one_comes_back(
     home, own = tmp_path / "home", tmp_path / "own"
     monkeypatch.setenv("HOME", str(home))
     (home / ".a").mkdir(parents=True)
+    own.mkdir()
     names = (".a/renewed", ".a/other", ".a/broken", ".a/missing")
     for name in names[:3]:
         (home / name).write_text('{"token": 1}')
@@ -181,6 +253,27 @@ def test_a_login_is_copied_and_only_a_renewed_one_comes_back(
     ]  # fmt: skip
     assert not (home / names[3]).exists()
     assert oct(os.stat(own / names[0]).st_mode)[-3:] == "600"
+
+
+def test_links_in_the_home_of_an_agent_lead_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, own, other = tmp_path / "home", tmp_path / "own", tmp_path / "other"
+    monkeypatch.setenv("HOME", str(home))
+    for folder in (home / ".a", own, other):
+        folder.mkdir(parents=True)
+    (home / ".a/login").write_text('{"token": 1}')
+    (other / "secret").write_text('{"token": 666}')
+    (own / ".a").symlink_to(other)
+    with _login(own, [".a/login"]):
+        assert [*other.iterdir()] == [other / "secret"]
+        assert (own / ".a/login").read_text() == '{"token": 1}'
+        (own / ".a/login").unlink()
+        (own / ".a/login").symlink_to(other / "secret")
+    assert (home / ".a/login").read_text() == '{"token": 1}'
+    with _login(own, [".a/login"]):
+        assert not (own / ".a/login").is_symlink()
+    assert (other / "secret").read_text() == '{"token": 666}'
 
 
 def test_the_documents_list_each_agent() -> None:

@@ -99,6 +99,21 @@ def test_a_form_may_be_declined(agent: Make) -> None:
     assert it.noted("form") == [{"action": "decline"}]
 
 
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_questions_that_come_as_a_permission_are_a_form(agent: Make, is_answered: bool) -> None:
+    it = agent()
+    it.start(task="questions\nsay Thanks.")
+    text = it.wait("agent.planned")["text"]
+    assert "answer1:   (Which size?: Small, Large)" in text
+    filled = text.replace("answer1: ", "answer1: Huge").replace("answer2: ", "answer2: Why not?")
+    it.send("agent.approve_plan", id=1, text=filled if is_answered else "")
+    assert it.wait("agent.done")["message"] == "Thanks."
+    [found] = it.noted("answers")
+    chosen = {"outcome": "selected", "optionId": "proceed_once" if is_answered else "cancel"}
+    assert found["outcome"] == chosen
+    assert found.get("answers") == ({"0": "Huge", "1": "Why not?"} if is_answered else None)
+
+
 def test_a_plan_is_approved_before_anything_changes(agent: Make) -> None:
     it = agent()
     it.start(task="ask touch b.py\nsay 1. Write b.py", policy="plan")
@@ -186,7 +201,6 @@ def test_budgets_end_a_run(agent: Make) -> None:
 
 
 def test_its_tools_read_the_users_project_from_outside_of_the_sandbox(agent: Make) -> None:
-    pytest.importorskip("mcp")
     it = agent()
     (it.root / ".env").write_text("KEY=1\n")
     done = it.finish("write a.py x = 2\\n\ntools a.py\ntools .env\ntools ../agents")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lcursor.acp import server
+from lcursor.acp.server import sessions
 from tests.fakes.script_server import Entry, Fault, ScriptServer
 from tests.unit.agent.runs_over_http import FILES, MODEL, bash, call, finish, replace, view
 from tests.waiting import wait_for
@@ -157,8 +157,8 @@ def editor(tmp_path: Path) -> Iterator[Callable[..., Editor]]:
         for stream in (each.process.stdin, each.process.stdout):
             assert stream
             stream.close()
-    for each_server in servers:
-        each_server.close()
+    for server in servers:
+        server.close()
 
 
 Make = Callable[..., Editor]
@@ -196,7 +196,7 @@ def test_what_the_model_writes_before_its_calls_is_shown(editor: Make) -> None:
 )
 def test_calls_are_no_text(dialect: str, written: str, shown: str) -> None:
     for size in (1, 3, 100):
-        writing = server._Writing(dialect)
+        writing = sessions._Writing(dialect)
         parts = [written[at : at + size] for at in range(0, len(written), size)]
         assert "".join(writing.more(each, is_new=False) for each in parts) == shown
 

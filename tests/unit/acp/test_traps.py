@@ -204,9 +204,11 @@ def test_its_home_is_its_own(agent: Make, monkeypatch: pytest.MonkeyPatch, tmp_p
     (home / ".fake").mkdir(parents=True)
     (home / ".fake/hooks").write_text("evil")
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("MY_API_KEY", "12345")
     it = agent()
-    it.finish(f"run cat {home}/.fake/hooks; echo $HOME")
+    it.finish(f"run cat {home}/.fake/hooks; echo $HOME; env")
     text = it.text_of(1)
+    assert "12345" not in text
     assert "evil" not in text
     assert text.startswith(str(it.run_folder / "home"))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lcursor import config
+from lcursor.config_table import from_table
 from lcursor.host.next_edits import NextEdits
 from lcursor.next_edit import window
 from lcursor.next_edit.records import Edit
@@ -66,7 +66,7 @@ def start(server: ModelServer, receive: Receiver) -> Iterator[Start]:
     def begin(**model: Any) -> NextEdits:
         table = {"models": {"desk": {"url": server.url, **model}}, "next_edit": {"model": "desk"}}
         service = NextEdits(receive)
-        service.configure(config.from_table(table))
+        service.configure(from_table(table))
         services.append(service)
         return service
 
@@ -276,7 +276,7 @@ def test_a_model_that_was_not_downloaded(
 ) -> None:
     monkeypatch.setenv("LCURSOR_MODELS", str(tmp_path))
     service = NextEdits(receive)
-    service.configure(config.from_table({"next_edit": {"model": "sweep-next-edit-0.5b"}}))
+    service.configure(from_table({"next_edit": {"model": "sweep-next-edit-0.5b"}}))
     service.predict(request(tmp_path, 1))
     wait_for(receive.errors)
     service.close()

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lcursor import config
 from lcursor.config import PROVIDER_TOKENS, PROVIDERS, ChatConfig
+from lcursor.config_table import from_table
 from lcursor.errors import ConfigInvalid, KeyMissing, ServerDenied, ServerFailed
 from lcursor.llm import models
 from lcursor.llm.client import REASONING_TOKENS, ChatClient
@@ -28,7 +28,7 @@ def settings(name: str, server: ChatServer, **more: object) -> ChatConfig:
     url = server.url + urlsplit(PROVIDERS[name].url).path
     model, api = MODELS.get(name) or PROVIDERS[name].model, PROVIDERS[name].api
     row = {"provider": name, "url": url, "api": api, "model": model, **more}
-    return config.from_table({"models": {"big": row}}).chat
+    return from_table({"models": {"big": row}}).chat
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def test_a_model_that_writes_less(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_key_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    chat = config.from_table({"models": {"big": {"provider": "openai"}}}).chat
+    chat = from_table({"models": {"big": {"provider": "openai"}}}).chat
     with pytest.raises(KeyMissing, match="OPENAI_API_KEY") as error:
         models.target(chat, "big")
     assert "models.big.key_env or key_command" in error.value.hint
@@ -109,10 +109,10 @@ def test_a_missing_key_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_provider_is_used_only_where_it_is_named() -> None:
     table = {"models": {"big": {"provider": "openai"}}}
-    assert models.default(config.from_table(table).chat) == models.LOCAL
+    assert models.default(from_table(table).chat) == models.LOCAL
     with pytest.raises(ConfigInvalid, match="there is no chat model"):
-        models.default(config.from_table({**table, "chat": {"server": "off"}}).chat)
-    assert config.from_table(table).completion.endpoint is None
+        models.default(from_table({**table, "chat": {"server": "off"}}).chat)
+    assert from_table(table).completion.endpoint is None
 
 
 def test_what_anthropic_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lcursor.config import McpConfig, mcp_servers
+from lcursor.config import McpConfig
+from lcursor.config_table import mcp_servers
 from lcursor.mcp.client import launch
 from lcursor.mcp.client.servers import ProjectServers, Servers
 from lcursor.process.sandbox import open_sandbox

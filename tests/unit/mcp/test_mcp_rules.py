@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lcursor.config import McpServerConfig, mcp_servers
+from lcursor.config import McpServerConfig
+from lcursor.config_table import mcp_servers
 from lcursor.errors import KeyMissing
 from lcursor.mcp.client import importing, launch, policy
 from lcursor.mcp.client.consent import Consent

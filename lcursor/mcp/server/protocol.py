@@ -14,7 +14,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from lcursor import __version__
-from lcursor.mcp.tools import ProjectTools, ToolProblem
+from lcursor.mcp.server.tools import ProjectTools, ToolProblem
 
 INSTRUCTIONS = "Code search and the open editor of this project. Search before you list files."
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)

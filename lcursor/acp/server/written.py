@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from lcursor.acp.editor import OtherEditor
+from lcursor.acp.server.editor import OtherEditor
 from lcursor.changes import text
 from lcursor.changes.histories import Histories
 from lcursor.changes.records import Change

@@ -15,7 +15,7 @@ from typing import Final
 from lcursor.code import estimate
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import SearchHit
-from lcursor.mcp.editor import EditorAway, RunningEditor
+from lcursor.mcp.server.editor import EditorAway, RunningEditor
 from lcursor.project.reading import Read, Reader
 from lcursor.project.root import relative_name
 

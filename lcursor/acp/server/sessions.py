@@ -20,8 +20,8 @@ from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
 
 from lcursor import __version__
-from lcursor.acp.editor import UNKNOWN_METHOD, OtherEditor, Problem
-from lcursor.acp.written import write_changes
+from lcursor.acp.server.editor import UNKNOWN_METHOD, OtherEditor, Problem
+from lcursor.acp.server.written import write_changes
 from lcursor.agent import runs
 from lcursor.agent.records import Policy
 from lcursor.agent.run_log import RunLog
