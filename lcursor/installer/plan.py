@@ -50,7 +50,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=[],
         choices=["dev", "lint", "mcp", "neovim"],
         help="dev: for the tests; lint: dev, and stylua, which needs npm;"
-        " mcp: for python -m lcursor mcp; neovim: a Neovim, unless one is on PATH",
+        " mcp: for python -m lcursor mcp and mcp.servers; neovim: a Neovim, unless one is on PATH",
     )
     parser.add_argument(
         "--model",
