@@ -42,7 +42,7 @@ NOTHING: Final = {
     "quickfix": "the quickfix list is empty",
     "terminal": "no terminal has any output",
 }
-NO_SERVERS: Final = "no MCP servers are configured, or not used here"
+NO_SERVERS: Final = "no MCP servers are configured"
 NOT_NAMED: Final = "a prompt of the project cannot attach it"
 
 

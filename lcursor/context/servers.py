@@ -1,4 +1,4 @@
-"""What a chat uses of the MCP servers of a project: resources and prompts. Types only."""
+"""What questions use of the MCP servers of a project: resources and prompts. Types only."""
 
 from __future__ import annotations
 

@@ -133,6 +133,7 @@ class Services:
                 busy=partial(self._pause.set_busy, "edit"),
                 chat_edited=lambda key, edits: self._get_chat().record_edits(key, edits),
                 chat_seen=self._read_before,
+                servers_of=self._texts_of,
             )
             return self._edit
 
@@ -185,7 +186,7 @@ class Services:
         return self._get_servers().of(root) if self._settings.mcp.servers else None
 
     def _texts_of(self, root: Path) -> ProjectTexts | None:
-        """Return the resources and prompts of servers for the chats of a project. Thread: any."""
+        """Return the resources and prompts of servers for chats and edits. Thread: any."""
         if (servers := self._servers_of(root)) is None:
             return None
         from lcursor.mcp.client.texts import ProjectTexts

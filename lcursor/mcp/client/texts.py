@@ -1,4 +1,4 @@
-"""Resources and prompts of the servers of a project, for chats; see `context.servers`.
+"""Resources and prompts of the servers of a project, for questions; see `context.servers`.
 
 A resource becomes an item of the context, a prompt the question. They are text: mentions and
 commands in them have no effect.
@@ -20,7 +20,7 @@ from lcursor.project import redaction
 READ_S: Final = 30.0
 MAX_ADDRESS: Final = 500
 _COMMAND: Final = re.compile(r"[a-z][\w-]*:[\w:.-]+")
-"""A command that can be typed in a chat."""
+"""A command that can be typed."""
 _PAIR: Final = re.compile(r'(?<!\S)(?P<name>[^\s="]+)=(?:"(?P<quoted>[^"]*)"|(?P<bare>\S*))\s*')
 
 
