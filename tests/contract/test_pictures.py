@@ -8,6 +8,8 @@ from scripts import pictures
 
 README = (pictures.ROOT / "README.md").read_text()
 NAMES = ("completion", "next-edit", "edit", "chat", "search", "agent", "tour")
+FOREIGN = "foreign-agent"
+"""Recorded by `scripts/foreign_picture.py`, which needs an agent that the tests do not install."""
 
 
 def test_each_picture_is_of_the_present_windows() -> None:
@@ -18,7 +20,7 @@ def test_each_picture_is_of_the_present_windows() -> None:
 
 
 def test_the_readme_shows_each_picture() -> None:
-    assert set(re.findall(r"\(doc/pictures/([\w-]+)\.svg\)", README)) == set(NAMES)
+    assert set(re.findall(r"\(doc/pictures/([\w-]+)\.svg\)", README)) == {*NAMES, FOREIGN}
 
 
 def test_the_animation_is_short_and_small() -> None:

@@ -35,6 +35,7 @@ def lua(neovim: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
               version = protocol.version, to_lua = protocol.to_lua, levels = protocol.levels,
               plugin = require("lcursor.host").version(), wire = config.for_host(),
               rows = rows,
+              servers = require("lcursor.config.servers"),
             }
             """
         )
@@ -108,8 +109,9 @@ def test_settings_that_cross_the_wire(lua: dict[str, Any]) -> None:
 def test_settings_of_a_model(lua: dict[str, Any]) -> None:
     rows = lua["rows"]["models"]
     assert rows.keys() == {each.name for each in config.options(config.ModelConfig)}
-    assert rows["provider"] == sorted(config.PROVIDERS)
-    assert rows["api"] == [providers.AUTO, *providers.APIS]
+    assert (rows["provider"], rows["api"]) == ("providers", "apis")
+    assert lua["servers"]["providers"] == sorted(config.PROVIDERS)
+    assert lua["servers"]["apis"] == [providers.AUTO, *providers.APIS]
     assert {each.api for each in config.PROVIDERS.values()} <= providers.APIS.keys()
 
 

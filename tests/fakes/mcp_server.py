@@ -67,6 +67,8 @@ def tools(behaviour: set[str]) -> list[Any]:
         tool("greet", changed or "Say hello to someone."),
         tool("work", "Do what the text says."),
     ]
+    if "many" in behaviour:
+        rows += [tool(f"tool_{number}", f"Do thing number {number}.") for number in range(297)]
     if "hidden-text" in behaviour:
         rows += [tool("hidden", ZERO_WIDTH), tool("ec\u200bho", "Repeat a text.")]
     if "shadow" in behaviour:

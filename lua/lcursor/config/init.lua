@@ -111,6 +111,9 @@ local function check_fields(fields, value, prefix)
       table.sort(known)
       return ("%s%s: no such setting, use %s"):format(prefix, key, table.concat(known, ", "))
     end
+    if expected == "apis" or expected == "providers" then
+      expected = require("lcursor.config.servers")[expected]
+    end
     local is_right = type(one) == expected
     if type(expected) == "table" then
       is_right = vim.list_contains(expected, one)

@@ -2,7 +2,6 @@
 -- in keys.lua.
 
 local keys = require("lcursor.config.keys")
-local servers = require("lcursor.config.servers")
 
 ---@class lcursor.Setting
 ---@field [1] string dotted name
@@ -14,7 +13,8 @@ local servers = require("lcursor.config.servers")
 ---@field each? "key"|"boolean" the type of a table's values; with "key", its names are fixed, and
 --- false stands for no keys
 ---@field fields? table<string, string|string[]> the fields of a table, with their types
----@field rows? table<string, string|string[]> the fields of each table in a table, with their types
+---@field rows? table<string, string> the fields of each table in a table, with their types, or the
+--- list of their values in servers.lua
 ---@field names? string pattern of the names in a table of tables; none begins or ends with an
 --- underscore, or has two in a row
 ---@field either? string[] two fields of each table, of which it has exactly one
@@ -36,9 +36,9 @@ local settings = {
     "Function called with a buffer that is read from now on." },
   { "models", {}, host = true,
     rows = {
-      provider = servers.providers,
+      provider = "providers",
       url = "string",
-      api = servers.apis,
+      api = "apis",
       model = "string",
       family = "string",
       key_env = "string",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lcursor.agent import runs
-from lcursor.agent.assembly import Assembly
+from lcursor.agent.assembly import Assembly, ServersOf
 from lcursor.agent.dialects.native import Native
 from lcursor.agent.records import ToolCall
 from lcursor.agent.run_log import NOT_RUN, RunLog, RunState
@@ -63,10 +63,11 @@ class Session(Messages):
         agent: AgentConfig | None = None,
         server: ScriptServer | None = None,
         api: str = "auto",
+        servers_of: ServersOf = lambda _: None,
         **options: Any,
     ) -> None:
         super().__init__(place / "project")
-        self.folder = place / "agents"
+        self.folder, self.servers_of = place / "agents", servers_of
         self.root.mkdir(exist_ok=True)
         for name, text in FILES.items():
             (self.root / name).write_text(text)
@@ -90,6 +91,7 @@ class Session(Messages):
             lambda root, title, files, bases, run: self.histories.begin(
                 root, title, files, "", bases, run
             ),
+            servers_of=self.servers_of,
         )
         self.service = AgentService(self.config, self.receive, assembly, folder=self.folder)
 

@@ -118,8 +118,8 @@ def test_variables_are_those_of_the_user(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_ports_of_this_machine_are_no_hosts() -> None:
-    network = launch.network_of(["localhost:5432", "127.0.0.1:80", "api.example.org"])
-    assert (network.hosts, network.ports) == (("api.example.org",), (5432, 80))
+    network = launch.network_of(["localhost:5432", "127.0.0.1:8080", "api.example.org"])
+    assert (network.hosts, network.ports) == (("api.example.org",), (5432, 8080))
 
 
 def test_texts_are_cleaned() -> None:
