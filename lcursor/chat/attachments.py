@@ -18,6 +18,7 @@ from lcursor.chat.views import item_row
 from lcursor.context import gather, layout, prompts
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen, count_rows
+from lcursor.context.servers import ServersOf, ServerTexts, no_servers
 from lcursor.errors import CommandUnknown
 from lcursor.llm.tokens import Countable, digest
 from lcursor.project.redaction import encodable, redact
@@ -98,10 +99,18 @@ class Gatherer:
 
     Args:
         rules: whether to add the project's rules files.
+        servers_of: for `@mcp` and `/SERVER:PROMPT`.
     """
 
-    def __init__(self, codebase: OpenCodebase, secrets: Sequence[str], rules: bool) -> None:
+    def __init__(
+        self,
+        codebase: OpenCodebase,
+        secrets: Sequence[str],
+        rules: bool,
+        servers_of: ServersOf = no_servers,
+    ) -> None:
         self._codebase, self._secrets, self._rules = codebase, secrets, rules
+        self.servers_of = servers_of
 
     def gather(
         self,
@@ -121,15 +130,20 @@ class Gatherer:
 
         Raises:
             Cancelled: `cancel` was set.
+            McpFailed: the question is a prompt of a server, which has no text for it.
+            DependencyMissing: as above, because the package for servers is not installed.
         """
         root = Path(chat.root)
-        expanded = prompts.expand(question.text, root)
+        servers = self.servers_of(root)
+        expanded = prompts.expand(question.text, root, servers, cancel.is_set)
         found = gather.gather(
             question.text,
             root=root,
             path=question.path,
             attachments=question.attachments,
             codebase=self._codebase(root),
+            servers=servers,
+            expanded=expanded,
             secrets=self._secrets,
             cancel=cancel.is_set,
             dropped=question.dropped,
@@ -175,13 +189,13 @@ def question_of(chat: Conversation, params: ChatSend | ChatPreview) -> ChatQuest
     return ChatQuestion(encodable(params["text"]), params["path"], attachments, params["dropped"])
 
 
-def check_command(text: str, root: str) -> None:
+def check_command(text: str, root: str, servers: ServerTexts | None) -> None:
     """Check that a question does not start with a mistyped command.
 
     Raises:
         CommandUnknown: it does.
     """
-    if found := prompts.mistyped(text, Path(root)):
+    if found := prompts.mistyped(text, Path(root), servers):
         name, near = found
         raise CommandUnknown(
             f"there is no command /{name}; did you mean /{near}?",

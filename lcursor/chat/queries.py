@@ -110,7 +110,8 @@ class ChatQueries:
         if params["id"] != self._newest_completion:
             return
         root = root_of(Path(params["path"] or ".").absolute())
-        words = complete.complete(root, params["word"], self._codebase(root))
+        servers = self._deps.gatherer.servers_of(root)
+        words = complete.complete(root, params["word"], self._codebase(root), servers)
         answer: wire.ChatCompleted = {"id": params["id"], "words": list(words)}
         self._deps.notify("chat.completed", answer)
 

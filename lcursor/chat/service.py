@@ -25,6 +25,7 @@ from lcursor.chat.views import INTERRUPTED, opened_message
 from lcursor.config import ChatConfig
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
+from lcursor.context.servers import ServersOf, no_servers
 from lcursor.errors import ChatDamaged, ChatMissing, LcursorError
 from lcursor.executor import SerialExecutor
 from lcursor.llm.pool import ModelPool
@@ -61,6 +62,7 @@ class ChatService:
     Args:
         notify: sends a message of `protocol.chat.TO_LUA`, `error` or `log`, from any thread.
         codebase: returns the search of a project; None for a search without an index.
+        servers_of: returns the MCP servers whose resources and prompts a chat may use.
         secrets: globs of files that are never read, in addition to the built-in ones.
         models: shared pool; None to create one.
         folder: of all chats; None for the default.
@@ -75,6 +77,7 @@ class ChatService:
         notify: Notify,
         codebase: OpenCodebase | None = None,
         *,
+        servers_of: ServersOf = no_servers,
         secrets: Sequence[str] = (),
         models: ModelPool | None = None,
         folder: Path | None = None,
@@ -87,7 +90,7 @@ class ChatService:
         self._archive = Archive(folder)
         self._models = models or ModelPool(config, server, self._log, idle_s=idle_s)
         self._owns_models = models is None
-        gatherer = Gatherer(self._open_codebase, self._secrets, config.rule_files)
+        gatherer = Gatherer(self._open_codebase, self._secrets, config.rule_files, servers_of)
         self._deps = ChatDeps(config, self._models, gatherer, notify)
         self._lock = threading.Lock()
         self._files: dict[str, ChatFile] = {}
@@ -133,7 +136,8 @@ class ChatService:
     def send(self, params: wire.ChatSend) -> None:
         """Add a question to a chat, and start a turn that answers it."""
         file = self._open_file(params["chat"])
-        attachments.check_command(params["text"], file.chat.root)
+        root = file.chat.root
+        attachments.check_command(params["text"], root, self._deps.gatherer.servers_of(Path(root)))
         file.lock_turn()
         try:
             turn = self._make_turn(file, params)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lcursor.context import changes, file_names, mentions, prompts, rules
 from lcursor.context.codebase import Codebase
+from lcursor.context.servers import ServerTexts
 from lcursor.llm.tokens import BYTES_PER_TOKEN
 from lcursor.project import listing
 from lcursor.project.reading import Reader
@@ -25,10 +26,12 @@ MIN_CHARS = 2
 _TYPED = re.compile(r"@(?P<kind>[a-z]*)(?P<colon>:?)(?P<rest>.*)\Z", re.S)
 
 
-def complete(root: Path, word: str, codebase: Codebase) -> list[ChatWord]:
+def complete(
+    root: Path, word: str, codebase: Codebase, servers: ServerTexts | None = None
+) -> list[ChatWord]:
     """Return completions of a typed word that starts with `@` or `/`, best first."""
     if word.startswith("/"):
-        return _commands(root, word[1:])
+        return _commands(root, word[1:], servers)
     typed = _TYPED.match(word)
     if not typed:
         return []
@@ -48,6 +51,7 @@ def complete(root: Path, word: str, codebase: Codebase) -> list[ChatWord]:
         "commit": lambda: _commits(reader, rest),
         "diff": lambda: _revisions(reader, rest),
         "rules": lambda: _rules(reader, rest),
+        "mcp": lambda: _resources(servers, rest),
     }
     return sources[kind]() if kind in sources else []
 
@@ -60,16 +64,19 @@ def _kinds(typed: str) -> list[ChatWord]:
     ]
 
 
-def _commands(root: Path, typed: str) -> list[ChatWord]:
+def _commands(root: Path, typed: str, servers: ServerTexts | None) -> list[ChatWord]:
     lower = typed.lower()
-    known = prompts.library(root)
-    begun = [prompt for prompt in known if prompt.name.startswith(lower)]
-    inside = [prompt for prompt in known if lower in prompt.name and prompt not in begun]
-    origins = {"built in": "", "project": " (project)", "own": " (own)"}
-    return [
-        _word(f"/{prompt.name}", "command", prompt.description + origins[prompt.origin])
-        for prompt in [*begun, *inside][:MAX]
-    ]
+    origins = {"built in": "", "project": " (project)", "own": " (own)", "server": ""}
+    known = {
+        prompt.name: prompt.description + origins[prompt.origin] for prompt in prompts.library(root)
+    }
+    if servers is not None:
+        if ":" in typed:
+            servers.start()
+        known = dict(servers.prompts()) | known
+    begun = [name for name in known if name.lower().startswith(lower)]
+    inside = [name for name in known if lower in name.lower() and name not in begun]
+    return [_word(f"/{name}", "command", known[name]) for name in [*begun, *inside][:MAX]]
 
 
 def _files(reader: Reader, typed: str, kind: str) -> list[ChatWord]:
@@ -157,6 +164,16 @@ def _rules(reader: Reader, typed: str) -> list[ChatWord]:
             info = rule.description or ", ".join(rule.globs) or "rules"
             found.append(_word(mentions.spell("rules", rule.name), "rules", info))
     return _first(found)
+
+
+def _resources(servers: ServerTexts | None, typed: str) -> list[ChatWord]:
+    """Complete a resource; servers that start meanwhile have theirs offered with a later key."""
+    if servers is None:
+        return []
+    servers.start()
+    lower = typed.lower()
+    found = [each for each in servers.resources() if lower in each.name.lower()]
+    return [_word(mentions.spell("mcp", name), "mcp", about) for name, about in found[:MAX]]
 
 
 def _first(found: Iterable[ChatWord]) -> list[ChatWord]:

@@ -18,6 +18,8 @@ from lcursor.context import changes, item_builders, mentions, paths, prompts, ru
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import DROPPED, Item, missing
 from lcursor.context.mentions import Mention
+from lcursor.context.servers import ServerTexts
+from lcursor.errors import DependencyMissing, McpFailed
 from lcursor.process.run import Cancel
 from lcursor.project import git
 from lcursor.project.reading import MAX_BYTES, MAX_S, Reader
@@ -40,6 +42,8 @@ NOTHING: Final = {
     "quickfix": "the quickfix list is empty",
     "terminal": "no terminal has any output",
 }
+NO_SERVERS: Final = "no MCP servers are configured"
+NOT_NAMED: Final = "a prompt of the project cannot attach it"
 
 
 def gather(
@@ -49,6 +53,8 @@ def gather(
     path: str = "",
     attachments: Sequence[ChatAttachment] = (),
     codebase: Codebase | None = None,
+    servers: ServerTexts | None = None,
+    expanded: prompts.Expanded | None = None,
     secrets: Sequence[str] = (),
     cancel: Cancel | None = None,
     dropped: Collection[str] = (),
@@ -66,6 +72,8 @@ def gather(
         path: absolute path of the current file; "" for none.
         attachments: text that only the editor can read.
         codebase: for `@codebase` and `@symbol`; None to search by words.
+        servers: for `@mcp`; None for no servers.
+        expanded: the text with its command expanded; None to do it here, without servers.
         dropped: keys of items that the user removed.
         with_rules: add the rules files that apply.
         with_screen: add the visible lines if the text mentions nothing.
@@ -73,7 +81,7 @@ def gather(
     Raises:
         Cancelled: `cancel` returned True.
     """
-    expanded = prompts.expand(text, root)
+    expanded = expanded or prompts.expand(text, root)
     buffers = {
         each["path"]: each["text"]
         for each in attachments
@@ -84,11 +92,13 @@ def gather(
         attachments,
         paths.PathResolver(reader, path),
         codebase or GrepSearch(reader.root, secrets),
+        servers,
         codebase_tokens,
         is_command=expanded.prompt is not None,
         is_foreign=bool(expanded.prompt and expanded.prompt.origin == "project"),
     )
-    gathering.add_mentions(expanded.text)
+    is_of_server = bool(expanded.prompt and expanded.prompt.origin == "server")
+    gathering.add_mentions(text if is_of_server else expanded.text)  # a server mentions nothing
     brings = expanded.prompt.brings if expanded.prompt else ""
     if brings == "trace":
         gathering.add_trace(expanded.text)
@@ -145,6 +155,7 @@ class _Gathering:
     attachments: Sequence[ChatAttachment]
     resolver: paths.PathResolver
     codebase: Codebase
+    servers: ServerTexts | None
     codebase_tokens: int
     is_command: bool
     is_foreign: bool
@@ -238,6 +249,7 @@ class _Gathering:
                 self.codebase_tokens,
             ),
             "rules": lambda: [rules.named(argument, [self.path], self.reader)],
+            "mcp": lambda: [self._resource(argument)],
         }
         try:
             return sources[kind]() if kind in sources else self._sent(kind, argument)
@@ -264,6 +276,25 @@ class _Gathering:
         if kind == "terminal" and argument:
             why = "no terminal of that name has output"
         return [missing(kind, argument or kind, why)]
+
+    def _resource(self, name: str) -> Item:
+        """Return a resource of a server."""
+        if self.is_foreign or self.servers is None:
+            return missing("mcp", name, NOT_NAMED if self.is_foreign else NO_SERVERS)
+        try:
+            text = self.servers.read(name, self.reader.cancel or (lambda: False))
+        except (DependencyMissing, McpFailed) as error:
+            return missing("mcp", name, error.message)
+        return self._attached(
+            {
+                "kind": "mcp",
+                "name": name,
+                "path": "",
+                "first_row": 0,
+                "text": text,
+                "is_offered": False,
+            }
+        )
 
     def _attached(self, each: ChatAttachment) -> Item:
         kind, name, path, row = each["kind"], each["name"], each["path"], each["first_row"]

@@ -13,7 +13,7 @@ from lcursor.code import languages
 from lcursor.context.items import DROPPED, Item
 
 ORDER: Final = (
-    "rules", "codebase", "dir", "file", "symbol", "commit", "diff", "quickfix", "terminal",
+    "rules", "mcp", "codebase", "dir", "file", "symbol", "commit", "diff", "quickfix", "terminal",
     "diagnostics", "buffer", "screen", "text", "selection",
 )  # fmt: skip
 TITLES: Final = {
@@ -23,6 +23,7 @@ TITLES: Final = {
     "text": "Text",
     "selection": "Selection",
     "screen": "On the screen",
+    "mcp": "Resource of an MCP server",
 }
 _LANGUAGES: Final = {"commit": "diff", "diff": "diff", "rules": "markdown"}
 _FENCED: Final = re.compile(r"^[ \t]{0,3}(`{3,})", re.MULTILINE)

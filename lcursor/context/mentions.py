@@ -25,9 +25,10 @@ KINDS: Final = {
     "terminal": "the output of a terminal",
     "codebase": "the parts of the project that match the question",
     "rules": "a rules file that is not included automatically",
+    "mcp": "a resource of an MCP server",
 }
 """All kinds, in the order of the completion menu."""
-WITH_ARGUMENT: Final = frozenset({"file", "dir", "symbol", "rules"})
+WITH_ARGUMENT: Final = frozenset({"file", "dir", "symbol", "rules", "mcp"})
 """Required, because `@file` and `@dir` are also Doxygen commands."""
 ARGUMENT_POSSIBLE: Final = WITH_ARGUMENT | {"buffer", "diff", "commit", "codebase", "terminal"}
 

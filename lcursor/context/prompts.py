@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from lcursor.context import front_matter, mentions
+from lcursor.context.servers import ServerTexts
+from lcursor.process.run import Cancel
 from lcursor.project.reading import Reader
 
-Origin = Literal["built in", "project", "own"]
+Origin = Literal["built in", "project", "own", "server"]
 Brings = Literal["", "trace", "tests"]
 MAX_FILES = 300
 PROJECT_FOLDERS: Final = (
@@ -147,12 +149,25 @@ def skills(root: Path) -> list[PromptFile]:
     return sorted(found.values(), key=lambda prompt: prompt.name)
 
 
-def expand(text: str, root: Path) -> Expanded:
+def expand(
+    text: str,
+    root: Path,
+    servers: ServerTexts | None = None,
+    cancel: Cancel = lambda: False,
+) -> Expanded:
     """Expand the command of a question, if there is one.
 
     The text after the command replaces `$ARGUMENTS` (or `{{input}}`), its words `$1` to `$9`;
     without a placeholder it is appended. For `/commit`, `/review` and `/trace` it replaces the
     default context.
+
+    Args:
+        servers: for `/SERVER:PROMPT`, unless a file has this name. Blocks while one is asked.
+
+    Raises:
+        McpFailed: the server has no text for it.
+        DependencyMissing: the package for servers is not installed.
+        Cancelled: `cancel` returned true.
     """
     match = _COMMAND.match(text)
     if not match:
@@ -160,6 +175,9 @@ def expand(text: str, root: Path) -> Expanded:
     name, rest = match["name"], match["rest"].strip()
     known = {prompt.name.lower(): prompt for prompt in library(root)}
     prompt = known.get(name.lower())
+    if prompt is None and servers is not None and servers.is_prompt(name):
+        found = servers.prompt(name, rest, cancel)
+        return Expanded(found, PromptFile(name, found, "", "server"))
     if prompt is None:
         near = _near(name, known)
         hint = f"; did you mean /{near[0]}?" if near else f"; commands: {_list(list(known))}"
@@ -167,12 +185,14 @@ def expand(text: str, root: Path) -> Expanded:
     return Expanded(_filled(prompt, rest), prompt)
 
 
-def mistyped(text: str, root: Path) -> tuple[str, str] | None:
+def mistyped(text: str, root: Path, servers: ServerTexts | None = None) -> tuple[str, str] | None:
     """Return the unknown command of a question and the most similar known one, if both exist."""
     match = _COMMAND.match(text)
     if not match:
         return None
     name = match["name"]
+    if servers is not None and servers.is_prompt(name):
+        return None
     known = {prompt.name.lower() for prompt in library(root)}
     near = _near(name, known) if name.lower() not in known else []
     return (name, near[0]) if near else None

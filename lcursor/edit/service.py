@@ -18,6 +18,7 @@ from lcursor.changes.records import FileChange, Lines
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase, GrepSearch
 from lcursor.context.items import Seen
+from lcursor.context.servers import ServersOf, no_servers
 from lcursor.edit import apply_reply, commit, known_changes, multi_edit, region_edit
 from lcursor.edit.region_edit import EarlierProposals
 from lcursor.edit.run import EditOutcome, EditRun
@@ -51,6 +52,7 @@ class EditService:
         busy: called on any thread when the first edit starts to work, and when the last one stops.
         chat_edited: called with the accepted changes of a chat.
         chat_seen: returns the text in the prompt of a chat message.
+        servers_of: returns the MCP servers whose resources and prompts an instruction may use.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class EditService:
         busy: Callable[[bool], None] = lambda _: None,
         chat_edited: ChatEdited = lambda _chat, _edits: None,
         chat_seen: Callable[[str, int], Sequence[Seen]] = lambda _chat, _message: (),
+        servers_of: ServersOf = no_servers,
     ) -> None:
         self._send, self._models = send, models
         self._histories = Histories(folder, self._report, chat_edited, self._warn)
@@ -79,6 +82,7 @@ class EditService:
             models.claim_cache,
             agent or AgentConfig(),
             chat_seen,
+            servers_of,
         )
         self._lock = threading.Lock()
         self._runs: Runs[EditRun] = Runs(busy)

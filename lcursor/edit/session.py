@@ -22,6 +22,7 @@ from lcursor.config import AgentConfig, EditConfig
 from lcursor.context import gather, layout, prompts
 from lcursor.context.codebase import Codebase
 from lcursor.context.items import Item, Seen
+from lcursor.context.servers import ServersOf, no_servers
 from lcursor.edit.rewriting import region
 from lcursor.edit.rewriting.retry import RetryLoop, RewriteResult
 from lcursor.edit.rewriting.rewriter import Rewriter
@@ -64,6 +65,8 @@ class EditDeps:
     """What commands in a sandbox see."""
     seen: Callable[[str, int], Sequence[Seen]] = lambda _chat, _message: ()
     """Returns the text in the prompt of a chat message, the newest first."""
+    servers_of: ServersOf = no_servers
+    """Returns the MCP servers whose resources and prompts an instruction may use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +153,21 @@ class EditSession:
         ]
         limit = context_budget(self.connection, old)
         share = limit // CODEBASE_SHARE if limit else gather.CODEBASE_TOKENS
+        servers, cancel = services.servers_of(root), self.run.stopped.is_set
+        expanded = prompts.expand(instruction, root, servers, cancel)
         items = gather.gather(
             instruction,
             root=root,
             path=self.sources.current(),
             attachments=[*attachments, *offered],
             codebase=services.codebase(root),
+            servers=servers,
+            expanded=expanded,
             secrets=services.secrets,
-            cancel=self.run.stopped.is_set,
+            cancel=cancel,
             with_rules=services.models.config.rule_files,
             codebase_tokens=min(gather.CODEBASE_TOKENS, share),
         )
-        expanded = prompts.expand(instruction, root)
         self.run.check()
         return Instruction(encodable(expanded.text), tuple(items), expanded.note)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lcursor.llm.pool import ModelPool
     from lcursor.mcp.client.servers import ProjectServers, Servers
     from lcursor.mcp.client.service import McpService
+    from lcursor.mcp.client.texts import ProjectTexts
 
 THREAD = "lcursor-services"
 PAUSE_S = 1.0
@@ -111,6 +112,7 @@ class Services:
                 self._settings.chat,
                 self._notify,
                 self._codebase,
+                servers_of=self._texts_of,
                 secrets=self._settings.privacy.exclude,
                 models=self._get_models(),
                 on_busy=partial(self._pause.set_busy, "chat"),
@@ -131,6 +133,7 @@ class Services:
                 busy=partial(self._pause.set_busy, "edit"),
                 chat_edited=lambda key, edits: self._get_chat().record_edits(key, edits),
                 chat_seen=self._read_before,
+                servers_of=self._texts_of,
             )
             return self._edit
 
@@ -181,6 +184,14 @@ class Services:
     def _servers_of(self, root: Path) -> ProjectServers | None:
         """Return the servers with tools for the agents of a project. Thread: any."""
         return self._get_servers().of(root) if self._settings.mcp.servers else None
+
+    def _texts_of(self, root: Path) -> ProjectTexts | None:
+        """Return the resources and prompts of servers for chats and edits. Thread: any."""
+        if (servers := self._servers_of(root)) is None:
+            return None
+        from lcursor.mcp.client.texts import ProjectTexts
+
+        return ProjectTexts(servers)
 
     def _get_models(self) -> ModelPool:
         from lcursor.llm.pool import ModelPool

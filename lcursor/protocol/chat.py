@@ -16,7 +16,7 @@ ChatEnd = Literal["stop", "length", "stopped", "failed"]
 """The model ended its answer; the answer reached its limit; the user stopped it; an error."""
 AttachmentKind = Literal[
     "buffer", "selection", "diagnostics", "quickfix", "terminal", "file", "dir", "symbol",
-    "diff", "commit", "codebase", "rules", "text", "screen",
+    "diff", "commit", "codebase", "rules", "text", "screen", "mcp",
 ]  # fmt: skip
 
 

@@ -36,6 +36,24 @@ SLOW_PATTERN = {
 }
 
 
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----\n"
+RESOURCES = {
+    "note:///plan": "Ship on Friday. @file:a.py",
+    "note:///key": KEY,
+    "note:///huge": "x" * ((1 << 20) + 1),
+    "note:///two words": "two",
+}
+PROMPTS = [
+    {
+        "name": "greet",
+        "description": "Greet someone.",
+        "arguments": [{"name": "who", "required": True}, {"name": "tone"}],
+    },
+    {"name": "plain"},
+    {"name": "cannot be typed"},
+]
+
+
 def tool(name: str, description: str = "", schema: Any = None) -> dict[str, Any]:
     row = {"name": name, "description": description, "inputSchema": schema or TEXT}
     return {**row, "annotations": {"readOnlyHint": True}}
@@ -124,15 +142,37 @@ def say(row: dict[str, Any]) -> None:
     write(json.dumps({"jsonrpc": "2.0", **row}))
 
 
+def texts(method: str, params: Any) -> dict[str, Any] | None:
+    """Return what is answered about resources and prompts."""
+    if method == "resources/list":
+        uris = [*RESOURCES, "note:///picture", "note:///odd\u202ename"]
+        return {"resources": [{"uri": uri, "name": "a note"} for uri in uris]}
+    if method == "prompts/list":
+        return {"prompts": PROMPTS}
+    if method == "resources/read":
+        uri = params["uri"]
+        if uri == "note:///picture":
+            return {"contents": [{"uri": uri, "mimeType": "image/png", "blob": "aGVsbG8="}]}
+        return {"contents": [{"uri": uri, "text": RESOURCES[uri]}]} if uri in RESOURCES else None
+    if method == "prompts/get":
+        words = json.dumps(params.get("arguments") or {}, sort_keys=True)
+        text = f"Write {params['name']} with {words}. See @file:a.py"
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+    return None
+
+
 def result_of(method: str, params: Any, behaviour: set[str]) -> dict[str, Any] | None:
     if method == "initialize":
+        more: dict[str, Any] = {"resources": {}, "prompts": {}} if "texts" in behaviour else {}
         return {
             "protocolVersion": params["protocolVersion"],
-            "capabilities": {"tools": {"listChanged": True}},
+            "capabilities": {"tools": {"listChanged": True}, **more},
             "serverInfo": {"name": "fake", "version": "1"},
         }
     if method == "tools/list":
         return {"tools": tools(behaviour)}
+    if method.startswith(("resources/", "prompts/")):
+        return texts(method, params)
     if method != "tools/call":
         return None
     text = params["arguments"].get("text", "")

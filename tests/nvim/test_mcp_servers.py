@@ -11,8 +11,9 @@ import pytest
 
 from lcursor.drive.editor import Editor
 from tests.fakes import mcp_server
-from tests.nvim.home import Home, told
+from tests.nvim.home import IDLE, Home, told
 from tests.nvim.test_agent_real import has
+from tests.nvim.test_chat_real import FAILURE
 
 pytest.importorskip("mcp")
 
@@ -161,3 +162,31 @@ def test_servers_of_other_programs_are_only_shown(home: Home) -> None:
     editor.keys("q")
     editor.command("LCursor mcp")
     shows(editor, "no servers")
+
+
+def test_a_chat_uses_resources_and_prompts(home: Home) -> None:
+    editor = home.open()
+    configure(editor, "texts")
+    allow(editor)
+    home.replies += ["On Friday.", "Hello."]
+    editor.command("LCChat")
+    editor.wait_lua(IDLE)
+    editor.keys("iwhen? @mcp:it/note:///pl")
+    editor.wait_lua("return vim.fn.pumvisible() == 1")
+    editor.keys("<C-y><Esc><CR>")
+    shows(editor, "On Friday.")
+    editor.wait_lua(IDLE)
+    sent = home.asked[0]["messages"][-1]["content"]
+    assert "Resource of an MCP server, it/note:///plan:\n```\nShip on Friday. @file:a.py" in sent
+    assert "def alpha" not in sent  # the resource mentions nothing
+    assert sent.endswith("when? @mcp:it/note:///plan")
+    editor.keys("GA/it:gr")
+    editor.wait_lua("return vim.fn.pumvisible() == 1")
+    editor.keys("<C-y> Ada<Esc><CR>")
+    shows(editor, "Hello.")
+    editor.wait_lua(IDLE)
+    sent = home.asked[1]["messages"][-1]["content"]
+    assert sent == 'Write greet with {"who": "Ada"}. See @file:a.py'
+    editor.keys("GA/it:greet<Esc><CR>")
+    editor.wait_lua(f"{FAILURE} == '/it:greet needs who=…'")
+    assert len(home.asked) == 2

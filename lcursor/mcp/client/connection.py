@@ -171,7 +171,7 @@ class Connection:
         return await self._within(max_s, called)
 
     async def read(self, uri: str, max_s: float) -> dict[str, Any]:
-        """Return the text of a resource.
+        """Return the whole text of a resource, and whether any of it is text.
 
         Raises:
             ServerProblem: it cannot be read.
@@ -179,7 +179,8 @@ class Connection:
 
         async def read(client: Client) -> dict[str, Any]:
             result = await client.read_resource(uri)
-            return {"text": _cut("\n".join(map(_content, result.contents)))}
+            is_text = any(isinstance(each, types.TextResourceContents) for each in result.contents)
+            return {"text": "\n".join(map(_content, result.contents)), "is_text": is_text}
 
         return await self._within(max_s, read)
 

@@ -15,12 +15,11 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from lcursor.config import SERVER_SEPARATOR, McpConfig, McpServerConfig
+from lcursor.config import SERVER_SEPARATOR, McpConfig
 from lcursor.errors import Cancelled, LcursorError, McpFailed
 from lcursor.index.client import Client
 from lcursor.mcp.client import forms, launch, policy
@@ -29,6 +28,7 @@ from lcursor.mcp.client.process import Event, HelperProcess, Question
 from lcursor.mcp.client.ranking import rank, text_of
 from lcursor.mcp.client.records import ServerTool, one_line, tool_of
 from lcursor.mcp.client.similar import similarities
+from lcursor.mcp.client.status import ServerStatus
 from lcursor.process.run import Cancel
 from lcursor.project import redaction
 from lcursor.protocol.mcp import McpServer, McpState, McpTool
@@ -43,27 +43,6 @@ MAX_FOUND: Final = 5
 MAX_NAMED: Final = 10
 """Further tools of which a search names only the names."""
 SEEN_FIRST: Final = "the user has not allowed this; it is in :LCursor mcp"
-
-
-@dataclass(slots=True)
-class ServerStatus:
-    """A server of the settings, for a project."""
-
-    settings: McpServerConfig
-    problem: str = ""
-    """Why it cannot be used, or why it ended."""
-    is_broken: bool = False
-    """Whether the settings are the problem."""
-    is_ready: bool = False
-    is_starting: bool = False
-    is_stale: bool = False
-    """Whether it said that its tools have changed."""
-    tools: dict[str, ServerTool] = field(default_factory=dict)
-    unusable: dict[str, str] = field(default_factory=dict)
-    """Why further tools cannot be used, by name."""
-    revision: str = ""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held while it is started or listed."""
 
 
 class Servers:
@@ -166,7 +145,7 @@ class ProjectServers:
         """
         tool = self.tool(key, cancel)
         question = partial(forms.ask_user, ask, tool.server) if ask else None
-        result = self._request(
+        result = self.request(
             tool.server, "call", CALL_S, cancel, question, tool=tool.name, arguments=dict(arguments)
         )
         return redaction.redact(str(result["text"]))[0], bool(result["is_error"])
@@ -194,15 +173,50 @@ class ProjectServers:
         name, _, wanted = key.partition(SERVER_SEPARATOR)
         if name not in self._servers:
             raise McpFailed(f"there is no server {one_line(name)}; use mcp_find")
-        self._check_allowed(name)
-        self._connect(name, cancel)
-        tool = self._servers[name].tools.get(wanted)
+        status = self.connected(name, cancel)
+        tool = status.tools.get(wanted)
         if tool is None:
-            why = self._servers[name].unusable.get(wanted)
+            why = status.unusable.get(wanted)
             raise McpFailed(f"{name} has no tool {one_line(wanted)}" + (f": {why}" if why else ""))
         if self._consent.tool_state(tool) != "approved":
             raise McpFailed(f"{key}: {SEEN_FIRST}")
         return tool
+
+    # For agents and chats.
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a server of this name."""
+        return name in self._servers
+
+    def start(self) -> None:
+        """Start the allowed servers that have not run yet, in the background."""
+        for name, status in self._servers.items():
+            is_new = not (status.is_starting or status.problem or self._is_ready(name))
+            if is_new and self._state(name) == "approved":
+                status.is_starting = True
+                threading.Thread(
+                    target=self.show, args=(name,), name="lcursor-mcp-start", daemon=True
+                ).start()
+
+    def running(self) -> list[tuple[str, ServerStatus]]:
+        """Return the servers that run and are allowed, with their names."""
+        return [
+            (name, status)
+            for name, status in self._servers.items()
+            if self._is_ready(name) and self._state(name) == "approved"
+        ]
+
+    def connected(self, name: str, cancel: Cancel) -> ServerStatus:
+        """Return a server that the user has allowed; starts it unless it runs.
+
+        Raises:
+            McpFailed: there is none, or it cannot be used.
+            Cancelled: `cancel` returned true.
+        """
+        status = self._known(name)
+        self._check_allowed(name)
+        self._connect(name, cancel)
+        return status
 
     # For the list of servers.
 
@@ -254,6 +268,7 @@ class ProjectServers:
                 with contextlib.suppress(LcursorError):
                     self._owner.helper.request("close", 1.0, server=self._connection(name))
             status.is_ready, status.problem, status.tools = False, "", {}
+            status.resources, status.prompts = [], []
 
     def mark_changed(self, connection: str) -> None:
         """Note that a server has other tools now."""
@@ -307,11 +322,9 @@ class ProjectServers:
             if status.is_broken:
                 raise McpFailed(status.problem)
             status.is_starting = True
-            try:
-                self._list(name, "list" if self._is_ready(name) else "open", cancel)
-            finally:
-                status.is_starting = False
+            self._list(name, "list" if self._is_ready(name) else "open", cancel)
         finally:
+            status.is_starting = False
             status.lock.release()
 
     def _list(self, name: str, op: str, cancel: Cancel) -> None:
@@ -336,18 +349,20 @@ class ProjectServers:
             raise McpFailed(f"{name}: {status.problem}") from error
         self._starts = self._owner.helper.starts
         status.tools = {each.name: each for each in tools}
+        status.resources, status.prompts = offer["resources"], offer["prompts"]
         status.unusable = {str(key): str(why) for key, why in offer["problems"].items()}
         status.revision, status.problem, status.is_ready = str(offer["revision"]), "", True
 
-    def _request(
+    def request(
         self,
         name: str,
         op: str,
         max_s: float,
         cancel: Cancel,
-        question: Question | None,
+        question: Question | None = None,
         **fields: Any,
     ) -> Mapping[str, Any]:
+        """Return a server's answer to a request of the helper; see `HelperProcess.request`."""
         status = self._servers[name]
         try:
             found: Mapping[str, Any] = self._owner.helper.request(
@@ -407,7 +422,7 @@ class ProjectServers:
 
     def _known(self, name: str) -> ServerStatus:
         if name not in self._servers:
-            raise McpFailed(f"there is no server {name} in mcp.servers")
+            raise McpFailed(f"there is no server {one_line(name)} in mcp.servers")
         return self._servers[name]
 
     def _row(self, name: str) -> McpServer:

@@ -3,7 +3,7 @@
 -- stylua: ignore
 ---@type lcursor.Noun
 return {
-  text = "Servers with tools for agents: |lcursor-mcp-servers|.",
+  text = "MCP servers for agents and chats: |lcursor-mcp-servers|.",
   default = "list",
   verbs = {
     { "list", "List them; `<CR>` shows all that one may do, and allows it.", function()

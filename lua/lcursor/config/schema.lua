@@ -173,7 +173,7 @@ local settings = {
       url = "string",
       headers = "texts",
     },
-    "Servers with tools for agents, by name: |lcursor-mcp-servers|." },
+    "MCP servers for agents and chats, by name: |lcursor-mcp-servers|." },
 }
 
 return settings

@@ -22,7 +22,7 @@ local KINDS = {
 --- What is always known, for the command line.
 local WORDS = vim.split(
   "/commit /doc /explain /fix /review /tests /trace @buffer @codebase @commit @diagnostics @diff"
-    .. " @dir: @file: @quickfix @rules: @selection @screen @symbol: @terminal",
+    .. " @dir: @file: @mcp: @quickfix @rules: @selection @screen @symbol: @terminal",
   " "
 )
 

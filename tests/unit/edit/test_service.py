@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from lcursor.config import EditConfig
+from lcursor.context.servers import ServerText
 from lcursor.edit.region_edit import SAME_AGAIN
+from lcursor.process.run import Cancel
 from tests.fakes.chat_server import Abort, Answer, ChatServer, Hang, Wait, refuse, say
 from tests.fakes.gone import gone_once
 from tests.unit.edit.desk import Desk, buffer, fenced, made, part_of, reply
@@ -137,6 +139,35 @@ def test_what_is_mentioned_is_in_the_prompt_and_what_the_editor_has_goes_first(
         assert "nobody_asked" not in prompt
         assert "abc" not in prompt
         assert ".env" in found["note"]
+
+
+class Texts:
+    """A server `it` with one resource and one prompt."""
+
+    def start(self) -> None: ...
+
+    def resources(self) -> list[ServerText]:
+        return []
+
+    def prompts(self) -> list[ServerText]:
+        return []
+
+    def is_prompt(self, command: str) -> bool:
+        return command.startswith("it:")
+
+    def read(self, name: str, cancel: Cancel) -> str:
+        return f"text of {name}"
+
+    def prompt(self, command: str, words: str, cancel: Cancel) -> str:
+        return f"Rename as the server says: {words}"
+
+
+def test_an_instruction_uses_resources_and_prompts_of_servers(tmp_path: Path) -> None:
+    with scripted(tmp_path, reply(fenced(NEW)), servers_of=lambda _: Texts()) as (server, desk):
+        desk.proposed(desk.ask("a.py", TEXT, "/it:names long @mcp:it/style", (4, 6)))
+        prompt = sent(server.bodies[0])
+        assert "Rename as the server says: long" in prompt
+        assert "text of it/style" in prompt
 
 
 def test_a_file_of_secrets_is_never_sent(tmp_path: Path) -> None:
