@@ -27,9 +27,7 @@ from lcursor.config import (
 from lcursor.errors import ConfigInvalid
 
 EXAMPLE = 'Write it as models = { big = { url = "http://127.0.0.1:8012" } }'
-SERVER_EXAMPLE = (
-    'Write it as mcp = { servers = { git = { command = { "uvx", "mcp-server-git" } } } }'
-)
+SERVER_EXAMPLE = 'Write it as mcp = { servers = { git = { command = { "mcp-server-git" } } } }'
 SERVER_NAME: Final = re.compile(r"[a-z0-9-]+(_[a-z0-9-]+)*")
 Section = TypeVar(
     "Section",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from lcursor.cli import options
 from lcursor.errors import EditFailed
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ def agent(
     task: Annotated[
         list[str] | None, typer.Argument(help="The task; - reads standard input.")
     ] = None,
-    model: Annotated[
-        str, typer.Option(help="A name of `models list`, or the path of a GGUF file.")
-    ] = "",
+    model: options.Model = "",
     policy: Annotated[
         str,
         typer.Option(
@@ -48,24 +47,11 @@ def agent(
             "runs. full: nothing is sandboxed or asked."
         ),
     ] = "auto",
-    path: Annotated[
-        Path | None,
-        typer.Option(help="A file or folder of the project; default: the current folder."),
-    ] = None,
-    test: Annotated[
-        str, typer.Option(metavar="COMMAND", help="Tests that must pass at the end.")
-    ] = "",
-    lint: Annotated[
-        str, typer.Option(metavar="COMMAND", help="Linter; {path} is the changed file.")
-    ] = "",
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COMMAND", help="Runs without approval. Repeatable."),
-    ] = None,
-    readable: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="A folder or file that commands may read. Repeatable."),
-    ] = None,
+    path: options.Where = None,
+    test: options.Test = "",
+    lint: options.Lint = "",
+    allow: options.Allow = None,
+    readable: options.Readable = None,
     max_steps: Annotated[int, typer.Option(metavar="N", help="Maximum number of steps.")] = 40,
     apply: Annotated[
         bool, typer.Option("--apply", help="Write the changes, except for files that run code.")
@@ -81,23 +67,16 @@ def agent(
         str,
         typer.Option("--agent", metavar="NAME", help="Someone else's: codex, opencode, …"),
     ] = "",
-    url: Annotated[
-        str, typer.Option(help="A server to ask instead of the local one.", show_default=False)
-    ] = "",
-    key_env: Annotated[
-        str, typer.Option(help="Environment variable with the API key of that server.")
-    ] = "",
-    secret: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GLOB", help="Never read these files. Repeatable."),
-    ] = None,
+    url: options.Url = "",
+    key_env: options.KeyEnv = "",
+    secret: options.Secret = None,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print messages, one line of JSON each; the last has totals."),
     ] = False,
 ) -> None:
     """Let an agent work on a copy of a project. Ctrl-C stops it; its changes so far are kept."""
-    from lcursor.config import AgentConfig, ChatConfig, Config, EditConfig, ModelConfig
+    from lcursor.config import AgentConfig, Config, EditConfig
 
     if policy not in ("plan", "ask", "auto", "full"):
         raise typer.BadParameter("policy is plan, ask, auto or full")
@@ -113,18 +92,14 @@ def agent(
         text = sys.stdin.read()
     if not text.strip() and not resume:
         raise typer.BadParameter("the task is missing")
-    chat = ChatConfig(model=model)
-    if url:
-        server = ModelConfig(name="server", url=url, model=model, key_env=key_env)
-        chat = ChatConfig(model="server", models=(server,), server="off")
     config = Config(
-        chat=chat,
+        chat=options.chat_settings(model, url, key_env),
         edit=EditConfig(test=test, lint=lint),
         agent=AgentConfig(
             model=foreign,
             max_steps=max_steps,
             allow=tuple(allow or ()),
-            readable=tuple(str(each.expanduser().absolute()) for each in readable or ()),
+            readable=options.absolute(readable),
         ),
     )
     with _session(config, secret or []) as session:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lcursor.cli import options
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -33,28 +35,16 @@ def chat(
             help="The question, with mentions; - reads standard input; default: ask one by one."
         ),
     ] = None,
-    model: Annotated[
-        str, typer.Option(help="A name of `models list`, or the path of a GGUF file.")
-    ] = "",
-    path: Annotated[
-        Path | None,
-        typer.Option(help="A file or folder of the project; default: the current folder."),
-    ] = None,
+    model: options.Model = "",
+    path: options.Where = None,
     go_on: Annotated[
         bool, typer.Option("--continue", help="Continue the newest chat of the project.")
     ] = False,
     show: Annotated[str, typer.Option(metavar="CHAT", help="Print a chat as Markdown.")] = "",
     listing: Annotated[bool, typer.Option("--list", help="List the chats of the project.")] = False,
-    url: Annotated[
-        str, typer.Option(help="A server to ask instead of the local one.", show_default=False)
-    ] = "",
-    key_env: Annotated[
-        str, typer.Option(help="Environment variable with the API key of that server.")
-    ] = "",
-    secret: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GLOB", help="Never read these files. Repeatable."),
-    ] = None,
+    url: options.Url = "",
+    key_env: options.KeyEnv = "",
+    secret: options.Secret = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print messages, one line of JSON each.")
     ] = False,
@@ -287,12 +277,8 @@ def _progress(params: Mapping[str, Any]) -> str:
 @contextmanager
 def _slot(model: str, url: str, key_env: str, secrets: Sequence[str]) -> Iterator[_Talk]:
     from lcursor.chat.service import ChatService
-    from lcursor.config import ChatConfig, ModelConfig
 
-    config = ChatConfig(model=model)
-    if url:
-        server = ModelConfig(name="server", url=url, model=model, key_env=key_env)
-        config = ChatConfig(model="server", models=(server,), server="off")
+    config = options.chat_settings(model, url, key_env)
     talk = _Talk()
     talk.slot = ChatService(config, talk.emit, _open_codebase(secrets), secrets=secrets)
     try:

@@ -1,6 +1,6 @@
 """Start a program in the sandbox for a library that starts processes itself.
 
-    words, env = prepare(["uvx", "mcp-server-time"], Confinement(folder, folder))
+    words, env = prepare(["mcp-server-time"], Confinement(folder, folder))
     Popen(words, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE)
 
 The process that these words start runs `main`. It starts the program with its own standard streams,
