@@ -7,8 +7,6 @@ local text = require("lcursor.text")
 
 local M = {}
 
-local KNOWN = { "claude-code", "codex", "opencode", "qwen-code" } -- those of `acp.client.catalog`
-
 ---@type string? instead of the option agent.model
 local chosen
 
@@ -23,7 +21,7 @@ end
 function M.names()
   local settings = config.get()
   local names = vim.list_extend(vim.tbl_keys(settings.models), vim.tbl_keys(settings.agents))
-  vim.list_extend(names, KNOWN)
+  vim.list_extend(names, require("lcursor.config.servers").agents)
   table.sort(names)
   return vim.fn.uniq(names)
 end
