@@ -38,10 +38,11 @@ test:  ## set up, then run every test; ARGS="-k ghost" selects
 check:  ## lint, format, types and documentation drift; changes nothing
 	@$(SETUP) --with neovim --with lint --with mcp
 	@command -v luacheck >/dev/null || { \
-	  echo "lcursor: no luacheck here. Debian or Ubuntu: sudo apt install lua-check" >&2; exit 1; }
+	  echo "lcursor: no luacheck here. Debian or Ubuntu: sudo apt install lua-check; macOS: brew install luacheck" >&2; exit 1; }
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy
+	$(RUN) -m mypy --platform darwin --cache-dir .mypy_cache/darwin
 	$(VENV)/bin/stylua --check lua plugin tests
 	luacheck --quiet lua plugin tests
 	$(RUN) scripts/gen_docs.py --check
@@ -68,7 +69,7 @@ bench:  ## measure speed; ARGS=--json for programs
 	@$(RUN) -m lcursor bench $(ARGS)
 
 lock:  ## resolve the requirements; needs uv
-	@for name in requirements requirements/dev requirements/build requirements/mcp requirements/neovim; do \
+	@for name in requirements requirements/dev requirements/build requirements/cuda requirements/cuda-build requirements/mcp requirements/neovim; do \
 	  uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --upgrade \
 	    --custom-compile-command "make lock" $$name.in --output-file $$name.lock || exit 1; done
 

@@ -17,13 +17,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lcursor import system
 from lcursor.catalog import hardware, manifest
 from lcursor.catalog.manifest import Model
 from lcursor.errors import ModelUnknown
 from lcursor.installer.venv import read_stamp
 from lcursor.storage import folders, json_text, stored
-
-CPUINFO = Path("/proc/cpuinfo")
 
 WEIGHTS = {"qwen2.5-coder-0.5b": 0.36, "qwen2.5-coder-1.5b": 1.31}
 """Billions of weights in the layers, where the embedding, with which nothing is multiplied, is a
@@ -69,9 +68,8 @@ class Measured:
 def machine() -> str:
     """Return what a speed depends on besides the model: the CPU, its cores, the engine's build."""
     cpu = ""
-    with suppress(OSError):
-        found = re.search(r"^model name\s*: (.*)$", CPUINFO.read_text(errors="replace"), re.M)
-        cpu = found[1] if found else ""
+    if found := re.search(r"^model name\s*: (.*)$", system.cpu_info(), re.M):
+        cpu = found[1]
     version, stamp = "", read_stamp(Path(sys.prefix))
     with suppress(importlib.metadata.PackageNotFoundError):
         version = importlib.metadata.version("llama-cpp-python")

@@ -9,6 +9,8 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lcursor import system
+
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
@@ -25,12 +27,8 @@ class Attributes:
 
 def read(path: str, seen: os.stat_result) -> Attributes:
     """Return the attributes of a file with the status `seen`."""
-    values = dict[str, str]()
-    with contextlib.suppress(OSError):
-        for name in os.listxattr(path, follow_symlinks=False):
-            with contextlib.suppress(OSError):
-                value = os.getxattr(path, name, follow_symlinks=False)
-                values[name] = base64.b64encode(value).decode()
+    found = system.extended_attributes(path)
+    values = {name: base64.b64encode(value).decode() for name, value in found.items()}
     owner = (seen.st_uid, seen.st_gid)
     return Attributes(stat.S_IMODE(seen.st_mode), owner, values, seen.st_mtime_ns)
 
@@ -48,7 +46,8 @@ def give(fd: int, like: Attributes, *, must_own: bool) -> None:
         with contextlib.nullcontext() if must_own else contextlib.suppress(OSError):
             os.fchown(fd, *like.owner)
     if like.extended is not None:
-        _give_extended(fd, like.extended)
+        decoded = {name: base64.b64decode(value) for name, value in like.extended.items()}
+        system.set_extended_attributes(fd, decoded)
     os.fchmod(fd, like.mode)
 
 
@@ -57,16 +56,3 @@ def give_time(fd: int, like: Attributes) -> None:
     if like.mtime_ns is not None:
         with contextlib.suppress(OSError):
             os.utime(fd, ns=(os.fstat(fd).st_atime_ns, like.mtime_ns))
-
-
-def _give_extended(fd: int, wanted: Mapping[str, str]) -> None:
-    inherited = list[str]()
-    with contextlib.suppress(OSError):
-        inherited = os.listxattr(fd)
-    for name in inherited:  # from the default ACL of the folder
-        if name not in wanted:
-            with contextlib.suppress(OSError):
-                os.removexattr(fd, name)
-    for name, value in wanted.items():
-        with contextlib.suppress(OSError):
-            os.setxattr(fd, name, base64.b64decode(value))

@@ -99,6 +99,9 @@ class Sources:
         message = {
             **to_wire(change),
             "name": self.name(change.path),
+            "unneeded": [
+                index for index, each in enumerate(change.changes) if each.key in change.unneeded
+            ],
             "tick": self.tick(change.path) if tick is None else tick,
             "is_outside": any(map(self.is_outside, filter(None, (change.path, change.to)))),
         }

@@ -13,14 +13,14 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from lcursor import system
 from lcursor.errors import LcursorError
-from lcursor.index import chunk, embed, throttle
+from lcursor.index import chunk, embed
 from lcursor.index.postings import NO_REVISION
 from lcursor.index.reader import IndexReader
 from lcursor.index.records import StoredChunk
 from lcursor.index.vector_index import VectorIndex
 from lcursor.index.vector_store import VectorStore
-from lcursor.process import memory
 
 WINDOW = 256
 """Chunks fetched at once, to embed chunks of similar length together."""
@@ -93,7 +93,7 @@ class ChunkEmbedder:
         except (LcursorError, ImportError) as error:
             self.note = f"lexical search only: {error}"
             return
-        memory.trim()  # loading needs about 50 MB temporarily
+        system.trim_memory()  # loading needs about 50 MB temporarily
         self._store = VectorStore(None, embedder.name)
         self.vectors = vectors
         self.embedder = embedder
@@ -110,7 +110,7 @@ class ChunkEmbedder:
             self._fetch()
         if not self._queue:
             return False
-        threads = min(MAX_THREADS, throttle.cores()) if self.is_quiet() else 1
+        threads = min(MAX_THREADS, system.usable_cores()) if self.is_quiet() else 1
         size = GPU_BATCH if self.embedder.on_gpu else BATCH * threads
         batch = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
         texts = [chunk.embedded(one.path, one) for one in batch]

@@ -13,18 +13,20 @@ import contextlib
 import errno
 import itertools
 import os
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lcursor import system
+
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
     from watchdog.observers.inotify_c import InotifyEvent
 
-IS_LINUX = sys.platform == "linux"
-LIMIT_FILE = Path("/proc/sys/fs/inotify/max_user_watches")
+IS_LINUX = system.IS_LINUX
+LIMIT = "fs.inotify.max_user_watches"
+"""The setting of the kernel."""
 JOIN_S = 2.0
 READ_EVENTS = frozenset({"opened", "closed_no_write"})
 
@@ -228,8 +230,8 @@ def open_watches(root: Path, on_entry: OnEntry, on_lost: Callable[[], None]) -> 
 def max_watches() -> int:
     """Return the maximum watches of one project: half of the user's limit."""
     try:
-        return int(LIMIT_FILE.read_text()) // 2
-    except (OSError, ValueError):
+        return int(system.kernel_setting(LIMIT)) // 2
+    except ValueError:
         return 1 << 20
 
 
@@ -237,7 +239,7 @@ def describe(error: BaseException) -> str:
     """Return why watching is impossible, with a hint if there is one."""
     number = getattr(error, "errno", None)
     if number == errno.ENOSPC:
-        return "the limit of inotify watches is reached (sysctl fs.inotify.max_user_watches)"
+        return f"the limit of inotify watches is reached (sysctl {LIMIT})"
     if number == errno.EMFILE:
         return "the limit of inotify instances is reached (sysctl fs.inotify.max_user_instances)"
     return f"inotify cannot be used: {error}"

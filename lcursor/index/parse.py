@@ -20,8 +20,10 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
-from lcursor.index import chunk, throttle
+from lcursor import system
+from lcursor.index import chunk
 from lcursor.index.records import FileState, Parsed
+from lcursor.index.throttle import NICE
 from lcursor.project import filetypes, listing
 from lcursor.project.reading import NotRegularFile, open_inside
 
@@ -158,7 +160,7 @@ class ParsePool:
         """Start the processes without waiting for them; does nothing if they cannot be started."""
         if self._executor is not None or self._crashes >= MAX_CRASHES:
             return
-        self._processes = min(MAX_PROCESSES, throttle.cores())
+        self._processes = min(MAX_PROCESSES, system.usable_cores())
         try:
             context = multiprocessing.get_context("spawn")
             self._executor = ProcessPoolExecutor(self._processes, context, _initialize)
@@ -266,7 +268,7 @@ class ParsePool:
 
 
 def _initialize() -> None:
-    throttle.lower_priority()
+    system.lower_priority(NICE)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

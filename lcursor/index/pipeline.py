@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lcursor import system
 from lcursor.errors import LcursorError
 from lcursor.index.chunk_embedder import ChunkEmbedder
 from lcursor.index.index_writer import IndexWriter, WriteBatch, difference
 from lcursor.index.parse import ParsePool
 from lcursor.index.protocol import Phase
 from lcursor.index.store import Store
-from lcursor.index.throttle import Throttle, lower_priority
+from lcursor.index.throttle import NICE, Throttle
 from lcursor.index.watch import Watcher
-from lcursor.process import memory
 from lcursor.project import filetypes, ignore, listing
 from lcursor.project.secrets import SecretGlobs
 
@@ -163,7 +163,7 @@ class Pipeline:
         return not self._thread.is_alive()
 
     def _loop(self) -> None:
-        lower_priority()
+        system.lower_priority(NICE)
         try:
             self._run()
         finally:
@@ -309,7 +309,7 @@ class Pipeline:
         if not self._waiting and not self._pool.is_busy:
             self._pool.close()
             if self.progress.total > MAX_BATCH_FILES:
-                memory.trim()  # before the embedder allocates memory
+                system.trim_memory()  # before the embedder allocates memory
         self._on_change()
 
     def _read_now(self, paths: Iterable[str]) -> None:

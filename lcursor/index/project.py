@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from lcursor import system
 from lcursor.errors import IndexFailed, IndexRejected, LcursorError
 from lcursor.index import launch, protocol
 from lcursor.index.chunk_embedder import ChunkEmbedder
@@ -29,7 +30,6 @@ from lcursor.index.search import Searcher
 from lcursor.index.store import Store
 from lcursor.index.throttle import Throttle
 from lcursor.index.watch import Watcher
-from lcursor.process import memory
 from lcursor.project import filetypes, ignore, listing, secrets
 from lcursor.project.root import BEGUN, begun_path, is_home_like, relative_name
 from lcursor.storage import folders, json_text
@@ -248,7 +248,7 @@ class Project:
             "remarks": list(self.remarks)[-MAX_REMARKS:],
             "is_begun": self.is_begun,
             "is_home": self._is_home,
-            "memory_bytes": memory.resident_bytes(),
+            "memory_bytes": system.resident_bytes(),
             "pid": os.getpid(),
             "version": protocol.VERSION,
             "clients": clients,

@@ -10,8 +10,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from lcursor import system
 from lcursor.code import languages
-from lcursor.index import parse, throttle
+from lcursor.index import parse
 from lcursor.project import filetypes, ignore, listing
 from lcursor.project.listing import Survey
 from lcursor.project.secrets import SecretGlobs
@@ -93,7 +94,7 @@ def _slowdown() -> float:
         load = os.getloadavg()[0]
     except OSError:
         load = 0.0
-    return max(1.0, (load + 1) / throttle.cores())
+    return max(1.0, (load + 1) / system.usable_cores())
 
 
 def _group(reason: str) -> str:

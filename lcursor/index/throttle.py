@@ -1,19 +1,14 @@
 """Pause bulk work while the user types or searches, and lower its priority.
 
-Any thread reports typing and queries; the bulk work calls `passes` between two small steps. The
-functions change the calling thread, because Linux has a priority per thread; errors are ignored.
+Any thread reports typing and queries; the bulk work calls `passes` between two small steps.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import os
-import platform
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 TYPING_S = 1.5
 """Pause after the last key."""
@@ -23,10 +18,7 @@ QUERY_S = 0.03
 """Maximum wait of one step, so that continuous queries do not stop the work."""
 
 NICE = 10
-IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30}
-"""Numbers of the system call, which the C library does not wrap."""
-THIS_THREAD = (1, 0)
-IDLE_CLASS = 3 << 13
+"""Of the threads and processes for bulk work, and of the worker's session."""
 
 
 class Throttle:
@@ -84,31 +76,3 @@ class Throttle:
             if self._queries and not self.is_stopped:
                 self._change.wait_for(lambda: not self._queries or self.is_stopped, QUERY_S)
             return not self.is_stopped
-
-
-def lower_priority() -> None:
-    """Lower the CPU and disk priority of the calling thread and its children."""
-    with contextlib.suppress(OSError):
-        os.nice(NICE)
-    number = IOPRIO_SET.get(platform.machine())
-    if number is not None:
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).syscall(number, *THIS_THREAD, IDLE_CLASS)
-
-
-def lower_session_priority() -> None:
-    """Lower the priority of this process's session, if the kernel schedules sessions as groups.
-
-    In that case the priority of a thread only counts within its session, and a worker in its own
-    session would get half of a busy machine.
-    """
-    with contextlib.suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(NICE))
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use, at least one."""
-    try:
-        return len(os.sched_getaffinity(0)) or 1
-    except (OSError, AttributeError):
-        return os.cpu_count() or 1

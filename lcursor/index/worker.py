@@ -14,7 +14,6 @@ import functools
 import os
 import signal
 import socket
-import struct
 import sys
 import time
 import traceback
@@ -24,9 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import lcursor
+from lcursor import system
 from lcursor.errors import LcursorError
-from lcursor.index import launch, protocol, throttle
+from lcursor.index import launch, protocol
 from lcursor.index.project import EditorState, Project
+from lcursor.index.throttle import NICE
 from lcursor.storage import file_lock
 
 IDLE_S = 600.0
@@ -54,7 +55,7 @@ def main() -> int:
     root, lock = Path(os.path.realpath(options.root)), options.lock
     os.umask(0o077)
     sys.setswitchinterval(SWITCH_S)
-    throttle.lower_session_priority()
+    system.lower_session_priority(NICE)
     process = launch.worker_process(root)
     try:
         launch.make_folder(root)
@@ -129,7 +130,9 @@ class Server:
         self._end = asyncio.Event()
         self._search = ThreadPoolExecutor(1, "lcursor-search")
         self._slow = ThreadPoolExecutor(1, "lcursor-slow")
-        self._count = ThreadPoolExecutor(1, "lcursor-count", initializer=throttle.lower_priority)
+        self._count = ThreadPoolExecutor(
+            1, "lcursor-count", initializer=system.lower_priority, initargs=(NICE,)
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._alone_s = time.monotonic()
         self._is_publishing = False
@@ -305,8 +308,5 @@ def _log(text: str) -> None:
 
 
 def _is_same_user(sock: socket.socket) -> bool:
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return True  # only the user can access the folder of the socket
-    data = sock.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
-    return struct.unpack("3i", data)[1] in (os.getuid(), 0)
+    user = system.peer_user(sock)  # if unknown: only the user can access the folder of the socket
+    return user in (None, os.getuid(), 0)

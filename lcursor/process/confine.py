@@ -45,6 +45,7 @@ ATTRIBUTE_READ_ONLY, ATTRIBUTE_SAFE = 1, 6
 """Attributes of `mount_setattr`; the second is no set-user-id programs and no devices."""
 AT_FDCWD, AT_RECURSIVE, DETACH = -100, 0x8000, 2
 
+O_PATH = 0x200000
 DEATH_SIGNAL, DROP_BOUND, NO_NEW_RIGHTS, SECCOMP, SUBREAPER = 1, 24, 38, 22, 36
 SYSCALL_MOUNT_SETATTR, SYSCALL_LANDLOCK = 442, 444
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
@@ -207,7 +208,7 @@ def restrict_files(rules: Iterable[tuple[str, int]], *, allows_tcp: bool) -> Non
     ruleset = _syscall(SYSCALL_LANDLOCK, attributes, len(attributes), 0)
     for path, rights in rules:
         try:
-            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            fd = os.open(path, O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
         if not os.path.isdir(path):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from lcursor import system
 from lcursor.process.covers import covered, repositories
 from lcursor.process.visibility import home, part_in, visible_parts, why_hidden
 from lcursor.project.reading import open_regular
@@ -32,7 +33,6 @@ CONFIGURATION: Final = (
     " java-* static"
 )
 """What is readable in /etc: no passwords, no keys."""
-CPUS: Final = "/sys/devices/system/cpu"
 EMPTY: Final = ("/tmp", "/run", "/var/tmp")  # noqa: S108 - folders inside the sandbox
 TOOLCHAINS: Final = (
     ".cargo/bin .cargo/registry .cargo/git .rustup/toolchains .rustup/settings.toml"
@@ -75,7 +75,7 @@ class Mount:
     """Its path on disk, for "read" and "write"; the text of a "link"."""
 
 
-def system() -> Iterator[Mount]:
+def of_system() -> Iterator[Mount]:
     """Yield the system's programs, libraries and public configuration, and empty folders."""
     for name in SYSTEM:
         if os.path.islink(name):
@@ -87,8 +87,8 @@ def system() -> Iterator[Mount]:
         for path in etc.glob(pattern) if "*" in pattern else [etc / pattern]:
             if path.exists():
                 yield Mount("read", str(path), os.path.realpath(path))
-    if os.path.isdir(CPUS):
-        yield Mount("read", CPUS, CPUS)
+    if os.path.isdir(system.CPUS):
+        yield Mount("read", system.CPUS, system.CPUS)
     for name in (*EMPTY, str(home())):
         yield Mount("empty", name)
 
@@ -238,7 +238,7 @@ def all_mounts(
             upper folders, and what contains the project, are not shown; never shown is what has
             more than `MAX_COVERS`.
     """
-    shown, hidden, project = list(system()), list[Mount](), Path(os.path.realpath(root))
+    shown, hidden, project = list(of_system()), list[Mount](), Path(os.path.realpath(root))
 
     def show(mounts: Iterable[Mount], *, may_be_bare: bool = can_cover) -> None:
         """Add mounts and their covers, unless one shows what cannot be covered."""
@@ -311,14 +311,8 @@ def _covered_sockets(mounts: Sequence[Mount]) -> Iterator[Mount]:
 
     A read-only mount does not prevent a connection. The kernel lists all sockets that have a name.
     """
-    try:
-        lines = Path("/proc/net/unix").read_bytes().splitlines()[1:]
-    except OSError:
-        return
-    fields = (line.split(maxsplit=7) for line in lines)
-    names = {os.fsdecode(each[7]) for each in fields if len(each) == 8 and each[7][:1] == b"/"}
     shown = [each for each in mounts if each.kind == "read"]
-    for name in sorted(names):
+    for name in sorted(system.unix_sockets()):
         real = os.path.realpath(name)
         for each in shown:
             if real.startswith(f"{each.source}/") and os.path.lexists(real):

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
 
+from lcursor import system
 from lcursor.errors import LcursorError
 from lcursor.process.relay import NO_NETWORK, Network
 from lcursor.process.sandbox import Confinement, Limits, open_sandbox
@@ -84,14 +85,15 @@ def _run(plan: Any) -> int:
     network = Network(**{name: tuple(value) for name, value in plan["network"].items()})
     cwd = Path(plan["cwd"]) if plan["cwd"] else None
     sandbox = open_sandbox()
-    starter = os.pidfd_open(parent)
+    starter = system.open_process(parent)
     if os.getppid() != parent:
         return STOPPED  # the starter has ended already
     with sandbox.start(plan["command"], confinement, cwd=cwd, network=network) as running:
         process = running.process
         poll = select.poll()
-        for fd in (os.pidfd_open(process.pid), starter):
-            poll.register(fd, select.POLLIN)
+        for fd in (system.open_process(process.pid), starter):
+            if fd is not None:  # without it, the end is noticed at the next look
+                poll.register(fd, select.POLLIN)
         while process.poll() is None and os.getppid() == parent:
             poll.poll(LOOK_MS)
             if limit := running.watch.exceeded(process.pid):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lcursor import system
 from lcursor.errors import Cancelled
 
 Cancel = Callable[[], bool]
@@ -153,7 +154,7 @@ class _Reader:
             pause_s, poll_s = FIRST_POLL_S, WATCH_S if self._exceeded else POLL_S
             while True:
                 # Checked before the pipes are read, so that its last output is in them.
-                has_ended = _has_ended(self._process)
+                has_ended = system.has_ended(self._process)
                 if cancel and cancel():
                     raise Cancelled("a command was stopped")
                 if max_s is not None and time.monotonic() - began_s > max_s:
@@ -184,11 +185,3 @@ class _Reader:
             return False
         del self.data[self._max_bytes :]
         return not self._drops_excess
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether a process has ended, without freeing its id where the system allows that."""
-    if hasattr(os, "waitid"):  # not on macOS before Python 3.13
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, process.pid, flags) is not None
-    return process.poll() is not None

@@ -12,7 +12,7 @@ levels differ in the mechanism, strongest first:
 - `landlock`: without namespaces. Landlock and a stricter filter of system calls deny what the
   others hide: the copy stays at its own path, no socket can be opened, `chmod` fails, and only
   `$TMPDIR` takes temporary files;
-- `none`: nothing runs.
+- `none`: nothing runs. It is the only one on other systems than Linux.
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ import json
 import marshal
 import os
 import platform
-import select
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +31,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
+from lcursor import system
 from lcursor.errors import SandboxFailed, SandboxMissing
 from lcursor.process import bubblewrap, confine, mounts, run, seccomp
 from lcursor.process.relay import NO_NETWORK, Network, Relay, interpreter_folders
@@ -46,21 +44,21 @@ Level = Literal["bubblewrap", "unshare", "landlock", "none"]
 LEVELS: Final[tuple[Level, ...]] = ("bubblewrap", "unshare", "landlock")
 SWITCHES: Final = (
     (
-        Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+        "kernel.apparmor_restrict_unprivileged_userns",
         "1",
         # Allows bubblewrap what Ubuntu forbids, and no other program.
         "sudo apt install apparmor-profiles"
         " && sudo cp /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/"
         " && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict",
     ),
-    (Path("/proc/sys/user/max_user_namespaces"), "0", "sudo sysctl user.max_user_namespaces=9999"),
+    ("user.max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=9999"),
     (
-        Path("/proc/sys/kernel/unprivileged_userns_clone"),
+        "kernel.unprivileged_userns_clone",
         "0",
         "sudo sysctl kernel.unprivileged_userns_clone=1",
     ),
 )
-"""Settings of the kernel that forbid namespaces: file, value, and the command that helps."""
+"""Settings of the kernel that forbid namespaces: name, value, and the command that helps."""
 CONTAINERS: Final = ("/.dockerenv", "/run/.containerenv")
 INSTALLERS: Final = {
     "apt": "sudo apt install",
@@ -76,7 +74,16 @@ NICE: Final = 10
 STARTERS: Final = (b"bwrap: ", confine.FAILED)
 """How the messages of a sandbox begin that cannot be set up."""
 FAILED: Final = "The sandbox cannot be set up: "
-HELP: Final = "Run python -m lcursor sandbox check, which names the command that helps"
+HELP: Final = (
+    "Run python -m lcursor sandbox check, which names the command that helps"
+    if system.IS_LINUX
+    else "lcursor has a sandbox on Linux only"
+)
+WITHOUT: Final = (
+    "agents ask before each command, checks once in each project; servers with tools (MCP) and"
+    " agents of others do not start"
+)
+"""What holds at the level `none`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,19 +374,13 @@ def _wait_for_end(info: int, *, kills: bool) -> None:
         kills: end that process. If bubblewrap is killed while it starts, the child stays alive
             when it has left its process group, but does not depend on its parent yet.
     """
-    with contextlib.suppress(ValueError, ProcessLookupError):  # never started, or gone
-        ended = os.pidfd_open(json.loads(os.read(info, 4096))["child-pid"])
-        try:
-            if kills:
-                signal.pidfd_send_signal(ended, signal.SIGKILL)
-            select.select([ended], [], [], END_S)
-        finally:
-            os.close(ended)
+    with contextlib.suppress(ValueError):  # never started
+        system.wait_for_end(json.loads(os.read(info, 4096))["child-pid"], END_S, kills=kills)
 
 
 def _file_of(data: bytes, stack: contextlib.ExitStack) -> int:
     """Return the descriptor of a file in memory."""
-    fd = os.memfd_create("lcursor")
+    fd = system.memory_file()
     stack.callback(os.close, fd)
     os.write(fd, data)
     os.lseek(fd, 0, os.SEEK_SET)
@@ -393,26 +394,15 @@ def _limited(limits: Limits, *, is_mapped: bool) -> list[str]:
     weighed against each other (autogroup), `nice` alone would have no effect.
     """
     # Without a namespace, all processes of the user count.
-    processes = limits.processes + (0 if is_mapped else _running())
+    processes = limits.processes + (0 if is_mapped else system.threads_of_user())
     script = (
         f"{{ ulimit -c 0; ulimit -d {limits.memory_bytes >> 10}; ulimit -f {limits.file_bytes >> 9}"
         f"; ulimit -n {limits.open_files}; ulimit -t {limits.cpu_s}"
         f"; ulimit -u {processes} || ulimit -p {processes}"
-        "; echo 1000 >/proc/self/oom_score_adj"
-        f"; echo {NICE} >/proc/self/autogroup; }} 2>/dev/null"
+        f"; echo 1000 >{system.OOM_SCORE}; echo {NICE} >{system.AUTOGROUP}; }} 2>/dev/null"
         f'; exec nice -n {NICE} "$@"'
     )
     return ["/bin/sh", "-c", script, "sh"]
-
-
-def _running() -> int:
-    """Return how many threads this user has."""
-    count, user = 0, os.getuid()
-    for entry in os.scandir("/proc"):
-        with contextlib.suppress(OSError):  # it has ended
-            if entry.name.isdigit() and entry.stat().st_uid == user:
-                count += os.stat(f"{entry.path}/task").st_nlink - 2
-    return count
 
 
 @cache
@@ -431,9 +421,10 @@ def probe_all() -> list[Probe]:
 
 def probe(level: Level) -> Probe:
     """Try a level with the command line of every command, running `true`."""
-    machine = platform.machine()
-    if not sys.platform.startswith("linux") or machine not in seccomp.ARCHITECTURES:
-        return Probe(level, False, f"it is not made for {platform.system()} on {machine}")
+    if not system.IS_LINUX:
+        return Probe(level, False, "it needs Linux")
+    if platform.machine() not in seccomp.ARCHITECTURES:
+        return Probe(level, False, f"it is not made for {platform.machine()}")
     if level == "bubblewrap" and not bubblewrap.find():
         return Probe(level, False, "bwrap is missing from the system's folders", _installation())
     version = confine.landlock_version()
@@ -463,10 +454,9 @@ def _fix(output: str) -> str:
     """Return what helps against a failure of namespaces."""
     if "nknown option" in output:
         return "Update bubblewrap to version 0.8 or newer"
-    for path, value, fix in SWITCHES:
-        with contextlib.suppress(OSError):
-            if path.read_text(encoding="ascii").strip() == value:
-                return fix
+    for name, value, fix in SWITCHES:
+        if system.kernel_setting(name) == value:
+            return fix
     if any(Path(each).exists() for each in CONTAINERS):
         return "Let the container create namespaces: docker run --security-opt seccomp=unconfined"
     return "Let users create namespaces: see user_namespaces(7)"

@@ -10,16 +10,15 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from lcursor import system
 from lcursor.process import confine
 
 CLOCK_NS: Final = 10_000_000
 """How far the times of files may be behind the clock."""
-NO_FILE: Final = (b"/dev/zero", b"/memfd:", b"/SYSV")
-"""How the names of memory begin that processes share without a file."""
 
 
 class Watch:
@@ -46,7 +45,8 @@ class Watch:
         self._folders, self._max_processes = folders, max_processes
         self._max_bytes, self._max_files = max_bytes, max_files
         self._max_shared_bytes = max_shared_bytes
-        self._free, self._threads, self._shared = self._measure(), _threads(), _shared_memory()
+        self._free, self._shared = self._measure(), _shared_memory()
+        self._threads = system.running_threads()
         self._start_ns = time.time_ns() - CLOCK_NS
 
     def exceeded(self, pid: int) -> str:
@@ -67,7 +67,7 @@ class Watch:
             if count > self._max_files:
                 return f"stopped: it wrote more than {self._max_files:,} files"
             self._free = free_bytes + size, free_files + count  # others took the rest
-        threads = _threads()
+        threads = system.running_threads()
         self._threads = min(self._threads, threads)
         if threads - self._threads > self._max_processes:
             count = len(confine.descendants(pid))
@@ -77,7 +77,7 @@ class Watch:
         shared = _shared_memory()
         self._shared = min(self._shared, shared)
         if shared - self._shared > self._max_shared_bytes:
-            size = _shared_by({pid, *confine.descendants(pid)})
+            size = system.shared_bytes({pid, *confine.descendants(pid)})
             if size > self._max_shared_bytes:
                 limit = self._max_shared_bytes >> 20
                 return f"stopped: its processes shared more than {limit:,} MiB of memory"
@@ -119,36 +119,4 @@ def _unless_gone(error: OSError) -> None:
 
 def _shared_memory() -> int:
     """Return how many bytes of shared memory this machine uses, also for files in memory."""
-    text = Path("/proc/meminfo").read_bytes()
-    return int(text.partition(b"\nShmem:")[2].split(maxsplit=1)[0]) << 10
-
-
-def _shared_by(pids: Iterable[int]) -> int:
-    """Return the bytes of shared memory without a file that processes have mapped or opened.
-
-    All of it counts, not only what is resident in a process: the memory stays while one of them
-    has it mapped, whether it used it or not.
-    """
-    sizes = dict[int, int]()
-    for pid in pids:
-        mapped = dict[int, int]()
-        with contextlib.suppress(OSError):  # it has ended
-            for line in Path(f"/proc/{pid}/maps").read_bytes().splitlines():
-                span, mode, _, _, inode, *path = line.split(None, 5)
-                if mode.endswith(b"s") and path and path[0].startswith(NO_FILE):
-                    first, _, end = span.partition(b"-")
-                    size = int(end, 16) - int(first, 16)
-                    mapped[int(inode)] = mapped.get(int(inode), 0) + size
-            for entry in os.scandir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(OSError):  # it was closed
-                    if os.readlink(entry.path).startswith("/memfd:"):
-                        file = entry.stat()
-                        mapped[file.st_ino] = max(mapped.get(file.st_ino, 0), file.st_blocks * 512)
-        for number, size in mapped.items():
-            sizes[number] = max(sizes.get(number, 0), size)
-    return sum(sizes.values())
-
-
-def _threads() -> int:
-    """Return how many threads this machine runs."""
-    return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[2])
+    return system.memory_of_machine("Shmem") or 0

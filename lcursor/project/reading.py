@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from lcursor import system
 from lcursor.errors import Cancelled
 from lcursor.process.run import Cancel
 from lcursor.project import filetypes, secrets
@@ -216,7 +217,7 @@ def open_inside(root: Path, path: str) -> BinaryIO:
     Raises:
         OSError: as of `open_regular`, or a part of the relative path is a link.
     """
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", 0)
+    flags = os.O_DIRECTORY | system.HANDLE
     *folders, name = path.split("/")
     folder_fd = os.open(root, flags)
     try:

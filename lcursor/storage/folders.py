@@ -15,7 +15,7 @@ from typing import BinaryIO
 from lcursor.errors import LcursorError
 
 MAX_SOCKET_BYTES = 100
-"""Maximum length of a socket's path: the kernel allows 108; a suffix and a zero must fit, too."""
+"""Maximum length of a socket's path: Linux allows 108 bytes, macOS 104, with a zero at the end."""
 
 
 def data_home() -> Path:

@@ -9,17 +9,16 @@ never opened. Any error denies the access.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final
+from typing import Final
 
+from lcursor import system
 from lcursor.changes import text
 from lcursor.changes.text import Text
 from lcursor.errors import EditFailed
@@ -30,16 +29,6 @@ MAX_BYTES: Final = 4 << 20
 """Maximum size of a file that is read or written."""
 MAX_PATH_CHARS: Final = 1024
 VCS: Final = frozenset({".git", ".hg", ".svn", ".jj"})
-
-OPENAT2: Final = 437
-"""Number of the system call, the same on all architectures."""
-RESOLVE: Final = 0x08 | 0x02
-"""RESOLVE_BENEATH and RESOLVE_NO_MAGICLINKS."""
-AGAIN: Final = 8
-"""How often a lookup is repeated that a rename elsewhere has disturbed."""
-O_PATH: Final = getattr(os, "O_PATH", 0)
-HANDLE: Final = O_PATH | os.O_CLOEXEC | (0 if O_PATH else os.O_NONBLOCK | os.O_NOCTTY)
-"""Flags for a descriptor of a file that is not opened; without O_PATH it is, but never blocks."""
 
 
 class Denied(Exception):
@@ -78,7 +67,8 @@ class Files:
     ) -> None:
         self.folder, self._names, self._is_secret = folder, names, is_secret
         self._scratch = scratch
-        self._lookup = _open_beneath if uses_openat2 and _has_openat2() else _walk
+        is_kernels = uses_openat2 and system.has_openat2()
+        self._lookup = system.open_beneath if is_kernels else system.open_without_links
 
     def relative(self, path: str) -> str:
         """Return a path relative to the folder, "." for the folder itself; opens nothing.
@@ -126,7 +116,7 @@ class Files:
             if reason := self._reason(real):
                 raise Denied(f"{name} is not available: {reason}")
             try:
-                with _open_content(fd) as file:
+                with system.open_content(fd) as file:
                     data = file.read(MAX_BYTES + 1)
             except OSError as error:
                 raise Denied(f"{name} cannot be read: {error.strerror}") from error
@@ -258,75 +248,7 @@ class Files:
         return self._is_secret(name)
 
 
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
-
-
-@cache
-def _system_call() -> Any:
-    return ctypes.CDLL(None, use_errno=True).syscall
-
-
-@cache
-def _has_openat2() -> bool:
-    try:
-        os.close(_open_beneath(Path("/"), "."))
-    except (OSError, AttributeError):
-        return False
-    return True
-
-
-def _open_beneath(folder: Path, name: str) -> int:
-    """Return a handle of a path, which the kernel resolves beneath a folder."""
-    call = _system_call()
-    how = _OpenHow(HANDLE, 0, RESOLVE)
-    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for _ in range(AGAIN):
-            fd = call(
-                ctypes.c_long(OPENAT2),
-                ctypes.c_int(top),
-                ctypes.c_char_p(os.fsencode(name)),
-                ctypes.byref(how),
-                ctypes.c_size_t(ctypes.sizeof(how)),
-            )
-            if fd >= 0:
-                return int(fd)
-            if ctypes.get_errno() != errno.EAGAIN:
-                break
-    finally:
-        os.close(top)
-    number = ctypes.get_errno()
-    raise OSError(number, os.strerror(number))
-
-
-def _walk(folder: Path, name: str) -> int:
-    """Return a handle of a path without links in it."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for part in name.split("/"):
-        try:
-            inner = os.open(part, HANDLE | os.O_NOFOLLOW, dir_fd=fd)
-        finally:
-            os.close(fd)
-        fd = inner
-        if stat.S_ISLNK(os.fstat(fd).st_mode):
-            os.close(fd)
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    return fd
-
-
 def _real_name(fd: int, folder: Path) -> str:
     """Return the path of an open file relative to a folder; "" if the system does not know it."""
-    try:
-        real = os.readlink(f"/proc/self/fd/{fd}")
-        return os.path.relpath(real, os.path.realpath(folder))
-    except OSError:
-        return ""
-
-
-def _open_content(fd: int) -> BinaryIO:
-    """Open the content of a regular file by its handle."""
-    if not O_PATH:
-        return os.fdopen(os.dup(fd), "rb")
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-    return os.fdopen(os.open(f"/proc/self/fd/{fd}", flags), "rb")
+    real = system.path_of(fd)
+    return os.path.relpath(real, os.path.realpath(folder)) if real else ""

@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from lcursor import system
+
 Content = tuple[bytes, int, tuple[tuple[str, bytes], ...]]
 """Bytes, permissions and extended attributes."""
 DATA_CALLS = ("open", "write", "ftruncate", "fchmod", "chmod", "setxattr", "removexattr")
@@ -85,7 +87,7 @@ class Disk:
     def recording(self) -> Iterator[None]:
         """Record what happens in this block."""
         with pytest.MonkeyPatch.context() as patch:
-            for name in DATA_CALLS:
+            for name in filter(os.__dict__.__contains__, DATA_CALLS):
                 patch.setattr(os, name, self._data_call(getattr(os, name)))
             for name in NAME_CALLS:
                 patch.setattr(os, name, self._name_call(name, getattr(os, name)))
@@ -137,7 +139,7 @@ class Disk:
     def _inside(self, target: Any) -> Path | None:
         """Return the path of a file of the disk, given its path or its descriptor."""
         if isinstance(target, int):
-            target = os.readlink(f"/proc/self/fd/{target}")
+            target = system.path_of(target)
         path = Path(os.path.abspath(os.fsdecode(target)))
         return path if path.is_relative_to(self.place) else None
 
@@ -243,13 +245,12 @@ class Disk:
                 data, mode, extended = state.contents[node]
                 path.write_bytes(data)
                 path.chmod(mode)
-                for key, value in extended:
-                    os.setxattr(path, key, value)
+                with path.open("rb") as file:
+                    system.set_extended_attributes(file.fileno(), dict(extended))
 
 
 def _content(path: Path) -> Content:
-    names = sorted(os.listxattr(path, follow_symlinks=False))
-    extended = tuple((name, os.getxattr(path, name, follow_symlinks=False)) for name in names)
+    extended = tuple(sorted(system.extended_attributes(str(path)).items()))
     return path.read_bytes(), path.lstat().st_mode & 0o7777, extended
 
 

@@ -17,6 +17,7 @@ from lcursor.storage import folders
 from tests.fakes.power import Disk
 from tests.thorough import is_thorough
 
+pytestmark = pytest.mark.linux
 CHANCES, THOROUGH_CHANCES = 10, 500
 """Number of states by chance at each point."""
 KEY = "20260101-120000-0123abcd"

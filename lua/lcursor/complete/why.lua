@@ -79,7 +79,7 @@ local SOURCES = {
 ---@param ms number that the model has needed
 local function is_slowed(ms)
   local is_here = ms >= SLOW_MS and not config.completion_server()
-  return is_here and require("lcursor.host.processor").is_busy()
+  return is_here and require("lcursor.host.system").is_busy()
 end
 
 ---@return boolean whether it is the outcome of an answer
@@ -170,7 +170,7 @@ function M.get(buf, code)
   local why = it and reason(it.code, it.at_ms, it.stats) or reason(code or "nothing", vim.uv.now())
   local is_late = it and is_answered(it.code) and it.is_slowed
   if is_late or it and it.code == "waiting" and is_slowed(vim.uv.now() - it.at_ms) then
-    local cause = require("lcursor.host.processor").text
+    local cause = require("lcursor.host.system").busy_text
     why.text = ("%s It is slow because %s."):format(why.text, cause)
   end
   local failure = why.code == "ignored_unknown"

@@ -55,19 +55,6 @@ function M.read(path)
   return text
 end
 
----@param flags string[] CPU features that the engine was compiled for
----@return boolean whether this CPU has all of them
-local function cpu_runs(flags)
-  local text = #flags > 0 and M.read("/proc/cpuinfo") or ""
-  local line = text:match("\nflags%s*:([^\n]*)") or text:match("\nFeatures%s*:([^\n]*)")
-  for _, flag in ipairs(line and flags or {}) do
-    if not (line .. " "):find(" " .. flag .. " ", 1, true) then
-      return false
-    end
-  end
-  return true
-end
-
 --- Return why an environment cannot be used.
 ---@return string? problem nil if it is complete
 local function problem_of(venv)
@@ -83,7 +70,7 @@ local function problem_of(venv)
   if not lock or parts.runtime ~= vim.fn.sha256(lock) then
     return "the environment in " .. venv .. " was made for another version of lcursor"
   end
-  if not cpu_runs(stamp.cpu or {}) then
+  if not require("lcursor.host.system").has_features(stamp.cpu or {}) then
     return "the engine in " .. venv .. " was compiled for another CPU"
   end
 end

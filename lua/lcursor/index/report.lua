@@ -27,8 +27,7 @@ local function state_lines(state)
     ),
     "semantic     " .. semantic,
     "changes      " .. (watching[state.watching] or "found every few minutes"),
-    "worker       "
-      .. ("process %d, %s of memory"):format(state.pid, numbers.bytes(state.memory_bytes)),
+    "worker       " .. ("process %d%s"):format(state.pid, states.memory(state)),
     "",
   }
 end

@@ -42,6 +42,13 @@ function M.short(state)
   return ""
 end
 
+---@param state lcursor.IndexState
+---@return string the memory of its worker, after a comma; "" if unknown
+function M.memory(state)
+  local bytes = state.memory_bytes
+  return bytes > 0 and (", %s of memory"):format(numbers.bytes(bytes)) or ""
+end
+
 --- Describe a state in one sentence.
 ---@param s lcursor.IndexState
 function M.sentence(s)

@@ -22,6 +22,7 @@ def _ticks(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11])
 
 
+@pytest.mark.linux
 def test_busy_processes_use_the_processor_until_the_bench_ends() -> None:
     before = _children()
     with cli.busy_processes(2):

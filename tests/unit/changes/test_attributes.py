@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from lcursor.changes.records import Change, FileChange
 from lcursor.changes.steps import WriteStep
 from lcursor.changes.write import write
 from lcursor.errors import EditUnsaved
+
+if sys.platform != "linux":
+    pytest.skip("needs Linux", allow_module_level=True)
 
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 
@@ -32,8 +36,8 @@ def acl(user: int) -> bytes:
 def edit(path: Path, to: str = "") -> FileChange:
     found = text.read(path)
     change = Change(0, 1, (found.lines[0],), ("NEW",))
-    kind = "rename" if to else "edit"
-    return FileChange(str(path), kind, to, found.digest, (change,))  # type: ignore[arg-type]
+    kind: Any = "rename" if to else "edit"
+    return FileChange(str(path), kind, to, found.digest, (change,))
 
 
 def deletion(path: Path) -> FileChange:

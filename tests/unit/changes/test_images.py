@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lcursor import system
 from lcursor.changes import text, undo
 from lcursor.changes.history import History
 from lcursor.changes.images import Images
@@ -29,7 +30,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found, real = list[str](), os.fsync
 
     def fsync(fd: int) -> None:
-        found.append(os.readlink(f"/proc/self/fd/{fd}"))
+        found.append(system.path_of(fd))
         real(fd)
 
     monkeypatch.setattr(os, "fsync", fsync)
@@ -54,6 +55,7 @@ def test_the_content_of_another_file_does_not_count(images: Images) -> None:
     assert images.get(KEY) == DATA
 
 
+@pytest.mark.linux
 def test_a_content_that_is_stored_already_is_flushed(images: Images, synced: list[str]) -> None:
     images.put(DATA)
     path = images.folder / KEY

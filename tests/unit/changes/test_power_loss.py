@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from lcursor import system
 from lcursor.changes import steps, text, undo
 from lcursor.changes import write as writes
 from lcursor.changes.history import History
@@ -22,6 +23,9 @@ from lcursor.errors import EditMissing, EditUnsaved
 from tests.fakes.power import Disk
 from tests.thorough import is_thorough
 from tests.unit.edit.desk import decision, hunk_at
+
+pytestmark = pytest.mark.linux
+NOTE = {"user.note": b"kept"}
 
 CHANCES, THOROUGH_CHANCES = 2, 60
 """Number of states by chance at each point."""
@@ -48,7 +52,8 @@ class ProjectOnDisk:
             lines = [f"{chance.getrandbits(80):x}\n" for _ in range(30)]
             (self.root / name).write_text("".join(lines))
         (self.root / "c.py").write_bytes(b"\n")
-        os.setxattr(self.root / "gone.py", "user.note", b"kept")
+        with (self.root / "gone.py").open("rb") as gone:
+            system.set_extended_attributes(gone.fileno(), NOTE)
         os.link(self.root / "b.py", self.root / "linked.py")
         self.before = self.files()
 
@@ -156,7 +161,8 @@ def test_an_undo_that_loses_power_can_be_repeated(project: ProjectOnDisk) -> Non
     assert project.fail(disk, check) > 40
     disk.restore(disk.state(disk.now, lambda: False, lambda found: found[0]))
     assert project.files() == project.before, "what was reported as done survives"
-    assert os.getxattr(project.root / "gone.py", "user.note") == b"kept"
+    kept = system.extended_attributes(str(project.root / "gone.py"))
+    assert kept == NOTE
 
 
 @pytest.mark.usefixtures("in_place")

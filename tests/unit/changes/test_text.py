@@ -150,6 +150,10 @@ def test_a_file_that_is_no_text_is_rejected(
     monkeypatch.setattr(text, "MAX_BYTES", 50)
     with pytest.raises(EditRejected, match="more than"):
         text.read(tmp_path / "large")
+
+
+@pytest.mark.linux
+def test_a_file_of_the_kernel_is_rejected() -> None:
     with pytest.raises(EditRejected):
         text.read("/proc/self/mem")
 

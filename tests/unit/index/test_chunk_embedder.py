@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from lcursor import system
 from lcursor.errors import ModelMissing
-from lcursor.index import chunk, embed, throttle
+from lcursor.index import chunk, embed
 from lcursor.index.chunk_embedder import BATCH, NONE, ChunkEmbedder
 from lcursor.index.records import FileState
 from lcursor.index.store import Store
@@ -212,7 +213,7 @@ def test_without_an_embedder_nothing_is_tried_twice(
 def test_two_cores_embed_while_the_user_is_away(
     stores: EmbeddedStores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(throttle, "cores", lambda: 8)
+    monkeypatch.setattr(system, "usable_cores", lambda: 8)
     store, embedding = stores.new("one")
     fill(store, 60)
     for _ in range(3):
@@ -222,7 +223,7 @@ def test_two_cores_embed_while_the_user_is_away(
         embedding.step()
     assert Counting.threads == [1, 1, 1, 2, 2, 2]
     assert len(Counting.asked) == 3 * BATCH + 3 * 2 * BATCH
-    monkeypatch.setattr(throttle, "cores", lambda: 1)
+    monkeypatch.setattr(system, "usable_cores", lambda: 1)
     embedding.step()
     assert Counting.threads[-1] == 1
 

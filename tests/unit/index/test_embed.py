@@ -115,6 +115,7 @@ def test_an_error_on_one_of_several_threads_is_raised(
         embedder.texts([CODE] * 40, 2)
 
 
+@pytest.mark.linux
 def test_the_embedder_starts_no_more_threads_than_given() -> None:
     code = (
         "import threading, os\n"
@@ -132,6 +133,7 @@ def test_the_embedder_starts_no_more_threads_than_given() -> None:
     assert int(done.stdout) <= 1
 
 
+@pytest.mark.linux
 def test_the_embedder_needs_little_memory() -> None:
     code = (
         "from lcursor.index.embed import Embedder\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lcursor import system
 from lcursor.code import languages
-from lcursor.index import throttle
 from lcursor.index.report import summarize
 from lcursor.project import filetypes, listing
 from lcursor.project.secrets import SecretGlobs
@@ -36,7 +36,7 @@ def test_the_estimate_follows_from_the_load_of_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, "a.py", text="x" * 1000)
-    monkeypatch.setattr(throttle, "cores", lambda: 2)
+    monkeypatch.setattr(system, "usable_cores", lambda: 2)
     times = []
     for load in (0.0, 1.0, 5.0):
         monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))

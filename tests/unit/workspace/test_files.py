@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lcursor import system
 from lcursor.changes.text import Text
-from lcursor.workspace import files as module
 from lcursor.workspace.files import MAX_BYTES, Denied, Files
 
 CANARY = "canary-7f3a"
@@ -21,6 +21,11 @@ PRIVATE = "-----BEGIN PRIVATE KEY-----\nabc\n"
 
 def secret(path: str) -> str:
     return "its name says that it holds secrets" if path.endswith(".env") else ""
+
+
+@pytest.mark.linux
+def test_this_kernel_is_new_enough_for_the_other_tests() -> None:
+    assert system.has_openat2()
 
 
 class Place:
@@ -60,14 +65,11 @@ class Place:
         return {str(path): path.read_bytes() for path in self.outside.rglob("*") if path.is_file()}
 
 
-@pytest.fixture(params=[True, False], ids=["openat2", "walk"])
+@pytest.fixture(
+    params=[pytest.param(True, marks=pytest.mark.linux), False], ids=["openat2", "walk"]
+)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(tmp_path, uses_openat2=request.param)
-
-
-@pytest.fixture(autouse=True)
-def _has_openat2() -> None:
-    assert module._has_openat2(), "this kernel is too old for the test"
 
 
 READABLE = [
@@ -88,6 +90,7 @@ def test_files_inside_are_read(place: Place, path: str, name: str) -> None:
     assert inside == found
 
 
+@pytest.mark.linux
 def test_a_link_inside_is_its_target(tmp_path: Path) -> None:
     place = Place(tmp_path, uses_openat2=True)
     assert place.files.read("inner").path == "sub/b.py"
@@ -215,6 +218,7 @@ def test_no_path_leads_outside(place: Place, path: str) -> None:
     assert place.state() == before
 
 
+@pytest.mark.linux  # which can exchange two names
 def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(place: Place) -> None:
     """Swap a folder and a link to outside, while a file in it is read and written."""
     (place.folder / "sub/canary").write_text("inside")

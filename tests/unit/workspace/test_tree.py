@@ -220,6 +220,7 @@ def test_a_copy_that_is_stopped_leaves_nothing(project: Project) -> None:
     assert list(project.run.iterdir()) == []
 
 
+@pytest.mark.sandbox
 def test_git_works_in_the_sandbox(project: Project) -> None:
     project.repository({"a.py": "a\n", ".env": "A=1\n", "node_modules/x.js": ""}, "node_modules\n")
     git(project.root, "rm", "-rq", "--cached", "node_modules")

@@ -80,6 +80,7 @@ def sandboxed(tree: Tree, script: str) -> list[str]:
     return (output.data + output.errors).decode().splitlines()
 
 
+@pytest.mark.sandbox
 def test_no_commits(project: Project) -> None:
     project.repository({})
     project.write({"a.py": "a\n"})
@@ -100,6 +101,7 @@ def test_an_empty_project(project: Project) -> None:
 
 
 @pytest.mark.parametrize("files", [{}, {"a.py": "a\n", "sub/b.py": "b\n", "build/x.o": "o"}])
+@pytest.mark.sandbox
 def test_no_git(project: Project, files: dict[str, str | bytes]) -> None:
     project.root.mkdir()
     project.write(files)
@@ -116,6 +118,7 @@ def test_no_git(project: Project, files: dict[str, str | bytes]) -> None:
     round_trip(project, tree, ".gitignore")
 
 
+@pytest.mark.sandbox
 def test_a_linked_work_tree(project: Project) -> None:
     main = project.root.parent / "main"
     project.repository({"a.py": "a\n"})
@@ -129,6 +132,7 @@ def test_a_linked_work_tree(project: Project) -> None:
     assert round_trip(project, tree) == {"a.py": b"a\n", "b.py": b"b\n"}
 
 
+@pytest.mark.sandbox
 def test_the_work_tree_of_a_bare_repository(project: Project) -> None:
     project.repository({"a.py": "a\n"})
     bare = project.root.parent / "bare.git"
@@ -140,6 +144,7 @@ def test_the_work_tree_of_a_bare_repository(project: Project) -> None:
     assert round_trip(project, tree) == {"a.py": b"a\n"}
 
 
+@pytest.mark.sandbox
 def test_submodules(project: Project) -> None:
     library = project.root.parent / "library"
     library.mkdir()
@@ -178,6 +183,7 @@ def test_another_repository_in_the_project(project: Project) -> None:
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 9\n".format("0" * 64)
 
 
+@pytest.mark.sandbox
 def test_git_lfs_is_missing(project: Project) -> None:
     project.repository({"a.py": "a\n", "x.psd": POINTER})
     for word in ("clean", "smudge", "process"):
@@ -222,6 +228,7 @@ def test_no_filter_runs(project: Project, where: str) -> None:
     assert not canary.exists()
 
 
+@pytest.mark.sandbox
 def test_a_sparse_checkout(project: Project) -> None:
     project.repository({"a.py": "a\n", "here/b.py": "b\n", "there/c.py": "c\n", "d.cfg": "d\n"})
     git(project.root, "sparse-checkout", "set", "--cone", "--sparse-index", "here")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lcursor import system
 from lcursor.index import fs_events
 from lcursor.index.watch import Watcher
 from lcursor.project import listing
@@ -22,6 +23,7 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.timeout(300)  # surveys take long on a busy machine
 
 
+@pytest.mark.linux
 def test_events_that_the_kernel_lost(plain: Path, watched: Start) -> None:
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     seen = watched(plain)
@@ -50,6 +52,7 @@ def connection(number: int) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("when", ["at once", "later"])
+@pytest.mark.linux
 def test_the_limit_of_watches(
     plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
@@ -69,6 +72,7 @@ def test_the_limit_of_watches(
     assert seen.watcher.watched == set()
 
 
+@pytest.mark.linux
 def test_the_limit_of_instances(
     plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,14 +85,13 @@ def test_the_limit_of_instances(
     assert "limit of inotify instances is reached" in seen.said[0]
 
 
+@pytest.mark.linux
 def test_a_project_takes_no_more_than_half_of_the_users_watches(
-    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    plain: Path, watched: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit = tmp_path / "limit"
-    limit.write_text("6\n")
-    monkeypatch.setattr(fs_events, "LIMIT_FILE", limit)
+    monkeypatch.setattr(system, "kernel_setting", {fs_events.LIMIT: "6"}.get)
     assert watched(plain).watcher.mode == "watching"  # of three directories
-    limit.write_text("5\n")
+    monkeypatch.setattr(system, "kernel_setting", {fs_events.LIMIT: "5"}.get)
     assert watched(plain).watcher.mode == "polling"
 
 
