@@ -55,7 +55,7 @@ def command(
     path = store.resolve(model or CompletionConfig().model, "completion")
     report = Report()
     report.facts["machine"] |= {
-        "gpu": "not used" if cpu else hardware.detect().describe(),
+        "gpu": "not used" if cpu else hardware.detect().using(llama.gpus()).describe(),
         "llama-cpp-python": version("llama-cpp-python"),
     }
     measure(report, path, cpu, rounds, kv_type)

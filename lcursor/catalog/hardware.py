@@ -10,14 +10,16 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from lcursor import system
 from lcursor.process.run import output_of
 
-Vendor = Literal["nvidia", "amd", "apple", "none"]
+Vendor = Literal["nvidia", "amd", "apple", "other", "none"]
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -33,21 +35,38 @@ MIN_BUSY_OF_REST = 0.9
 
 
 @dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU as reported by llama.cpp, whatever its back end."""
+
+    name: str
+    total_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Hardware:
     """The hardware that decides which models fit; None if unknown."""
 
     vendor: Vendor
     gpu: str | None
     gpu_bytes: int | None
-    """Memory of the largest GPU; None if there is none, or if it cannot be read (AMD, Apple)."""
+    """Memory of all GPUs, among which llama.cpp divides a chat model; None if there is none, or if
+    `detect` cannot read it."""
     gpu_free_bytes: int | None
     ram_bytes: int | None
     cores: int
     """Physical cores."""
+    largest_gpu_bytes: int | None = None
+    """Memory of the largest of several GPUs: a completion model uses one; None for one GPU."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
         return asdict(self)
+
+    def using(self, devices: Sequence[Device]) -> Hardware:
+        """Return the hardware that an engine can use: these GPUs, or none."""
+        vendor = self.vendor if self.vendor != "none" else "other"
+        return replace(self, vendor=vendor if devices else "none", **_together(devices))
 
     def describe(self) -> str:
         """Return a description in one line."""
@@ -64,62 +83,47 @@ class Hardware:
 
 
 class Power:
-    """Checks whether the machine runs on battery, at most every `POWER_S`.
+    """Checks whether the machine runs on battery, at most every `POWER_S`; on Linux only.
 
     Args:
-        folder: Linux's list of power supplies; without it, the machine is not on battery.
+        look: returns it now.
     """
 
     def __init__(
         self,
-        folder: Path = Path("/sys/class/power_supply"),
+        look: Callable[[], bool] = system.is_on_battery,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._folder, self._clock = folder, clock
+        self._look, self._clock = look, clock
         self._until_s = -1.0
         self._is_on_battery = False
 
     def is_on_battery(self) -> bool:
-        """Return whether no mains supply is connected, or a battery is discharging."""
+        """Return whether it does; False if unknown."""
         now_s = self._clock()
         if now_s >= self._until_s:
             self._is_on_battery, self._until_s = self._look(), now_s + POWER_S
         return self._is_on_battery
 
-    def _look(self) -> bool:
-        try:
-            supplies = sorted(self._folder.iterdir())
-        except OSError:
-            return False
-        mains = [_word(each / "online") for each in supplies if _word(each / "type") == "Mains"]
-        if mains:
-            return "1" not in mains
-        return any(
-            _word(each / "status") == "Discharging"
-            for each in supplies
-            # The battery of a mouse or a headset has the scope "Device".
-            if _word(each / "type") == "Battery" and _word(each / "scope") != "Device"
-        )
-
 
 class Load:
-    """Checks whether other programs use all cores, at most every `LOAD_S`.
+    """Checks whether other programs use all cores, at most every `LOAD_S`; on Linux only.
 
     Programs of low priority do not count, because they make way. The first check covers the
     time since this object was created.
 
     Args:
-        stat: Linux's count of the time of each kind; without it, the machine is not busy.
+        times: as `system.processor_times`; while it returns None, the machine is not busy.
         own_s: processor time of this process.
     """
 
     def __init__(
         self,
-        stat: Path = Path("/proc/stat"),
+        times: Callable[[], tuple[float, float] | None] = system.processor_times,
         own_s: Callable[[], float] = time.process_time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._stat, self._own_s, self._clock = stat, own_s, clock
+        self._times, self._own_s, self._clock = times, own_s, clock
         self._until_s = clock() + LOAD_S
         self._before = self._read()
         self._is_busy = False
@@ -141,36 +145,35 @@ class Load:
 
     def _read(self) -> tuple[float, float, float] | None:
         """Return seconds of all cores: in total, free or of low priority, and of this process."""
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            with self._stat.open() as file:
-                ticks = [int(each) for each in file.readline().split()[1:9]]
-            _, nice, _, idle, waiting, *_ = ticks
-            second = os.sysconf("SC_CLK_TCK")
-            return sum(ticks) / second, (nice + idle + waiting) / second, self._own_s()
-        return None
+        found = self._times()
+        return found and (*found, self._own_s())
 
 
-def _word(path: Path) -> str:
-    """Return the content of a file; "" if it cannot be read."""
-    try:
-        return path.read_text("utf-8", "replace").strip()
-    except OSError:
-        return ""
+def _together(devices: Sequence[Device]) -> dict[str, Any]:
+    """Return the fields of `Hardware` about GPUs."""
+    names = Counter(device.name for device in devices)
+    sizes = [device.total_bytes for device in devices]
+    return {
+        "gpu": " + ".join(f"{n} × {name}" if n > 1 else name for name, n in names.items()) or None,
+        "gpu_bytes": sum(sizes) if sizes else None,
+        "gpu_free_bytes": sum(device.free_bytes for device in devices) if sizes else None,
+        "largest_gpu_bytes": max(sizes) if len(sizes) > 1 else None,
+    }
 
 
-def parse_nvidia(text: str) -> tuple[str, int, int] | None:
-    """Parse nvidia-smi's `name, memory.total, memory.free` lines; return the largest GPU."""
+def parse_nvidia(text: str) -> list[Device]:
+    """Parse nvidia-smi's `name, memory.total, memory.free` lines."""
     found = []
     for line in text.splitlines():
         name, *numbers = (part.strip() for part in line.rsplit(",", 2))
         # A unified-memory GPU prints "[N/A]" where a number is expected.
         if len(numbers) == 2 and all(number.isdigit() for number in numbers):
-            found.append((name, int(numbers[0]) * MIB, int(numbers[1]) * MIB))
-    return max(found, key=lambda gpu: gpu[1], default=None)
+            found.append(Device(name, int(numbers[0]) * MIB, int(numbers[1]) * MIB))
+    return found
 
 
 def parse_cores(text: str) -> int:
-    """Count the physical cores in /proc/cpuinfo; 0 if it does not list them."""
+    """Count the physical cores in the kernel's description; 0 if it does not list them."""
     cores = set()
     for block in text.split("\n\n"):
         pairs = dict(re.findall(r"^([^\t:]+?)\s*: ?(.*)$", block, re.MULTILINE))
@@ -186,11 +189,8 @@ def physical_cores() -> int:
         with contextlib.suppress(ValueError):
             found = int(output_of(["sysctl", "-n", "hw.physicalcpu"]))
     else:
-        with contextlib.suppress(OSError):
-            found = parse_cores(Path("/proc/cpuinfo").read_text(errors="replace"))
-    allowed = os.cpu_count() or 1
-    with contextlib.suppress(AttributeError, OSError):
-        allowed = len(os.sched_getaffinity(0))
+        found = parse_cores(system.cpu_info())
+    allowed = system.usable_cores()
     return min(found or allowed, allowed)
 
 
@@ -205,12 +205,12 @@ def ram_bytes() -> int | None:
 
 def detect() -> Hardware:
     """Detect this machine."""
-    rest = {"ram_bytes": ram_bytes(), "cores": physical_cores()}
+    here = Hardware("none", None, None, None, ram_bytes(), physical_cores())
     query = ["--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]
     if nvidia := parse_nvidia(output_of(["nvidia-smi", *query], max_s=_PROBE_S)):
-        return Hardware("nvidia", *nvidia, **rest)  # type: ignore[arg-type]
+        return replace(here, vendor="nvidia", **_together(nvidia))
     if platform.system() == "Darwin" and platform.machine() == "arm64":
-        return Hardware("apple", "Apple GPU", None, None, **rest)  # type: ignore[arg-type]
+        return replace(here, vendor="apple", gpu="Apple GPU")
     if Path("/dev/kfd").exists():
-        return Hardware("amd", "AMD GPU", None, None, **rest)  # type: ignore[arg-type]
-    return Hardware("none", None, None, None, **rest)  # type: ignore[arg-type]
+        return replace(here, vendor="amd", gpu="AMD GPU")
+    return here

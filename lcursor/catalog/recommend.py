@@ -85,9 +85,9 @@ class Recommendation:
 def _on_gpu(here: Hardware, gpu_bytes: int) -> Recommendation | None:
     for completion, chat in GPU_PAIRS:
         together = pair_bytes(completion, chat)
-        if together > gpu_bytes:
-            continue
         need_completion, need_chat = completion_bytes(completion), chat_bytes(chat)
+        if together > gpu_bytes or need_completion > (here.largest_gpu_bytes or gpu_bytes):
+            continue
         notes = []
         if here.gpu_free_bytes is not None and here.gpu_free_bytes < need_completion + need_chat:
             notes.append(

@@ -15,11 +15,12 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lcursor import system
 from lcursor.cli import environment
 from lcursor.cli.facts import AGAIN, COMMAND, Fact, exact
 from lcursor.config import (
@@ -39,7 +40,7 @@ from lcursor.errors import (
     ServerEnded,
 )
 from lcursor.installer import selftest
-from lcursor.process.sandbox import open_sandbox, probe
+from lcursor.process.sandbox import HELP, WITHOUT, open_sandbox, probe
 
 if TYPE_CHECKING:
     import typer
@@ -225,8 +226,10 @@ def _sandbox() -> Fact:
     fact = Fact("sandbox", f"agents and checks run in a sandbox ({level})", {"level": level})
     fact.level = "warn"
     if level == "none":
-        fact.text = "agents ask before each command, and checks once in each project"
-    if level in ("landlock", "none"):
+        fact.text = WITHOUT
+    if level == "none" and not system.IS_LINUX:
+        fact.problem = SandboxMissing("No sandbox works", HELP)
+    elif level in ("landlock", "none"):
         best = probe("bubblewrap")
         words = "No sandbox works" if level == "none" else "Only the weakest sandbox works"
         fact.problem = SandboxMissing(f"{words}; bubblewrap: {best.output}", best.fix)
@@ -282,9 +285,11 @@ def _engine(
     """
     fact = Fact("engine", "llama.cpp", {"has_gpu": False, "system_info": "", **installed})
     try:
+        from lcursor.catalog.memory import gib
         from lcursor.fim import llama
 
         fact.data |= {"has_gpu": llama.has_gpu(), "system_info": llama.system_info().strip()}
+        fact.data["gpus"] = [asdict(device) for device in llama.gpus()]
     except LcursorError as error:
         fact.problem = error
         return fact
@@ -292,6 +297,11 @@ def _engine(
     threads = f"{config.threads or cores} threads"
     layers = "all layers on the GPU" if config.gpu_layers < 0 else f"{config.gpu_layers} layers"
     used = layers if fact.data["has_gpu"] else threads
+    names = ", ".join(
+        f"{each['name']} ({gib(each['free_bytes'])} of {gib(each['total_bytes'])} free)"
+        for each in fact.data["gpus"]
+    )
+    used += f"; {names}" if names else ""
     fact.text = f"llama.cpp {kind} a GPU backend: {fact.data['system_info']} {used}"
     if step := installed.get("step"):
         fact.text = f"the {step} build of {fact.text}"
@@ -300,11 +310,13 @@ def _engine(
         fact.problem = EngineFailed(
             f"A slower engine ({step}) is in use. {reason}", f"{AGAIN}, to try the faster one again"
         )
+    elif advice := installed.get("advice"):
+        fact.level = "warn"
+        fact.problem = EngineFailed(f"The engine does not use the GPU: {advice}")
     elif vendor == "nvidia" and not fact.data["has_gpu"]:
         fact.level = "warn"
         fact.problem = EngineFailed(
-            "There is an NVIDIA GPU, but this llama.cpp was built without CUDA",
-            "Install the CUDA toolkit, so that nvcc is on PATH, then run :LCursor install",
+            "There is an NVIDIA GPU, but this llama.cpp was built without CUDA", AGAIN
         )
     return fact
 

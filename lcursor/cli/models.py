@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from lcursor.catalog.download import Reporter
+    from lcursor.catalog.hardware import Hardware
     from lcursor.catalog.manifest import Model
 
 app = typer.Typer(
@@ -90,18 +91,35 @@ def list_models(as_json: Json = False) -> None:
     typer.echo(f"\nFiles are in {store.models_dir()}. Get one: {store.pull_command('NAME')}")
 
 
+def _hardware() -> Hardware:
+    """Return this machine's hardware, with the GPUs and their memory as the engine sees them.
+
+    Without an engine, or with one that can use no GPU, those that another engine could use.
+    """
+    from lcursor.catalog import hardware
+    from lcursor.errors import DependencyMissing
+
+    here = hardware.detect()
+    try:
+        from lcursor.fim import llama
+    except DependencyMissing:
+        return here
+    devices = llama.gpus()
+    return here.using(devices) if devices else here
+
+
 @app.command()
 def recommend(as_json: Json = False) -> None:
     """Recommend a pair of models for this machine, with the reasons.
 
     Measures first how fast a completion model is here, if that is not known.
     """
-    from lcursor.catalog import hardware, manifest, speed, store
+    from lcursor.catalog import manifest, speed, store
     from lcursor.catalog.recommend import recommend as decide
     from lcursor.errors import OutOfMemory
     from lcursor.llm import fit
 
-    here = hardware.detect()
+    here = _hardware()
     note = "" if here.gpu_bytes is not None or speed.load() else _measure_speed()
     found = decide(here, speed.load())
     served = None

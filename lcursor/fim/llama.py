@@ -16,6 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lcursor import system
+from lcursor.catalog.hardware import Device
 from lcursor.errors import (
     Cancelled,
     ConfigInvalid,
@@ -25,7 +27,6 @@ from lcursor.errors import (
     ModelUnsuitable,
     OutOfMemory,
 )
-from lcursor.process import memory
 
 try:
     import llama_cpp as L  # noqa: N812
@@ -87,31 +88,39 @@ def system_info() -> str:
     return text.decode()
 
 
-def free_gpu_bytes(number: int, ggml: Any = library) -> int | None:
-    """Return the free memory of a GPU, or of all GPUs for -1; None if there is none.
+def gpus(ggml: Any = library) -> list[Device]:
+    """Return the GPUs that this build can use, numbered as by llama.cpp.
 
-    GPUs are numbered as by llama.cpp: integrated ones count only if there are no others. The first
-    call initializes them.
-
-    Raises:
-        ConfigInvalid: there are GPUs, but none of that number.
+    Integrated ones count only if there are no others. The first call initializes them.
     """
     ggml.ggml_backend_dev_get.restype = ctypes.c_void_p
-    found: dict[int, list[int]] = {GPU: [], INTEGRATED_GPU: []}
+    ggml.ggml_backend_dev_description.restype = ctypes.c_char_p
+    found: dict[int, list[Device]] = {GPU: [], INTEGRATED_GPU: []}
     for at in range(ggml.ggml_backend_dev_count()):
         device = ctypes.c_void_p(ggml.ggml_backend_dev_get(ctypes.c_size_t(at)))
         kind = ggml.ggml_backend_dev_type(device)
         if kind in found:
             free, total = ctypes.c_size_t(), ctypes.c_size_t()
             ggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(total))
-            found[kind].append(free.value)
-    gpus = found[GPU] or found[INTEGRATED_GPU]
-    if number >= len(gpus) > 0:
+            name = ggml.ggml_backend_dev_description(device).decode("utf-8", "replace")
+            found[kind].append(Device(name, total.value, free.value))
+    return found[GPU] or found[INTEGRATED_GPU]
+
+
+def free_gpu_bytes(number: int, ggml: Any = library) -> int | None:
+    """Return the free memory of a GPU, or of all GPUs for -1; None if there is none.
+
+    Raises:
+        ConfigInvalid: there are GPUs, but none of that number.
+    """
+    found = gpus(ggml)
+    if number >= len(found) > 0:
         raise ConfigInvalid(
             f"completion.main_gpu: there is no GPU {number}",
-            f"Use 0 to {len(gpus) - 1}, or -1 for all",
+            f"Use 0 to {len(found) - 1}, or -1 for all",
         )
-    return sum(gpus if number < 0 else gpus[number : number + 1]) or None
+    chosen = found if number < 0 else found[number : number + 1]
+    return sum(device.free_bytes for device in chosen) or None
 
 
 def quantize(source: Path, target: Path, file_type: int) -> None:
@@ -204,7 +213,7 @@ class Model:
         if self.handle:
             L.llama_model_free(self.handle)
             self.handle = None
-            memory.trim()
+            system.trim_memory()
 
     def tokenize(self, text: str, special: bool = False) -> list[int]:
         """Turn text into token ids, without BOS.

@@ -1,9 +1,9 @@
 """Compile llama-cpp-python for this machine, only the libraries that the backend loads.
 
 Downloads the source package of the lock file, builds `libllama` and `libggml*` with our cmake hook
-(2 minutes on 2 cores instead of 9 for a plain build), and caches the wheel under a key of
-everything that its code depends on. Each stage survives an interruption: package, unpacked tree,
-ninja's objects.
+(2 minutes on 2 cores instead of 9 for a plain build; for a GPU also llama-server), and caches the
+wheel under a key of everything that its code depends on. Each stage survives an interruption:
+package, unpacked tree, ninja's objects.
 
 A step defines the instruction sets of a build: `ladder` lists the steps from the fastest to the
 most portable, and `plan.py` installs the first one that passes its self-test.
@@ -16,25 +16,39 @@ import os
 import platform
 import re
 import shutil
-import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from lcursor import system
 from lcursor.errors import InstallFailed
+from lcursor.installer import gpu
+from lcursor.installer.gpu import GpuBuild
 from lcursor.installer.process import AGAIN, ROOT, Tools, diagnose
-from lcursor.process.run import output_of
 
 PACKAGE = "llama-cpp-python"
 HOOK = Path(__file__).with_name("engine.cmake")
+SERVER_HOOK = Path(__file__).with_name("server.cmake")
+CUDA_HOOK = Path(__file__).with_name("cuda.cmake")
 BUILD_LOCK = ROOT / "requirements/build.lock"
 
 BUILD_CPU_S = 250
 """CPU seconds of a CPU build, measured with gcc 12 on a virtual EPYC core."""
 SPACE_BYTES = 700 * 1024 * 1024
 """Disk space for source package, unpacked tree, build tools and objects, plus a third."""
+CUDA_PACKAGES = "631 MB are downloaded, 770 MB stay on the disk"
+"""What CUDA's packages cost."""
+CUDA_SPACE_BYTES = 2 * 1024 * 1024 * 1024
+"""Disk space for the packages, pip's copies of them, and the objects."""
+BUILD_CUDA_CPU_S, BUILD_CUDA_GPU_CPU_S = 900, 1700
+"""CPU seconds of CUDA's 144 files, and of their kernels for one generation of GPUs: estimated from
+three of these files, which took 5 to 36 s for two generations."""
+BUILD_SERVER_CPU_S = 210
+"""CPU seconds of llama-server: with the libraries for the CPU it took 230 s of two cores."""
+BUILD_VULKAN_CPU_S = 500
+"""CPU seconds of Vulkan's kernels."""
 
 # Instruction sets that a compiler uses with -march=native. Other flags of the CPU change with the
 # kernel and are no reason to compile again.
@@ -44,14 +58,9 @@ ISA = re.compile(
 )
 
 
-def cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
+def cpu_flags() -> list[str]:
     """Return the instruction sets that code compiled here may use; empty if unknown."""
-    try:
-        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    line = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
-    return sorted({flag for flag in line[1].split() if ISA.fullmatch(flag)}) if line else []
+    return sorted({flag for flag in system.cpu_features() if ISA.fullmatch(flag)})
 
 
 def cpu_runs(flags: list[str], here: list[str] | None = None) -> bool:
@@ -98,20 +107,31 @@ class BuildTarget:
     """The target of a build.
 
     Attributes:
-        nvcc: the CUDA compiler to use; None builds for the CPU.
+        gpu: the build for the GPU; None builds for the CPU.
         why: the reason for the choice, for the user.
+        advice: why a GPU of this machine is not used, and what helps; "" if all are, or none is
+            here.
     """
 
-    nvcc: Path | None
-    cuda: str
-    """Version of nvcc and the GPUs' compute capabilities; empty for the CPU."""
+    gpu: GpuBuild | None
     why: str
     step: InstructionSets = NATIVE
+    advice: str = ""
 
     @property
     def name(self) -> str:
-        """Name in messages and in the stamp: a step, or CUDA with a step."""
-        return f"cuda, {self.step.name}" if self.nvcc else self.step.name
+        """Name in messages and in the stamp: a step, or a GPU's back end with a step."""
+        return f"{self.gpu.kind}, {self.step.name}" if self.gpu else self.step.name
+
+    @property
+    def uses_cuda_packages(self) -> bool:
+        """Whether CUDA's compiler and libraries are installed as packages."""
+        return self.gpu is not None and self.gpu.uses_packages
+
+    @property
+    def space_bytes(self) -> int:
+        """Disk space for the build."""
+        return SPACE_BYTES + (CUDA_SPACE_BYTES if self.uses_cuda_packages else 0)
 
     @property
     def cpu(self) -> list[str]:
@@ -124,21 +144,25 @@ class BuildTarget:
     @property
     def cmake_args(self) -> list[str]:
         """The options for CMake; the user's `CMAKE_ARGS` follow and override them."""
-        args = [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={HOOK}", "-DLLAVA_BUILD=OFF"]
-        args += self.step.cmake_args
-        if self.nvcc:
-            args += ["-DGGML_CUDA=on", f"-DCMAKE_CUDA_COMPILER={self.nvcc}"]
-            if self.cuda.endswith("-none"):
-                args.append("-DCMAKE_CUDA_ARCHITECTURES=all-major")
-        return args
+        hooks = [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={SERVER_HOOK if self.gpu else HOOK}"]
+        if self.uses_cuda_packages:
+            hooks.append(f"-DCMAKE_PROJECT_ggml_INCLUDE={CUDA_HOOK}")
+        for_gpu = self.gpu.cmake_args if self.gpu else ()
+        return [*hooks, "-DLLAVA_BUILD=OFF", *self.step.cmake_args, *for_gpu]
 
     @cached_property
     def key(self) -> str:
         """The name of the cached wheel, from everything that its code depends on."""
-        hook = [line for line in HOOK.read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
-        recipe = [*hook, *self.cmake_args[1:], os.environ.get("CMAKE_ARGS", ""), *self.cpu]
+        text = HOOK.read_text(encoding="utf-8")
+        if self.gpu:
+            text += SERVER_HOOK.read_text(encoding="utf-8")
+        if self.uses_cuda_packages:
+            text += CUDA_HOOK.read_text(encoding="utf-8")
+        hook = [line for line in text.splitlines() if line[:1] != "#"]
+        args = [each for each in self.cmake_args if not each.startswith("-DCMAKE_PROJECT_")]
+        recipe = [*hook, *args, os.environ.get("CMAKE_ARGS", ""), *self.cpu]
         digest = hashlib.sha256("\n".join(recipe).encode()).hexdigest()[:12]
-        kind = f"cuda{self.cuda}" if self.nvcc else "cpu"
+        kind = f"{self.gpu.kind}{self.gpu.version}" if self.gpu else "cpu"
         return f"{locked_version()}-{platform.machine()}-{kind}-{self.step.name}-{digest}"
 
 
@@ -148,7 +172,8 @@ def ladder() -> list[BuildTarget]:
     Raises:
         InstallFailed: `LCURSOR_ENGINE` is unknown, or this CPU cannot run it.
     """
-    first = find_target()
+    on_gpu = find_targets()
+    first = on_gpu[0]
     wish = os.environ.get("LCURSOR_ENGINE", "")
     if wish:
         if wish not in STEPS:
@@ -162,11 +187,8 @@ def ladder() -> list[BuildTarget]:
         return [replace(first, step=STEPS[wish])]
     has_amx = any(flag.startswith("amx") for flag in cpu_flags())
     steps = [NATIVE, *([NO_AMX] if has_amx else []), AVX2, BASELINE]
-    on_cpu = replace(first, nvcc=None, cuda="", why="for the CPU")
-    return [
-        *([first] if first.nvcc else []),
-        *(replace(on_cpu if first.nvcc else first, step=step) for step in steps if _can_run(step)),
-    ]
+    on_cpu = on_gpu.pop()
+    return [*on_gpu, *(replace(on_cpu, step=step) for step in steps if _can_run(step))]
 
 
 def _can_run(step: InstructionSets) -> bool:
@@ -175,37 +197,17 @@ def _can_run(step: InstructionSets) -> bool:
     return not cpu_flags() or cpu_runs(list(step.cpu or ()))
 
 
-def find_target() -> BuildTarget:
-    """Choose CUDA if its compiler and a GPU are present; `LCURSOR_CUDA=0|1` overrides."""
-    wish = os.environ.get("LCURSOR_CUDA", "")
-    if wish == "0":
-        return BuildTarget(None, "", "for the CPU, because of LCURSOR_CUDA=0")
-    homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
-    folders = [f"{home}/bin" for home in homes if home]
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path=os.pathsep.join(folders))
-    if not nvcc:
-        if wish == "1":
-            raise InstallFailed(
-                "LCURSOR_CUDA=1 requires CUDA, but there is no nvcc",
-                "Install the CUDA toolkit, or set CUDA_HOME to its folder",
-            )
-        has_gpu = Path("/proc/driver/nvidia/version").exists()
-        more = "; for the NVIDIA GPU install the CUDA toolkit and run again" if has_gpu else ""
-        return BuildTarget(None, "", f"for the CPU: no nvcc here{more}")
-    gpus = output_of(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]).split()
-    if not gpus and wish != "1":
-        return BuildTarget(None, "", "for the CPU: nvcc is here, but no NVIDIA GPU")
-    version = re.search(r"release ([\d.]+)", output_of([nvcc, "--version"]))
-    driver = re.search(r"CUDA Version:\s*(\d+)\.", output_of(["nvidia-smi"]))
-    if wish != "1" and version and driver and int(version[1].split(".")[0]) > int(driver[1]):
-        return BuildTarget(
-            None,
-            "",
-            f"for the CPU: the driver runs CUDA {driver[1]}, older than the toolkit's {version[1]};"
-            " for the GPU update the driver and run again",
-        )
-    name = f"{version[1] if version else ''}-{'+'.join(sorted(set(gpus))) or 'none'}"
-    return BuildTarget(Path(nvcc), name, f"with CUDA: {nvcc}, {len(gpus)} GPU(s)")
+def find_targets() -> list[BuildTarget]:
+    """Return the builds for the GPUs here, the fastest first, and last the one for the CPU.
+
+    Raises:
+        InstallFailed: `LCURSOR_GPU` names an impossible build.
+    """
+    if gpu.wanted() == "cpu":
+        return [BuildTarget(None, "for the CPU, because of LCURSOR_GPU or LCURSOR_CUDA")]
+    builds, reason = gpu.find()
+    on_gpu = [BuildTarget(build, build.why) for build in builds]
+    return [*on_gpu, BuildTarget(None, "for the CPU", advice="" if on_gpu else reason)]
 
 
 def locked() -> tuple[str, str]:
@@ -242,38 +244,59 @@ def check_compiler() -> None:
             )
 
 
-def check_space(directory: Path) -> None:
+def check_space(directory: Path, needed_bytes: int) -> None:
     """Raise `InstallFailed` if the disk of a directory has too little space for the build."""
     directory.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(directory).free
-    if free < SPACE_BYTES:
+    if free < needed_bytes:
         raise InstallFailed(
             f"the disk of {directory} has {free >> 20} MB free, and the build needs"
-            f" {SPACE_BYTES >> 20} MB",
+            f" {needed_bytes >> 20} MB",
             f"Set XDG_CACHE_HOME to a larger disk, or free some space. {AGAIN}",
         )
 
 
 def build(
-    target: BuildTarget, cache: Path, tools: Tools, make_venv: Callable[[Path, Path], Path]
+    target: BuildTarget,
+    cache: Path,
+    tools: Tools,
+    make_venv: Callable[[Path, Sequence[Path]], Path],
+    cuda: Path | None = None,
 ) -> Path:
     """Compile the engine, or continue; return the cached wheel.
 
     Args:
-        make_venv: creates an environment from a lock file, for CMake and ninja; returns its Python.
+        make_venv: creates an environment from lock files, for the tools; returns its Python.
+        cuda: folder of CUDA's libraries, if they come as packages.
     """
     with tools.lock(cache / "build.lock", "the engine"):
         if wheel := wheel_of(target, cache):
             return wheel
-        work = cache / "build" / target.key
-        python = make_venv(cache / "build" / "tools", BUILD_LOCK)
-        source = _unpacked(_package(cache, python, tools), work, tools)
-        wheel = _compile(target, source, work, python, tools)
+        try:
+            wheel = _build(target, cache, tools, make_venv, cuda)
+        except (InstallFailed, OSError):
+            if target.gpu:  # the build for the CPU that follows needs the space
+                shutil.rmtree(cache / "build", ignore_errors=True)
+            raise
         stored = cache / "wheels" / target.key / wheel.name
         stored.parent.mkdir(parents=True, exist_ok=True)
         os.replace(wheel, stored)
         shutil.rmtree(cache / "build", ignore_errors=True)
         return stored
+
+
+def _build(
+    target: BuildTarget,
+    cache: Path,
+    tools: Tools,
+    make_venv: Callable[[Path, Sequence[Path]], Path],
+    cuda: Path | None,
+) -> Path:
+    work, venv = cache / "build" / target.key, cache / "build" / "tools"
+    python = make_venv(venv, [BUILD_LOCK, *([gpu.CUDA_BUILD_LOCK] if cuda else [])])
+    source = _unpacked(_package(cache, python, tools), work, tools)
+    nvcc = _join_cuda(venv, cuda) if cuda else None
+    return _compile(target, source, work, python, tools, nvcc)
 
 
 def _package(cache: Path, python: Path, tools: Tools) -> Path:
@@ -317,11 +340,48 @@ def _unpacked(package: Path, work: Path, tools: Tools) -> Path:
     return source
 
 
-def _compile(target: BuildTarget, source: Path, work: Path, python: Path, tools: Tools) -> Path:
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    minutes = max(BUILD_CPU_S / cores / 60, 0.5)
-    guess = "5 to 20 minutes" if target.nvcc else f"about {minutes:.1g} minutes on {cores} cores"
-    tools.report.begin("engine", f"compiling llama.cpp {target.why}; takes {guess}")
+def cuda_folder(venv: Path) -> Path:
+    """Return where an environment has CUDA's packages."""
+    return next(venv.glob("lib/python*/site-packages/nvidia/cu13"), venv / "nvidia/cu13")
+
+
+def _join_cuda(venv: Path, cuda: Path) -> Path:
+    """Complete CUDA's compiler with headers and libraries of another environment.
+
+    The packages have no libraries without a version in their names, as linkers want them.
+
+    Returns:
+        The path of nvcc.
+    """
+    compiler = cuda_folder(venv)
+    for file in [*cuda.glob("include/*"), *cuda.glob("lib/*")]:
+        for name in {file.name, re.sub(r"\.so\.\d+$", ".so", file.name)}:
+            link = compiler / file.parent.name / name
+            if not link.exists():
+                link.unlink(missing_ok=True)
+                link.symlink_to(file)
+    return compiler / "bin" / "nvcc"
+
+
+def expected_time(target: BuildTarget) -> str:
+    """Return how long a build takes, for the user."""
+    cores = system.usable_cores()
+    seconds = BUILD_CPU_S + (BUILD_SERVER_CPU_S if target.gpu else 0)
+    if target.gpu and target.gpu.kind == "cuda":
+        generations = target.gpu.version.count("+") + 1
+        seconds += BUILD_CUDA_CPU_S + BUILD_CUDA_GPU_CPU_S * generations
+    elif target.gpu:
+        seconds += BUILD_VULKAN_CPU_S
+    minutes = max(seconds / cores / 60, 0.5)
+    number = f"{minutes:.1g}" if minutes < 10 else f"{minutes:.0f}"
+    return f"about {number} minutes on {cores} cores"
+
+
+def _compile(
+    target: BuildTarget, source: Path, work: Path, python: Path, tools: Tools, nvcc: Path | None
+) -> Path:
+    takes = expected_time(target)
+    tools.report.begin("engine", f"compiling llama.cpp {target.why}; takes {takes}")
 
     def listen(line: str) -> None:
         if step := re.match(r"\s*\[(\d+)/(\d+)\] ", line):
@@ -334,8 +394,9 @@ def _compile(target: BuildTarget, source: Path, work: Path, python: Path, tools:
     environment = {
         "SKBUILD_CMAKE_ARGS": ";".join(target.cmake_args),
         "SKBUILD_BUILD_DIR": str(work / "objects"),
-        "SKBUILD_WHEEL_EXCLUDE": "lib/**;include/**",  # a second copy, for linking
+        "SKBUILD_WHEEL_EXCLUDE": "lib/**;include/**;bin/**",  # a second copy, for linking
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", "")]),
+        **({"CUDACXX": str(nvcc)} if nvcc else {}),
     }
     tools.run(
         "compiling the engine",

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 
 from lcursor.errors import InstallFailed
-from lcursor.installer import engine, selftest
+from lcursor.installer import engine, gpu, selftest
 from lcursor.installer.process import FREE, ROOT, Tools, clean_environment
 from lcursor.installer.report import UNKNOWN, Report
 from lcursor.installer.venv import Venv, digest, find_neovim, python_of
@@ -133,11 +133,13 @@ def install(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool
         needs_engine = _should_retry(venv, tools)
     if needs_engine and not engine.wheel_of(ladder[0], cache_dir()):
         engine.check_compiler()
-        engine.check_space(cache_dir())
+        engine.check_space(cache_dir(), ladder[-1].space_bytes)
     venv.ensure()
     venv.install("runtime", "packages", ROOT / "requirements.lock", without=engine.PACKAGE)
     if needs_engine or venv.lacks("engine", wanted):
         install_engine(venv, ladder, tools)
+    elif "cuda" in venv.stamp.parts:
+        venv.install("cuda", "CUDA's libraries", gpu.CUDA_LOCK)
     if {"dev", "lint"} & {*extras}:
         venv.install("dev", "test tools", ROOT / "requirements/dev.lock")
     if "lint" in extras:
@@ -160,6 +162,8 @@ def install_engine(venv: Venv, ladder: Sequence[engine.BuildTarget], tools: Tool
     Raises:
         InstallFailed: every step fails.
     """
+    if ladder[-1].advice:
+        tools.report.note(f"The engine does not use the GPU: {ladder[-1].advice}")
     reasons: list[str] = []
     for number, target in enumerate(ladder):
         if number:
@@ -167,27 +171,30 @@ def install_engine(venv: Venv, ladder: Sequence[engine.BuildTarget], tools: Tool
                 f"{reasons[-1]}. Falling back to the {target.name} engine: {target.step.speed}"
             )
         try:
-            wheel = engine.build(
-                target, cache_dir(), tools, lambda path, lock: _build_venv(path, lock, tools)
-            )
-        except InstallFailed as error:
-            if not target.nvcc or number + 1 == len(ladder):
+            wheel = _wheel(target, venv, tools)
+        except (InstallFailed, OSError) as error:
+            if not target.gpu or number + 1 == len(ladder):
                 raise
-            reasons.append(f"The {target.name} engine cannot be built: {error.message}")
+            cause = error.message if isinstance(error, InstallFailed) else explain(error)[0]
+            reasons.append(f"The {target.name} engine cannot be built: {cause}")
+            _remove_cuda(venv)
             continue
         venv.install_wheel("engine", wheel)
         tools.report.end("installed")
         tools.report.begin("engine", "self-test")
-        outcome = selftest.run_engine(venv.python, on_gpu=bool(target.nvcc))
+        outcome = selftest.run_engine(venv.python, on_gpu=target.gpu is not None)
         if outcome.kind == "passed":
             venv.stamp.cpu = target.cpu
             venv.stamp.engine = {
                 "step": target.name,
                 "reason": "; ".join(reasons),
                 "selftest": outcome.detail,
+                "advice": ladder[-1].advice,
             }
             venv.record_part("engine", ladder[0].key)
             tools.report.end(f"the {target.name} engine {outcome.sentence}")
+            if not target.uses_cuda_packages:
+                _remove_cuda(venv)
             return
         reasons.append(f"The {target.name} engine {outcome.sentence}")
     raise InstallFailed(
@@ -198,13 +205,36 @@ def install_engine(venv: Venv, ladder: Sequence[engine.BuildTarget], tools: Tool
     )
 
 
+def _wheel(target: engine.BuildTarget, venv: Venv, tools: Tools) -> Path:
+    """Return the engine's wheel, built if necessary; install the libraries that it needs."""
+    cuda = None
+    if target.uses_cuda_packages:
+        if not engine.wheel_of(target, cache_dir()):
+            engine.check_space(cache_dir(), target.space_bytes)
+            tools.report.note(
+                f"No CUDA toolkit here: its packages are used. {engine.CUDA_PACKAGES};"
+                f" compiling takes {engine.expected_time(target)}"
+            )
+        venv.install("cuda", "CUDA's libraries", gpu.CUDA_LOCK)
+        cuda = engine.cuda_folder(venv.path)
+    return engine.build(
+        target, cache_dir(), tools, lambda path, locks: _build_venv(path, locks, tools), cuda
+    )
+
+
+def _remove_cuda(venv: Venv) -> None:
+    """Remove CUDA's libraries from an environment whose engine does not use them."""
+    if "cuda" in venv.stamp.parts or (engine.cuda_folder(venv.path) / "lib").exists():
+        venv.uninstall("cuda", "CUDA's libraries", gpu.CUDA_LOCK)
+
+
 def _should_retry(venv: Venv, tools: Tools) -> bool:
     """Return whether to try again: the engine fails its self-test, or is a fallback."""
     step = venv.stamp.engine.get("step", engine.NATIVE.name)
     if venv.stamp.engine.get("reason"):
         return True
     tools.report.begin("engine", "self-test")
-    outcome = selftest.run_engine(venv.python, on_gpu=step.startswith("cuda"))
+    outcome = selftest.run_engine(venv.python, on_gpu=venv.stamp.is_for_gpu)
     tools.report.end(f"the {step} engine {outcome.sentence}")
     return outcome.kind != "passed"
 
@@ -272,10 +302,11 @@ def explain(error: OSError) -> tuple[str, str]:
     return f"{error.strerror or error}{where}", "Fix this and run again"
 
 
-def _build_venv(path: Path, lock: Path, tools: Tools) -> Path:
+def _build_venv(path: Path, locks: Sequence[Path], tools: Tools) -> Path:
     venv = Venv(path, tools)
     venv.ensure()
-    venv.install("build", "build tools", lock)
+    for lock in locks:
+        venv.install(lock.stem, "build tools", lock)
     return venv.python
 
 

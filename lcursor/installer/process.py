@@ -71,7 +71,7 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
     (
         r"unsupported GNU version|nvcc fatal|No CUDA toolset|CUDA Toolkit not found",
         "the CUDA compiler cannot build this",
-        "Repair the CUDA toolkit, or build for the CPU: set LCURSOR_CUDA=0 and run again",
+        "Repair the CUDA toolkit, or build for the CPU: set LCURSOR_GPU=cpu and run again",
     ),
     (
         r"No matching distribution found|Could not find a version|No solution found",

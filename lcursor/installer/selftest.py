@@ -117,8 +117,8 @@ def _last_step(out: str) -> str:
 def main() -> int:
     """Test the engine of this environment, and print the outcome as JSON."""
     python = Path(sys.executable)
-    step = read_stamp(Path(sys.prefix)).engine.get("step", "")
-    outcome = run_engine(python, on_gpu=step.startswith("cuda"), limit_s=HOST_LIMIT_S)
+    on_gpu = read_stamp(Path(sys.prefix)).is_for_gpu
+    outcome = run_engine(python, on_gpu=on_gpu, limit_s=HOST_LIMIT_S)
     sys.stdout.write(json.dumps({"kind": outcome.kind, "text": outcome.sentence}) + "\n")
     return 0
 

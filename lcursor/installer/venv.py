@@ -41,9 +41,14 @@ class Stamp:
     """Instruction sets that the engine was compiled for."""
     engine: dict[str, str] = field(default_factory=dict)
     """`step`: the installed step of the ladder; `reason`: why no faster step was installed (empty
-    for the first); `selftest`: the result of the self-test."""
+    for the first); `selftest`: the result of the self-test; `advice`: why no GPU is used."""
     parts: dict[str, str] = field(default_factory=dict)
     """Part -> its source: a lock's sha256, the engine's key, a version."""
+
+    @property
+    def is_for_gpu(self) -> bool:
+        """Whether the engine was compiled for a GPU."""
+        return self.engine.get("step", "").startswith(("cuda", "vulkan"))
 
 
 def read_stamp(venv: Path) -> Stamp:
@@ -156,6 +161,16 @@ class Venv:
         listed.unlink()
         self.record_part(part, wanted)
         report.end(what)
+
+    def uninstall(self, part: str, what: str, lock: Path) -> None:
+        """Remove the packages of a lock file, whether they are complete or not."""
+        self.discard_part(part)
+        self._tools.report.begin("packages", f"removing {what}")
+        names = re.findall(r"^([\w.-]+)==", lock.read_text(encoding="utf-8"), re.MULTILINE)
+        self._tools.run(
+            f"removing {what}", [self.python, "-m", "pip", "uninstall", "--yes", *names]
+        )
+        self._tools.report.end(f"removed {what}")
 
     def install_wheel(self, part: str, wheel: Path) -> None:
         """Install a wheel, replacing any other build; the caller records it."""

@@ -15,8 +15,8 @@ import pwd
 import re
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 
+from lcursor import system
 from lcursor.errors import LcursorError
 from lcursor.http.client import Client
 from lcursor.storage import json_text
@@ -31,8 +31,6 @@ ACCOUNTS = frozenset(
      "ollama")
 )  # fmt: skip
 """Names of the accounts that are installed for servers; `ollamafan` may be a person."""
-LISTENING = "0A"
-"""The state of a listening socket in `/proc/net/tcp`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,36 +68,18 @@ def running(ports: dict[int, str] | None = None) -> list[Found]:
     return found
 
 
-def is_own(port: int, proc: Path = Path("/proc")) -> bool:
+def is_own(port: int) -> bool:
     """Return whether the server at a port is a model server of this user or of its own account.
 
     A server of another person is not, nor is a tunnel to another machine. False outside of Linux.
     """
-    rows: list[list[str]] = []
-    for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            lines = (proc / "net" / table).read_text().splitlines()[1:]
-            rows += [line.split() for line in lines]
-    found = [
-        (int(row[7]), row[9])
-        for row in rows
-        if len(row) > 9 and row[3] == LISTENING and row[1].endswith(f":{port:04X}")
-    ]
+    found = system.listening_sockets(port)
     return bool(found) and all(
-        _program_of(inode, proc).startswith(PROGRAMS)
+        system.program_of_socket(inode).startswith(PROGRAMS)
         if uid == os.getuid()
         else _account(uid) in ACCOUNTS
         for uid, inode in found
     )
-
-
-def _program_of(inode: str, proc: Path) -> str:
-    """Return the name of the program that has a socket; "" if unknown."""
-    for link in proc.glob("[0-9]*/fd/*"):
-        with contextlib.suppress(OSError):
-            if os.readlink(link) == f"socket:[{inode}]":
-                return (link.parents[1] / "comm").read_text().strip()
-    return ""
 
 
 def _account(uid: int) -> str:

@@ -17,6 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lcursor.catalog import hardware
+from lcursor.cli import models
+from lcursor.fim import llama
 from tests.fakes.hub import FakeHub
 from tests.gguf_files import write_model
 
@@ -300,6 +303,15 @@ def test_recommend_says_why(lonely: Shell) -> None:
     assert document["completion"]["why"]
     assert document["hardware"]["cores"] >= 1
     assert len(document["commands"]) >= 1
+
+
+def test_the_engine_says_which_gpus_it_can_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = hardware.Device("Radeon RX 7900", 24 << 30, 20 << 30)
+    monkeypatch.setattr(llama, "gpus", lambda: [card])
+    here = models._hardware()
+    assert (here.gpu, here.gpu_bytes, here.gpu_free_bytes) == ("Radeon RX 7900", 24 << 30, 20 << 30)
+    monkeypatch.setattr(llama, "gpus", list)
+    assert models._hardware() == hardware.detect()
 
 
 def test_help_is_quick_because_it_imports_little() -> None:

@@ -76,7 +76,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     parts = {
         "runtime": digest(ROOT / "requirements.lock"),
         "dev": digest(ROOT / "requirements/dev.lock"),
-        "engine": engine.find_target().key,
+        "engine": engine.find_targets()[-1].key,
     }
     write_stamp(venv, Stamp(python=python_version(venv), cpu=engine.cpu_flags(), parts=parts))
     return venv
@@ -150,6 +150,8 @@ LOCKS = sorted([ROOT / "requirements.lock", *ROOT.glob("requirements/*.lock")])
 def test_all_locks_are_there() -> None:
     assert {path.name for path in LOCKS} == {
         "build.lock",
+        "cuda-build.lock",
+        "cuda.lock",
         "dev.lock",
         "mcp.lock",
         "neovim.lock",

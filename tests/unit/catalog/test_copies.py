@@ -300,6 +300,7 @@ def test_a_disk_that_becomes_full_is_an_error_of_the_disk(
     assert names(source) == {source.name, f"{source.name}.json"}
 
 
+@pytest.mark.linux
 def test_the_child_holds_the_lock(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

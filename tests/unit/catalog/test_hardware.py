@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lcursor import system
 from lcursor.catalog.hardware import Load, Power
 
 MAINS_ON, MAINS_OFF = {"type": "Mains", "online": "1"}, {"type": "Mains", "online": "0"}
@@ -16,14 +17,26 @@ FULL, EMPTYING = (
 )
 
 
-def plug(folder: Path, *supplies: dict[str, str]) -> Path:
-    """Write a folder of power supplies as Linux does; return it."""
+@pytest.fixture(autouse=True)
+def _proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "PROC", tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of power supplies."""
+    monkeypatch.setattr(system, "POWER_SUPPLIES", tmp_path / "supplies")
+    system.POWER_SUPPLIES.mkdir()
+    return system.POWER_SUPPLIES
+
+
+def plug(folder: Path, *supplies: dict[str, str]) -> None:
+    """Write power supplies as Linux does."""
     for number, files in enumerate(supplies):
         each = folder / f"supply{number}"
         each.mkdir(parents=True, exist_ok=True)
         for name, word in files.items():
             (each / name).write_text(word + "\n")
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -43,20 +56,23 @@ def plug(folder: Path, *supplies: dict[str, str]) -> Path:
     ],
 )
 def test_the_power_supply_is_read(
-    tmp_path: Path, supplies: list[dict[str, str]], is_on_battery: bool
+    folder: Path, supplies: list[dict[str, str]], is_on_battery: bool
 ) -> None:
-    assert Power(plug(tmp_path, *supplies)).is_on_battery() is is_on_battery
+    plug(folder, *supplies)
+    assert Power().is_on_battery() is is_on_battery
 
 
-def test_without_a_folder_the_machine_is_not_on_battery(tmp_path: Path) -> None:
-    assert not Power(tmp_path / "none").is_on_battery()
+def test_without_a_folder_the_machine_is_not_on_battery(folder: Path) -> None:
+    folder.rmdir()
+    assert not Power().is_on_battery()
 
 
-def test_power_is_looked_at_every_half_minute(tmp_path: Path) -> None:
+def test_power_is_looked_at_every_half_minute(folder: Path) -> None:
+    plug(folder, MAINS_OFF)
     now_s = [0.0]
-    power = Power(plug(tmp_path, MAINS_OFF), lambda: now_s[0])
+    power = Power(clock=lambda: now_s[0])
     assert power.is_on_battery()
-    plug(tmp_path, MAINS_ON)
+    plug(folder, MAINS_ON)
     now_s[0] = 29.9
     assert power.is_on_battery()
     now_s[0] = 30.0
@@ -69,8 +85,12 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.path, self.now_s, self.own_s = folder / "stat", 0.0, 0.0
         self._ticks = [0] * 10
-        self.load = Load(self.path, lambda: self.own_s, lambda: self.now_s)
+        self.load = self.watch()
         self.run()
+
+    def watch(self) -> Load:
+        """Return a new check of its load."""
+        return Load(own_s=lambda: self.own_s, clock=lambda: self.now_s)
 
     def run(self, others: float = 0, own: float = 0, nice: float = 0, seconds: float = 1) -> bool:
         """Let programs use that many cores for a while; return whether it counts as busy."""
@@ -112,7 +132,7 @@ def test_the_load_is_looked_at_every_second(tmp_path: Path) -> None:
 
 def test_the_first_check_covers_the_time_since_the_creation(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    machine.load = Load(machine.path, lambda: machine.own_s, lambda: machine.now_s)
+    machine.load = machine.watch()
     assert machine.run(2)
 
 
@@ -121,6 +141,6 @@ def test_without_a_count_the_machine_is_not_busy(tmp_path: Path) -> None:
     for text in (None, "", "cpu 1 2\n", "cpu a b c d e f\n"):
         if text is not None:
             (tmp_path / "stat").write_text(text)
-        load = Load(tmp_path / "stat", lambda: 0.0, lambda: float(next(now_s)))
+        load = Load(own_s=lambda: 0.0, clock=lambda: float(next(now_s)))
         assert not load.is_busy()
         assert not load.is_busy()

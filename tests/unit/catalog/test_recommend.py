@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lcursor.catalog import hardware, manifest, memory, recommend
-from lcursor.catalog.hardware import GIB, MIB, Hardware
+from lcursor.catalog.hardware import GIB, MIB, Device, Hardware
 from lcursor.catalog.speed import Measured, Speed
 
 Q05, Q15, Q7 = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "qwen2.5-coder-7b"
@@ -121,10 +123,30 @@ def test_every_pair_is_of_the_manifest_and_for_its_slot() -> None:
 
 def test_nvidia_smi_is_read() -> None:
     text = "NVIDIA GeForce RTX 4090, 24564, 23000\nNVIDIA GeForce RTX 3060, 12288, 12000\n"
-    assert hardware.parse_nvidia(text) == ("NVIDIA GeForce RTX 4090", 24564 * MIB, 23000 * MIB)
-    assert hardware.parse_nvidia("Some, GPU, 100, 50") == ("Some, GPU", 100 * MIB, 50 * MIB)
+    assert hardware.parse_nvidia(text) == [
+        Device("NVIDIA GeForce RTX 4090", 24564 * MIB, 23000 * MIB),
+        Device("NVIDIA GeForce RTX 3060", 12288 * MIB, 12000 * MIB),
+    ]
+    assert hardware.parse_nvidia("Some, GPU, 100, 50") == [Device("Some, GPU", 100 * MIB, 50 * MIB)]
     for text in ("", "NVIDIA GB10, [N/A], [N/A]", "No devices were found", "a,b", "\n\n"):
-        assert hardware.parse_nvidia(text) is None
+        assert not hardware.parse_nvidia(text)
+
+
+def test_several_gpus_are_used_together() -> None:
+    none = Hardware("none", None, None, None, 32 * GIB, 8)
+    card = Device("A card", 12282 * MIB, 12000 * MIB)
+    one, two = none.using([card]), none.using([card, card])
+    assert (one.gpu, one.gpu_bytes, one.largest_gpu_bytes) == ("A card", 12282 * MIB, None)
+    assert (two.gpu, two.gpu_free_bytes) == ("2 × A card", 24000 * MIB)
+    assert recommend.recommend(two).chat == recommend.recommend(gpu(24564)).chat
+    assert none.using([card, replace(card, name="Another")]).gpu == "A card + Another"
+
+
+def test_a_completion_model_fits_into_one_of_several_gpus() -> None:
+    small = Device("A card", 4096 * MIB, 4096 * MIB)
+    found = recommend.recommend(gpu(0).using([small] * 10))
+    assert found.completion.need_bytes < 4096 * MIB
+    assert found.completion.model != recommend.recommend(gpu(40960)).completion.model
 
 
 def test_physical_cores_are_counted_once() -> None:

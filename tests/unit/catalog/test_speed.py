@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lcursor import system
 from lcursor.catalog import hardware, manifest, speed, store
 from lcursor.catalog.speed import Measured, Speed
 
@@ -20,7 +21,7 @@ def _folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LCURSOR_MODELS", str(tmp_path / "models"))
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("processor\t: 0\nmodel name\t: AMD EPYC\ncpu MHz\t\t: 2445.406\n")
-    monkeypatch.setattr(speed, "CPUINFO", cpuinfo)
+    monkeypatch.setattr(system, "PROC", tmp_path)
 
 
 def test_a_stored_speed_is_found_on_the_same_machine() -> None:
@@ -37,7 +38,7 @@ def test_another_machine_is_measured_again(
 ) -> None:
     speed.save(SMALL, FAST)
     if part == "cpu":
-        speed.CPUINFO.write_text("model name\t: Intel Xeon\n")
+        (tmp_path / "cpuinfo").write_text("model name\t: Intel Xeon\n")
     elif part == "cores":
         monkeypatch.setattr(hardware, "physical_cores", lambda: 96)
     else:

@@ -29,7 +29,8 @@ def start(models: Models, tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def begin(config: CompletionConfig, **more: Any) -> Completer:
-            options = {"power": Power(tmp_path), "load": Load(tmp_path / "none"), **more}
+            power = Power((tmp_path / "battery").exists)
+            options = {"power": power, "load": Load(lambda: None), **more}
             completer = Completer(config, models._tell, models.open, **options)
             completer.start()
             stack.callback(_close, completer)

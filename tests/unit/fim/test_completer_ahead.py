@@ -89,10 +89,7 @@ def test_a_place_that_was_cancelled_before_it_was_read() -> None:
 
 
 def test_on_battery_no_place_is_read(models: Models, completer: Completer, tmp_path: Path) -> None:
-    mains = tmp_path / "AC"
-    mains.mkdir()
-    (mains / "type").write_text("Mains\n")
-    (mains / "online").write_text("0\n")
+    (tmp_path / "battery").touch()
     completer.warm(place(1))
     wait_queue(completer)
     completer.request(request(2))

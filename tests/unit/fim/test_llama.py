@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lcursor.catalog import selftest_model
+from lcursor.catalog.hardware import Device
 from lcursor.errors import ConfigInvalid, ModelUnsuitable
 from lcursor.fim import llama
 
@@ -56,11 +57,15 @@ def ggml(*found: tuple[int, int]) -> Any:
     def get(number: ctypes.c_size_t) -> int:
         return number.value + 1
 
+    def describe(device: ctypes.c_void_p) -> bytes:
+        return f"Card {device.value}".encode()
+
     return SimpleNamespace(
         ggml_backend_dev_count=lambda: len(found),
         ggml_backend_dev_get=get,
         ggml_backend_dev_type=lambda device: at(device)[0],
         ggml_backend_dev_memory=memory,
+        ggml_backend_dev_description=describe,
     )
 
 
@@ -83,6 +88,14 @@ def test_the_free_memory_of_gpus(
     devices: tuple[tuple[int, int], ...], number: int, free: int | None
 ) -> None:
     assert llama.free_gpu_bytes(number, ggml(*devices)) == free
+
+
+def test_the_gpus_have_names_and_sizes() -> None:
+    assert llama.gpus(ggml(*TWO)) == [
+        Device("Card 2", 1 << 40, 10 << 30),
+        Device("Card 4", 1 << 40, 4 << 30),
+    ]
+    assert llama.gpus(ggml(*NONE)) == []
 
 
 def test_a_gpu_that_is_not_there_is_named() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lcursor import system
+from lcursor.installer import gpu
 from lcursor.installer.process import Tools
 from lcursor.installer.report import Report
 
@@ -39,6 +41,19 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
         return path
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def without_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the GPU and the toolkits of the machine that runs the tests."""
+    for name in ("LCURSOR_GPU", "LCURSOR_CUDA", "CUDA_HOME", "CUDA_PATH", "VULKAN_SDK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(gpu, "TOOLKIT", tmp_path / "cuda")
+    monkeypatch.setattr(system, "has_nvidia_driver", lambda: False)
+    monkeypatch.setattr(system, "GPUS", tmp_path / "DRM")
+    monkeypatch.setattr(system, "GPU_NODES", tmp_path / "NODES")
+    monkeypatch.setattr(gpu, "DRIVER_FOLDERS", (tmp_path / "icd.d",))
+    monkeypatch.setattr(gpu, "PREFIXES", (tmp_path / "usr",))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import pytest
 from lcursor.errors import InstallFailed
 from lcursor.installer.plan import explain
 from lcursor.installer.process import ROOT, Tools, clean_environment, diagnose
+from tests.waiting import is_running
 
 # What the tools really print; the second column is a part of what a person is told.
 OUTPUTS = [
@@ -138,14 +139,6 @@ def holder(tmp_path: Path, here: Path) -> Callable[..., tuple[subprocess.Popen[s
         return installer, int(installer.stdout.readline())
 
     return start
-
-
-def is_running(pid: int) -> bool:
-    """Tell whether a process is there and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def wait_until(predicate: Callable[[], bool], within_s: float = 10.0) -> None:

@@ -14,6 +14,7 @@ from lcursor.catalog import selftest_model
 from lcursor.errors import InstallFailed
 from lcursor.installer import engine, plan, selftest
 from lcursor.installer.engine import AVX2, BASELINE, NATIVE, NO_AMX, BuildTarget
+from lcursor.installer.gpu import GpuBuild
 from lcursor.installer.process import Tools
 from lcursor.installer.selftest import SelftestOutcome
 from lcursor.installer.venv import Stamp, Venv, read_stamp, write_stamp
@@ -64,7 +65,7 @@ def venv(tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> Venv:
     monkeypatch.delenv("LCURSOR_ENGINE", raising=False)
 
     def build(target: BuildTarget, *_: object) -> Path:
-        if target.nvcc and "cannot" in target.why:
+        if target.gpu and "cannot" in target.why:
             raise InstallFailed("compiling the engine failed")
         return Path(target.name)
 
@@ -86,7 +87,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch, venv: Venv, ends: dict[str, str]) 
     monkeypatch.setattr(selftest, "run_engine", run)
 
 
-LADDER = [BuildTarget(None, "", "for the CPU", step) for step in (NATIVE, NO_AMX, AVX2, BASELINE)]
+LADDER = [BuildTarget(None, "for the CPU", step) for step in (NATIVE, NO_AMX, AVX2, BASELINE)]
 NAMES = [target.name for target in LADDER]
 
 
@@ -132,7 +133,7 @@ def test_a_forced_engine_that_fails_falls_back_to_nothing(
 def test_cuda_that_does_not_build_or_work_ends_in_an_engine_for_the_cpu(
     venv: Venv, monkeypatch: pytest.MonkeyPatch, said: io.StringIO, why: str
 ) -> None:
-    cuda = BuildTarget(Path("nvcc"), "13.0-9.0", why)
+    cuda = BuildTarget(GpuBuild("cuda", "13.0-9.0", why, ()), why)
     outcomes(monkeypatch, venv, {"cuda, native": "no-gpu"})
     plan.install_engine(venv, [cuda, *LADDER], venv._tools)
     stamp = read_stamp(venv.path)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lcursor import system
 from lcursor.llm import discovery
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid"
@@ -62,7 +63,8 @@ def test_a_server_is_the_users_or_has_its_own_account(
     is_own: bool,
 ) -> None:
     monkeypatch.setattr(discovery, "_account", lambda uid: ACCOUNTS.get(uid, "somebody"))
-    assert discovery.is_own(PORT, proc(tmp_path, table(*rows), program)) is is_own
+    monkeypatch.setattr(system, "PROC", proc(tmp_path, table(*rows), program))
+    assert discovery.is_own(PORT) is is_own
 
 
 def test_the_name_of_an_account() -> None:
@@ -70,8 +72,11 @@ def test_the_name_of_an_account() -> None:
     assert discovery._account(2**31 - 3) == ""
 
 
-def test_without_proc_no_server_is_known_to_be_own(tmp_path: Path) -> None:
-    assert not discovery.is_own(PORT, tmp_path)
+def test_without_proc_no_server_is_known_to_be_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(system, "PROC", tmp_path)
+    assert not discovery.is_own(PORT)
 
 
 def test_a_real_socket_of_this_process_is_of_no_server_program() -> None:

@@ -1,0 +1,500 @@
+"""Which GPU the engine is compiled for, and what is said about one that cannot be used."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import io
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lcursor.errors import InstallFailed
+from lcursor.installer import engine, gpu, plan, selftest
+from lcursor.installer.gpu import GpuBuild
+from lcursor.installer.process import Tools
+from lcursor.installer.selftest import SelftestOutcome
+from lcursor.installer.venv import Stamp, Venv, read_stamp, write_stamp
+
+Program = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def nvidia(program: Program) -> Callable[..., None]:
+    """Fake an NVIDIA driver: `nvidia("8.6", "12.0", cuda="13.0")`."""
+
+    def make(*capabilities: str, cuda: str = "13.0") -> None:
+        lines = "; ".join(f"echo {each}" for each in capabilities)
+        program(
+            "nvidia-smi",
+            f'case "$*" in *compute_cap*) {lines};; *) echo "| CUDA Version: {cuda}  |";; esac',
+        )
+
+    return make
+
+
+def build(found: GpuBuild | str) -> GpuBuild:
+    assert isinstance(found, GpuBuild), found
+    return found
+
+
+def test_a_toolkit_and_a_gpu_are_enough_for_cuda(
+    program: Program, nvidia: Callable[..., None]
+) -> None:
+    program("nvidia-smi", "exit 9")
+    nvcc = program("nvcc", 'echo "Cuda compilation tools, release 12.4, V12.4.131"')
+    assert gpu.find() == ([], ""), "without a GPU nothing is said"
+    nvidia("8.9", "8.9")
+    found = build(gpu.cuda())
+    assert found.version == "12.4-8.9"
+    assert not found.uses_packages
+    assert {"-DGGML_CUDA=on", f"-DCMAKE_CUDA_COMPILER={nvcc}"} == set(found.cmake_args)
+    first = engine.find_targets()[0]
+    assert "cuda12.4-8.9" in first.key
+    assert first.name == "cuda, native"
+
+
+def test_the_compiler_of_a_toolkit_is_found_outside_of_path(
+    nvidia: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvidia("9.0")
+    nvcc = tmp_path / "cuda" / "bin" / "nvcc"
+    nvcc.parent.mkdir(parents=True)
+    nvcc.write_text("#!/bin/sh\necho release 13.0\n")
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    assert f"-DCMAKE_CUDA_COMPILER={nvcc}" in build(gpu.cuda()).cmake_args
+
+
+def test_a_driver_older_than_the_toolkit_is_named(
+    program: Program, nvidia: Callable[..., None]
+) -> None:
+    nvidia("8.9", cuda="12.4")
+    program("nvcc", "echo release 13.0")
+    assert "runs CUDA 12.4, older than the toolkit's 13.0" in str(gpu.cuda())
+    program("nvcc", "echo release 12.9")
+    build(gpu.cuda())
+
+
+def test_without_a_toolkit_its_packages_are_used_for_the_gpus_here(
+    nvidia: Callable[..., None],
+) -> None:
+    nvidia("12.0", "8.6", "8.6")
+    found = build(gpu.cuda())
+    assert found.uses_packages
+    assert re.fullmatch(r"13\.\d+\.\d+-8\.6\+12\.0", found.version)
+    assert "-DLCURSOR_CUDA_ARCHITECTURES=86-real+120-real" in found.cmake_args
+    target = engine.find_targets()[0]
+    assert all(any(name in each for each in target.cmake_args) for name in ("cuda.", "server."))
+    assert target.space_bytes > engine.SPACE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("capability", "cuda", "words"),
+    [
+        ("8.6", "12.8", "the NVIDIA driver runs CUDA 12.8, and the compiler packages need 13"),
+        ("8.6", "N/A", "the NVIDIA driver runs CUDA (unknown)"),
+        ("6.1", "13.0", "has compute capability 6.1, and CUDA 13 needs 7.5"),
+    ],
+)
+def test_a_driver_or_a_gpu_that_is_too_old_is_found_before_anything_is_downloaded(
+    nvidia: Callable[..., None], capability: str, cuda: str, words: str
+) -> None:
+    nvidia(capability, cuda=cuda)
+    first = engine.find_targets()[0]
+    assert first.gpu is None
+    assert words in first.advice
+    assert "and run again" in first.advice
+
+
+def test_an_old_gpu_next_to_a_new_one_is_left_out(nvidia: Callable[..., None]) -> None:
+    nvidia("6.1", "8.9")
+    assert build(gpu.cuda()).version.endswith("-8.9")
+
+
+def test_cuda_by_wish_needs_a_gpu_or_a_toolkit(
+    program: Program, nvidia: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LCURSOR_CUDA", "1")
+    program("nvidia-smi", "exit 9")
+    with pytest.raises(InstallFailed, match="LCURSOR_GPU=cuda: there is no nvcc"):
+        gpu.find()
+    program("nvcc", "echo release 12.4")
+    assert "-DCMAKE_CUDA_ARCHITECTURES=all-major" in build(gpu.find()[0][0]).cmake_args
+    program("nvcc", "echo release 13.0")
+    nvidia("8.9", cuda="12.4")
+    build(gpu.find()[0][0])
+
+
+def test_the_cpu_by_wish(
+    program: Program, nvidia: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvidia("8.9")
+    program("nvcc", "echo release 13.0")
+    for name, value in (("LCURSOR_CUDA", "0"), ("LCURSOR_GPU", "cpu")):
+        monkeypatch.setenv(name, value)
+        assert [target.gpu for target in engine.find_targets()] == [None]
+    monkeypatch.setenv("LCURSOR_GPU", "fast")
+    with pytest.raises(InstallFailed, match="LCURSOR_GPU=fast is unknown"):
+        gpu.find()
+
+
+def test_the_compiler_is_completed_with_libraries_of_the_environment(tmp_path: Path) -> None:
+    compiler, runtime = (
+        tmp_path / name / "lib/python3.11/site-packages/nvidia/cu13" for name in ("tools", "venv")
+    )
+    for file in ("bin/nvcc", "include/cuda.h", "lib/libcudart_static.a"):
+        (compiler / file).parent.mkdir(parents=True, exist_ok=True)
+        (compiler / file).write_text("of the compiler")
+    for file in ("include/cuda.h", "include/cublas_v2.h", "lib/libcublas.so.13"):
+        (runtime / file).parent.mkdir(parents=True, exist_ok=True)
+        (runtime / file).write_text("of the runtime")
+    found = engine._join_cuda(tmp_path / "tools", engine.cuda_folder(tmp_path / "venv"))
+    assert found == compiler / "bin/nvcc"
+    assert (compiler / "include/cuda.h").read_text() == "of the compiler"
+    for file in ("include/cublas_v2.h", "lib/libcublas.so", "lib/libcublas.so.13"):
+        assert (compiler / file).read_text() == "of the runtime"
+    engine._join_cuda(tmp_path / "tools", engine.cuda_folder(tmp_path / "venv"))
+
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.19)
+project(llama_cpp CXX)
+add_subdirectory(ggml)
+install(TARGETS ggml-cuda LIBRARY DESTINATION site-packages/llama_cpp/lib)
+set_target_properties(ggml-cuda PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH TRUE)
+"""
+GGML = """
+project(ggml CXX)
+file(WRITE ${CMAKE_BINARY_DIR}/cudart.cpp "int version() { return 13; }")
+file(WRITE ${CMAKE_BINARY_DIR}/cuda.cpp
+  "int version(); extern \\"C\\" int answer() { return version(); }")
+add_library(cudart SHARED ${CMAKE_BINARY_DIR}/cudart.cpp)
+install(TARGETS cudart LIBRARY DESTINATION site-packages/nvidia/cu13/lib)
+add_library(ggml-cuda SHARED ${CMAKE_BINARY_DIR}/cuda.cpp)
+target_link_libraries(ggml-cuda PRIVATE cudart)
+file(WRITE ${CMAKE_BINARY_DIR}/gpus.txt "${CMAKE_CUDA_ARCHITECTURES}")
+"""
+
+
+def test_an_engine_finds_cuda_in_its_environment_wherever_that_is(tmp_path: Path) -> None:
+    cmake = shutil.which("cmake")
+    if not cmake:
+        pytest.skip("no cmake outside of the build's own environment")
+    source, build = tmp_path / "source", tmp_path / "build"
+    (source / "ggml").mkdir(parents=True)
+    (source / "CMakeLists.txt").write_text(PROJECT)
+    (source / "ggml/CMakeLists.txt").write_text(GGML)
+    hook = f"-DCMAKE_PROJECT_ggml_INCLUDE={engine.CUDA_HOOK}"
+    gpus = "-DLCURSOR_CUDA_ARCHITECTURES=86-real+120-real"
+    subprocess.run([cmake, "-S", source, "-B", build, hook, gpus], check=True)
+    assert (build / "gpus.txt").read_text() == "86-real;120-real"
+    subprocess.run([cmake, "--build", build], check=True)
+    subprocess.run([cmake, "--install", build, "--prefix", tmp_path / "venv"], check=True)
+    shutil.rmtree(build)
+    moved = (tmp_path / "venv").rename(tmp_path / "moved")
+    library = ctypes.CDLL(str(moved / "site-packages/llama_cpp/lib/libggml-cuda.so"))
+    assert library.answer() == 13
+
+
+@pytest.fixture
+def venv(tmp_path: Path, tools: Tools, program: Program, monkeypatch: pytest.MonkeyPatch) -> Venv:
+    """An environment where builds succeed at once, and all packages can be installed."""
+    write_stamp(tmp_path, Stamp(python="3.11", parts={"runtime": "x"}))
+    monkeypatch.setattr(plan, "cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr(engine, "CUDA_SPACE_BYTES", 0)
+    monkeypatch.setattr(engine, "build", lambda target, *_: Path(target.name))
+    monkeypatch.setattr(Venv, "install_wheel", lambda *_: None)
+    passed = SelftestOutcome("passed", "fine")
+    monkeypatch.setattr(selftest, "run_engine", lambda *_, **__: passed)
+    venv = Venv(tmp_path, tools)
+    venv.python, venv._uv = program("python", ""), None
+    return venv
+
+
+def install(venv: Venv) -> Stamp:
+    plan.install_engine(venv, engine.ladder(), venv._tools)
+    return read_stamp(venv.path)
+
+
+def test_the_cost_of_the_packages_is_shown_before_they_are_downloaded(
+    venv: Venv, nvidia: Callable[..., None], said: io.StringIO
+) -> None:
+    nvidia("8.6")
+    stamp = install(venv)
+    assert stamp.engine["step"] == "cuda, native"
+    assert stamp.is_for_gpu
+    assert "cuda" in stamp.parts
+    text = said.getvalue()
+    assert text.index(engine.CUDA_PACKAGES) < text.index("cuda.lock")
+    assert re.search(r"compiling takes about \d+ minutes", text)
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("OSError: [Errno 28] No space left on device", "the disk is full"),
+        ("ConnectionResetError: Connection reset by peer", "the package index cannot be reached"),
+        ("THESE PACKAGES DO NOT MATCH THE HASHES", "is not the one the lock file names"),
+    ],
+)
+def test_packages_that_cannot_be_installed_leave_an_engine_for_the_cpu(
+    venv: Venv,
+    nvidia: Callable[..., None],
+    program: Program,
+    said: io.StringIO,
+    output: str,
+    words: str,
+) -> None:
+    nvidia("8.6")
+    program("python", f'case "$*" in *lcursor-cuda.txt*) echo "{output}"; exit 1;; esac')
+    leftover = venv.path / "lib/python3.11/site-packages/nvidia/cu13/lib"
+    leftover.mkdir(parents=True)
+    stamp = install(venv)
+    assert stamp.engine["step"] == "native"
+    assert "cuda" not in stamp.parts
+    assert re.search(rf"The cuda, native engine cannot be built: .*{words}", said.getvalue())
+    assert "Falling back to the native engine" in said.getvalue()
+    assert words in stamp.engine["reason"]
+    assert re.search(r"pip uninstall --yes .*nvidia-cublas", venv._tools.log.read_text())
+
+
+def test_a_disk_without_room_for_the_packages_leaves_an_engine_for_the_cpu(
+    venv: Venv, nvidia: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvidia("8.6")
+    monkeypatch.setattr(engine, "CUDA_SPACE_BYTES", 1 << 60)
+    stamp = install(venv)
+    assert stamp.engine["step"] == "native"
+    assert "free, and the build needs" in stamp.engine["reason"]
+    assert "lcursor-cuda.txt" not in venv._tools.log.read_text(), "nothing is downloaded"
+
+
+def test_a_disk_that_fills_up_during_the_build_leaves_an_engine_for_the_cpu(
+    venv: Venv, nvidia: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build_or_fill(target: engine.BuildTarget, *_: object) -> Path:
+        if target.gpu:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return Path(target.name)
+
+    nvidia("8.6")
+    monkeypatch.setattr(engine, "build", build_or_fill)
+    stamp = install(venv)
+    assert (stamp.engine["step"], stamp.parts.get("cuda")) == ("native", None)
+    assert "the disk is full" in stamp.engine["reason"]
+
+
+def test_a_gpu_without_memory_leaves_an_engine_for_the_cpu(
+    venv: Venv, nvidia: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(python: Path, *, on_gpu: bool = False) -> SelftestOutcome:
+        full = SelftestOutcome("error", "the tiny model does not fit into the GPU's memory")
+        return full if on_gpu else SelftestOutcome("passed", "fine")
+
+    nvidia("8.6")
+    monkeypatch.setattr(selftest, "run_engine", run)
+    stamp = install(venv)
+    assert stamp.engine["step"] == "native"
+    assert "does not fit into the GPU's memory" in stamp.engine["reason"]
+
+
+def test_a_driver_that_is_too_old_leaves_an_engine_for_the_cpu(
+    venv: Venv, nvidia: Callable[..., None], said: io.StringIO
+) -> None:
+    nvidia("8.6", cuda="12.2")
+    stamp = install(venv)
+    assert (stamp.engine["step"], stamp.engine["reason"]) == ("native", "")
+    assert "The engine does not use the GPU: the NVIDIA driver runs CUDA 12.2" in said.getvalue()
+    assert "CUDA 12.2" in stamp.engine["advice"]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine with a Vulkan driver for AMD, `glslc` and new headers, but without a GPU."""
+    monkeypatch.setattr(gpu, "find_library", lambda _: "libvulkan.so.1")
+    program("nvidia-smi", "exit 9")
+    program("glslc", "")
+    machine = Machine(tmp_path)
+    machine.add_driver("radeon_icd.x86_64.json")
+    machine.write_headers("1", "3", "290")
+    machine.write(tmp_path / "usr/share/cmake/SPIRV-Headers/SPIRV-HeadersConfig.cmake", "")
+    return machine
+
+
+class Machine:
+    """The files that the installer looks at."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def add_gpu(self, vendor: str, address: str = "0000:03:00.0", vram: int = 8 << 30) -> Path:
+        """Add a GPU, and return its device node."""
+        number = 128 + len([*self.folder.glob("DRM/*")])
+        device = self.folder / "pci" / address
+        self.write(device / "vendor", f"{vendor}\n")
+        self.write(device / "mem_info_vram_total", f"{vram}\n")
+        listed = self.folder / "DRM" / f"renderD{number}"
+        listed.mkdir(parents=True)
+        (listed / "device").symlink_to(device)
+        node = self.folder / "NODES" / listed.name
+        self.write(node, "")
+        return node
+
+    def add_driver(self, name: str) -> None:
+        self.write(self.folder / "icd.d" / name, "{}")
+
+    def write_headers(self, *version: str) -> None:
+        folder = self.folder / "usr/include/vulkan"
+        self.write(
+            folder / "vulkan_core.h",
+            f"#define VK_HEADER_VERSION {version[2]}\n"
+            "#define VK_HEADER_VERSION_COMPLETE VK_MAKE_API_VERSION"
+            f"(0, {version[0]}, {version[1]}, VK_HEADER_VERSION)\n",
+        )
+        self.write(folder / "vulkan.hpp", "")
+
+
+AMD, INTEL, NVIDIA, VIRTUAL = "0x1002", "0x8086", "0x10de", "0x1af4"
+
+
+def test_vulkan_serves_a_gpu_with_a_driver(machine: Machine) -> None:
+    assert gpu.vulkan() == "", "a driver file alone is no GPU"
+    machine.add_gpu(AMD)
+    found = build(gpu.vulkan())
+    assert (found.kind, found.version) == ("vulkan", "1.3.290")
+    first, second = engine.ladder()[:2]
+    assert first.name == "vulkan, native"
+    assert "-DGGML_VULKAN=on" in first.cmake_args
+    assert "vulkan1.3.290" in first.key
+    assert (second.name, second.gpu, second.advice) == ("native", None, "")
+
+
+def test_a_virtual_gpu_and_one_that_a_container_hides_do_not_count(machine: Machine) -> None:
+    machine.add_driver("lvp_icd.x86_64.json")
+    machine.add_gpu(VIRTUAL, "0000:01:00.0")
+    machine.add_gpu(AMD).unlink()
+    assert gpu.vulkan() == ""
+
+
+@pytest.mark.parametrize(
+    ("vendor", "address", "vram"),
+    [(INTEL, "0000:00:02.0", 0), (AMD, "0000:04:00.0", 512 << 20)],
+)
+def test_an_integrated_gpu_is_used_only_by_wish(
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    vendor: str,
+    address: str,
+    vram: int,
+) -> None:
+    machine.add_driver("intel_icd.x86_64.json")
+    machine.add_gpu(vendor, address, vram)
+    first = engine.ladder()[0]
+    assert (first.gpu, first.advice) == (None, "")
+    monkeypatch.setenv("LCURSOR_GPU", "vulkan")
+    assert engine.ladder()[0].name == "vulkan, native"
+
+
+def test_a_discrete_gpu_of_intel_is_used(machine: Machine) -> None:
+    machine.add_driver("intel_icd.x86_64.json")
+    machine.add_gpu(INTEL, "0000:03:00.0")
+    build(gpu.vulkan())
+
+
+def test_a_gpu_without_its_driver_is_named(machine: Machine) -> None:
+    machine.add_gpu(INTEL)
+    assert "the Intel GPU has no Vulkan driver here" in str(gpu.vulkan())
+
+
+def test_a_gpu_that_this_user_may_not_open_is_named(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.add_gpu(AMD)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert "sudo usermod -aG render" in str(gpu.vulkan())
+
+
+def test_vulkan_serves_nvidia_where_cuda_cannot(
+    machine: Machine, nvidia: Callable[..., None]
+) -> None:
+    nvidia("8.6", cuda="12.4")
+    machine.add_driver("nvidia_icd.json")
+    assert [target.name for target in engine.find_targets()] == ["vulkan, native", "native"]
+    nvidia("8.6", cuda="13.0")
+    names = [target.name for target in engine.find_targets()]
+    assert names == ["cuda, native", "vulkan, native", "native"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("bin/glslc", "needs glslc: Debian or Ubuntu: sudo apt install glslc"),
+        ("usr/include/vulkan/vulkan_core.h", "needs the Vulkan headers: "),
+        (
+            "usr/share/cmake/SPIRV-Headers/SPIRV-HeadersConfig.cmake",
+            "needs the SPIR-V headers: ",
+        ),
+    ],
+)
+def test_what_is_missing_for_vulkan_is_named_and_the_cpu_serves(
+    machine: Machine,
+    venv: Venv,
+    said: io.StringIO,
+    monkeypatch: pytest.MonkeyPatch,
+    missing: str,
+    words: str,
+) -> None:
+    machine.add_gpu(AMD)
+    (machine.folder / missing).unlink()
+    monkeypatch.setenv("PATH", f"{machine.folder}/bin")
+    start_s = time.monotonic()
+    stamp = install(venv)
+    assert time.monotonic() - start_s < 2
+    assert stamp.engine["step"] == "native"
+    assert f"Vulkan for the AMD GPU {words}" in said.getvalue()
+
+
+def test_old_headers_are_found_before_anything_is_compiled(
+    machine: Machine, venv: Venv, said: io.StringIO
+) -> None:
+    machine.add_gpu(AMD)
+    machine.write_headers("1", "3", "239")
+    start_s = time.monotonic()
+    stamp = install(venv)
+    assert time.monotonic() - start_s < 2
+    assert stamp.engine["step"] == "native"
+    text = "needs headers 1.3.272 or newer, and 1.3.239 are here"
+    assert said.getvalue().count(text) == 1
+    assert text in stamp.engine["advice"]
+
+
+def test_vulkan_by_wish_names_what_is_missing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LCURSOR_GPU", "vulkan")
+    assert engine.ladder()[0].name == "vulkan, native", "as for a software device"
+    machine.write_headers("1", "3", "239")
+    with pytest.raises(InstallFailed, match=r"LCURSOR_GPU=vulkan: .* needs headers 1\.3\.272"):
+        engine.ladder()
+
+
+def test_headers_of_the_vulkan_sdk_come_first(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.add_gpu(AMD)
+    machine.write_headers("1", "4", "313")
+    (machine.folder / "usr").rename(machine.folder / "sdk")
+    machine.write_headers("1", "3", "239")
+    monkeypatch.setenv("VULKAN_SDK", str(machine.folder / "sdk"))
+    assert build(gpu.vulkan()).version == "1.4.313"
