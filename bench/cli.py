@@ -22,6 +22,7 @@ from bench import (
     editor,
     gpu,
     index,
+    slots,
     typing,
 )
 
@@ -77,4 +78,5 @@ app.command("agent-model")(agent_model.command)
 app.command("agent-screen")(agent_screen.command)
 app.command("agent-loop")(agent_loop.command)
 app.command("agent-tools")(agent_tools.command)
+app.command("slots")(slots.command)
 app.command("gpu")(gpu.command)

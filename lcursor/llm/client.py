@@ -6,15 +6,17 @@ tokens are sent unchanged, in one request, repeated only if the server rejects a
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from lcursor.errors import (
     Cancelled,
     LcursorError,
+    ServerBusy,
     ServerError,
     ServerFailed,
     ServerGarbled,
@@ -24,13 +26,15 @@ from lcursor.errors import (
 from lcursor.http import endpoint, sse
 from lcursor.http.client import Call, Client, Limits
 from lcursor.llm import overflow, providers, tokens, tool_calls
+from lcursor.llm.admission import Admission, Admitted
 from lcursor.llm.apis.api import Quirk
-from lcursor.llm.apis.llama_server import completion_request
+from lcursor.llm.apis.llama_server import LlamaServer, completion_request
 from lcursor.llm.records import (
     Event,
     Finished,
     Message,
     Prompt,
+    Queued,
     Reasoning,
     SamplingParams,
     Served,
@@ -40,6 +44,7 @@ from lcursor.llm.records import (
     Usage,
 )
 from lcursor.llm.streaming import ResponseReader
+from lcursor.storage import json_text, stored
 
 NEAR_CONNECT_S, FAR_CONNECT_S = 2.0, 10.0
 NEAR_ANSWER_S, FAR_ANSWER_S = 4.0, 10.0
@@ -48,6 +53,8 @@ SILENCE_S = 600.0
 which most servers send nothing, and the user can stop at any time."""
 MAX_BYTES = 256 << 20
 """Maximum size of an answer: 300 bytes per token, for a context of a million tokens."""
+WAIT_S = 0.05
+"""Interval in which a waiting request notices that it was closed."""
 SAVE_S = 120.0
 """Time limit for saving or restoring a slot."""
 REASONING_TOKENS = 16_000
@@ -59,6 +66,7 @@ MIN_READ_TOKENS = 64
 LOCAL = "chat"
 """`ServedModel.setting` of the local server."""
 DEFAULTS = SamplingParams()
+FULL = "other requests have filled the context of {name}"
 ADVICE = (
     "Try :LCursor server restart, and see :LCursor server log "
     "(in a shell: python -m lcursor server restart, and log)"
@@ -77,6 +85,7 @@ class Stream:
         self._is_closed = False
         self._has_ended = False  # by the end mark of the stream
         self._call: Call | None = None
+        self._admitted: Admitted | None = None
         self._reader: ResponseReader | None = None
 
     def usage(self) -> Usage:
@@ -92,9 +101,11 @@ class Stream:
         """Drop the connection at once, which stops the server."""
         with self._lock:
             self._is_closed = True
-            call = self._call
+            call, admitted = self._call, self._admitted
         if call is not None:
             call.close()
+        if admitted is not None:
+            admitted.leave()
 
     def adopt(self, call: Call) -> Call:
         """Register a call with this answer, so that `close` also closes it."""
@@ -108,6 +119,7 @@ class Stream:
     def __iter__(self) -> Iterator[Event]:
         last: Event | None = None
         try:
+            yield from self._wait_for_others()
             for event in self._events():
                 if self._is_closed and not isinstance(event, Finished):
                     break
@@ -115,12 +127,33 @@ class Stream:
                 yield event
         except LcursorError as e:
             if not self._is_closed:
-                raise self._client.explain(e) from None
+                raise self._client.explain(_as_failure(e, self._client)) from None
         finally:
             if not isinstance(last, Finished):
                 self.close()
+            elif self._admitted is not None:
+                self._admitted.leave()
         if not isinstance(last, Finished):
             raise Cancelled("the answer was stopped")
+
+    def _wait_for_others(self) -> Iterator[Event]:
+        """Wait until the server has space for the request.
+
+        Raises:
+            Cancelled: it was closed meanwhile.
+        """
+        wish = self._wish
+        with self._lock:
+            tools = json.dumps(tool_calls.listed(wish.tools)) if wish.tools else ""
+            prompt_tokens = self.usage().prompt_tokens + tokens.estimate(tools)
+            admission = self._client.admission
+            self._admitted = request = admission.enter(prompt_tokens, wish.max_tokens, wish.rank)
+        if not request.is_running.is_set():
+            yield Queued(is_waiting=True)
+            while not request.is_running.wait(WAIT_S):
+                if self._is_closed:
+                    raise Cancelled("the answer was stopped")
+            yield Queued(is_waiting=False)
 
     def _events(self) -> Iterator[Event]:
         client = self._client
@@ -182,6 +215,7 @@ class ChatClient:
         self._http = Client(root, target.key, target.setting, limits, advice, name, headers)
         self.name = self._http.name
         """The server's address for messages, or "the local server"."""
+        self.admission = Admission()
         self.served: Served | None = None
         """The server's capabilities; None before the first probe."""
         self.prompt_speed = 0.0
@@ -249,13 +283,13 @@ class ChatClient:
         found = self._ask("/tokenize", {"content": text, **options}).get("tokens")
         return found if isinstance(found, list) else []
 
-    def save_slot(self, slot: int, filename: str) -> bool:
-        """Save the server's KV cache of a slot to a file in its own folder."""
-        return self._slot_action(slot, "save", filename)
+    def save_slot(self, filename: str) -> bool:
+        """Save the KV cache of the last answer to a file in the server's own folder."""
+        return self._slot_action("save", filename)
 
-    def restore_slot(self, slot: int, filename: str) -> bool:
-        """Restore a file of `save_slot`."""
-        return self._slot_action(slot, "restore", filename)
+    def restore_slot(self, filename: str) -> bool:
+        """Restore a file of `save_slot`; the next request with its beginning uses it."""
+        return self._slot_action("restore", filename)
 
     def explain(self, error: LcursorError) -> LcursorError:
         """Return the error for the user, and update the known capabilities."""
@@ -266,6 +300,8 @@ class ChatClient:
             error.args = (error.message,)
         if isinstance(error, (ServerUnreachable, ServerModelMissing)):
             self.served, self._can_count = None, True  # another server may answer next time
+        if overflow.SHARED in error.message and self.target.setting == LOCAL:
+            return ServerBusy(FULL.format(name=self.name), "Send it again")
         full = overflow.context_overflow(error, self.target.name)
         if full is not None and self.served is not None and full.context_tokens:
             self.served = replace(self.served, context_tokens=full.context_tokens)
@@ -315,10 +351,13 @@ class ChatClient:
             return (stream.adopt(call) if stream else call).json()
 
         try:
-            self.served = providers.probe(self.target, self._api, ask, self.name)
+            self.served = served = providers.probe(self.target, self._api, ask, self.name)
         except ServerError as e:
             raise self.explain(e) from None
-        return self.served
+        if served.kind == LlamaServer.name:
+            shared_tokens = served.context_tokens if self.target.setting == LOCAL else 0
+            self.admission.resize(served.slots, shared_tokens)
+        return served
 
     def _ask_count(self, what: tokens.Countable) -> int | None:
         """Return the server's count; None if it cannot count."""
@@ -336,16 +375,28 @@ class ChatClient:
             self._can_count = not (isinstance(e, ServerError) and e.status in (400, 404, 405, 501))
             return None
 
-    def _slot_action(self, slot: int, action: str, filename: str) -> bool:
+    def _slot_action(self, action: Literal["save", "restore"], filename: str) -> bool:
+        """Save the slot that was used last, or restore into the one that was used first."""
         try:
             served = self.served or self._probe(None)
             if not served.can_save_slots:
                 return False
-            path = f"/slots/{max(slot, 0)}?action={action}"
+            listed = json_text.parse(b"\n".join(self._http.request("/slots")))
+            idle = [each for each in listed if not each.get("is_processing")]
+            choose = max if action == "save" else min
+            slot = choose(idle, key=lambda each: each.get("id_task", -1))["id"]
+            path = f"/slots/{slot}?action={action}"
             self._http.request(path, {"filename": filename}, SAVE_S).json()
-        except LcursorError:
+        except (LcursorError, *stored.DAMAGE):
             return False
         return True
+
+
+def _as_failure(error: LcursorError, client: ChatClient) -> LcursorError:
+    """Return the error of a request that others ended, by closing the client, as a lost one."""
+    if isinstance(error, Cancelled):
+        return ServerUnreachable(f"the connection to {client.name} was closed", client.advice)
+    return error
 
 
 def _timed(usage: Usage, started: float, first: float) -> Usage:

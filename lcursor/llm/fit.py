@@ -5,10 +5,11 @@ Uses the numbers of `catalog.memory`, the model's file, the engine and the machi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lcursor import system
 from lcursor.catalog import gguf, manifest, store
 from lcursor.catalog.hardware import GIB, MIB, Hardware
 from lcursor.catalog.memory import (
@@ -33,26 +34,16 @@ MIN_TOKENS = STEPS[-1]
 EMBEDDED = "qwen2.5-coder-0.5b"
 CHAT_MODELS = tuple(dict.fromkeys([*(chat for _, chat in GPU_PAIRS), EMBEDDED]))
 """Models that may be recommended, best first."""
-BATCH_TOKENS: dict[Placement, int] = {"on the GPU": 512, "on the CPU": 64}
-"""On two cores small batches can be as fast as large ones: a prompt of 1,744 tokens is processed at
-73 tokens per second in batches of 64, 66 in batches of 128, 63 of 96, 51 of 56.
+BATCH_TOKENS: dict[Placement, int] = {"on the GPU": 512, "on the CPU": 192}
+"""A batch must hold the drafts of all slots; see `llama_server.speculations`.
 
-Between two batches the server checks whether the client is connected, one batch late, so a stop
-takes one to two batches. A smaller physical batch (`n_ubatch`) inside a larger one does not change
-that. 64 is the smallest of these sizes for the drafts of `llama_server.SPECULATIONS`.
+It is a multiple of 64: on a CPU others cost more per token. Small ones are good: a prompt of 1,900
+tokens takes 10.2 s in batches of 64, 9.6 s of 192, 9.4 s of 448 (0.5B, two cores). Between two
+batches the server checks whether the client is connected, one batch late, so a stop takes one to
+two batches: 0.7, 1.3 and 2.7 s. A smaller physical batch (`n_ubatch`) does not change that.
 """
 SYSTEM_BYTES = 1 * GIB
 """RAM reserved for other programs."""
-MEMINFO = Path("/proc/meminfo")
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A GPU as reported by the engine."""
-
-    name: str
-    total_bytes: int
-    free_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,28 +151,8 @@ def expected_plan(name: str, here: Hardware, completion: str) -> ServerPlan:
 
 def available_bytes(ram_bytes: int) -> int:
     """Return the available RAM; the total if unknown."""
-    try:
-        for line in MEMINFO.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) << 10
-    except (OSError, ValueError, IndexError):
-        pass
-    return ram_bytes
-
-
-def usable_hardware(here: Hardware, devices: Sequence[Device]) -> Hardware:
-    """Return the hardware that an engine can use, without an unsupported GPU."""
-    best = max(devices, key=lambda device: device.total_bytes, default=None)
-    if best is None:
-        return replace(here, vendor="none", gpu=None, gpu_bytes=None, gpu_free_bytes=None)
-    vendor = here.vendor if here.vendor != "none" else "nvidia"
-    return replace(
-        here,
-        vendor=vendor,
-        gpu=best.name,
-        gpu_bytes=best.total_bytes,
-        gpu_free_bytes=best.free_bytes,
-    )
+    found = system.memory_of_machine("MemAvailable")
+    return ram_bytes if found is None else found
 
 
 def memory_budget(here: Hardware, completion: str) -> MemoryBudget:
@@ -280,7 +251,7 @@ def choose_model(setting: str, here: Hardware, notify: Callable[[str], None]) ->
     Args:
         setting: a name of the manifest or a path; "" is the recommended one if downloaded, else
             the best one that is, finally the small embedded one.
-        here: a result of `usable_hardware`.
+        here: the hardware that the engine can use, see `Hardware.using`.
         notify: called with a message if it is not the recommended one.
 
     Raises:

@@ -79,7 +79,7 @@ class Launcher:
 
 
 def choose_engine(config: ChatConfig, notify: Callable[[str], None]) -> Engine:
-    """Return the server program: a `llama-server`, or else the package `xllamacpp`.
+    """Return the server program: a `llama-server`, if possible one that uses a GPU, or `xllamacpp`.
 
     Raises:
         ServerMissing: no program works, or the setting is "off".
@@ -90,11 +90,18 @@ def choose_engine(config: ChatConfig, notify: Callable[[str], None]) -> Engine:
             'Set chat.server = "auto", or set chat.model to a name in the table models',
         )
     broken: list[str] = []
+    working: list[Engine] = []
     for program in llama_server.programs():
         try:
-            return llama_server.inspect(program)
+            engine = llama_server.inspect(program)
         except LcursorError as error:
             broken.append(error.message)
+        else:
+            if engine.devices:
+                return engine
+            working.append(engine)
+    if working:
+        return working[0]
     if llama_server.has_package():
         try:
             found = llama_server.inspect_package()
@@ -128,7 +135,7 @@ def make_plan(
             f"{engine.name} cannot use the {here.gpu}: the chat runs on the CPU. "
             "To use the GPU, put a llama-server built for it on PATH"
         )
-    here = fit.usable_hardware(here, engine.devices)
+    here = here.using(engine.devices)
     name, path = fit.choose_model(config.model, here, notify)
     return fit.make_plan(
         fit.measure(name, path), fit.memory_budget(here, completion), config.context_tokens
@@ -170,9 +177,11 @@ def spawn(
         kv_type=plan.kv_type,
         batch_tokens=plan.batch_tokens,
         cache_ram_mib=plan.cache_ram_mib,
+        parallel=llama_server.PARALLEL,
         threads=llama_server.usable_cores(),
         speculations=[
-            (each.kind, each.match_tokens, each.draft_tokens) for each in llama_server.SPECULATIONS
+            (each.kind, each.match_tokens, each.draft_tokens)
+            for each in llama_server.speculations(plan.batch_tokens)
         ],
         idle_s=idle_s,
     )

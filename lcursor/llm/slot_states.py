@@ -2,8 +2,8 @@
 
 A state is saved after some idle time, because the server does not respond while it saves. It is
 restored if the server restarted or unloaded its model since the last answer. Does nothing with
-servers that cannot save. Chats and agents share the only slot, so they share this object, in which
-at most one save is scheduled. Any thread.
+servers that cannot save. Only the last conversation is saved, so chats and agents share this
+object, in which at most one save is scheduled. Any thread.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ MIN_NEW_TOKENS = 512
 """Minimum of new tokens before another save: a state can have gigabytes."""
 MIN_FREE_BYTES = 2 << 30
 """Minimum free space on the disk after a save."""
-SLOT = 0
-"""Only our own servers save states, and they have one slot."""
 
 
 def file_name(key: str, branch: int, model: str) -> str:
@@ -81,7 +79,7 @@ class SlotStates:
         for name in names:
             if not self._path(name).is_file():
                 continue
-            if connection.client.restore_slot(SLOT, name):
+            if connection.client.restore_slot(name):
                 return True
             slots.forget(self._path(name))  # the server may have crashed on it
             self._saved.pop(name, None)
@@ -152,7 +150,7 @@ class SlotStates:
         with contextlib.suppress(LcursorError, OSError):
             folder = self._path("")
             has_space = shutil.disk_usage(folder).free >= MIN_FREE_BYTES
-            if has_space and not connection.client.save_slot(SLOT, slots.part(name)):
+            if has_space and not connection.client.save_slot(slots.part(name)):
                 slots.forget(self._path(slots.part(name)))  # it may be incomplete
             elif has_space:
                 slots.finish(self._path(name))

@@ -27,7 +27,8 @@ Countable = str | Sequence[Message]
 def estimate(what: str | Iterable[Message]) -> int:
     """Return the estimated tokens of a text or a prompt."""
     if not isinstance(what, str):
-        return sum(estimate(message.text) + MESSAGE_TOKENS for message in what)
+        texts = ("".join([each.text, *(call.arguments for call in each.calls)]) for each in what)
+        return sum(estimate(text) + MESSAGE_TOKENS for text in texts)
     return -int(-len(what.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 

@@ -235,7 +235,7 @@ class ChatServer(Loopback):
         self.kind, self.model, self.context_tokens, self.key = kind, model, context_tokens, key
         self.bodies: list[dict[str, Any]] = []
         self.asked: list[tuple[str, str, dict[str, str]]] = []
-        self.running = 0
+        self.running, self.slots = 0, 1
         self.extra: dict[str, tuple[int, object]] = {}
         self.saved: dict[str, str] = {}
         self.cached = ""
@@ -398,7 +398,7 @@ class ChatServer(Loopback):
         if bare == "/props":
             return 200, {
                 "default_generation_settings": slots,
-                "total_slots": 1,
+                "total_slots": self.slots,
                 "model_path": f"/models/{self.model}.gguf",
                 "model_alias": self.model,
                 "build_info": "b9999-fake",

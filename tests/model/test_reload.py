@@ -16,7 +16,7 @@ from lcursor.fim import llama
 from lcursor.fim.completer import Completer
 from lcursor.fim.engine import Engine
 from lcursor.host.backends import open_backend
-from lcursor.process.memory import resident_bytes
+from lcursor.system import resident_bytes
 from tests.fakes.engine import request, wait_queue
 from tests.fakes.heard import Heard
 from tests.waiting import WAIT_S

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def test_it_answers_is_shared_and_comes_back(place: Place) -> None:
     assert said["choices"][0]["message"]["content"].strip()
     assert said["model"] == MODEL
     assert props(target)["default_generation_settings"]["n_ctx"] == TOKENS
-    assert props(target)["total_slots"] == 1
+    assert props(target)["total_slots"] == llama_server.PARALLEL
     assert second.ensure() == target
     assert second.status().state == "running"
     for _ in range(100):
@@ -99,7 +100,7 @@ def test_it_answers_is_shared_and_comes_back(place: Place) -> None:
     assert living is not None
     os.kill(living.pid, signal.SIGKILL)
     wait_for(lambda: not place.folder.is_running(), what="the kernel frees the lock")
-    assert not is_running(living.pid)
+    wait_for(lambda: not is_running(living.pid), what="the kernel ends the server")
     again = second.ensure()
     assert say(again)["choices"]
     assert second.status().pid != living.pid
@@ -108,6 +109,29 @@ def test_it_answers_is_shared_and_comes_back(place: Place) -> None:
     assert "Say yes" not in first.log_path.read_text()
     assert first.stop()
     assert not os.path.exists(again.url.removeprefix("unix://"))
+
+
+def test_all_slots_write_drafts_at_once(place: Place) -> None:
+    target = place.server().ensure()
+    pid = place.server().status().pid
+    line = " ".join(map(str, range(100, 115)))
+
+    def drafted(number: int, count: int) -> int:
+        client = Client(target.url, target.key, "chat")
+        body = {"prompt": f"{number}\n{line}\n{line}\n", "n_predict": count, "temperature": 0}
+        try:
+            found = json.loads(b"\n".join(client.stream("/completion", body)))
+            return int(found["timings"].get("draft_n", 0))
+        finally:
+            client.close()
+
+    everyone = range(llama_server.PARALLEL)
+    for number in everyone:
+        drafted(number, 1)  # so that all begin to write at the same time
+    with ThreadPoolExecutor(llama_server.PARALLEL) as pool:
+        found = list(pool.map(drafted, everyone, [50] * len(everyone)))
+    assert min(found) >= 20
+    assert place.server().status().pid == pid, "the server has ended, and was started again"
 
 
 def test_it_keeps_slots_in_a_folder_of_its_own(place: Place) -> None:

@@ -43,8 +43,6 @@ class LlamaServer(OpenAI):
         """Return a request for an answer; see `Api`."""
         path, body = super().request(served, api, messages, tools, sampling, quirks)
         body |= {"cache_prompt": True, "return_progress": served.can_progress}
-        if sampling.slot >= 0:
-            body["id_slot"] = sampling.slot
         if sampling.grammar and "no_schema" not in quirks:
             body["grammar"] = sampling.grammar
         if sampling.has_counts:
@@ -118,8 +116,6 @@ def completion_request(served: Served, prompt: TokenPrompt, sampling: SamplingPa
     }
     if served.model:
         body["model"] = served.model
-    if sampling.slot >= 0:
-        body["id_slot"] = sampling.slot
     if sampling.stop:
         body["stop"] = list(sampling.stop)
     if sampling.seed >= 0:

@@ -9,11 +9,13 @@ import struct
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lcursor.catalog import hardware
 from lcursor.config import ChatConfig
 from lcursor.http.client import Client
 from lcursor.llm.records import ServedModel
@@ -46,6 +48,9 @@ class Machine:
             "FAKE_SAID": str(home / "said"),
         }.items():
             monkeypatch.setenv(name, value)
+        here = hardware.detect()
+        here = replace(here, vendor="none", gpu=None, gpu_bytes=None, gpu_free_bytes=None)
+        monkeypatch.setattr(hardware, "detect", lambda: here)
 
     def set(self, **variables: object) -> None:
         """Set what the fake program reads."""

@@ -63,7 +63,7 @@ def test_an_answer_of_a_llama_server(make: Make) -> None:
     progress = [{"total": 7, "cache": 5, "processed": 7, "time_ms": 3}]
     script = [say("Hel", "lo", reasoning=["hm"], timings=timings, progress=progress)]
     with ChatServer(script) as server:
-        found = list(make(server).stream(MESSAGES, SamplingParams(9, 0.0, 0)))
+        found = list(make(server).stream(MESSAGES, SamplingParams(9, 0.0)))
     assert found == [
         Progress(7, 5, 7, 3),
         Reasoning("hm"),
@@ -73,7 +73,7 @@ def test_an_answer_of_a_llama_server(make: Make) -> None:
     ]
     (body,) = server.bodies
     assert body["messages"][1] == {"role": "user", "content": "Hello?"}
-    assert (body["max_tokens"], body["id_slot"], body["return_progress"]) == (9, 0, True)
+    assert (body["max_tokens"], body["return_progress"]) == (9, True)
 
 
 def test_the_usage_is_known_while_an_answer_is_written(make: Make) -> None:
@@ -264,7 +264,7 @@ def test_without_a_server_tokens_are_estimated(make: Make) -> None:
     with ChatServer() as server:
         client = make(server)
     assert client.count(MESSAGES) == (tokens.estimate(MESSAGES), False)
-    assert client.save_slot(0, "a") is False
+    assert client.save_slot("a") is False
 
 
 @pytest.mark.parametrize(
@@ -279,13 +279,32 @@ def test_slots_are_kept_and_read_back(make: Make) -> None:
     with ChatServer() as server:
         client = make(server)
         list(client.stream(MESSAGES))
-        assert client.save_slot(0, "chat-1")
+        assert client.save_slot("chat-1")
         server.cached = ""
-        assert client.restore_slot(0, "chat-1")
+        assert client.restore_slot("chat-1")
         *_, last = client.stream(MESSAGES)
         assert isinstance(last, Finished)
         assert last.usage.cached_tokens > 0
-        assert client.restore_slot(0, "chat-2") is False
+        assert client.restore_slot("chat-2") is False
+
+
+def test_the_slot_used_last_is_saved_and_the_one_used_first_replaced(make: Make) -> None:
+    rows = [
+        {"id": 0, "id_task": 7, "is_processing": False},
+        {"id": 1, "id_task": 9, "is_processing": True},
+        {"id": 2, "id_task": 8, "is_processing": False},
+        {"id": 3, "is_processing": False},
+    ]
+    with ChatServer() as server:
+        server.extra["/slots"] = (200, rows)
+        client = make(server)
+        assert client.save_slot("chat-1")
+        assert client.restore_slot("chat-1")
+        assert [path for _, path, _ in server.asked][-4:] == [
+            "/slots", "/slots/2?action=save", "/slots", "/slots/3?action=restore",
+        ]  # fmt: skip
+        server.extra["/slots"] = (501, {"error": {"message": "This server does not support it"}})
+        assert not client.save_slot("chat-2")
 
 
 # Quirks.

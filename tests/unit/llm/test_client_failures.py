@@ -155,11 +155,15 @@ def test_a_prompt_too_long_for_another_server_is_an_error(make: Make) -> None:
         assert client.served.context_tokens == 8192, "now it is known"
 
 
-def test_a_context_that_becomes_full_during_an_answer_is_an_error(make: Make) -> None:
+def test_a_context_that_others_fill_during_an_answer_is_an_error(make: Make) -> None:
     late = sse({"error": {"message": "Context size has been exceeded.", "code": 500}})
     with ChatServer([Answer([A, late])]) as server:
         said, error = broken(make(server.url).stream(MESSAGES))
-    assert (said, type(error)) == ("a", ContextFull)
+        assert (said, type(error)) == ("a", ContextFull)
+        ours = ChatClient(ServedModel("m", server.url, setting="chat"))
+        said, error = broken(ours.stream(MESSAGES))
+        ours.close()
+    assert (said, type(error)) == ("a", ServerBusy)
 
 
 # In the middle of an answer.

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcursor.catalog import manifest, memory, recommend, store
-from lcursor.catalog.hardware import GIB, MIB, Hardware
+from lcursor.catalog.hardware import GIB, MIB, Device, Hardware
 from lcursor.errors import ModelMissing, OutOfMemory
 from lcursor.llm import fit
-from lcursor.llm.fit import Device, MemoryBudget, ModelSize
+from lcursor.llm.fit import MemoryBudget, ModelSize
 from tests.unit.llm.serving import write_gguf
 
 Q05, Q15, Q7, Q30 = (
@@ -140,10 +140,8 @@ def test_a_plan_never_needs_more_than_the_free_memory(
 
 def test_an_engine_that_was_built_without_the_gpu_has_none() -> None:
     here = replace(CPU, vendor="nvidia", gpu="A card", gpu_bytes=24 * GIB, gpu_free_bytes=24 * GIB)
-    assert fit.usable_hardware(here, ()).gpu_bytes is None
-    seen = fit.usable_hardware(
-        CPU, (Device("Small", 4 * GIB, GIB), Device("Vulkan0", 8 * GIB, 7 * GIB))
-    )
+    assert here.using(()).gpu_bytes is None
+    seen = CPU.using([Device("Vulkan0", 8 * GIB, 7 * GIB)])
     assert (seen.gpu, seen.gpu_bytes, seen.gpu_free_bytes) == ("Vulkan0", 8 * GIB, 7 * GIB)
     assert recommend.recommend(seen).chat.placement == "on the GPU"
 

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from lcursor.catalog.hardware import GIB
+from lcursor.catalog.hardware import GIB, Device
+from lcursor.config import ChatConfig
 from lcursor.errors import ServerEnded
 from lcursor.llm import fit, launch, llama_server
-from lcursor.llm.fit import Device, MemoryBudget, ModelSize, ServerPlan
-from lcursor.llm.llama_server import SPECULATIONS, Engine
+from lcursor.llm.fit import MemoryBudget, ModelSize, ServerPlan
+from lcursor.llm.llama_server import Engine
 from lcursor.process.supervise import error_line
 from tests.unit.llm.serving import Machine, machine_of
 
@@ -39,8 +41,8 @@ def command(placement: str = "on the GPU", *, idle_s: int = 900) -> str:
 
 def test_the_command_line_of_the_server() -> None:
     assert command() == (
-        "--model /m/toy.gguf --alias toy --host /run/x.sock --ctx-size 8192 --parallel 1 "
-        "--batch-size 512 --ubatch-size 512 --flash-attn on --cache-type-k q8_0 "
+        "--model /m/toy.gguf --alias toy --host /run/x.sock --ctx-size 8192 --parallel 9 "
+        "--kv-unified --batch-size 512 --ubatch-size 512 --flash-attn on --cache-type-k q8_0 "
         "--cache-type-v q8_0 --fit-target 384 --jinja --no-context-shift --cache-ram 512 "
         "--slot-save-path /data/slots/ --spec-type ngram-simple,ngram-map-k "
         "--spec-ngram-simple-size-n 16 --spec-ngram-simple-size-m 48 "
@@ -69,9 +71,17 @@ def test_a_server_has_as_many_threads_as_it_may_use_cores(cores: list[int]) -> N
     assert "--threads 3 " in command()
 
 
-def test_drafts_fit_into_a_batch() -> None:
-    assert max(each.batch_tokens for each in SPECULATIONS) <= min(fit.BATCH_TOKENS.values())
-    assert "--batch-size 64 --ubatch-size 64" in command("on the CPU")
+@pytest.mark.parametrize("batch_tokens", fit.BATCH_TOKENS.values())
+def test_the_drafts_of_all_slots_fit_into_a_batch(batch_tokens: int) -> None:
+    for each in llama_server.speculations(batch_tokens):
+        assert llama_server.PARALLEL * (each.draft_tokens + 1) <= batch_tokens
+        assert each.draft_tokens >= each.match_tokens, "the server would draft nothing"
+
+
+def test_drafts_are_shorter_in_the_smaller_batches_of_a_cpu() -> None:
+    made = command("on the CPU")
+    assert "--batch-size 192 --ubatch-size 192" in made
+    assert "--spec-ngram-simple-size-m 20 " in made
 
 
 @pytest.mark.parametrize("version", ["9600", "11549", "0", "1"])
@@ -89,18 +99,72 @@ def test_builds_that_are_too_old(machine: Machine, version: str) -> None:
         llama_server.inspect(str(machine.program))
 
 
-def test_a_program_is_asked_for_its_devices(machine: Machine) -> None:
+CARDS = (
+    "CUDA0: NVIDIA A100-PCIE-40GB (40442 MiB, 39999 MiB free)",
+    "CUDA1: NVIDIA A100-PCIE-40GB (40442 MiB, 100 MiB free)",
+)
+SHARING = (
+    "Vulkan0: Intel(R) Graphics (RPL-P) (15721 MiB, 14000 MiB free)",
+    "Vulkan1: AMD (RADV NAVI31) (24560 MiB, 100 MiB free)",
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (CARDS, [40442, 40442]),
+        (SHARING, [24560]),
+        (SHARING[:1], [15721]),
+        ((), []),
+    ],
+)
+def test_a_program_is_asked_for_its_devices(
+    rows: Sequence[str], expected: list[int], machine: Machine
+) -> None:
     machine.install()
-    machine.set(
-        DEVICES="Available devices:\n  CUDA0: NVIDIA A100-PCIE-40GB (40442 MiB, 39999 MiB free)\n"
-        "  Vulkan0: AMD (RADV NAVI31) (24560 MiB, 100 MiB free)"
-    )
+    machine.set(DEVICES="\n  ".join(["Available devices:", *rows]))
     assert llama_server.programs() == [str(machine.program)]
-    found = llama_server.inspect(str(machine.program))
-    assert found.devices == (
-        Device("NVIDIA A100-PCIE-40GB", 40442 << 20, 39999 << 20),
-        Device("AMD (RADV NAVI31)", 24560 << 20, 100 << 20),
-    )
+    found = llama_server.inspect(str(machine.program)).devices
+    assert [device.total_bytes >> 20 for device in found] == expected
+    if rows == CARDS:
+        assert found[1] == Device("NVIDIA A100-PCIE-40GB", 40442 << 20, 100 << 20)
+
+
+def test_the_engine_of_completion_may_have_a_server(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.install()
+    program = tmp_path / "packages/llama_cpp/lib/llama-server"
+    program.parent.mkdir(parents=True)
+    program.write_bytes(machine.program.read_bytes())
+    (tmp_path / "packages/llama_cpp/__init__.py").write_text("raise ImportError\n")
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    monkeypatch.delitem(sys.modules, "llama_cpp", raising=False)
+    assert llama_server.programs() == [str(machine.program)]  # it cannot be executed
+    program.chmod(0o755)
+    assert llama_server.programs() == [str(machine.program), str(program)]
+
+
+def test_a_server_that_uses_a_gpu_is_preferred(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = (Device("AMD", 24 << 30, 24 << 30),)
+    engines: dict[str, Engine | ServerEnded] = {
+        "/broken": ServerEnded("it does not run", ""),
+        "/cpu": Engine("llama-server", "/cpu"),
+        "/gpu": Engine("llama-server", "/gpu", gpu),
+    }
+
+    def inspect(program: str) -> Engine:
+        found = engines[program]
+        if isinstance(found, ServerEnded):
+            raise found
+        return found
+
+    monkeypatch.setattr(llama_server, "inspect", inspect)
+    for listed, chosen in ((["/broken", "/cpu", "/gpu"], "/gpu"), (["/broken", "/cpu"], "/cpu")):
+        monkeypatch.setattr(llama_server, "programs", lambda listed=listed: listed)
+        assert launch.choose_engine(ChatConfig(), print).program == chosen
 
 
 @pytest.mark.parametrize("text", ["#!/bin/sh\nexit 1\n", "#!/nonexistent\n", "\x7fELF"])
@@ -116,7 +180,7 @@ def test_the_package_is_asked_without_importing_it() -> None:
     was_there = "xllamacpp" in sys.modules  # of another test
     found = llama_server.inspect_package()
     assert found.kind == "xllamacpp"
-    assert all(isinstance(device, fit.Device) for device in found.devices)
+    assert all(isinstance(device, Device) for device in found.devices)
     assert ("xllamacpp" in sys.modules) == was_there
 
 

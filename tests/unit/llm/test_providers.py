@@ -38,26 +38,26 @@ def served(kind: Kind) -> Served:
 
 def test_a_llama_server_is_asked_for_its_progress() -> None:
     path, body = providers.chat_request(
-        served("llama.cpp"), "/v1", MESSAGES, SamplingParams(7, 0.5, 2), set()
+        served("llama.cpp"), "/v1", MESSAGES, SamplingParams(7, 0.5), set()
     )
     assert path == "/v1/chat/completions"
     assert body == {
         "model": "m", "messages": [{"role": "system", "content": "S"},
                                    {"role": "user", "content": "U"}],
         "stream": True, "stream_options": {"include_usage": True}, "temperature": 0.5,
-        "max_tokens": 7, "cache_prompt": True, "return_progress": True, "id_slot": 2,
+        "max_tokens": 7, "cache_prompt": True, "return_progress": True,
     }  # fmt: skip
 
 
 def test_tokens_are_continued() -> None:
     prompt = TokenPrompt((1, 2))
-    sampling = SamplingParams(7, 0.5, 0, grammar="g", trigger="<x>", preserved=("<x>",))
+    sampling = SamplingParams(7, 0.5, grammar="g", trigger="<x>", preserved=("<x>",))
     path, body = completion_request(served("llama.cpp"), prompt, sampling)
     assert path == "/completion"
     assert body == {
         "model": "m", "prompt": [1, 2], "stream": True, "return_tokens": True,
         "cache_prompt": True, "timings_per_token": True, "temperature": 0.5, "n_predict": 7,
-        "id_slot": 0, "grammar": "g", "grammar_lazy": True, "preserved_tokens": ["<x>"],
+        "grammar": "g", "grammar_lazy": True, "preserved_tokens": ["<x>"],
         "grammar_triggers": [{"type": 1, "value": "<x>"}],
     }  # fmt: skip
     _, body = completion_request(
@@ -69,7 +69,7 @@ def test_tokens_are_continued() -> None:
 
 def test_other_servers_get_only_common_fields() -> None:
     path, body = providers.chat_request(
-        served("openai"), "", MESSAGES, SamplingParams(0, 0.5, 2), set()
+        served("openai"), "", MESSAGES, SamplingParams(0, 0.5), set()
     )
     assert path == "/chat/completions"
     assert set(body) == {"model", "messages", "stream", "stream_options", "temperature"}

@@ -16,6 +16,7 @@ import pytest
 from lcursor.llm import server_process
 from lcursor.llm.server_process import ServerProcess, Settings
 from lcursor.llm.server_state import ServerFolder, ServerState
+from lcursor.process import supervise
 from tests.unit.llm.serving import Machine, answers, folder_of
 from tests.waiting import is_running, wait_for
 
@@ -31,6 +32,7 @@ def test_a_server_whose_socket_was_removed_makes_room(machine: Machine) -> None:
     assert answers(server.ensure())
 
 
+@pytest.mark.linux
 def test_a_server_is_paused_while_a_completion_runs(machine: Machine) -> None:
     """Its priority stays: one that is lowered cannot be raised again without rights."""
     machine.server().ensure()
@@ -72,6 +74,8 @@ class Pausing(NamedTuple):
     folder: ServerFolder
     pid: int
     thread: threading.Thread
+    sent: list[int]
+    """The signals that the child got, in order."""
 
 
 @pytest.fixture
@@ -81,14 +85,20 @@ def pausing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pausing
     monkeypatch.setattr(server_process, "MIN_RUN_S", 10_000.0)
     folder = ServerFolder(tmp_path / "server")
     folder.create()
-    settings = Settings(str(folder.path), {}, [], str(tmp_path / "s"), "", 0, 0, 0, [], 0.0)
-    made = ServerProcess(settings)
+    settings = Settings(str(folder.path), {}, [], str(tmp_path / "s"), "", 0, 0, 0, 0, [], 0.0)
+    made, sent = ServerProcess(settings), []
+
+    def send_signal(pid: int, number: int, *, is_group: bool) -> None:
+        supervise.send_signal(pid, number, is_group=is_group)
+        sent.append(number)
+
+    monkeypatch.setattr(server_process, "send_signal", send_signal)
     with subprocess.Popen(["sleep", "1000"], start_new_session=True) as child:
         made._child = child
         thread = threading.Thread(target=made._pause, args=(child.pid,), daemon=True)
         thread.start()
         wait_for((folder.path / "completions").exists, what="the pipe")
-        yield Pausing(made, folder, child.pid, thread)
+        yield Pausing(made, folder, child.pid, thread, sent)
         child.kill()
 
 
@@ -100,20 +110,21 @@ def send(folder: ServerFolder, *, is_begin: bool = True) -> None:
     os.close(fd)
 
 
+@pytest.mark.linux
 def test_after_the_longest_pause_the_server_runs_for_some_time(pausing: Pausing) -> None:
     """Otherwise it would have a twelfth of the time while somebody types."""
-    folder, pid = pausing.folder, pausing.pid
+    folder, sent = pausing.folder, pausing.sent
     send(folder)
-    wait_for(lambda: is_paused(pid), what="it is paused")
-    wait_for(lambda: not is_paused(pid), what="it continues")
+    wait_for(lambda: len(sent) == 2, what="it was paused and continues")
     for _ in range(50):
         send(folder)
-        assert not is_paused(pid)
     send(folder, is_begin=False)  # a completion that ended: the next one has the processor
     send(folder)
-    wait_for(lambda: is_paused(pid), what="it is paused again")
+    wait_for(lambda: len(sent) >= 2 + 50 + 2, what="it is paused again")
+    assert sent[:54] == [signal.SIGSTOP, *[signal.SIGCONT] * 52, signal.SIGSTOP]
 
 
+@pytest.mark.linux
 def test_a_key_during_its_end_does_not_pause_it(pausing: Pausing) -> None:
     task = f"self/task/{pausing.thread.native_id}"
     wait_for(lambda: state_of(task) == "S", what="it waits for a key")
@@ -142,7 +153,7 @@ def test_a_server_that_makes_no_socket_is_given_up(
     folder.create()
     folder.write(ServerState(os.getpid(), "", "", "", "", 0))
     path = tmp_path / "s.sock"
-    settings = Settings(str(folder.path), {}, [], str(path), "", 0, 0, 0, [], 0.0)
+    settings = Settings(str(folder.path), {}, [], str(path), "", 0, 0, 0, 0, [], 0.0)
     process = ServerProcess(settings)
     assert process._can_be_found()
     monkeypatch.setattr(server_process, "LISTEN_S", -1.0)
