@@ -25,6 +25,11 @@ class Change:
     old: Lines
     new: Lines
 
+    @property
+    def key(self) -> str:
+        """Identifies its text, whatever its rows."""
+        return digest((digest(self.old), digest(self.new)))
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -53,6 +58,8 @@ class FileChange:
     checks: tuple[Check, ...] = ()
     is_guarded: bool = False
     """Whether it runs code by itself, so that it is only accepted after it was opened."""
+    unneeded: tuple[str, ...] = ()
+    """`Change.key` of those without which the tests pass, too; see `agent.minimal`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from lcursor.process import run
 from lcursor.process.sandbox import open_sandbox
 from lcursor.project.reading import SECRET_LINK, SECRET_TEXT
 from lcursor.stop import Stop
+from lcursor.workspace import evidence
 from lcursor.workspace.approval import decides
 from lcursor.workspace.commands import Commands, Compared
 from lcursor.workspace.copy_folder import CopyFolder
@@ -142,7 +143,13 @@ class EditChecks:
             if self._config.test:
                 name = next(iter(existing), "")
                 test = commands.test(name, cancel.is_set, is_unconfined=is_unconfined)
-                checks.append(Check("test", test.is_ok, self._text(test, copy)))
+                text = self._text(test, copy)
+                if self._config.evidence and not test.is_ok and not is_unconfined:
+                    seen = evidence.collect(
+                        copy.shell, test.command, test.result, cancel.is_set, copy.tree.path
+                    )
+                    text = "\n".join([text, *seen])
+                checks.append(Check("test", test.is_ok, text))
         return CheckResults(tuple(checks))
 
     def _text(self, found: Compared, copy: _Copy) -> str:
@@ -199,8 +206,8 @@ class _Copy:
         try:
             folder = self._folder.path
             self.tree = Tree.create(root, folder, unsaved=unsaved, secrets=secrets, cancel=cancel)
-            shell = Shell(self.tree, open_sandbox(), agent, (config.test, config.lint))
-            self.commands = Commands(self.tree, shell, config, config.check_seconds)
+            self.shell = Shell(self.tree, open_sandbox(), agent, (config.test, config.lint))
+            self.commands = Commands(self.tree, self.shell, config, config.check_seconds)
             names = tuple(dict.fromkeys((self.tree.root, self.tree.path)))
             self._files = Files(self.tree.path, names, self.tree.secret_reason, folder)
             self._is_used = False

@@ -11,9 +11,22 @@ MAX_LINE_CHARS: Final = 500
 HEAD_SHARE: Final = 0.3
 """Share of the lines that are taken from the beginning of a long output; the rest is its end."""
 
+_FAILED: Final = re.compile(
+    r"^\W*(?:FAIL|FAILED|ERROR):? (\w\S*(?: \([A-Za-z_][\w.]*\))?)|^test (\S+) \.\.\. FAILED"
+    r"|^\s*(?:not ok \d+ - (?!.*# (?:TODO|SKIP))|[✖✕×] (?!failing tests:))"
+    r"(\S.*?)(?: \([\d.]+ ?m?s\)| \d+ ?ms)?$",
+    re.MULTILINE,
+)
+"""Matches the names of failed tests in the output of unittest, pytest, go test, cargo test, TAP,
+node, jest and vitest."""
 _DIGITS: Final = re.compile(r"\d+")
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def failed_tests(output: str) -> set[str]:
+    """Return the names of failed tests; none if the output has another form."""
+    return {match[1] or match[2] or match[3] for match in _FAILED.finditer(output)}
 
 
 def new_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:

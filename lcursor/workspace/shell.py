@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -109,6 +109,15 @@ class Shell:
         shown = tuple(environments(self._tree.root, self._commands))
         return replace(given, environments=shown, env={**ENVIRONMENT, **given.env})
 
+    def visible_path(self, folder: Path) -> Path:
+        """Return the path at which commands in the sandbox see the files of a folder."""
+        return self._sandbox.visible_path(replace(self._confinement, tree=folder))
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment variables of commands in the sandbox, besides the fixed ones."""
+        return self._confinement.env
+
     @property
     def is_confined(self) -> bool:
         """Whether there is a sandbox."""
@@ -122,11 +131,15 @@ class Shell:
         max_s: float = DEFAULT_S,
         is_unconfined: bool = False,
         folder: Path | None = None,
+        private: Path | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> CommandResult:
         """Run a command to its end.
 
         Args:
             folder: files to show at the project's path, instead of the tree.
+            private: a folder outside of the tree that its programs may write to, in a sandbox.
+            env: more environment variables, in a sandbox.
 
         Raises:
             Cancelled: `cancel` returned true.
@@ -148,9 +161,14 @@ class Shell:
             elif not self.is_confined:
                 return CommandResult([], 0.0, None, NO_SANDBOX)
             else:
+                confinement = replace(self._confinement, tree=folder or self._tree.path)
+                if private is not None:
+                    confinement = replace(confinement, private=(*confinement.private, private))
+                if env is not None:
+                    confinement = replace(confinement, env={**confinement.env, **env})
                 output = self._sandbox.run(
                     words,
-                    replace(self._confinement, tree=folder or self._tree.path),
+                    confinement,
                     max_s=max_s,
                     max_bytes=MAX_BYTES,
                     cancel=cancel,

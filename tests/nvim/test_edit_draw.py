@@ -11,6 +11,7 @@ import pytest
 
 from bench.edit_screen import DRAWN, NOTES, big
 from lcursor.drive.screen import Screen
+from tests.nvim import edits
 from tests.nvim.edits import Room, file, proposed
 
 Golden = Callable[[str, str], None]
@@ -154,6 +155,29 @@ def test_hunks_on_the_screen(room: Room, golden: Golden) -> None:
         )
         == 0
     )
+
+
+def test_a_change_that_no_test_needs_is_a_line(room: Room) -> None:
+    old, new = edits.OLD, edits.NEW
+    path, other = room.open("a.py", old), room.write("b.py", old)
+    files = [file(path, old, new, unneeded=[1, 3]), file(other, old, new, unneeded=[0])]
+    room.propose(proposed(files))
+    drawn(room)
+    shown = grid(room)
+    assert "▸ −0 +2 lines that no test needs" in shown
+    assert "TWO" in shown
+    assert "4a" not in shown
+    assert "TEN" not in shown
+    room.nvim.command("LCursor hunk list")
+    listed = room.nvim.lua("return vim.tbl_map(function(e) return e.text end, vim.fn.getqflist())")
+    room.nvim.command("cclose")
+    assert sum("[no test needs it]" in text for text in listed) == 3
+    room.nvim.command("LCursor hunk reject unneeded")
+    left = room.nvim.lua("return require('lcursor.edit.hunks').list()")
+    assert [each["new"][0] for each in left if each["new"]] == ["TWO", "4a", "TEN"]
+    assert len(left) == 2 * len(edits.changes(old, new)) - 3
+    room.nvim.command("LCursor hunk reject unneeded")
+    assert "no open hunk is one that no test needs" in room.nvim.lua("return _G.notes")[-1]
 
 
 @pytest.mark.parametrize("colours", [-1, 8, 16])

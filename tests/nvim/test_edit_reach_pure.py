@@ -65,6 +65,7 @@ def test_a_proposal_in_one_line(
     ("view", "text"),
     [
         ({"phase": "server", "detail": "loading"}, "starting the server: loading"),
+        ({"phase": "queue"}, "waiting for other requests"),
         ({"phase": "reading", "what": "function f", "done": 10, "total": 90},
          "reading function f, 10 of 90 tokens"),
         ({"phase": "writing", "what": "class A", "done": 1, "total": 3, "seconds_left": 0.4},

@@ -88,7 +88,7 @@ def test_what_did_not_come_from_an_edit_cannot_be_tried_again(desk: Desk) -> Non
           id = 999, turn = "x", title = "", alternative = 1, note = "", attempts = 1, chat = "",
           files = { {
             path = path, name = "a.py", kind = "edit", to = "", is_outside = false, checks = {},
-            is_guarded = false,
+            is_guarded = false, unneeded = {},
             tick = -1, base = vim.fn.sha256(table.concat(vim.fn.getline(1, "$"), "\\n")),
             changes = { { first_row = 0, last_row = 1, old = { vim.fn.getline(1) }, new = {} } },
           } },

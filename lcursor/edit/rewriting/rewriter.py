@@ -23,7 +23,16 @@ from lcursor.errors import ContextFull, ReplyUnusable
 from lcursor.llm import tokens
 from lcursor.llm.client import Stream
 from lcursor.llm.pool import Connection
-from lcursor.llm.records import Finished, Message, Progress, Reasoning, SamplingParams, Text, Usage
+from lcursor.llm.records import (
+    Finished,
+    Message,
+    Progress,
+    Queued,
+    Reasoning,
+    SamplingParams,
+    Text,
+    Usage,
+)
 from lcursor.project.redaction import restored, with_bytes
 from lcursor.protocol.edit import EditPhase
 from lcursor.stop import Stop
@@ -49,10 +58,14 @@ class ModelOutput:
 
 
 class Rewriter:
-    """Rewrites regions with one model. Thread: `run` on any, several at once."""
+    """Rewrites regions with one model. Thread: `run` on any, several at once.
 
-    def __init__(self, connection: Connection, config: EditConfig) -> None:
-        self.connection, self.config = connection, config
+    Args:
+        rank: of its requests, as in `SamplingParams`.
+    """
+
+    def __init__(self, connection: Connection, config: EditConfig, rank: int = 0) -> None:
+        self.connection, self.config, self._rank = connection, config, rank
 
     def run(
         self,
@@ -77,6 +90,7 @@ class Rewriter:
             max_tokens=self._max_tokens(task),
             temperature=temperature,
             has_counts=True,
+            rank=self._rank,
         )
         cancel.check()
         reader = _AnswerReader(bare, listener, attempt)
@@ -160,6 +174,8 @@ class _AnswerReader:
             elif isinstance(event, Reasoning) and not is_thinking:
                 is_thinking = True
                 self._progress("writing", "thinking", 0, len(self._task.old), -1.0)
+            elif isinstance(event, Queued):
+                self._progress("queue" if event.is_waiting else "reading", "", 0, 0, -1.0)
             elif isinstance(event, Finished):
                 self.usage, self._is_cut = event.usage, event.reason == "length"
 

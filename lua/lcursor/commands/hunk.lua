@@ -34,6 +34,7 @@ return {
       args = {
         { "file", "All hunks of the file." },
         { "all", "All hunks of the edit." },
+        { "unneeded", "All hunks that no test needs, in all files." },
       } },
     { "next", "Go to the next hunk.", press("next") },
     { "prev", "Go to the previous hunk.", press("prev") },

@@ -229,7 +229,8 @@ function M.reject(proposal)
   apply.reject(left)
 end
 
---- Show another one of the alternatives; after the last one, ask for one more.
+--- Show another one of the alternatives; after the last one, ask for one more, or show the first
+--- one of an agent's attempts.
 ---@param proposal lcursor.EditProposal
 ---@param by integer
 function M.cycle(proposal, by)
@@ -237,15 +238,16 @@ function M.cycle(proposal, by)
   for i, one in ipairs(all) do
     index = one == proposal and i or index
   end
-  if by > 0 and index == #all then
+  local is_asked = ask.origin(proposal) ~= nil
+  if by > 0 and index == #all and (is_asked or #all == 1) then
     return ask.again(proposal, "")
   end
-  local other = all[index + by]
-  if not other then
+  index = is_asked and index + by or (index - 1 + by) % #all + 1
+  if not all[index] then
     return notify.info("this is the first alternative")
   end
-  proposals.show(other)
-  notify.info(("alternative %d of %d"):format(index + by, #all))
+  proposals.show(all[index])
+  notify.info(("alternative %d of %d"):format(index, #all))
 end
 
 --- Ask what is wrong with a proposal, and have it made again.

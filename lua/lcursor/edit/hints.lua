@@ -65,6 +65,13 @@ local function checks_of(file)
   return chunks
 end
 
+--- Return the key that compares a hunk with its old lines.
+---@param buf integer
+---@return string?
+function M.diff_key(buf)
+  return keymaps.shown("hunk", "diff", buf)
+end
+
 --- Return the row of a hunk's notes: for an insertion the one above it.
 ---@param buf integer
 ---@param hunk lcursor.Hunk

@@ -289,8 +289,25 @@ end
 
 ---@class lcursor.HunkCall
 ---@field buf? integer with a range or the scope "file"; nil or 0: the current one
----@field scope? "hunk"|"file"|"edit" "hunk": the one at the cursor
+---@field scope? "hunk"|"file"|"edit"|"unneeded" "hunk": the one at the cursor
 ---@field range? integer[] first and last line, from 1
+
+--- Reject the hunks of all files that no test needs.
+local function reject_unneeded()
+  local found = {}
+  for _, part in ipairs(proposals.parts()) do
+    vim.list_extend(
+      found,
+      vim.tbl_filter(function(hunk)
+        return hunk.is_unneeded and proposals.is_open(hunk)
+      end, part.hunks)
+    )
+  end
+  if #found == 0 then
+    return notify.info("no open hunk is one that no test needs")
+  end
+  apply.reject(found)
+end
 
 --- Accept or reject hunks, for commands and for the Lua API.
 ---@param what "accept"|"reject"
@@ -301,6 +318,8 @@ function M.decide(what, call)
   local function decide_all()
     if call.scope == "edit" then
       require("lcursor.edit.keys").press(what .. "_all")
+    elseif call.scope == "unneeded" then
+      reject_unneeded()
     elseif call.scope == "file" then
       M[what .. "_file"]()
     elseif call.range then

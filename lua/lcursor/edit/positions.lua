@@ -79,8 +79,10 @@ function M.part(proposal, file)
   ---@type lcursor.EditPart
   local part = { proposal = proposal, file = file, state = "waiting", hunks = {} }
   part.seq, part.top, part.since = 0, 0, 0
-  for _, change in ipairs(file.changes) do
-    table.insert(part.hunks, M.hunk(part, change.first_row, change.old, change.new))
+  for i, change in ipairs(file.changes) do
+    local hunk = M.hunk(part, change.first_row, change.old, change.new)
+    hunk.is_unneeded = vim.list_contains(file.unneeded, i - 1)
+    table.insert(part.hunks, hunk)
   end
   return part
 end

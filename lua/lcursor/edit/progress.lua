@@ -30,6 +30,7 @@ local frame, is_animated = 0, false
 local PHASES = {
   server = "starting the server",
   context = "reading files",
+  queue = "waiting for other requests",
   reading = "reading",
   writing = "writing",
   checking = "checking",

@@ -186,7 +186,8 @@ end
 ---@param is_undone boolean
 function M.report(part, accepted, rejected, is_undone)
   emit(part, accepted, rejected, M.open_in(part), is_undone)
-  if #accepted > 0 and not is_undone and M.is_decided(part.proposal) then
+  local is_all = #accepted > 0 and not is_undone and M.is_decided(part.proposal)
+  if is_all and not part.proposal.is_attempt then -- attempts may be combined
     -- The other proposals for the same edit are closed, but can still be shown.
     for _, other in ipairs(M.alternatives(part.proposal)) do
       for _, each in ipairs(other ~= part.proposal and other.parts or {}) do
@@ -373,8 +374,9 @@ end
 --- Receive a proposal; one with the same key is replaced.
 ---@param msg lcursor.EditProposed
 ---@param instead? string key of a proposal for the same edit, which is hidden for this one
+---@param group? string of an agent's attempts: it is hidden if another one of these is shown
 ---@return lcursor.EditProposal
-function M.propose(msg, instead)
+function M.propose(msg, instead, group)
   start()
   M.drop(msg.turn)
   forgotten[msg.turn] = nil
@@ -384,10 +386,14 @@ function M.propose(msg, instead)
     key = msg.turn,
     id = msg.id,
     title = msg.title,
-    group = other and other.group or msg.turn,
+    group = group or (other and other.group) or msg.turn,
     is_hidden = false,
+    is_attempt = group ~= nil,
     parts = {},
   }
+  proposal.is_hidden = vim.iter(M.alternatives(proposal)):any(function(one)
+    return group ~= nil and not one.is_hidden
+  end)
   for _, file in ipairs(msg.files) do
     table.insert(proposal.parts, positions.part(proposal, file))
   end
@@ -425,6 +431,7 @@ function M.show(proposal)
   for buf in pairs(bufs) do
     M.changed(buf)
   end
+  M.changed(nil)
 end
 
 --- Forget a proposal and take its hunks off the screen, without a report that they were rejected.

@@ -41,7 +41,8 @@ local function text_of(hunk)
     #hunk.new,
     #hunk.old,
     label(hunk.part.file),
-    hunk.state == "conflict" and " [conflict]" or "",
+    (hunk.state == "conflict" and " [conflict]" or "")
+      .. (hunk.is_unneeded and " [no test needs it]" or ""),
     names ~= "" and (" [✗ %s]"):format(names) or "",
     #hunk.new > 0 and "+" or "-",
     vim.trim(first or ""),

@@ -161,13 +161,29 @@ local function draw_open(view, hunk, opts, stacks)
   end
 end
 
+--- Draw a hunk without its new lines: no test needs it.
+local function draw_folded(view, hunk)
+  local words = ("−%d +%d lines that no test needs"):format(#hunk.old, #hunk.new)
+  local chunks = { { " ▸ " .. words, "LCursorEditBadge" } }
+  if hints.diff_key(view.buf) then
+    table.insert(chunks, { "  " .. hints.diff_key(view.buf), "LCursorEditKey" })
+    table.insert(chunks, { " compare", "LCursorEditBadge" })
+  end
+  view.row = hints.row(view.buf, hunk)
+  table.insert(
+    view.marks,
+    notes.set(view.buf, namespace, view.row, chunks, { priority = PRIORITY })
+  )
+  mark_rows(view, hunk.first, hunk.last, "LCursorEditDisputed")
+end
+
 --- Draw a hunk, or draw it again with its colors.
 local function draw(buf, hunk)
   local opts = options[buf] or virt_lines.options(buf)
   options[buf] = opts
   local view = drawn[hunk] or new_view(buf, hunk)
   drawn[hunk] = view
-  local stacks = virtual_lines(view, hunk, opts)
+  local stacks = hunk.is_unneeded and {} or virtual_lines(view, hunk, opts)
   if drawn[hunk] ~= view or not api.nvim_buf_is_loaded(buf) then
     return
   end
@@ -175,7 +191,9 @@ local function draw(buf, hunk)
   erase(buf, hunk)
   drawn[hunk] = view
   view.marks, view.row, view.first, view.last = {}, nil, hunk.first, hunk.last
-  if view.state == "open" then
+  if view.state == "open" and hunk.is_unneeded then
+    draw_folded(view, hunk)
+  elseif view.state == "open" then
     draw_open(view, hunk, opts, stacks)
   else
     draw_conflict(view, hunk)

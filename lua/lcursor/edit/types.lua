@@ -35,6 +35,7 @@
 ---@field area lcursor.EditSpan the lines that were written in its place since it was shown
 ---@field is_typed? boolean it was touched in Insert mode
 ---@field is_lost? boolean its place is not known
+---@field is_unneeded? boolean the tests pass without it
 
 ---@class (exact) lcursor.EditPart what a proposal does to one file
 ---@field proposal lcursor.EditProposal
@@ -53,6 +54,7 @@
 ---@field id integer of the edit
 ---@field title string
 ---@field group string key of the first proposal for the same edit
+---@field is_attempt? boolean it is one of several attempts of agents
 ---@field is_hidden boolean another one for the same edit is shown
 ---@field parts lcursor.EditPart[]
 

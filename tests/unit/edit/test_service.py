@@ -254,6 +254,7 @@ def test_two_edits_at_once(tmp_path: Path) -> None:
         return reply(fenced('def name():\n    return "y"'))
 
     with ChatServer(script) as server, Desk(tmp_path, server) as desk:
+        server.slots = 2
         first = desk.ask("a.py", TEXT, "First", (4, 6))
         assert second.wait(10)
         other = desk.ask("a.py", TEXT, "Second", (9, 10))
@@ -261,6 +262,25 @@ def test_two_edits_at_once(tmp_path: Path) -> None:
         assert not desk.told("edit.done", first)
         hold.event.set()
         assert made(TEXT, desk.proposed(first)["files"][0]) == TEXT.replace(AREA, NEW)
+
+
+def test_an_edit_says_that_it_waits_for_another(tmp_path: Path) -> None:
+    hold = Wait()
+    script = [Answer([hold, *reply(fenced(NEW)).parts])]
+    with ChatServer(script) as server, Desk(tmp_path, server) as desk:
+        first = desk.ask("a.py", TEXT, "First", (4, 6))
+        wait_for(lambda: server.bodies)
+        other = desk.ask("a.py", TEXT, "Second", (4, 6))
+        wait_for(lambda: "queue" in phases(desk, other))
+        hold.event.set()
+        assert desk.proposed(first)["files"]
+        assert desk.proposed(other)["files"]
+        found = phases(desk, other)
+        assert found[found.index("queue") + 1] == "reading"
+
+
+def phases(desk: Desk, number: int) -> list[str]:
+    return [str(each["phase"]) for each in desk.told("edit.progress", number)]
 
 
 def test_alternatives_and_remarks(tmp_path: Path) -> None:

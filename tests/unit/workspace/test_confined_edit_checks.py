@@ -13,13 +13,9 @@ from lcursor.workspace.edit_checks import EditChecks
 from tests.fakes.chat_server import ChatServer
 from tests.unit.edit.desk import Desk, fenced, reply
 
+pytestmark = pytest.mark.sandbox
+
 TEXT = "def one(x):\n    return x"
-
-
-@pytest.fixture(autouse=True)
-def _is_possible() -> None:
-    if open_sandbox().level == "none":
-        pytest.skip("no sandbox works here")
 
 
 @pytest.fixture

@@ -215,6 +215,7 @@ def test_a_linter_without_words_that_failed_before_does_not_count(root: Path) ->
 
 @pytest.mark.process
 @pytest.mark.usefixtures("without_sandbox")
+@pytest.mark.linux
 def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
     root: Path, tmp_path: Path
 ) -> None:
@@ -228,6 +229,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
 
 @pytest.mark.process
 @pytest.mark.usefixtures("without_sandbox")
+@pytest.mark.linux
 def test_what_a_command_leaves_behind_is_ended_too(root: Path) -> None:
     with EditChecks(root, EditConfig(test="sleep 600 > /dev/null 2>&1 & echo $! > pid")) as made:
         assert made.run({}, never()).checks[0].is_ok
