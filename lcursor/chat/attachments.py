@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from lcursor.chat import prompt
+from lcursor.chat import prompt, server_calls
 from lcursor.chat.conversation import Conversation
 from lcursor.chat.views import item_row
 from lcursor.context import gather, layout, prompts
 from lcursor.context.codebase import Codebase
-from lcursor.context.items import Item, Seen, count_rows
+from lcursor.context.items import DROPPED, Item, Seen, count_rows
 from lcursor.context.servers import ServersOf, ServerTexts, no_servers
 from lcursor.errors import CommandUnknown
 from lcursor.llm.tokens import Countable, digest
@@ -59,7 +59,11 @@ class QuestionContext:
 
     def sent_text(self) -> str:
         """Return the message for the model."""
-        items = [each for each in self.items if (each.kind, each.note) != ("rules", REPEATED)]
+        items = [
+            each
+            for each in self.items
+            if each.note != REPEATED or each.kind not in ("rules", server_calls.KIND)
+        ]
         return encodable(layout.message(self.text, items))
 
     def attached(self, count: Count, *, is_near: bool) -> list[Item]:
@@ -151,6 +155,11 @@ class Gatherer:
             with_screen=with_screen,
             codebase_tokens=_codebase_tokens(limit_tokens),
         )
+        if servers and (offer := server_calls.offer(servers.tools)):
+            servers.start()  # so that its tools are known when one is called
+            if offer.key in question.dropped:
+                offer = replace(offer, note=DROPPED, is_left_out=True)
+            found = [offer, *found]
         branch = chat.branch(last)
         read = prompt.unsummarized(branch, chat.active_summary(branch))
         known = {item.digest for each in read for item in each.items if not item.is_left_out}

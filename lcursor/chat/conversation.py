@@ -62,6 +62,8 @@ class StoredMessage:
     """Identifies the server process that wrote it."""
     why: str = ""
     """Why an answer broke off, for the user."""
+    call: str = ""
+    """The call whose result takes the place of a question; "" for a question."""
 
     @property
     def is_open(self) -> bool:
@@ -212,7 +214,7 @@ class Conversation:
                     raise ChatFailed("a newer lcursor wrote this chat", "Update lcursor")
                 self.key, self.root = key, root
             case {"op": "say", "number": int(number), "parent": int(parent), "text": str(text)}:
-                self._add(StoredMessage(number, parent, "user", text))
+                self._add(StoredMessage(number, parent, "user", text, call=_text(op, "call")))
             case {"op": "attach", "number": int(number), "sent": str(sent), "items": [*rows]}:
                 items = tuple(stored.load(Item, row) for row in rows)
                 attachments = _attachments(op.get("attachments", ()))

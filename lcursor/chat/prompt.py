@@ -21,6 +21,8 @@ SUMMARY_INTRO = "Summary of our conversation so far, which takes its place:\n\n"
 SUMMARY_REPLY = "Understood. I go on from there."
 NO_ANSWER = "What is your next question?"
 """Replaces a missing answer. It is a question because small models repeat a statement."""
+INTERRUPTED_CALL = "The call was interrupted, so its outcome is unknown."
+"""Replaces the result of a call if the process was killed."""
 NO_QUESTION = "Go on."
 """Replaces a missing question."""
 
@@ -61,7 +63,7 @@ def alternate(branch: Sequence[StoredMessage]) -> list[Message]:
     """Return messages with alternating questions and answers, as chat templates require."""
     alternating = list[Message]()
     for message in branch:
-        text = message.sent or message.text
+        text = message.sent or (INTERRUPTED_CALL if message.call else message.text)
         if message.role == "assistant" and not text.strip():
             text = NO_ANSWER
         if alternating and alternating[-1].role == message.role:

@@ -20,6 +20,7 @@ from lcursor.chat.attachments import Gatherer, OpenCodebase
 from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Conversation, Op, amend_ops
 from lcursor.chat.queries import ChatQueries
+from lcursor.chat.server_calls import ServerCalls
 from lcursor.chat.turn import ChatDeps, Turn
 from lcursor.chat.views import INTERRUPTED, opened_message
 from lcursor.config import ChatConfig
@@ -62,7 +63,7 @@ class ChatService:
     Args:
         notify: sends a message of `protocol.chat.TO_LUA`, `error` or `log`, from any thread.
         codebase: returns the search of a project; None for a search without an index.
-        servers_of: returns the MCP servers whose resources and prompts a chat may use.
+        servers_of: returns the MCP servers of a project.
         secrets: globs of files that are never read, in addition to the built-in ones.
         models: shared pool; None to create one.
         folder: of all chats; None for the default.
@@ -91,7 +92,7 @@ class ChatService:
         self._models = models or ModelPool(config, server, self._log, idle_s=idle_s)
         self._owns_models = models is None
         gatherer = Gatherer(self._open_codebase, self._secrets, config.rule_files, servers_of)
-        self._deps = ChatDeps(config, self._models, gatherer, notify)
+        self._deps = ChatDeps(config, self._models, gatherer, ServerCalls(servers_of), notify)
         self._lock = threading.Lock()
         self._files: dict[str, ChatFile] = {}
         self._turns: Runs[Turn] = Runs(on_busy)
@@ -137,10 +138,13 @@ class ChatService:
         """Add a question to a chat, and start a turn that answers it."""
         file = self._open_file(params["chat"])
         root = file.chat.root
-        attachments.check_command(params["text"], root, self._deps.gatherer.servers_of(Path(root)))
+        if not params["call"]:
+            servers = self._deps.gatherer.servers_of(Path(root))
+            attachments.check_command(params["text"], root, servers)
         file.lock_turn()
         try:
-            turn = self._make_turn(file, params)
+            make = self._make_call if params["call"] else self._make_turn
+            turn = make(file, params)
         except BaseException:
             file.unlock_turn()
             raise
@@ -298,6 +302,29 @@ class ChatService:
         question = attachments.question_of(file.snapshot(), params)
         return make_turn(question_number=number, question=question)
 
+    def _make_call(self, file: ChatFile, params: wire.ChatSend) -> Turn:
+        """Store that a call is run; its result takes the place of a question."""
+        file.refresh()
+        after = params["after"]
+        request = self._deps.calls.request(
+            file.snapshot(), after, params["call"], params["choice"], params["text"]
+        )
+
+        def make(chat: Conversation) -> Sequence[Op]:
+            new: Op = {"op": "say", "number": chat.next_number, "parent": after, "text": ""}
+            return [{**new, "call": request.call.line}]
+
+        number = int(file.change(make)[-1]["number"])
+        return Turn(
+            params["id"],
+            file,
+            self._deps,
+            self._turns,
+            question_number=number,
+            request=request,
+            model=params["model"],
+        )
+
     def _log(self, words: str) -> None:
         self._notify("log", {"level": "info", "message": words})
 
@@ -321,7 +348,8 @@ class ChatService:
         known = self._models.known(chat.model or names[0]) if chat.model or names else None
         context = known.context_tokens if known else 0
         is_running = any(each.is_open for each in chat.branch()) and file.is_turn_running()
-        message = opened_message(chat, number, names, context, is_running=is_running)
+        call = "" if is_running else self._deps.calls.state(chat, chat.last)
+        message = opened_message(chat, number, names, context, is_running=is_running, call=call)
         self._notify("chat.opened", message)
 
     def _send_list(self, number: int, root: str) -> None:

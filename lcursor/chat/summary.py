@@ -246,5 +246,6 @@ def _list(head: str, rows: Sequence[str]) -> str:
 
 
 def _questions(branch: Sequence[StoredMessage]) -> str:
-    rows = [" ".join(each.text.split())[:200] for each in branch if each.role == "user"]
+    questions = [each.text for each in branch if each.role == "user" and not each.call]
+    rows = [" ".join(text.split())[:200] for text in questions]
     return _list("## Questions so far", rows)

@@ -18,6 +18,14 @@ from lcursor.chat import kv_states, prompt
 from lcursor.chat.attachments import ChatQuestion, Gatherer
 from lcursor.chat.chat_file import ChatFile, MakeOps
 from lcursor.chat.conversation import Cost, Op
+from lcursor.chat.server_calls import (
+    FIND,
+    STOPPED,
+    CallRequest,
+    ServerCalls,
+    find_call,
+    is_offered,
+)
 from lcursor.chat.summary import PromptFitter
 from lcursor.chat.views import item_row
 from lcursor.config import ChatConfig
@@ -30,12 +38,12 @@ from lcursor.llm.records import (
     Finished,
     Message,
     Progress,
+    Queued,
     Reasoning,
     SamplingParams,
     Text,
     Usage,
 )
-from lcursor.llm.slot_states import SLOT
 from lcursor.protocol.chat import ChatEnd, ChatPhase
 from lcursor.reporting import Notify
 from lcursor.run.run import Run, Runs
@@ -53,6 +61,7 @@ class ChatDeps:
     config: ChatConfig
     models: ModelPool
     gatherer: Gatherer
+    calls: ServerCalls
     notify: Notify
 
 
@@ -63,6 +72,7 @@ class Turn(Run[ChatEnd]):
         file: the chat; locked by the caller, unlocked at the end of the turn.
         question_number: number of the question; 0 to summarize only.
         question: the question if its context was not gathered yet.
+        request: the call whose result is the question, if it has not run yet.
         model: name of the model; "" for the chat's.
     """
 
@@ -78,12 +88,13 @@ class Turn(Run[ChatEnd]):
         *,
         question_number: int,
         question: ChatQuestion | None = None,
+        request: CallRequest | None = None,
         model: str = "",
     ) -> None:
         super().__init__(number, deps.notify, runs)
         self.question_number, self.key = question_number, file.chat.key
         self._file, self._deps = file, deps
-        self._question, self._model = question, model
+        self._question, self._request, self._model = question, request, model
         self._writing = threading.RLock()
         self._has_ended = False
         """Whether the end is in the chat's file; guarded by `_writing`."""
@@ -122,6 +133,8 @@ class Turn(Run[ChatEnd]):
         if self._question is not None:
             self._progress("context")
             self._attach(self._question)
+        elif self._request is not None:
+            self._carry_out(self._request)
         self.check()
         model = self._choose_model()
         self._begin_answer(model)
@@ -163,6 +176,7 @@ class Turn(Run[ChatEnd]):
                 "answer": self._answer,
                 "items": [item_row(each) for each in question.items],
                 "model": model,
+                "result": question.sent if question.call else "",
             },
         )
 
@@ -201,6 +215,19 @@ class Turn(Run[ChatEnd]):
             "attachments": list(gathered.stored),
         }
         self._change(lambda _: [op], fsync=False)
+
+    def _carry_out(self, request: CallRequest) -> None:
+        """Call a tool, and add the result to the chat."""
+        self._progress("tool", request.call.tool or FIND)
+        known = self._deps.models.known(self._choose_model())
+        context_tokens = known.context_tokens if known else 0
+        chat, cancel = self._file.snapshot(), self.stopped.is_set
+        self._store_result(self._deps.calls.carry_out(request, chat, context_tokens, cancel))
+
+    def _store_result(self, text: str) -> None:
+        self._request = None
+        op: Op = {"op": "attach", "number": self.question_number, "sent": text, "items": []}
+        self._change(lambda _: [op])
 
     def _change(self, make: MakeOps, *, fsync: bool = True) -> list[Op]:
         """Change the chat. Thread: any.
@@ -246,20 +273,36 @@ class Turn(Run[ChatEnd]):
         cost = replace(self._cost, prompt_tokens=tokens.estimate(messages))
         self._report_estimate(connection, messages)
         reason: ChatEnd = "failed"
-        max_tokens = self._deps.config.max_tokens
+        may_call, answer = is_offered(self._file.snapshot(), self.question_number), ""
+        stream = self._open_stream(connection, messages, self._deps.config.max_tokens)
         try:
-            for event in self._open_stream(connection, messages, max_tokens):
+            for event in stream:
                 now_s = time.monotonic()
                 if isinstance(event, (Text, Reasoning)):
                     if not self._written_chars:
                         cost = replace(cost, first_ms=(now_s - started_s) * 1000)
                         self._progress("writing")
-                    self._add("text" if isinstance(event, Text) else "reasoning", event.text)
+                    if isinstance(event, Reasoning):
+                        self._add("reasoning", event.text)
+                        continue
+                    answer += event.text
+                    call = find_call(answer) if may_call and "`" in event.text else None
+                    excess = len(answer) - call.end if call else 0
+                    self._add("text", event.text[: len(event.text) - excess])
+                    if call:  # what follows would be an invented result
+                        cost, reason = _with_usage(cost, stream.usage()), "stop"
+                        stream.close()
+                        break
                 elif isinstance(event, Progress):
                     cost = replace(cost, prompt_tokens=event.total, cached_tokens=event.cached)
                     if now_s - reported_s >= PROGRESS_S:
                         reported_s = now_s
                         self._report_reading(event)
+                elif isinstance(event, Queued):
+                    if event.is_waiting:
+                        self._progress("queue")
+                    else:
+                        self._report_estimate(connection, messages)
                 elif isinstance(event, Finished):
                     cost, reason = _with_usage(cost, event.usage), event.reason
         except ServerGarbled:
@@ -275,8 +318,7 @@ class Turn(Run[ChatEnd]):
     def _open_stream(
         self, connection: Connection, messages: Sequence[Message], max_tokens: int
     ) -> Stream:
-        slot = SLOT if connection.served.can_save_slots else -1
-        sampling = SamplingParams(max_tokens, self._deps.config.temperature, slot)
+        sampling = SamplingParams(max_tokens, self._deps.config.temperature)
         stream = connection.client.stream(messages, sampling)
         with self._lock:
             self._stream = stream
@@ -338,6 +380,8 @@ class Turn(Run[ChatEnd]):
     def _store_end(self, outcome: ChatEnd) -> None:
         with self._writing:
             try:
+                if self._request is not None:
+                    self._store_result(STOPPED)
                 if self.question_number and not self._answer:
                     self._begin_answer("")  # every stored question is reported
                 self._store_answer()
@@ -356,8 +400,14 @@ class Turn(Run[ChatEnd]):
                 self._file.unlock_turn()
 
     def _send_end(self, outcome: ChatEnd) -> None:
-        title = self._file.snapshot().display_title()
-        done = {"id": self.number, "chat": self.key, "reason": outcome, "title": title}
+        chat = self._file.snapshot()
+        done = {
+            "id": self.number,
+            "chat": self.key,
+            "reason": outcome,
+            "title": chat.display_title(),
+            "call": self._deps.calls.state(chat, self._answer),
+        }
         self._send("chat.done", {**done, **asdict(self._cost)})
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from lcursor.chat.conversation import Conversation, StoredMessage, Summary
 from lcursor.context.items import Item
-from lcursor.protocol.chat import ChatItem, ChatMessage, ChatOpened
+from lcursor.protocol.chat import ChatCallState, ChatItem, ChatMessage, ChatOpened
 
 INTERRUPTED = "Neovim or its Python host ended while it was written"
 
@@ -19,14 +19,19 @@ def opened_message(
     context_tokens: int,
     *,
     is_running: bool = False,
+    call: ChatCallState = "",
 ) -> ChatOpened:
     """Return the message that shows a chat.
 
     Args:
+        call: of the last answer.
         models: the names to choose from, the default first.
         context_tokens: context of the chat's model; 0 for the value of the last answer.
     """
     branch = chat.branch()
+    rows = message_rows(chat, branch, is_running=is_running)
+    if branch and call:
+        next(row for row in reversed(rows) if row["number"] == branch[-1].number)["call"] = call
     cost = next((each.cost for each in reversed(branch) if each.cost.prompt_tokens), None)
     return {
         "id": number,
@@ -35,7 +40,7 @@ def opened_message(
         "root": chat.root,
         "model": chat.model or (models[0] if models else ""),
         "models": list(models),
-        "messages": message_rows(chat, branch, is_running=is_running),
+        "messages": rows,
         "context_tokens": context_tokens or (cost.context_tokens if cost else 0),
         "used_tokens": cost.prompt_tokens + cost.answer_tokens if cost else 0,
     }
@@ -52,8 +57,8 @@ def message_rows(
         rows.append(
             {
                 "number": message.number,
-                "role": message.role,
-                "text": message.text,
+                "role": "result" if message.call else message.role,
+                "text": message.sent if message.call else message.text,
                 "reasoning": message.reasoning,
                 "branch": siblings.index(message.number) + 1,
                 "branches": len(siblings),
@@ -61,6 +66,7 @@ def message_rows(
                 "model": message.model,
                 "why": INTERRUPTED if message.is_open and not is_running else message.why,
                 "items": [item_row(item) for item in message.items],
+                "call": "",
             }
         )
         if summary is not None and summary.last == message.number:
@@ -87,6 +93,8 @@ def markdown(chat: Conversation) -> str:
 
 
 def _markdown_parts(message: StoredMessage) -> list[str]:
+    if message.call:
+        return ["## Result", message.sent.strip()]
     if message.role == "user":
         names = [item.name for item in message.items if not item.is_left_out]
         attached = [f"Attached: {', '.join(names)}"] if names else []
@@ -115,4 +123,5 @@ def _summary_row(summary: Summary) -> ChatMessage:
         "model": "",
         "why": "",
         "items": [],
+        "call": "",
     }

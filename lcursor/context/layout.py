@@ -13,8 +13,8 @@ from lcursor.code import languages
 from lcursor.context.items import DROPPED, Item
 
 ORDER: Final = (
-    "rules", "mcp", "codebase", "dir", "file", "symbol", "commit", "diff", "quickfix", "terminal",
-    "diagnostics", "buffer", "screen", "text", "selection",
+    "tools", "rules", "mcp", "codebase", "dir", "file", "symbol", "commit", "diff", "quickfix",
+    "terminal", "diagnostics", "buffer", "screen", "text", "selection",
 )  # fmt: skip
 TITLES: Final = {
     "quickfix": "Quickfix list",
@@ -55,10 +55,17 @@ def write(items: Sequence[Item]) -> str:
 
 
 def block(item: Item) -> str:
-    """Return one item: its heading, and its text in a fence."""
-    text = item.text if item.text.endswith("\n") or not item.text else f"{item.text}\n"
+    """Return one item: its heading, and its text in a fence. Instructions are left as they are."""
+    if item.kind == "tools":
+        return item.text
+    return f"{heading(item)}\n{fenced(item.text, language(item))}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return a text in a fence that it cannot end."""
+    text = text if text.endswith("\n") or not text else f"{text}\n"
     fence = "`" * max([3, *(len(run) + 1 for run in _FENCED.findall(text))])
-    return f"{heading(item)}\n{fence}{language(item)}\n{text}{fence}"
+    return f"{fence}{language}\n{text}{fence}"
 
 
 def heading(item: Item) -> str:

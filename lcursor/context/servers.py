@@ -1,12 +1,15 @@
-"""What questions use of the MCP servers of a project: resources and prompts. Types only."""
+"""What a project's MCP servers offer to questions and agents. Types only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from lcursor.process.run import Cancel
+
+AskUser = Callable[[str], str]
+"""Shows a form; returns it as the user filled it in, "" if the user rejects it."""
 
 
 class ServerText(NamedTuple):
@@ -17,8 +20,52 @@ class ServerText(NamedTuple):
     description: str
 
 
+class ServerTools(Protocol):
+    """The tools of the servers of a project. Any thread."""
+
+    def find(self, words: str, cancel: Cancel) -> tuple[str, Mapping[str, Mapping[str, Any]]]:
+        """Return the tools that fit some words, one a line, and the schemas of their arguments.
+
+        Raises:
+            Cancelled: `cancel` returned true.
+        """
+
+    def call(
+        self,
+        key: str,
+        arguments: Mapping[str, Any],
+        cancel: Cancel,
+        ask: AskUser | None = None,
+    ) -> tuple[str, bool]:
+        """Call a tool; return the text of its result, and whether it failed.
+
+        Args:
+            ask: asks the user what the server wants to know; None declines.
+
+        Raises:
+            McpFailed: it could not be called.
+            Cancelled: `cancel` returned true.
+        """
+
+    def risk(self, key: str) -> str:
+        """Return why a call needs approval; "" if it has no effect outside of the sandbox."""
+
+    def content(self, key: str) -> str:
+        """Return an id of a tool as it is now; "" if it is unknown."""
+
+    def notes(self) -> Sequence[str]:
+        """Return which servers cannot be used before the user has done something."""
+
+    def names(self) -> Sequence[str]:
+        """Return the names of the servers that the user has allowed."""
+
+
 class ServerTexts(Protocol):
-    """The servers of a project. Any thread."""
+    """The resources and prompts of the servers of a project. Any thread."""
+
+    @property
+    def tools(self) -> ServerTools:
+        """Their tools."""
 
     def start(self) -> None:
         """Start the allowed servers that have not run yet. Does not wait for them."""

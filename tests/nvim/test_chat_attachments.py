@@ -30,7 +30,7 @@ def sent(nvim: Pilot, host: FakeHost, text: str) -> list[Params]:
         **dict.fromkeys(("prompt_ms", "answer_ms", "first_ms"), 0.0),
     }
     ends = {"id": question["id"], "chat": "key1", "reason": "stop", "title": "", "is_exact": True}
-    host.send("chat.done", {**ends, **done})
+    host.send("chat.done", {**ends, **done, "call": ""})
     nvim.settle()
     pieces: list[Params] = question["attachments"]
     return pieces

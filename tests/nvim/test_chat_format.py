@@ -130,6 +130,7 @@ def test_what_went_in(lua: Call) -> None:
             "server: loading qwen",
         ),
         ({"progress": {**PROGRESS, "phase": "context"}}, "reading files"),
+        ({"progress": {**PROGRESS, "phase": "queue"}}, "waiting for other requests"),
         (
             {"progress": {**PROGRESS, "done": 512, "total": 2048, "seconds_left": 3.2}},
             "reading 25% of 2k, 4 s left",

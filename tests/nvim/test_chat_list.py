@@ -210,7 +210,7 @@ def test_what_is_said_is_summarized_and_brought_back(editor: Start, host: FakeHo
         **dict.fromkeys(("prompt_ms", "answer_ms", "first_ms"), 0.0),
         **{"id": asked["id"], "chat": "key1", "reason": "stop", "title": "", "is_exact": True},
     }
-    host.send("chat.done", done)
+    host.send("chat.done", {**done, "call": ""})
     again = reach.asked(host, "chat.open", 2)
     assert again["chat"] == "key1"
     talk = [*TALK, reach.message(3, "summary", "short")]

@@ -20,6 +20,15 @@ pytest.importorskip("mcp")
 SCRIPT = Path(mcp_server.__file__)
 TEXT = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"
 HAS = f"return (function() {TEXT} end)():find(..., 1, true) ~= nil"
+NOTE = """
+local lines = {}
+for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, { details = true })) do
+  for _, line in ipairs(mark[4].virt_lines or {}) do
+    table.insert(lines, vim.iter(line):map(function(chunk) return chunk[1] end):join(""))
+  end
+end
+return table.concat(lines, " "):find(..., 1, true) ~= nil
+"""
 FIND = "I look for a tool.\n```mcp_find\nrepeat some words\n```"
 CALL = 'I call it.\n```mcp_call it__echo\n{"text": "hello from the server"}\n```'
 FINISH = "```finish\nIt said hello.\n```"
@@ -72,6 +81,47 @@ def test_an_agent_finds_and_calls_a_tool_after_approval(home: Home) -> None:
     system = home.asked[0]["messages"][0]["content"]
     assert "mcp_find" in system
     assert "echo" not in system
+
+
+def test_a_chat_searches_and_calls_after_approval(home: Home) -> None:
+    editor = home.open()
+    configure(editor)
+    allow(editor)
+    home.replies += [FIND, CALL, "It said hello.", CALL, "Again.", CALL, "Then not."]
+    editor.command("LCChat What does the server say?")
+    shows(editor, "## Result\n\nTools for “repeat some words”:\n```\nit__echo(text: string)")
+    shows(editor, '{"text": "hello from the server"}\n```')
+    editor.wait_lua(NOTE, "waits for approval: ga runs it, gA also in future in this chat, gx")
+    editor.command("%s/from the server/from Ada/")
+    editor.keys("ga")
+    shows(editor, '```json\n{"text": "hello from Ada"}\n```\n\nResult of it__echo:')
+    shows(editor, "## Model\n\nIt said hello.\n\n## You\n\n")
+    read = home.asked[2]["messages"][-1]["content"]
+    assert "Result of it__echo:\n```\nhello from Ada\n```" in read
+    editor.keys("Goagain<C-s>")
+    editor.wait_lua(NOTE, "waits for approval")
+    editor.keys("gA")
+    shows(editor, "Again.\n\n## You")
+    editor.keys("Goand again<C-s>")
+    shows(editor, "Then not.\n\n## You")  # without a question
+    assert home.asked[-1]["messages"][-1]["content"].startswith("Result of it__echo:")
+
+
+def test_a_call_of_a_chat_can_be_rejected_also_after_the_chat_was_opened_again(
+    home: Home,
+) -> None:
+    editor = home.open()
+    configure(editor)
+    allow(editor)
+    home.replies += [CALL, "Then not."]
+    editor.command("LCChat What does the server say?")
+    editor.wait_lua(NOTE, "waits for approval")
+    editor.command("bdelete!")
+    editor.command("lua require('lcursor').chat({ chat = 'last' })")
+    editor.wait_lua(NOTE, "waits for approval")
+    editor.keys("gxnot now<CR>")
+    shows(editor, "## Result\n\nThe user rejected this call: not now.")
+    shows(editor, "Then not.")
 
 
 def test_a_question_of_a_server_is_a_form_in_the_buffer(home: Home) -> None:

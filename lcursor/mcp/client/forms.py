@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from lcursor.context.servers import AskUser
 from lcursor.mcp.client.records import cleaned
 from lcursor.run import forms
 
-AskUser = Callable[[str], str]
-"""Shows a form to the user; returns it as it was filled in, "" if the user rejects it."""
 MAX_FORMS: Final = 3
 """How often a form that is filled in wrongly is shown again."""
 MAX_MESSAGE: Final = 2000

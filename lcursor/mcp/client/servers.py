@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lcursor.config import SERVER_SEPARATOR, McpConfig
+from lcursor.context.servers import AskUser
 from lcursor.errors import Cancelled, LcursorError, McpFailed
 from lcursor.index.client import Client
 from lcursor.mcp.client import forms, launch, policy
@@ -119,6 +120,8 @@ class ProjectServers:
         index = self._owner.index_of(self._root)
         similar = similarities(index, words, [*map(text_of, usable)])
         found = rank(usable, words, MAX_FOUND + MAX_NAMED, similar)
+        if len(usable) <= MAX_FOUND:  # so few that words need not choose
+            found = [*found, *(each for each in usable if each not in found)]
         lines = [f"{each.signature} — {each.summary}" for each in found[:MAX_FOUND]]
         if others := ", ".join(each.key for each in found[MAX_FOUND:]):
             lines.append(f"Also: {others}")
@@ -132,7 +135,7 @@ class ProjectServers:
         key: str,
         arguments: Mapping[str, Any],
         cancel: Cancel,
-        ask: forms.AskUser | None = None,
+        ask: AskUser | None = None,
     ) -> tuple[str, bool]:
         """Call a tool; return the text of its result, and whether it failed.
 
@@ -183,6 +186,10 @@ class ProjectServers:
         return tool
 
     # For agents and chats.
+
+    def names(self) -> list[str]:
+        """Return the names of the servers that the user has allowed."""
+        return [name for name in self._servers if self._state(name) == "approved"]
 
     def has(self, name: str) -> bool:
         """Return whether there is a server of this name."""
@@ -280,7 +287,7 @@ class ProjectServers:
 
     def _connect_all(self, cancel: Cancel) -> None:
         """Start the allowed servers that do not run, and wait a moment for them."""
-        names = [name for name in self._servers if self._state(name) == "approved"]
+        names = self.names()
 
         def connect(name: str) -> None:
             with contextlib.suppress(LcursorError):  # `_remarks` says why

@@ -30,6 +30,11 @@ class ProjectTexts:
     def __init__(self, servers: ProjectServers) -> None:
         self._servers = servers
 
+    @property
+    def tools(self) -> ProjectServers:
+        """Their tools."""
+        return self._servers
+
     def start(self) -> None:
         """Start the allowed servers that have not run yet. Does not wait for them."""
         self._servers.start()

@@ -1,5 +1,6 @@
 -- What the buffer of a chat shows: its messages, which the user may edit, and the draft.
 
+local calls = require("lcursor.chat.calls")
 local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.chat.format")
 local keymaps = require("lcursor.editor.keymaps")
@@ -16,10 +17,11 @@ local GROUPS = {
   draft = "LCursorChatUser",
   assistant = "LCursorChatModel",
   summary = "LCursorChatSummary",
+  result = "LCursorChatSummary",
 }
 
 ---@class (exact) lcursor.ChatEntry: lcursor.Entry
----@field kind "user"|"assistant"|"summary"|"draft"
+---@field kind "user"|"assistant"|"summary"|"result"|"draft"
 ---@field message? lcursor.ChatMessage nil for the draft
 ---@field is_open? boolean of an answer: it is streamed
 ---@field note? string after its heading, if the user has edited the message
@@ -122,6 +124,13 @@ function M.decorate(session, entry, first, last)
   if not message then
     return decorate_draft(session, entry, first, last)
   end
+  if calls.waiting(session) == entry then
+    local rows =
+      wrap.rows({ { calls.hint(session), "LCursorAgentAsks" } }, ui_notes.width(session.buf))
+    api.nvim_buf_set_extmark(session.buf, entries.notes, math.max(last - 1, first), 0, {
+      virt_lines = vim.list_extend(rows, { { { "" } } }),
+    })
+  end
   local is_newest = session.entries[#session.entries - 1] == entry
   local is_explained = session.failure and is_newest -- at the draft
   if message.is_partial and message.why ~= "" and not is_explained then
@@ -152,7 +161,8 @@ end
 function M.edited(session, entry)
   local message = entry.message
   local turn = session.turn
-  if not message or message.role == "summary" or (turn and turn.answer == message) then
+  local is_fixed = message and (message.role == "summary" or message.role == "result")
+  if not message or is_fixed or (turn and turn.answer == message) then
     return nil
   end
   local text, original = entries.text(session, entry), message.text
@@ -230,7 +240,7 @@ function M.begin_answer(session, index, question, answer, draft)
     lines = vim.split("\n" .. question.text .. "\n", "\n", { plain = true })
     last = first
   end
-  entry.kind, entry.message, entry.note = "user", question, nil
+  entry.kind, entry.message, entry.note = question.role, question, nil
   entries.cut(session, index)
   local below = M.entry(answer)
   below.is_open = true

@@ -56,8 +56,11 @@ function M.parse(lines, offset)
   end, markdown.fences(lines))
 end
 
+--- Return the code blocks of a message, as they are in the buffer.
+---@param session lcursor.ChatSession
+---@param entry lcursor.ChatEntry
 ---@return lcursor.ChatBlock[]
-local function blocks_of(session, entry)
+function M.blocks_of(session, entry)
   local first, last = entries.content(session, entry)
   local blocks = M.parse(api.nvim_buf_get_lines(session.buf, first, last, false), first)
   for _, block in ipairs(blocks) do
@@ -72,7 +75,7 @@ end
 local function block_at_cursor(session)
   if api.nvim_get_current_buf() == session.buf then
     local row = api.nvim_win_get_cursor(0)[1] - 1
-    local blocks = blocks_of(session, (entries.at(session, row)))
+    local blocks = M.blocks_of(session, (entries.at(session, row)))
     for _, block in ipairs(blocks) do
       if row <= block.last then
         return block
@@ -85,7 +88,7 @@ local function block_at_cursor(session)
   for i = #session.entries, 1, -1 do
     local message = session.entries[i].message
     if message and message.role == "assistant" then
-      local blocks = blocks_of(session, session.entries[i])
+      local blocks = M.blocks_of(session, session.entries[i])
       if #blocks > 0 then
         return blocks[#blocks]
       end

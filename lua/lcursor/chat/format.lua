@@ -5,7 +5,13 @@ local numbers = require("lcursor.text.numbers")
 
 local M = {}
 
-M.HEADINGS = { user = "## You", draft = "## You", assistant = "## Model", summary = "## Summary" }
+M.HEADINGS = {
+  user = "## You",
+  draft = "## You",
+  assistant = "## Model",
+  summary = "## Summary",
+  result = "## Result",
+}
 
 local CONTEXT, REASONING = "> context: ", "> thinking\n"
 
@@ -103,6 +109,8 @@ function M.body(message, items)
   local text = message.text:gsub("\r\n", "\n"):gsub("%s+$", "")
   if message.role == "summary" then
     text = "> earlier messages, summarized\n" .. text
+    add_fold(vim.split(text, "\n", { plain = true }))
+  elseif message.role == "result" and text:find("\n") then
     add_fold(vim.split(text, "\n", { plain = true }))
   else
     vim.list_extend(lines, vim.split(text, "\n", { plain = true }))

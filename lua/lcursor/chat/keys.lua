@@ -1,11 +1,13 @@
 -- What the keys of a chat's buffer do.
 
 local buffer = require("lcursor.chat.buffer")
+local calls = require("lcursor.chat.calls")
 local code_blocks = require("lcursor.chat.code_blocks")
 local code_window = require("lcursor.editor.code_window")
 local entries = require("lcursor.conversation.entries")
 local list = require("lcursor.chat.list")
 local load = require("lcursor.chat.load")
+local notify = require("lcursor.ui.notify")
 local send = require("lcursor.chat.send")
 local usage = require("lcursor.chat.usage")
 local verbs = require("lcursor.chat.verbs")
@@ -70,6 +72,24 @@ local function send_at_cursor(session)
   send.send(session, {})
 end
 
+--- Run the call that waits if the cursor is on its answer or below it, else propose the block as an
+--- edit.
+---@param session lcursor.ChatSession
+local function apply(session)
+  local _, index = entries.at_cursor(session)
+  local is_here = index >= #session.entries - 1
+  if not (is_here and calls.approve(session, "once")) then
+    code_blocks.apply(session)
+  end
+end
+
+---@param session lcursor.ChatSession
+local function allow(session)
+  if not calls.approve(session, "chat") then
+    notify.info("no call waits for approval")
+  end
+end
+
 -- stylua: ignore
 ---@type table<string, fun(session: lcursor.ChatSession)>
 local ACTIONS = {
@@ -87,7 +107,9 @@ local ACTIONS = {
   yank_block = code_blocks.yank,
   insert_block = code_blocks.insert,
   open_block = code_blocks.open,
-  apply_block = code_blocks.apply,
+  apply_block = apply,
+  allow = allow,
+  reject = calls.reject,
   model = verbs.choose_model,
   list = function() list.open() end,
 }

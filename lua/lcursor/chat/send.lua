@@ -39,28 +39,20 @@ function M.params(session, text, after, opts, old)
     dropped = vim.list_extend(vim.list_slice(session.dropped), opts.dropped or {}),
     model = opts.model or "",
     again = old and old.number or 0,
+    call = "",
+    choice = "",
   }
 end
 
---- Ask a question: in place of the draft, or of an earlier question, on another branch.
+--- Send a question or a call, and show its turn.
 ---@param index integer of the entry that becomes the question
----@param text string "" to answer the question there again
+---@param params table of `chat.send` without the id
+---@param question lcursor.ChatMessage
+---@param answer lcursor.ChatMessage
 ---@param draft string that stays at the end
----@param opts lcursor.ChatAsk
-local function start(session, index, text, draft, opts)
+---@param before lcursor.ChatMessage[] the messages before the question
+local function begin(session, index, params, question, answer, draft, before)
   local turn ---@type lcursor.ChatTurn
-  local old, old_answer = session.messages[index], session.messages[index + 1]
-  local before = vim.list_slice(session.messages, 1, index - 1)
-  local question, answer, after
-  if text == "" then
-    local is_answer = old_answer and old_answer.role == "assistant"
-    answer = turns.new_message("assistant", "", is_answer and old_answer or nil)
-    question, after, old = old, old, nil
-  else
-    answer = turns.new_message("assistant", "")
-    question, after = turns.new_message("user", text, old), before[#before]
-  end
-  local params = M.params(session, text, after and after.number or 0, opts, old)
   local id = requests.follow("chat.send", params, function(method, message)
     turns.handle(session, turn, method, message)
   end)
@@ -83,10 +75,14 @@ local function start(session, index, text, draft, opts)
     is_stopping = false,
     is_followed = false,
     before = session.messages,
-    text = text,
+    text = params.call == "" and params.text or "",
   }
   session.failure = nil
   session.messages = vim.list_extend(before, { question, answer })
+  if question.role == "result" then
+    index = #session.entries
+    entries.insert(session, buffer.entry(question), index)
+  end
   turns.show(session, turn, index, draft)
   session.turn = turn
   for _, win in ipairs(following) do
@@ -94,6 +90,50 @@ local function start(session, index, text, draft, opts)
   end
   entries.decorate_all(session)
   window.draw(session)
+end
+
+--- Ask a question: in place of the draft, or of an earlier question, on another branch.
+---@param index integer of the entry that becomes the question
+---@param text string "" to answer the question there again
+---@param draft string that stays at the end
+---@param opts lcursor.ChatAsk
+local function start(session, index, text, draft, opts)
+  local old, old_answer = session.messages[index], session.messages[index + 1]
+  local before = vim.list_slice(session.messages, 1, index - 1)
+  local question, answer, after
+  if text == "" then
+    local is_answer = old_answer and old_answer.role == "assistant"
+    answer = turns.new_message("assistant", "", is_answer and old_answer or nil)
+    question, after, old = old, old, nil
+  else
+    answer = turns.new_message("assistant", "")
+    question, after = turns.new_message("user", text, old), before[#before]
+  end
+  local params = M.params(session, text, after and after.number or 0, opts, old)
+  begin(session, index, params, question, answer, draft, before)
+end
+
+--- Send the user's decision about the call with which the last answer ends.
+---@param session lcursor.ChatSession
+---@param entry lcursor.ChatEntry of the answer
+---@param call { call: string, choice: string, reason: string } its block in Markdown, the decision
+function M.call(session, entry, call)
+  local params = {
+    chat = session.key,
+    after = entry.message.number,
+    text = call.reason,
+    path = buffers.here(),
+    attachments = {},
+    dropped = {},
+    model = "",
+    again = 0,
+    call = call.call,
+    choice = call.choice,
+  }
+  local question = turns.new_message("result", "")
+  local answer = turns.new_message("assistant", "")
+  local draft, before = entries.draft_text(session), vim.list_slice(session.messages)
+  begin(session, #session.entries, params, question, answer, draft, before)
 end
 
 --- Call a function once the host has opened the chat.

@@ -2,6 +2,7 @@
 -- send.lua starts it.
 
 local buffer = require("lcursor.chat.buffer")
+local calls = require("lcursor.chat.calls")
 local entries = require("lcursor.conversation.entries")
 local format = require("lcursor.chat.format")
 local keymaps = require("lcursor.editor.keymaps")
@@ -50,7 +51,7 @@ local INTERRUPTED = {
 }
 
 --- Return a message that the host has not numbered yet.
----@param role "user"|"assistant"
+---@param role "user"|"assistant"|"result"
 ---@param text string
 ---@param old? lcursor.ChatMessage that it replaces, on another branch
 ---@return lcursor.ChatMessage
@@ -67,6 +68,7 @@ function M.new_message(role, text, old)
     model = "",
     why = "",
     items = {},
+    call = "",
   }
 end
 
@@ -101,6 +103,12 @@ local function show_end(session, turn, done)
     vim.schedule(notify.guarded(function()
       require("lcursor.chat.send").send(session, {}, entries.draft(session))
     end))
+  elseif turn.answer.call ~= "" then
+    vim.schedule(notify.guarded(function()
+      if entries.index(session, turn.entry) == #session.entries - 1 and not session.turn then
+        calls.follow(session, turn.entry)
+      end
+    end))
   end
 end
 
@@ -112,6 +120,7 @@ local function finish(session, turn, done)
   session.turn = nil
   local answer = turn.answer
   answer.text, answer.reasoning = table.concat(turn.texts), table.concat(turn.thoughts)
+  answer.call = done.call or ""
   answer.is_partial = done.reason == "stopped" or done.reason == "failed"
   if done.reason == "failed" then
     answer.why = turn.failure and turn.failure.message or ""
@@ -154,7 +163,11 @@ handlers["chat.started"] = function(session, turn, params)
   turn.question.items = params.items
   turn.answer.model = params.model
   session.attached, session.dropped = {}, {}
+  turn.question.text = params.result ~= "" and params.result or turn.question.text
   if api.nvim_buf_is_loaded(session.buf) then
+    if turn.question.role == "result" then
+      entries.show(session, session.entries[entries.index(session, turn.entry) - 1])
+    end
     push_context(turn)
     entries.decorate_all(session)
   end

@@ -3,7 +3,7 @@
 local bar = require("lcursor.ui.winbar")
 local config = require("lcursor.config")
 local numbers = require("lcursor.text.numbers")
-local processor = require("lcursor.host.processor")
+local system = require("lcursor.host.system")
 
 local M = {}
 
@@ -31,8 +31,12 @@ function M.phase(turn, now_ms)
   local detail = progress.detail ~= "" and (" " .. progress.detail) or ""
   if progress.phase == "server" then
     return "server:" .. (detail ~= "" and detail or " starting")
+  elseif progress.phase == "tool" then
+    return "calling" .. detail
   elseif progress.phase == "context" then
     return "reading files" .. detail
+  elseif progress.phase == "queue" then
+    return "waiting for other requests"
   end
   local words = progress.phase == "summary" and "summarizing" or "reading"
   if progress.total > 0 then
@@ -52,8 +56,8 @@ end
 ---@return string "" unless other programs use the processor
 function M.why_slow(model, waited_ms, path)
   local is_elsewhere = config.get().models[model] ~= nil
-  local is_slow = waited_ms >= SLOW_MS and not is_elsewhere and processor.is_busy(path)
-  return is_slow and (", %s"):format(processor.text) or ""
+  local is_slow = waited_ms >= SLOW_MS and not is_elsewhere and system.is_busy(path)
+  return is_slow and (", %s"):format(system.busy_text) or ""
 end
 
 --- Describe what is being done.

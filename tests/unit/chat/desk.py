@@ -81,6 +81,7 @@ class Desk(Heard):
 def question(text: str, after: int = 0, **more: Any) -> dict[str, Any]:
     """Return the fields of a question."""
     fields = {"path": "", "attachments": [], "dropped": [], "model": "", "again": 0}
+    fields |= {"call": "", "choice": ""}
     return {"after": after, "text": text, **fields, **more}
 
 

@@ -26,12 +26,12 @@ class Client:
         self.folder, self.said = folder, list[tuple[str, str]]()
         self.works = True
 
-    def save_slot(self, slot: int, filename: str) -> bool:
+    def save_slot(self, filename: str) -> bool:
         self.said.append(("save", filename))
         (self.folder / filename).write_text("state" if self.works else "half of a sta")
         return self.works
 
-    def restore_slot(self, slot: int, filename: str) -> bool:
+    def restore_slot(self, filename: str) -> bool:
         self.said.append(("restore", filename))
         return self.works and (self.folder / filename).exists()
 

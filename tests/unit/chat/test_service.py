@@ -304,6 +304,7 @@ def test_two_questions_at_once_in_one_chat_are_rejected_and_the_second_is_not_lo
 def test_two_chats_at_once(tmp_path: Path) -> None:
     hold = Wait()
     server, desk = scripted(tmp_path, Answer([hold, *say("Slow").parts]), say("Quick"))
+    server.slots = 2
     with server, desk:
         slow, first = desk.ask("One"), desk.chat
         desk.wait("chat.started", slow)
@@ -314,6 +315,23 @@ def test_two_chats_at_once(tmp_path: Path) -> None:
         hold.event.set()
         assert desk.wait("chat.done", slow)["chat"] == first
         assert desk.said(slow) == "Slow"
+
+
+def test_a_chat_says_that_it_waits_for_another(tmp_path: Path) -> None:
+    hold = Wait()
+    server, desk = scripted(tmp_path, Answer([hold, *say("Slow").parts]), say("Quick"))
+    with server, desk:
+        slow = desk.ask("One")
+        desk.wait("chat.started", slow)
+        wait_for(lambda: server.bodies)
+        desk.open()
+        second = desk.ask("Two")
+        wait_for(lambda: "queue" in desk.phases(second))
+        hold.event.set()
+        assert desk.wait("chat.done", second)["reason"] == "stop"
+        phases = [each["phase"] for each in desk.told("chat.progress", second)]
+        assert phases[phases.index("queue") :] == ["queue", "reading", "writing"]
+        assert desk.wait("chat.done", slow)["reason"] == "stop"
 
 
 def test_an_open_chat_answers_questions_about_it_while_a_turn_runs(tmp_path: Path) -> None:

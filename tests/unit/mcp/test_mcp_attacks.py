@@ -52,6 +52,7 @@ def running(argument: str) -> list[str]:
     return found
 
 
+@pytest.mark.linux
 def test_all_ends_with_the_helper(world: World) -> None:
     world.configure(it=fake("ends-with-the-helper"))
     world.allow("it")
@@ -193,6 +194,7 @@ def test_a_call_that_hangs_has_an_end_and_delays_no_other(
     assert failed
 
 
+@pytest.mark.linux
 def test_a_server_that_never_answers_delays_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
