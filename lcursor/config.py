@@ -189,6 +189,8 @@ class EditConfig:
     """Command that is run on a copy of the project, in the sandbox; "" for none."""
     check_seconds: float = 20.0
     """Time limit of each of these commands."""
+    evidence: bool = False
+    """Whether failed tests run again under a tracer, see `workspace.evidence`."""
     max_tokens: int = field(default=4096, metadata=FIXED)
     """Maximum length of a rewrite."""
     retries: int = field(default=1, metadata=FIXED)

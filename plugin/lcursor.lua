@@ -6,8 +6,7 @@ end
 vim.g.loaded_lcursor = true
 
 if vim.fn.has("nvim-0.11") == 0 then
-  vim.api.nvim_echo({ { "lcursor: this needs Neovim 0.11 or newer.", "WarningMsg" } }, true, {})
-  return
+  return vim.api.nvim_echo({ { "lcursor needs Neovim 0.11 or newer.", "WarningMsg" } }, true, {})
 end
 
 local function command(name, desc, opts, run)
@@ -40,9 +39,10 @@ local plugs = {
   ["n"] = { "next-edit-accept-all", "next-edit-dismiss", "chat-send", "chat-regenerate",
     "chat-edit", "chat-next-branch", "chat-prev-branch", "chat-next", "chat-prev", "chat-context",
     "chat-sources", "chat-jump", "chat-yank-block", "chat-insert-block", "chat-open-block",
-    "chat-apply-block", "chat-model", "chat-list", "chat-close", "chat-help", "agent-send",
-    "agent-approve", "agent-approve-run", "agent-reject", "agent-change", "agent-next-waiting",
-    "agent-jump", "agent-model", "agent-list", "agent-close", "agent-help" },
+    "chat-apply-block", "chat-allow", "chat-reject", "chat-model", "chat-list", "chat-close",
+    "chat-help", "agent-send", "agent-approve", "agent-approve-run", "agent-reject",
+    "agent-change", "agent-next-waiting", "agent-jump", "agent-model", "agent-list",
+    "agent-close", "agent-help" },
   ["nx"] = { "edit" },
   ["nxo"] = { "edit-stop", "hunk-accept", "hunk-reject", "hunk-accept-next", "hunk-next",
     "hunk-prev", "hunk-last", "hunk-first", "hunk-object", "hunk-diff", "hunk-edit", "hunk-list",

@@ -17,7 +17,7 @@ from lcursor.agent import shell_rules
 from lcursor.agent.records import Decision, Policy, ToolCall
 from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.tools import bash, mcp, table
-from lcursor.agent.tools.tool import ToolServers
+from lcursor.context.servers import ServerTools
 from lcursor.process.sandbox import Level
 from lcursor.protocol.agent import AgentChoice
 from lcursor.workspace.approval import CHANGED, Answer, Answers
@@ -115,7 +115,7 @@ class Approvals:
         root: Path,
         content: Callable[[], str] = lambda: "",
         base: str = "",
-        servers: ToolServers | None = None,
+        servers: ServerTools | None = None,
     ) -> None:
         self.policy = policy
         """May change, when the user approves a plan."""

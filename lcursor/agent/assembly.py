@@ -5,13 +5,15 @@ Blocks; on the run's thread.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from lcursor.agent import observe, result
+from lcursor.agent import attempts, minimal, observe, queue, result
 from lcursor.agent.approvals import Approvals
 from lcursor.agent.dialects.api import Api
 from lcursor.agent.dialects.select import dialect_for
@@ -33,20 +35,26 @@ from lcursor.agent.run_log import RunState
 from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.summary import summarize
 from lcursor.agent.tools import lookup
-from lcursor.agent.tools.tool import ToolServers
 from lcursor.agent.tools.toolbox import checks_of, make_toolbox
 from lcursor.changes.records import FileChange, Lines
 from lcursor.config import Config
 from lcursor.context import prompts, rules
-from lcursor.errors import AgentMissing
+from lcursor.context.servers import ServerTools
+from lcursor.errors import AgentMissing, Cancelled
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import ToolSpec
 from lcursor.llm.tokens import BYTES_PER_TOKEN
+from lcursor.process.run import Cancel
 from lcursor.process.sandbox import open_sandbox
 from lcursor.project.reading import Reader
 from lcursor.project.root import relative_name
-from lcursor.protocol.agent import AgentModel
+from lcursor.protocol.agent import AgentModel, AgentTask
+from lcursor.stop import Stop
+from lcursor.workspace import shell
 from lcursor.workspace.content import content_id
+from lcursor.workspace.edit_checks import EditChecks
+from lcursor.workspace.files import Denied, Files
+from lcursor.workspace.outputs import counted, failed_tests
 from lcursor.workspace.tree import Tree
 
 MAX_TOP: Final = 40
@@ -59,7 +67,7 @@ NO_SANDBOX: Final = (
     "No sandbox works here, so each command needs your approval: python -m lcursor sandbox check"
 )
 
-ServersOf = Callable[[Path], ToolServers | None]
+ServersOf = Callable[[Path], ServerTools | None]
 """Returns the servers with further tools of a project; None for none."""
 Record = Callable[[Path, str, Sequence[FileChange], Mapping[str, Lines], str], str]
 """Stores changes as a turn of edits, given root, title, changes, old lines and the key of the run;
@@ -136,7 +144,7 @@ class Assembly:
                 f"{served} is too small to plan a change of the project",
                 "Select lines and use :LCEdit, or set agent.model to a larger model",
             )
-        servers = self._servers_of(wanted.root) if dialect.calls_servers else None
+        servers = self._servers_of(wanted.root)
         rewriter = RegionRewriter(
             self._models,
             name,
@@ -145,6 +153,8 @@ class Assembly:
             wanted.task,
             wanted.stopped,
             model.add_usage,
+            lambda: model.rank,
+            wanted.temperature,
         )
         toolbox = make_toolbox(
             tree,
@@ -157,6 +167,9 @@ class Assembly:
             budget_tokens=observe.limit_tokens(model.context_tokens),
             rewrite=rewriter,
             servers=servers,
+            task=wanted.task,
+            test=wanted.test,
+            cancel=wanted.stopped.is_set,
             log=wanted.log,
         )
         if isinstance(model, ToolModel):
@@ -175,12 +188,36 @@ class Assembly:
             system=system,
             limits=limits,
             policy=later,
+            temperature=wanted.temperature,
         )
         notes = [NO_SANDBOX] if sandbox.level == "none" else []
         notes += [dialect.note] if dialect.note else []
         notes += tree.hidden(agent)
         notes += servers.notes() if servers else []
         return AssembledRun(ModelWork(parts), name, sandbox.level, "\n".join(notes))
+
+    def tasks(self, root: Path, cancel: Cancel) -> tuple[list[AgentTask], str]:
+        """Return what agents could do in a project, and a note; see `queue.find`."""
+        return queue.find(root, self._config, self._secrets, cancel)
+
+    def check(
+        self, root: Path, unsaved: Mapping[str, str], stopped: Stop
+    ) -> tuple[Literal["passed", "failed", ""], str]:
+        """Return what the user's tests say of a project, in the sandbox; see `AgentChecked`.
+
+        Args:
+            unsaved: the editor's texts by path.
+        """
+        if open_sandbox().level == "none":
+            return "", shell.NO_SANDBOX
+        texts = {path: tuple(text.split("\n")) for path, text in unsaved.items()}
+        config = replace(self._config.edit, lint="", evidence=False)
+        with EditChecks(root, config, texts, self._secrets, self._config.agent) as checks:
+            results = checks.run({}, stopped)
+        for found in results.checks:
+            names = ", ".join(sorted(failed_tests(found.text)))
+            return "passed" if found.is_ok else "failed", names or found.text
+        return "", results.note
 
     def offered(self) -> list[AgentModel]:
         """Return the models and agents that may work on a task, the default first."""
@@ -192,8 +229,13 @@ class Assembly:
         rows += self._foreign.rows() if self._foreign is not None else []
         return sorted(rows, key=lambda row: row["name"] != default)
 
-    def record(self, state: RunState, work: Work) -> RecordedTurn:
+    def record(
+        self, state: RunState, work: Work, stopped: Stop, *, is_checked: bool = False
+    ) -> RecordedTurn:
         """Store the changes of a run as a turn of edits.
+
+        Args:
+            is_checked: the user's tests pass with them; those that no test needs are marked.
 
         Raises:
             AgentFailed: the changes cannot be read.
@@ -204,9 +246,49 @@ class Assembly:
         notes = [*changes.notes, *tree.problems]
         if not changes.files:
             return RecordedTurn(notes=tuple(notes))
-        key = self._record(tree.root, state.task, changes.files, changes.bases, state.key)
-        paths = [each.to or each.path for each in changes.files]
-        return RecordedTurn(key, tuple(paths), tuple(notes))
+        files = changes.files
+        if is_checked:
+            with contextlib.suppress(Cancelled):
+                files = self._without_unneeded(tree, changes, stopped)
+        if number := minimal.count(files):
+            notes.append(f"{counted(number, 'change')} that no test needs: marked, and folded")
+        key = self._record(tree.root, state.task, files, changes.bases, state.key)
+        paths = [each.to or each.path for each in files]
+        made = [change for each in files for change in each.changes]
+        return RecordedTurn(
+            key,
+            tuple(paths),
+            tuple(notes),
+            attempts.digest(files),
+            sum(len(each.new) for each in made),
+            sum(len(each.old) for each in made),
+        )
+
+    def _without_unneeded(
+        self, tree: Tree, changes: result.RunChanges, stopped: Stop
+    ) -> tuple[FileChange, ...]:
+        """Return the changes of a run, with those that no test needs marked.
+
+        Raises:
+            Cancelled: the run was stopped.
+        """
+        config, whole = self._config, tree.checkpoint()
+        checks = checks_of(tree, open_sandbox(), config.agent, config.edit)
+        names = tuple(dict.fromkeys((tree.root, tree.path)))
+        files = Files(tree.path, names, tree.secret_reason, tree.folder)
+
+        def write(name: str, lines: Lines) -> None:
+            file = files.read(name)
+            files.write(name, file.text.with_lines(lines), file.mode)
+
+        try:
+            return minimal.marked(
+                tree.root, changes.files, changes.bases, write, checks, stopped.is_set
+            )
+        except Denied:  # a test has changed a file
+            return changes.files
+        finally:
+            tree.restore(whole)
 
     def _open_tree(self, wanted: RunRequest) -> Tree:
         if not wanted.is_new:

@@ -217,7 +217,8 @@ class Loop:
 
     def _answer(self, grammar: str, *, is_forced: bool) -> Answer:
         """Return an answer; repeat the request after a temporary failure."""
-        temperature = 0.0 if self._state.malformed else self._dialect.temperature
+        temperature = max(self._dialect.temperature, self._parts.temperature)
+        temperature = 0.0 if self._state.malformed else temperature
         delays = list(RETRY_S)
         has_summarized = False
         while True:
@@ -236,6 +237,9 @@ class Loop:
                     temperature=temperature,
                     grammar=grammar,
                     is_forced=is_forced,
+                    on_wait=lambda is_waiting: self._user.status(
+                        "waiting" if is_waiting else "running"
+                    ),
                 )
             except ContextFull:
                 if has_summarized:

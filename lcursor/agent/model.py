@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Final
 
-from lcursor.agent.records import Answer, OnText
+from lcursor.agent.records import Answer, OnText, OnWait
 from lcursor.errors import Cancelled, LcursorError, ServerGarbled, ServerUnreachable
 from lcursor.llm import tokens, tool_calls
 from lcursor.llm.client import ChatClient, Stream
@@ -30,6 +30,7 @@ from lcursor.llm.records import (
     Finished,
     Message,
     Prompt,
+    Queued,
     Returned,
     Role,
     SamplingParams,
@@ -40,7 +41,7 @@ from lcursor.llm.records import (
     Usage,
     add_usage,
 )
-from lcursor.llm.slot_states import SLOT, file_name
+from lcursor.llm.slot_states import file_name
 from lcursor.llm.tool_calls import CALL_END, CALL_START
 
 UNKNOWN_CONTEXT: Final = 16_384
@@ -139,23 +140,23 @@ class TextModel:
         temperature: float = 0.0,
         grammar: str = "",
         is_forced: bool = False,
+        on_wait: OnWait = lambda _: None,
     ) -> Answer:
         """Let the model answer; see `records.Model`."""
         connection = self._reach()
         state_name = file_name(self._key, 0, connection.served.model)
         self._pool.slot_states.restore(connection, [state_name], self._server)
         prompt = self._prompt(connection)
-        slot = SLOT if connection.served.can_save_slots else -1
         sampling = SamplingParams(
             max_tokens,
             temperature,
-            slot,
             grammar=grammar if is_forced or isinstance(prompt, TokenPrompt) else "",
             # A grammar that is not forced applies from the start of a call on.
             trigger="" if is_forced else CALL_START,
             preserved=(CALL_START, CALL_END),
             has_counts=True,
             tools=self.tools,
+            rank=self.rank,
         )
         stream = self._stream = connection.client.stream(prompt, sampling)
         if self._closed.is_set():
@@ -167,6 +168,8 @@ class TextModel:
             for event in stream:
                 if isinstance(event, Finished):
                     end = event.reason
+                elif isinstance(event, Queued):
+                    on_wait(event.is_waiting)
                 elif isinstance(event, ToolRequest):
                     calls.append(event)
                 elif isinstance(event, Returned):
@@ -205,6 +208,11 @@ class TextModel:
     def add_usage(self, usage: Usage) -> None:
         """Count tokens, also those of other requests of the run."""
         self.usage = add_usage(self.usage, usage)
+
+    @property
+    def rank(self) -> int:
+        """The rank of its requests: the runs that have the fewest tokens come first."""
+        return 1 + self.usage.answer_tokens
 
     def drop_answer(self) -> None:
         """Remove the last answer.

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.records import (
-    AskUser,
     Decision,
     Known,
     Model,
@@ -21,6 +20,7 @@ from lcursor.agent.records import (
 )
 from lcursor.agent.run_log import AgentStep, RunLog, RunState
 from lcursor.agent.tools.tool import Tool
+from lcursor.context.servers import AskUser
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Sandbox
 from lcursor.protocol.agent import AgentChoice, AgentModel, StepState
@@ -157,6 +157,8 @@ class RunParts:
     limits: RunLimits = RunLimits()
     policy: Policy = "auto"
     """Policy after the approval of a plan."""
+    temperature: float = 0.0
+    """The least of its answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +224,10 @@ class RunRequest:
     stopped: Stop
     log: Callable[[Exception], None]
     """Writes an unexpected error of a tool to the log."""
+    temperature: float = 0.0
+    """The least of its answers; see `attempts.temperature`."""
+    test: str = ""
+    """The only failing test that it has to correct; "" for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,3 +282,8 @@ class RecordedTurn:
     paths: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Messages about changes that cannot be hunks."""
+    digest: str = ""
+    """Result of `attempts.digest`."""
+    added: int = 0
+    """Number of lines."""
+    removed: int = 0

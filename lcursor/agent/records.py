@@ -103,9 +103,7 @@ class Decision:
 OnText = Callable[[str], bool]
 """Called with new text while a model writes; returns false to stop it."""
 
-
-AskUser = Callable[[str], str]
-"""Shows a form to the user; returns it as it was filled in, "" if the user rejects it."""
+OnWait = Callable[[bool], None]
 
 
 class Model(Protocol):
@@ -139,11 +137,13 @@ class Model(Protocol):
         temperature: float = 0.0,
         grammar: str = "",
         is_forced: bool = False,
+        on_wait: OnWait = ...,
     ) -> Answer:
         """Let the model answer; the answer becomes a part of the conversation.
 
         Args:
             grammar: GBNF; unless `is_forced`, it applies only from the start of a call on.
+            on_wait: called when it waits for other requests, and when it does no more.
 
         Raises:
             Cancelled: `close` was called.

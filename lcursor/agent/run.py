@@ -1,8 +1,7 @@
-"""A run that is being executed: its messages, its questions, and its turn at the model."""
+"""A run that is being executed: its messages and its questions."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,6 @@ from lcursor.run.run import Run, Runs
 
 DELTA_S = 0.05
 """Minimum time between two messages with text of the model."""
-WAIT_S = 0.05
 
 
 class AgentRun(Run[RunState]):
@@ -26,7 +24,6 @@ class AgentRun(Run[RunState]):
 
     Args:
         work: executes the run, on its thread; returns its last state.
-        turn: held while the run uses the model: the runs of one model take turns.
     """
 
     thread_name = "lcursor-agent"
@@ -38,14 +35,13 @@ class AgentRun(Run[RunState]):
         send: Notify,
         runs: Runs[AgentRun],
         work: Callable[[AgentRun], RunState],
-        turn: threading.Lock,
     ) -> None:
         super().__init__(number, send, runs)
         self._log: RunLog | None = None
         self._task_work: Work | None = None
         self._changed = ("", 0, 0)
         """A tree, and the lines that it adds and removes."""
-        self._execute, self._turn = work, turn
+        self._execute = work
         self._unsent, self._is_new, self._sent_s = "", False, 0.0
 
     # Thread: any.
@@ -146,19 +142,6 @@ class AgentRun(Run[RunState]):
                 tree, sum(each.added for each in found), sum(each.removed for each in found)
             )  # fmt: skip
         return self._changed
-
-    def _begin_use(self) -> None:
-        if not self._turn.acquire(blocking=False):
-            self.status("waiting")
-            while not self._turn.acquire(timeout=WAIT_S):
-                self.check()
-        super()._begin_use()
-
-    def _end_use(self) -> None:
-        used = self._uses_model
-        super()._end_use()
-        if used:
-            self._turn.release()
 
     def _send_question(self, method: str, number: int, fields: dict[str, Any]) -> None:
         own = {"ask": number} if method == "agent.asks" else {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -109,11 +109,21 @@ class RunState:
     sandbox: str = ""
     note: str = ""
     at_s: float = 0.0
+    group: str = ""
+    """Of the runs that attempt the same task; "" for a run of its own."""
+    attempt: int = 0
+    test: str = ""
+    """The only failing test that it has to correct; "" for all."""
     state: State = "preparing"
     message: str = ""
     is_checked: bool = False
     turn: str = ""
     paths: list[str] = field(default_factory=list)
+    digest: str = ""
+    """Of its changes, for comparing."""
+    added: int = 0
+    """Number of lines at the end."""
+    removed: int = 0
     plan: str = ""
     """The approved plan."""
     planned: int = 0
@@ -191,6 +201,7 @@ class RunState:
         self.key, self.root, self.task, self.context = op.key, op.root, op.task, op.context
         self.policy, self.model, self.dialect = op.policy, op.model, op.dialect
         self.sandbox, self.note, self.at_s, self.state = op.sandbox, op.note, op.at_s, "running"
+        self.group, self.attempt, self.test = op.group, op.attempt, op.test
 
     def _on_talk(self, op: ops.Talk) -> None:
         self.talk = patch(self.talk, op.talk)
@@ -257,6 +268,7 @@ class RunState:
     def _on_done(self, op: ops.Done) -> None:
         self.state, self.message, self.turn = op.state, op.message, op.turn
         self.is_checked, self.paths = op.is_checked, op.paths
+        self.digest, self.added, self.removed = op.digest, op.added, op.removed
 
     def _on_resume(self, op: ops.Resumed) -> None:
         was_over, self.state = self.is_over, "running"
@@ -313,14 +325,9 @@ class RunLog:
             AgentFailed: it cannot be read, or a newer lcursor wrote it.
         """
         log = cls(folder)
-        try:
-            with log._file.lock_for_reading() as fd:
-                lines, _ = log._file.read_new(fd)
-        except OSError as error:
-            raise _unreadable(folder, error.strerror or str(error)) from error
-        for line in lines:
+        for row in _rows_of(folder, log._file):
             try:
-                log.state.apply(stored.decode_line(line))
+                log.state.apply(row)
             except stored.DAMAGE:
                 log.damaged += 1
             except AgentFailed as error:
@@ -367,6 +374,28 @@ class RunLog:
     def start(self, **fields: Any) -> None:
         """Append the first operation."""
         self.write("start", fsync=True, version=VERSION, at_s=time.time(), **fields)
+
+
+def rows_of(folder: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the operations of a run; a damaged one is an empty table.
+
+    Raises:
+        AgentFailed: it cannot be read.
+    """
+    yield from _rows_of(folder, LogFile(folder / NAME))
+
+
+def _rows_of(folder: Path, file: LogFile) -> Iterator[Mapping[str, Any]]:
+    try:
+        with file.lock_for_reading() as fd:
+            lines, _ = file.read_new(fd)
+    except OSError as error:
+        raise _unreadable(folder, error.strerror or str(error)) from error
+    for line in lines:
+        try:
+            yield stored.decode_line(line)
+        except stored.DAMAGE:
+            yield {}
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,9 @@ class Start:
     note: str
     at_s: float
     version: int = 1
+    group: str = ""
+    attempt: int = 0
+    test: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,10 @@ class Done:
     turn: str
     is_checked: bool
     paths: list[str]
+    digest: str = ""
+    """Result of `attempts.digest`."""
+    added: int = 0
+    removed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lcursor.agent import run_log
-from lcursor.agent.run_log import RunLog
+from lcursor.agent.records import State
+from lcursor.agent.run_log import RunLog, RunState
 from lcursor.changes import history
 from lcursor.errors import AgentBusy, AgentFailed, AgentMissing
 from lcursor.protocol.agent import AgentRow
 from lcursor.storage import file_lock, folders
 
-KEY = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}", re.ASCII)
+KEY = re.compile(r"[0-9]{8}-[0-9]{6}-(?:[0-9]{9}-[0-9a-f]{4}|[0-9a-f]{8})", re.ASCII)
+"""Date, time of day, nanoseconds and a random number; in earlier versions without nanoseconds."""
 LOCK = "lock"
 LOCK_S = 1.0
 """How long to wait for the lock of a run."""
@@ -47,7 +49,7 @@ def project_folder(root: Path, folder: Path | None = None) -> Path:
 
 
 def create(root: Path, folder: Path | None = None) -> Path:
-    """Create the folder of a new run; its name is the run's key.
+    """Create the folder of a new run; its name is the run's key. Names are in order of time.
 
     Raises:
         LcursorError: it cannot be created.
@@ -55,9 +57,9 @@ def create(root: Path, folder: Path | None = None) -> Path:
     project = project_folder(root, folder)
     for each in (project.parent, project):
         folders.make_private(each)
-    return folders.make_private(
-        project / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
-    )
+    second, part = divmod(time.time_ns(), 1_000_000_000)
+    began = time.strftime("%Y%m%d-%H%M%S", time.localtime(second))
+    return folders.make_private(project / f"{began}-{part:09d}-{secrets.token_hex(2)}")
 
 
 def delete_old(root: Path, folder: Path | None = None, edits: Path | None = None) -> None:
@@ -112,6 +114,18 @@ def rows(root: Path, folder: Path | None = None) -> list[AgentRow]:
             with contextlib.suppress(OSError):  # it has not begun
                 agent_rows.append(_unreadable_row(run_folder, error.message))
     return agent_rows
+
+
+def of_group(root: Path, group: str, folder: Path | None = None) -> list[RunState]:
+    """Return the states of the runs that attempt the same task."""
+    states = list[RunState]()
+    for run_folder in _folders(root, folder):
+        with contextlib.suppress(AgentFailed):
+            state = RunLog.open(run_folder).state
+            if state.group == group:
+                state.state = _state_of(state, run_folder)
+                states.append(state)
+    return states
 
 
 def is_interrupted(folder: Path) -> bool:
@@ -170,17 +184,21 @@ def _is_recorded(folder: Path, turns: Path) -> bool:
 
 def _row(folder: Path) -> AgentRow:
     state = RunLog.open(folder).state
-    ended = state.state
-    if not state.is_over and is_interrupted(folder):
-        ended = "stopped"
     return {
         "run": folder.name,
         "task": state.task,
-        "state": ended,
+        "state": _state_of(state, folder),
         "at_s": state.at_s,
         "steps": len(state.steps),
         "turn": state.turn,
+        "group": state.group,
+        "attempt": state.attempt,
     }
+
+
+def _state_of(state: RunState, folder: Path) -> State:
+    """Return the state of a run, which its log does not tell if its process was killed."""
+    return "stopped" if not state.is_over and is_interrupted(folder) else state.state
 
 
 def _unreadable_row(folder: Path, why: str) -> AgentRow:
@@ -197,4 +215,6 @@ def _unreadable_row(folder: Path, why: str) -> AgentRow:
         "at_s": at_s,
         "steps": 0,
         "turn": "",
+        "group": "",
+        "attempt": 0,
     }

@@ -1,19 +1,19 @@
 """The service of agents, with a method for each message of `protocol.agent`.
 
-No method blocks. Each run works on its own thread; those that need the model wait for each other.
+No method blocks. Each run works on its own thread.
 """
 
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lcursor.agent import runs
+from lcursor.agent import attempts, queue, runs
 from lcursor.agent.assembly import Assembly
+from lcursor.agent.fork import fork
 from lcursor.agent.parts import AssembledRun, End, RecordedTurn, RunRequest
 from lcursor.agent.records import Policy
 from lcursor.agent.run import AgentRun, step_row
@@ -25,6 +25,7 @@ from lcursor.project.root import root_of
 from lcursor.protocol import agent as wire
 from lcursor.reporting import Notify, log_exception, report_error
 from lcursor.run.run import Runs
+from lcursor.stop import Stop
 
 STOP_S = 5.0
 """Time limit for a stopped run to end with its changes."""
@@ -38,8 +39,7 @@ class AgentService:
     Args:
         send: sends a message, from any thread.
         folder: of all runs; None for the default.
-        busy: called on any thread when a run starts to use the model, and when it stops; one
-            uses it at a time.
+        busy: called on any thread when a run starts to use the model, and when it stops.
     """
 
     def __init__(
@@ -53,9 +53,13 @@ class AgentService:
     ) -> None:
         self._config, self._send, self._assembly = config, send, assembly
         self._folder = folder
-        self._model_turn = threading.Lock()
         self._runs: Runs[AgentRun] = Runs(busy)
         self._executor = SerialExecutor("lcursor-agents", self._on_error)
+        self._reader = SerialExecutor("lcursor-agent-runs", self._on_error)
+        """Reads and copies the folders of runs."""
+        self._finder = SerialExecutor("lcursor-agent-tasks", self._on_error)
+        """Runs tests."""
+        self._stopped = Stop()
 
     def handlers(self) -> dict[str, Callable[[Any], None]]:
         """Return the method for each message."""
@@ -67,6 +71,10 @@ class AgentService:
             "agent.decide": self.decide,
             "agent.approve_plan": self.approve_plan,
             "agent.list": self.list,
+            "agent.compare": self.compare,
+            "agent.check": self.check,
+            "agent.fork": self.fork,
+            "agent.find": self.find,
             "agent.models": self.models,
         }
 
@@ -118,7 +126,49 @@ class AgentService:
             rows = runs.rows(root_of(Path(params["path"])), self._folder)
             self._send("agent.listed", {"id": params["id"], "runs": rows})
 
-        self._executor.submit(answer, params["id"])
+        self._reader.submit(answer, params["id"])
+
+    def fork(self, params: wire.AgentFork) -> None:
+        """Create a run that continues after a step of another one."""
+
+        def answer() -> None:
+            root = root_of(Path(params["path"]))
+            folder = fork(root, params["run"], params["step"], self._folder)
+            self._send("agent.forked", {"id": params["id"], "run": folder.name})
+
+        self._reader.submit(answer, params["id"])
+
+    def find(self, params: wire.AgentFind) -> None:
+        """Find tasks in a project."""
+
+        def answer() -> None:
+            root = root_of(Path(params["path"]))
+            tasks, note = self._assembly.tasks(root, self._stopped.is_set)
+            found = {"id": params["id"], "root": str(root), "tasks": tasks, "note": note}
+            self._send("agent.found", found)
+
+        self._finder.submit(answer, params["id"])
+
+    def compare(self, params: wire.AgentCompare) -> None:
+        """Compare the attempts of a group."""
+
+        def answer() -> None:
+            root = root_of(Path(params["path"]))
+            rows = attempts.compared(runs.of_group(root, params["group"], self._folder))
+            self._send("agent.compared", {"id": params["id"], "attempts": rows})
+
+        self._reader.submit(answer, params["id"])
+
+    def check(self, params: wire.AgentCheck) -> None:
+        """Run the user's tests on a project as it is in the editor."""
+
+        def answer() -> None:
+            root = root_of(Path(params["path"]))
+            unsaved = {each["path"]: each["text"] for each in params["buffers"]}
+            tests, text = self._assembly.check(root, unsaved, self._stopped)
+            self._send("agent.checked", {"id": params["id"], "tests": tests, "text": text})
+
+        self._finder.submit(answer, params["id"])
 
     def models(self, params: wire.AgentModels) -> None:
         """List what may work on a task."""
@@ -131,6 +181,7 @@ class AgentService:
 
     def close(self) -> None:
         """Stop all runs, after the messages to them are stored."""
+        self._stopped.set()
         self._executor.finish()
         self._runs.close(LEAVE_S)
 
@@ -140,12 +191,23 @@ class AgentService:
         root = root_of(Path(params["path"]))
         run.status("preparing")
         runs.delete_old(root, self._folder)
+        if params["when_idle"]:
+            queue.wait_until_idle(run.stopped)
         folder = folder or runs.create(root, self._folder)
         policy: Policy = params["policy"] or self._config.agent.policy
         unsaved = {each["path"]: each["text"] for each in params["buffers"]}
-        task, model = params["task"], params["model"]
         wanted = RunRequest(
-            root, folder, policy, model, task, unsaved, True, run.stopped, self._log
+            root=root,
+            folder=folder,
+            policy=policy,
+            model=params["model"],
+            task=params["task"],
+            unsaved=unsaved,
+            is_new=True,
+            stopped=run.stopped,
+            log=self._log,
+            temperature=attempts.temperature(params["attempt"]),
+            test=params["test"],
         )
         log = RunLog(folder)
         with runs.lock(folder), run.using_model():
@@ -154,13 +216,16 @@ class AgentService:
                 log.start(
                     key=folder.name,
                     root=str(root),
-                    task=task,
+                    task=params["task"],
                     context=params["context"],
                     policy=policy,
                     model=assembled.model,
                     dialect=assembled.work.dialect,
                     sandbox=assembled.sandbox,
                     note=assembled.note,
+                    group=params["group"],
+                    attempt=params["attempt"],
+                    test=params["test"],
                 )
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -183,9 +248,18 @@ class AgentService:
         with runs.lock(folder):
             log = RunLog.open(folder)
             state = log.state
-            policy, model, task = policy or state.policy, state.model, state.task
             wanted = RunRequest(
-                root, folder, policy, model, task, {}, False, run.stopped, self._log
+                root=root,
+                folder=folder,
+                policy=policy or state.policy,
+                model=state.model,
+                task=state.task,
+                unsaved={},
+                is_new=False,
+                stopped=run.stopped,
+                log=self._log,
+                temperature=attempts.temperature(state.attempt),
+                test=state.test,
             )
             self._show(run, state)
             with run.using_model():
@@ -206,7 +280,9 @@ class AgentService:
             end = End("failed", str(error))
         recorded = RecordedTurn()
         try:
-            recorded = self._assembly.record(log.state, work)
+            recorded = self._assembly.record(
+                log.state, work, run.stopped, is_checked=end.is_checked
+            )
             message = "\n\n".join(filter(None, (end.message, *recorded.notes)))
             log.write("done", fsync=True, **_done(end, message, recorded))
         except LcursorError as error:  # the disk is full: the run can be continued
@@ -228,7 +304,7 @@ class AgentService:
         def work(run: AgentRun) -> RunState:
             return execute(run, params)
 
-        self._runs.start(AgentRun(params["id"], self._send, self._runs, work, self._model_turn))
+        self._runs.start(AgentRun(params["id"], self._send, self._runs, work))
 
     def _log(self, error: Exception) -> None:
         log_exception(self._send, error)
@@ -246,6 +322,8 @@ def _started(state: RunState) -> dict[str, Any]:
         "dialect": state.dialect,
         "sandbox": state.sandbox,
         "note": state.note,
+        "group": state.group,
+        "attempt": state.attempt,
     }
 
 
@@ -257,4 +335,7 @@ def _done(end: End, message: str, recorded: RecordedTurn) -> dict[str, Any]:
         "is_checked": end.is_checked,
         "turn": recorded.turn,
         "paths": list(recorded.paths),
+        "digest": recorded.digest,
+        "added": recorded.added,
+        "removed": recorded.removed,
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lcursor.agent.assembly import Assembly
 from lcursor.agent.parts import ForeignAgents
+from lcursor.agent.records import Policy
 from lcursor.agent.service import AgentService
 from lcursor.changes.histories import Histories
 from lcursor.changes.records import FileChange, Lines
@@ -17,6 +18,7 @@ from lcursor.config import Config
 from lcursor.edit.session import short_title
 from lcursor.errors import LcursorError
 from lcursor.llm.pool import ModelPool
+from lcursor.protocol.agent import AgentStart
 from lcursor.reporting import Notify, error_message
 
 
@@ -27,6 +29,25 @@ class Standalone:
     service: AgentService
     histories: Histories
     models: ModelPool
+
+
+def start_message(
+    number: int, task: str, path: str, policy: Policy, model: str = "", context: str = ""
+) -> AgentStart:
+    """Return the message that starts a run of its own; arguments as its fields."""
+    return {
+        "id": number,
+        "task": task,
+        "path": path,
+        "policy": policy,
+        "model": model,
+        "context": context,
+        "buffers": [],
+        "group": "",
+        "attempt": 0,
+        "test": "",
+        "when_idle": False,
+    }
 
 
 @contextmanager

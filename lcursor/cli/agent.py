@@ -20,6 +20,7 @@ from lcursor.cli import options
 from lcursor.errors import EditFailed
 
 if TYPE_CHECKING:
+    from lcursor.agent.records import Policy
     from lcursor.agent.service import AgentService
     from lcursor.changes.histories import Histories
     from lcursor.config import Config
@@ -52,7 +53,13 @@ def agent(
     lint: options.Lint = "",
     allow: options.Allow = None,
     readable: options.Readable = None,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Trace failed tests for the model.")
+    ] = False,
     max_steps: Annotated[int, typer.Option(metavar="N", help="Maximum number of steps.")] = 40,
+    attempts: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Attempts, until one passes the tests.")
+    ] = 1,
     apply: Annotated[
         bool, typer.Option("--apply", help="Write the changes, except for files that run code.")
     ] = False,
@@ -92,9 +99,11 @@ def agent(
         text = sys.stdin.read()
     if not text.strip() and not resume:
         raise typer.BadParameter("the task is missing")
+    if resume and attempts > 1:
+        raise typer.BadParameter("a run is continued once: use --resume without --attempts")
     config = Config(
         chat=options.chat_settings(model, url, key_env),
-        edit=EditConfig(test=test, lint=lint),
+        edit=EditConfig(test=test, lint=lint, evidence=evidence),
         agent=AgentConfig(
             model=foreign,
             max_steps=max_steps,
@@ -106,7 +115,7 @@ def agent(
         if resume:
             done = session.resume(resume, where, text, as_json)
         else:
-            done = session.start(text, where, policy, as_json)
+            done = session.start(text, where, policy, attempts, as_json)
         if done["turn"] and apply:
             session.apply(done)
         elif done["turn"]:
@@ -126,19 +135,48 @@ class _Session:
         """Queue a message. Thread: any."""
         self.messages.put((method, params))
 
-    def start(self, task: str, path: str, policy: str, as_json: bool) -> Mapping[str, Any]:
-        """Start a run, and return its `agent.done`."""
-        self._send(
-            "agent.start",
-            id=1,
-            task=task,
-            path=path,
-            policy=policy,
-            model="",
-            context="",
-            buffers=[],
-        )
-        return self._follow(as_json)
+    def start(
+        self, task: str, path: str, policy: str, attempts: int, as_json: bool
+    ) -> Mapping[str, Any]:
+        """Make attempts until one passes the tests; return `agent.done` of the best one."""
+        from lcursor.agent.standalone import start_message
+
+        start = start_message(1, task, path, cast("Policy", policy))
+        if attempts == 1:
+            self.service.start(start)
+            return self._follow(as_json)
+        start["group"], ends = str(time.time_ns()), dict[str, Mapping[str, Any]]()
+        for attempt in range(1, attempts + 1):
+            start["attempt"] = attempt
+            self.service.start(start)
+            done = self._follow(as_json)
+            ends[done["run"]] = done
+            if done["is_checked"] or done["state"] == "stopped" or not done["run"]:
+                break
+        return self._best(start["group"], path, ends, as_json)
+
+    def _best(
+        self, group: str, path: str, ends: Mapping[str, Mapping[str, Any]], as_json: bool
+    ) -> Mapping[str, Any]:
+        """Print what distinguishes attempts, and return `agent.done` of the best one."""
+        self._send("agent.compare", id=1, path=path, group=group)
+        while (message := self.messages.get())[0] not in ("agent.compared", "error"):
+            pass
+        rows = [row for row in message[1].get("attempts", []) if row["run"] in ends]
+        if not rows:
+            _Lines().show(*message)
+            return [*ends.values()][-1]
+        best = ends[rows[0]["run"]]
+        if as_json:
+            _Json().show(*message)
+            _Json().show("agent.done", best)
+            return best
+        for row in rows:
+            tests = f"tests {row['tests']}" if row["tests"] else "tests not run"
+            size = f"+{row['added']} -{row['removed']}"
+            _note(f"attempt {row['attempt']}: {row['state']}, {tests}, {size}")
+        _note(f"attempt {rows[0]['attempt']} is the best")
+        return best
 
     def resume(self, run: str, path: str, text: str, as_json: bool) -> Mapping[str, Any]:
         """Continue a run, with a message of the user if there is one."""

@@ -115,6 +115,8 @@ class _Talk:
                 "dropped": [],
                 "model": "",
                 "again": 0,
+                "call": "",
+                "choice": "",
             }
         )
         shower = _Json() if as_json else _Screen()

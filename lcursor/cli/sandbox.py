@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lcursor.process.sandbox import Probe, probe_all
+from lcursor.process.sandbox import WITHOUT, Probe, probe_all
 
 app = typer.Typer(
     help="Show which sandbox confines agents and checks.",
@@ -42,7 +42,7 @@ def check(
 def _lines(active: str, probes: list[Probe]) -> list[str]:
     found = [f"active: {active}"]
     if active == "none":
-        found = ["active: none. Agents ask before each command, checks once in each project"]
+        found = [f"active: none: {WITHOUT}"]
     for each in probes:
         found.append(f"{each.level:<10}  {'works' if each.works else f'fails: {each.output}'}")
         if each.fix:

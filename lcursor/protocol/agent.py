@@ -30,6 +30,10 @@ class AgentStart(TypedDict):
     model: str  # empty: the settings'
     context: str  # selected lines, a diagnostic or a failing test, as text; empty for none
     buffers: list[EditBuffer]  # unsaved ones
+    group: str  # of the runs that attempt the same task; empty for a run of its own
+    attempt: int  # its number in the group, from 1; 0 for a run of its own
+    test: str  # the only failing test that it has to correct; empty for all
+    when_idle: bool  # it begins on an idle machine with mains power
 
 
 class AgentResume(TypedDict):
@@ -77,6 +81,54 @@ class AgentList(TypedDict):
     path: str
 
 
+class AgentFork(TypedDict):
+    """Create a run that continues after a step of another one."""
+
+    id: int
+    run: str
+    step: int
+    path: str
+
+
+class AgentForked(TypedDict):
+    """The new run, which does not run yet."""
+
+    id: int
+    run: str
+
+
+class AgentCompare(TypedDict):
+    """Compare the attempts of a group."""
+
+    id: int
+    path: str
+    group: str
+
+
+class AgentFind(TypedDict):
+    """Find tasks in a project."""
+
+    id: int
+    path: str
+
+
+class AgentTask(TypedDict):
+    """A task that was found."""
+
+    task: str
+    context: str
+    test: str  # the failing test that it is about; empty for none
+
+
+class AgentFound(TypedDict):
+    """The tasks that were found."""
+
+    id: int
+    root: str  # of the project
+    tasks: list[AgentTask]
+    note: str  # why there may be more; empty for nothing
+
+
 class AgentModels(TypedDict):
     """List what may work on a task."""
 
@@ -110,6 +162,8 @@ class AgentStarted(TypedDict):
     dialect: str  # "native", "fenced", "choice", "api", or "acp" of a foreign agent
     sandbox: str  # "bubblewrap", "unshare", "landlock" or "none"
     note: str  # what the user should know of them; empty for nothing
+    group: str
+    attempt: int
 
 
 class AgentStep(TypedDict):
@@ -190,6 +244,8 @@ class AgentRow(TypedDict):
     at_s: float
     steps: int
     turn: str
+    group: str
+    attempt: int
 
 
 class AgentListed(TypedDict):
@@ -197,6 +253,45 @@ class AgentListed(TypedDict):
 
     id: int
     runs: list[AgentRow]
+
+
+class AgentAttempt(TypedDict):
+    """An attempt of a group."""
+
+    run: str
+    attempt: int
+    state: AgentState
+    tests: Literal["passed", "failed", ""]
+    added: int
+    removed: int
+    turn: str
+    paths: list[str]  # absolute: files of the turn
+    names: list[str]  # the same, relative to the project
+    only: list[str]  # those of them that no other attempt changes
+    same_as: int  # an earlier attempt with the same changes; 0 for none
+
+
+class AgentCompared(TypedDict):
+    """The attempts of a group, the best first."""
+
+    id: int
+    attempts: list[AgentAttempt]
+
+
+class AgentCheck(TypedDict):
+    """Run the user's tests on a project as it is in the editor."""
+
+    id: int
+    path: str  # absolute: of a file or folder of the project
+    buffers: list[EditBuffer]  # unsaved ones
+
+
+class AgentChecked(TypedDict):
+    """What the tests say."""
+
+    id: int
+    tests: Literal["passed", "failed", ""]  # empty: they were not run
+    text: str  # names of failed tests, else the end of the output; why they were not run
 
 
 TO_PYTHON: dict[str, type] = {
@@ -207,6 +302,10 @@ TO_PYTHON: dict[str, type] = {
     "agent.decide": AgentDecide,
     "agent.approve_plan": AgentApprovePlan,
     "agent.list": AgentList,
+    "agent.compare": AgentCompare,
+    "agent.check": AgentCheck,
+    "agent.fork": AgentFork,
+    "agent.find": AgentFind,
     "agent.models": AgentModels,
 }
 TO_LUA: dict[str, type] = {
@@ -218,5 +317,9 @@ TO_LUA: dict[str, type] = {
     "agent.planned": AgentPlanned,
     "agent.done": AgentDone,
     "agent.listed": AgentListed,
+    "agent.compared": AgentCompared,
+    "agent.checked": AgentChecked,
+    "agent.forked": AgentForked,
+    "agent.found": AgentFound,
     "agent.offered": AgentOffered,
 }

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-ChatRole = Literal["user", "assistant", "summary"]
-ChatPhase = Literal["server", "context", "summary", "reading", "writing"]
-"""The step that a turn waits for: the start of a server, the context, a summary, reading the
-prompt, the answer."""
+ChatRole = Literal["user", "assistant", "summary", "result"]
+"""`result`: of a call of a server's tool, in the place of a question."""
+ChatPhase = Literal["server", "context", "tool", "summary", "queue", "reading", "writing"]
+"""The step that a turn waits for: the start of a server, the context, a call of a tool, a summary,
+other requests to the local server, reading the prompt, the answer."""
 ChatEnd = Literal["stop", "length", "stopped", "failed"]
 """The model ended its answer; the answer reached its limit; the user stopped it; an error."""
+ChatCallState = Literal["", "asks", "runs"]
+"""Of the call of a tool with which an answer ends: there is none; it waits for the user's approval;
+it needs none, so that the editor sends it at once."""
+ChatCallChoice = Literal["", "once", "chat", "reject"]
+"""No approval is needed; run it; also run this tool without approval in this chat from now on."""
 AttachmentKind = Literal[
     "buffer", "selection", "diagnostics", "quickfix", "terminal", "file", "dir", "symbol",
     "diff", "commit", "codebase", "rules", "text", "screen", "mcp",
@@ -58,6 +64,7 @@ class ChatMessage(TypedDict):
     model: str  # that wrote the answer; empty for other messages, or if unknown
     why: str  # it failed; empty if it did not, or if the user stopped it
     items: list[ChatItem]  # its context
+    call: ChatCallState
 
 
 class ChatNamed(TypedDict):
@@ -102,6 +109,8 @@ class ChatSend(ChatNamed):
     dropped: list[str]  # keys of items to leave out
     model: str  # empty for the chat's
     again: int  # the question that it replaces, whose attachments are sent again; 0 for none
+    call: str  # run this call of the answer `after`: its block in Markdown; empty for a question
+    choice: ChatCallChoice  # about `call`; if it is rejected, `text` is the reason
 
 
 class ChatPreview(ChatSend):
@@ -123,6 +132,7 @@ class ChatStarted(ChatNamed):
     answer: int
     items: list[ChatItem]
     model: str  # empty if the turn ended before one was chosen
+    result: str  # of the call that was run; empty for a question
 
 
 class ChatProgress(TypedDict):
@@ -150,6 +160,7 @@ class ChatDone(ChatNamed):
 
     reason: ChatEnd
     title: str
+    call: ChatCallState
     prompt_tokens: int
     cached_tokens: int
     answer_tokens: int

@@ -11,9 +11,9 @@ from typing import Literal, TypedDict
 
 from lcursor.protocol.chat import ChatAttachment
 
-EditPhase = Literal["server", "context", "reading", "writing", "checking"]
-"""The step that an edit waits for: the start of a server, the context, reading the prompt, the
-model's lines, their checks."""
+EditPhase = Literal["server", "context", "queue", "reading", "writing", "checking"]
+"""The step that an edit waits for: the start of a server, the context, other requests to the local
+server, reading the prompt, the model's lines, their checks."""
 EditEnd = Literal["proposed", "same", "nothing", "stopped", "rejected", "failed"]
 """Changes are proposed; the model repeated the old lines; it wrote no code; the user stopped it;
 its reply cannot be used; an error."""
@@ -266,6 +266,7 @@ class EditFile(TypedDict):
     checks: list[EditCheck]
     is_outside: bool  # outside the project: confirmed before it is written
     is_guarded: bool  # runs code by itself: not accepted together with other files
+    unneeded: list[int]  # indexes of changes without which the tests pass, too
 
 
 class EditProposed(TypedDict):

@@ -38,6 +38,8 @@ class Agent:
             "dialect": "native",
             "sandbox": "bubblewrap",
             "note": "",
+            "group": asked.get("group", ""),
+            "attempt": asked.get("attempt", 0),
         }
         self.say("agent.started", {**said, **other})
         self.nvim.settle()

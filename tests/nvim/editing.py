@@ -44,6 +44,7 @@ def file(path: Path, changes: Sequence[Params], **other: Any) -> Params:
         "checks": [],
         "is_outside": False,
         "is_guarded": False,
+        "unneeded": [],
     }
     return {**found, **other}
 

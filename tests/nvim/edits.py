@@ -62,6 +62,7 @@ def file(path: Path | str, old: Lines, new: Lines, **other: Any) -> Params:
         "checks": [],
         "is_outside": False,
         "is_guarded": False,
+        "unneeded": [],
         **other,
     }
 

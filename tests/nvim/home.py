@@ -28,16 +28,15 @@ NOTES = """
 _G.notes = {}
 vim.notify = function(text) table.insert(_G.notes, text) end
 """
-UNCONFINED = f"""\
+PYTHON = f"""\
 #!{sys.executable} -I
 import runpy, sys
 sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r})
-from lcursor.process import sandbox
-sandbox.LEVELS = ()
+%s
 del sys.argv[: sys.argv.index("utf8") + 1]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-"""A Python whose sandbox finds nothing that works."""
+"""A Python that runs some code before a host."""
 
 
 class Home:
@@ -53,7 +52,8 @@ class Home:
         """Answers in their place."""
         self.settings: dict[str, Any] = {}
         """Other settings."""
-        self._python = sys.executable
+        self.python = sys.executable
+        """Starts the next hosts."""
         self.project = path / "project"
         self.project.mkdir(parents=True)
         (self.project / "pyproject.toml").touch()
@@ -94,7 +94,7 @@ class Home:
         """Return Lua for an init.lua with these settings of edits."""
         models = {name: {"url": self.server.url, "model": name} for name in ("fake", "big")}
         table: Mapping[str, Any] = {
-            "python": self._python,
+            "python": self.python,
             "completion": {"model": "/nowhere.gguf", "auto_trigger": False},
             "models": models,
             "chat": {"model": "fake"},
@@ -106,14 +106,26 @@ class Home:
 
     def disable_sandbox(self) -> None:
         """Start the next hosts as on a machine where no sandbox works."""
+        self.change_hosts("from lcursor.process import sandbox\nsandbox.LEVELS = ()")
+
+    def change_hosts(self, code: str) -> None:
+        """Start the next hosts after some code."""
         python = self.path / "python"
-        python.write_text(UNCONFINED)
+        python.write_text(PYTHON % code)
         python.chmod(0o755)
-        self._python = str(python)
+        self.python = str(python)
 
     def kill(self, editor: Editor) -> None:
         """Kill a Neovim: it can say nothing any more, nor write anything down."""
         os.kill(editor.lua("return vim.uv.os_getpid()"), signal.SIGKILL)
+
+
+def noted(editor: Editor, text: str) -> None:
+    """Wait for a message."""
+    try:
+        editor.wait_lua("return table.concat(notes, '\\n'):find(..., 1, true) ~= nil", text)
+    except TimeoutError:
+        raise AssertionError(editor.lua("return notes")) from None
 
 
 def processes(home: Path) -> dict[int, str]:

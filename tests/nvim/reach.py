@@ -64,6 +64,7 @@ def message(number: int, role: str, text: str, items: Sequence[Params] = ()) -> 
         "model": "small" if role == "assistant" else "",
         "why": "",
         "items": list(items),
+        "call": "",
     }
 
 

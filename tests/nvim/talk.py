@@ -22,6 +22,7 @@ ITEM: dict[str, Any] = {
 DONE: dict[str, Any] = {
     "reason": "stop",
     "title": "",
+    "call": "",
     "prompt_tokens": 2048,
     "cached_tokens": 1946,
     "answer_tokens": 40,
@@ -46,6 +47,7 @@ def message(number: int, text: str, **other: Any) -> dict[str, Any]:
         "model": "" if number % 2 else "qwen",
         "why": "",
         "items": [],
+        "call": "",
         **other,
     }
 
@@ -109,6 +111,7 @@ class Talk:
             "answer": self._number,
             "items": items or [],
             "model": "qwen",
+            "result": "",
         }
         self.say("chat.started", {"id": number, "chat": self.key, **started, **other})
         return number

@@ -12,6 +12,7 @@ from tests.fakes.control import FakeHost
 from tests.nvim import reach
 from tests.nvim.agents import Agent
 from tests.nvim.pilot import Pilot
+from tests.waiting import wait_for
 
 Start = Callable[..., Pilot]
 
@@ -243,7 +244,7 @@ def test_the_keys_are_listed(agent: Agent) -> None:
 def row(run: str, task: str, **other: Any) -> dict[str, Any]:
     """Return a row of the list."""
     said = {"run": run, "task": task, "state": "done", "at_s": time.time(), "steps": 3, "turn": ""}
-    return {**said, **other}
+    return {**said, "group": "", "attempt": 0, **other}
 
 
 def listed(agent: Agent, *rows: dict[str, Any], count: int = 1) -> None:
@@ -251,6 +252,84 @@ def listed(agent: Agent, *rows: dict[str, Any], count: int = 1) -> None:
     asked = agent.heard("agent.list", count)
     agent.say("agent.listed", {"id": asked["id"], "runs": list(rows)})
     agent.nvim.settle()
+
+
+def test_a_run_is_forked_after_the_step_at_the_cursor(agent: Agent, host: FakeHost) -> None:
+    agent.start()
+    agent.step(1, "read", "a.py")
+    agent.step(2, "edit", "a.py")
+    agent.done()
+    agent.nvim.press("gg/read a.py<CR>")
+    agent.nvim.command("LCursor agent fork")
+    asked = agent.heard("agent.fork")
+    assert (asked["run"], asked["step"]) == ("r1", 1)
+    agent.say("agent.forked", {"id": asked["id"], "run": "r2"})
+    agent.nvim.settle()
+    shown = agent.heard("agent.resume")
+    assert (shown["run"], shown["continues"]) == ("r2", False)
+    agent.key = "r2"
+    agent.started(shown)
+    agent.step(1, "read", "a.py")
+    agent.done("stopped", "it was interrupted")
+    agent.nvim.press("Gi")
+    agent.nvim.press("do it otherwise<Esc><CR>")
+    continued = agent.heard("agent.resume", 2)
+    assert (continued["run"], continued["continues"]) == ("r2", True)
+
+
+def test_a_task_that_was_not_solved_is_offered_to_another_model(
+    editor: Start, host: FakeHost
+) -> None:
+    config = {"agent": {"escalate_model": "large"}, "edit": {"test": "make test"}}
+    agent = Agent(editor(FILES, config=config, columns=120, lines=40), host)
+    agent.start(task="fix the bug")
+    agent.nvim.command("LCursor agent escalate")
+    assert len(host.messages("agent.start")) == 1  # it still runs
+    agent.step(1, "finish", "done", state="failed")
+    agent.done()
+    assert ":LCursor agent escalate gives the task to large" in agent.lines()
+    agent.nvim.command("LCursor agent escalate")
+    asked = agent.heard("agent.start", 2)
+    assert (asked["task"], asked["model"]) == ("fix the bug", "large")
+    agent.key = "r2"
+    agent.started(asked, model="large")
+    agent.done("stuck", "No progress.")
+    assert "escalate" not in "".join(agent.lines())  # it was asked
+
+
+def test_without_a_name_nothing_is_offered(agent: Agent) -> None:
+    agent.start()
+    agent.done("failed", "It failed.")
+    assert "escalate" not in "".join(agent.lines())
+    agent.nvim.command("LCursor agent escalate")
+    assert reach.told(agent.nvim)[-1] == "lcursor: no model is named in agent.escalate_model"
+
+
+def test_the_list_follows_the_runs(agent: Agent) -> None:
+    nvim = agent.nvim
+    agent.start()
+    nvim.command("LCursor agent list")
+    listed(agent, row("r1", "fix the bug", state="running", steps=0), row("r0", "older"))
+
+    def shown(*words: str) -> None:
+        code = "return vim.fn.getbufline('lcursor://agents', 1)[1]"
+        wait_for(lambda: all(word in nvim.lua(code) for word in words), what=str(words))
+
+    agent.step(1, "edit", "src/a.py")
+    agent.status(added=3, removed=1, steps=1)
+    shown("* running", "✓ edit src/a.py", "+3 −1", "fix the bug")
+    agent.step(2, "command", "make test", state="running")
+    shown("• command make test")
+    agent.asks(2, "make test")
+    shown("1 waiting")
+    agent.done(is_checked=True)
+    shown("  done")
+    agent.key = "r2"
+    agent.nvim.command("wincmd p")
+    agent.start("LCursor agent another one", task="another one")
+    asked = agent.heard("agent.list", 2)  # one that the list does not have
+    agent.say("agent.listed", {"id": asked["id"], "runs": [row("r2", "another one")]})
+    shown("another one")
 
 
 def test_a_run_of_an_earlier_neovim_is_shown_and_continued(agent: Agent) -> None:

@@ -60,7 +60,14 @@ def test_what_a_start_sends(agent: Agent) -> None:
     assert buffer["path"] == path
     assert buffer["text"].startswith("def alpha(x):new ")
     wanted = {"task": "make alpha faster", "path": path, "policy": "", "model": "", "context": ""}
-    assert asked == {"id": agent.id, **wanted}
+    assert asked == {
+        "id": agent.id,
+        "group": "",
+        "attempt": 0,
+        "test": "",
+        "when_idle": False,
+        **wanted,
+    }
     assert agent.lines()[:5] == [
         "## Task", "", "make alpha faster", "", "> qwen · bubblewrap",
     ]  # fmt: skip

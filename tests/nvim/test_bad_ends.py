@@ -65,6 +65,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.linux
 def test_an_end_while_an_answer_is_written(
     home: Home, end: Callable[[Editor], None], request: pytest.FixtureRequest
 ) -> None:
@@ -139,6 +140,7 @@ def terminal(neovim: Path, home: Home) -> Iterator[Terminal]:
         yield one
 
 
+@pytest.mark.linux
 def test_the_window_of_the_terminal_is_closed(home: Home, terminal: Terminal) -> None:
     terminal.send(":LCChat<CR>")
     wait_for(lambda: terminal.lua(f"(function() {IDLE} end)()") == "true", what="a chat")

@@ -32,7 +32,10 @@ VERBS = {
         "ask", "new", "last", "list", "context", "sources", "model", "compact", "expand", "rename",
         "export", "delete", "stop",
     ],
-    "agent": ["start", "plan", "fix", "say", "model", "open", "list", "resume", "stop"],
+    "agent": [
+        "start", "plan", "fix", "say", "model", "open", "list", "compare", "fork", "queue",
+        "resume", "escalate", "stop",
+    ],
     "mcp": ["list", "import"],
     "index": ["status", "start", "rebuild", "why"],
     "server": ["status", "start", "stop", "restart", "log"],

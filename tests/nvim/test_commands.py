@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from lcursor.drive.client import NeovimError
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
 from tests.nvim.reach import NOTES, notes
-from tests.waiting import wait_for
+from tests.waiting import is_running, wait_for
 
 Start = Callable[..., Pilot]
 
@@ -289,7 +288,7 @@ def test_restart(editor: Start, host: FakeHost) -> None:
     nvim.keys("<Cmd>LCursor restart<CR>")
     host.wait(lambda: len(host.pids) == 2)
     assert nvim.request()["pid"] != first
-    wait_for(lambda: not Path(f"/proc/{first}").exists(), what="the first host has ended")
+    wait_for(lambda: not is_running(first), what="the first host has ended")
 
 
 def test_described_maps_exist(editor: Start) -> None:
@@ -463,6 +462,6 @@ def test_leaving_neovim_ends_the_host(editor: Start, host: FakeHost) -> None:
     pid = host.pids[0]
     nvim.close()
     host.wait(lambda: host.messages("shutdown"))
-    wait_for(lambda: not Path(f"/proc/{pid}").exists(), what="the host has ended")
+    wait_for(lambda: not is_running(pid), what="the host has ended")
     with pytest.raises(NeovimError):
         nvim.lines()

@@ -308,14 +308,15 @@ def test_health(editor: Start, host: FakeHost) -> None:
         f"ok: {home}: ready: 1712 files, 20000 chunks, 9000 definitions",
         "info: Semantic search with minilm: 500 of 20000 chunks",
         "info: Changes of its files are noticed at once",
-        "info: Its worker is process 5 and uses 150 MB of memory",
+        "info: Its worker is process 5, 150.0 MB of memory",
     ]
     note = "the model is not here. Run python -m lcursor models pull minilm"
-    tell_state(nvim, host, embedder="", embedder_note=note, watching="polling", remarks=["mended"])
+    unknown = {"embedder": "", "memory_bytes": 0}
+    tell_state(nvim, host, embedder_note=note, watching="polling", remarks=["mended"], **unknown)
     said = nvim.lua(HEALTH)
     assert said[1] == f"warn: No semantic search: {note}"
     assert said[2].startswith("warn: Its files are polled for changes")
-    assert said[4] == "warn: mended"
+    assert said[3:5] == ["info: Its worker is process 5", "warn: mended"]
     tell_state(nvim, host, phase="failed", detail="the disk is full")
     assert nvim.lua(HEALTH)[0] == f"error: {home}: failed: the disk is full"
 

@@ -132,7 +132,7 @@ def test_why_reports_what_an_answer_cost(
     assert notes(nvim)[-1][0] == "lcursor: Waiting for the model."
 
 
-BUSY = "require('lcursor.host.processor').is_busy = function() return %s end"
+BUSY = "require('lcursor.host.system').is_busy = function() return %s end"
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,7 @@ def grown(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return found
 
 
+@pytest.mark.linux
 def test_nothing_grows(editor: Editor) -> None:
     for number in range(WARM_UP):
         play(editor, number)

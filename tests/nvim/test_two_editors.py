@@ -160,6 +160,7 @@ def sharing(neovim: Path, tmp_path: Path) -> Sharing:
     return Sharing(neovim, tmp_path / "home")
 
 
+@pytest.mark.linux
 def test_the_first_quits_while_the_server_answers_the_second(sharing: Sharing) -> None:
     with ExitStack() as stack:
         one = stack.enter_context(sharing.open())

@@ -97,6 +97,19 @@ def test_a_gate_that_fails(shell: Callable[..., Shell]) -> None:
     assert (end["state"], end["gate"], end["is_checked"]) == ("done", "failed", False)
 
 
+def test_attempts_until_the_tests_pass(shell: Callable[..., Shell]) -> None:
+    wrong, right = [view(), replace(), *map(finish, "123")], [view(), replace("1", "3"), finish()]
+    it = shell([*wrong, *right, Fault.SILENCE])
+    words = ["Set", "x.", "--attempts", "3", "--test", "grep -q 3 a.py", "--apply"]
+    status, _, err = it.run(*words)
+    assert status == 0
+    assert "attempt 2: done, tests passed, +1 -1" in err
+    assert "attempt 1: done, tests failed, +1 -1" in err
+    assert "attempt 3" not in err
+    assert "attempt 2 is the best" in err
+    assert (it.root / "a.py").read_text() == "x = 3\n"
+
+
 def test_a_run_that_is_killed_is_listed_and_resumed(shell: Callable[..., Shell]) -> None:
     it = shell([view(), replace(), Fault.SILENCE])
     process = it.begin("Set", "x.")

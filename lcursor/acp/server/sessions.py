@@ -25,12 +25,11 @@ from lcursor.acp.server.written import ChangeWriter
 from lcursor.agent import runs
 from lcursor.agent.records import Policy
 from lcursor.agent.run_log import RunLog
-from lcursor.agent.standalone import Standalone
+from lcursor.agent.standalone import Standalone, start_message
 from lcursor.agent.tools.table import TOOLS
 from lcursor.errors import LcursorError
 from lcursor.project.reading import Reader
 from lcursor.project.root import root_of
-from lcursor.protocol.agent import AgentStart
 
 VERSION: Final = 1
 MODES: Final = {
@@ -251,15 +250,7 @@ class Server:
                 )
             else:
                 session.has_begun = True
-                start: AgentStart = {
-                    "id": session.prompt,
-                    "task": task,
-                    "path": path,
-                    "policy": policy,
-                    "model": session.model,
-                    "context": context,
-                    "buffers": [],
-                }
+                start = start_message(session.prompt, task, path, policy, session.model, context)
                 service.start(start, folder)
             if session.is_cancelled:  # before there was a run
                 self._call("agent.stop", session)

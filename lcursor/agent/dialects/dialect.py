@@ -28,8 +28,8 @@ class Dialect(ABC):
     """For the user, at the start of a run."""
     can_plan = True
     """Whether its models can plan a change of the project."""
-    calls_servers = True
-    """Whether its models can call tools of servers, whose arguments they have to write."""
+    searches_servers = True
+    """Whether its models search for tools of servers; others are offered those for the task."""
 
     @abstractmethod
     def system(self, tools: Sequence[Tool], facts: str) -> str:

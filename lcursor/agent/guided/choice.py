@@ -9,21 +9,23 @@ regions that it has seen named. So every action can be carried out; it may still
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from lcursor.agent.dialects import call_parser, gbnf, prompts
+from lcursor.agent.dialects import call_parser, gbnf, prompts, schemas
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.guided import guidance, rewrite
 from lcursor.agent.guided.known import KnownNames, name_paths
 from lcursor.agent.guided.regions import RegionPages
 from lcursor.agent.records import Answer, DialectName, Known, Observation, Reply, ToolCall
 from lcursor.agent.run_log import RunState
-from lcursor.agent.tools import bash, edit, finish, grep, search
+from lcursor.agent.tools import bash, edit, finish, grep, mcp, search
 from lcursor.agent.tools.pages import Pages
 from lcursor.agent.tools.read_lines import ReadLines
 from lcursor.agent.tools.tool import Tool, ToolContext
+from lcursor.storage import json_text
 
 MAX_SPOTS: Final = 400
 """Paths and symbols in a grammar; the last ones count."""
@@ -33,7 +35,8 @@ _THOUGHT: Final = '"# " [^\\n#] [^\\n]{0,119} "\\n"'
 _WORDS: Final = "[^\\n: ] [^\\n]{0,119}"
 _ACTION: Final = re.compile(
     r"(?:(?P<verb>read|find|grep|run) (?P<target>.+)"
-    r"|edit (?P<region>\S+) : (?P<instruction>.+)|done : (?P<summary>.+))"
+    r"|edit (?P<region>\S+) : (?P<instruction>.+)|done : (?P<summary>.+)"
+    r"|call (?P<tool>\S+) : (?P<arguments>\{.*\}))"
 )
 _SYSTEM: Final = """\
 You change a small project, one action a step. Each step is two lines: # with a short thought, \
@@ -61,12 +64,18 @@ run test
 done : parse_date accepts an empty text"""
 
 
+_TOOLS: Final = """\
+The user has further tools. If the task needs one, call it first, as in
+call NAME : {"argument": "value"}
+They are:"""
+
+
 class Choice(Dialect):
     """The dialect. Its grammar must be forced: it is about the whole answer."""
 
     name: DialectName = "choice"
     temperature = 0.0
-    calls_servers = False
+    searches_servers = False
     tools = (edit.TOOL, search.TOOL, grep.TOOL, rewrite.TOOL, bash.TOOL, finish.TOOL)
     is_forced = True
     can_plan = False
@@ -95,6 +104,13 @@ class Choice(Dialect):
         if known.commands:
             actions.append('"run " name')
             named["name"] = gbnf.one_of(known.commands)
+        if known.schemas:
+            actions.append('"call " tool')
+            named["tool"] = " | ".join(
+                f"{gbnf.literal(f'{name} : ')} {schemas.expression(schema)}"
+                for name, schema in known.schemas.items()
+            )
+            named |= {**gbnf.JSON_OBJECT, "space": '" "?'}
         act = f"({' | '.join(actions)})"
         return gbnf.rules(
             {"root": 'think act "\\n"', "think": _THOUGHT, "act": act, "words": _WORDS, **named}
@@ -154,6 +170,8 @@ class Choice(Dialect):
         if call.tool == "bash":
             names = (name for name, text in known.commands.items() if text == values["command"])
             return f"run {next(names)}"
+        if call.tool == mcp.CALL.name:
+            return f"call {values['name']} : {json.dumps(values['arguments'], ensure_ascii=False)}"
         if call.tool == "rewrite":
             return f"edit {values['region']} : {values['instruction']}"
         form = {"search": "find {query}", "grep": "grep {pattern}", "finish": "done : {summary}"}
@@ -168,9 +186,10 @@ def facts(known: Known) -> str:
         left -= len(names)
         lines.append(f"{path}: {' '.join(names)}" if names else path)
     commands = ", ".join(f"{name} ({text})" for name, text in known.commands.items())
-    return "\n".join(
-        ["Files and definitions:", *lines, *([f"Commands: {commands}"] * bool(commands))]
-    )
+    lines = ["Files and definitions:", *lines, *([f"Commands: {commands}"] * bool(commands))]
+    if known.schemas:
+        lines += [_TOOLS, *(schema["description"] for schema in known.schemas.values())]
+    return "\n".join(lines)
 
 
 def _hint(call: ToolCall, found: Observation) -> str:
@@ -180,6 +199,8 @@ def _hint(call: ToolCall, found: Observation) -> str:
         return "It failed. Read the code that is the cause, or edit it if you have read it."
     if found.is_error:
         return ""
+    if call.tool == mcp.CALL.name:
+        return "Use this result now: read or edit what it is for, or end with done."
     if call.tool == "rewrite":
         return "Run the tests now, or edit another region."
     if call.tool == "str_replace_editor":
@@ -197,6 +218,8 @@ def _call(action: str, known: Known) -> ToolCall | None:
     match = _ACTION.fullmatch(action)
     if match is None:
         return None
+    if tool := match["tool"]:
+        return _server_call(tool, match["arguments"]) if tool in known.schemas else None
     if match["summary"]:
         return ToolCall("finish", {"summary": match["summary"]})
     if region := match["region"]:
@@ -215,3 +238,11 @@ def _call(action: str, known: Known) -> ToolCall | None:
     if target in _spots(known):
         return ToolCall("str_replace_editor", {"command": "view", "path": target})
     return None
+
+
+def _server_call(tool: str, text: str) -> ToolCall | None:
+    try:
+        arguments = json_text.parse(text)
+    except ValueError:
+        return None
+    return ToolCall(mcp.CALL.name, {"name": tool, "arguments": arguments})

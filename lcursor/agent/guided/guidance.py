@@ -17,21 +17,25 @@ from typing import Final, TypeVar
 
 from lcursor.agent.records import Known
 from lcursor.agent.run_log import AgentStep, RunState
+from lcursor.agent.tools import mcp
 
 MAX_LOOKS: Final = 3
 """Times in a row that a model may read or search if it could edit."""
+MAX_CALLS: Final = 3
+"""Tools of servers that a model may call in a row."""
 MIN_STEPS: Final = 8
-"""Steps before a run may end without a change."""
+"""Steps before a run may end without a change, unless it has called a tool of a server."""
 MAX_RECENT: Final = 30
 """Regions that are not offered to be read again."""
 OPENING: Final = "# see whether the tests pass\nrun test\n"
-ENDING: Final = "# the tests pass\ndone : Changed {}\n"
+ENDING: Final = "# the tests pass\ndone : Changed {}{}\n"
+UNPROVEN: Final = ". The tests passed before, too, so they do not show that the task is done"
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 _CODE: Final = re.compile(r"\b\w*(?:_|\w\.\w)[\w.]*|\b\w+(?=\()|(?<=`)\w+(?=`)|\b[A-Z]\w*")
 """Matches words that are meant as names: with an underscore, a dot, a call, a capital letter."""
 _DEFINITION: Final = re.compile(r"^\S+#\S+:$|\b(?:def|class|func|fn|function)\s+\w+", re.MULTILINE)
 """Matches the names of regions and definitions where they begin."""
-_TEST: Final = re.compile(r"(?:^|/)(?:tests?|specs?)/|(?:^|/)test_|[._](?:test|spec)\.")
+TEST_PATH: Final = re.compile(r"(?:^|/)(?:tests?|specs?)/|(?:^|/)test_|[._](?:test|spec)\.")
 """Matches the paths of test files."""
 
 _Spot = TypeVar("_Spot")
@@ -68,7 +72,9 @@ def own_answer(known: Known, state: RunState, tree_id: str) -> str:
     if not changed or test is None or not _passed(test) or test.before != tree_id:
         return ""
     parts = (region.rpartition("#") for region in dict.fromkeys(changed))
-    return ENDING.format(", ".join(f"{name} in {path}" for path, _, name in parts))
+    first = _last_test(known.commands["test"], state.steps[:1])
+    names = ", ".join(f"{name} in {path}" for path, _, name in parts)
+    return ENDING.format(names, UNPROVEN if first and _passed(first) else "")
 
 
 def offered(known: Known, state: RunState, tree_id: str) -> Known:
@@ -95,6 +101,12 @@ def offered(known: Known, state: RunState, tree_id: str) -> Known:
         if step.kind not in ("read", "search"):
             break
         looks += 1
+    calls = 0
+    for step in reversed(state.steps):
+        if step.call.tool != mcp.CALL.name:
+            break
+        calls += 1
+    has_called = any(_has_called(each) for each in state.steps)
     may_read = bool(changed) or reading <= editing
     return replace(
         known,
@@ -104,7 +116,8 @@ def offered(known: Known, state: RunState, tree_id: str) -> Known:
         regions=regions,
         may_look=(may_read and looks < MAX_LOOKS) or not regions,
         may_search=reading >= _Rank.RESULT or not spots,
-        may_end=bool(changed) or len(state.steps) >= MIN_STEPS,
+        may_end=bool(changed) or has_called or len(state.steps) >= MIN_STEPS,
+        schemas=known.schemas if calls < MAX_CALLS else {},
     )  # fmt: skip
 
 
@@ -139,12 +152,12 @@ def _last_test(test: str | None, steps: Sequence[AgentStep]) -> AgentStep | None
 
 def _without_tests(known: Known, steps: Sequence[AgentStep]) -> Known:
     """Leave out test files: they are not to be changed, and are to be read once."""
-    regions = {key: at for key, at in known.regions.items() if not _TEST.search(at.path)}
+    regions = {key: at for key, at in known.regions.items() if not TEST_PATH.search(at.path)}
     known = replace(known, regions=regions)
-    if not any(each.kind == "read" and _TEST.search(each.target) for each in steps):
+    if not any(each.kind == "read" and TEST_PATH.search(each.target) for each in steps):
         return known
-    symbols = {path: names for path, names in known.symbols.items() if not _TEST.search(path)}
-    paths = tuple(path for path in known.paths if not _TEST.search(path))
+    symbols = {path: names for path, names in known.symbols.items() if not TEST_PATH.search(path)}
+    paths = tuple(path for path in known.paths if not TEST_PATH.search(path))
     return replace(known, symbols=symbols, paths=paths)
 
 
@@ -191,6 +204,10 @@ def _nearest(spots: Sequence[_Spot], rank: Callable[[_Spot], _Rank]) -> tuple[li
 
 def _passed(step: AgentStep) -> bool:
     return step.observation is not None and step.observation.status == 0
+
+
+def _has_called(step: AgentStep) -> bool:
+    return step.call.tool == mcp.CALL.name and step.shown_state == "done"
 
 
 def _has_changed(step: AgentStep) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +9,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
+from lcursor.agent.guided import infill
+from lcursor.agent.guided.infill import LineInfill
 from lcursor.agent.records import Observation
 from lcursor.agent.tools.replace import Replacement
 from lcursor.agent.tools.tool import Arguments, Test, Tool, ToolContext
@@ -23,9 +24,10 @@ from lcursor.errors import ReplyUnusable
 from lcursor.llm.pool import ModelPool
 from lcursor.llm.records import Usage
 from lcursor.stop import Stop
+from lcursor.workspace import checks
 from lcursor.workspace.edit_checks import CheckResults
 from lcursor.workspace.files import Denied, File
-from lcursor.workspace.outputs import printable
+from lcursor.workspace.outputs import failed_tests, printable
 
 SAME = "the model wrote the same lines again"
 PART = "This is a part of the task: "
@@ -33,10 +35,6 @@ ATTEMPTS = 6
 """Attempts until something changes and the tests pass."""
 MAX_TEST_S = 10.0
 """Duration of tests above which there are only as many attempts as for other edits."""
-_FAILED: Final = re.compile(
-    r"^\W*(?:FAIL|FAILED|ERROR):? (\w\S*)|^test (\S+) \.\.\. FAILED", re.MULTILINE
-)
-"""Matches the names of failed tests in the output of unittest, pytest, go test and cargo test."""
 
 
 class _Tests:
@@ -66,6 +64,8 @@ class RegionRewriter:
         task: of the run.
         stopped: stops a rewrite.
         on_usage: called with the tokens of each rewrite.
+        rank_of: returns the rank of the next request; see `SamplingParams`.
+        temperature: of the first attempt.
     """
 
     def __init__(
@@ -77,10 +77,13 @@ class RegionRewriter:
         task: str,
         stopped: Stop,
         on_usage: Callable[[Usage], None],
+        rank_of: Callable[[], int] = lambda: 1,
+        temperature: float = 0.0,
     ) -> None:
         self._models, self._model, self._config = models, model, config
         self._root, self._task, self._stopped = root, task, stopped
-        self._on_usage = on_usage
+        self._on_usage, self._rank_of = on_usage, rank_of
+        self._temperature = temperature
 
     def __call__(
         self,
@@ -89,13 +92,15 @@ class RegionRewriter:
         first_row: int,
         last_row: int,
         instruction: str,
+        evidence: str,
         test: Test,
     ) -> Sequence[str] | str:
         """Return the new lines of some rows, or why there are none.
 
         A change counts only if no other tests fail than before, and fewer if the task is to correct
         what fails; then the task says more than the instruction of a small model. Independent
-        attempts find such a change more often than attempts that are corrected.
+        attempts find such a change more often than attempts that are corrected. If none does,
+        single lines are written again.
 
         Raises:
             LcursorError: the server failed.
@@ -109,17 +114,24 @@ class RegionRewriter:
         config = self._config if is_slow else replace(self._config, retries=ATTEMPTS - 1)
         before = _failures(results.checks)
         is_correction = before is not None and FIXES.search(self._task) is not None
+        instruction = self._task if is_correction else f"{instruction}\n\n{PART}{self._task}"
         task = Task(
             path=str(self._root / path),
             name=path,
             language=languages.detect(path, old_lines[0] if old_lines else ""),
             lines=old_lines,
             region=Region(first_row, last_row, f"lines {first_row + 1} to {last_row}"),
-            instruction=self._task if is_correction else f"{instruction}\n\n{PART}{self._task}",
+            instruction="\n\n".join(filter(None, (instruction, evidence))),
         )
-        rewrite = RetryLoop(Rewriter(connection, config), tests, config)
+        rewrite = RetryLoop(Rewriter(connection, config, self._rank_of()), tests, config)
         try:
-            result = rewrite.run(task, RewriteListener(), self._stopped, has_feedback=False)
+            result = rewrite.run(
+                task,
+                RewriteListener(),
+                self._stopped,
+                temperature=self._temperature,
+                has_feedback=False,
+            )
         except ReplyUnusable as error:
             self._on_usage(cost_of(error))
             return error.message
@@ -129,14 +141,29 @@ class RegionRewriter:
             is_better = _is_better(_failures(candidate.checks), before, is_correction=is_correction)
             if parses and is_better and not candidate.is_same:
                 return candidate.lines
+        if is_correction and not is_slow:
+            notes = infill.notes(results.checks, task.language)
+            written = LineInfill(
+                connection.client,
+                self._rank_of(),
+                self._on_usage,
+                self._stopped,
+                is_random=self._temperature > 0,
+            )
+            for lines in written.texts(old_lines, first_row, last_row, notes):
+                whole = task.with_new(lines)
+                found = tests.run({path: whole}, self._stopped).checks
+                syntax = checks.parses(old_lines, whole, task.region, task.language)
+                is_better = _is_better(_failures(found), before, is_correction=True)
+                if is_better and (syntax is None or syntax.is_ok):
+                    return lines
         return SAME if result.is_same else f"none of {result.attempts} attempts passes the checks"
 
 
 def _failures(results: Sequence[Check]) -> set[str] | None:
     """Return the names of failed tests, none if the output has another form; None if all passed."""
     texts = [each.text for each in results if each.name == "test" and not each.is_ok]
-    found = (match[1] or match[2] for text in texts for match in _FAILED.finditer(text))
-    return {*found} if texts else None
+    return set[str]().union(*map(failed_tests, texts)) if texts else None
 
 
 def _is_better(after: set[str] | None, before: set[str] | None, *, is_correction: bool) -> bool:
@@ -166,7 +193,8 @@ def run(given: Arguments, context: ToolContext) -> Observation:
     if not seen.is_shown(file.path, lines, *rows):
         return context.editor.unread(file, *rows)
     test = partial(_test, file, context)
-    made = context.rewrite(file.path, lines, *rows, given["instruction"], test)
+    evidence = "\n".join(context.gate.seen)
+    made = context.rewrite(file.path, lines, *rows, given["instruction"], evidence, test)
     if isinstance(made, str):
         raise Denied(f"{name} was not changed: {made}")
     return context.editor.change(file, Replacement(*rows, tuple(made)), context.cancel)

@@ -19,9 +19,12 @@ def run(given: Arguments, context: ToolContext) -> Observation:
     result = context.shell.run(
         command, context.cancel, max_s=max_s, is_unconfined=context.is_unconfined
     )
-    observation = command_observation(result, command, context.limit, context.outputs)
+    tests, seen = context.commands().get("test", ""), list[str]()
+    if not context.is_unconfined:
+        seen = context.gate.evidence(command, result, tests, context.cancel)
+    observation = command_observation(result, command, context.limit, context.outputs, seen)
     context.seen.print(observation.text.split("\n"))
-    if context.edit.test and command == context.commands().get("test"):
+    if context.edit.test and command == tests:
         reason = shell.obstacle(result, command, context.tree.root)
         if reason and not context.tree.changed():  # else it may be for a change
             return replace(observation, obstacle=reason)

@@ -11,23 +11,37 @@ from lcursor.changes.records import Check, Region, digest
 from lcursor.code import languages
 from lcursor.config import EditConfig
 from lcursor.process.run import Cancel
-from lcursor.workspace import checks, shell
+from lcursor.workspace import checks, evidence, shell
 from lcursor.workspace.commands import Commands, with_path
 from lcursor.workspace.edit_checks import MAX_SHOWN_CHARS
+from lcursor.workspace.outputs import failed_tests
 from lcursor.workspace.shell import DEFAULT_S, CommandResult, Shell
 from lcursor.workspace.tree import Tree
 
 
 class FinishChecks:
-    """Runs the user's `edit.lint` and `edit.test`."""
+    """Runs the user's `edit.lint` and `edit.test`.
+
+    Args:
+        test: the only failing test that has to be corrected; "" for all.
+    """
 
     def __init__(
-        self, tree: Tree, commands: Shell, config: EditConfig, limit: TokenLimit, outputs: Outputs
+        self,
+        tree: Tree,
+        commands: Shell,
+        config: EditConfig,
+        limit: TokenLimit,
+        outputs: Outputs,
+        test: str = "",
     ) -> None:
+        self._test = test
         self._tree, self._shell, self._config = tree, commands, config
         self._limit, self._outputs = limit, outputs
         self._lint: dict[tuple[str, str], list[str]] = {}
         """Problems by path and digest of the text."""
+        self.seen: list[str] = []
+        """What the last failed tests did; see `evidence`."""
         self._commands = Commands(tree, commands, config, max(config.check_seconds, DEFAULT_S))
 
     def lint(self, path: str, lines: Sequence[str], cancel: Cancel) -> list[str]:
@@ -55,7 +69,28 @@ class FinishChecks:
             return None
         max_s = max(self._config.check_seconds, DEFAULT_S)
         result = self._shell.run(with_path(self._config.test, path), cancel, max_s=max_s)
-        return Check("test", result.is_ok, "\n".join(result.lines)[-MAX_SHOWN_CHARS:])
+        text = "\n".join(result.lines)
+        end = text[-MAX_SHOWN_CHARS:]
+        lost = failed_tests(text) - failed_tests(end)
+        return Check(
+            "test", result.is_ok, "\n".join([*(f"✖ {name}" for name in sorted(lost)), end])
+        )
+
+    def evidence(
+        self, command: str, result: CommandResult, tests: str, cancel: Cancel
+    ) -> list[str]:
+        """Return what failed tests did before they failed; nothing if that is unknown.
+
+        Args:
+            tests: the user's command for tests; others are repeated if they surely run tests.
+
+        Raises:
+            Cancelled: `cancel` returned true.
+        """
+        if not self._config.evidence or not evidence.is_test(command, tests):
+            return []
+        self.seen = evidence.collect(self._shell, command, result, cancel, self._tree.path)
+        return self.seen
 
     def finish(self, summary: str, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
         """Return "done", or the problems of the changes; status 0 if the tests passed.
@@ -89,6 +124,10 @@ class FinishChecks:
             if compared.is_ok:
                 return Observation("finished; the tests passed", False, target, "done", status=0)
             before = commands.before(command, cancel, is_unconfined=is_unconfined)
+            if self._is_corrected(before, result):
+                words = f"finished; {self._test} passes, and other tests fail as before"
+                return Observation(words, False, target, "done", status=0)
+            seen = [] if is_unconfined else self.evidence(command, result, command, cancel)
         reason = shell.obstacle(result, command, self._tree.root)
         if reason and before.status == result.status:
             return Observation(reason, True, target, result.brief, obstacle=reason)
@@ -97,12 +136,25 @@ class FinishChecks:
             f"as before your changes ({before.head})"
         )  # fmt: skip
         words = f"the tests ({command}) failed, {when}; correct them, then call finish again"
-        return self._failed(command, result, words, target, "tests failed")
+        return self._failed(command, result, words, target, "tests failed", seen)
+
+    def _is_corrected(self, before: CommandResult, after: CommandResult) -> bool:
+        """Return whether the test passes, and no other one fails that did not before."""
+        if any(each.status is None or each.is_cut for each in (before, after)):
+            return False
+        then, now = (failed_tests("\n".join(each.lines)) for each in (before, after))
+        return self._test in then and bool(now) and now <= then - {self._test}
 
     def _failed(
-        self, command: str, result: CommandResult, words: str, target: str, brief: str
+        self,
+        command: str,
+        result: CommandResult,
+        words: str,
+        target: str,
+        brief: str,
+        seen: Sequence[str] = (),
     ) -> Observation:
-        found = command_observation(result, command, self._limit, self._outputs, [words])
+        found = command_observation(result, command, self._limit, self._outputs, [*seen, words])
         return replace(found, is_error=True, target=target, result=brief)
 
 

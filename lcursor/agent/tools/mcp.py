@@ -1,6 +1,7 @@
 """The tools of servers (the Model Context Protocol): one finds them by words, one calls them.
 
 Their names, and with them the beginning of the prompt, are the same for any number of servers.
+Small models do not search: they are offered the few tools that fit the task.
 """
 
 from __future__ import annotations
@@ -11,9 +12,44 @@ from typing import Any, Final
 
 from lcursor.agent.records import Observation, ToolCall
 from lcursor.agent.tools.tool import Arguments, Tool, ToolContext
+from lcursor.context.servers import ServerTools
 from lcursor.errors import McpFailed
+from lcursor.process.run import Cancel
 from lcursor.storage import json_text
 from lcursor.workspace.outputs import cut_line, printable
+
+MAX_OFFERED: Final = 3
+MAX_ARGUMENTS: Final = 4
+"""Required ones that a small model can fill in."""
+SIMPLE: Final = ("string", "integer", "number", "boolean")
+
+
+def suited(servers: ServerTools, task: str, cancel: Cancel) -> dict[str, Arguments]:
+    """Return the schemas of a few tools that fit a task and that a small model can call, by name.
+
+    The description in a schema is the line of the tool in a search.
+
+    Raises:
+        Cancelled: `cancel` returned true.
+    """
+    text, schemas = servers.find(task, cancel)
+    lines = {line.partition("(")[0]: line for line in text.splitlines()}
+    found = {
+        name: {**schema, "description": printable(cut_line(lines[name]))}
+        for name, schema in schemas.items()
+        if name in lines and is_simple(schema)
+    }
+    return dict([*found.items()][:MAX_OFFERED])
+
+
+def is_simple(schema: Arguments) -> bool:
+    """Return whether the arguments that a tool needs are few, and texts, numbers or choices."""
+    properties, required = schema.get("properties") or {}, schema.get("required") or ()
+    return len(required) <= MAX_ARGUMENTS and all(
+        isinstance(properties.get(name), dict)
+        and (properties[name].get("type") in SIMPLE or "enum" in properties[name])
+        for name in required
+    )
 
 
 def find(given: Arguments, context: ToolContext) -> Observation:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from lcursor.agent.observe import Outputs, TokenLimit
-from lcursor.agent.records import AskUser, Observation
+from lcursor.agent.records import Observation
 from lcursor.agent.tools.editor import FileEditor
 from lcursor.agent.tools.finish_checks import FinishChecks
 from lcursor.agent.tools.lookup import Lookup
@@ -15,6 +15,7 @@ from lcursor.agent.tools.pages import Pages
 from lcursor.agent.tools.read_lines import ReadLines
 from lcursor.changes.records import Check
 from lcursor.config import AgentConfig, EditConfig
+from lcursor.context.servers import AskUser, ServerTools
 from lcursor.process.run import Cancel
 from lcursor.protocol.agent import StepKind
 from lcursor.workspace.commands import with_path
@@ -27,42 +28,9 @@ Arguments = Mapping[str, Any]
 
 Test = Callable[[Sequence[str]], Check | None]
 """Returns what the user's tests say if a file has these lines; None without tests."""
-Rewrite = Callable[[str, Sequence[str], int, int, str, Test], Sequence[str] | str]
-"""Returns the new lines of some rows, given path, lines, rows, an instruction and the tests; or a
-problem."""
-
-
-class ToolServers(Protocol):
-    """Servers with further tools, which the user has set up for a project."""
-
-    def find(self, words: str, cancel: Cancel) -> tuple[str, Mapping[str, Arguments]]:
-        """Return the tools that fit some words, one a line, and the schemas of their arguments.
-
-        Raises:
-            Cancelled: `cancel` returned true.
-        """
-
-    def call(
-        self, key: str, arguments: Arguments, cancel: Cancel, ask: AskUser | None = None
-    ) -> tuple[str, bool]:
-        """Call a tool; return the text of its result, and whether it failed.
-
-        Args:
-            ask: asks the user what the server wants to know; None declines.
-
-        Raises:
-            McpFailed: it could not be called.
-            Cancelled: `cancel` returned true.
-        """
-
-    def risk(self, key: str) -> str:
-        """Return why a call needs approval; "" if it has no effect outside of the sandbox."""
-
-    def content(self, key: str) -> str:
-        """Return an id of a tool as it is now; "" if it is unknown."""
-
-    def notes(self) -> Sequence[str]:
-        """Return which servers cannot be used before the user has done something."""
+Rewrite = Callable[[str, Sequence[str], int, int, str, str, Test], Sequence[str] | str]
+"""Returns the new lines of some rows, or a problem; given path, lines, rows, an instruction, what
+failed tests did, and the tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +52,7 @@ class ToolContext:
     edit: EditConfig
     rewrite: Rewrite | None = None
     """Rewrites regions for models that write no code in calls."""
-    servers: ToolServers | None = None
+    servers: ServerTools | None = None
     """Servers with further tools."""
     schemas: dict[str, Arguments] = field(default_factory=dict)
     """Schemas of the arguments of tools that were found there, by name."""

@@ -13,16 +13,17 @@ from typing import Final, NoReturn
 
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.observe import MAX_TOKENS, Outputs, TokenLimit
-from lcursor.agent.records import AskUser, Known, Observation, Shown, ToolCall
+from lcursor.agent.records import Known, Observation, Shown, ToolCall
 from lcursor.agent.tools import mcp
 from lcursor.agent.tools.editor import FileEditor
 from lcursor.agent.tools.finish_checks import FinishChecks
 from lcursor.agent.tools.lookup import Lookup
 from lcursor.agent.tools.read_lines import ReadLines
-from lcursor.agent.tools.tool import Rewrite, Tool, ToolContext, ToolServers
+from lcursor.agent.tools.tool import Rewrite, Tool, ToolContext
 from lcursor.code import estimate
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import Codebase
+from lcursor.context.servers import AskUser, ServerTools
 from lcursor.errors import Cancelled, LcursorError
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Sandbox
@@ -46,7 +47,10 @@ def make_toolbox(
     count: Callable[[str], int],
     budget_tokens: int,
     rewrite: Rewrite | None = None,
-    servers: ToolServers | None = None,
+    servers: ServerTools | None = None,
+    task: str = "",
+    test: str = "",
+    cancel: Cancel = lambda: False,
     log: Callable[[Exception], None] | None = None,
 ) -> ToolboxOfTree:
     """Return the tools of a run.
@@ -57,6 +61,8 @@ def make_toolbox(
         budget_tokens: limit of an observation, see `observe.limit_tokens`.
         rewrite: for small models.
         servers: with further tools; None for none.
+        task: for small models, which are offered the tools of servers that fit it.
+        test: the only failing test that has to be corrected; "" for all.
         log: writes an unexpected error of a tool to the log; None raises it.
     """
     limit, outputs, seen = (
@@ -68,7 +74,7 @@ def make_toolbox(
     names = tuple(dict.fromkeys((tree.root, tree.path)))
     files = Files(tree.path, names, tree.secret_reason, tree.folder)
     pages = dialect.pages(seen)
-    gate = FinishChecks(tree, shell, edit, limit, outputs)
+    gate = FinishChecks(tree, shell, edit, limit, outputs, test)
     context = ToolContext(
         tree=tree,
         files=files,
@@ -85,6 +91,8 @@ def make_toolbox(
         rewrite=rewrite,
         servers=servers,
     )
+    if servers is not None and not dialect.searches_servers:
+        context.schemas.update(mcp.suited(servers, task, cancel))
     return ToolboxOfTree(context, dialect, log or _raise)
 
 
@@ -103,8 +111,9 @@ class ToolboxOfTree:
     ) -> None:
         self._context, self._dialect, self._log = context, dialect, log
         self.tools: Sequence[Tool] = dialect.tools
-        if context.servers is not None and dialect.calls_servers:
-            self.tools = (*dialect.tools, *mcp.TOOLS)
+        if context.servers is not None:
+            added = mcp.TOOLS if dialect.searches_servers else (mcp.CALL,)
+            self.tools = (*dialect.tools, *added)
 
     def run(
         self,

@@ -1,5 +1,6 @@
 -- Follows runs: starts, resumes and stops them, sends messages to them, shows what the host sends.
 
+local attempts = require("lcursor.agent.attempts")
 local buffer = require("lcursor.agent.buffer")
 local buffers = require("lcursor.editor.buffers")
 local config = require("lcursor.config")
@@ -32,6 +33,10 @@ local MAX_TITLE = 40
 ---@field state lcursor.AgentState
 ---@field is_stopping boolean
 ---@field tests? string how its tests ended, if they ran
+---@field model string "" until the host has opened it
+---@field group string of the runs that attempt the same task; "" for a run of its own
+---@field attempt integer its number in the group, from 1; 0 for a run of its own
+---@field ended? fun(done: table) as in lcursor.AgentStart
 ---@field status? table fields of `agent.status`
 ---@field status_ms integer vim.uv.now() when that came
 ---@field plan_number? integer of the step that is a plan
@@ -91,6 +96,19 @@ local function end_entries(run)
   end
 end
 
+--- Return how another model is asked if a task was not solved; none if the user named none.
+---@param run lcursor.AgentRun
+---@param done table fields of `agent.done`
+---@return string[]
+local function escalation(run, done)
+  local name = config.get().agent.escalate_model
+  local has_failed = run.tests == "tests failed" or done.state == "stuck" or done.state == "failed"
+  if name == "" or name == run.model or done.is_checked or not has_failed then
+    return {}
+  end
+  return { "", (":LCursor agent escalate gives the task to %s"):format(name) }
+end
+
 ---@param run lcursor.AgentRun
 ---@param done table fields of `agent.done`
 local function finish(run, done)
@@ -113,18 +131,27 @@ local function finish(run, done)
     table.insert(facts, numbers.duration(at.seconds, true))
   end
   local lines = format.done(done, facts, tests or "tests not run")
+  vim.list_extend(lines, escalation(run, done))
   local entry = buffer.add(run, { kind = "end", lines = lines })
   winbar.draw(run)
   local text = ("agent %s: %s"):format(done.state, short(run.task, MAX_TITLE))
   local row = run.buf and select(2, entries.rows(run, entry)) - 1 or 0
-  report(run, row, notify.info, text, ":LCursor agent open shows it")
+  if run.is_shown or not (run.ended or run.group ~= "") then
+    report(run, row, notify.info, text, ":LCursor agent open shows it")
+  end
   status.emit("LCursorAgentDone", {
     buf = run.buf,
     run = run.key,
     state = done.state,
     turn = done.turn,
   })
-  if done.turn ~= "" and not run.is_shown then
+  local ended = run.ended
+  run.ended = nil -- a continued run is one like any other
+  if ended and not run.is_shown then
+    ended(done)
+  elseif run.group ~= "" and not run.is_shown then
+    attempts.update(run.group, run.path)
+  elseif done.turn ~= "" and not run.is_shown then
     local turn = { turn = done.turn, paths = done.paths }
     require("lcursor.edit.edits").resume(turn, done.root, function(msg)
       vim.list_extend(entry.lines, format.files(msg.files))
@@ -166,7 +193,8 @@ local HANDLERS = {}
 
 HANDLERS["agent.started"] = function(run, params)
   run.key, run.task, run.policy = params.run, params.task, params.policy
-  run.sandbox, run.dialect = params.sandbox, params.dialect
+  run.sandbox, run.dialect, run.model = params.sandbox, params.dialect, params.model
+  run.group, run.attempt = params.group, params.attempt
   local said = run.said
   if run.is_replayed then -- all steps come again, and then another such message
     run.is_replayed, said = false, nil
@@ -213,13 +241,14 @@ HANDLERS["agent.step"] = function(run, params)
   end
   if not entry then
     buffer.add(run, { kind = "step", step = params })
-    return
+    return winbar.draw(run)
   end
   entry.step = params
   if params.state ~= "waiting" then
     entry.ask = nil
   end
   entries.show(run, entry)
+  winbar.draw(run)
 end
 
 HANDLERS["agent.asks"] = function(run, params)
@@ -311,6 +340,9 @@ function M.new(task, path)
     policy = "",
     sandbox = "",
     dialect = "",
+    model = "",
+    group = "",
+    attempt = 0,
     state = "preparing",
     is_stopping = false,
     status_ms = 0,
@@ -327,15 +359,33 @@ end
 ---@field context string "" for none
 ---@field policy string "" for that of the settings
 ---@field model string "" for that of the settings
+---@field group? string as in lcursor.AgentRun
+---@field attempt? integer
+---@field test? string the only failing test that it has to correct
+---@field when_idle? boolean it begins on an idle machine
+---@field ended? fun(done: table) called at the end, with the fields of `agent.done`, in place of a
+--- message and hunks
 
 --- Start a run.
 ---@param start lcursor.AgentStart
 ---@return lcursor.AgentRun? nil if nothing could be sent
 function M.start(start)
   local run = M.new(start.task, start.path)
-  run.policy = start.policy
+  run.policy, run.group, run.attempt = start.policy, start.group or "", start.attempt or 0
+  run.ended = start.ended
   buffer.add(run, { kind = "task", text = start.task, context = start.context })
-  local params = vim.tbl_extend("error", start, { buffers = buffers.unsaved() })
+  local params = {
+    task = start.task,
+    path = start.path,
+    context = start.context,
+    policy = start.policy,
+    model = start.model,
+    group = run.group,
+    attempt = run.attempt,
+    test = start.test or "",
+    when_idle = start.when_idle or false,
+    buffers = start.when_idle and {} or buffers.unsaved(), -- they would be old by then
+  }
   if not follow(run, "agent.start", params) then
     sessions.remove(run)
     return nil

@@ -1,8 +1,11 @@
 -- The agent: starts runs, and opens them. The rest of the plugin uses this module.
 
 local attachments = require("lcursor.editor.attachments")
+local attempts = require("lcursor.agent.attempts")
 local buffers = require("lcursor.editor.buffers")
+local config = require("lcursor.config")
 local diagnostics = require("lcursor.editor.diagnostics")
+local entries = require("lcursor.conversation.entries")
 local follow = require("lcursor.agent.follow")
 local input = require("lcursor.editor.input")
 local list = require("lcursor.agent.list")
@@ -17,13 +20,14 @@ local M = {}
 
 local api = vim.api
 local POLICIES = { "plan", "ask", "auto", "full" }
-local CALL_OPTS = vim.split("task policy model range context path window enter", " ")
+local CALL_OPTS = vim.split("task policy model n range context path window enter", " ")
 local MAX_FOLLOWING = 20 -- lines of a quickfix list that belong to an entry
 
 ---@class (exact) lcursor.AgentCall: lcursor.ConversationOpts
 ---@field task? string nil asks for it
 ---@field policy? "plan"|"ask"|"auto"|"full" instead of the option agent.policy
 ---@field model? string
+---@field n? integer how many attempts are made, at most 8
 ---@field range? integer[] first and last line of the current buffer to add, from 1
 ---@field context? string text to add
 ---@field path? string absolute: of a file or folder of the project
@@ -64,6 +68,9 @@ function M.call(opts)
     local text = "there is no policy %s. Use one of %s"
     return notify.warn(text:format(opts.policy, table.concat(POLICIES, ", ")))
   end
+  if opts.n and not (opts.n >= 1 and opts.n <= attempts.MAX and opts.n % 1 == 0) then
+    return notify.warn(("n is a number from 1 to %d"):format(attempts.MAX))
+  end
   local context, path = context_of(opts), opts.path or buffers.here()
   if not context or not M.is_on() then
     return
@@ -72,16 +79,27 @@ function M.call(opts)
     if not task or not task:find("%S") then
       return
     end
-    local run = follow.start({
-      task = vim.trim(task),
-      path = path,
-      context = context,
-      policy = opts.policy or "",
-      model = opts.model or models.current(),
-    })
-    if run then
-      window.open(run, { window = opts.window, enter = opts.enter })
+    local count = opts.n or 1
+    local group = count > 1 and ("%d-%d"):format(os.time(), vim.uv.hrtime()) or ""
+    local run
+    for attempt = 1, count do
+      run = follow.start({
+        task = vim.trim(task),
+        path = path,
+        context = context,
+        policy = opts.policy or "",
+        model = opts.model or models.current(),
+        group = group,
+        attempt = count > 1 and attempt or 0,
+      })
+      if not run then
+        return
+      end
     end
+    if count > 1 then
+      return list.open()
+    end
+    window.open(run, { window = opts.window, enter = opts.enter })
   end
   if opts.task and opts.task:find("%S") then
     return start(opts.task)
@@ -160,6 +178,52 @@ end
 function M.resume()
   local run = M.current()
   list.show(run and run.key ~= "" and run.key or "last", buffers.here(), true)
+end
+
+--- Give the task of the run that was used last to the model for tasks that others do not solve.
+function M.escalate()
+  local name, run = config.get().agent.escalate_model, M.current()
+  if name == "" then
+    return notify.info("no model is named in agent.escalate_model")
+  elseif not run or run.id or run.task == "" then
+    return notify.info(run and run.id and "the agent still runs" or "no run has ended here")
+  end
+  M.call({ task = run.task, context = run.entries[1].context, path = run.path, model = name })
+end
+
+--- Compare the attempts of the group that was used last.
+function M.compare()
+  attempts.compare(M.current())
+end
+
+--- Start the queue of tasks, or list what it has reached.
+function M.queue()
+  if M.is_on() then
+    require("lcursor.agent.queue").open()
+  end
+end
+
+--- Fork the current run after the step at the cursor, by default after its last one. A message
+--- continues the new run.
+function M.fork()
+  local run = M.current()
+  if not run or run.key == "" then
+    return notify.info("no run to fork; :LCursor agent list shows them")
+  end
+  local is_here = run.buf == vim.api.nvim_get_current_buf()
+  local entry = is_here and entries.at_cursor(run) or nil
+  if not (entry and entry.step) then
+    entry = vim.iter(run.entries):rfind(function(other)
+      return other.step ~= nil
+    end)
+  end
+  if not entry then
+    return notify.info("this run has no step yet")
+  end
+  local asked = { run = run.key, step = entry.step.number, path = run.path }
+  requests.ask("agent.fork", asked, function(answer)
+    list.show(answer.run, run.path, false)
+  end)
 end
 
 --- Send a message to the current run.

@@ -1,6 +1,7 @@
 -- The winbar of a run: its task, the sandbox, how far it is, and what it is doing. What the
 -- statusline says of all runs.
 
+local attempts = require("lcursor.agent.attempts")
 local buffer = require("lcursor.agent.buffer")
 local numbers = require("lcursor.text.numbers")
 local sessions = require("lcursor.conversation.sessions")
@@ -13,6 +14,8 @@ local M = {}
 local uv = vim.uv
 local BUSY_RANK = 9 -- of parts
 local MAX_TITLE = 40
+---@type fun()?
+local on_drawn
 
 ---@return lcursor.AgentRun[] those that this Neovim follows
 function M.running()
@@ -32,14 +35,14 @@ end
 ---@param run lcursor.AgentRun
 ---@return string
 function M.title(run)
-  return short(run.task, MAX_TITLE)
+  return attempts.name(run.attempt) .. short(run.task, MAX_TITLE)
 end
 
 --- Return what a run does, or how it ended.
 ---@param run lcursor.AgentRun
 ---@return string
 ---@return string? group of its highlight
-local function state_of(run)
+function M.state_of(run)
   local waiting = #buffer.waiting(run)
   if waiting > 0 then
     return ("%d waiting"):format(waiting), "LCursorAgentAsks"
@@ -79,7 +82,7 @@ function M.parts(run)
   if at then
     add(4, numbers.duration(seconds_of(run), true))
   end
-  add(BUSY_RANK, state_of(run))
+  add(BUSY_RANK, M.state_of(run))
   return parts
 end
 
@@ -87,7 +90,7 @@ end
 ---@param run lcursor.AgentRun
 ---@return string? nil for nothing
 function M.activity(run)
-  local at, state = run.status, state_of(run)
+  local at, state = run.status, M.state_of(run)
   if not run.id then
     return nil
   end
@@ -115,6 +118,15 @@ end
 function M.draw(run)
   window.draw(run)
   status.set_feature("agent", status_text())
+  if on_drawn then
+    on_drawn()
+  end
+end
+
+--- Call a function whenever a run has changed.
+---@param fn fun()
+function M.on_drawn(fn)
+  on_drawn = fn
 end
 
 return M

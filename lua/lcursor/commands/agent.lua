@@ -15,10 +15,10 @@ local function start(policy)
     local task, options = command.text, { policy = policy, range = command.range }
     while true do
       local name, value, rest = task:match("^(%l+)=(%S*)%s*(.*)$")
-      if name ~= "policy" and name ~= "model" then
+      if name ~= "policy" and name ~= "model" and name ~= "n" then
         break
       end
-      options[name], task = value, rest
+      options[name], task = name == "n" and (tonumber(value) or 0) or value, rest
     end
     options.task = task
     require("lcursor.agent").call(options)
@@ -42,7 +42,7 @@ end
 ---@param rest string
 ---@return string[]
 local function options(lead, rest)
-  local all = { "policy=plan", "policy=ask", "policy=auto", "policy=full" }
+  local all = { "policy=plan", "policy=ask", "policy=auto", "policy=full", "n=4" }
   for _, name in ipairs(require("lcursor.agent").models()) do
     table.insert(all, "model=" .. name)
   end
@@ -71,7 +71,8 @@ return {
   end,
   verbs = {
     { "start [task]", "Work on a task, on the lines of a range; `policy=ask` or `model=codex` "
-      .. "before the task set those of this run.", start(), complete = options },
+      .. "before the task set those of this run, `n=4` makes four attempts at once.", start(),
+      complete = options },
     { "plan [task]", "The same, but show a plan first.", start("plan") },
     { "fix [task]", "Fix the diagnostics of the current line or of a range, else the current "
       .. "entry of the quickfix list.", fix },
@@ -80,7 +81,12 @@ return {
       .. "tasks.", model, complete = models },
     { "open", "Open the window of the agent.", call("open") },
     { "list", "List the runs of the project.", call("list") },
+    { "compare", "Compare the attempts at a task, and show the hunks of one.", call("compare") },
+    { "fork", "Begin another run after the step at the cursor.", call("fork") },
+    { "queue", "Work on failing tests, diagnostics and comments with `TODO(agent)` while the "
+      .. "machine is idle; then list the changes with which the tests pass.", call("queue") },
     { "resume", "Continue the run that was stopped or interrupted last.", call("resume") },
+    { "escalate", "Give the task of the last run to `agent.escalate_model`.", call("escalate") },
     { "stop", "Stop the agent.", call("stop") },
   },
 }

@@ -138,6 +138,9 @@ local settings = {
     "Command that checks a copy: |lcursor-edit-checks|" },
   { "edit.test", "", host = true,
     "Command that tests a copy: |lcursor-edit-checks|" },
+  { "edit.evidence", false, host = true,
+    "Run failed tests in Python, JavaScript or Lua again under a tracer, and show the model what"
+    .. " happened." },
   { "edit.check_seconds", 20, min = 1, host = true,
     "Time limit of each of these commands." },
   { "edit.keymap", keys.defaults("edit.keymap"), each = "key",
@@ -146,6 +149,8 @@ local settings = {
   { "agent.model", "", host = true,
     "A name like chat.model, or of an agent in agents or |lcursor-foreign-agents|; empty: the model"
     .. " of the chat." },
+  { "agent.escalate_model", "",
+    "A name like agent.model that is offered for a task whose tests still fail; empty: none." },
   { "agent.policy", "auto", one_of = { "plan", "ask", "auto" }, host = true,
     "What needs your approval." },
   { "agent.max_steps", 40, min = 1, host = true,

@@ -123,15 +123,20 @@ function M.shown(name, action, buf, mode)
   return lhs
 end
 
---- Describe the keys of a group that a buffer has.
+--- Describe the keys of a group that a buffer has; those for the next and the previous one in one
+--- line.
 ---@param name string of the group
 ---@return string[] lines
 function M.describe(name, buf)
   local cells, width = {}, 0
   for _, key in ipairs(keys.groups[name].keys) do
     local lhs = M.shown(name, key[1], buf)
-    if lhs then
-      table.insert(cells, { lhs, key[4] })
+    local above = cells[#cells]
+    if lhs and above and above[3]:gsub("^next", "prev") == key[1] and above[3] ~= key[1] then
+      above[1], above[2] = above[1] .. " " .. lhs, above[2]:gsub("^Next", "Next, previous")
+      width = math.max(width, #above[1])
+    elseif lhs then
+      table.insert(cells, { lhs, key[4], key[1] })
       width = math.max(width, #lhs)
     end
   end

@@ -2,6 +2,7 @@
 
 local python = require("lcursor.health.python")
 local status = require("lcursor.host.status")
+local system = require("lcursor.host.system")
 
 local M = {}
 
@@ -36,15 +37,13 @@ local function check_index(state)
   if state.watching == "" and state.phase == "ready" then
     health.warn("Its files are not watched for changes", "Run `:LCursor restart`")
   elseif state.watching == "polling" then
-    health.warn(
-      "Its files are polled for changes",
-      "Raise the limit: `sudo sysctl fs.inotify.max_user_watches=1048576`, then `:LCursor restart`"
-    )
+    local advice = "Raise the limit: `sudo sysctl fs.inotify.max_user_watches=1048576`, "
+      .. "then `:LCursor restart`"
+    health.warn("Its files are polled for changes", system.is_linux and advice or nil)
   elseif state.watching ~= "" then
     health.info("Changes of its files are noticed at once")
   end
-  local format = "Its worker is process %d and uses %.0f MB of memory"
-  health.info(format:format(state.pid, state.memory_bytes / 1e6))
+  health.info(("Its worker is process %d%s"):format(state.pid, states.memory(state)))
   for _, remark in ipairs(state.remarks) do
     health.warn(remark)
   end

@@ -34,7 +34,8 @@ class Messages:
 
     def start(self, number: int = 1, **changes: Any) -> None:
         known = {"task": "Set x to 2.", "path": str(self.root), "policy": "", "model": ""}
-        self.send("agent.start", id=number, **{**known, "context": "", "buffers": [], **changes})
+        more = {"context": "", "buffers": [], "group": "", "attempt": 0, "test": ""}
+        self.send("agent.start", id=number, **{**known, **more, "when_idle": False, **changes})
 
     def resume(self, number: int, run: str = "last", *, continues: bool = True) -> None:
         row = {"id": number, "run": run, "path": str(self.root), "continues": continues}

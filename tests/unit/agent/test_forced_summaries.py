@@ -14,6 +14,8 @@ import pytest
 from tests.fakes.script_server import Entry, Fault
 from tests.unit.agent.runs_over_http import FILES, Session, bash, finish, replace, view
 
+pytestmark = pytest.mark.sandbox
+
 CHECK = "grep -q 'x = 2' a.py && grep -q 'return 3' b.py || { echo 'FAILED test_both'; exit 1; }"
 TASK = "Set x to 2, so that the check passes."
 SAID = "f must return 3."

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from lcursor.config import EditConfig
+from lcursor.agent.tools.toolbox import checks_of
+from lcursor.config import AgentConfig, EditConfig
+from lcursor.process.sandbox import open_sandbox
 from lcursor.workspace import commands
-from lcursor.workspace.outputs import new_lines
+from lcursor.workspace.edit_checks import MAX_SHOWN_CHARS
+from lcursor.workspace.outputs import failed_tests, new_lines
 from tests.unit.agent.toolboxes import ToolUser
 from tests.unit.workspace.projects import Project, project
+
+pytestmark = pytest.mark.sandbox
 
 __all__ = ["project"]
 LINT = "! grep -nH bad {path}"
@@ -27,6 +32,16 @@ def make(files: Project, **given: str) -> ToolUser:
     agent = ToolUser(files, edit=EditConfig(**given))  # type: ignore[arg-type]
     agent.view("a.txt")
     return agent
+
+
+def test_names_of_failed_tests_are_part_of_a_long_output(files: Project) -> None:
+    test = "echo 'not ok 1 - a b'; seq 1000; echo 'not ok 2 - c'; false"
+    checks = checks_of(files.tree(), open_sandbox(), AgentConfig(), EditConfig(test=test))
+    found = checks.test("a.txt", lambda: False)
+    assert found is not None
+    assert failed_tests(found.text) == {"a b", "c"}
+    assert found.text.startswith("✖ a b\n")
+    assert len(found.text) < 2 * MAX_SHOWN_CHARS
 
 
 def test_only_new_lint_is_reported_after_an_edit(files: Project) -> None:

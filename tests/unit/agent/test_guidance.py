@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from lcursor.agent.guided.choice import Choice
-from lcursor.agent.guided.guidance import MAX_LOOKS, MIN_STEPS, OPENING, offered, own_answer
+from lcursor.agent.guided.guidance import (
+    MAX_LOOKS,
+    MIN_STEPS,
+    OPENING,
+    UNPROVEN,
+    offered,
+    own_answer,
+)
 from lcursor.agent.loop import Loop
 from lcursor.agent.records import Answer, Known, Observation, Shown, ToolCall
 from lcursor.agent.run_log import AgentStep, RunLog, RunState
@@ -148,6 +155,9 @@ def test_a_run_ends_once_the_tests_pass_after_a_change() -> None:
     assert own(total, passed) == f"# the tests pass\ndone : Changed total in {CART}\n"
     both = own(total, total, edit(f"{CART}#count-2"), passed)
     assert both.endswith(f"done : Changed total in {CART}, count-2 in {CART}\n")
+    assert own(step(RUN_TEST, status=1), total, passed) == own(total, passed)
+    unproven = own(passed, total, passed)
+    assert unproven == f"# the tests pass\ndone : Changed total in {CART}{UNPROVEN}\n"
     assert Choice().parse(Answer(both), (), KNOWN).calls[0].tool == "finish"
     assert not own(total, passed, tree="later")
     assert not own(total)

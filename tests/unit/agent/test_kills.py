@@ -10,6 +10,8 @@ import pytest
 
 from lcursor.process.sandbox import open_sandbox
 
+pytestmark = pytest.mark.sandbox
+
 
 @pytest.mark.process
 def test_killed_runs_lose_nothing_and_do_nothing_twice() -> None:

@@ -96,6 +96,7 @@ def test_many_hits_are_counted(project: Project) -> None:
     assert "other files" in last
 
 
+@pytest.mark.sandbox
 def test_new_files_are_found_and_ignored_ones_are_not(agent: ToolUser) -> None:
     (agent.tree.path / ".gitignore").write_text("*.log\n")
     agent.bash("echo alpha > new.txt; echo alpha > made.log; mkdir .venv; echo alpha > .venv/x")
@@ -160,6 +161,7 @@ def test_search_shows_hits_and_the_best_as_text(agent: ToolUser) -> None:
     assert "src/" not in inside.text
 
 
+@pytest.mark.sandbox
 def test_search_finds_what_was_changed(agent: ToolUser) -> None:
     agent.bash("echo 'def gamma(): return 1' > src/g.py; rm src/b.py")
     assert "src/g.py:1" in agent.call("search", query="gamma").text
@@ -216,6 +218,7 @@ class FakeClient:
         return answers[do]
 
 
+@pytest.mark.sandbox
 def test_the_index_gets_the_texts_of_changed_files_once(project: Project) -> None:
     project.repository(FILES)
     client = FakeClient()
@@ -236,6 +239,7 @@ def test_the_index_gets_the_texts_of_changed_files_once(project: Project) -> Non
     assert client.sent[1:] == [("lib.js", None)]
 
 
+@pytest.mark.sandbox
 def test_a_project_without_an_index_is_searched_by_words(project: Project) -> None:
     project.repository(FILES)
     agent = ToolUser(project, codebase=open_codebase)

@@ -24,6 +24,8 @@ from tests.unit.agent.runs_over_http import (
 )
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.sandbox
+
 
 @dataclass(frozen=True)
 class Tool:

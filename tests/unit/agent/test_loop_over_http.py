@@ -35,6 +35,8 @@ from tests.unit.agent.runs_over_http import (
 )
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.sandbox
+
 EDITED = {**FILES, "a.py": "x = 2\n"}
 EDIT: list[Entry] = [view(), replace(), finish("x is 2")]
 

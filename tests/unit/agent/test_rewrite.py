@@ -42,9 +42,11 @@ class RewriterOverHttp:
             pool, "server", EditConfig(), place, task, Stop(), self.usages.append
         )
 
-    def rewrite(self, test: Test = passes, last_row: int = 2) -> Sequence[str] | str:
+    def rewrite(
+        self, test: Test = passes, last_row: int = 2, evidence: str = ""
+    ) -> Sequence[str] | str:
         """Rewrite the first rows."""
-        return self._rewriter("a.py", LINES, 0, last_row, "return three", test)
+        return self._rewriter("a.py", LINES, 0, last_row, "return three", evidence, test)
 
     def prompts(self) -> list[str]:
         """Return the user's message of each request."""
@@ -85,7 +87,9 @@ FAILING = [
     ),
     ("--- FAIL: A (0.00s)", "--- FAIL: A (0.01s)", False),
     ("test a::b ... FAILED\ntest c ... ok", "test a::b ... FAILED\ntest c ... FAILED", False),
-    ("not ok 1 - a", "not ok 1 - a", True),  # unknown form
+    ("not ok 1 - a", "not ok 1 - a", False),
+    ("not ok 1 - a b\n    not ok 2 - c", "ok 1 - a b\n    not ok 2 - c", True),
+    ("1 of 9 is wrong", "1 of 9 is wrong", True),  # unknown form
 ]
 
 

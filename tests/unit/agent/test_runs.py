@@ -220,3 +220,10 @@ def test_lines_have_a_checksum_that_older_ones_lack() -> None:
             assert {name: found[name] for name in row} == row, "only the sum is lost"
         except ValueError:
             continue
+
+
+def test_the_last_of_runs_that_began_at_the_same_time(tmp_path: Path) -> None:
+    made = [runs.create(tmp_path, tmp_path / "agents") for _ in range(20)]
+    for each in made:
+        (each / run_log.NAME).touch()
+    assert runs.find(tmp_path, "last", tmp_path / "agents") == made[-1]

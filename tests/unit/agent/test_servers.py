@@ -15,13 +15,16 @@ from lcursor.agent.dialects.arguments import Malformed, call_of
 from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.dialects.fenced import Fenced
 from lcursor.agent.dialects.native import Native
+from lcursor.agent.guided import guidance
 from lcursor.agent.guided.choice import Choice
-from lcursor.agent.records import Answer, AskUser, Known, Policy, ToolCall
+from lcursor.agent.records import Answer, Known, Observation, Policy, ToolCall
+from lcursor.agent.run_log import AgentStep, RunState
 from lcursor.agent.shell_rules import ShellRules
 from lcursor.agent.tools import mcp, table
 from lcursor.agent.tools.toolbox import make_toolbox
 from lcursor.config import AgentConfig, EditConfig
 from lcursor.context.codebase import GrepSearch
+from lcursor.context.servers import AskUser
 from lcursor.errors import McpFailed
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import open_sandbox
@@ -58,6 +61,9 @@ class FakeServers:
 
     def notes(self) -> list[str]:
         return []
+
+    def names(self) -> list[str]:
+        return ["it"]
 
 
 def toolbox(project: Project, dialect: Dialect, servers: FakeServers | None) -> Any:
@@ -115,12 +121,6 @@ def test_the_prompt_begins_the_same_with_any_number_of_tools(
     assert "mcp" not in without
 
 
-def test_small_models_are_not_offered_what_they_cannot_write(project: Project) -> None:
-    project.repository({"a.py": "a = 1\n"})
-    names = {each.name for each in toolbox(project, Choice(), FakeServers()).tools}
-    assert not names & {each.name for each in mcp.TOOLS}
-
-
 @pytest.mark.parametrize("form", ["tags", "json"])
 def test_a_call_is_read_as_it_was_written(form: Any) -> None:
     dialect = Native(form)
@@ -135,6 +135,72 @@ def test_a_call_in_a_block_is_read() -> None:
     [found] = Fenced().parse(Answer(text), TOOLS, Known()).calls
     assert found == ToolCall("mcp_find", {"words": "repeat a text"})
     assert Api().parse(Answer(text), TOOLS, Known()).problem == ""
+
+
+ECHO: dict[str, Any] = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "description": "it__echo(text: string) — Repeat a text.",
+}
+
+
+class ManyTools(FakeServers):
+    """Servers with tools of which a small model can call some."""
+
+    def find(self, words: str, cancel: Cancel) -> tuple[str, Mapping[str, Any]]:
+        nested = {"type": "object", "properties": {"a": {"type": "object"}}, "required": ["a"]}
+        free = {"type": "object", "properties": {}}
+        schemas = {"it__nested": nested, "it__echo": ECHO, "it__a": free, "it__b": free}
+        lines = [f"{name}() — One." for name in schemas]
+        lines[1] = ECHO["description"]
+        return "\n".join([*lines, "Also: it__other"]), {**schemas, "it__c": free, "it__other": free}
+
+
+def test_a_small_model_is_offered_three_tools_that_it_can_call(project: Project) -> None:
+    project.repository({"a.py": "a = 1\n"})
+    dialect = Choice()
+    box = toolbox(project, dialect, ManyTools())
+    known = box.known()
+    assert [*known.schemas] == ["it__echo", "it__a", "it__b"]
+    system = dialect.system(box.tools, dialect.facts(known, str))
+    assert "it__echo(text: string) — Repeat a text." in system
+    grammar = dialect.grammar(box.tools, known)
+    assert '"call " tool' in grammar
+    assert '"it__echo : "' in grammar
+    reply = dialect.parse(Answer(f"# repeat it\n{dialect.render(CALL, known)}\n"), TOOLS, known)
+    assert reply.calls == (CALL,)
+    assert box.run(CALL, never).text == "hello"
+    for action in ('call it__none : {"a": 1}', "call it__echo : {", "call it__echo : 3"):
+        assert dialect.parse(Answer(f"# try\n{action}\n"), TOOLS, known).problem
+
+
+def test_without_servers_a_small_model_reads_nothing_of_them(project: Project) -> None:
+    project.repository({"a.py": "a = 1\n"})
+    box = toolbox(project, Choice(), None)
+    assert box.tools == Choice().tools
+    known = box.known()
+    assert "call " not in Choice().grammar(box.tools, known)
+    assert "further tools" not in Choice().facts(known, str)
+
+
+def steps(*tools: str) -> RunState:
+    """Return the state of a run with finished calls."""
+    found = Observation("hello")
+    calls = [CALL if tool == "mcp_call" else ToolCall(tool, {"pattern": "x"}) for tool in tools]
+    steps = [AgentStep(n, call, before="now", observation=found) for n, call in enumerate(calls)]
+    return RunState(steps=steps)
+
+
+def test_a_small_model_may_end_after_a_call_and_calls_few_in_a_row() -> None:
+    known = Known(("a.py",), {}, {}, {}, {"it__echo": ECHO})
+    assert not guidance.offered(known, steps("grep"), "").may_end
+    after = guidance.offered(known, steps("mcp_call"), "")
+    assert after.may_end
+    assert after.schemas
+    many = ["mcp_call"] * guidance.MAX_CALLS
+    assert not guidance.offered(known, steps(*many), "").schemas
+    assert guidance.offered(known, steps(*many, "grep"), "").schemas
 
 
 @pytest.mark.parametrize("value", ["{", "[1]", "text", 3, ["x"], True])

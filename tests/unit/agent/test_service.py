@@ -18,6 +18,7 @@ from lcursor.agent.run_log import RunLog, RunState
 from lcursor.agent.service import AgentService
 from lcursor.config import Config
 from lcursor.errors import ModelMissing
+from lcursor.stop import Stop
 from lcursor.storage import file_lock
 from tests.fakes.agent import (
     Scripted,
@@ -49,7 +50,9 @@ class FakeAssembly(Assembly):
         made, *_ = parts(wanted.folder, script, asks=self.asks, limits=self.limits)
         return AssembledRun(ModelWork(made), "fake", "bubblewrap")
 
-    def record(self, state: RunState, work: Work) -> RecordedTurn:
+    def record(
+        self, state: RunState, work: Work, stopped: Stop, *, is_checked: bool = False
+    ) -> RecordedTurn:
         changed = [f"{state.root}/{each.path}" for each in work.tree.changed()]
         return RecordedTurn("turn-1" if changed else "", tuple(changed))
 
@@ -220,41 +223,23 @@ def test_a_run_that_does_not_end_in_time_ends_once(editor: Callable[..., Editor]
 # Several runs.
 
 
-def test_a_second_run_waits_for_the_model(editor: Callable[..., Editor]) -> None:
-    go_on, order = threading.Event(), list[str]()
+def test_runs_work_at_once(editor: Callable[..., Editor]) -> None:
+    has_begun = threading.Event()
 
     def first(model: ScriptModel) -> str:
-        assert go_on.wait(10)
-        order.append("first")
-        return finish()
+        assert has_begun.wait(10)
+        return finish("first")
 
     def second(model: ScriptModel) -> str:
-        order.append("second")
-        return finish()
+        has_begun.set()
+        return finish("second")
 
     it = editor([first], [second])
     it.start(1)
     it.wait("agent.started", 1)
     it.start(2)
-    wait_for(
-        lambda: "waiting" in [row["state"] for row in it.all("agent.status", 2)],
-        what="the second run",
-    )
-    go_on.set()
-    it.wait("agent.done", 2)
-    assert order == ["first", "second"]
-
-
-def test_a_run_that_waits_for_the_user_lets_another_one_work(
-    editor: Callable[..., Editor],
-) -> None:
-    it = editor([bash("touch curl"), finish()], [finish("second")], asks="curl")
-    it.start(1)
-    asked = it.wait("agent.asks", 1)
-    it.start(2)
     assert it.wait("agent.done", 2)["message"] == "second"
-    it.send("agent.decide", id=1, ask=asked["ask"], choice="once", text="")
-    assert it.wait("agent.done", 1)["state"] == "done"
+    assert it.wait("agent.done", 1)["message"] == "first"
 
 
 # Lists and continued runs.
@@ -316,3 +301,21 @@ def test_files_of_a_killed_run_count_as_interrupted(editor: Callable[..., Editor
     assert runs.rows(it.root, it.folder)[0]["state"] == "stopped"
     it.resume(2, done["run"], continues=False)
     assert it.wait("agent.done", 2)["state"] == "stopped"
+
+
+def test_the_attempts_of_a_group_are_compared(editor: Callable[..., Editor]) -> None:
+    it = editor(EDIT, [finish("nothing to do")], EDIT)
+    it.start(1, group="g", attempt=1)
+    it.wait("agent.done", 1)
+    it.start(2, group="g", attempt=2)
+    assert it.wait("agent.started", 2)["attempt"] == 2
+    it.wait("agent.done", 2)
+    it.start(3)
+    it.wait("agent.done", 3)
+    assert [each.temperature > 0 for each in it.assembly.wanted] == [False, True, False]
+    it.send("agent.compare", id=9, path=str(it.root), group="g")
+    rows = it.wait("agent.compared", 9)["attempts"]
+    assert [(row["attempt"], row["turn"], row["names"]) for row in rows] == [
+        (1, "turn-1", ["a.py"]),
+        (2, "", []),
+    ]

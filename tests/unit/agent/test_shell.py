@@ -15,6 +15,8 @@ from lcursor.workspace import shell
 from tests.unit.agent.toolboxes import ToolUser
 from tests.unit.workspace.projects import Project, project
 
+pytestmark = pytest.mark.sandbox
+
 __all__ = ["project"]
 
 

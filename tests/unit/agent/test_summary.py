@@ -47,6 +47,7 @@ class FakeModel:
         temperature: float = 0.0,
         grammar: str = "",
         is_forced: bool = False,
+        on_wait: Callable[[bool], None] = lambda _: None,
     ) -> Answer:
         self.asked.append((max_tokens, self.messages[-1], is_forced))
         if isinstance(self.written, Exception):

@@ -14,6 +14,8 @@ from tests.fakes.chat_server import Answer, ChatServer, delta, refuse, say, say_
 from tests.fakes.loopback import sse
 from tests.unit.agent.runs_over_http import FILES, Session, finish, replace, view
 
+pytestmark = pytest.mark.sandbox
+
 EDIT = {"command": "str_replace", "path": "a.py", "old_str": "1", "new_str": "2"}
 VIEW = {"command": "view", "path": "a.py"}
 TOUCH = {"command": "touch c"}

@@ -120,6 +120,7 @@ def test_lines_that_changed_since_are_shown_again(agent: ToolUser) -> None:
     assert not agent.replace("a.py", "import os", "import re").is_error
 
 
+@pytest.mark.sandbox
 def test_lines_that_a_command_printed_may_be_changed(agent: ToolUser) -> None:
     agent.bash("head -n 1 a.py")
     assert not agent.replace("a.py", "import os", "import re").is_error
@@ -266,7 +267,7 @@ def test_lines_that_were_shown_are_restored(project: Project) -> None:
 
 
 def rewrite(
-    path: str, lines: Sequence[str], first: int, last: int, instruction: str, test: Test
+    path: str, lines: Sequence[str], first: int, last: int, instruction: str, *_: object
 ) -> Sequence[str] | str:
     """Rewrite as a model would."""
     if "fail" in instruction:
@@ -295,6 +296,7 @@ def test_regions_are_functions_with_ids(project: Project) -> None:
     assert agent.view("a.py#sub").shown == (Shown("a.py", 7, 9),)
 
 
+@pytest.mark.sandbox
 def test_a_region_is_rewritten(project: Project) -> None:
     agent = choice(project)
     agent.view("a.py")
@@ -309,11 +311,12 @@ def test_a_region_is_rewritten(project: Project) -> None:
     assert "have changed since" in changed.text  # the model was not asked
 
 
+@pytest.mark.sandbox
 def test_a_rewrite_can_be_tested_before_it_is_made(project: Project) -> None:
     tests: list[Check | None] = []
 
     def tested(
-        path: str, lines: Sequence[str], first: int, last: int, instruction: str, test: Test
+        path: str, lines: Sequence[str], first: int, last: int, _: str, seen: str, test: Test
     ) -> Sequence[str]:
         good = [line.replace("-", "+", 1) if first <= row < last else line
                 for row, line in enumerate(lines)]  # fmt: skip
@@ -333,7 +336,7 @@ def test_a_rewrite_can_be_tested_before_it_is_made(project: Project) -> None:
 
 def test_without_tests_a_rewrite_has_none(project: Project) -> None:
     def untested(
-        path: str, lines: Sequence[str], first: int, last: int, instruction: str, test: Test
+        path: str, lines: Sequence[str], first: int, last: int, _: str, seen: str, test: Test
     ) -> str:
         return str(test(lines))
 
@@ -344,6 +347,7 @@ def test_without_tests_a_rewrite_has_none(project: Project) -> None:
         assert found.text.endswith("None")
 
 
+@pytest.mark.sandbox
 def test_names_that_the_model_may_use(project: Project) -> None:
     edit = EditConfig(test="python3 test_a.py", lint="check {path}")
     agent = choice(project, edit=edit, config=AgentConfig(allow=("make docs",)))
@@ -369,6 +373,7 @@ def test_ids_are_restored_in_the_order_of_the_log(project: Project) -> None:
     assert again.tools.known().regions == regions
 
 
+@pytest.mark.sandbox
 def test_a_stopped_run_is_not_an_observation(project: Project) -> None:
     project.repository({"a.py": CODE})
     agent = ToolUser(project)

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from lcursor.agent.approvals import Approvals, decide
 from lcursor.agent.loop import Loop
 from lcursor.agent.parts import RunLimits, RunParts
-from lcursor.agent.records import AskUser, Decision, Known, Observation, Policy, Shown, ToolCall
+from lcursor.agent.records import Decision, Known, Observation, Policy, Shown, ToolCall
 from lcursor.agent.run_log import AgentStep, RunLog, RunState
 from lcursor.agent.shell_rules import ShellRules, normalize
 from lcursor.agent.tools.table import has_effect
 from lcursor.agent.tools.tool import Tool
 from lcursor.config import AgentConfig
+from lcursor.context.servers import AskUser
 from lcursor.process.run import Cancel
 from lcursor.process.sandbox import Level
 from lcursor.protocol.agent import AgentChoice
