@@ -68,7 +68,8 @@ class Session:
         self.editor.lua(START)
         self.numbers = itertools.count(1)
         started = {"run": "r1", "task": "measure it", "policy": "auto", "model": "m"}
-        self.send("started", {**started, "dialect": "native", "sandbox": "bubblewrap", "note": ""})
+        more = {"dialect": "native", "sandbox": "bubblewrap", "note": "", "group": "", "attempt": 0}
+        self.send("started", {**started, **more})
         for _ in range(steps):
             self.step(next(self.numbers))
         self.editor.lua("return 1")

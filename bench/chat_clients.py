@@ -152,6 +152,8 @@ class Chat:
                 "dropped": [],
                 "model": "",
                 "again": 0,
+                "call": "",
+                "choice": "",
             }
         )
         return number, sent_s

@@ -167,6 +167,7 @@ class Session:
             "checks": [],
             "is_outside": False,
             "is_guarded": False,
+            "unneeded": [],
         }
         about = {"id": 1, "turn": "t1", "title": "do it", "alternative": 1, "note": ""}
         return {**about, "files": [file], "attempts": 1, "chat": ""}

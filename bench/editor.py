@@ -119,7 +119,7 @@ for turn = 1, 20 do
     files = { {
       path = vim.api.nvim_buf_get_name(buf), name = "engine.py", kind = "edit", to = "",
       base = diff.digest(lines), tick = -1, changes = vim.deepcopy(changed), checks = {},
-      is_outside = false, is_guarded = false,
+      is_outside = false, is_guarded = false, unneeded = {},
     } },
   })
   assert(#proposals.hunks(buf) == 5)

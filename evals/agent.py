@@ -1,15 +1,13 @@
 """`python -m lcursor eval agent`: how many small tasks an agent solves, and how many a peer.
 
-A task is a small project with a bug, or that lacks something, and a check that no agent sees. The
-agents are `python -m lcursor agent` and, with --peer, mini-swe-agent, which has only a shell. Both
-use the same local server, the same number of answers, temperature 0, and a sandbox.
+The agents are `python -m lcursor agent` and, with --peer, mini-swe-agent, which has only a shell.
+Both use the same local server, the same number of answers, temperature 0, and a sandbox.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import socketserver
 import subprocess
@@ -27,51 +25,20 @@ import typer
 
 from bench.report import Json, emit, head, run_facts, table
 from evals import run
+from evals.agent_tasks import TASKS, Task, is_done, is_sound, load, make_project
 from lcursor.config import ChatConfig
 from lcursor.drive.editor import ROOT
 from lcursor.errors import LcursorError
 from lcursor.http import endpoint
 from lcursor.llm.server import LocalServer
 from lcursor.llm.server_state import default_folder
-from lcursor.process.sandbox import Confinement, open_sandbox
 from lcursor.storage import folders
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-DATA = ROOT / "evals/data/agent"
 MODEL = "qwen2.5-coder-1.5b"
-TEST = "python3 -m unittest -q"
 MAX_STEPS = 10
 MAX_ANSWER_TOKENS = 1024
 """Of the peer, whose answers would otherwise end with the context."""
 MAX_S = 900.0
-CHECK_S = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A text in a file, and the text that replaces it."""
-
-    file: str
-    old: str
-    new: str
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A task for an agent."""
-
-    name: str
-    project: str
-    text: str
-    check: str
-    """Python code that raises unless the task is done."""
-    bug: Sequence[Change]
-    """What is changed in the project before the task."""
-    solution: Sequence[Change]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +63,22 @@ class Result:
 
 def command(
     name: Annotated[str, typer.Option(help="Only tasks with this in their name.")] = "",
+    tasks: Annotated[
+        Path | None, typer.Option(help="A file of other tasks.", exists=True, dir_okay=False)
+    ] = None,
+    only_check: Annotated[
+        bool, typer.Option("--only-check", help="Check the tasks; run no agent.")
+    ] = False,
     model: run.Model = MODEL,
     max_steps: Annotated[int, typer.Option(min=1, help="Answers a task.")] = MAX_STEPS,
     peer: Annotated[
         Path | None,
         typer.Option(help="The program `mini` of mini-swe-agent, to run as well.", exists=True),
     ] = None,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Trace failed tests for the model.")
+    ] = False,
+    attempts: Annotated[int, typer.Option(min=1, help="Attempts at a task.")] = 1,
     native: Annotated[
         bool,
         typer.Option("--native", help="Call tools by the server's API, whatever the model."),
@@ -110,99 +87,44 @@ def command(
     cases: run.Cases = None,
     as_json: Json = False,
 ) -> None:
-    """Let an agent do 24 small tasks; compare it with one that has only a shell.
+    """Let an agent do small tasks; compare it with one that has only a shell.
 
     Exits with 1 if a check passes without the task being done, or fails with its solution.
     """
-    tasks = [each for each in load() if name in each.name]
-    if wrong := [each.name for each in tasks if not is_sound(each)]:
+    wanted = [each for each in load(tasks or TASKS) if name in each.name]
+    chosen = [each for each in wanted if each.language.is_here]
+    skipped = {
+        each.name: f"{each.language.runs[0]} is not here" for each in wanted if each not in chosen
+    }
+    began_s = time.monotonic()
+    if wrong := [each.name for each in chosen if not is_sound(each)]:
         raise LcursorError(f"these checks are wrong: {', '.join(wrong)}")
+    if only_check:
+        seconds = round(time.monotonic() - began_s, 1)
+        checked = {"checked": len(chosen), "skipped": skipped, "seconds": seconds}
+        lines = [f"{len(chosen)} tasks are right, {seconds} s", *_skips(skipped)]
+        emit(checked, lines, as_json)
+        return
     with _own_data(), _serving(model) as url:
         agents: list[Callable[[Task, Path], Result]] = []
         if not only_peer:
             module = "evals.native_calls" if native else "lcursor"
-            agents.append(lambda task, folder: _run_lcursor(task, folder, model, max_steps, module))
+            more = ["--model", model, "--max-steps", str(max_steps)]
+            more += ["--evidence"] * evidence
+            more += ["--attempts", str(attempts)] * (attempts > 1)
+            agents.append(lambda task, folder: _run_lcursor(task, folder, module, more))
         if peer is not None:
             agents.append(lambda task, folder: _run_peer(task, folder, model, max_steps, peer, url))
-        results = (measure(task, agent) for agent in agents for task in tasks)
-        found = run.collect(results, len(tasks) * len(agents), _describe, cases)
-    document = {**run_facts(model=model), **as_dict(found, len(tasks))}
+        results = (measure(task, agent) for agent in agents for task in chosen)
+        found = run.collect(results, len(chosen) * len(agents), _describe, cases)
+    document = {**run_facts(model=model), **as_dict(found, len(chosen), skipped)}
     emit(document, as_markdown(document), as_json)
-
-
-def load() -> list[Task]:
-    """Read the tasks.
-
-    Raises:
-        LcursorError: the file is missing or malformed.
-    """
-    path = DATA / "tasks.toml"
-    try:
-        rows = tomllib.loads(path.read_text(encoding="utf-8"))["task"]
-        return [_task(row) for row in rows]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LcursorError(
-            f"{path} is not a file of tasks ({error})", "Restore it: git checkout evals/data"
-        ) from error
-
-
-def _task(row: Mapping[str, Any]) -> Task:
-    bug = [Change(each["file"], each["right"], each["wrong"]) for each in row.get("bug", ())]
-    solution = [Change(**each) for each in row.get("solution", ())]
-    solution += [Change(each.file, each.new, each.old) for each in bug]
-    return Task(row["name"], row["project"], row["text"], row["check"], bug, solution)
-
-
-def make_project(task: Task, folder: Path) -> None:
-    """Create the project of a task as a repository with one commit.
-
-    Raises:
-        ValueError: a change does not fit its file.
-    """
-    shutil.copytree(DATA / "projects" / task.project, folder)
-    change(folder, task.bug)
-    who = ("-c", "user.name=eval", "-c", "user.email=eval@localhost")
-    for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-qm", "Start")):
-        subprocess.run(["git", *words], cwd=folder, check=True)
-
-
-def change(folder: Path, changes: Sequence[Change]) -> None:
-    """Change files.
-
-    Raises:
-        ValueError: an old text does not occur exactly once.
-    """
-    for each in changes:
-        path = folder / each.file
-        text = path.read_text(encoding="utf-8")
-        if text.count(each.old) != 1:
-            raise ValueError(f"{each.file} does not have this once: {each.old!r}")
-        path.write_text(text.replace(each.old, each.new), encoding="utf-8")
-
-
-def is_done(task: Task, folder: Path) -> bool:
-    """Return whether the check of a task passes in the sandbox."""
-    words = ["python3", "-B", "-c", task.check]
-    output = open_sandbox().run(
-        words, Confinement(folder, folder), max_s=CHECK_S, max_bytes=1 << 20
-    )
-    return output.status == 0 and not output.is_cut
-
-
-def is_sound(task: Task) -> bool:
-    """Return whether the check fails before the solution and passes after it."""
-    with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as name:
-        folder = Path(os.path.realpath(name)) / task.project
-        make_project(task, folder)
-        before = is_done(task, folder)
-        change(folder, task.solution)
-        return not before and is_done(task, folder)
 
 
 def measure(task: Task, agent: Callable[[Task, Path], Result]) -> Result:
     """Let an agent do a task in a new folder, and check what it did."""
     with tempfile.TemporaryDirectory(prefix="lcursor-eval-") as name:
-        folder = Path(os.path.realpath(name)) / task.project
+        folder = Path(os.path.realpath(name)) / task.project.name
         make_project(task, folder)
         began_s = time.monotonic()
         found = agent(task, folder)
@@ -220,20 +142,19 @@ def _cause(task: Task, changed: set[str]) -> str:
     return "wrong change" if changed & {each.file for each in task.solution} else "wrong place"
 
 
-def _run_lcursor(task: Task, folder: Path, model: str, max_steps: int, module: str) -> Result:
-    words = [sys.executable, "-m", module, "agent", task.text, "--test", TEST, "--apply"]
-    words += ["--json", "--model", model, "--max-steps", str(max_steps), "--path", str(folder)]
+def _run_lcursor(task: Task, folder: Path, module: str, more: Sequence[str]) -> Result:
+    words = [sys.executable, "-m", module, "agent", task.text, "--test", task.language.test, *more]
+    words += ["--apply", "--json", "--path", str(folder)]
     output = subprocess.run(
         words, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=MAX_S, check=False
     )
     messages = [json.loads(line) for line in output.stdout.splitlines()]
-    done = next((each for each in messages if each["method"] == "agent.done"), None)
-    if done is None or not done["run"]:
+    ends = {each["run"]: each for each in messages if each["method"] == "agent.done"}
+    if not ends or "" in ends:
         error = output.stderr.decode(errors="replace")[-500:]
         raise LcursorError(f"the agent did not start: {error}")
-    path = next((folders.data_home() / "agents").rglob(f"{done['run']}/run.jsonl"))
-    ops = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    answers = [each for each in ops if each.get("op") == "answer"]
+    done = messages[-1]
+    answers = [each for key in ends for each in _answers(key)]
     return Result(
         task.name,
         "lcursor",
@@ -242,10 +163,17 @@ def _run_lcursor(task: Task, folder: Path, model: str, max_steps: int, module: s
         "",
         len(answers),
         sum(bool(each["problem"]) for each in answers),
-        done["read_tokens"],
-        done["answer_tokens"],
+        sum(each["read_tokens"] for each in ends.values()),
+        sum(each["answer_tokens"] for each in ends.values()),
         0.0,
     )
+
+
+def _answers(key: str) -> list[dict[str, Any]]:
+    """Return the answers of the model in a run."""
+    path = next((folders.data_home() / "agents").rglob(f"{key}/run.jsonl"))
+    ops = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [each for each in ops if each.get("op") == "answer"]
 
 
 def _run_peer(
@@ -262,8 +190,9 @@ def _run_peer(
     asked = {"model_class": "litellm_textbased", "model_kwargs": arguments}
     limits = {"agent_class": "default", "step_limit": max_steps}
     settings.write_text(json.dumps({"environment": environment, "model": asked, "agent": limits}))
+    asked_for = f"{task.text}\n\nThe tests: {task.language.test}"
     words = [str(program), "-c", "mini_textbased.yaml", "-c", str(settings), "-l", "0", "-y"]
-    words += ["-m", f"openai/{model}", "-t", f"{task.text}\n\nThe tests: {TEST}", "-o", str(trace)]
+    words += ["-m", f"openai/{model}", "-t", asked_for, "-o", str(trace)]
     env = {"HOME": str(folder.parent), "PATH": os.environ["PATH"], "LITELLM_LOCAL_MODEL_COST_MAP":
            "True", "MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors"}  # fmt: skip
     output = subprocess.run(
@@ -359,13 +288,21 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
         pass  # one of them has closed
 
 
-def as_dict(found: Sequence[Result], count: int) -> dict[str, Any]:
-    """Return the report as JSON: the numbers of tasks solved, and the share of valid answers."""
+def as_dict(
+    found: Sequence[Result], count: int, skipped: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the report as JSON: the numbers of tasks solved, and the share of valid answers.
+
+    Args:
+        count: of the tasks.
+        skipped: names of other tasks, and why they cannot be done here.
+    """
     ours = [each for each in found if each.agent == "lcursor"]
     peer = [each for each in found if each.agent != "lcursor"]
     answers = sum(each.steps for each in ours)
     return {
         "tasks": count,
+        "skipped": dict(skipped or {}),
         "solved": sum(each.is_solved for each in ours) if ours else None,
         "baseline": sum(each.is_solved for each in peer) if peer else None,
         "valid": round(1 - sum(each.malformed for each in ours) / answers, 4) if answers else None,
@@ -408,10 +345,15 @@ def as_markdown(document: Mapping[str, Any]) -> list[str]:
         *table(["", *(f"{each['agent']}:" for each in agents)], rows),
         "",
     ]
-    return lines + [
+    lines += [
         f"- not solved: {each['task']}, {each['agent']}: {each['cause']}, {each['end']}"
         for each in document["unsolved"]
     ]
+    return lines + _skips(document["skipped"])
+
+
+def _skips(skipped: Mapping[str, str]) -> list[str]:
+    return [f"- skipped: {name}, {reason}" for name, reason in skipped.items()]
 
 
 def _describe(found: Sequence[Result]) -> str:

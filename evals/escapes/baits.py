@@ -9,6 +9,7 @@ import select
 import socket
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 from evals.escapes.namespaces import INTERNET, Account
@@ -91,8 +92,9 @@ class Baits:
         for name, protocol in (("ICMP", socket.IPPROTO_ICMP), ("raw", RAW_PROTOCOL)):
             raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, protocol)
             self._watch(name, raw, is_stream=False)
-        frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(FRAME_TYPE))
-        self._watch("frame", frames, is_stream=False)
+        if sys.platform == "linux":  # as everywhere here; mypy knows the names of other systems
+            frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(FRAME_TYPE))
+            self._watch("frame", frames, is_stream=False)
         _share(token)
         Path(FOLDER).mkdir()
         command = [PYTHON, "-I", "-S", "-c", _EDITOR, f"--password={token}"]
