@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from lcursor.process.sandbox import open_sandbox
 from tests import skips
 from tests.fakes.control import FakeHost
 from tests.nvim.pilot import Pilot
@@ -38,6 +40,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     with Path(__file__).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return (yield)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests that are marked `linux` or `sandbox` where there is none."""
+    if item.get_closest_marker("linux") and sys.platform != "linux":
+        pytest.skip("needs Linux")
+    if item.get_closest_marker("sandbox") and open_sandbox().level == "none":
+        pytest.skip("no sandbox works here")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,9 +14,14 @@ EXPECTED = {
     "the kernel does not weigh sessions": "needs a kernel with autogroups",
     "no sandbox works here": "needs user namespaces, or Linux 6.12",
     "no sandbox of this level works here": "needs bubblewrap, user namespaces, or Landlock",
+    "the engine was built for the CPU": "needs a GPU, or Vulkan headers 1.3.272 and Mesa",
+    # The system.
+    "needs Linux": "runs on Linux",
     # Programs that nothing in this project installs.
     "no llama-server is on PATH": "needs llama-server",
     "uv is not here": "needs uv",
+    "lua is not here": "needs lua",
+    "node is not here": "needs Node.js",
 }
 """The reason that the test gives, and what a machine needs to run the test."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +34,10 @@ def wait_for(predicate: Callable[[], Value], timeout_s: float = 30.0, what: str 
 
 def is_running(pid: int) -> bool:
     """Return whether a process runs; a zombie does not."""
+    if sys.platform != "linux":
+        words = ["ps", "-o", "stat=", "-p", str(pid)]
+        state = subprocess.run(words, capture_output=True, text=True).stdout.strip()
+        return state[:1] not in ("", "Z")
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 LAYERS = {
     "errors": 0,
+    "system": 0,
     "protocol": 0,
     "config": 0,
     "config_table": 0,

@@ -15,12 +15,12 @@ from lcursor.agent.dialects.dialect import Dialect
 from lcursor.agent.parts import RunLimits, RunParts
 from lcursor.agent.records import (
     Answer,
-    AskUser,
     Decision,
     DialectName,
     Known,
     Observation,
     OnText,
+    OnWait,
     Policy,
     Reply,
     Shown,
@@ -29,6 +29,7 @@ from lcursor.agent.records import (
 from lcursor.agent.run_log import AgentStep, RunState
 from lcursor.agent.tools.table import ALL, has_effect
 from lcursor.agent.tools.tool import Tool
+from lcursor.context.servers import AskUser
 from lcursor.errors import Cancelled
 from lcursor.llm.records import Usage, add_usage
 from lcursor.process.run import Cancel
@@ -100,6 +101,7 @@ class ScriptModel:
         temperature: float = 0.0,
         grammar: str = "",
         is_forced: bool = False,
+        on_wait: OnWait = lambda _: None,
     ) -> Answer:
         if self.is_closed:
             raise Cancelled("closed")

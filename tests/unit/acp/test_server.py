@@ -418,6 +418,7 @@ def test_wrong_requests_are_answered(editor: Make) -> None:
     assert it.prompt(session) == "end_turn"
 
 
+@pytest.mark.linux
 def test_it_ends_with_the_editor(editor: Make) -> None:
     it = editor([bash("sleep 86399.5"), finish()])
     session = it.open()

@@ -53,7 +53,7 @@ class Service(Heard):
         self.handlers["chat.send"](
             {
                 "id": number, "chat": chat, "after": 0, "text": text, "path": "",
-                "attachments": [], "dropped": [], "model": "", "again": 0,
+                "attachments": [], "dropped": [], "model": "", "again": 0, "call": "", "choice": "",
             }
         )  # fmt: skip
 

@@ -111,7 +111,7 @@ def test_other_settings_of_edits_leave_the_chat_alone(path: Path) -> None:
         chat = service.wait("chat.opened", 1)["chat"]
         service.do(
             "chat.send", id=2, chat=chat, after=0, text="Hi", path="", attachments=[], dropped=[],
-            model="", again=0,
+            model="", again=0, call="", choice="",
         )  # fmt: skip
         service.wait("chat.started", 2)
         service.configure(config_of(slow), EditConfig(max_tokens=9))
@@ -143,7 +143,7 @@ def test_accepted_code_of_a_chat_is_recorded_in_its_file(path: Path, server: Cha
     chat = service.wait("chat.opened", 1)["chat"]
     service.do(
         "chat.send", id=2, chat=chat, after=0, text="Return more", path=str(path), attachments=[],
-        dropped=[], model="", again=0,
+        dropped=[], model="", again=0, call="", choice="",
     )  # fmt: skip
     service.wait("chat.done", 2)
     here = {"path": str(path), "tick": 3, "text": TEXT}
@@ -184,7 +184,7 @@ def test_only_lines_that_the_model_read_are_changed(
     }  # fmt: skip
     service.do(
         "chat.send", id=2, chat=chat, after=0, text="Return more", path=str(path),
-        attachments=[piece], dropped=[], model="", again=0,
+        attachments=[piece], dropped=[], model="", again=0, call="", choice="",
     )  # fmt: skip
     answer = service.wait("chat.started", 2)["answer"]
     service.wait("chat.done", 2)

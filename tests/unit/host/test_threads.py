@@ -79,7 +79,7 @@ def chat(host: Neovim, path: str) -> None:
     key = host.said("chat.opened")["chat"]
     question: dict[str, Any] = {
         "chat": key, "after": 0, "text": "Why?", "path": path, "attachments": [], "dropped": [],
-        "model": "", "again": 0,
+        "model": "", "again": 0, "call": "", "choice": "",
     }  # fmt: skip
     host.notify("chat.preview", {"id": 6, **question})
     host.said("chat.previewed")
@@ -103,6 +103,7 @@ def edit(host: Neovim, path: str) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.linux
 def test_a_host_that_has_used_every_feature_keeps_few_threads(project: Path, host: Neovim) -> None:
     path = str(project / "area.py")
     answer = say("```python\n", TEXT.replace("w * w", "width * 2"), "```\n")
