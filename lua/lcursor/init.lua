@@ -153,6 +153,10 @@ end
 --- End the host, the autocommands and what is drawn, so that the plugin can be loaded again. Plugin
 --- managers call this before they load it.
 function M.deactivate()
+  local proposals = package.loaded["lcursor.edit.proposals"]
+  for _, proposal in ipairs(proposals and proposals.all() or {}) do
+    proposals.drop(proposal.key) -- what is not drawn yet would be drawn later
+  end
   if package.loaded["lcursor.host"] then
     require("lcursor.host").stop()
   end

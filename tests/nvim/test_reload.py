@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -63,4 +64,5 @@ def test_nothing_that_the_plugin_before_drew_stays(editor: Start, host: FakeHost
     marks = "return #vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {})"
     assert nvim.lua(marks) > 0
     nvim.lua("require('lcursor').deactivate()")
+    time.sleep(0.2)  # what is drawn in slices is drawn by then
     assert nvim.lua(marks) == 0
