@@ -1,7 +1,7 @@
 """`bench agent-screen`: how soon a question of an agent is on the screen, and what streams cost.
 
-Runs of a few and of 200 steps, their window shown. No host and no model: measures Neovim's main
-thread.
+Runs of a few and of 200 steps, their window shown, and the list of eight runs that stream at once.
+No host and no model: measures Neovim's main thread.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from lcursor.cli.editor import find_neovim
 from lcursor.drive.editor import Editor
 from lcursor.drive.screen import Screen
 
-SHOWN_MS, KEY_MS, SHARE = 50, 30, 5.0
+SHOWN_MS, LISTED_MS, KEY_MS, SHARE = 50, 100, 30, 5.0
 COLUMNS, LINES = 120, 40
 WAIT_S = 20.0
 STEPS = (5, 200)
 STREAM_S, TOKENS_PER_S, STEPS_PER_S = 4, 50, 1
+RUNS, DELTAS_PER_S = 8, 20
+"""The host sends what a model writes at most so often."""
 ASKS = "LCursorAgentAsks"
 TEXT = "\n".join(f"{row:6}\tvalue = value + {row}" for row in range(60))
 
@@ -48,7 +50,9 @@ requests.notify = function(method, params)
   return sent
 end
 _G.channel = channel
-require("lcursor").agent({ task = "measure it" })
+for _ = 1, ... do
+  require("lcursor").agent({ task = "measure it" })
+end
 vim.keymap.set("n", "<F12>", function()
   _G.pressed = vim.uv.hrtime()
   vim.api.nvim_feedkeys("ga", "m", false)
@@ -60,37 +64,42 @@ CLOCK = "return { os.clock(), vim.uv.hrtime() / 1e9 }"
 
 
 class Session:
-    """A Neovim with a run of so many steps."""
+    """A Neovim with runs of so many steps."""
 
-    def __init__(self, neovim: Path, home: Path, steps: int) -> None:
+    def __init__(self, neovim: Path, home: Path, steps: int, runs: int = 1) -> None:
         self.editor = Editor(neovim, home, init=INIT, columns=COLUMNS, lines=LINES)
         self.editor.wait_lua("return vim.v.vim_did_enter == 1")
-        self.editor.lua(START)
+        self.editor.lua(START, runs)
         self.numbers = itertools.count(1)
-        started = {"run": "r1", "task": "measure it", "policy": "auto", "model": "m"}
-        more = {"dialect": "native", "sandbox": "bubblewrap", "note": "", "group": "", "attempt": 0}
-        self.send("started", {**started, **more})
+        self.runs = range(1, runs + 1)
+        for run in self.runs:
+            started = {"run": f"r{run}", "task": "measure it", "policy": "auto", "model": "m"}
+            more = {"dialect": "native", "sandbox": "bubblewrap", "note": ""}
+            self.send("started", {**started, **more, "group": "", "attempt": 0}, run)
         for _ in range(steps):
-            self.step(next(self.numbers))
+            number = next(self.numbers)
+            for run in self.runs:
+                self.step(number, run=run)
         self.editor.lua("return 1")
 
-    def send(self, name: str, params: dict[str, Any]) -> None:
+    def send(self, name: str, params: dict[str, Any], request: int = 1) -> None:
         """Send a message, without waiting for it."""
-        args = [f"agent.{name}", {"id": 1, **params}]
+        args = [f"agent.{name}", {"id": request, **params}]
         self.editor.client.notify("nvim_exec_lua", RECEIVE, args)
 
-    def step(self, number: int, state: str = "done") -> None:
+    def step(self, number: int, state: str = "done", run: int = 1) -> None:
         """Send a step."""
         step = {"kind": "command", "target": f"make {number}", "result": "exit 0", "seconds": 0.2}
         text = TEXT if state == "done" else ""
-        self.send("step", {"number": number, "state": state, "text": text, **step})
+        self.send("step", {"number": number, "state": state, "text": text, **step}, run)
 
     def ask(self) -> tuple[float, float]:
         """Return the ms until a question is on the screen, and from a key to the decision."""
         number, screen = next(self.numbers), self.editor.screen
         self.step(number, "running")
         self.editor.lua("_G.decided_ms = nil vim.cmd.redraw()")
-        ask = {"ask": number, "number": number, "command": f"make {number}", "why": "network"}
+        question = {"command": f"make {number}", "why": "network", "is_bound": False}
+        ask = {"ask": number, "number": number, **question}
         began_s = time.perf_counter()
         self.send("asks", ask)
 
@@ -105,25 +114,55 @@ class Session:
         self.step(number)
         return shown_ms, decided_ms
 
-    def share(self) -> float:
-        """Return the percentage of its time that Neovim works while a model writes."""
+    def list(self) -> None:
+        """Open the list of the runs."""
+        self.editor.command("LCursor agent list")
+        request = self.editor.lua("return require('lcursor.host.requests').next_id()") - 1
+        row = {"task": "measure it", "state": "running", "at_s": time.time(), "attempt": 0}
+        rows = [{"run": f"r{run}", "steps": 5, **row} for run in self.runs]
+        self.send("listed", {"runs": rows}, request)
+        self.wait_text("8 runs of this project")
+
+    def change(self) -> float:
+        """Return the ms until a change of a run's status is in the list."""
+        number = next(self.numbers)
+        self.editor.lua("vim.cmd.redraw()")
+        began_s = time.perf_counter()
+        self.step(number, "running", run=5)
+        return (self.wait_text(f"make {number}") - began_s) * 1000
+
+    def wait_text(self, text: str) -> float:
+        """Return the time at which a text is on the screen.
+
+        Raises:
+            TimeoutError: it does not come.
+        """
+        screen = self.editor.screen
+        if not screen.wait(lambda it: any(text in row for row in it.rows()), WAIT_S):
+            raise TimeoutError(f"the screen does not show: {text}")
+        return screen.flushed_s
+
+    def share(self, deltas_per_s: int = TOKENS_PER_S) -> float:
+        """Return the percentage of its time that Neovim works while models write."""
         cpu_s, began_s = self.editor.lua(CLOCK)
-        tokens = TOKENS_PER_S // STEPS_PER_S
+        deltas = deltas_per_s // STEPS_PER_S
         for _ in range(STREAM_S * STEPS_PER_S):
-            for at in range(tokens):
-                self.send(
-                    "delta", {"text": "word and " if at % 9 else "word.\n", "is_new": at == 0}
-                )
-                time.sleep(1 / TOKENS_PER_S)
-            self.step(next(self.numbers))
+            for at in range(deltas):
+                delta = {"text": "word and " if at % 9 else "word.\n", "is_new": at == 0}
+                for run in self.runs:
+                    self.send("delta", delta, run)
+                time.sleep(1 / deltas_per_s)
+            number = next(self.numbers)
+            for run in self.runs:
+                self.step(number, run=run)
         cpu_after_s, ended_s = self.editor.lua(CLOCK)
         return float(100 * (cpu_after_s - cpu_s) / (ended_s - began_s))
 
 
 @contextmanager
-def _session(neovim: Path, steps: int) -> Iterator[Session]:
+def _session(neovim: Path, steps: int, runs: int = 1) -> Iterator[Session]:
     with tempfile.TemporaryDirectory(prefix="lcb") as home:
-        session = Session(neovim, Path(home), steps)
+        session = Session(neovim, Path(home), steps, runs)
         try:
             yield session
         finally:
@@ -149,4 +188,12 @@ def command(
             report.add(f"{name}: question on the screen", [a for a, _ in asked], limit=SHOWN_MS)
             report.add(f"{name}: key to decision", [b for _, b in asked], limit=KEY_MS)
             report.add(f"{name}: work while streaming", [share], unit="%", limit=SHARE)
+        name = f"list of {RUNS} runs"
+        measuring(name)
+        with _session(neovim, STEPS[0], RUNS) as session:
+            session.list()
+            changes = [session.change() for _ in range(rounds + 1)][1:]
+            share = session.share(DELTAS_PER_S)
+        report.add(f"{name}: change on the screen", changes, limit=LISTED_MS)
+        report.add(f"{name}: work while all stream", [share], unit="%", limit=SHARE)
     report.finish(as_json)
