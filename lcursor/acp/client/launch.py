@@ -121,7 +121,9 @@ class Launch:
         name = self.models.choose(self.settings.model, self.chat.model)
         connection = self.models.connect(name, self.stopped)
         served = connection.served.model or name
-        port = stack.enter_context(ModelPort(connection.client.target, served))
+        port = stack.enter_context(
+            ModelPort(connection.client.target, served, connection.client.admission)
+        )
         return port, {
             "url": port.url,
             "key": KEY,

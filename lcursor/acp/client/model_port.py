@@ -6,7 +6,8 @@
 What is sent there is forwarded to the model's server, with the user's key and the model's name: the
 agent sees no key, and may call the model what it likes. Tokens in the text are replaced, as in all
 requests to other machines. Other users of the machine do not know the
-secret; it is in the path, because some agents replace headers. Serves on threads.
+secret; it is in the path, because some agents replace headers. Requests wait until the server has
+space for them beside those of chats, edits and other agents. Serves on threads.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import json
 import secrets
 import socket
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lcursor.http import endpoint
-from lcursor.llm import providers
+from lcursor.llm import providers, tokens
+from lcursor.llm.admission import Admission
 from lcursor.llm.records import ServedModel
 from lcursor.project import redaction
 
@@ -44,11 +47,14 @@ class ModelPort:
 
     Args:
         model: its name on the server.
+        admission: the requests to that server.
     """
 
-    def __init__(self, target: ServedModel, model: str) -> None:
+    def __init__(self, target: ServedModel, model: str, admission: Admission) -> None:
         self._secret = f"/{secrets.token_urlsafe(24)}"
-        self._target, self._model = target, model
+        self._target, self._model, self._admission = target, model, admission
+        self._rank = 1  # as of our own agents: those that have written less come first
+        self._is_closed = False
         self._open = set[http.client.HTTPConnection]()
         self._lock = threading.Lock()
         owner = self
@@ -81,6 +87,7 @@ class ModelPort:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._is_closed = True
         self._server.shutdown()
         self._server.server_close()
         with self._lock:
@@ -105,23 +112,15 @@ class ModelPort:
         with self._lock:
             self._open.add(connection)
         try:
-            connection.connect()
-            connection.sock.settimeout(None)  # a model may read for minutes before it answers
             sent = {name: value for name, value in headers.items() if name not in HOP}
             body = self._body(request, headers)
             body = self._rewritten(body) if body else b""
-            target = prefix + path
-            connection.request(request.command, target, body or None, {**sent, **self._keys()})
-            answer = connection.getresponse()
-            request.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in HOP:
-                    request.send_header(name, value)
-            request.send_header("Connection", "close")
-            request.end_headers()
-            while block := answer.read1(BLOCK_BYTES):
-                request.wfile.write(block)
-                request.wfile.flush()
+            with self._admitted(body):
+                connection.connect()
+                connection.sock.settimeout(None)  # a model may read for minutes before it answers
+                sent |= self._keys()
+                connection.request(request.command, prefix + path, body or None, sent)
+                self._stream(connection.getresponse(), request)
         except (OSError, ValueError, http.client.HTTPException) as error:
             with contextlib.suppress(OSError):  # too late if the answer has begun
                 request.send_error(502, type(error).__name__, str(error))
@@ -129,6 +128,38 @@ class ModelPort:
             with self._lock:
                 self._open.discard(connection)
             connection.close()
+
+    @contextlib.contextmanager
+    def _admitted(self, body: bytes) -> Iterator[None]:
+        """Wait until the server has space for a prompt.
+
+        Raises:
+            ConnectionError: the port was closed meanwhile.
+        """
+        if not body:
+            yield
+            return
+        admitted = self._admission.enter(tokens.estimate(body.decode()), 0, self._rank)
+        try:
+            while not admitted.is_running.wait(POLL_S):
+                if self._is_closed:
+                    raise ConnectionError("the agent has ended")
+            yield
+        finally:
+            admitted.leave()
+
+    def _stream(self, answer: http.client.HTTPResponse, request: BaseHTTPRequestHandler) -> None:
+        """Forward an answer."""
+        request.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in HOP:
+                request.send_header(name, value)
+        request.send_header("Connection", "close")
+        request.end_headers()
+        while block := answer.read1(BLOCK_BYTES):
+            self._rank += block.count(b"data:")  # about as many as tokens
+            request.wfile.write(block)
+            request.wfile.flush()
 
     def _connection(self) -> tuple[http.client.HTTPConnection, str]:
         """Return a connection to the model's server, and what paths there begin with."""

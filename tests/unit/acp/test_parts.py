@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from lcursor.acp.client.updates import MAX_TEXT_CHARS, ToolUse
 from lcursor.config import ForeignAgentConfig
 from lcursor.config_table import from_table
 from lcursor.errors import AgentMissing, ConfigInvalid
+from lcursor.llm.admission import Admission
 from lcursor.llm.records import ServedModel
 from lcursor.run import forms
 from tests.fakes.loopback import Handler, Loopback
@@ -118,11 +120,15 @@ def ask(url: str, body: Mapping[str, Any] | None = None, **headers: str) -> Any:
         return json.load(found)
 
 
+def port_to(url: str, admission: Admission | None = None) -> ModelPort:
+    return ModelPort(ServedModel("m", url), "m", admission or Admission())
+
+
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_the_port_adds_the_key_and_the_name_of_the_model(kind: Any) -> None:
     with Echo() as server:
         target = ServedModel("m", f"{server.url}/api/v1", kind=kind, key="secret")
-        with ModelPort(target, "real-name") as port:
+        with ModelPort(target, "real-name", Admission()) as port:
             found = ask(f"{port.url}/v1/chat", {"model": "gpt"}, Authorization="Bearer x")
             assert found["path"] == "/api/v1/chat"
             assert found["body"] == {"model": "real-name"}
@@ -135,7 +141,7 @@ def test_the_port_adds_the_key_and_the_name_of_the_model(kind: Any) -> None:
 
 def test_tokens_in_the_text_do_not_leave_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     token = "ghp_" + "aB3" * 12
-    with Echo() as server, ModelPort(ServedModel("m", server.url), "m") as port:
+    with Echo() as server, port_to(server.url) as port:
         assert ask(f"{port.url}/v1/x", {"text": token})["body"]["text"] == token
         monkeypatch.setattr("lcursor.http.endpoint.is_local", lambda _: False)
         assert token not in ask(f"{port.url}/v1/x", {"text": f"a {token}"})["body"]["text"]
@@ -145,20 +151,48 @@ def test_the_port_leads_to_the_api_of_openai_at_gemini() -> None:
     with Echo() as server:
         for path in ("", "/v1beta"):
             target = ServedModel("m", f"{server.url}{path}", kind="gemini")
-            with ModelPort(target, "m") as port:
+            with ModelPort(target, "m", Admission()) as port:
                 assert ask(f"{port.url}/v1/chat", {})["path"] == "/v1beta/openai/chat"
 
 
 def test_the_port_leads_to_a_socket(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    with Echo(socket_path=path), ModelPort(ServedModel("m", f"unix://{path}"), "m") as port:
+    with Echo(socket_path=path), port_to(f"unix://{path}") as port:
         assert ask(f"{port.url}/v1/models", {})["path"] == "/v1/models"
+
+
+def test_a_request_waits_until_the_server_has_space() -> None:
+    admission = Admission()
+    admission.resize(1, 0)
+    chat = admission.enter(10, 10, 0)
+    with Echo() as server, port_to(server.url, admission) as port, ThreadPoolExecutor(1) as threads:
+        assert ask(f"{port.url}/v1/models")  # no model reads it
+        answer = threads.submit(ask, f"{port.url}/v1/chat", {"messages": []})
+        assert not wait([answer], 0.2).done
+        chat.leave()
+        assert answer.result(5)["body"] == {"messages": []}
+    assert admission.enter(10, 10, 0).is_running.is_set()
+
+
+def test_a_request_that_waits_ends_with_the_port() -> None:
+    admission = Admission()
+    admission.resize(1, 0)
+    chat = admission.enter(10, 10, 0)
+    with Echo() as server, ThreadPoolExecutor(1) as threads:
+        with port_to(server.url, admission) as port:
+            answer = threads.submit(ask, f"{port.url}/v1/chat", {"messages": []})
+            assert not wait([answer], 0.2).done
+        with pytest.raises(urllib.error.HTTPError, match="502") as raised:
+            answer.result(5)
+        raised.value.close()
+        chat.leave()
+    assert admission.enter(10, 10, 0).is_running.is_set()
 
 
 def test_a_server_that_is_gone_is_an_error_of_the_port() -> None:
     target = ServedModel("m", "http://127.0.0.1:9")
     with (
-        ModelPort(target, "m") as port,
+        ModelPort(target, "m", Admission()) as port,
         pytest.raises(urllib.error.HTTPError, match="502"),
     ):
         ask(f"{port.url}/v1/models")
