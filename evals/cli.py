@@ -13,6 +13,7 @@ from evals import (
     kills,
     queries,
     search,
+    unneeded,
 )
 from evals.escapes import command as escapes
 from evals.keys import command as keys
@@ -35,5 +36,6 @@ app.command("apply")(apply.command)
 app.command("sandbox")(escapes.command)
 app.command("agent")(agent.command)
 app.command("next")(next_edit.command)
+app.command("unneeded")(unneeded.command)
 app.command("kills")(kills.command)
 app.command("foreign")(foreign.command)

@@ -1,7 +1,9 @@
 """Find the changes of a run that no test needs: models change more than they should.
 
 The changes of code are taken back one by one, the last one first, as long as the user's tests pass
-and the linter finds nothing new. Only those of files that existed, and not of tests, are tried.
+and the linter finds nothing new. Those of a file with the same text are taken back together, as
+only their text tells them apart once rows have moved. Only changes of files that existed, and not
+of tests, are tried.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Final, Protocol
 
 from lcursor.agent.guided.guidance import TEST_PATH
 from lcursor.changes import diff
-from lcursor.changes.records import Change, Check, FileChange, Lines
+from lcursor.changes.records import Check, FileChange, Lines
 from lcursor.code import languages
 from lcursor.process.run import Cancel
 from lcursor.workspace.outputs import new_lines
@@ -46,7 +48,8 @@ class _Reduction:
     write: Callable[[str, Lines], None]
     checks: Checks
     cancel: Cancel
-    taken_back: set[tuple[str, int]] = field(default_factory=set)
+    taken_back: set[tuple[str, str]] = field(default_factory=set)
+    """Paths and keys of changes."""
     linted: dict[str, list[str]] = field(default_factory=dict)
     """What the linter says of files with all changes, by path."""
 
@@ -69,11 +72,7 @@ class _Reduction:
         self._write(file)
 
     def _write(self, file: FileChange) -> tuple[str, Lines]:
-        rest = [
-            each
-            for index, each in enumerate(file.changes)
-            if (file.path, index) not in self.taken_back
-        ]
+        rest = [each for each in file.changes if (file.path, each.key) not in self.taken_back]
         lines, name = diff.apply(self.bases[file.path], rest), os.path.relpath(file.path, self.root)
         self.write(name, lines)
         return name, lines
@@ -97,7 +96,7 @@ def marked(
         checks: which pass with all changes.
     """
     tried = [file for file in files if _is_code(root, file)]
-    candidates = [(file, index) for file in tried for index in range(len(file.changes))]
+    candidates = [(file, each.key) for file in tried for each in file.changes]
     if not sum(len(file.changes) for file in files) > 1 or len(candidates) > MAX_CHANGES:
         return tuple(files)
     reduction = _Reduction(root, bases, write, checks, cancel)
@@ -105,12 +104,12 @@ def marked(
     for file in tried:
         reduction.lint(file)
     needed = 0
-    for file, index in reversed(candidates):
+    for file, key in dict.fromkeys(reversed(candidates)):
         if time.monotonic() > end_s:
             break
-        reduction.taken_back.add((file.path, index))
+        reduction.taken_back.add((file.path, key))
         if not reduction.passes(file):
-            reduction.taken_back.remove((file.path, index))
+            reduction.taken_back.remove((file.path, key))
             reduction.restore(file)
             needed += 1
     if not needed:
@@ -120,7 +119,7 @@ def marked(
 
 def count(files: Sequence[FileChange]) -> int:
     """Return how many changes are marked."""
-    return sum(len(file.unneeded) for file in files)
+    return sum(each.key in file.unneeded for file in files for each in file.changes)
 
 
 def _is_code(root: Path, file: FileChange) -> bool:
@@ -129,8 +128,6 @@ def _is_code(root: Path, file: FileChange) -> bool:
     return file.kind == "edit" and not (is_text or file.is_guarded or TEST_PATH.search(name))
 
 
-def _with_marks(file: FileChange, taken_back: set[tuple[str, int]]) -> FileChange:
-    changes: list[Change] = [
-        each for index, each in enumerate(file.changes) if (file.path, index) in taken_back
-    ]
-    return replace(file, unneeded=tuple(each.key for each in changes))
+def _with_marks(file: FileChange, taken_back: set[tuple[str, str]]) -> FileChange:
+    keys = [each.key for each in file.changes if (file.path, each.key) in taken_back]
+    return replace(file, unneeded=tuple(dict.fromkeys(keys)))

@@ -145,6 +145,19 @@ class Oracle:
         return {line for lines in self.texts.values() for line in lines} >= set(self.needed)
 
 
+def test_equal_changes_are_marked_together_or_not_at_all() -> None:
+    base = ("if a:", "    return", "", "if b:", "    return", "", "c = 1")
+    after = ("if a:", "    raise", "", "if b:", "    raise", "", "c = 2")
+    file = FileChange("/p/a.py", changes=diff.changes(base, after))
+    for needed, count in (("    raise", 1), ("c = 2", 2)):
+        oracle = Oracle({"a.py": after}, [needed])
+        found = marked(
+            Path("/p"), [file], {file.path: base}, oracle.texts.__setitem__, oracle, bool
+        )
+        assert minimal.count(found) == count
+        assert oracle.passes()
+
+
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_what_is_marked_can_be_left_out_together(data: Any) -> None:
