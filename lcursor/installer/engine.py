@@ -207,7 +207,9 @@ def find_targets() -> list[BuildTarget]:
         return [BuildTarget(None, "for the CPU, because of LCURSOR_GPU or LCURSOR_CUDA")]
     builds, reason = gpu.find()
     on_gpu = [BuildTarget(build, build.why) for build in builds]
-    return [*on_gpu, BuildTarget(None, "for the CPU", advice="" if on_gpu else reason)]
+    has_metal = not system.IS_LINUX and platform.machine() == "arm64"  # llama.cpp uses it by itself
+    why = "with Metal" if has_metal else "for the CPU"
+    return [*on_gpu, BuildTarget(None, why, advice="" if on_gpu else reason)]
 
 
 def locked() -> tuple[str, str]:
@@ -240,7 +242,7 @@ def check_compiler() -> None:
             raise InstallFailed(
                 f"no {what} compiler here, and the engine is compiled for this machine",
                 "Debian or Ubuntu: sudo apt install build-essential;"
-                " Fedora: sudo dnf install gcc-c++. Then run again",
+                " Fedora: sudo dnf install gcc-c++; macOS: xcode-select --install. Then run again",
             )
 
 
