@@ -9,7 +9,8 @@ from typing import Any, Final, Literal, Protocol
 from lcursor.llm.records import ToolRequest, Usage
 
 Policy = Literal["plan", "ask", "auto", "full"]
-State = Literal["preparing", "running", "waiting", "done", "stuck", "failed", "stopped"]
+State = Literal["preparing", "running", "waiting", "checking", "done", "stuck", "failed", "stopped"]
+"""While it is "checking", it looks for changes that no test needs."""
 DialectName = Literal["native", "fenced", "choice", "api"]
 Verdict = Literal["allow", "ask", "forbid"]
 

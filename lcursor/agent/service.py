@@ -279,6 +279,8 @@ class AgentService:
         except LcursorError as error:
             end = End("failed", str(error))
         recorded = RecordedTurn()
+        if end.is_checked:
+            run.status("checking")
         try:
             recorded = self._assembly.record(
                 log.state, work, run.stopped, is_checked=end.is_checked

@@ -277,6 +277,8 @@ class _Progress:
             self._begin(f"{params['kind']} {_shortened(params['target'])}")
         elif method in ("agent.started", "agent.step"):
             self._begin("reading")
+        elif method == "agent.status" and params["state"] == "checking":
+            self._begin("looking for unneeded changes")
         self.show()
 
     def show(self) -> None:

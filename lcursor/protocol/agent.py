@@ -13,7 +13,9 @@ from lcursor.protocol.edit import EditBuffer
 
 AgentPolicy = Literal["", "plan", "ask", "auto", "full"]
 """What needs approval; empty for the setting `agent.policy`."""
-AgentState = Literal["preparing", "running", "waiting", "done", "stuck", "failed", "stopped"]
+AgentState = Literal[
+    "preparing", "running", "waiting", "checking", "done", "stuck", "failed", "stopped"
+]
 StepKind = Literal["read", "edit", "command", "search", "finish", "note"]
 StepState = Literal["running", "waiting", "done", "failed", "rejected"]
 AgentChoice = Literal["once", "run", "reject"]

@@ -325,6 +325,8 @@ def test_the_winbar(agent: Agent) -> None:
     assert agent.winbar().endswith(" running ")
     agent.status("waiting")
     assert agent.winbar().endswith(" waiting for the model ")
+    agent.status("checking")
+    assert agent.winbar().endswith(" looking for unneeded changes ")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ local M = {}
 local uv = vim.uv
 local MAX_TITLE = 40
 
----@alias lcursor.AgentState "preparing"|"running"|"waiting"|"done"|"stuck"|"failed"|"stopped"
+---@alias lcursor.AgentState
+---| "preparing"|"running"|"waiting"|"checking"|"done"|"stuck"|"failed"|"stopped"
 
 ---@class (exact) lcursor.AgentRun: lcursor.Conversation
 ---@field id? integer of the request that is followed; nil if the run does not run here

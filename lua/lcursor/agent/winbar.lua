@@ -50,6 +50,8 @@ function M.state_of(run)
     return "stopping"
   elseif run.state == "waiting" then
     return "waiting for the model" -- another run uses it
+  elseif run.state == "checking" then
+    return "looking for unneeded changes"
   end
   return run.state, run.state == "failed" and "LCursorAgentFailed" or nil
 end
