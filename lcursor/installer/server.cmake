@@ -18,6 +18,9 @@ function(lcursor_install_server)
   set(origin $<IF:$<PLATFORM_ID:Darwin>,@loader_path,$ORIGIN>)
   set_target_properties(${parts} PROPERTIES
     EXCLUDE_FROM_ALL OFF INSTALL_RPATH ${origin} BUILD_WITH_INSTALL_RPATH ON)
+  # CUDA's libraries are found at run time only: libggml-cuda names their folder.
+  target_link_options(llama-server PRIVATE
+    $<$<PLATFORM_ID:Linux>:LINKER:--allow-shlib-undefined>)
   set(folder ${SKBUILD_PLATLIB_DIR}/llama_cpp/lib)
   install(TARGETS ${parts} RUNTIME DESTINATION ${folder} LIBRARY DESTINATION ${folder})
 endfunction()
