@@ -114,14 +114,14 @@ class Session:
         self.step(number)
         return shown_ms, decided_ms
 
-    def list(self) -> None:
+    def open_list(self) -> None:
         """Open the list of the runs."""
         self.editor.command("LCursor agent list")
         request = self.editor.lua("return require('lcursor.host.requests').next_id()") - 1
         row = {"task": "measure it", "state": "running", "at_s": time.time(), "attempt": 0}
         rows = [{"run": f"r{run}", "steps": 5, **row} for run in self.runs]
         self.send("listed", {"runs": rows}, request)
-        self.wait_text("8 runs of this project")
+        self.wait_text(f"{len(self.runs)} runs of this project")
 
     def change(self) -> float:
         """Return the ms until a change of a run's status is in the list."""
@@ -191,7 +191,7 @@ def command(
         name = f"list of {RUNS} runs"
         measuring(name)
         with _session(neovim, STEPS[0], RUNS) as session:
-            session.list()
+            session.open_list()
             changes = [session.change() for _ in range(rounds + 1)][1:]
             share = session.share(DELTAS_PER_S)
         report.add(f"{name}: change on the screen", changes, limit=LISTED_MS)

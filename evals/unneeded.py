@@ -1,7 +1,8 @@
 """`python -m lcursor eval unneeded`: are the changes found that no test needs?
 
-The changes are commits of public repositories, whose tests fail without their code. A person marked
-the changes that what the commit is for does not need, before the first measurement.
+The changes are commits of public repositories, whose tests fail without their code. Before the
+first measurement, the author of this evaluation read each commit and marked the changes that its
+purpose does not need: comments, documentation and layout.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Commit:
     source: str
     """Folder that tests import from."""
     unneeded: list[int]
-    """Numbers of the changes that a person marked, counted over all files of `code`."""
+    """Numbers of the changes that were marked by hand, counted over all files of `code`."""
 
 
 @dataclass(slots=True)
@@ -59,11 +60,11 @@ class Outcome:
 
     changes: int
     marked: int
-    """By a person."""
+    """By hand."""
     found: int
     """Of those."""
     others: int
-    """Changes that no test needs, and that no person marked."""
+    """Changes that no test needs, and that were not marked by hand."""
     is_broken: bool
     """Whether the tests fail without what was found."""
     seconds: float
@@ -156,7 +157,7 @@ def command(
     ] = sys.executable,
     data: Annotated[Path, typer.Option(metavar="file", help="A file of commits.")] = COMMITS,
 ) -> None:
-    """Mark what no test needs in commits, and compare with a person's marks.
+    """Mark what no test needs in commits, and compare with marks made by hand.
 
     Exits with 1 if the tests of a commit fail without what was marked.
     """

@@ -44,7 +44,7 @@ CUDA_SPACE_BYTES = 2 * 1024 * 1024 * 1024
 """Disk space for the packages, pip's copies of them, and the objects."""
 BUILD_CUDA_CPU_S, BUILD_CUDA_GPU_CPU_S = 1000, 2000
 """CPU seconds of CUDA's 144 files, and of their kernels for one generation of GPUs: for two
-generations all took 5,200 s of two cores."""
+generations all took about 5,000 s of two cores."""
 BUILD_SERVER_CPU_S = 210
 """CPU seconds of llama-server: with the libraries for the CPU it took 230 s of two cores."""
 BUILD_VULKAN_CPU_S = 500

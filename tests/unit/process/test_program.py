@@ -305,7 +305,7 @@ def test_large_answers_and_many_connections_pass(folder: Path) -> None:
                 threading.Thread(target=answer, args=(client,), daemon=True).start()
 
     def answer(client: socket.socket) -> None:
-        with client, contextlib.suppress(ConnectionError):  # who has not read it fails below
+        with client, contextlib.suppress(ConnectionError):  # the digests below tell
             client.sendall(data)
 
     code = (
