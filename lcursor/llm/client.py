@@ -46,8 +46,9 @@ from lcursor.llm.records import (
 from lcursor.llm.streaming import ResponseReader
 from lcursor.storage import json_text, stored
 
-NEAR_CONNECT_S, FAR_CONNECT_S = 2.0, 10.0
-NEAR_ANSWER_S, FAR_ANSWER_S = 4.0, 10.0
+CONNECT_S = 10.0
+ANSWER_S = 10.0
+"""Time limit for a response that needs no computation; beside a build a server takes seconds."""
 SILENCE_S = 600.0
 """Timeout between two parts of an answer. Prompt processing or a queue may take minutes, during
 which most servers send nothing, and the user can stop at any time."""
@@ -200,13 +201,7 @@ class ChatClient:
     def __init__(self, target: ServedModel) -> None:
         self.target = target
         root, self._api = endpoint.split_url(target.url)
-        is_near = endpoint.is_local(target.url)
-        limits = Limits(
-            NEAR_CONNECT_S if is_near else FAR_CONNECT_S,
-            NEAR_ANSWER_S if is_near else FAR_ANSWER_S,
-            SILENCE_S,
-            MAX_BYTES,
-        )
+        limits = Limits(CONNECT_S, ANSWER_S, SILENCE_S, MAX_BYTES)
         is_ours = target.setting == LOCAL
         self.advice = ADVICE if is_ours else sse.HINT
         """Hint after a failure."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +22,7 @@ from lcursor.llm.pool import ModelPool
 from tests.fakes.script_server import END, Entry, ScriptServer
 from tests.unit.agent.messages import Messages
 
+log = logging.getLogger(__name__)
 MODEL = "qwen3-coder-30b-a3b"
 FILES = {"a.py": "x = 1\n", "b.py": "def f():\n    return 2\n"}
 DIALECT = Native("tags")
@@ -103,7 +105,9 @@ class Session(Messages):
     def finish(self, number: int = 1, policy: str = "") -> dict[str, Any]:
         """Start a run, and return its end."""
         self.start(number, policy=policy)
-        return self.wait("agent.done", number)
+        done = self.wait("agent.done", number)
+        log.warning("%(state)s: %(message)s", done)  # pytest shows it if the test fails
+        return done
 
     @property
     def run_folder(self) -> Path:
