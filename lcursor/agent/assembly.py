@@ -74,6 +74,11 @@ Record = Callable[[Path, str, Sequence[FileChange], Mapping[str, Lines], str], s
 returns its key."""
 
 
+def content_of(tree: Tree) -> str:
+    """Return the id of all present files of a run; see `approval.content_id`."""
+    return content_id(tree.path, tree.folder, tree.checkpoint())
+
+
 class Assembly:
     """Makes the parts of runs, and stores their results.
 
@@ -112,7 +117,7 @@ class Assembly:
             sandbox.level,
             approval_rules,
             tree.root,
-            lambda: content_id(tree.path, tree.folder, tree.last),
+            partial(content_of, tree),
             tree.base,
         )
         limits = RunLimits(agent.max_steps, agent.max_minutes * 60.0)
@@ -156,10 +161,11 @@ class Assembly:
             lambda: model.rank,
             wanted.temperature,
         )
+        codebase = lookup.open_codebase(tree, self._secrets)
         toolbox = make_toolbox(
             tree,
             sandbox,
-            lookup.open_codebase(tree, self._secrets),
+            codebase,
             agent,
             config.edit,
             dialect=dialect,
@@ -189,6 +195,7 @@ class Assembly:
             limits=limits,
             policy=later,
             temperature=wanted.temperature,
+            on_end=codebase.close,
         )
         notes = [NO_SANDBOX] if sandbox.level == "none" else []
         notes += [dialect.note] if dialect.note else []
@@ -272,7 +279,7 @@ class Assembly:
         Raises:
             Cancelled: the run was stopped.
         """
-        config, whole = self._config, tree.checkpoint()
+        config = self._config
         checks = checks_of(tree, open_sandbox(), config.agent, config.edit)
         names = tuple(dict.fromkeys((tree.root, tree.path)))
         files = Files(tree.path, names, tree.secret_reason, tree.folder)
@@ -282,13 +289,12 @@ class Assembly:
             files.write(name, file.text.with_lines(lines), file.mode)
 
         try:
-            return minimal.marked(
-                tree.root, changes.files, changes.bases, write, checks, stopped.is_set
-            )
+            with tree.restoring():
+                return minimal.marked(
+                    tree.root, changes.files, changes.bases, write, checks, stopped.is_set
+                )
         except Denied:  # a test has changed a file
             return changes.files
-        finally:
-            tree.restore(whole)
 
     def _open_tree(self, wanted: RunRequest) -> Tree:
         if not wanted.is_new:

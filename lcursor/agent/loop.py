@@ -79,7 +79,10 @@ class ModelWork:
 
     def run(self, log: RunLog, user: User, stopped: Stop) -> End:
         """Work until the end."""
-        return Loop(log, self.parts, user, stopped).run()
+        try:
+            return Loop(log, self.parts, user, stopped).run()
+        finally:
+            self.parts.on_end()
 
     def close(self) -> None:
         """Stop the current answer. Thread: any."""
@@ -158,8 +161,7 @@ class Loop:
 
     def _read_messages(self) -> None:
         """Append new messages of the user."""
-        unread = self._state.said[self._state.read :]
-        if unread:
+        if unread := self._state.unread:
             self._append("\n\n".join(f"The user says: {text}" for text in unread), said=len(unread))
 
     # The model.
@@ -296,7 +298,8 @@ class Loop:
                     return end
             observation = step.observation
             assert observation is not None
-            if (end := self._end_of(step, observation)) is not None:
+            end = self._end_of(step, observation)
+            if end is not None and not (end.state == "done" and state.unread):
                 return end
             has_failed = has_failed or (observation.is_error and has_effect(step.call))
         return self._append_results([state.steps[number - 1] for number in answer.steps])

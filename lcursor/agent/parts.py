@@ -159,6 +159,8 @@ class RunParts:
     """Policy after the approval of a plan."""
     temperature: float = 0.0
     """The least of its answers."""
+    on_end: Callable[[], None] = lambda: None
+    """Called when the run ends."""
 
 
 @dataclass(frozen=True, slots=True)

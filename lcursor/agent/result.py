@@ -39,19 +39,21 @@ def file_changes(tree: Tree) -> RunChanges:
         AgentFailed: the changes cannot be read.
     """
     parts = [part for change in tree.changed() for part in _parts(change)]
-    keys = [key for change in parts if not change.is_link for key in change.keys if key.strip("0")]
-    contents = tree.contents(keys)
+    texts = [change for change in parts if not change.is_link and not change.is_binary]
+    keys = [key for change in texts for key in change.keys if key.strip("0")]
+    contents = tree.contents(keys, text.MAX_BYTES)
     files, bases, notes = list[FileChange](), dict[str, Lines](), list[str]()
     for change in parts:
         old, new = (contents.get(key) for key in change.keys)
+        is_read = all(key in contents for key in change.keys if key.strip("0"))
         try:
-            file, lines, note = _file(tree, change, old, new)
-        except EditRejected:
-            file, lines, note = (
-                None,
-                (),
-                f"{quoted(change.to or change.path)} is not text: {_by_hand(tree, change)}",
+            file, lines, note = _file(
+                tree, change, old, new, is_text=is_read and not change.is_binary
             )
+        except EditRejected:
+            shown = quoted(change.to or change.path)
+            note = f"{shown} is not text, or too large: {_by_hand(tree, change)}"
+            file, lines = None, ()
         notes += [note] if note else []
         if file is not None:
             files.append(file)
@@ -75,7 +77,7 @@ def _parts(change: TreeChange) -> Sequence[TreeChange]:
 
 
 def _file(
-    tree: Tree, change: TreeChange, old: bytes | None, new: bytes | None
+    tree: Tree, change: TreeChange, old: bytes | None, new: bytes | None, *, is_text: bool
 ) -> tuple[FileChange | None, Lines, str]:
     """Return the change of a file, its old lines, and a note.
 
@@ -93,6 +95,8 @@ def _file(
         return None, (), f"{shown} is left out: {why}"
     if change.is_link:
         return None, (), f"{shown} is a link: {_by_hand(tree, change)}"
+    if not is_text:
+        raise EditRejected(f"{name} is not text")
     note = ""
     if change.is_made_executable:
         note = f"{shown} is executable for the agent: chmod +x {shown}"

@@ -168,6 +168,11 @@ class RunState:
         return self.read_tokens + self.answer_tokens
 
     @property
+    def unread(self) -> list[str]:
+        """The messages of the user that the model has not read."""
+        return self.said[self.read :]
+
+    @property
     def gate(self) -> Literal["passed", "failed", "none"]:
         """The result of the user's tests and linter; "none" if nothing was checked."""
         if self.is_checked:
@@ -273,6 +278,7 @@ class RunState:
     def _on_resume(self, op: ops.Resumed) -> None:
         was_over, self.state = self.is_over, "running"
         self.message, self.sandbox = "", op.sandbox
+        self.policy = op.policy or self.policy
         self.resumed = (self.answers, self.seconds, self.tokens)
         self.malformed = self.silent = self.failed_gates = self.warnings = 0
         self.warned = len(self.steps)

@@ -34,6 +34,8 @@ LAST_OBSERVATIONS: Final = 2
 MAX_HEADS: Final = 3
 MAX_FAILURES: Final = 3
 MAX_ROW_CHARS: Final = 140
+MAX_READ_BYTES: Final = 1 << 20
+"""Of a changed file whose changes are listed by function."""
 
 REQUEST: Final = """\
 The conversation is almost full. Write a summary to go on with, in three lists with lines of \
@@ -60,8 +62,8 @@ class Files(Protocol):
     def changed(self, since: str = "") -> Sequence[TreeChange]:
         """Return the files that differ from the start."""
 
-    def contents(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the contents of files."""
+    def contents(self, keys: Sequence[str], max_bytes: int) -> Mapping[str, bytes]:
+        """Return the contents of files, without larger ones."""
 
 
 def summarize(model: Model, system: str, files: Files, state: RunState) -> None:
@@ -178,7 +180,9 @@ def _changed(files: Files, limit: int, count: Count) -> str:
     ]
     texts = {
         key: filetypes.decode(data)
-        for key, data in files.contents([key for key in keys if key.strip("0")]).items()
+        for key, data in files.contents(
+            [key for key in keys if key.strip("0")], MAX_READ_BYTES
+        ).items()
     }
     rows = []
     for change in listed:

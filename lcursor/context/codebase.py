@@ -123,7 +123,7 @@ class IndexSearch:
     """Searches the index, or with a fallback while the index does not answer.
 
     Args:
-        client: client of the project's worker; not closed here.
+        client: of the project's worker; several searches may share it.
     """
 
     def __init__(self, client: Client, fallback: Codebase) -> None:
@@ -136,6 +136,10 @@ class IndexSearch:
         if secrets:
             client.notify("secrets", globs=list(secrets))
         return cls(client, GrepSearch(root, secrets))
+
+    def close(self) -> None:
+        """Close the client."""
+        self._client.close()
 
     def find(self, text: str, tokens: int, cancel: Cancel | None = None) -> SearchResult:
         """Return the index's hits, else the fallback's hits with the reason."""

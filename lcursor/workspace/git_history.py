@@ -209,7 +209,7 @@ class HistoryMaker:
 
     def _with_keys(self, keys: Sequence[str]) -> set[str]:
         """Return the ids of files that contain a private key."""
-        contents = self._git.contents(self._folder, keys)
+        contents = self._git.contents(self._folder, keys, MAX_BYTES)
         return {key for key, data in contents.items() if has_private_key(data)}
 
     def _pack(self, made: Path, keys: Sequence[str]) -> None:

@@ -272,22 +272,34 @@ class ShadowGit:
         path.parent.mkdir(parents=True, exist_ok=True)
         folders.write_file(path, f"{tree}\n".encode())
 
-    def contents(self, work_tree: Path, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return the contents of files by their object ids."""
-        if not keys:
-            return {}
-        wanted = "".join(f"{key}\n" for key in dict.fromkeys(keys)).encode()
-        data = self.ask(work_tree, "cat-file", "--batch", stdin=wanted)
+    def remove(self, name: str) -> None:
+        """Take a name away."""
+        (self.folder / REFS / name).unlink(missing_ok=True)
+
+    def contents(self, work_tree: Path, keys: Sequence[str], max_bytes: int) -> dict[str, bytes]:
+        """Return the contents of files by their object ids, without those of larger files."""
+        sizes = self._sizes(work_tree, dict.fromkeys(keys))
+        wanted = [key for key, size in sizes.items() if size <= max_bytes]
+        data = self._cat(work_tree, "--batch", wanted)
         contents_by_key, position = dict[str, bytes](), 0
-        for key in dict.fromkeys(keys):
-            end = data.index(b"\n", position)
-            name, *kind = data[position:end].split()
-            if len(kind) != 2:
-                raise GitFailed(f"the object {os.fsdecode(name)} is no longer in the repository")
-            size = int(kind[1])
-            contents_by_key[key] = data[end + 1 : end + 1 + size]
-            position = end + size + 2
+        for key in wanted:
+            start = data.index(b"\n", position) + 1
+            contents_by_key[key] = data[start : start + sizes[key]]
+            position = start + sizes[key] + 1
         return contents_by_key
+
+    def _sizes(self, work_tree: Path, keys: Iterable[str]) -> dict[str, int]:
+        sizes = dict[str, int]()
+        for row in self._cat(work_tree, "--batch-check", keys).decode().splitlines():
+            key, *kind = row.split()
+            if len(kind) != 2:
+                raise GitFailed(f"the object {key} is no longer in the repository")
+            sizes[key] = int(kind[1])
+        return sizes
+
+    def _cat(self, work_tree: Path, option: str, keys: Iterable[str]) -> bytes:
+        wanted = "".join(f"{key}\n" for key in keys).encode()
+        return self.ask(work_tree, "cat-file", option, stdin=wanted) if wanted else b""
 
 
 def _alternates(objects: Path) -> bytes:

@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ from lcursor.workspace.shadow_git import ShadowGit
 
 RECORD: Final = "tree.json"
 ASIDE: Final = "aside"
+WHOLE: Final = "whole"
+"""Name of the checkpoint that is restored; see `Tree.restoring`."""
 GIT_RULES: Final = frozenset({".gitignore", ".gitattributes"})
 NAMES: Final[Mapping[str, ChangeKind]] = {"A": "create", "D": "delete", "R": "rename"}
 EXECUTABLE: Final = 0o100755
@@ -153,7 +156,10 @@ class Tree:
             git.ask(folder, "ls-files", "--error-unmatch", "-z", ok=(0, 1))
         except GitFailed:
             git.index.unlink(missing_ok=True)
-        if tree._is_gone() or not git.index.exists():
+        if whole := git.get(WHOLE):  # this process was killed meanwhile
+            tree.restore(whole)
+            git.remove(WHOLE)
+        elif tree._is_gone() or not git.index.exists():
             tree.restore(tree.last)
         return tree
 
@@ -191,6 +197,22 @@ class Tree:
             self._name(tree, "last")
         self.last = tree
 
+    @contextlib.contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Give all files their present state again at the end; after a kill `open` does.
+
+        Raises:
+            AgentFailed: git failed.
+        """
+        whole = self.checkpoint()
+        with _reported(self.folder):
+            self._git.put(WHOLE, whole)
+        try:
+            yield
+        finally:
+            self.restore(whole)
+            self._git.remove(WHOLE)
+
     def changed(self, since: str = "") -> list[TreeChange]:
         """List the files that differ now from a checkpoint, by default from the start.
 
@@ -204,14 +226,17 @@ class Tree:
         with _reported(self.folder):
             return _parse(split(self._ask(*words, "--no-textconv", since, now)))
 
-    def contents(self, keys: Sequence[str]) -> dict[str, bytes]:
+    def contents(self, keys: Sequence[str], max_bytes: int) -> dict[str, bytes]:
         """Return the contents of files by the object ids of `TreeChange.keys`.
+
+        Args:
+            max_bytes: of a file; larger ones are left out.
 
         Raises:
             AgentFailed: one of them is missing.
         """
         with _reported(self.folder):
-            return self._git.contents(self.folder, keys)
+            return self._git.contents(self.folder, keys, max_bytes)
 
     def secret_reason(self, path: str) -> str:
         """Return why a file of the project is secret by its name; "" if it is not."""
@@ -286,7 +311,7 @@ class Tree:
         if self._is_in_git:
             return not os.path.lexists(self.path / ".git")
         with contextlib.suppress(OSError), os.scandir(self.path) as found:
-            return not any(found) and self.last != self._empty()
+            return not any(found) and self.last not in ("", self._empty())
         return True
 
     def _empty(self) -> str:
@@ -338,7 +363,8 @@ def _repositories(tree: Path) -> list[Path]:
     """Return every `.git` below a folder, without those in others, and special rules files.
 
     A folder that a command made unlistable is made listable: git would enter it nevertheless, and
-    run what a repository in it names.
+    run what a repository in it names. A file that a command made unreadable is made readable: git
+    would go on with its old content.
     """
     repositories, waiting = list[Path](), [os.fspath(tree)]
     while waiting:
@@ -349,6 +375,10 @@ def _repositories(tree: Path) -> list[Path]:
                 waiting.append(entry.path)
             elif entry.name in GIT_RULES and not (entry.is_file() or entry.is_symlink()):
                 repositories.append(Path(entry.path))
+            elif entry.is_file(follow_symlinks=False):
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if not mode & stat.S_IRUSR:
+                    os.chmod(entry.path, stat.S_IMODE(mode) | stat.S_IRUSR)
     return repositories
 
 

@@ -40,8 +40,8 @@ MAX_BYTES: Final = 8 << 20
 LITERAL: Final = "the pattern is not a valid regular expression: searched as literal text"
 
 
-def open_codebase(tree: Tree, secrets: Sequence[str] = ()) -> Codebase:
-    """Return a search of the project's index, if it has one, with the agent's changes."""
+def open_codebase(tree: Tree, secrets: Sequence[str] = ()) -> IndexSearch:
+    """Return a search of the project's index, if it has one, with the agent's changes; close it."""
     client = Client(tree.root, start=False)
     return IndexSearch(client, GrepSearch(tree.path, secrets))
 

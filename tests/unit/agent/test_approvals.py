@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,11 @@ from hypothesis import strategies as st
 from evals import policy_escapes
 from evals.policy_escapes import ATTEMPTS, Attempt
 from lcursor.agent.approvals import PLAN_ONLY, Approvals, approved_plan, decide
+from lcursor.agent.assembly import content_of
 from lcursor.agent.records import Policy, ToolCall
 from lcursor.agent.shell_rules import ShellRules
 from lcursor.config import AgentConfig
 from lcursor.process.sandbox import Level
-from lcursor.workspace.content import content_id
 from lcursor.workspace.tree import Tree
 
 RULES = ShellRules.of(AgentConfig(allow=("make test",), forbid=("curl",)))
@@ -160,7 +161,7 @@ class Copy:
             level,
             RULES,
             tree.root,
-            lambda: content_id(tree.path, tree.folder, tree.last),
+            partial(content_of, tree),
             tree.base,
         )
 
@@ -168,7 +169,6 @@ class Copy:
         path = self.tree.path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-        self.tree.checkpoint()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -237,9 +238,11 @@ def test_changes_that_are_no_hunks_become_notes(run: AgentRun) -> None:
     root = run.root
     assert {note.split(": ")[0]: note.split(": ")[1] for note in result.notes} == {
         "run.py is executable for the agent": "chmod +x run.py",
-        "x.bin is not text": f"cp -P {tree.path}/x.bin {root}/x.bin",
-        "'new image.png' is not text": f"cp -P '{tree.path}/new image.png' '{root}/new image.png'",
-        "z.bin is not text": f"mv {root}/y.bin {root}/z.bin",
+        "x.bin is not text, or too large": f"cp -P {tree.path}/x.bin {root}/x.bin",
+        "'new image.png' is not text, or too large": (
+            f"cp -P '{tree.path}/new image.png' '{root}/new image.png'"
+        ),
+        "z.bin is not text, or too large": f"mv {root}/y.bin {root}/z.bin",
         "only line ends of crlf have changed": f"cp -P {tree.path}/crlf {root}/crlf",
         "link is a link": f"cp -P {tree.path}/link {root}/link",
     }
@@ -305,3 +308,25 @@ def test_a_name_with_a_line_end_is_left_out_with_a_note_of_one_line(run: AgentRu
     for command in commands:
         subprocess.run(["bash", "-c", command], check=True)
     assert files_in(run.root).keys() == files_in(tree.path).keys()
+
+
+def test_contents_that_are_no_text_are_not_read(
+    run: AgentRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcursor.agent.result.text.MAX_BYTES", 100)
+    tree = run.begin({"a.py": "a\n", "old.txt": "o\n" * 99})
+    write(tree.path, {"a.py": "b\n", "new.txt": "n\n" * 99, "old.txt": "o\n", "x": b"\0" * 9})
+    found = dict[str, bytes]()
+
+    def contents(keys: Sequence[str], max_bytes: int) -> dict[str, bytes]:
+        found.update(whole(keys, max_bytes))
+        return found
+
+    whole = tree.contents
+    monkeypatch.setattr(tree, "contents", contents)
+    result = run.end()
+    assert [Path(each.path).name for each in result.files] == ["a.py"]
+    assert sorted(note.split(":")[0] for note in result.notes) == [
+        f"{name} is not text, or too large" for name in ("new.txt", "old.txt", "x")
+    ]
+    assert sorted(found.values()) == [b"a\n", b"b\n", b"o\n"]

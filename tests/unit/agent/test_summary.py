@@ -83,7 +83,7 @@ class FakeFiles:
     def changed(self, since: str = "") -> Sequence[TreeChange]:
         return self.listed
 
-    def contents(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+    def contents(self, keys: Sequence[str], max_bytes: int) -> Mapping[str, bytes]:
         return {key: self.texts[key] for key in keys}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -107,7 +108,7 @@ def test_checkpoints(project: Project) -> None:
         "b.py": "edit", "c.bin": "edit", "d/e.py": "delete", "new.py": "create",
     }  # fmt: skip
     keys = [key for each in found.values() for key in each.keys if key.strip("0")]
-    assert tree.contents(keys)[found["b.py"].keys[1]] == b"one\ntwo\n"
+    assert tree.contents(keys, 9)[found["b.py"].keys[1]] == b"one\ntwo\n"
 
     tree.restore(first)
     assert tree.checkpoint() == first
@@ -352,7 +353,7 @@ def test_the_copy_has_the_users_bytes_whatever_git_converts(project: Project) ->
             file.write(b"new\r\n")
     assert kinds(tree.changed()) == dict.fromkeys(files, "edit")
     before = {each.path: each.keys[0] for each in tree.changed()}
-    contents = tree.contents([*before.values()])
+    contents = tree.contents([*before.values()], 1 << 20)
     assert {path: contents[key] for path, key in before.items()} == files
 
 
@@ -362,3 +363,46 @@ def test_the_folder_has_a_tree(project: Project) -> None:
     with pytest.raises(AgentFailed, match="exists"):
         project.tree()
     assert files_in(tree.path) == {"a.py": b"a\n"}
+
+
+def test_a_project_without_files(project: Project) -> None:
+    project.root.mkdir()
+    tree = project.tree()
+    assert tree.checkpoint() == tree.base
+    (tree.path / "a.py").write_text("a\n")
+    assert kinds(tree.changed()) == {"a.py": "create"}
+    assert tree.problems == []
+
+
+def test_files_are_as_before_after_a_trial(project: Project) -> None:
+    root = project.repository({"a.py": "a\n", "b.py": "b\n"})
+    tree = project.tree()
+    (tree.path / "a.py").write_text("changed\n")
+    with tree.restoring():
+        (tree.path / "a.py").write_text("a\n")
+        tree.checkpoint()
+    expected = {"a.py": b"changed\n", "b.py": b"b\n"}
+    assert files_in(tree.path) == expected
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(tree.restoring())
+        (tree.path / "a.py").write_text("a\n")
+        (tree.path / "new.py").write_text("new\n")
+        tree.checkpoint()
+        again = Tree.open(root, tree.folder)  # as after a kill
+        assert files_in(again.path) == expected
+        assert kinds(again.changed()) == {"a.py": "edit"}
+        (tree.path / "a.py").write_text("later\n")
+        again.checkpoint()
+        assert kinds(Tree.open(root, tree.folder).changed()) == {"a.py": "edit"}
+        assert files_in(again.path)["a.py"] == b"later\n"
+
+
+def test_a_file_that_cannot_be_read_counts_as_changed(project: Project) -> None:
+    project.repository({"run": "#!/bin/sh\n"})
+    tree = project.tree()
+    (tree.path / "run").write_text("#!/bin/sh\nrm x\n")
+    (tree.path / "run").chmod(0o111)
+    (tree.path / "run.sh").write_text("x\n")
+    (tree.path / "run.sh").chmod(0)
+    assert kinds(tree.changed()) == {"run": "edit", "run.sh": "create"}
+    assert (tree.path / "run").stat().st_mode & 0o777 == 0o511
