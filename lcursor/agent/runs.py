@@ -62,7 +62,7 @@ def create(root: Path, folder: Path | None = None) -> Path:
     return folders.make_private(project / f"{began}-{part:09d}-{secrets.token_hex(2)}")
 
 
-def delete_old(root: Path, folder: Path | None = None, edits: Path | None = None) -> None:
+def delete_old(folder: Path | None = None, edits: Path | None = None) -> None:
     """Delete the runs that ended over a week ago, if their changes are in the edit history.
 
     Others are deleted after three months; folders of runs that never began after a day.
@@ -70,9 +70,10 @@ def delete_old(root: Path, folder: Path | None = None, edits: Path | None = None
     Args:
         edits: folder of all edit histories; None for the default.
     """
-    turns = history.project_folder(root, edits) / "turns"
-    for run_folder in _folders(root, folder):
+    for run_folder in (folder or home()).glob("*/*"):
         with contextlib.suppress(AgentFailed, OSError):
+            if not KEY.fullmatch(run_folder.name):
+                continue
             has_begun = (run_folder / run_log.NAME).exists()
             age_s = (
                 time.time()
@@ -84,7 +85,7 @@ def delete_old(root: Path, folder: Path | None = None, edits: Path | None = None
                 if not has_begun:  # its host was killed while it copied the project
                     folders.remove(run_folder)
                     continue
-                if age_s > MAX_UNRECORDED_AGE_S or _is_recorded(run_folder, turns):
+                if age_s > MAX_UNRECORDED_AGE_S or _is_recorded(run_folder, edits):
                     folders.remove(run_folder)
 
 
@@ -172,13 +173,14 @@ def _folders(root: Path, folder: Path | None) -> list[Path]:
     return []
 
 
-def _is_recorded(folder: Path, turns: Path) -> bool:
+def _is_recorded(folder: Path, edits: Path | None) -> bool:
     """Return whether a run has ended, and its changes are in the edit history.
 
     Raises:
         AgentFailed: it cannot be read.
     """
     state = RunLog.open(folder).state
+    turns = history.project_folder(Path(state.root), edits) / "turns"
     return state.is_over and (not state.turn or (turns / f"{state.turn}.json").is_file())
 
 

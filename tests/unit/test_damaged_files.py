@@ -254,7 +254,7 @@ def test_damaged_records_of_runs_are_reported(tmp_path: Path) -> None:
             is_over = again.is_over
         then = time.time() - 8 * 86_400
         os.utime(damaged, (then, then))
-        runs.delete_old(root, folder)
+        runs.delete_old(folder)
         assert damaged.exists() != is_over
 
     counted = spoil(tmp_path, pristine, (200, 2500), use)

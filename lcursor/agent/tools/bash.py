@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from lcursor.agent import shell_rules
 from lcursor.agent.observe import command_observation
 from lcursor.agent.records import Observation
 from lcursor.agent.tools.tool import Arguments, Tool, ToolContext
@@ -19,8 +20,11 @@ def run(given: Arguments, context: ToolContext) -> Observation:
     result = context.shell.run(
         command, context.cancel, max_s=max_s, is_unconfined=context.is_unconfined
     )
+    context.gate.forget()
     tests, seen = context.commands().get("test", ""), list[str]()
-    if not context.is_unconfined:
+    parsed = shell_rules.parse(command)
+    is_plain = len(parsed.commands) == 1 and not parsed.problem
+    if not context.is_unconfined and (command == tests or is_plain):  # others may change files
         seen = context.gate.evidence(command, result, tests, context.cancel)
     observation = command_observation(result, command, context.limit, context.outputs, seen)
     context.seen.print(observation.text.split("\n"))

@@ -92,6 +92,10 @@ class FinishChecks:
         self.seen = evidence.collect(self._shell, command, result, cancel, self._tree.path)
         return self.seen
 
+    def forget(self) -> None:
+        """Forget what the tests said: a command may have changed files that git ignores."""
+        self._commands.forget_last()
+
     def finish(self, summary: str, cancel: Cancel, *, is_unconfined: bool = False) -> Observation:
         """Return "done", or the problems of the changes; status 0 if the tests passed.
 

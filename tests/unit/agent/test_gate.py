@@ -137,3 +137,17 @@ def test_numbers_do_not_make_a_problem_new(
     before: list[str], after: list[str], new: list[str]
 ) -> None:
     assert new_lines(before, after) == new
+
+
+def test_tests_run_again_after_a_command(files: Project) -> None:
+    agent = make(files, test="grep -q made runs")
+    agent.replace("a.txt", "good", "fine")
+    assert agent.call("finish", summary="x").result == "tests failed"
+    agent.bash("echo made > runs")  # git ignores it
+    assert agent.call("finish", summary="x").result == "done"
+
+
+def test_only_a_plain_command_is_repeated_for_evidence(files: Project) -> None:
+    agent = ToolUser(files, edit=EditConfig(evidence=True))
+    agent.bash("echo once >> log.txt; python3 -m pytest missing")
+    assert agent.text("log.txt") == "once\n"

@@ -24,8 +24,8 @@ def run_of(root: Path, folder: Path, turn: str, *, days: float, is_over: bool = 
     """Store a run of some days ago."""
     path = runs.create(root, folder)
     log = RunLog(path)
-    names = ("root", "task", "context", "model", "dialect", "sandbox", "note")
-    log.start(key=path.name, policy="auto", **dict.fromkeys(names, ""))
+    names = ("task", "context", "model", "dialect", "sandbox", "note")
+    log.start(key=path.name, root=str(root), policy="auto", **dict.fromkeys(names, ""))
     if is_over:
         log.write("done", state="done", message="", is_checked=True, turn=turn, paths=[])
     then = time.time() - days * DAY_S
@@ -86,9 +86,9 @@ def test_old_runs_are_deleted(
     (path / "tree/closed").mkdir(parents=True)
     (path / "tree/link").symlink_to(root)
     with runs.lock(path):
-        runs.delete_old(root, folder, edits)
+        runs.delete_old(folder, edits)
     assert path.exists()  # it was executed
-    runs.delete_old(root, folder, edits)
+    runs.delete_old(folder, edits)
     assert path.exists() != is_deleted
     assert root.exists()
 
@@ -101,7 +101,7 @@ def test_a_run_that_was_killed_before_it_began_is_not_listed_and_deleted(tmp_pat
     assert runs.find(tmp_path, "last", tmp_path / "agents").name == key
     for days in (0, 2):
         os.utime(path, (time.time() - days * DAY_S,) * 2)
-        runs.delete_old(tmp_path, tmp_path / "agents")
+        runs.delete_old(tmp_path / "agents")
         assert path.exists() == (days == 0)
 
 
@@ -204,7 +204,7 @@ def test_an_unreadable_run_prevents_nothing_and_is_listed(
     for days in (8, 80, 91):
         then = time.time() - days * DAY_S
         os.utime(path / run_log.NAME, (then, then))
-        runs.delete_old(root, folder)
+        runs.delete_old(folder)
         assert path.exists() == (days < 90)
 
 
