@@ -38,6 +38,8 @@ class AgentRun(Run[RunState]):
     ) -> None:
         super().__init__(number, send, runs)
         self._log: RunLog | None = None
+        self._early: list[str] = []
+        """Messages of the user from before there was a log."""
         self._task_work: Work | None = None
         self._changed = ("", 0, 0)
         """A tree, and the lines that it adds and removes."""
@@ -55,13 +57,17 @@ class AgentRun(Run[RunState]):
             task_work.close()
 
     def say(self, text: str) -> bool:
-        """Deliver a message of the user; return whether the run has begun and not ended.
+        """Deliver a message of the user; return whether the run has not ended.
 
         Raises:
             AgentFailed: it cannot be stored.
         """
-        if self._log is None or self.stopped.is_set():
+        if self.stopped.is_set():
             return False
+        with self._lock:
+            if self._log is None:
+                self._early.append(text)
+                return True
         self._log.write("said", fsync=True, text=text)
         return True
 
@@ -78,6 +84,8 @@ class AgentRun(Run[RunState]):
         """Set what `say`, `status` and `stop` concern."""
         with self._lock:
             self._log, self._task_work = log, work
+        for text in self._early:
+            log.write("said", fsync=True, text=text)
         if self.stopped.is_set():
             work.close()
 

@@ -151,3 +151,5 @@ class Resumed:
     """The run is continued."""
 
     sandbox: str
+    policy: Policy | None = None
+    """None as before."""

@@ -31,6 +31,7 @@ STOP_S = 5.0
 """Time limit for a stopped run to end with its changes."""
 LEAVE_S = 0.3
 INTERRUPTED = "it was interrupted"
+LATE = "Your last message came after the work was done: resume the run, and the model reads it."
 
 
 class AgentService:
@@ -190,7 +191,7 @@ class AgentService:
     def _execute_new(self, run: AgentRun, params: wire.AgentStart, folder: Path | None) -> RunState:
         root = root_of(Path(params["path"]))
         run.status("preparing")
-        runs.delete_old(root, self._folder)
+        runs.delete_old(self._folder)
         if params["when_idle"]:
             queue.wait_until_idle(run.stopped)
         folder = folder or runs.create(root, self._folder)
@@ -264,7 +265,7 @@ class AgentService:
             self._show(run, state)
             with run.using_model():
                 assembled = self._assembly.assemble(wanted)
-                log.write("resume", fsync=True, sandbox=assembled.sandbox)
+                log.write("resume", fsync=True, sandbox=assembled.sandbox, policy=wanted.policy)
                 return self._work(run, log, assembled)
 
     def _work(self, run: AgentRun, log: RunLog, assembled: AssembledRun) -> RunState:
@@ -285,7 +286,8 @@ class AgentService:
             recorded = self._assembly.record(
                 log.state, work, run.stopped, is_checked=end.is_checked
             )
-            message = "\n\n".join(filter(None, (end.message, *recorded.notes)))
+            late = [LATE] if end.state == "done" and log.state.unread else []
+            message = "\n\n".join(filter(None, (end.message, *recorded.notes, *late)))
             log.write("done", fsync=True, **_done(end, message, recorded))
         except LcursorError as error:  # the disk is full: the run can be continued
             message = ". ".join(filter(None, (end.message, str(error))))

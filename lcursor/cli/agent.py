@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lcursor.agent.service import AgentService
     from lcursor.changes.histories import Histories
     from lcursor.config import Config
+    from lcursor.protocol.agent import AgentResume
     from lcursor.protocol.edit import EditWrite
 
 INTERRUPTED = 130
@@ -45,9 +46,10 @@ def agent(
         str,
         typer.Option(
             help="plan: read, then show a plan. ask: approve commands. auto: all that is sandboxed "
-            "runs. full: nothing is sandboxed or asked."
+            "runs. full: nothing is sandboxed or asked. A continued run keeps its own by default.",
+            show_default="auto",
         ),
-    ] = "auto",
+    ] = "",
     path: options.Where = None,
     test: options.Test = "",
     lint: options.Lint = "",
@@ -85,7 +87,7 @@ def agent(
     """Let an agent work on a copy of a project. Ctrl-C stops it; its changes so far are kept."""
     from lcursor.config import AgentConfig, Config, EditConfig
 
-    if policy not in ("plan", "ask", "auto", "full"):
+    if policy not in ("", "plan", "ask", "auto", "full"):
         raise typer.BadParameter("policy is plan, ask, auto or full")
     where = str((path or Path.cwd()).absolute())
     if listing:
@@ -113,9 +115,9 @@ def agent(
     )
     with _session(config, secret or []) as session:
         if resume:
-            done = session.resume(resume, where, text, as_json)
+            done = session.resume(resume, where, text, policy, as_json)
         else:
-            done = session.start(text, where, policy, attempts, as_json)
+            done = session.start(text, where, policy or "auto", attempts, as_json)
         if done["turn"] and apply:
             session.apply(done)
         elif done["turn"]:
@@ -178,7 +180,9 @@ class _Session:
         _note(f"attempt {rows[0]['attempt']} is the best")
         return best
 
-    def resume(self, run: str, path: str, text: str, as_json: bool) -> Mapping[str, Any]:
+    def resume(
+        self, run: str, path: str, text: str, policy: str, as_json: bool
+    ) -> Mapping[str, Any]:
         """Continue a run, with a message of the user if there is one."""
         from lcursor.agent import runs
         from lcursor.agent.run_log import RunLog
@@ -188,7 +192,8 @@ class _Session:
         if text:
             with runs.lock(folder):
                 RunLog.open(folder).write("said", text=text)
-        self._send("agent.resume", id=1, run=folder.name, path=path, continues=True)
+        wanted: AgentResume = {"id": 1, "run": folder.name, "path": path, "continues": True}
+        self.service.resume(wanted, cast("Policy", policy) if policy else None)
         return self._follow(as_json)
 
     def apply(self, done: Mapping[str, Any]) -> None:

@@ -164,7 +164,7 @@ class _Turns:
         is_known = session.open(self.handle, known_id, started.servers, started.model_url)
         self._log.write_talk({"session": session.id})
         self._set_mode(session, state.policy)
-        unread = state.said[state.read :]
+        unread = state.unread
         prompt = first_prompt(state, unread, is_known=is_known)
         while True:
             self._log.write_talk(state.talk, said=len(unread))
@@ -173,7 +173,7 @@ class _Turns:
             end_state, why = ENDS.get(reason, ("stuck", reason))
             if end_state != "done":
                 return End(end_state, "\n\n".join(filter(None, (message, why))))
-            unread = state.said[state.read :]
+            unread = state.unread
             if state.policy == "plan":
                 if not self._questions.approve_plan(message):
                     return End("stopped", "the plan was rejected")

@@ -17,8 +17,10 @@ import pytest
 
 from lcursor.agent.tools.lookup import Lookup
 from lcursor.config import AgentConfig
+from lcursor.context.codebase import IndexSearch
 from lcursor.errors import AgentFailed
 from lcursor.process.sandbox import open_sandbox
+from lcursor.protocol.agent import AgentResume
 from lcursor.storage.log_file import LogFile
 from lcursor.workspace.tree import Tree
 from tests.fakes.script_server import Entry, Fault, Long, ScriptServer, Stream
@@ -415,3 +417,22 @@ def test_a_run_of_another_host_is_shown_but_not_continued(session: Make) -> None
     assert other.wait("agent.done", 2)["state"] == "running"
     assert [row["kind"] for row in other.all("agent.step", 2)] == ["read"]
     assert not other.server.prompts
+
+
+def test_a_run_is_continued_with_another_policy(session: Make) -> None:
+    it = session([*EDIT, replace("2", "3"), finish("I would set x to 3")])
+    it.finish()
+    row: AgentResume = {"id": 2, "run": "last", "path": str(it.root), "continues": True}
+    it.service.resume(row, "plan")
+    assert it.wait("agent.planned", 2)["text"] == "I would set x to 3"
+    it.send("agent.approve_plan", id=2, text="")
+    assert it.wait("agent.done", 2)["state"] == "stopped"
+    assert it.files() == EDITED
+    assert it.log.state.policy == "plan"
+
+
+def test_the_search_of_the_index_is_closed(session: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[IndexSearch] = []
+    monkeypatch.setattr(IndexSearch, "close", lambda search: closed.append(search))
+    session([finish()]).finish()
+    assert len(closed) == 1

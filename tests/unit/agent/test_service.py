@@ -15,7 +15,7 @@ from lcursor.agent.assembly import Assembly
 from lcursor.agent.loop import ModelWork
 from lcursor.agent.parts import AssembledRun, RecordedTurn, RunLimits, RunRequest, Work
 from lcursor.agent.run_log import RunLog, RunState
-from lcursor.agent.service import AgentService
+from lcursor.agent.service import LATE, AgentService
 from lcursor.config import Config
 from lcursor.errors import ModelMissing
 from lcursor.stop import Stop
@@ -179,6 +179,75 @@ def test_a_message_to_a_running_agent(editor: Callable[..., Editor]) -> None:
     assert seen == ["The user says: Use tabs."]
     it.send("agent.say", id=1, text="too late")
     assert it.wait("error")["code"] == "agent_missing"
+
+
+def test_a_message_before_the_run_has_begun(
+    editor: Callable[..., Editor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def answer(model: ScriptModel) -> str:
+        seen.append(model.rows[-1][1])
+        return finish()
+
+    it = editor([answer])
+    assemble = it.assembly.assemble
+
+    def slow(wanted: RunRequest) -> AssembledRun:
+        it.send("agent.say", id=1, text="Use tabs.")
+        run = it.service._runs.find(1)
+        wait_for(lambda: run and run._early, what="the message")
+        return assemble(wanted)
+
+    monkeypatch.setattr(it.assembly, "assemble", slow)
+    it.start()
+    it.wait("agent.done")
+    assert seen == ["The user says: Use tabs."]
+    assert it.all("error") == []
+
+
+def test_a_message_while_the_last_answer_is_written(editor: Callable[..., Editor]) -> None:
+    def last(model: ScriptModel) -> str:
+        it.send("agent.say", id=1, text="Use tabs.")
+        wait_for(lambda: "said" in _ops(it), what="the message in the log")
+        return finish("done without tabs")
+
+    seen: list[str] = []
+
+    def end(model: ScriptModel) -> str:
+        seen.append(model.rows[-1][1])
+        return finish("done with tabs")
+
+    it = editor([last, end])
+    it.start()
+    assert it.wait("agent.done")["message"] == "done with tabs"
+    assert seen[0].endswith("The user says: Use tabs.")
+
+
+def test_a_message_after_the_work_is_read_when_the_run_is_continued(
+    editor: Callable[..., Editor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def again(model: ScriptModel) -> str:
+        seen.append(model.rows[-1][1])
+        return finish()
+
+    it = editor(EDIT, [*EDIT, again])
+    record = it.assembly.record
+
+    def slow(state: RunState, *given: Any, **named: Any) -> RecordedTurn:
+        if not state.said:
+            it.send("agent.say", id=1, text="Use tabs.")
+            wait_for(lambda: state.said, what="the message in the log")
+        return record(state, *given, **named)
+
+    monkeypatch.setattr(it.assembly, "record", slow)
+    it.start()
+    assert it.wait("agent.done")["message"] == f"x is 2\n\n{LATE}"
+    it.resume(2)
+    it.wait("agent.done", 2)
+    assert seen == ["The user says: Use tabs."]
 
 
 def _ops(it: Editor) -> str:
