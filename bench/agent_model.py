@@ -61,7 +61,7 @@ class NoFiles:
         """Return nothing."""
         return ()
 
-    def contents(self, keys: Sequence[str]) -> dict[str, bytes]:
+    def contents(self, keys: Sequence[str], max_bytes: int) -> dict[str, bytes]:
         """Return nothing."""
         return {}
 

@@ -11,6 +11,6 @@ from lcursor.catalog import selftest_model
 def write_model(path: Path) -> None:
     """Write the self-test's model with markers to fill in the middle with, 1.5 MB."""
     markers = {f"tokenizer.ggml.fim_{name}_token_id": 2 for name in ("pre", "suf", "mid")}
-    pairs = {**selftest_model._metadata(), **markers}
-    with patch.object(selftest_model, "_metadata", lambda: pairs):
+    pairs = {**selftest_model.metadata(), **markers}
+    with patch.object(selftest_model, "metadata", lambda *_: pairs):
         selftest_model.write(path)

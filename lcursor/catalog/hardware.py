@@ -24,6 +24,8 @@ Vendor = Literal["nvidia", "amd", "apple", "other", "none"]
 MIB = 1 << 20
 GIB = 1 << 30
 _PROBE_S = 5.0
+MIN_CUDA_BYTES = 256 * MIB
+"""Free memory of a GPU with which CUDA can begin, without weights; estimated."""
 POWER_S = 30.0
 """Time after which the power supply is checked again."""
 LOAD_S = 1.0
@@ -203,11 +205,22 @@ def ram_bytes() -> int | None:
     return None
 
 
+def _nvidia() -> list[Device]:
+    query = ["--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]
+    return parse_nvidia(output_of(["nvidia-smi", *query], max_s=_PROBE_S))
+
+
+def is_nvidia_full() -> bool:
+    """Return whether a GPU of NVIDIA has too little free memory for CUDA to begin."""
+    if not system.has_nvidia_driver():
+        return False
+    return any(device.free_bytes < MIN_CUDA_BYTES for device in _nvidia())
+
+
 def detect() -> Hardware:
     """Detect this machine."""
     here = Hardware("none", None, None, None, ram_bytes(), physical_cores())
-    query = ["--query-gpu=name,memory.total,memory.free", "--format=csv,noheader,nounits"]
-    if nvidia := parse_nvidia(output_of(["nvidia-smi", *query], max_s=_PROBE_S)):
+    if nvidia := _nvidia():
         return replace(here, vendor="nvidia", **_together(nvidia))
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         return replace(here, vendor="apple", gpu="Apple GPU")

@@ -1,4 +1,4 @@
-"""A tiny model with fixed random weights, and the logits that a correct build computes with it.
+"""Models with fixed random weights, and the logits that a correct build computes with a tiny one.
 
 The self-tests of the engine and of the chat server read fixed tokens and compare the logits with
 those of a portable build (`models/selftest.json`). Builds round differently, so the measure is the
@@ -15,6 +15,7 @@ import json
 import random
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,10 @@ SAMPLES = 64
 """Logits that are compared, evenly spread over the vocabulary."""
 
 VOCABULARY = 512
-_HIDDEN, _FFN, _HEADS, _KV_HEADS, _HEAD, _CONTEXT = 256, 768, 4, 2, 64, 1024
 _ALIGNMENT = 32
 _SEED = 20260
+_MAX_DISTINCT = 1 << 18
+"""Weights of a tensor after which its random values repeat."""
 
 # Type number in ggml, weights and bytes per block.
 _FORMATS = {
@@ -45,9 +47,36 @@ _FORMATS = {
     "Q6_K": (14, 256, 210),
 }
 
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a Qwen2 model, and the formats of its weights."""
+
+    hidden: int
+    ffn: int
+    heads: int
+    kv_heads: int
+    layers: tuple[tuple[str, str, str, str], ...]
+    """Formats of each layer: attention, value, up and gate, down."""
+    head: int = 128
+    vocabulary: int = 151_936
+    context: int = 32_768
+    embedding: str = "Q4_K"
+
+
 # One layer in the formats of Q4_K_M, and one in its fallbacks for rows whose length is not a
-# multiple of 256, as in Qwen2.5-Coder 0.5B: attention, value, up and gate, down.
-_LAYERS = (("Q4_K", "Q6_K", "Q4_K", "Q6_K"), ("Q5_0", "Q8_0", "Q5_0", "Q4_K"))
+# multiple of 256, as in Qwen2.5-Coder 0.5B.
+TINY = Shape(
+    256,
+    768,
+    4,
+    2,
+    (("Q4_K", "Q6_K", "Q4_K", "Q6_K"), ("Q5_0", "Q8_0", "Q5_0", "Q4_K")),
+    head=64,
+    vocabulary=VOCABULARY,
+    context=1024,
+    embedding="Q8_0",
+)
 
 
 def tokens(count: int, vocabulary: int = VOCABULARY) -> list[int]:
@@ -88,10 +117,15 @@ def adapted(model: str) -> str:
     return f"{model}-adapted"
 
 
-def write(path: Path) -> None:
-    """Write the model, 1.5 MB, always the same bytes."""
-    layout = _tensors()
-    pairs = _metadata()
+def write(path: Path, shape: Shape = TINY, markers: Sequence[str] = ()) -> None:
+    """Write a model, always the same bytes for a shape; the tiny one has 1.5 MB.
+
+    Args:
+        markers: spellings of the last tokens of the vocabulary, for a model that fills in the
+            middle.
+    """
+    layout = _tensors(shape)
+    pairs = metadata(shape, markers)
     head = [b"GGUF", struct.pack("<IQQ", 3, len(layout), len(pairs))]
     head += [_text(key) + _encoded(value) for key, value in pairs.items()]
     offset = 0
@@ -106,56 +140,67 @@ def write(path: Path) -> None:
     with path.open("wb") as file:
         file.write(start + bytes(-len(start) % _ALIGNMENT))
         for name, sizes, form in layout:
-            data = _weights(rng, name, prod(sizes), form)
-            file.write(data + bytes(-len(data) % _ALIGNMENT))
+            count = prod(sizes)
+            data = _weights(rng, name, min(count, _MAX_DISTINCT), form)
+            times, rest = divmod(count, _MAX_DISTINCT) if count > _MAX_DISTINCT else (1, 0)
+            for _ in range(times):
+                file.write(data)
+            _, elements, size = _FORMATS[form]
+            file.write(data[: rest // elements * size])
+            file.write(bytes(-file.tell() % _ALIGNMENT))
 
 
-def _tensors() -> list[tuple[str, tuple[int, ...], str]]:
+def _tensors(shape: Shape) -> list[tuple[str, tuple[int, ...], str]]:
     """Return name, sizes (row length first) and format of each tensor."""
-    keys = _KV_HEADS * _HEAD
+    hidden, ffn, keys = shape.hidden, shape.ffn, shape.kv_heads * shape.head
     layout: list[tuple[str, tuple[int, ...], str]] = [
-        ("token_embd.weight", (_HIDDEN, VOCABULARY), "Q8_0"),
-        ("output_norm.weight", (_HIDDEN,), "F32"),
-        ("output.weight", (_HIDDEN, VOCABULARY), "Q6_K"),
+        ("token_embd.weight", (hidden, shape.vocabulary), shape.embedding),
+        ("output_norm.weight", (hidden,), "F32"),
+        ("output.weight", (hidden, shape.vocabulary), "Q6_K"),
     ]
-    for number, (attention, value, up, down) in enumerate(_LAYERS):
+    for number, (attention, value, up, down) in enumerate(shape.layers):
         layer = [
-            ("attn_norm.weight", (_HIDDEN,), "F32"),
-            ("attn_q.weight", (_HIDDEN, _HIDDEN), attention),
-            ("attn_q.bias", (_HIDDEN,), "F32"),
-            ("attn_k.weight", (_HIDDEN, keys), attention),
+            ("attn_norm.weight", (hidden,), "F32"),
+            ("attn_q.weight", (hidden, hidden), attention),
+            ("attn_q.bias", (hidden,), "F32"),
+            ("attn_k.weight", (hidden, keys), attention),
             ("attn_k.bias", (keys,), "F32"),
-            ("attn_v.weight", (_HIDDEN, keys), value),
+            ("attn_v.weight", (hidden, keys), value),
             ("attn_v.bias", (keys,), "F32"),
-            ("attn_output.weight", (_HIDDEN, _HIDDEN), attention),
-            ("ffn_norm.weight", (_HIDDEN,), "F32"),
-            ("ffn_gate.weight", (_HIDDEN, _FFN), up),
-            ("ffn_up.weight", (_HIDDEN, _FFN), up),
-            ("ffn_down.weight", (_FFN, _HIDDEN), down),
+            ("attn_output.weight", (hidden, hidden), attention),
+            ("ffn_norm.weight", (hidden,), "F32"),
+            ("ffn_gate.weight", (hidden, ffn), up),
+            ("ffn_up.weight", (hidden, ffn), up),
+            ("ffn_down.weight", (ffn, hidden), down),
         ]
         layout += [(f"blk.{number}.{name}", sizes, form) for name, sizes, form in layer]
     return layout
 
 
-def _metadata() -> dict[str, Any]:
+def metadata(shape: Shape = TINY, markers: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the metadata of a model; see `write`."""
     names = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    names += [f"word{number}" for number in range(len(names), VOCABULARY)]
+    names += [f"word{number}" for number in range(len(names), shape.vocabulary)]
     kinds = [2, 3, 3, *[6] * 256]  # unknown, control, bytes; all others are normal
-    kinds += [1] * (VOCABULARY - len(kinds))
+    kinds += [1] * (shape.vocabulary - len(kinds))
+    if markers:
+        start = shape.vocabulary - len(markers)
+        names[start:], kinds[start:] = markers, [3] * len(markers)
+        names[start - 1] = "\N{LOWER ONE EIGHTH BLOCK}"  # a space
     return {
         "general.architecture": "qwen2",
         "general.name": "lcursor self-test",
-        "qwen2.block_count": len(_LAYERS),
-        "qwen2.context_length": _CONTEXT,
-        "qwen2.embedding_length": _HIDDEN,
-        "qwen2.feed_forward_length": _FFN,
-        "qwen2.attention.head_count": _HEADS,
-        "qwen2.attention.head_count_kv": _KV_HEADS,
+        "qwen2.block_count": len(shape.layers),
+        "qwen2.context_length": shape.context,
+        "qwen2.embedding_length": shape.hidden,
+        "qwen2.feed_forward_length": shape.ffn,
+        "qwen2.attention.head_count": shape.heads,
+        "qwen2.attention.head_count_kv": shape.kv_heads,
         "qwen2.attention.layer_norm_rms_epsilon": 1e-6,
         "qwen2.rope.freq_base": 10000.0,
         "tokenizer.ggml.model": "llama",
         "tokenizer.ggml.tokens": names,
-        "tokenizer.ggml.scores": [-float(number) for number in range(VOCABULARY)],
+        "tokenizer.ggml.scores": [-float(number) for number in range(shape.vocabulary)],
         "tokenizer.ggml.token_type": kinds,
         "tokenizer.ggml.unknown_token_id": 0,
         "tokenizer.ggml.bos_token_id": 1,

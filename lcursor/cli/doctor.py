@@ -286,10 +286,10 @@ def _engine(
     fact = Fact("engine", "llama.cpp", {"has_gpu": False, "system_info": "", **installed})
     try:
         from lcursor.catalog.memory import gib
-        from lcursor.fim import llama
+        from lcursor.fim import gpus, llama
 
         fact.data |= {"has_gpu": llama.has_gpu(), "system_info": llama.system_info().strip()}
-        fact.data["gpus"] = [asdict(device) for device in llama.gpus()]
+        fact.data["gpus"] = [asdict(device) for device in gpus.find()]
     except LcursorError as error:
         fact.problem = error
         return fact
@@ -313,6 +313,12 @@ def _engine(
     elif advice := installed.get("advice"):
         fact.level = "warn"
         fact.problem = EngineFailed(f"The engine does not use the GPU: {advice}")
+    elif installed.get("step", "").startswith(("cuda", "vulkan")) and not fact.data["has_gpu"]:
+        fact.level = "warn"
+        fact.problem = EngineFailed(
+            f"The {installed['step']} engine finds no GPU now, and uses the CPU",
+            "After an update of the driver, restart the machine",
+        )
     elif vendor == "nvidia" and not fact.data["has_gpu"]:
         fact.level = "warn"
         fact.problem = EngineFailed(

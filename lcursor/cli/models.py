@@ -101,10 +101,10 @@ def _hardware() -> Hardware:
 
     here = hardware.detect()
     try:
-        from lcursor.fim import llama
+        from lcursor.fim import gpus
     except DependencyMissing:
         return here
-    devices = llama.gpus()
+    devices = gpus.find()
     return here.using(devices) if devices else here
 
 

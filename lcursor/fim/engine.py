@@ -15,7 +15,7 @@ from pathlib import Path
 from lcursor.catalog import gguf
 from lcursor.config import CompletionConfig
 from lcursor.errors import LcursorError, OutOfMemory, TokenizerOdd
-from lcursor.fim import confidence, families, kv_disk, llama, placement, speed, vocabulary
+from lcursor.fim import confidence, families, gpus, kv_disk, llama, placement, speed, vocabulary
 from lcursor.fim.backend import OnImproved, Progress
 from lcursor.fim.context_ring import ContextRing, Query
 from lcursor.fim.drafts import MAX_GUESSES
@@ -72,11 +72,12 @@ class Engine:
         head = gguf.check_for_completion(path)
         self.warnings: list[LcursorError] = []
         self._on_gpu = llama.has_gpu() and config.gpu_layers != 0
-        free_bytes = llama.free_gpu_bytes(config.main_gpu) if self._on_gpu else None
+        free_bytes: int | None = None
         self.config = self._resolve(config)
         try:
             if self._on_gpu:
                 # Another Neovim may have its model there.
+                free_bytes = gpus.free_bytes(config.main_gpu)
                 cells = placement.fitting_cells(head, self.config, free_bytes)
                 self.config = self._resolve(dataclasses.replace(config, context_tokens=cells))
             self._load(path, family, progress)
@@ -85,7 +86,8 @@ class Engine:
                 raise
             advice = placement.advice(head, path.name, self.config, free_bytes)
             self._on_gpu = False
-            self.config = self._resolve(config)
+            idle_minutes = self.config.idle_minutes  # then the GPU is tried again
+            self.config = dataclasses.replace(self._resolve(config), idle_minutes=idle_minutes)
             self._load(path, family, progress)
             advice.message += "; it runs on the CPU instead"
             self.warnings.append(advice)

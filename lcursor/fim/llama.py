@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcursor import system
-from lcursor.catalog.hardware import Device
 from lcursor.errors import (
     Cancelled,
-    ConfigInvalid,
     DependencyMissing,
     EngineFailed,
     ModelCorrupt,
@@ -47,7 +45,6 @@ Progress = Callable[[float], bool]
 """Called with the progress of a load, 0 to 1; returning False stops it."""
 
 ERROR = 4  # enum ggml_log_level
-GPU, INTEGRATED_GPU = 1, 2  # enum ggml_backend_dev_type
 NO_ROOM, ABORTED, NO_MEMORY = 1, 2, -2  # llama_decode
 
 library: ctypes.CDLL = L.llama_cpp._lib
@@ -72,8 +69,11 @@ L.llama_backend_init()
 
 
 def has_gpu() -> bool:
-    """Whether this build can use a GPU of this machine."""
-    return bool(L.llama_supports_gpu_offload())
+    """Whether this build can use a GPU of this machine.
+
+    On Macs with Intel processors Metal computes wrong results (ggml-org/llama.cpp #25518).
+    """
+    return bool(L.llama_supports_gpu_offload()) and not system.IS_INTEL_MAC
 
 
 def version() -> str:
@@ -86,41 +86,6 @@ def system_info() -> str:
     """Return llama.cpp's description of its build and the CPU features it uses."""
     text: bytes = L.llama_print_system_info()
     return text.decode()
-
-
-def gpus(ggml: Any = library) -> list[Device]:
-    """Return the GPUs that this build can use, numbered as by llama.cpp.
-
-    Integrated ones count only if there are no others. The first call initializes them.
-    """
-    ggml.ggml_backend_dev_get.restype = ctypes.c_void_p
-    ggml.ggml_backend_dev_description.restype = ctypes.c_char_p
-    found: dict[int, list[Device]] = {GPU: [], INTEGRATED_GPU: []}
-    for at in range(ggml.ggml_backend_dev_count()):
-        device = ctypes.c_void_p(ggml.ggml_backend_dev_get(ctypes.c_size_t(at)))
-        kind = ggml.ggml_backend_dev_type(device)
-        if kind in found:
-            free, total = ctypes.c_size_t(), ctypes.c_size_t()
-            ggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(total))
-            name = ggml.ggml_backend_dev_description(device).decode("utf-8", "replace")
-            found[kind].append(Device(name, total.value, free.value))
-    return found[GPU] or found[INTEGRATED_GPU]
-
-
-def free_gpu_bytes(number: int, ggml: Any = library) -> int | None:
-    """Return the free memory of a GPU, or of all GPUs for -1; None if there is none.
-
-    Raises:
-        ConfigInvalid: there are GPUs, but none of that number.
-    """
-    found = gpus(ggml)
-    if number >= len(found) > 0:
-        raise ConfigInvalid(
-            f"completion.main_gpu: there is no GPU {number}",
-            f"Use 0 to {len(found) - 1}, or -1 for all",
-        )
-    chosen = found if number < 0 else found[number : number + 1]
-    return sum(device.free_bytes for device in chosen) or None
 
 
 def quantize(source: Path, target: Path, file_type: int) -> None:
@@ -181,6 +146,9 @@ class Model:
                 "Run :LCursor install again",
             )
         params.n_gpu_layers = gpu_layers if has_gpu() else 0
+        no_devices = (ctypes.c_void_p * 1)(None)
+        if params.n_gpu_layers == 0:  # else a GPU gets buffers and large batches nevertheless
+            params.devices = ctypes.addressof(no_devices)
         if params.n_gpu_layers and main_gpu >= 0:
             params.split_mode, params.main_gpu = L.LLAMA_SPLIT_MODE_NONE, main_gpu
         params.progress_callback = callback

@@ -23,7 +23,7 @@ from typing import Any
 
 from lcursor.catalog import hardware, manifest, recommend, selftest_model, store
 from lcursor.catalog.selftest_model import references
-from lcursor.errors import LcursorError
+from lcursor.errors import LcursorError, OutOfMemory
 from lcursor.fim import llama
 
 
@@ -62,7 +62,7 @@ def _test(tiny: Path, gpu_layers: int) -> dict[str, Any]:
         expected = references()[name]
         plans = {(1, False), (cores, False), (cores, True)} if name == "tiny" else {(cores, True)}
         for threads, is_secondary in sorted(plans):
-            for batch, found in _run(name, path, gpu_layers, threads, is_secondary):
+            for batch, found in _tried(name, path, gpu_layers, threads, is_secondary):
                 error = selftest_model.error(found, expected[str(batch)])
                 worst = max(worst, error)
                 if not error <= selftest_model.MAX_ERROR:
@@ -101,6 +101,18 @@ def _file_of(name: str) -> Path:
 def _step(name: str, batch: int, threads: int, is_secondary: bool) -> str:
     thread = "a second thread" if is_secondary else "the main thread"
     return f"reading {batch} tokens with {threads} threads from {thread} (model {name})"
+
+
+def _tried(
+    name: str, path: Path, gpu_layers: int, threads: int, is_secondary: bool
+) -> Iterable[tuple[int, list[float]]]:
+    """Do the same as `_run`; nothing if a GPU has no memory for more than the tiny model."""
+    try:
+        return _run(name, path, gpu_layers, threads, is_secondary)
+    except OutOfMemory:
+        if name == "tiny" or not gpu_layers:
+            raise
+        return ()
 
 
 def _run(

@@ -47,6 +47,9 @@ BUILD_CUDA_CPU_S, BUILD_CUDA_GPU_CPU_S = 1000, 2000
 generations all took about 5,000 s of two cores."""
 BUILD_SERVER_CPU_S = 210
 """CPU seconds of llama-server: with the libraries for the CPU it took 230 s of two cores."""
+JOBS = "CMAKE_BUILD_PARALLEL_LEVEL"
+JOB_BYTES = 2 << 30
+"""Memory for compiling a file of a GPU's kernels."""
 BUILD_VULKAN_CPU_S = 500
 """CPU seconds of Vulkan's kernels."""
 
@@ -379,6 +382,13 @@ def expected_time(target: BuildTarget) -> str:
     return f"about {number} minutes on {cores} cores"
 
 
+def _jobs() -> int:
+    """Return how many files of a GPU's kernels to compile at once."""
+    free_bytes = system.memory_of_machine("MemAvailable")
+    fitting = free_bytes // JOB_BYTES if free_bytes else 1
+    return max(1, min(system.usable_cores(), fitting))
+
+
 def _compile(
     target: BuildTarget, source: Path, work: Path, python: Path, tools: Tools, nvcc: Path | None
 ) -> Path:
@@ -399,6 +409,7 @@ def _compile(
         "SKBUILD_WHEEL_EXCLUDE": "lib/**;include/**;bin/**",  # a second copy, for linking
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", "")]),
         **({"CUDACXX": str(nvcc)} if nvcc else {}),
+        **({JOBS: str(_jobs())} if target.gpu and JOBS not in os.environ else {}),
     }
     tools.run(
         "compiling the engine",

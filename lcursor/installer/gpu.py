@@ -44,7 +44,8 @@ DRIVER_FOLDERS = tuple(
 PREFIXES = (Path("/usr/local"), Path("/usr"))
 
 VULKAN_PACKAGES = (
-    "Debian or Ubuntu: sudo apt install glslc libvulkan-dev spirv-headers;"
+    "Debian 13 or Ubuntu 24.04: sudo apt install glslc libvulkan-dev spirv-headers;"
+    " older ones: the Vulkan SDK, with VULKAN_SDK set;"
     " Fedora: sudo dnf install glslc vulkan-loader-devel spirv-headers-devel;"
     " Arch: sudo pacman -S shaderc vulkan-headers vulkan-icd-loader spirv-headers"
 )

@@ -28,6 +28,10 @@ from lcursor.installer.venv import Venv, digest, find_neovim, python_of
 
 STYLUA = "2.5.2"
 INTERRUPTED = 130
+REPLACE = (
+    "After an update of the driver, restart the machine; LCURSOR_GPU=cpu installs the engine for "
+    "the CPU"
+)
 NO_NEOVIM = "Install Neovim 0.11 or newer, put it on PATH, and run again"
 
 
@@ -129,6 +133,11 @@ def install(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool
     needs_engine = venv.lacks("engine", wanted) or not engine.cpu_runs(venv.stamp.cpu)
     if len(ladder) == 1 and venv.stamp.engine.get("step") != ladder[0].name:
         needs_engine = True  # a fallback is installed, but this step is requested
+    keeps = needs_engine and _keeps_engine(venv, ladder)
+    if keeps:
+        step, advice = venv.stamp.engine["step"], ladder[-1].advice or "no GPU is found"
+        tools.report.note(f"The {step} engine stays, although {advice}. {REPLACE}")
+    needs_engine = needs_engine and not keeps
     if verify and not needs_engine:
         needs_engine = _should_retry(venv, tools)
     if needs_engine and not engine.wheel_of(ladder[0], cache_dir()):
@@ -136,7 +145,7 @@ def install(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool
         engine.check_space(cache_dir(), ladder[-1].space_bytes)
     venv.ensure()
     venv.install("runtime", "packages", ROOT / "requirements.lock", without=engine.PACKAGE)
-    if needs_engine or venv.lacks("engine", wanted):
+    if needs_engine or (venv.lacks("engine", wanted) and not keeps):
         install_engine(venv, ladder, tools)
     elif "cuda" in venv.stamp.parts:
         venv.install("cuda", "CUDA's libraries", gpu.CUDA_LOCK)
@@ -150,6 +159,16 @@ def install(venv_dir: Path, extras: Sequence[str], tools: Tools, *, verify: bool
         _install_neovim(venv, tools)
     if venv_dir.parent == ROOT:
         venv.add_to_path(ROOT)
+
+
+def _keeps_engine(venv: Venv, ladder: Sequence[engine.BuildTarget]) -> bool:
+    """Return whether an engine for a GPU stays though none is found now.
+
+    A driver that was updated needs a restart; the variable `VULKAN_SDK` may be set elsewhere.
+    """
+    is_current = venv.stamp.parts.get("engine", "").startswith(f"{engine.locked_version()}-")
+    is_found = ladder[0].gpu is not None or gpu.wanted() == "cpu"
+    return venv.stamp.is_for_gpu and is_current and not is_found
 
 
 def install_engine(venv: Venv, ladder: Sequence[engine.BuildTarget], tools: Tools) -> None:
@@ -175,8 +194,12 @@ def install_engine(venv: Venv, ladder: Sequence[engine.BuildTarget], tools: Tool
         except (InstallFailed, OSError) as error:
             if not target.gpu or number + 1 == len(ladder):
                 raise
-            cause = error.message if isinstance(error, InstallFailed) else explain(error)[0]
-            reasons.append(f"The {target.name} engine cannot be built: {cause}")
+            if isinstance(error, InstallFailed):
+                cause, hint = error.message, error.hint
+            else:
+                cause, hint = explain(error)
+            advice = f" ({hint})" if hint else ""
+            reasons.append(f"The {target.name} engine cannot be built: {cause}{advice}")
             _remove_cuda(venv)
             continue
         venv.install_wheel("engine", wheel)
@@ -236,6 +259,9 @@ def _should_retry(venv: Venv, tools: Tools) -> bool:
     tools.report.begin("engine", "self-test")
     outcome = selftest.run_engine(venv.python, on_gpu=venv.stamp.is_for_gpu)
     tools.report.end(f"the {step} engine {outcome.sentence}")
+    if outcome.kind == "no-gpu":
+        tools.report.note(f"The {step} engine stays. {REPLACE}")
+        return False
     return outcome.kind != "passed"
 
 

@@ -73,7 +73,9 @@ class MemoryBudget:
     reserved_bytes: int = 0
     """Memory reserved for the completion model."""
     ram_bytes: int = 0
-    """RAM of the machine, for layers that do not fit on the GPU."""
+    """RAM of the machine."""
+    spill_bytes: int = 0
+    """RAM for layers that do not fit on the GPU."""
 
     @property
     def bytes(self) -> int:
@@ -160,7 +162,8 @@ def memory_budget(here: Hardware, completion: str) -> MemoryBudget:
     reserved, ram = _reserved_bytes(completion), here.ram_bytes or 8 * GIB
     if here.gpu_bytes is not None:
         free = here.gpu_free_bytes if here.gpu_free_bytes is not None else here.gpu_bytes
-        return MemoryBudget("on the GPU", here.gpu_bytes, free, reserved, ram)
+        spill = 0 if here.vendor == "apple" else ram // 2  # Apple's GPUs use the same memory
+        return MemoryBudget("on the GPU", here.gpu_bytes, free, reserved, ram, spill)
     return MemoryBudget("on the CPU", ram, available_bytes(ram), reserved, ram)
 
 
@@ -188,7 +191,7 @@ def make_plan(model: ModelSize, budget: MemoryBudget, wish_tokens: int = 0) -> S
     plan = ServerPlan(model, budget, tokens, cache_mib)
     if plan.need_bytes <= budget.bytes:
         return plan
-    if is_gpu and plan.need_bytes <= budget.bytes + budget.ram_bytes // 2:
+    if is_gpu and plan.need_bytes <= budget.bytes + budget.spill_bytes:
         return replace(plan, fits_whole=False)
     raise out_of_memory(plan)
 

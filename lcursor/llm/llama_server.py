@@ -174,7 +174,10 @@ def command(engine: Engine, plan: ServerPlan, socket: str, slots: Path, idle_s: 
     if plan.budget.placement == "on the GPU":
         words += ["--flash-attn", "on"]  # a quantized cache needs it
         words += ["--cache-type-k", plan.kv_type, "--cache-type-v", plan.kv_type]
-        words += ["--fit-target", str(FREE_GPU_MIB)]
+        # Completion uses the first of several GPUs.
+        first = FREE_GPU_MIB + (plan.budget.reserved_bytes >> 20) * (len(engine.devices) > 1)
+        free = [first, *[FREE_GPU_MIB] * (len(engine.devices) - 1)]
+        words += ["--fit-target", ",".join(map(str, free))]
     words += ["--jinja"]
     words += ["--no-context-shift"]  # a shift would silently drop the start of a chat
     words += ["--cache-ram", str(plan.cache_ram_mib), "--slot-save-path", f"{slots}{os.sep}"]

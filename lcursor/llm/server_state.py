@@ -15,6 +15,7 @@ import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lcursor import system
 from lcursor.process.supervise import Supervised
 from lcursor.storage import file_lock, folders, stored
 
@@ -25,8 +26,12 @@ MAX_SIGNALS = 4096
 
 
 def default_folder() -> Path:
-    """Return the folder of this machine's server; several machines may share a home."""
-    host = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in socket.gethostname())
+    """Return the folder of this machine's server; several machines may share a home.
+
+    A Mac's name depends on the network that it is in.
+    """
+    name = socket.gethostname() if system.IS_LINUX else ""
+    host = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in name)
     return folders.data_home() / "server" / (host.strip(".")[:64] or "here")
 
 

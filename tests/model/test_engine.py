@@ -13,7 +13,7 @@ import pytest
 
 from lcursor.config import CompletionConfig
 from lcursor.errors import Cancelled, ModelCorrupt, OutOfMemory
-from lcursor.fim import llama
+from lcursor.fim import gpus, llama
 from lcursor.fim.drafts import BranchDecoder
 from lcursor.fim.engine import Engine
 from lcursor.fim.llama import Model
@@ -72,7 +72,7 @@ def test_what_is_free_in_the_gpu_decides_where_the_model_runs(
     model_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, found: str
 ) -> None:
     monkeypatch.setattr(llama, "has_gpu", lambda: True)
-    monkeypatch.setattr(llama, "free_gpu_bytes", lambda number: free)
+    monkeypatch.setattr(gpus, "free_bytes", lambda number: free)
     # This build has no GPU with a number; "all of them" is none, and the model runs all the same.
     config = CompletionConfig(
         main_gpu=-1, min_confidence=0.0, save_cache=False, budget_ms=BUDGET_MS
@@ -83,6 +83,7 @@ def test_what_is_free_in_the_gpu_decides_where_the_model_runs(
         assert found in engine.description
         assert complete(engine)[0].text == "a + b"
         assert [warning.code for warning in engine.warnings] == ["out_of_memory"] * ("CPU" in found)
+        assert engine.config.idle_minutes == 30  # then the GPU is tried again
         engine.configure(replace(config, max_tokens=50))
         assert found in engine.description
     finally:

@@ -25,7 +25,7 @@ from lcursor import system
 from lcursor.catalog import selftest_model
 from lcursor.config import CompletionConfig
 from lcursor.errors import OutOfMemory
-from lcursor.fim import llama
+from lcursor.fim import gpus, llama
 from lcursor.fim.engine import Engine
 from lcursor.fim.families import FAMILIES
 from lcursor.fim.llama import Context, ContextSize, Model
@@ -33,7 +33,7 @@ from lcursor.fim.prompt import Source
 from lcursor.installer import selftest
 from tests.waiting import BUDGET_MS
 
-pytestmark = pytest.mark.skipif(not llama.gpus(), reason="the engine was built for the CPU")
+pytestmark = pytest.mark.skipif(not gpus.find(), reason="the engine was built for the CPU")
 
 SIZE = ContextSize(cells=512, batch=64, ubatch=64, sequences=3, outputs=8, threads=1)
 TOKENS = selftest_model.tokens(64)
@@ -45,15 +45,8 @@ ALL, NONE = -1, 0
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny model, with the markers of a model that fills in the middle."""
     path = tmp_path_factory.mktemp("tiny") / "tiny.gguf"
-    metadata = selftest_model._metadata()
     markers = list(FAMILIES["qwen2.5-coder"].markers.values())
-    start = selftest_model.VOCABULARY - len(markers)
-    metadata["tokenizer.ggml.tokens"][start:] = markers
-    metadata["tokenizer.ggml.token_type"][start:] = [3] * len(markers)
-    metadata["tokenizer.ggml.tokens"][start - 1] = "\N{LOWER ONE EIGHTH BLOCK}"  # a space
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selftest_model, "_metadata", lambda: metadata)
-        selftest_model.write(path)
+    selftest_model.write(path, markers=markers)
     return path
 
 
@@ -77,7 +70,7 @@ def log() -> Iterator[list[str]]:
 
 
 def is_software() -> bool:
-    return "llvmpipe" in llama.gpus()[0].name
+    return "llvmpipe" in gpus.find()[0].name
 
 
 def load(path: Path, gpu_layers: int) -> Model:
@@ -160,7 +153,7 @@ def limited_memory(free_bytes: int) -> Iterator[None]:
 
 
 def test_a_cache_that_does_not_fit_is_out_of_memory(path: Path) -> None:
-    total_bytes = sum(device.total_bytes for device in llama.gpus())
+    total_bytes = sum(device.total_bytes for device in gpus.find())
     cells = 1 << 18 if is_software() else 2 * total_bytes // 1024  # of 1 KiB each
     size = ContextSize(cells=cells, batch=64, ubatch=64)
     with closing(load(path, ALL)) as model:
@@ -187,7 +180,7 @@ def test_a_model_completes_on_the_gpu_or_else_on_the_cpu(
     where, warnings = complete(path, config)
     assert "on the GPU" in where
     assert not [each for each in warnings if "memory" in each]
-    monkeypatch.setattr(llama, "free_gpu_bytes", lambda _: 1 << 20)
+    monkeypatch.setattr(gpus, "free_bytes", lambda _: 1 << 20)
     where, warnings = complete(path, config)
     assert "on the CPU" in where
     [warning] = [each for each in warnings if "does not fit into the GPU's memory" in each]
@@ -196,7 +189,7 @@ def test_a_model_completes_on_the_gpu_or_else_on_the_cpu(
 
 def test_an_unloaded_model_leaves_nothing_on_the_gpu(path: Path) -> None:
     def used() -> int:
-        on_gpu = sum(device.total_bytes - device.free_bytes for device in llama.gpus())
+        on_gpu = sum(device.total_bytes - device.free_bytes for device in gpus.find())
         return (
             on_gpu or system.resident_bytes()
         )  # the memory of a software device is that of this process

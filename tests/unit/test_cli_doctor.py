@@ -361,8 +361,10 @@ def test_a_version_that_was_not_tested_is_a_warning(
     assert fact.level == "warn"
 
 
-def test_a_gpu_that_the_build_cannot_use(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lcursor.fim import llama
+def test_a_gpu_that_the_build_cannot_use(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lcursor.fim import gpus, llama
 
     gpu = hardware.Hardware("nvidia", "H100", 80 << 30, 79 << 30, 64 << 30, 8)
     monkeypatch.setattr(hardware, "detect", lambda: gpu)
@@ -371,8 +373,13 @@ def test_a_gpu_that_the_build_cannot_use(model: Path, monkeypatch: pytest.Monkey
     assert fact.problem is not None
     assert "without CUDA" in fact.problem.message
     assert ":LCursor install" in fact.problem.hint
+    stamp(tmp_path, monkeypatch, engine={"step": "cuda, native"})
+    fact = facts(model)["engine"]
+    assert fact.problem is not None
+    assert "The cuda, native engine finds no GPU now" in fact.problem.message
+    assert "restart" in fact.problem.hint
     monkeypatch.setattr(llama, "has_gpu", lambda: True)
-    monkeypatch.setattr(llama, "gpus", lambda: [hardware.Device("H100", 80 << 30, 79 << 30)])
+    monkeypatch.setattr(gpus, "find", lambda: [hardware.Device("H100", 80 << 30, 79 << 30)])
     assert facts(model)["engine"].problem is None
     assert "H100 (79.0 GiB of 80.0 GiB free)" in facts(model)["engine"].text
 

@@ -19,7 +19,6 @@ import pytest
 
 from lcursor.catalog import hardware
 from lcursor.cli import models
-from lcursor.fim import llama
 from tests.fakes.hub import FakeHub
 from tests.gguf_files import write_model
 
@@ -306,11 +305,13 @@ def test_recommend_says_why(lonely: Shell) -> None:
 
 
 def test_the_engine_says_which_gpus_it_can_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lcursor.fim import gpus
+
     card = hardware.Device("Radeon RX 7900", 24 << 30, 20 << 30)
-    monkeypatch.setattr(llama, "gpus", lambda: [card])
+    monkeypatch.setattr(gpus, "find", lambda: [card])
     here = models._hardware()
     assert (here.gpu, here.gpu_bytes, here.gpu_free_bytes) == ("Radeon RX 7900", 24 << 30, 20 << 30)
-    monkeypatch.setattr(llama, "gpus", list)
+    monkeypatch.setattr(gpus, "find", list)
     assert models._hardware() == hardware.detect()
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from lcursor.catalog import selftest_model
 from lcursor.catalog.hardware import Device
-from lcursor.errors import ConfigInvalid, ModelUnsuitable
-from lcursor.fim import llama
+from lcursor.errors import ConfigInvalid, ModelUnsuitable, OutOfMemory
+from lcursor.fim import gpus, llama
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 1000])
@@ -69,7 +69,7 @@ def ggml(*found: tuple[int, int]) -> Any:
     )
 
 
-TWO = ((CPU, 9), (llama.GPU, 10 << 30), (llama.INTEGRATED_GPU, 7), (llama.GPU, 4 << 30))
+TWO = ((CPU, 9), (gpus.GPU, 10 << 30), (gpus.INTEGRATED_GPU, 7), (gpus.GPU, 4 << 30))
 NONE = ((CPU, 9), (ACCELERATOR, 8))
 
 
@@ -79,7 +79,7 @@ NONE = ((CPU, 9), (ACCELERATOR, 8))
         (TWO, 0, 10 << 30),
         (TWO, 1, 4 << 30),
         (TWO, -1, 14 << 30),  # of all
-        (((CPU, 9), (llama.INTEGRATED_GPU, 7)), 0, 7),  # if there is no other
+        (((CPU, 9), (gpus.INTEGRATED_GPU, 7)), 0, 7),  # if there is no other
         (NONE, 0, None),
         (NONE, -1, None),
     ],
@@ -87,22 +87,34 @@ NONE = ((CPU, 9), (ACCELERATOR, 8))
 def test_the_free_memory_of_gpus(
     devices: tuple[tuple[int, int], ...], number: int, free: int | None
 ) -> None:
-    assert llama.free_gpu_bytes(number, ggml(*devices)) == free
+    assert gpus.free_bytes(number, ggml(*devices)) == free
 
 
 def test_the_gpus_have_names_and_sizes() -> None:
-    assert llama.gpus(ggml(*TWO)) == [
+    assert gpus.find(ggml(*TWO)) == [
         Device("Card 2", 1 << 40, 10 << 30),
         Device("Card 4", 1 << 40, 4 << 30),
     ]
-    assert llama.gpus(ggml(*NONE)) == []
+    assert gpus.find(ggml(*NONE)) == []
 
 
 def test_a_gpu_that_is_not_there_is_named() -> None:
     with pytest.raises(ConfigInvalid, match="there is no GPU 2") as caught:
-        llama.free_gpu_bytes(2, ggml(*TWO))
+        gpus.free_bytes(2, ggml(*TWO))
     assert "0 to 1" in caught.value.hint
 
 
 def test_the_library_of_llama_cpp_has_these_functions() -> None:
-    llama.free_gpu_bytes(-1)
+    gpus.free_bytes(-1)
+
+
+def test_a_gpu_whose_memory_is_full_is_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA would end the process."""
+    monkeypatch.setattr("lcursor.system.has_nvidia_driver", lambda: True)
+    text = "Card 1, 8192, 7000\nCard 2, 8192, 100\n"
+    monkeypatch.setattr("lcursor.catalog.hardware.output_of", lambda *_, **__: text)
+    assert gpus.find(ggml(*TWO)) == []
+    with pytest.raises(OutOfMemory, match="use all of the GPU's memory"):
+        gpus.free_bytes(0, ggml(*TWO))
+    monkeypatch.setattr("lcursor.catalog.hardware.output_of", lambda *_, **__: text[:19])
+    assert len(gpus.find(ggml(*TWO))) == 2

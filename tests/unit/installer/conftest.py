@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from lcursor import system
-from lcursor.installer import gpu
+from lcursor.installer import engine, gpu, plan, selftest
 from lcursor.installer.process import Tools
 from lcursor.installer.report import Report
+from lcursor.installer.selftest import SelftestOutcome
+from lcursor.installer.venv import Stamp, Venv, write_stamp
 
 
 @pytest.fixture
@@ -60,3 +62,37 @@ def without_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def here() -> Path:
     """The interpreter that runs the tests."""
     return Path(sys.executable)
+
+
+@pytest.fixture
+def nvidia(program: Callable[[str, str], Path]) -> Callable[..., None]:
+    """Fake an NVIDIA driver: `nvidia("8.6", "12.0", cuda="13.0")`."""
+
+    def make(*capabilities: str, cuda: str = "13.0") -> None:
+        lines = "; ".join(f"echo {each}" for each in capabilities)
+        program(
+            "nvidia-smi",
+            f'case "$*" in *compute_cap*) {lines};; *) echo "| CUDA Version: {cuda}  |";; esac',
+        )
+
+    return make
+
+
+@pytest.fixture
+def venv(
+    tmp_path: Path,
+    tools: Tools,
+    program: Callable[[str, str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Venv:
+    """An environment where builds succeed at once, and all packages can be installed."""
+    write_stamp(tmp_path, Stamp(python="3.11", parts={"runtime": "x"}))
+    monkeypatch.setattr(plan, "cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr(engine, "CUDA_SPACE_BYTES", 0)
+    monkeypatch.setattr(engine, "build", lambda target, *_: Path(target.name))
+    monkeypatch.setattr(Venv, "install_wheel", lambda *_: None)
+    passed = SelftestOutcome("passed", "fine")
+    monkeypatch.setattr(selftest, "run_engine", lambda *_, **__: passed)
+    venv = Venv(tmp_path, tools)
+    venv.python, venv._uv = program("python", ""), None
+    return venv

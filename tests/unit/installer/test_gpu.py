@@ -5,43 +5,22 @@ from __future__ import annotations
 import ctypes
 import errno
 import io
-import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lcursor.errors import InstallFailed
 from lcursor.installer import engine, gpu, plan, selftest
-from lcursor.installer.gpu import GpuBuild
-from lcursor.installer.process import Tools
 from lcursor.installer.selftest import SelftestOutcome
-from lcursor.installer.venv import Stamp, Venv, read_stamp, write_stamp
+from lcursor.installer.venv import Venv, read_stamp, write_stamp
+from tests.unit.installer.installing import build, install
 
 Program = Callable[[str, str], Path]
-
-
-@pytest.fixture
-def nvidia(program: Program) -> Callable[..., None]:
-    """Fake an NVIDIA driver: `nvidia("8.6", "12.0", cuda="13.0")`."""
-
-    def make(*capabilities: str, cuda: str = "13.0") -> None:
-        lines = "; ".join(f"echo {each}" for each in capabilities)
-        program(
-            "nvidia-smi",
-            f'case "$*" in *compute_cap*) {lines};; *) echo "| CUDA Version: {cuda}  |";; esac',
-        )
-
-    return make
-
-
-def build(found: GpuBuild | str) -> GpuBuild:
-    assert isinstance(found, GpuBuild), found
-    return found
 
 
 def test_a_toolkit_and_a_gpu_are_enough_for_cuda(
@@ -203,26 +182,6 @@ def test_an_engine_finds_cuda_in_its_environment_wherever_that_is(tmp_path: Path
     assert library.answer() == 13
 
 
-@pytest.fixture
-def venv(tmp_path: Path, tools: Tools, program: Program, monkeypatch: pytest.MonkeyPatch) -> Venv:
-    """An environment where builds succeed at once, and all packages can be installed."""
-    write_stamp(tmp_path, Stamp(python="3.11", parts={"runtime": "x"}))
-    monkeypatch.setattr(plan, "cache_dir", lambda: tmp_path / "cache")
-    monkeypatch.setattr(engine, "CUDA_SPACE_BYTES", 0)
-    monkeypatch.setattr(engine, "build", lambda target, *_: Path(target.name))
-    monkeypatch.setattr(Venv, "install_wheel", lambda *_: None)
-    passed = SelftestOutcome("passed", "fine")
-    monkeypatch.setattr(selftest, "run_engine", lambda *_, **__: passed)
-    venv = Venv(tmp_path, tools)
-    venv.python, venv._uv = program("python", ""), None
-    return venv
-
-
-def install(venv: Venv) -> Stamp:
-    plan.install_engine(venv, engine.ladder(), venv._tools)
-    return read_stamp(venv.path)
-
-
 def test_the_cost_of_the_packages_is_shown_before_they_are_downloaded(
     venv: Venv, nvidia: Callable[..., None], said: io.StringIO
 ) -> None:
@@ -305,6 +264,58 @@ def test_a_gpu_without_memory_leaves_an_engine_for_the_cpu(
     assert "does not fit into the GPU's memory" in stamp.engine["reason"]
 
 
+@pytest.mark.parametrize(
+    ("wish", "is_older", "step"),
+    [("", False, "cuda, native"), ("cpu", False, "native"), ("", True, "native")],
+)
+def test_an_engine_stays_while_its_gpu_is_not_found(
+    venv: Venv,
+    nvidia: Callable[..., None],
+    program: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    said: io.StringIO,
+    wish: str,
+    is_older: bool,
+    step: str,
+) -> None:
+    nvidia("8.6")
+    install(venv)
+    program("nvidia-smi", "exit 9")  # its driver was updated
+    monkeypatch.setenv("LCURSOR_GPU", wish)
+    if is_older:
+        stamp = read_stamp(venv.path)
+        write_stamp(venv.path, replace(stamp, parts={**stamp.parts, "engine": "0.1-x86_64"}))
+    monkeypatch.setattr(plan, "Venv", lambda *_: Venv(venv.path, venv._tools))
+    for name in ("verify", "ensure", "install", "add_to_path"):
+        monkeypatch.setattr(Venv, name, lambda *_, **__: None)
+    monkeypatch.setattr(engine, "check_compiler", lambda: None)
+    plan.install(venv.path, [], venv._tools)
+    assert read_stamp(venv.path).engine["step"] == step
+    assert ("LCURSOR_GPU=cpu installs the engine for the CPU" in said.getvalue()) == (
+        step == "cuda, native"
+    )
+
+
+def test_an_engine_that_finds_no_gpu_is_not_built_again(
+    venv: Venv, nvidia: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvidia("8.6")
+    install(venv)
+    for kind, expected in (("no-gpu", False), ("wrong", True), ("passed", False)):
+        outcome = SelftestOutcome(kind, "x")  # type: ignore[arg-type]
+        monkeypatch.setattr(selftest, "run_engine", lambda *_, _found=outcome, **__: _found)
+        assert plan._should_retry(Venv(venv.path, venv._tools), venv._tools) == expected
+
+
+def test_a_build_for_a_gpu_uses_as_many_cores_as_fit_into_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lcursor.system.usable_cores", lambda: 16)
+    for free_gib, jobs in ((9, 4), (64, 16), (1, 1)):
+        monkeypatch.setattr("lcursor.system.memory_of_machine", lambda _, n=free_gib: n << 30)
+        assert engine._jobs() == jobs
+
+
 def test_a_driver_that_is_too_old_leaves_an_engine_for_the_cpu(
     venv: Venv, nvidia: Callable[..., None], said: io.StringIO
 ) -> None:
@@ -313,188 +324,3 @@ def test_a_driver_that_is_too_old_leaves_an_engine_for_the_cpu(
     assert (stamp.engine["step"], stamp.engine["reason"]) == ("native", "")
     assert "The engine does not use the GPU: the NVIDIA driver runs CUDA 12.2" in said.getvalue()
     assert "CUDA 12.2" in stamp.engine["advice"]
-
-
-@pytest.fixture
-def machine(tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """A machine with a Vulkan driver for AMD, `glslc` and new headers, but without a GPU."""
-    monkeypatch.setattr(gpu, "find_library", lambda _: "libvulkan.so.1")
-    program("nvidia-smi", "exit 9")
-    program("glslc", "")
-    machine = Machine(tmp_path)
-    machine.add_driver("radeon_icd.x86_64.json")
-    machine.write_headers("1", "3", "290")
-    machine.write(tmp_path / "usr/share/cmake/SPIRV-Headers/SPIRV-HeadersConfig.cmake", "")
-    return machine
-
-
-class Machine:
-    """The files that the installer looks at."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def write(self, path: Path, text: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def add_gpu(self, vendor: str, address: str = "0000:03:00.0", vram: int = 8 << 30) -> Path:
-        """Add a GPU, and return its device node."""
-        number = 128 + len([*self.folder.glob("DRM/*")])
-        device = self.folder / "pci" / address
-        self.write(device / "vendor", f"{vendor}\n")
-        self.write(device / "mem_info_vram_total", f"{vram}\n")
-        listed = self.folder / "DRM" / f"renderD{number}"
-        listed.mkdir(parents=True)
-        (listed / "device").symlink_to(device)
-        node = self.folder / "NODES" / listed.name
-        self.write(node, "")
-        return node
-
-    def add_driver(self, name: str) -> None:
-        self.write(self.folder / "icd.d" / name, "{}")
-
-    def write_headers(self, *version: str) -> None:
-        folder = self.folder / "usr/include/vulkan"
-        self.write(
-            folder / "vulkan_core.h",
-            f"#define VK_HEADER_VERSION {version[2]}\n"
-            "#define VK_HEADER_VERSION_COMPLETE VK_MAKE_API_VERSION"
-            f"(0, {version[0]}, {version[1]}, VK_HEADER_VERSION)\n",
-        )
-        self.write(folder / "vulkan.hpp", "")
-
-
-AMD, INTEL, NVIDIA, VIRTUAL = "0x1002", "0x8086", "0x10de", "0x1af4"
-
-
-def test_vulkan_serves_a_gpu_with_a_driver(machine: Machine) -> None:
-    assert gpu.vulkan() == "", "a driver file alone is no GPU"
-    machine.add_gpu(AMD)
-    found = build(gpu.vulkan())
-    assert (found.kind, found.version) == ("vulkan", "1.3.290")
-    first, second = engine.ladder()[:2]
-    assert first.name == "vulkan, native"
-    assert "-DGGML_VULKAN=on" in first.cmake_args
-    assert "vulkan1.3.290" in first.key
-    assert (second.name, second.gpu, second.advice) == ("native", None, "")
-
-
-def test_a_virtual_gpu_and_one_that_a_container_hides_do_not_count(machine: Machine) -> None:
-    machine.add_driver("lvp_icd.x86_64.json")
-    machine.add_gpu(VIRTUAL, "0000:01:00.0")
-    machine.add_gpu(AMD).unlink()
-    assert gpu.vulkan() == ""
-
-
-@pytest.mark.parametrize(
-    ("vendor", "address", "vram"),
-    [(INTEL, "0000:00:02.0", 0), (AMD, "0000:04:00.0", 512 << 20)],
-)
-def test_an_integrated_gpu_is_used_only_by_wish(
-    machine: Machine,
-    monkeypatch: pytest.MonkeyPatch,
-    vendor: str,
-    address: str,
-    vram: int,
-) -> None:
-    machine.add_driver("intel_icd.x86_64.json")
-    machine.add_gpu(vendor, address, vram)
-    first = engine.ladder()[0]
-    assert (first.gpu, first.advice) == (None, "")
-    monkeypatch.setenv("LCURSOR_GPU", "vulkan")
-    assert engine.ladder()[0].name == "vulkan, native"
-
-
-def test_a_discrete_gpu_of_intel_is_used(machine: Machine) -> None:
-    machine.add_driver("intel_icd.x86_64.json")
-    machine.add_gpu(INTEL, "0000:03:00.0")
-    build(gpu.vulkan())
-
-
-def test_a_gpu_without_its_driver_is_named(machine: Machine) -> None:
-    machine.add_gpu(INTEL)
-    assert "the Intel GPU has no Vulkan driver here" in str(gpu.vulkan())
-
-
-def test_a_gpu_that_this_user_may_not_open_is_named(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine.add_gpu(AMD)
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    assert "sudo usermod -aG render" in str(gpu.vulkan())
-
-
-def test_vulkan_serves_nvidia_where_cuda_cannot(
-    machine: Machine, nvidia: Callable[..., None]
-) -> None:
-    nvidia("8.6", cuda="12.4")
-    machine.add_driver("nvidia_icd.json")
-    assert [target.name for target in engine.find_targets()] == ["vulkan, native", "native"]
-    nvidia("8.6", cuda="13.0")
-    names = [target.name for target in engine.find_targets()]
-    assert names == ["cuda, native", "vulkan, native", "native"]
-
-
-@pytest.mark.parametrize(
-    ("missing", "words"),
-    [
-        ("bin/glslc", "needs glslc: Debian or Ubuntu: sudo apt install glslc"),
-        ("usr/include/vulkan/vulkan_core.h", "needs the Vulkan headers: "),
-        (
-            "usr/share/cmake/SPIRV-Headers/SPIRV-HeadersConfig.cmake",
-            "needs the SPIR-V headers: ",
-        ),
-    ],
-)
-def test_what_is_missing_for_vulkan_is_named_and_the_cpu_serves(
-    machine: Machine,
-    venv: Venv,
-    said: io.StringIO,
-    monkeypatch: pytest.MonkeyPatch,
-    missing: str,
-    words: str,
-) -> None:
-    machine.add_gpu(AMD)
-    (machine.folder / missing).unlink()
-    monkeypatch.setenv("PATH", f"{machine.folder}/bin")
-    start_s = time.monotonic()
-    stamp = install(venv)
-    assert time.monotonic() - start_s < 2
-    assert stamp.engine["step"] == "native"
-    assert f"Vulkan for the AMD GPU {words}" in said.getvalue()
-
-
-def test_old_headers_are_found_before_anything_is_compiled(
-    machine: Machine, venv: Venv, said: io.StringIO
-) -> None:
-    machine.add_gpu(AMD)
-    machine.write_headers("1", "3", "239")
-    start_s = time.monotonic()
-    stamp = install(venv)
-    assert time.monotonic() - start_s < 2
-    assert stamp.engine["step"] == "native"
-    text = "needs headers 1.3.272 or newer, and 1.3.239 are here"
-    assert said.getvalue().count(text) == 1
-    assert text in stamp.engine["advice"]
-
-
-def test_vulkan_by_wish_names_what_is_missing(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LCURSOR_GPU", "vulkan")
-    assert engine.ladder()[0].name == "vulkan, native", "as for a software device"
-    machine.write_headers("1", "3", "239")
-    with pytest.raises(InstallFailed, match=r"LCURSOR_GPU=vulkan: .* needs headers 1\.3\.272"):
-        engine.ladder()
-
-
-def test_headers_of_the_vulkan_sdk_come_first(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine.add_gpu(AMD)
-    machine.write_headers("1", "4", "313")
-    (machine.folder / "usr").rename(machine.folder / "sdk")
-    machine.write_headers("1", "3", "239")
-    monkeypatch.setenv("VULKAN_SDK", str(machine.folder / "sdk"))
-    assert build(gpu.vulkan()).version == "1.4.313"

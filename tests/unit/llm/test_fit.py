@@ -173,3 +173,11 @@ def test_the_recommended_model_or_the_best_that_is_here(
     assert fit.choose_model("", CPU, said.append)[0] == Q05
     assert [words.partition(" serves")[0] for words in said] == [Q05, Q7, Q05]
     assert f"models pull {Q30}" in said[0]
+
+
+def test_a_gpu_of_apple_shares_its_memory() -> None:
+    here = replace(CPU, vendor="apple", gpu="Apple GPU", gpu_bytes=12 * GIB, ram_bytes=16 * GIB)
+    with pytest.raises(OutOfMemory):
+        fit.make_plan(weights(Q30), fit.memory_budget(here, Q15))
+    card = replace(here, vendor="nvidia", ram_bytes=64 * GIB)
+    assert not fit.make_plan(weights(Q30), fit.memory_budget(card, Q15)).fits_whole

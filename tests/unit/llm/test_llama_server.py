@@ -65,6 +65,16 @@ def test_options_that_are_not_wanted_are_left_out(
     assert not set(absent) & set(made)
 
 
+def test_memory_for_completion_stays_free_on_the_first_of_several_gpus() -> None:
+    card = Device("A card", 8 * GIB, 8 * GIB)
+    room = MemoryBudget("on the GPU", 16 * GIB, 16 * GIB, 2 * GIB)
+    plan = ServerPlan(ModelSize("toy", Path("/m/toy.gguf"), GIB, 1024, 32768), room, 8192, 512)
+    for count, expected in ((1, "384"), (2, "2432,384")):
+        engine = Engine("llama-server", "/bin/llama-server", (card,) * count)
+        words = llama_server.command(engine, plan, "/run/x.sock", Path("/data/slots"), 0)
+        assert words[words.index("--fit-target") + 1] == expected
+
+
 def test_a_server_has_as_many_threads_as_it_may_use_cores(cores: list[int]) -> None:
     assert "--threads" not in command()
     del cores[3:]
