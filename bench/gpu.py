@@ -7,9 +7,14 @@ thread.
 from __future__ import annotations
 
 import random
+import shlex
+import subprocess
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import cycle
@@ -18,14 +23,15 @@ from typing import Annotated, Any
 
 import typer
 
-from bench.report import Json, Report, ms_since, percentile, progress
+from bench.report import Json, Report, exit_unless, ms_since, percentile, progress
 from evals.run import Model
-from lcursor.catalog import gguf, hardware, manifest, memory, store
+from lcursor.catalog import gguf, hardware, manifest, memory, selftest_model, store
 from lcursor.config import CompletionConfig
 from lcursor.drive.editor import ROOT
 from lcursor.errors import Cancelled, LcursorError
-from lcursor.fim import confidence, llama, placement
+from lcursor.fim import confidence, gpus, llama, placement
 from lcursor.fim.engine import Engine
+from lcursor.fim.families import FAMILIES
 from lcursor.fim.prompt import Source
 from lcursor.fim.slots import context_size
 
@@ -35,11 +41,43 @@ MAX_VERIFIED = 8
 SLICES = 128, 512
 LINE_LIMIT_MS = 60.0
 ROUNDS_ON_CPU, ROUNDS_ON_GPU = 1, 10
+FAMILY = "qwen2.5-coder"
 TYPED = "values = compute(first, second)[index] + offset * factor # and the rest\n    "
+
+
+def _layers(count: int) -> tuple[tuple[str, str, str, str], ...]:
+    """Return the formats of the layers of a model in Q4_K_M."""
+    eighth = count // 8
+    rows = []
+    for at in range(count):
+        is_finer = at < eighth or at >= 7 * eighth or (at - eighth) % 3 == 2
+        form = "Q6_K" if is_finer else "Q4_K"
+        rows.append(("Q4_K", form, "Q4_K", form))
+    return tuple(rows)
+
+
+SHAPES = {
+    "1.5b": selftest_model.Shape(1536, 8960, 12, 2, _layers(28)),
+    "7b": selftest_model.Shape(3584, 18944, 28, 4, _layers(28), vocabulary=152_064),
+}
+"""Sizes of Qwen2.5-Coder, by the number of parameters."""
+
+STEPS = {
+    "line": "gpu",
+    "line-1.5b": "gpu --shape 1.5b",
+    "line-7b": "gpu --shape 7b",
+    "edit": "edit",
+    "slots": "slots",
+    "index": "index",
+}
+"""What `bench gpu-all` measures: names of the tables, and commands of `bench`."""
 
 
 def command(
     model: Model = "",
+    shape: Annotated[
+        str, typer.Option(help=f"Random weights of this size: {' or '.join(SHAPES)}.")
+    ] = "",
     cpu: Annotated[bool, typer.Option("--cpu", help="Use only the CPU.")] = False,
     rounds: Annotated[int, typer.Option(min=0, help="Repetitions; 0 chooses them.")] = 0,
     kv_type: Annotated[str, typer.Option(help="Type of the KV cache: f16 or q8_0.")] = "f16",
@@ -51,15 +89,72 @@ def command(
     """
     if kv_type not in memory.KV_TYPE_BYTES:
         raise typer.BadParameter(f"unknown type: {kv_type}; one of f16, q8_0")
+    if shape and (model or shape not in SHAPES):
+        raise typer.BadParameter(f"--shape is {' or '.join(SHAPES)}, without --model")
     check_gpu(cpu)
-    path = store.resolve(model or CompletionConfig().model, "completion")
     report = Report()
     report.facts["machine"] |= {
-        "gpu": "not used" if cpu else hardware.detect().using(llama.gpus()).describe(),
+        "gpu": "not used" if cpu else hardware.detect().using(gpus.find()).describe(),
         "llama-cpp-python": version("llama-cpp-python"),
     }
-    measure(report, path, cpu, rounds, kv_type)
+    with random_model(shape) if shape else _stored(model) as path:
+        measure(report, path, cpu, rounds, kv_type)
+    if shape:
+        report.facts["model"] += ", with random weights"
     report.finish(as_json, *heading(report.facts))
+
+
+def all_command(
+    folder: Annotated[Path, typer.Argument(help="Gets a table for each measurement.")],
+    minutes: Annotated[float, typer.Option(help="Time for all of them.")] = 10.0,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Use only the CPU.")] = False,
+) -> None:
+    """Measure lines, edits, parallel requests and the index, for this environment's GPU.
+
+    Exits with 1 when a measurement fails, does not end in time, or a promise is not kept.
+    """
+    check_gpu(cpu)
+    folder.mkdir(parents=True, exist_ok=True)
+    ends_s, holds = time.monotonic() + 60 * minutes, True
+    for name, step in STEPS.items():
+        words = [*shlex.split(step), *(["--cpu"] if cpu and step.startswith("gpu") else [])]
+        problem = _run_step(words, folder / f"{name}.md", ends_s - time.monotonic())
+        progress(f"{name}: {problem or 'done'}")
+        holds = holds and not problem
+    exit_unless(holds)
+
+
+def _run_step(words: Sequence[str], path: Path, limit_s: float) -> str:
+    """Write the table of a bench to a file; return what went wrong."""
+    if limit_s <= 0:
+        return "not run, because the time is over"
+    command = [sys.executable, "-m", "lcursor", "bench", *words]
+    with path.open("w", encoding="utf-8") as file:
+        try:
+            code = subprocess.run(command, stdout=file, timeout=limit_s, check=False).returncode
+        except subprocess.TimeoutExpired:
+            return "stopped, because the time is over"
+    return f"failed with exit status {code}" if code else ""
+
+
+@contextmanager
+def random_model(shape: str) -> Iterator[Path]:
+    """Write a model with random weights: its text is noise, and its speed that of a real one.
+
+    Its tokens are single bytes.
+    """
+    file = manifest.find(f"{FAMILY}-{shape}").file
+    with tempfile.TemporaryDirectory(prefix="lcursor-bench-") as folder:
+        path = Path(folder, file)  # the name tells the family
+        progress(f"writing random weights: {path}")
+        markers = list(FAMILIES[FAMILY].markers.values())
+        selftest_model.write(path, SHAPES[shape], markers)
+        yield path
+
+
+@contextmanager
+def _stored(model: str) -> Iterator[Path]:
+    yield store.resolve(model or CompletionConfig().model, "completion")
 
 
 def check_gpu(on_cpu: bool) -> None:
@@ -98,13 +193,13 @@ def measure(report: Report, path: Path, on_cpu: bool, rounds: int, kv_type: str)
         max_tokens=LINE_TOKENS + 4,
     )
     progress(f"loading {path.name}")
-    free = None if on_cpu else llama.free_gpu_bytes(config.main_gpu)
+    free = None if on_cpu else gpus.free_bytes(config.main_gpu)
     began = time.perf_counter()
     engine = Engine(path, manifest.family_of(path), config, lambda fraction: True)
     report.add("load the model", [ms_since(began)])
     for warning in engine.warnings:  # that it runs on the CPU instead, for example
         progress(warning.message)
-    left = None if on_cpu else llama.free_gpu_bytes(config.main_gpu)
+    left = None if on_cpu else gpus.free_bytes(config.main_gpu)
     head, cells = gguf.check(path), engine.config.context_tokens
     engine.reader.heals = False
     try:
