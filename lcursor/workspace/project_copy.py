@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from lcursor.changes import text
 from lcursor.changes.records import lines_of
@@ -21,6 +22,9 @@ from lcursor.project.secrets import KEY_FORMATS, SecretGlobs, has_private_key
 from lcursor.workspace import shadow_git
 from lcursor.workspace.shadow_git import ShadowGit
 from lcursor.workspace.visible_files import VisibleFiles, default_excludes, visible_files
+
+MIN_FREE_BYTES: Final = 256 << 20
+"""Space that a copy leaves on the disk."""
 
 
 class ProjectCopy:
@@ -56,6 +60,7 @@ class ProjectCopy:
             staged = self._staged()
             tracked, hidden = self._tracked()
         files = visible_files(self._root, tracked, self._secrets, self._cancel)
+        self._check_space(files.total_bytes)
         if user is not None:
             attributes = (path for path in files.times_ns if path.endswith(".gitattributes"))
             if user.may_convert or any(attributes):
@@ -74,6 +79,12 @@ class ProjectCopy:
             "left_out": files.left_out,
             "secrets": list(self._secrets),
         }
+
+    def _check_space(self, needed_bytes: int) -> None:
+        free_bytes = shutil.disk_usage(self._folder).free
+        if free_bytes - needed_bytes < MIN_FREE_BYTES:
+            needed, free = needed_bytes >> 20, free_bytes >> 20
+            raise OSError(errno.ENOSPC, f"a copy needs {needed} MB, and {free} MB are free")
 
     def _ask(self, words: Sequence[str], paths: Sequence[str] = (), **more: Any) -> bytes:
         stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)

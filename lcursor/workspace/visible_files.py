@@ -34,6 +34,8 @@ class VisibleFiles:
     """The modification time of each file; -1 for a link."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Paths and reasons."""
+    total_bytes: int = 0
+    """Size of all files."""
 
 
 def default_excludes(root: Path, *, is_in_git: bool) -> list[str]:
@@ -90,6 +92,7 @@ def visible_files(
             visible.times_ns[path] = -1
         elif stat.S_ISREG(status.st_mode):
             visible.times_ns[path] = status.st_mtime_ns
+            visible.total_bytes += status.st_size
     return visible
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -406,3 +407,12 @@ def test_a_file_that_cannot_be_read_counts_as_changed(project: Project) -> None:
     (tree.path / "run.sh").chmod(0)
     assert kinds(tree.changed()) == {"run": "edit", "run.sh": "create"}
     assert (tree.path / "run").stat().st_mode & 0o777 == 0o511
+
+
+def test_a_copy_leaves_space_on_the_disk(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.repository({"a.bin": b"\0" * (3 << 20)})
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=258 << 20))
+    with pytest.raises(AgentFailed, match="a copy needs 3 MB, and 258 MB are free"):
+        project.tree()
+    monkeypatch.undo()
+    project.tree("again")
